@@ -16,7 +16,7 @@ if anything is:
             use each other
   word      a word that was retired is part of an identifier or of a file name
   noun      a static function has no word of its file's name
-  stale     the list allows what is not done any more
+  stale     the list allows what no file does
 
 Calls through pointers are not seen; nor is what no object of BUILD contains.
 """

@@ -1,8 +1,8 @@
 /*
  * The floor on etcd: the same two transactions by hand, with our gRPC client
- * (src/net/grpc) and with nghttp2 on a blocking socket, one thread. And Go's
- * concurrency.Mutex, in processes of its own: HOLDFAST_GO is the program of
- * tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
+ * (src/net/grpc) and with nghttp2 on a blocking socket, in one thread. Also
+ * Go's concurrency.Mutex, in processes of its own: HOLDFAST_GO is the program
+ * of tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
  */
 #include "../tests/lib/bare_core.h"
 #include "../tests/lib/etcd_server.h"
@@ -32,7 +32,7 @@ enum { LIMIT_MS = 1500, LEASE_S = 60, MESSAGE = 4096 };
 static struct etcd_server server[2]; /* Debian's, and a current one */
 
 struct floor {
-    /* Sends it, and waits for the answer: 0, or -1. */
+    /* Sends it, and waits for the answer. Returns 0 or -1. */
     int (*ask)(struct floor *, const char *path, const void *message);
     const uint8_t *answer;
     size_t answer_len;
@@ -46,7 +46,7 @@ struct floor {
     struct grpc_call call;
     bool is_over;
 
-    /* Without. */
+    /* Without it: a blocking socket and nghttp2. */
     int fd;
     nghttp2_session *session;
     uint8_t out[MESSAGE], in[MESSAGE];
@@ -59,9 +59,7 @@ static int port_of(const char *url)
     return atoi(strrchr(url, ':') + 1);
 }
 
-/* ---- the lock ------------------------------------------------------------ */
-
-/* The revision of the answer, or -1 if the transaction was not done. */
+/* Returns the revision of the answer, or -1 if the transaction was not done. */
 static int64_t ask_txn(struct floor *f, const struct et_txn *t)
 {
     Etcd__TxnAnswer *a;
@@ -142,8 +140,6 @@ static double pairs(struct floor *f)
     f->guard = ask_txn(f, &t);
     return f->guard < 0 ? -1 : ns_per_pair(step, f);
 }
-
-/* ---- with our client ----------------------------------------------------- */
 
 static int over(struct grpc_call *c, hf__time at)
 {
@@ -231,8 +227,6 @@ double floor_etcd_grpc(const char *url)
     return ns;
 }
 
-/* ---- without ------------------------------------------------------------- */
-
 static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
                         size_t size, uint32_t *flags,
                         nghttp2_data_source *source, void *arg)
@@ -270,7 +264,7 @@ static int closed(nghttp2_session *session, int32_t id, uint32_t error,
     return 0;
 }
 
-/* All frames that are due in one go. */
+/* Writes all frames that are due at once. */
 static int send_all(struct floor *f)
 {
     uint8_t all[2 * MESSAGE];
@@ -371,8 +365,6 @@ double floor_etcd_bare(const char *url)
     return ns;
 }
 
-/* ---- Go ------------------------------------------------------------------ */
-
 static double go(const char *url, int n)
 {
     static struct peers peers[2];
@@ -396,8 +388,6 @@ double floor_go_eight(const char *url)
 {
     return go(url, PEERS);
 }
-
-/* ---- many names that one client waits for -------------------------------- */
 
 enum { NAMES = 1000, WATCHED_MS = 6000 };
 
@@ -469,7 +459,8 @@ static void nap(int ms)
     poll(NULL, 0, ms);
 }
 
-/* Until all wait, as the server's watchers tell, and some time more. */
+/* Waits until all names wait, by the server's count of watchers, and a while
+ * longer. */
 static int wait_for_watchers(const struct etcd_server *s, double wanted)
 {
     double seen = -1;
@@ -484,7 +475,7 @@ static int wait_for_watchers(const struct etcd_server *s, double wanted)
     return seen < wanted ? -1 : 0;
 }
 
-/* Per cent of a core, and in *streams how many of them it has. */
+/* Returns per cent of a core. *streams: how many streams the client has. */
 static double watch_waiter(const struct etcd_server *s, double *streams)
 {
     double before = etcd_server_metric(s, STREAMS), percent = -1, cpu;
@@ -533,8 +524,6 @@ double etcd_many_streams(const char *url)
 {
     return many(url, true);
 }
-
-/* ---- the servers --------------------------------------------------------- */
 
 int etcd_start(const char **url, const char **current)
 {

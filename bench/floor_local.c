@@ -34,9 +34,6 @@ static void nap(int ms)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* ---- a robust mutex between processes --------------------------------------
- */
-
 static int mutex_step(void *arg)
 {
     pthread_mutex_t *mutex = arg;
@@ -65,9 +62,6 @@ double floor_robust_mutex(const char *url)
     munmap(mutex, sizeof *mutex);
     return ns;
 }
-
-/* ---- flock(2) ---------------------------------------------------------------
- */
 
 static int open_temporary(char path[64])
 {
@@ -161,14 +155,12 @@ double floor_flock_four(const char *url)
     return per_second;
 }
 
-/* ---- a bare futex, to and fro between two processes ---------------------- */
-
 /* Timed as contend.c times our hand-overs: from just before the pass to the
- * other's return; and like ours each on a processor of its own, since one that
- * both share is another matter. */
+ * other's return. As with ours, each process has a processor of its own; on one
+ * processor the figure is another one. */
 
 struct ball {
-    _Atomic uint32_t turn; /* 0 or 1: whose; 2: the game is over */
+    _Atomic uint32_t turn; /* 0 or 1: whose turn; 2: the end */
     int64_t passed_at;
     struct hist hist; /* of the first player */
 };
@@ -186,7 +178,7 @@ static void play(struct ball *ball, uint32_t me, bool counts)
             hist_add(&ball->hist,
                      cli_now_ns(CLOCK_MONOTONIC) - ball->passed_at);
         ball->passed_at = cli_now_ns(CLOCK_MONOTONIC);
-        /* Not if the game has ended meanwhile. */
+        /* Unless the game has ended meanwhile. */
         if (atomic_compare_exchange_strong(&ball->turn, &turn, 1 - me))
             syscall(SYS_futex, &ball->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
     }

@@ -26,7 +26,7 @@ enum {
     EIGHT_MS = 2000,
     READY_MS = 30000,
     WAITERS = 100,
-    SETTLED_MS = 3000, /* what waiters do on arrival is over */
+    SETTLED_MS = 3000, /* what waiters do on arrival has ended */
     WATCHED_MS = 10000,
     HELD = 200,
 };
@@ -54,8 +54,6 @@ static pid_t fork_or_abort(void)
     return pid;
 }
 
-/* ---- by hand ------------------------------------------------------------- */
-
 static int my_complain(MYSQL *db, const char *what)
 {
     fprintf(stderr, "ratios: %s: %s\n", what, mysql_error(db));
@@ -76,8 +74,8 @@ static MYSQL *dial(void)
     return db;
 }
 
-/* All answers of a packet; how many rows its last statement has changed, or its
- * only value; or -1. */
+/* Reads all answers of a packet. Returns how many rows its last statement
+ * changed, or its only value; or -1. */
 static long ask(MYSQL *db, const char *text)
 {
     long n = -1;
@@ -95,9 +93,9 @@ static long ask(MYSQL *db, const char *text)
 }
 
 /*
- * The packets of a pair, as the server has seen them: they are sent again as
- * they are. Beside the row they are about the user lock that wakes a waiter;
- * what is left without that is the least that a lock in a row can cost.
+ * The packets of a pair, as the server has seen them, to be sent again
+ * unchanged. Part of them is about the user lock that wakes a waiter; without
+ * that part they are the least that a lock in a row can cost.
  */
 struct texts {
     char take[4096], drop[1024];
@@ -110,7 +108,7 @@ static int copy(char *to, size_t size, const char *from)
     return (size_t)snprintf(to, size, "%s", from) < size ? 0 : -1;
 }
 
-/* The two that the worker has sent last, from the server's log. */
+/* Reads the last two packets of the worker from the server's log. */
 static int read_log(void)
 {
     MYSQL *db = server.admin;
@@ -143,7 +141,7 @@ static int read_log(void)
     return 0;
 }
 
-/* Those of the second pair: the first one makes the row. */
+/* Takes those of the second pair, because the first one creates the row. */
 static int log_pair(hf_lock *lock)
 {
     hf_error err = HF_ERROR_INIT;
@@ -240,8 +238,6 @@ double floor_mysql_statements(const char *url)
     return pair_by_hand(url, &statements);
 }
 
-/* ---- eight processes on one lock ----------------------------------------- */
-
 #define NOW "utc_timestamp(6)"
 
 struct racer {
@@ -253,7 +249,7 @@ struct racer {
     hf_lock *lock;
 };
 
-/* Each returns 0, or -1 after having complained. */
+/* Each returns 0, or -1 after printing what failed. */
 struct how {
     int (*open)(struct racer *);
     int (*take)(struct racer *);
@@ -386,7 +382,7 @@ static bool is_ready(struct race *race)
     return race->ready == PROCESSES;
 }
 
-/* Sums up, or -1 if a process has failed. */
+/* Adds up, or returns -1 if a process has failed. */
 static int end_race(struct race *race, const pid_t *pids, struct tally *sum)
 {
     int failed = 0, status;
@@ -475,8 +471,6 @@ double my_longest_wait(const char *url)
     (void)url;
     return longest_us;
 }
-
-/* ---- many ---------------------------------------------------------------- */
 
 static _Noreturn void wait_for_it(const char *url)
 {
@@ -600,8 +594,6 @@ double my_held_connections(const char *url)
         nap(100);
     return while_held(url, HELD, connections);
 }
-
-/* ---- the server ---------------------------------------------------------- */
 
 int my_start(const char **url)
 {

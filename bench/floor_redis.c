@@ -1,6 +1,6 @@
 /*
- * The floor on Redis: our own scripts by hand, through hiredis, blocking, one
- * thread. The hand-over is between two processes that do nothing else: one
+ * The floor on Redis: our own scripts by hand, through hiredis, blocking, in
+ * one thread. The hand-over is between two processes that do nothing else: one
  * releases, which publishes to the other's channel; the other acquires.
  *
  * Over TLS (rediss://) hiredis formats and parses, and OpenSSL does the rest.
@@ -25,29 +25,29 @@
 #define NAME "holdfast-floor"
 #define RW NAME "-rw"
 
-/* What the scripts have in front (redis/lua). */
+/* The keys with which those of each script begin (redis/lua). */
 #define MUTEX_KEYS                                                             \
     NAME, "holdfast:info:{" NAME "}", "holdfast:waiters:{" NAME "}",           \
         "redisson_lock_token:{" NAME "}", "holdfast:crowd:{" NAME "}"
 #define RW_KEYS                                                                \
     RW, "holdfast:holds:{" RW "}", "redisson_lock_token:{" RW "}",             \
         "holdfast:line:{" RW "}", "holdfast:party:{" RW "}"
-/* Lease, always meant, the token's life, who we are, may queue. */
+/* The lease, valid for ever, the token's life, who we are, may queue. */
 #define TERMS "30000", "0", "86400000", "1\nhost\nlabel", "1"
 
 struct tls_hand {
     SSL_CTX *ctx;
     SSL *ssl;
     char out[32768];
-    size_t len; /* of out */
+    size_t len; /* bytes used in `out' */
 };
 
 struct hand {
     redisContext *conn;
-    struct tls_hand *tls;    /* NULL: without */
+    struct tls_hand *tls;    /* NULL: no TLS */
     char take[41], drop[41]; /* the scripts' digests */
     char owner[64];
-    const char *channel; /* whom a release tells */
+    const char *channel; /* the channel to which a release publishes */
 };
 
 static redisContext *connect_to(const char *url)
@@ -188,7 +188,7 @@ static void ask_drop(const struct hand *hand)
         "holdfast:mark:{" NAME "}");
 }
 
-/* The next answer, which must be that number, or begin with it. */
+/* Reads the next answer, which must be that number, or begin with it. */
 static int expect(const struct hand *hand, long long wanted)
 {
     redisReply *reply, *first;
@@ -230,7 +230,7 @@ static int two_trips_step(void *arg)
     return 0;
 }
 
-/* Each release goes in one packet with the next acquire. */
+/* Each release is in one packet with the next acquire. */
 static int one_trip_step(void *arg)
 {
     const struct hand *hand = arg;
@@ -246,7 +246,7 @@ static int one_trip_step(void *arg)
     return drop(hand);
 }
 
-/* Acquires what it has already: the trip alone, and nothing to release. */
+/* Acquires what it has already: only the round trip, and nothing to release. */
 static int acquire_step(void *arg)
 {
     const struct hand *hand = arg;
@@ -290,8 +290,6 @@ double floor_redis_acquire(const char *url)
 {
     return floor_of(url, acquire_step);
 }
-
-/* ---- to and fro ---------------------------------------------------------- */
 
 struct game {
     _Atomic bool over;
@@ -343,12 +341,10 @@ static _Noreturn void play(struct game *game, const char *url, int me,
             rc = drop(&hand);
         atomic_fetch_add(&game->handovers, 1);
     }
-    /* The other may wait for a release that does not come any more. */
+    /* The other may wait for a release that no longer comes. */
     freeReplyObject(redisCommand(hand.conn, "PUBLISH %s 0", hand.channel));
     _exit(rc == 0 ? 0 : 1);
 }
-
-/* ---- reading ------------------------------------------------------------- */
 
 static void ask_read(const struct hand *hand)
 {
@@ -381,8 +377,6 @@ static _Noreturn void read_on(struct game *game, const char *url, int me,
     }
     _exit(rc == 0 ? 0 : 1);
 }
-
-/* ---- the time ------------------------------------------------------------ */
 
 typedef void play_fn(struct game *, const char *url, int me, int ready, int go);
 

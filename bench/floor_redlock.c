@@ -1,9 +1,9 @@
 /*
  * The floor of Redlock: our own script by hand, the same request to all servers
- * at once, each on a socket of its own; the answers of the first majority are
- * waited for, the others are read when they come. And what others have:
- * redsync and node-redlock in processes of their own. HOLDFAST_REDSYNC is the
- * program of tests/interop/redlock, HOLDFAST_NODE_REDLOCK its node/peer.js.
+ * at once, each on a socket of its own. It waits for the answers of the first
+ * majority; the others are read when they arrive. Also redsync and
+ * node-redlock, in processes of their own. HOLDFAST_REDSYNC is the program of
+ * tests/interop/redlock, HOLDFAST_NODE_REDLOCK its node/peer.js.
  */
 #include "../tests/lib/redlock_servers.h"
 #include "backends/redis/scripts.h"
@@ -29,12 +29,10 @@ enum { MAJORITY = REDLOCK_SERVERS / 2 + 1 };
 static struct redlock_servers servers;
 static char url[256], hosts[160];
 
-/* ---- by hand ------------------------------------------------------------- */
-
 struct voter {
     char in[1024];
     size_t len;
-    int late; /* answers that nobody waits for any more */
+    int late; /* answers that are no longer waited for */
 };
 
 struct assembly {
@@ -66,7 +64,7 @@ static int send_all(const struct assembly *a, const char *text, int len)
     return 0;
 }
 
-/* The request, op by a letter: a grant, or a drop (redlock.h). */
+/* Sends the request to all; op is a letter: a grant, or a drop (redlock.h). */
 static int ask(const struct assembly *a, char op)
 {
     bool is_grant = op == 'g';
@@ -89,7 +87,7 @@ static int ask(const struct assembly *a, char op)
     return send_all(a, text, len);
 }
 
-/* The end of an answer, a line or *N and N lines, or NULL if it is not
+/* Returns the end of an answer, a line or *N and N lines; NULL if it is not
  * complete. */
 static char *end_of(struct voter *v)
 {
@@ -103,7 +101,7 @@ static char *end_of(struct voter *v)
     return at;
 }
 
-/* What a grant says, with its base at the end, or a drop. */
+/* Does the answer grant (with its base at the end), or drop? */
 static bool is_yes(struct assembly *a, const struct voter *v)
 {
     unsigned long long what, now, base;
@@ -117,7 +115,7 @@ static bool is_yes(struct assembly *a, const struct voter *v)
     return strncmp(v->in, ":1\r\n", 4) == 0;
 }
 
-/* How many of the answers that have come count, or -1. */
+/* Returns how many of the answers so far count, or -1. */
 static int hear(struct assembly *a, int i)
 {
     struct voter *v = &a->voter[i];
@@ -145,7 +143,7 @@ static int hear(struct assembly *a, int i)
     return votes;
 }
 
-/* One request to all, until a majority has said yes. */
+/* Sends one request to all, and waits until a majority has said yes. */
 static int vote(struct assembly *a, char op)
 {
     bool has_voted[REDLOCK_SERVERS] = {0};
@@ -198,16 +196,14 @@ double floor_redlock(const char *any)
     }
     ns = ns_per_pair(vote_step, &a);
     for (int i = 0; i < REDLOCK_SERVERS; i++) {
-        /* A socket that is closed with something to read takes the server's
-         * request away, too. */
+        /* If a socket is closed with unread data, the server loses our last
+         * request, too. */
         while (ns > 0 && a.voter[i].late > 0 && hear(&a, i) == 0)
             ;
         close(a.polled[i].fd);
     }
     return ns;
 }
-
-/* ---- others -------------------------------------------------------------- */
 
 enum other { REDSYNC, NODE_4, NODE_5, OTHERS };
 
@@ -264,7 +260,7 @@ double floor_node5_pair(const char *any)
     return pair_of(NODE_5);
 }
 
-/* Eight of them: pairs a second, or the 99th percentile of their waits.
+/* Eight of them: pairs per second, or the 99th percentile of their waits.
  * node-redlock 5 keeps the votes of a try that has failed until the last of its
  * tries has: eight of its processes may lock each other out for minutes. */
 static double turns_of(enum other other, bool wants_p99)
@@ -302,8 +298,6 @@ double floor_node4_p99(const char *any)
     (void)any;
     return turns_of(NODE_4, true);
 }
-
-/* ---- servers ------------------------------------------------------------- */
 
 int redlock_start(const char **out)
 {

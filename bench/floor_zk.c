@@ -1,8 +1,8 @@
 /*
  * The floor on ZooKeeper: the same requests by hand, through libzookeeper_st,
- * blocking, one thread: an entry is created and the queue read in one go, the
- * entry deleted again, waited for or not. And Curator, in processes of its own
- * that are started once: HOLDFAST_CURATOR is the class path of
+ * blocking, in one thread: creates an entry and reads the queue in one go, then
+ * deletes the entry, and waits for that or not. Also Curator, in processes of
+ * its own that are started once: HOLDFAST_CURATOR is the class path of
  * tests/interop/curator.
  */
 #include "../tests/lib/zk_hand.h"
@@ -95,8 +95,6 @@ double floor_zk_nowait(const char *url)
     return floor_of(url, nowait_step);
 }
 
-/* ---- Curator ------------------------------------------------------------- */
-
 static double curator(const char *url, int n)
 {
     static struct peers peers;
@@ -109,7 +107,7 @@ static double curator(const char *url, int n)
         fprintf(stderr, "ratios: HOLDFAST_CURATOR is not set\n");
         return -1;
     }
-    /* Java is slow until it has seen some of its code run. */
+    /* Java is slow until it has run the code for a while. */
     return peers_race(&peers, argv, n, 3000);
 }
 
@@ -122,8 +120,6 @@ double floor_curator_eight(const char *url)
 {
     return curator(url, PEERS);
 }
-
-/* ---- threads that wait --------------------------------------------------- */
 
 enum { THREADS = 16, WAIT_MS = 1000 };
 

@@ -33,8 +33,9 @@ static int step(void *arg)
     return rc == HF_OK ? 0 : -1;
 }
 
-static double alone(const char *url, enum hf_kind kind,
-                    enum hf_fairness fairness, enum hf_mode mode, bool nowait)
+static double by_itself(const char *url, enum hf_kind kind,
+                        enum hf_fairness fairness, enum hf_mode mode,
+                        bool nowait)
 {
     hf_lock_options options = HF_LOCK_OPTIONS_INIT;
     struct pairing pairing = {.options = HF_ACQUIRE_OPTIONS_INIT,
@@ -55,7 +56,7 @@ static double alone(const char *url, enum hf_kind kind,
     if (rc == HF_OK)
         ns = ns_per_pair(step, &pairing);
     else
-        complain("alone", rc, &err);
+        complain("by_itself", rc, &err);
     hf_lock_free(pairing.lock);
     hf_close(client);
     return ns;
@@ -63,42 +64,42 @@ static double alone(const char *url, enum hf_kind kind,
 
 double ours_pair_default(const char *url)
 {
-    return alone(url, HF_MUTEX, HF_FAIR_DEFAULT, HF_WRITE, false);
+    return by_itself(url, HF_MUTEX, HF_FAIR_DEFAULT, HF_WRITE, false);
 }
 
 double ours_pair(const char *url)
 {
-    return alone(url, HF_MUTEX, HF_UNFAIR, HF_WRITE, false);
+    return by_itself(url, HF_MUTEX, HF_UNFAIR, HF_WRITE, false);
 }
 
 double ours_pair_fair(const char *url)
 {
-    return alone(url, HF_MUTEX, HF_FAIR, HF_WRITE, false);
+    return by_itself(url, HF_MUTEX, HF_FAIR, HF_WRITE, false);
 }
 
 double ours_pair_fair_nowait(const char *url)
 {
-    return alone(url, HF_MUTEX, HF_FAIR, HF_WRITE, true);
+    return by_itself(url, HF_MUTEX, HF_FAIR, HF_WRITE, true);
 }
 
 double ours_pair_read(const char *url)
 {
-    return alone(url, HF_RWLOCK, HF_FAIR_DEFAULT, HF_READ, false);
+    return by_itself(url, HF_RWLOCK, HF_FAIR_DEFAULT, HF_READ, false);
 }
 
 double ours_pair_write(const char *url)
 {
-    return alone(url, HF_RWLOCK, HF_FAIR_DEFAULT, HF_WRITE, false);
+    return by_itself(url, HF_RWLOCK, HF_FAIR_DEFAULT, HF_WRITE, false);
 }
 
 double ours_pair_semaphore(const char *url)
 {
-    return alone(url, HF_SEMAPHORE, HF_FAIR_DEFAULT, HF_WRITE, false);
+    return by_itself(url, HF_SEMAPHORE, HF_FAIR_DEFAULT, HF_WRITE, false);
 }
 
 double ours_pair_nowait(const char *url)
 {
-    return alone(url, HF_MUTEX, HF_UNFAIR, HF_WRITE, true);
+    return by_itself(url, HF_MUTEX, HF_UNFAIR, HF_WRITE, true);
 }
 
 static int together(const char *url, enum hf_fairness fairness, unsigned procs,

@@ -1,5 +1,5 @@
-/* Processes of another library, which do what they are told
- * (tests/interop/peers.py); they are started once, and end with us. */
+/* Processes of another library, which follow our commands
+ * (tests/interop/peers.py). They are started once, and end with us. */
 #ifndef HF_BENCH_PEERS_H
 #define HF_BENCH_PEERS_H
 
@@ -15,17 +15,17 @@ struct peers {
     bool is_warm[PEERS + 1];
 };
 
-/* n of them together on one lock, each first for warm_ms in vain:
- * nanoseconds a pair, or -1. */
+/* n of them together on one lock, each first for warm_ms without being
+ * measured. Returns nanoseconds per pair, or -1. */
 double peers_race(struct peers *, const char *const *argv, int n, int warm_ms);
 
-/* How long it is tried, and what each does. */
+/* How long the run is, and what each does. */
 struct peers_turns {
     int ms, hold_ms, think_ms;
 };
 
-/* n of them take turns: pairs a second, and what 99 of 100 waits do not exceed;
- * or -1. */
+/* n of them take turns. Returns pairs per second, and the 99th percentile of
+ * the waits; or -1. */
 double peers_turns(struct peers *, const char *const *argv, int n,
                    const struct peers_turns *, double *p99_us);
 

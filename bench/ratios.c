@@ -1,8 +1,7 @@
 /*
  * The speed that we promise, as ratios: each line measures holdfast and its
  * floor side by side, five times, and shows the medians. Starts servers of its
- * own. Exit status 1 if a target was missed, 2 if something could not
- * be measured.
+ * own. Exit status 1: a target was missed; 2: something could not be measured.
  */
 #include "ratios.h"
 #include "../tests/lib/redis_server.h"
@@ -17,7 +16,7 @@
 #include <time.h>
 
 enum rule { AT_MOST, AT_LEAST };
-enum { TURNS = 3 }; /* rounds of what takes seconds */
+enum { TURNS = 3 }; /* rounds of a measurement that takes seconds */
 enum place {
     SHM,
     REDIS,
@@ -33,14 +32,14 @@ enum place {
 struct line {
     const char *what;
     enum place place;
-    measure_fn *ours, *floor; /* no floor: the target is for ours itself */
+    measure_fn *ours, *floor; /* no floor: the target is for our own figure */
     const char *unit;
     enum rule rule;
-    double target; /* of ours/floor; 0: for information */
+    double target; /* of ours/floor; 0: no target */
     int rounds;
 };
 
-/* AT_LEAST for times says how many times faster we are: floor/ours. */
+/* AT_LEAST for times says how many times as fast we are: floor/ours. */
 static const struct line lines[] = {
     {"shm: pair / robust mutex", SHM, ours_pair, floor_robust_mutex, "ns",
      AT_MOST, 3, ROUNDS},
@@ -69,7 +68,7 @@ static const struct line lines[] = {
      AT_MOST, 1.15, ROUNDS},
     {"redis: pair, no wait / one trip", REDIS, ours_pair_nowait,
      floor_redis_one_trip, "ns", AT_MOST, 1.15, ROUNDS},
-    {"redis: pair, no wait / acquire alone", REDIS, ours_pair_nowait,
+    {"redis: pair, no wait / only acquire", REDIS, ours_pair_nowait,
      floor_redis_acquire, "ns", AT_MOST, 0, ROUNDS},
     {"redis: 8 processes, fair / hand-over", REDIS, ours_eight_fair,
      floor_redis_handover, "ns", AT_MOST, 1.5, ROUNDS},
@@ -165,7 +164,7 @@ double ns_per_pair(int (*step)(void *arg), void *arg)
 {
     int64_t start, now, pairs = 0;
 
-    if (step(arg) < 0) /* makes warm what is cold */
+    if (step(arg) < 0) /* warms up */
         return -1;
     start = now = cli_now_ns(CLOCK_MONOTONIC);
     while (now - start < RUN_MS * 1000000LL) {
@@ -286,7 +285,7 @@ static int remove_one(const char *path, const struct stat *about, int type,
 
 #ifdef HAVE_ZOOKEEPER
 
-/* As a server is that nobody has told anything. */
+/* With the defaults of the server. */
 static struct zk_server zk = {
     .durable = true,
     .flags = {"-Dznode.container.checkIntervalMs=60000",

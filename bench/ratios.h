@@ -1,6 +1,6 @@
 /*
- * What bench/ratios measures. Each function runs for about RUN_MS and returns
- * a figure, or a negative number after having said what failed.
+ * What bench/ratios measures. Each function runs for about RUN_MS and returns a
+ * figure, or a negative number after printing what failed.
  */
 #ifndef HF_BENCH_RATIOS_H
 #define HF_BENCH_RATIOS_H
@@ -10,16 +10,17 @@
 #include "../cli/shared/values.h"
 
 enum { RUN_MS = 300, ROUNDS = 5 };
-/* Eight that hold a lock for a while, and think for a while. */
+/* Eight processes that hold a lock for a while, and pause for a while. */
 enum { TURNS_MS = 2000, TURNS_HOLD_MS = 2, TURNS_THINK_MS = 10 };
 
 /* What is measured against what; url is the lock's or the server's. */
 typedef double measure_fn(const char *url);
 
+/* Prints what failed. */
 void complain(const char *what, int code, const hf_error *err);
 
-/* Calls step, which makes 1000 pairs, until the time is over: nanoseconds a
- * pair. step returns 0, or -1 after having complained. */
+/* Calls step, which makes 1000 pairs, until the time has passed. Returns
+ * nanoseconds per pair. step returns 0, or -1 after printing what failed. */
 double ns_per_pair(int (*step)(void *arg), void *arg);
 
 /* floor_local.c: nanoseconds a pair, pairs a second, nanoseconds a hand-over */
@@ -41,9 +42,9 @@ measure_fn floor_etcd_grpc, floor_etcd_bare, floor_go_pair, floor_go_eight,
 int etcd_start(const char **url, const char **current);
 void etcd_end(void);
 
-/* floor_redlock.c: the same requests to five servers, and what others have;
- * nanoseconds. Eight of others that take turns: pairs a second, and the 99th
- * percentile of their waits in milliseconds. The servers: 0, or -1. */
+/* floor_redlock.c: the same requests to five servers, and other libraries;
+ * nanoseconds. Eight processes of these that take turns: pairs per second, and
+ * the 99th percentile of their waits in milliseconds. The servers: 0, or -1. */
 measure_fn floor_redlock, floor_redsync_pair, floor_node4_pair,
     floor_node5_pair;
 measure_fn floor_redsync_turns, floor_node4_turns;
@@ -51,12 +52,12 @@ measure_fn floor_redsync_p99, floor_node4_p99;
 int redlock_start(const char **url);
 void redlock_end(void);
 
-/* floor_mysql.c: the two packets of a pair by hand, and what of them is about
- * the row; nanoseconds. Eight processes on one lock, by hand and ours: pairs a
- * second; mean wait, and the longest wait of the run whose mean was asked for
- * last; microseconds. Per cent of a core for 100 waiting processes, the holder
- * and the server, and for the server alone. Connections of a process with 200
- * held locks. The server: 0, or -1. */
+/* floor_mysql.c: the two packets of a pair by hand, and the part of them that
+ * is about the row; nanoseconds. Eight processes on one lock, by hand and ours:
+ * pairs per second; mean wait, and the longest wait of the last run whose mean
+ * was read; microseconds. Per cent of a core for 100 waiting processes, with
+ * the holder and the server, and of the server only. Connections of a process
+ * with 200 held locks. The server: 0, or -1. */
 measure_fn floor_mysql_packets, floor_mysql_statements;
 measure_fn floor_mysql_eight, floor_mysql_mean_wait;
 measure_fn my_eight, my_mean_wait, my_longest_wait;
@@ -65,17 +66,18 @@ int my_start(const char **url);
 void my_end(void);
 
 /* ours.c */
-measure_fn ours_pair_default; /* nanoseconds; fairness as the backend has it */
+/* Nanoseconds; fairness is the backend's default. */
+measure_fn ours_pair_default;
 measure_fn ours_pair, ours_pair_nowait; /* nanoseconds */
 measure_fn ours_pair_fair, ours_pair_fair_nowait;
 measure_fn ours_pair_read, ours_pair_write, ours_pair_semaphore;
-measure_fn ours_four_unfair;                       /* pairs a second */
+measure_fn ours_four_unfair;                       /* pairs per second */
 measure_fn ours_handover_two;                      /* nanoseconds */
-measure_fn ours_eight_fair, ours_eight_unfair;     /* nanoseconds a pair */
-measure_fn ours_threads_fair, ours_threads_unfair; /* pairs a second */
+measure_fn ours_eight_fair, ours_eight_unfair;     /* nanoseconds per pair */
+measure_fn ours_threads_fair, ours_threads_unfair; /* pairs per second */
 measure_fn ours_threads_reading;
-measure_fn ours_eight_reading; /* nanoseconds a pair */
-measure_fn ours_turns;         /* pairs a second */
+measure_fn ours_eight_reading; /* nanoseconds per pair */
+measure_fn ours_turns;         /* pairs per second */
 measure_fn ours_turns_p99;     /* milliseconds */
 
 /* scale.c */

@@ -18,11 +18,11 @@ enum {
     HANDLES = 10000,
     WAITERS = 1000,
     SHORT_TTL_MS = 6000,  /* renewed every third of that */
-    USUAL_TTL_MS = 30000, /* what the result is scaled to */
+    USUAL_TTL_MS = 30000, /* to which the result is scaled */
     WATCHED_MS = 6000,    /* three renewals */
 };
 
-/* What the heap spends on it, beside what was asked for. */
+/* What the heap uses beside the bytes that were requested. */
 enum { CHUNK_HEADER = 8 };
 
 static _Atomic long in_use;
@@ -44,8 +44,8 @@ static void count_free(void *ctx, void *p)
     free(p);
 }
 
-/* Makes handles of different names until the backend has no room for more:
- * shared memory has 4096 places. */
+/* Makes handles of different names until the backend has no room: shared memory
+ * has 4096 places. */
 static size_t make_handles(hf_client *client, hf_lock **locks, size_t most)
 {
     hf_error err = HF_ERROR_INIT;
@@ -141,13 +141,10 @@ double scale_renewal_cpu(const char *url)
         fprintf(stderr, "ratios: %zu of %zu holds were lost\n", lost, held);
         return -1;
     }
-    /* As if there had been HANDLES of them, and of the usual TTL. */
+    /* Scales to HANDLES and the usual TTL. */
     return cpu / (WATCHED_MS / 1000.0) * 100 * SHORT_TTL_MS / USUAL_TTL_MS *
            HANDLES / (double)held;
 }
-
-/* ---- waiting processes
- * --------------------------------------------------------- */
 
 static _Noreturn void wait_for_it(const char *url)
 {
@@ -164,7 +161,7 @@ static _Noreturn void wait_for_it(const char *url)
     _exit(1);
 }
 
-/* Until that many stand in the queue. */
+/* Waits until that many are in the queue. */
 static int wait_for_queue(hf_client *client, size_t wanted)
 {
     hf_info *info;
@@ -212,7 +209,7 @@ static double watch_crowd(const char *url, hf_client *client, pid_t *pids)
     if (n < WAITERS)
         fprintf(stderr, "ratios: fork: %s\n", strerror(errno));
     else if (wait_for_queue(client, WAITERS) == 0) {
-        nap(1000); /* what they did on arrival is over */
+        nap(1000); /* what they do on arrival has ended */
         percent = cpu_seconds_of(pids, n);
         nap(WATCHED_MS);
         percent =

@@ -51,7 +51,7 @@ int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                       rc, err);
 }
 
-/* A lock may be called like any other URL: it may guard what is there. */
+/* A lock may be named like a URL: it may guard what is there. */
 bool cli_is_url(const char *word)
 {
     static const char *const begins[] = {CLI_SCHEMES};
@@ -66,7 +66,8 @@ static int client_one_operand(const struct cli_verb *verb, const char *what,
                               int argc, char **argv, bool has_url,
                               const char **operand)
 {
-    if (!has_url && cli_is_url(argv[0])) /* not quoted: it has a password */
+    /* not quoted: it contains a password */
+    if (!has_url && cli_is_url(argv[0]))
         return cli_misuse(verb, "the %s is a URL; is a -b missing?", what);
     if (argc > 1)
         return cli_misuse(verb, "`%s' after the %s: %s takes one %s", argv[1],

@@ -1,4 +1,5 @@
-/* holdfast bench: how many lock and unlock pairs a second, and how fairly. */
+/* holdfast bench: how many pairs of lock and unlock per second, and how
+ * fairly. */
 #include "json.h"
 #include "shared/args.h"
 #include "shared/contend.h"
@@ -31,16 +32,16 @@ struct options {
     struct contend contend;
     const char *kind;
     unsigned runs;
-    bool fair, unfair; /* was said */
+    bool fair, unfair; /* was given */
     bool json;
 };
 
-/* What the runs came to. */
+/* The results of all runs. */
 struct series {
-    struct contend_result *runs; /* the slowest first, when they are printed */
+    struct contend_result *runs; /* the slowest first, once they are printed */
     unsigned n;
     uint64_t violations;
-    int signal; /* that ended them early; or 0 */
+    int signal; /* the signal that ended them early, or 0 */
 };
 
 enum {
@@ -160,12 +161,12 @@ static int bench_take_option(struct options *o, int option, const char *value)
     case CLI_JSON:
         o->json = true;
         return CLI_OK;
-    default: /* cli_flag has said what is wrong */
+    default: /* cli_flag has printed what is wrong */
         return CLI_USAGE;
     }
 }
 
-/* What belongs together, and what does not. */
+/* Checks which options go together. */
 static int bench_take_together(struct options *o)
 {
     struct contend *c = &o->contend;
@@ -188,8 +189,6 @@ static int bench_take_together(struct options *o)
                           CONTENDERS_MAX);
     return CLI_OK;
 }
-
-/* ---- what is printed ----------------------------------------------------- */
 
 static double bench_speed(const struct contend_result *run)
 {
@@ -270,8 +269,6 @@ static void bench_print_text(const struct options *o, const struct series *all)
     printf("%14" PRIu64 " violations\n", all->violations);
 }
 
-/* ---- the runs ------------------------------------------------------------ */
-
 static unsigned run_number, runs_in_all;
 
 static void bench_show_progress(const struct contend *contend, double seconds,
@@ -283,7 +280,7 @@ static void bench_show_progress(const struct contend *contend, double seconds,
              runs_in_all, left > 0 ? left : 0, pairs);
 }
 
-/* From now on ^C ends a run, not the program. The contenders inherit it. */
+/* From now on ^C ends a run, not the program. The contenders inherit that. */
 static int bench_catch_signals(struct contend *contend)
 {
     sigset_t set;
@@ -292,7 +289,7 @@ static int bench_catch_signals(struct contend *contend)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* if it was ignored we could not wait */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored we could not wait */
     contend->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (contend->signals >= 0)
         return CLI_OK;
@@ -300,7 +297,7 @@ static int bench_catch_signals(struct contend *contend)
     return CLI_OSERR;
 }
 
-/* A run that was interrupted counts if it is all there is. */
+/* A run that was interrupted counts only if there is no other. */
 static void bench_keep_run(struct series *all, const struct contend_result *run)
 {
     all->violations += run->violations;
@@ -309,7 +306,7 @@ static void bench_keep_run(struct series *all, const struct contend_result *run)
         all->runs[all->n++] = *run;
 }
 
-/* CLI_OK, or an exit code after having said what failed. */
+/* Returns CLI_OK, or the exit status after printing what failed. */
 static int bench_measure(const struct options *o, bool fair, struct series *all)
 {
     struct contend_result run = {.fair = fair};
@@ -328,7 +325,7 @@ static int bench_measure(const struct options *o, bool fair, struct series *all)
     return CLI_OK;
 }
 
-/* What has been measured is printed in any case. */
+/* Prints what has been measured, even after a failure. */
 static int bench_report(const struct options *o, struct series *all, int status)
 {
     if (all->n > 0) {
@@ -390,7 +387,7 @@ static int bench_main(int argc, char **argv)
     if (status != CLI_OK)
         return status;
     if (optind < argc)
-        return cli_misuse(&cli_bench, "`%s': bench takes options alone",
+        return cli_misuse(&cli_bench, "`%s': bench takes only options",
                           argv[optind]);
     status = bench_take_together(&o);
     if (status != CLI_OK)

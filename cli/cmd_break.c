@@ -37,7 +37,7 @@ static const struct cli_flag break_flags[] = {
     CLI_FLAG_END,
 };
 
-/* "NAME: held by ...", to be freed. */
+/* Returns "NAME: held by ...", which the caller frees. */
 static char *break_describe(const char *name, const hf_info *info)
 {
     char *text = NULL;
@@ -68,9 +68,9 @@ static int break_confirm(const struct options *o, const hf_info *info)
 
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
         free(state);
-        return cli_misuse(&cli_break, "there is no terminal to ask on: give "
-                                      "--yes, or --token or --owner of the "
-                                      "hold that is meant");
+        return cli_misuse(&cli_break,
+                          "there is no terminal to ask on: give "
+                          "--yes, or --token or --owner of the hold to break");
     }
     for (size_t i = 0; info->holders_len > 1 && i < info->holders_len; i++)
         fprintf(stderr, "%s\n", cli_party(&info->holders[i]).text);
@@ -86,8 +86,8 @@ static int break_confirm(const struct options *o, const hf_info *info)
     return CLI_FAILED;
 }
 
-/* One hold that was shown, not one that has come since. A hold of another
- * program has no token of its own on Redis. */
+/* Breaks one hold that was shown, and none that was granted since. On Redis a
+ * hold of another program has no token of its own. */
 static int break_one(hf_client *client, const char *name, const hf_party *p,
                      hf_error *err)
 {
@@ -99,8 +99,8 @@ static int break_one(hf_client *client, const char *name, const hf_party *p,
                          p->owner[0] ? p->owner : NULL, err);
 }
 
-/* The holds that were shown; where the backend cannot tell them from others, or
- * it is a latch, whatever holds the lock now. Some may have ended meanwhile:
+/* Breaks the holds that were shown; or, if the backend cannot tell holds apart
+ * or the lock is a latch, whatever holds it now. Some may have ended meanwhile:
  * ENOTOWNER says that all of them have. */
 static int break_shown(hf_client *client, const char *name, const hf_info *info,
                        hf_error *err)
@@ -126,7 +126,7 @@ static void break_say_broken(const struct options *o, hf_info *info)
     char *state;
     size_t n = 0;
 
-    /* The holders that were meant, without the waiters. */
+    /* The holders that the options select, without the waiters. */
     for (size_t i = 0; i < info->holders_len; i++)
         if (break_is_meant(o, &info->holders[i]))
             info->holders[n++] = info->holders[i];
@@ -135,7 +135,7 @@ static void break_say_broken(const struct options *o, hf_info *info)
     state = break_describe(o->name, info);
     if (n > 0 || info->kind == HF_LATCH)
         printf("broken: %s\n", state ? state : "");
-    else /* it was granted after we had looked */
+    else /* it was granted after we looked */
         puts("broken");
     free(state);
 }
@@ -151,7 +151,7 @@ static int break_it(hf_client *client, const struct options *o, hf_info *info)
                            &err);
     } else if (o->yes) {
         rc = hf_break(client, o->name, HF_CSTRING, &err);
-    } else if (!is_held) { /* nothing to ask about, so nothing is sent */
+    } else if (!is_held) { /* there is no hold, so nothing is sent */
         return cli_not_held(&cli_break, o->name);
     } else {
         status = break_confirm(o, info);

@@ -1,4 +1,4 @@
-/* holdfast doctor: what a backend, as it is configured, promises. */
+/* holdfast doctor: what a backend promises in its present configuration. */
 #include "client.h"
 #include "json.h"
 #include "shared/args.h"
@@ -24,21 +24,18 @@ static const struct cli_flag flags[] = {
     CLI_FLAG_END,
 };
 
-/* As the levels are numbered, and so are the exit codes. */
+/* In the order of the levels, and of the exit statuses. */
 static const char *const levels[] = {"ok", "warning", "error"};
 static const enum cli_colour colours[] = {CLI_GREEN, CLI_YELLOW, CLI_RED};
 
 enum { LEVEL_WIDTH = 9 }; /* "warning  " */
-
-/* ---- the place, without what may be a password ----------------------------
- */
 
 static bool doctor_is_port(const char *text, size_t len)
 {
     return len > 0 && len < 6 && strspn(text, "0123456789") >= len;
 }
 
-/* A host, which may have a port; "[::1]:6379" too. */
+/* Is it a host, perhaps with a port? "[::1]:6379" is one, too. */
 static bool doctor_is_host(const char *text, size_t len)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
@@ -67,8 +64,9 @@ static bool doctor_are_hosts(const char *text, size_t len)
     return true;
 }
 
-/* The scheme, and the hosts if what is there can be nothing else: somebody may
- * have forgotten to encode a password, or the host behind it. */
+/* Writes the scheme, and the hosts only if they cannot be anything else: a
+ * password may not have been encoded, or the host behind it may have been
+ * forgotten. */
 static void doctor_show_place(const char *url, char *out, size_t size)
 {
     const char *hosts = strstr(url, "://"), *end;
@@ -79,7 +77,7 @@ static void doctor_show_place(const char *url, char *out, size_t size)
     if (!hosts)
         return;
     hosts += 3;
-    /* A path on this machine, and no password. */
+    /* A path on this machine, which has no password. */
     if (strcmp(scheme, "shm") == 0 || strcmp(scheme, "redis+unix") == 0) {
         if (!strchr(hosts, '@'))
             snprintf(out, size, "%s://%.*s", scheme, (int)strcspn(hosts, "?"),
@@ -92,9 +90,6 @@ static void doctor_show_place(const char *url, char *out, size_t size)
     if (!strchr(end, '@') && doctor_are_hosts(hosts, (size_t)(end - hosts)))
         snprintf(out, size, "%s://%.*s", scheme, (int)(end - hosts), hosts);
 }
-
-/* ---- output ---------------------------------------------------------------
- */
 
 static void doctor_print_json(const char *url, const hf_diagnosis *d)
 {
@@ -117,8 +112,8 @@ static void doctor_print_json(const char *url, const hf_diagnosis *d)
     json_end();
 }
 
-/* A line for each, which is wrapped on a terminal only: others may read it by
- * lines. */
+/* Prints a line per finding. Only a terminal gets it wrapped, because programs
+ * read it by lines. */
 static void doctor_print_text(const char *url, const hf_diagnosis *d)
 {
     int width = isatty(STDOUT_FILENO) ? cli_width(STDOUT_FILENO) : INT_MAX;
@@ -153,7 +148,7 @@ static int doctor_print(const char *url, const hf_diagnosis *d, bool json)
     return (int)d->level;
 }
 
-/* What went wrong is a finding as well. */
+/* A failure is a finding as well. */
 static int doctor_print_failure(const char *url, const char *subject,
                                 const hf_error *err, bool json)
 {
@@ -164,9 +159,6 @@ static int doctor_print_failure(const char *url, const char *subject,
     snprintf(f.text, sizeof f.text, "%s", err->text);
     return doctor_print(url, &d, json);
 }
-
-/* ---- the verb -------------------------------------------------------------
- */
 
 static int doctor_examine(const char *url, bool json)
 {
@@ -194,7 +186,7 @@ static int doctor(int argc, char **argv)
 
     if (cli_few_flags(&cli_doctor, argc, argv, &url, &json) != CLI_OK)
         return CLI_USAGE;
-    if (optind < argc) /* not quoted: a URL may have a password */
+    if (optind < argc) /* not quoted: a URL may contain a password */
         return cli_misuse(&cli_doctor,
                           cli_is_url(argv[optind])
                               ? "the operand is a URL; is a -b missing?"
@@ -204,7 +196,7 @@ static int doctor(int argc, char **argv)
 
 const struct cli_verb cli_doctor = {
     .name = "doctor",
-    .summary = "says what a backend, as it is configured, promises",
+    .summary = "says what a backend promises as it is configured",
     .synopsis = "doctor [-b URL] [--json]",
     .about = "Asks the backend for the settings that matter to locks, acquires "
              "and\nreleases a lock, and says in plain words what is promised, "

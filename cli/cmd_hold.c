@@ -1,8 +1,9 @@
 /*
  * holdfast hold: keeps locks until standard input closes or a signal arrives.
  *
- * The script that started us goes on in the meantime. It learns the token from
- * our output; if it dies, the pipe to our input closes, and we let go.
+ * The script that started us continues meanwhile. It reads the token from our
+ * output. If the script dies, the pipe to our input closes, and the locks are
+ * released.
  */
 #include "base/text.h"
 #include "client.h"
@@ -51,9 +52,6 @@ static const char hold_notes[] =
     "Exit status: 0 released, 75 not acquired, 79 lost, 69 the backend cannot "
     "be\nused, 64 usage; see holdfast-hold(1).\n";
 
-/* ---- what is printed ------------------------------------------------------
- */
-
 struct tokens {
     uint64_t of[LOCKS_MAX];
 };
@@ -76,7 +74,7 @@ static void hold_print_json(const struct lock_options *w,
     json_end();
 }
 
-/* CLI_OK, or an exit status after having said why. */
+/* Returns CLI_OK, or the exit status after printing the reason. */
 static int hold_print_tokens(const struct held_locks *held, bool json)
 {
     const struct lock_options *w = held->options;
@@ -95,13 +93,10 @@ static int hold_print_tokens(const struct held_locks *held, bool json)
     return cli_finish(CLI_OK);
 }
 
-/* ---- until it is time ------------------------------------------------------
- */
-
 enum { INPUT, SIGNALS, ASKED, FIRST_LOCK };
 
-/* True: nobody can write to it any more. A terminal that is not ours to read
- * (we are in the background) is left alone. */
+/* True: no process can write to it any longer. A terminal that we may not read,
+ * because we are in the background, is not touched. */
 static bool hold_input_is_closed(struct pollfd *input)
 {
     char dropped[4096];
@@ -115,7 +110,8 @@ static bool hold_input_is_closed(struct pollfd *input)
     return false;
 }
 
-/* A signal that ends us; others that are blocked have no effect. */
+/* Reads the signals that have arrived. True: one of them ends us. The others
+ * that we block have no effect. */
 static bool hold_is_told_to_end(int signals)
 {
     struct signalfd_siginfo info;
@@ -146,7 +142,8 @@ static bool hold_is_lost(const struct held_locks *held)
     return true;
 }
 
-/* CLI_OK: it is to be released. CLI_LOST, which was said. */
+/* Returns CLI_OK when the locks should be released; or CLI_LOST, after printing
+ * the reason. */
 static int hold_keep(const struct held_locks *held, int signals)
 {
     struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
@@ -171,7 +168,8 @@ static int hold_keep(const struct held_locks *held, int signals)
     }
 }
 
-/* As of a command in the background of a script. */
+/* Warns of a standard input that is closed at once: a file, or /dev/null, which
+ * a script gives to a command in the background. */
 static void hold_warn_of_no_input(const struct lock_options *w)
 {
     struct stat input, null;
@@ -213,9 +211,6 @@ static int hold_taken(struct lock_set *locks, bool json)
     }
     return lock_set_release(locks, status, false);
 }
-
-/* ---- the verb -------------------------------------------------------------
- */
 
 static int hold_parse(struct lock_options *w, bool *json, int argc, char **argv)
 {

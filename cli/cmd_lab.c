@@ -1,7 +1,8 @@
 /*
- * holdfast lab: a program of its own, holdfast-lab, since it needs the clients
- * of Redis and MariaDB, and the command needs libc alone. It is found relative
- * to the command: where it is installed, or in the build directory.
+ * holdfast lab starts a program of its own, holdfast-lab, because the lab needs
+ * the clients of Redis and MariaDB, and the command needs only libc. It is
+ * found relative to the command: where both are installed, or in the build
+ * directory.
  */
 #include "shared/exit_code.h"
 #include "shared/message.h"
@@ -49,7 +50,7 @@ static const struct cli_flag no_flags[] = {CLI_FLAG_END};
 
 const struct cli_verb cli_lab = {
     .name = "lab",
-    .summary = "makes what goes wrong with locks happen, and shows it",
+    .summary = "reproduces failures of locks and shows their effect",
     .flags = no_flags,
     .is_program = true,
     .main = lab_main,

@@ -43,9 +43,6 @@ static void latch_print_left(const struct options *o, const char *name,
     json_end();
 }
 
-/* ---- what can be done to a latch ------------------------------------------
- */
-
 struct latch {
     const char *name;
     uint64_t count; /* of set */
@@ -100,9 +97,6 @@ static int (*const doers[])(const struct options *, const struct latch *,
                             hf_error *) = {latch_do_set, latch_do_down,
                                            latch_do_wait, latch_do_show};
 
-/* ---- what was typed -------------------------------------------------------
- */
-
 static int latch_find_word(const char *typed)
 {
     int i = 0;
@@ -129,7 +123,7 @@ static int latch_take_option(struct options *o, int option)
     }
 }
 
-/* The N of set is behind the NAME. */
+/* The N of set comes after the NAME. */
 static int latch_take_count(int argc, char **argv, struct latch *l)
 {
     if (argc < 2)
@@ -155,11 +149,11 @@ static int latch_parse(struct options *o, int argc, char **argv, int *word,
     argv += optind;
     if (argc < 1)
         return cli_misuse(&cli_latch,
-                          "what is to be done? Say set, down, wait or show");
+                          "what should it do? Give set, down, wait or show");
     *word = latch_find_word(argv[0]);
     if (*word == WORDS)
         return cli_misuse(
-            &cli_latch, "`%s': the words are set, down, wait and show%s",
+            &cli_latch, "`%s': the choices are set, down, wait and show%s",
             argv[0], cli_similar(argv[0], "latch ", words, WORDS).text);
     if (o->has_wait && *word != WAIT)
         return cli_misuse(&cli_latch, "-w is for wait, not for %s", argv[0]);

@@ -1,4 +1,4 @@
-/* holdfast ls: which locks there are. */
+/* holdfast ls: lists the locks. */
 #include "client.h"
 #include "json.h"
 #include "lock_error.h"
@@ -35,8 +35,6 @@ static const struct cli_flag flags[] = {
     CLI_FLAG_END,
 };
 
-/* ---- the table ----------------------------------------------------------- */
-
 enum { COLUMNS = 6 };
 
 struct row {
@@ -62,8 +60,8 @@ static const char *ls_cell(const struct row *row, int column)
     return cells[column];
 }
 
-/* How wide a text is on a terminal: from U+3000 on, characters are (nearly all)
- * two columns wide. */
+/* How wide a text is on a terminal: characters from U+3000 on are two columns
+ * wide, with few exceptions. */
 static int ls_width_of(const char *text)
 {
     int n = 0;
@@ -106,7 +104,7 @@ static void ls_print_table(struct table *t, const struct options *o)
         ls_print_row(t, &t->rows[i]);
 }
 
-/* "4711@host", or the owner as the backend knows it. */
+/* Writes "4711@host", or the owner as the backend calls it. */
 static void ls_fill_holder(struct row *row, const hf_info *info)
 {
     const hf_party *p = info->holders;
@@ -157,7 +155,7 @@ static char *ls_shown_name(const struct hf_name *name)
     return NULL;
 }
 
-/* info is NULL: what has the name is no lock that we know. */
+/* info is NULL if what has the name is not a kind of lock that we know. */
 static int ls_add_row(struct table *t, const struct hf_name *name,
                       const hf_info *info)
 {
@@ -175,8 +173,6 @@ static int ls_add_row(struct table *t, const struct hf_name *name,
     t->len++;
     return HF_OK;
 }
-
-/* ---- names --------------------------------------------------------------- */
 
 static void ls_print_json(const struct hf_name *name, const hf_info *info)
 {
@@ -202,7 +198,7 @@ static void ls_print_name(const struct options *o, const struct hf_name *name)
     }
 }
 
-/* A lock that has been released since the list was made is left out. */
+/* A lock that was released after the list was made is left out. */
 static int ls_inspect(hf_client *client, const struct options *o,
                       const struct hf_name *name, struct table *t,
                       hf_error *err)
@@ -292,7 +288,7 @@ static int ls_parse(struct options *o, int argc, char **argv)
     if (status != CLI_OK)
         return status;
     if (o->nul && (o->is_long || o->json))
-        return cli_misuse(&cli_ls, "-0 prints names alone: without %s",
+        return cli_misuse(&cli_ls, "-0 prints only names: without %s",
                           o->is_long ? "-l" : "--json");
     return cli_prefix(&cli_ls, argc - optind, argv + optind, o->url,
                       &o->prefix);

@@ -38,16 +38,13 @@ static int run_exit_status(const struct supervision *supervision)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* ---- the environment of the command ---------------------------------------
- */
-
-/* It is put there before the library has threads, which may be reading it; the
- * digits of the tokens follow. */
+/* Set before the library starts threads, which may read the environment. The
+ * digits of the tokens are filled in later. */
 static char token_variable[] = "HOLDFAST_TOKEN=00000000000000000000";
 static char tokens_variable[sizeof "HOLDFAST_TOKENS=" + LOCKS_MAX * 21] =
     "HOLDFAST_TOKENS=";
 
-/* All names, separated by newlines. NULL: out of memory. */
+/* Returns all names, separated by newlines; NULL if memory is short. */
 static char *run_join_names(const struct lock_options *w)
 {
     size_t size = 1;
@@ -96,12 +93,9 @@ static int run_export_tokens(const struct held_locks *held)
     return CLI_OK;
 }
 
-/* ---- the command ----------------------------------------------------------
- */
-
 static struct run_metrics metrics = {.verb = &cli_run};
 
-/* As flock(1) has it. */
+/* As flock(1) does. */
 static void run_say_acquired(const struct lock_set *locks,
                              const struct run_options *o)
 {
@@ -137,15 +131,16 @@ static int run_holding(struct lock_set *locks, const struct run_options *o,
     }
     supervise_fini(&supervision);
     if (supervision.lost) {
-        /* There is perhaps nothing to give back, and no server to ask: do not
-         * keep the caller waiting for answers. */
+        /* The lock may be gone and the server, too: the caller should not wait
+         * for its answers. */
         held_locks_release_nowait(&locks->held);
         guardian_stop(&command->guardian);
         run_metrics_write(&metrics);
         run_metrics_finish(&metrics);
         _exit(status);
     }
-    /* What it has left running goes on, however long the answer takes. */
+    /* Processes that the command has left running continue, however long the
+     * answer takes. */
     guardian_stop(&command->guardian);
     return lock_set_release(locks, status, o->only_warn);
 }
@@ -181,7 +176,7 @@ static int run_main(int argc, char **argv)
 
     if (status != CLI_OK)
         return status;
-    signal(SIGCHLD, SIG_DFL); /* if it was ignored we could not wait */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored we could not wait */
     /* A message that no process reads must not end us, and the command with
      * us. */
     command.on_pipe = signal(SIGPIPE, SIG_IGN);
@@ -189,7 +184,8 @@ static int run_main(int argc, char **argv)
     command.argv = o.argv;
     if (!o.options.label)
         o.options.label = o.argv[0];
-    /* Now, so that it has nothing of the library in it. */
+    /* Forked before the client is opened, so that it has nothing of the library
+     * in it. */
     if (guardian_start(&command.guardian) < 0) {
         cli_say(&cli_run, "cannot fork: %s", strerror(errno));
         return CLI_OSERR;

@@ -2,11 +2,11 @@
  * holdfast watch: prints each change of a lock, or of the locks whose names
  * begin with a prefix.
  *
- * The backend tells of changes (hf_watch_new), or it is polled. A notification
- * says only that something may have changed: a name is marked, then inspected,
- * and its state is printed if it differs from the last one. Where the backend
- * tells of changes, names are inspected now and then all the same: some changes
- * are not told, such as a FLUSHALL of Redis.
+ * The backend reports changes (hf_watch_new), or it is polled. A notification
+ * says only that something may have changed: the name is marked, then
+ * inspected, and its state is printed if it differs from the last one. Even
+ * where the backend reports changes, names are inspected now and then, because
+ * some changes are not reported, such as a FLUSHALL of Redis.
  */
 #include "client.h"
 #include "json.h"
@@ -37,9 +37,9 @@ enum { POLL_MS = 500, REPEAT_MS = 5000, INTERVAL_MIN_MS = 10 };
 
 struct options {
     const char *url, *name; /* or the prefix, "" for all */
-    uint64_t count;         /* of changes; 0: no limit */
+    uint64_t count;         /* how many changes; 0: no limit */
     int64_t wait_ms;        /* -1: no limit */
-    int64_t interval_ms;    /* 0: by default */
+    int64_t interval_ms;    /* 0: the default */
     bool is_prefix, quiet, json;
 };
 
@@ -51,18 +51,16 @@ static const struct cli_flag flags[] = {
     {'w', "wait", "DURATION", "exit after this time"},
     {'w', "timeout", "DURATION", NULL},
     {'i', "interval", "DURATION",
-     "how often to look where the backend does not tell of changes (500ms)"},
+     "how often to poll if the backend does not announce changes (500ms)"},
     {'q', "quiet", NULL, "do not say that it polls or lost the connection"},
     {CLI_JSON, "json", NULL, "print a JSON object per change, one per line"},
     CLI_FLAG_END,
 };
 
-/* ---- names that are watched ---------------------------------------------- */
-
 struct lock {
     struct lock *next;
-    hf_info *last; /* what was printed; NULL: nothing yet */
-    bool changed;  /* perhaps */
+    hf_info *last; /* the state that was printed; NULL: none yet */
+    bool changed;  /* may have changed */
     size_t len;
     char name[];
 };
@@ -72,14 +70,14 @@ struct follow {
     hf_client *client;
     hf_watch *watch; /* NULL: polling */
     struct lock *locks;
-    bool relist;     /* with a prefix: there may be other names */
+    bool relist;     /* with a prefix: there may be new names */
     bool is_started; /* the first state is printed */
-    bool is_down;    /* and that was said */
-    bool is_closed;  /* standard output: there is no reader any more */
-    bool is_failed;  /* or it cannot be written to, and that was said */
+    bool is_down;    /* and a message was printed */
+    bool is_closed;  /* standard output has no reader */
+    bool is_failed;  /* or it cannot be written to; a message was printed */
     uint64_t changes;
     int64_t poll_at, ends_at; /* CLOCK_BOOTTIME */
-    int64_t list_at;          /* not before that, if relist is set */
+    int64_t list_at; /* the earliest time to list again, if relist is set */
 };
 
 static int watch_compare_names(const struct lock *l, const char *name,
@@ -90,8 +88,9 @@ static int watch_compare_names(const struct lock *l, const char *name,
     return order ? order : (l->len > len) - (l->len < len);
 }
 
-/* The names are in the order of their bytes, as hf_list() tells them: one walk
- * for a whole list. Where the name is, or belongs, from there on. */
+/* The names are in the order of their bytes, as hf_list() returns them, so that
+ * one pass serves a whole list. Returns where the name is, or belongs, from
+ * there on. */
 static struct lock **watch_place_of(struct lock **at, const char *name,
                                     size_t len)
 {
@@ -137,16 +136,13 @@ static void watch_mark_all(struct follow *f)
         l->changed = true;
 }
 
-/* ---- what has changed -----------------------------------------------------
- */
-
 static bool watch_is_same_party(const hf_party *a, const hf_party *b)
 {
     return strcmp(a->owner, b->owner) == 0 && a->token == b->token &&
            a->mode == b->mode && a->permits == b->permits;
 }
 
-/* The order does not count: a fair queue keeps its own, and an unfair one has
+/* Compares without order: a fair queue keeps its own, and an unfair one has
  * none. */
 static bool watch_are_same(const hf_party *a, size_t a_len, const hf_party *b,
                            size_t b_len)
@@ -166,8 +162,8 @@ static bool watch_are_same(const hf_party *a, size_t a_len, const hf_party *b,
     return true;
 }
 
-/* What to call the difference; NULL: there is none. before is NULL: the first
- * state. */
+/* Returns what to call the difference, or NULL if there is none. before is NULL
+ * for the first state. */
 static const char *watch_change(const hf_info *before, const hf_info *now)
 {
     if (!before)
@@ -182,9 +178,6 @@ static const char *watch_change(const hf_info *before, const hf_info *now)
         return "queue";
     return NULL;
 }
-
-/* ---- output ---------------------------------------------------------------
- */
 
 static void watch_print_json(const struct lock *l, const char *event,
                              const hf_info *info)
@@ -250,15 +243,12 @@ static void watch_say_up(struct follow *f)
     f->is_down = false;
 }
 
-/* ---- looking ---------------------------------------------------------------
- */
-
 static bool watch_is_over(const struct follow *f)
 {
     return f->is_closed || (f->o->count && f->changes >= f->o->count);
 }
 
-/* A failure that may pass ends this look only: HF_OK then. */
+/* A failure that may pass ends only this pass, with HF_OK. */
 static int watch_failed(struct follow *f, int rc, hf_error *err)
 {
     if (rc != HF_EUNKNOWN && !(rc == HF_EBACKEND && err->may_pass))
@@ -267,12 +257,12 @@ static int watch_failed(struct follow *f, int rc, hf_error *err)
     return HF_OK;
 }
 
-/* Takes info. */
+/* Takes ownership of info. */
 static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
 {
     const char *event = watch_change(l->last, info);
 
-    /* Of a prefix, a name that was never in use is not a change; one that was
+    /* With a prefix, a name that was never in use is not a change; one that was
      * not there when we began is. */
     if (!l->last && f->o->is_prefix) {
         if (!lock_is_used(info))
@@ -288,7 +278,7 @@ static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
     l->last = info;
 }
 
-/* What is at the server under a name with the prefix need not be a lock. */
+/* A key at the server that has the prefix need not be a lock. */
 static int watch_inspect(struct follow *f, struct lock *l, hf_error *err)
 {
     hf_info *info = NULL;
@@ -326,8 +316,8 @@ static int watch_inspect_changed(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-/* A list of all names is a burden for the server: between two of them there is
- * four times the time that one takes. */
+/* A list of all names is costly for the server. So the pause between two lists
+ * is four times as long as a list takes. */
 static int64_t watch_after_rest(int64_t begun_at)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);
@@ -372,9 +362,6 @@ static int watch_inspect_all(struct follow *f, hf_error *err)
     return rc == HF_OK ? watch_inspect_changed(f, err) : rc;
 }
 
-/* ---- notifications ---------------------------------------------------------
- */
-
 static void watch_on_change(void *arg, hf_watch *watch, const char *name,
                             size_t len)
 {
@@ -388,7 +375,7 @@ static void watch_on_change(void *arg, hf_watch *watch, const char *name,
         f->relist = f->o->is_prefix;
 }
 
-/* It is up again: what has changed meanwhile was not heard. */
+/* The connection is up again: changes may have been missed meanwhile. */
 static void watch_on_event(void *arg, const hf_event *event)
 {
     struct follow *f = arg;
@@ -409,7 +396,7 @@ static int64_t watch_interval_ns(const struct follow *f)
     return (f->watch ? REPEAT_MS : POLL_MS) * MS;
 }
 
-/* Looking takes long if there are many names. */
+/* With many names, an inspection of all takes long. */
 static void watch_set_next_poll(struct follow *f, int64_t begun_at)
 {
     int64_t rested_at = watch_after_rest(begun_at);
@@ -426,7 +413,7 @@ static void watch_poll_is_due(struct follow *f)
         f->relist = true;
 }
 
-/* Until something may have changed, or it is time. */
+/* Sleeps until something may have changed, or until the next time is due. */
 static void watch_wait_for_news(struct follow *f)
 {
     int64_t at = f->poll_at < f->ends_at ? f->poll_at : f->ends_at, ms;
@@ -456,7 +443,7 @@ static int watch_loop(struct follow *f, hf_error *err)
         if (now >= f->poll_at)
             watch_poll_is_due(f);
         rc = f->is_closed ? HF_OK : watch_inspect_all(f, err);
-        if (now >= f->poll_at) /* to wait for an answer is no burden */
+        if (now >= f->poll_at) /* waiting for an answer costs nothing */
             watch_set_next_poll(f,
                                 rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)
@@ -467,10 +454,7 @@ static int watch_loop(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-/* ---- the verb --------------------------------------------------------------
- */
-
-/* HF_OK with f->watch NULL: it has to be polled, and err says why. */
+/* Returns HF_OK with f->watch NULL if it must be polled; err says why. */
 static int watch_begin(struct follow *f, hf_error *err)
 {
     const struct options *o = f->o;
@@ -525,7 +509,7 @@ static int watch_run(const struct options *o)
     if (status != CLI_OK)
         return status;
     rc = watch_follow(&f, &err);
-    if (f.is_closed) /* exit() would try to write what is left */
+    if (f.is_closed) /* exit() would try to write the rest */
         _exit(f.is_failed ? CLI_FAILED : CLI_OK);
     hf_watch_free(f.watch);
     while (f.locks)
@@ -549,8 +533,8 @@ static int watch_take_option(struct options *o, int option)
     case 'n':
         if (cli_number(optarg, 1, UINT64_MAX, &o->count) == 0)
             return CLI_OK;
-        return cli_misuse(&cli_watch, "-n takes a number from 1 on, not `%s'",
-                          optarg);
+        return cli_misuse(&cli_watch,
+                          "-n takes a number of at least 1, not `%s'", optarg);
     case 'w':
         return cli_duration(&cli_watch, "-w", optarg, 0, &o->wait_ms);
     case 'i':

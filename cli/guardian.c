@@ -1,14 +1,14 @@
 /*
- * The guardian: a process that does nothing but wait for our end.
+ * The guardian: a process that only waits for our end.
  *
- * It ignores every signal and holds two descriptors: its end of a pipe, which
- * tells that we died when the kernel closes ours, and a timer that we set, so
- * that the newest deadline counts even if it was stopped and could not listen.
- * KILL and not TERM: in shared memory the lock of a dead process is free at
- * once, so whatever goes on does so without it.
+ * It ignores every signal. It has two descriptors: its end of a pipe, which the
+ * kernel closes at our end when we die, and a timer that we set, so that the
+ * newest deadline counts even if the guardian was stopped and could not read.
+ * It sends KILL and not TERM, because in shared memory the lock of a dead
+ * process is free at once: whatever continues would run without the lock.
  *
- * It may be forked while the library's threads run, so that it uses only what
- * is safe after a fork of such a process.
+ * It may be forked while the library's threads run. So it uses only what is
+ * safe after a fork of such a process.
  */
 #include "guardian.h"
 
@@ -28,13 +28,13 @@
 
 enum { GUARD_FD = 3, GUARD_TIMER = 4, GUARD_OTHERS = 5 };
 
-/* Leaves standard descriptors on /dev/null, the two given ones, no others: a
- * pipe that we kept open would keep its reader waiting. */
+/* Leaves the standard descriptors, on /dev/null, and the two given ones. A pipe
+ * that the guardian kept open would keep its reader waiting. */
 static void guardian_keep_only(int fd, int timer)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    /* Out of the way of the numbers that they are to have. */
+    /* Moves them out of the way of the numbers that they get below. */
     fd = fcntl(fd, F_DUPFD_CLOEXEC, GUARD_OTHERS);
     timer = fcntl(timer, F_DUPFD_CLOEXEC, GUARD_OTHERS);
     null = fcntl(null, F_DUPFD_CLOEXEC, GUARD_OTHERS);
@@ -47,7 +47,8 @@ static void guardian_keep_only(int fd, int timer)
     close_range(GUARD_OTHERS, ~0U, 0);
 }
 
-/* Returns when the group has to end: they are dead, or their time is over. */
+/* Returns when the group must end: its supervisor is dead, or the deadline has
+ * passed. */
 static void guardian_stand_guard(void)
 {
     struct pollfd polled[2] = {{GUARD_FD, POLLIN, 0}, {GUARD_TIMER, POLLIN, 0}};
@@ -56,8 +57,8 @@ static void guardian_stand_guard(void)
     }
 }
 
-/* home: the group that we come from, and not to be ended. Asked for before
- * the fork, as we may be moved before our first instruction. */
+/* home: the group that we come from, which must not be ended. Read before the
+ * fork, because we may be moved before our first instruction. */
 static _Noreturn void guardian_main(pid_t home, int fd, int timer)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -95,7 +96,7 @@ int guardian_start(struct guardian *guardian)
     if (guardian->timer >= 0)
         guardian->pid = fork();
     if (guardian->pid == 0) {
-        /* Else it would keep our end open for us. */
+        /* Or it would keep our end of the pipe open. */
         close(guardian->fd);
         guardian_main(home, fds[0], guardian->timer);
     }
@@ -130,7 +131,7 @@ void guardian_stop(struct guardian *guardian)
 {
     if (guardian->pid < 0)
         return;
-    /* Before the pipe closes, and so that it helps if it is stopped, too. */
+    /* Before the pipe closes. KILL works even if it is stopped. */
     kill(guardian->pid, SIGKILL);
     while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR) {
     }

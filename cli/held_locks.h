@@ -1,6 +1,6 @@
 /*
  * Locks of one client that are held together, and questions about all of them
- * at once. The lock set owns the handles; nothing here blocks.
+ * at once. The lock set owns the handles. No function here blocks.
  */
 #ifndef HF_CLI_HELD_LOCKS_H
 #define HF_CLI_HELD_LOCKS_H
@@ -20,16 +20,19 @@ struct held_locks {
     size_t len;
 };
 
-/* hf_lock_explain() of the first that is lost; which one. HF_OK: all are held,
- * and why->text describes trouble with the server, if there is any. */
+/* hf_lock_explain() for the first lock that is lost, whose index is returned in
+ * *which. HF_OK: all are held; why->text then describes trouble with the
+ * server, if there is any. */
 int held_locks_explain(const struct held_locks *held, size_t *which,
                        hf_error *why);
-/* The first deadline of all, and whose it is. As hf_lock_deadline(). */
+/* The earliest deadline, and the lock that has it. Returns what
+ * hf_lock_deadline() returns. */
 int held_locks_deadline(const struct held_locks *held, size_t *which,
                         int64_t *deadline);
+/* Releases all locks, without waiting for the answers. */
 void held_locks_release_nowait(const struct held_locks *held);
-/* A descriptor that is readable when another client may have asked for a lock
- * (`holdfast ask'); -1 where the backend cannot pass that on. When it is
+/* A descriptor that becomes readable when another client may have asked for a
+ * lock (`holdfast ask'); -1 where the backend cannot pass that on. When it is
  * readable, held_locks_say_asked() prints the message. */
 int held_locks_asked_fd(const struct held_locks *held);
 void held_locks_say_asked(const struct held_locks *held);

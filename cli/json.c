@@ -21,7 +21,7 @@ static void json_put_text(const unsigned char *s, size_t len)
             printf("\\%c", (char)c);
         else if (hf__character(s + i, len - i))
             fwrite(s + i, 1, n, stdout);
-        else /* none of these is beyond four digits */
+        else /* none of these has more than four digits */
             printf("\\u%04x", c);
     }
     putchar('"');

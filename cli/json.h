@@ -1,6 +1,6 @@
 /*
- * JSON on standard output, for --json: the one writer of a process, which knows
- * where a comma belongs.
+ * Writes JSON to standard output, for --json. A process has one such writer,
+ * which knows where a comma belongs.
  */
 #ifndef HF_CLI_JSON_H
 #define HF_CLI_JSON_H
@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 /*
- * Writes to standard output, and knows where a comma belongs:
+ * An example:
  *
- *     json_open('{'); json_text("a", "b"); json_number("n", 1);
- * json_close('}');
+ *     json_open(NULL, '{'); json_text("a", "b"); json_number("n", 1);
+ *     json_close('}');
  *
- * A key is NULL in an array and at the top. json_end() ends the line.
+ * The key is NULL in an array and at the top. json_end() ends the line.
  */
 void json_open(const char *key, char bracket);
 void json_close(char bracket);
@@ -25,8 +25,8 @@ void json_unsigned(const char *key, uint64_t number);
 void json_real(const char *key, double number, int digits);
 void json_bool(const char *key, bool value);
 void json_null(const char *key);
-/* Bytes of a name. What is not UTF-8 becomes U+FFFD, and then all bytes follow
- * in hexadecimal digits under the key "KEY_hex". */
+/* Bytes of a name. What is not UTF-8 becomes U+FFFD; then all bytes follow in
+ * hexadecimal under the key "KEY_hex". */
 void json_name(const char *key, const void *bytes, size_t len);
 void json_end(void);
 #endif

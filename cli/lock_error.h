@@ -10,16 +10,17 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Says what holdfast answered about the lock. The name is said once: not by us
- * if the text has it. */
+/* Prints the library's error for the lock; returns the exit status. The name is
+ * printed once: not by us if the text contains it. */
 int cli_failed_on(const struct cli_verb *verb, const char *name, int code,
                   const hf_error *err);
 
-bool cli_is_redlock(const char *url); /* which cannot inspect, break or ask */
-/* Says so; the exit code. */
+/* Is it a URL of Redlock, which cannot inspect, break or ask? */
+bool cli_is_redlock(const char *url);
+/* Prints that the lock is not held; returns the exit status. */
 int cli_not_held(const struct cli_verb *verb, const char *name);
-/* Says that something about the name failed; the exit code. On a backend that
- * cannot be asked it says what to do instead. */
+/* Prints that a request about the name failed; returns the exit status. If the
+ * backend cannot answer such requests, it prints what to do instead. */
 int cli_lock_failed(const struct cli_verb *verb, const char *url,
                     const char *name, int rc, const hf_error *err);
 

@@ -83,7 +83,7 @@ int lock_options_take(struct lock_options *w, int option, const char *value)
         return lock_options_take_permits(w, "--permits", value, &w->permits);
     case LOCK_OPTIONS_OF:
         return lock_options_take_permits(w, "--of", value, &w->of);
-    default: /* cli_flag() has said what is wrong */
+    default: /* cli_flag() has printed what is wrong */
         return CLI_USAGE;
     }
 }
@@ -102,8 +102,7 @@ static int lock_options_check_semaphore(struct lock_options *w)
     if (!w->permits)
         w->permits = 1;
     if (w->permits > w->of)
-        return cli_misuse(w->verb,
-                          "--permits %u --of %u: there are never that many",
+        return cli_misuse(w->verb, "--permits %u is more than --of %u",
                           w->permits, w->of);
     w->kind = HF_SEMAPHORE;
     return CLI_OK;
@@ -112,7 +111,7 @@ static int lock_options_check_semaphore(struct lock_options *w)
 int lock_options_check(struct lock_options *w)
 {
     for (size_t i = 0; i < w->len && !w->url; i++)
-        if (cli_is_url(w->names[i])) /* not quoted: it may have a password */
+        if (cli_is_url(w->names[i])) /* not quoted: it may contain a password */
             return cli_misuse(w->verb, "the NAME is a URL; is a -b missing?");
     if (w->shared && w->exclusive)
         return cli_misuse(

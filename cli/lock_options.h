@@ -1,9 +1,9 @@
 /*
- * The options of `run' and `hold' that say which locks are to be acquired, and
- * how. Parsing is done in two steps: lock_options_take() for each option and
- * lock_options_name() for an operand, then lock_options_check(), which sees
- * whether they fit together. All of them say what is wrong. The struct points
- * into argv.
+ * The options of `run' and `hold' that say which locks to acquire, and how.
+ * Parsing has two steps: lock_options_take() for each option and
+ * lock_options_name() for an operand, then lock_options_check(), which checks
+ * whether they fit together. All print what is wrong. The struct points into
+ * argv.
  */
 #ifndef HF_CLI_LOCK_OPTIONS_H
 #define HF_CLI_LOCK_OPTIONS_H
@@ -16,22 +16,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOCKS_MAX = 64 }; /* of one -l each */
+enum { LOCKS_MAX = 64 }; /* one per -l */
 
 struct lock_options {
     const struct cli_verb *verb;
     const char *url, *label;
     const char *names[LOCKS_MAX]; /* as they were typed */
     size_t len;
-    int64_t wait_ms; /* HF_FOREVER: as long as it takes; 0: not at all */
+    int64_t wait_ms; /* HF_FOREVER: no limit; 0: do not wait */
     int64_t ttl_ms;  /* 0: as the URL says */
     enum hf_kind kind;
     enum hf_mode mode;
     enum hf_fairness fairness;
-    uint32_t permits, of; /* 0: was not said */
+    uint32_t permits, of; /* 0: not given */
     int busy_exit;
     bool quiet;
-    bool shared, exclusive, nonblock, fair, unfair; /* was said */
+    bool shared, exclusive, nonblock, fair, unfair; /* was given */
 };
 
 enum {
@@ -43,7 +43,8 @@ enum {
     LOCK_OPTIONS_OTHERS
 };
 
-/* Of struct cli_flag, in two parts between which a verb may put its own. */
+/* Entries for a table of struct cli_flag, in two parts: a verb may put its own
+ * in between. */
 /* clang-format off */
 #define LOCK_OPTIONS_FLAGS                                                           \
     CLI_FLAG_BACKEND,                                                          \
@@ -73,12 +74,14 @@ enum {
      .mode = HF_WRITE, .busy_exit = CLI_BUSY}
 /* clang-format on */
 
-/* One of LOCK_OPTIONS_FLAGS. CLI_OK; CLI_USAGE after having said why, or
- * because it is no option at all, which has been said. */
+/* Takes one of LOCK_OPTIONS_FLAGS. Returns CLI_OK; or CLI_USAGE after printing
+ * the reason. */
 int lock_options_take(struct lock_options *options, int option,
                       const char *value);
+/* Takes a NAME. Returns CLI_OK; or CLI_USAGE after printing the reason. */
 int lock_options_name(struct lock_options *options, const char *name);
-/* After options and operands: do they fit together? CLI_OK or CLI_USAGE. */
+/* Called after all options and operands: do they fit together? Returns CLI_OK
+ * or CLI_USAGE. */
 int lock_options_check(struct lock_options *options);
 
 #endif

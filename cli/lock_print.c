@@ -22,8 +22,6 @@ bool lock_is_used(const hf_info *info)
     return info->holders_len > 0 || info->waiters_len > 0 || info->count > 0;
 }
 
-/* ---- ages ---------------------------------------------------------------- */
-
 static struct lock_age lock_print_two_parts(int64_t n, char unit, int64_t rest,
                                             char small)
 {
@@ -61,8 +59,6 @@ struct lock_age lock_age_since(int64_t unix_ms)
     return lock_age(cli_now_ns(CLOCK_REALTIME) / 1000000 - unix_ms);
 }
 
-/* ---- words --------------------------------------------------------------- */
-
 static uint32_t lock_print_permits_in_use(const hf_info *info)
 {
     uint32_t n = 0;
@@ -99,8 +95,6 @@ void lock_print_state(FILE *out, const hf_info *info)
     if (info->waiters_len > 0)
         fprintf(out, ", %zu waiting", info->waiters_len);
 }
-
-/* ---- JSON ---------------------------------------------------------------- */
 
 static void lock_print_number_or_null(const char *key, bool is_known,
                                       uint64_t number)

@@ -1,7 +1,7 @@
 /*
  * A lock in words and as JSON, from what hf_inspect() returned: for ls, show,
- * break and watch. Names and labels come from others and are printed so that
- * they cannot control a terminal.
+ * break and watch. Names and labels come from other programs; they are printed
+ * so that they cannot control a terminal.
  */
 #ifndef HF_CLI_LOCK_PRINT_H
 #define HF_CLI_LOCK_PRINT_H
@@ -12,15 +12,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* "mutex", "rwlock", "semaphore", "latch"; NULL if nobody uses the name. */
+/* "mutex", "rwlock", "semaphore", "latch"; NULL if the name is not in use. */
 const char *lock_kind_name(const hf_info *info);
-/* The lock is held or waited for, or the latch is set. */
+/* Is the lock held or waited for, or the latch set? */
 bool lock_is_used(const hf_info *info);
 
-/* "5s", "3m20s", "25m", "2h", "4d", as kubectl writes an age. */
+/* "5s", "3m20s", "25m", "2h", "4d": the format of kubectl. */
 struct lock_age {
     char text[24];
 };
+/* Formats an age. */
 struct lock_age lock_age(int64_t ms);
 /* The age of a moment of the wall clock; "" if the moment is not known (0). */
 struct lock_age lock_age_since(int64_t unix_ms);

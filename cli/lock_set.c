@@ -16,10 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- without the lock: the way out ----------------------------------------
- */
-
-/* What is still to be asked may never be answered: what we say then. */
+/* A request that we still send may never be answered. This is the message for
+ * that case. */
 static struct {
     char words[1024];
     int status;
@@ -29,7 +27,7 @@ static void lock_set_leave(int number)
 {
     (void)number;
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
-        /* Then nobody hears it. */
+        /* Standard error cannot be written to: there is no message. */
     }
     if (server_wait_caught)
         cli_die_of(server_wait_caught);
@@ -47,13 +45,13 @@ static void lock_set_leave_after(int ms, int status, const char *words)
     setitimer(ITIMER_REAL, &time, NULL);
 }
 
-/* In a second we leave, with these words: be done before. */
+/* Leaves after a second with this message, if we are not done before. */
 static void lock_set_leave_soon(int status, const char *words)
 {
     lock_set_leave_after(1000, status, words);
 }
 
-/* What lock_set_leave_after() has set ends us. */
+/* Lets the alarm of lock_set_leave_after() end us. */
 static void lock_set_hear_alarm(void)
 {
     struct sigaction end = {.sa_handler = lock_set_leave};
@@ -65,7 +63,7 @@ static void lock_set_hear_alarm(void)
     pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
 }
 
-/* Signals end us again, as there is nothing that has to be done before. */
+/* Signals end us again, because nothing must be done before. */
 static void lock_set_hear_signals(const struct lock_set *c)
 {
     sigset_t mask = c->mask;
@@ -75,10 +73,7 @@ static void lock_set_hear_signals(const struct lock_set *c)
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* ---- texts ----------------------------------------------------------------
- */
-
-/* Which of the names a text of the library's is about; NULL: it has none. */
+/* Which of the names a text of the library is about; NULL: none. */
 static const char *lock_set_named(const struct lock_options *w,
                                   const char *text)
 {
@@ -110,8 +105,7 @@ static int lock_set_failed(const struct lock_options *w, int rc,
     return cli_exit_of(rc);
 }
 
-/* The lock cannot be had as it was asked for: what it is now, if the server
- * tells. */
+/* The lock is in use as another kind: prints which, if the server says so. */
 static int lock_set_refused(const struct lock_set *c, int rc,
                             const hf_error *err)
 {
@@ -124,7 +118,7 @@ static int lock_set_refused(const struct lock_set *c, int rc,
     return lock_set_failed(w, rc, err);
 }
 
-/* The first who holds it, as far as that is known; what hf_inspect says. */
+/* The first holder, if it is known. Returns what hf_inspect returns. */
 static int lock_set_describe_holder(hf_client *client, const char *name,
                                     struct cli_party *who)
 {
@@ -138,7 +132,7 @@ static int lock_set_describe_holder(hf_client *client, const char *name,
     return rc;
 }
 
-/* The backend does not tell who holds it: it may not be held at all. */
+/* The backend does not say who holds it: it may not be held at all. */
 static int lock_set_say_not_acquired(const struct lock_options *w,
                                      const char *name, const hf_error *err)
 {
@@ -148,18 +142,17 @@ static int lock_set_say_not_acquired(const struct lock_options *w,
     }
     if (w->wait_ms > 0)
         cli_say(w->verb,
-                "%s: not acquired within %lld ms; the servers do not "
-                "tell who holds it",
+                "%s: not acquired within %lld ms; the servers cannot say who "
+                "holds it",
                 hf__show(name).text, (long long)w->wait_ms);
     else
         cli_say(w->verb,
-                "%s: not acquired; the servers do not tell who holds "
-                "it",
+                "%s: not acquired; the servers cannot say who holds it",
                 hf__show(name).text);
     return w->busy_exit;
 }
 
-/* Why was said when the wait for the server began. */
+/* The reason was printed when the wait for the server began. */
 static int lock_set_say_no_server(const struct lock_options *w, int rc)
 {
     cli_say(w->verb,
@@ -168,8 +161,8 @@ static int lock_set_say_no_server(const struct lock_options *w, int rc)
     return cli_exit_of(rc);
 }
 
-/* How a wait that ended without the lock is told of: a client that waits is not
- * sent anything, so that the server may have gone silent meanwhile. */
+/* Prints why a wait ended without the lock. A waiting client receives nothing,
+ * so that the server may have gone silent meanwhile. */
 static int lock_set_not_acquired(struct lock_set *c, int rc,
                                  const hf_error *err)
 {
@@ -218,9 +211,6 @@ static int lock_set_say_nested(const struct lock_set *c)
     return CLI_USAGE;
 }
 
-/* ---- acquiring ------------------------------------------------------------
- */
-
 static int make_locks(struct lock_set *c)
 {
     const struct lock_options *w = c->options;
@@ -230,7 +220,8 @@ static int make_locks(struct lock_set *c)
     how.kind = w->kind;
     how.fairness = w->fairness;
     how.permits = w->of;
-    how.flags = HF_OWNER_HANDLE; /* the thread that tells asks, too */
+    /* the thread of the message uses the handles, too */
+    how.flags = HF_OWNER_HANDLE;
     c->held.options = w;
     c->held.client = c->client;
     for (size_t i = 0; i < w->len; i++) {
@@ -267,7 +258,7 @@ static bool acquire_lock_set(struct lock_set *c, int *status)
         *status = lock_set_say_nested(c);
     else
         *status = lock_set_not_acquired(c, rc, &err);
-    /* A server that we waited for is asked once more to take us out of the
+    /* A server that we waited for gets one more request, to take us out of the
      * queue; it will probably refuse again. */
     lock_set_leave_after(server_wait_caught && rc == HF_EBACKEND ? 100 : 1000,
                          *status, "");
@@ -320,10 +311,7 @@ bool lock_set_acquire(struct lock_set *c, int *status)
     return *status == CLI_OK && acquire_lock_set(c, status);
 }
 
-/* ---- releasing ------------------------------------------------------------
- */
-
-/* The library goes on after such an answer, and we do not. */
+/* After such an answer the library continues to release, but we end. */
 static void lock_set_say_unreleased(const struct lock_options *w, int rc,
                                     hf_error *err)
 {
@@ -335,7 +323,7 @@ static void lock_set_say_unreleased(const struct lock_options *w, int rc,
     lock_set_failed(w, rc, err);
     if (rc != HF_ELOST)
         cli_say(w->verb,
-                "the lock is free when its ttl is over, at the latest");
+                "the lock is free when its ttl has passed, at the latest");
 }
 
 int lock_set_release(struct lock_set *c, int status, bool only_warn)
@@ -351,8 +339,8 @@ int lock_set_release(struct lock_set *c, int status, bool only_warn)
     if (rc == HF_ELOST)
         return only_warn ? status : CLI_LOST;
     if (rc == HF_EUNKNOWN) {
-        /* The server has had its time to answer: hf_close() does not wait for
-         * it once more. */
+        /* The server has had its time to answer: hf_close() must not wait for
+         * it again. */
         lock_set_hear_alarm();
         lock_set_leave_after(100, status, "");
     }

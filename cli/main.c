@@ -1,4 +1,4 @@
-/* The command: finds the verb, and helps. */
+/* The command: finds the verb, and prints help. */
 #include "shared/args.h"
 #include "shared/complete.h"
 #include "shared/exit_code.h"
@@ -24,7 +24,7 @@ static const struct cli_verb *main_find(const char *name)
     return NULL;
 }
 
-/* What other programs call it. */
+/* Names that other programs use for it. */
 static const char *main_synonym(const char *name)
 {
     static const char *const words[][2] = {
@@ -88,7 +88,7 @@ static void main_overview(FILE *out)
         out);
 }
 
-/* help VERB [SCENARIO] is VERB [SCENARIO] --help. */
+/* help VERB [SCENARIO] is the same as VERB [SCENARIO] --help. */
 static int main_help(int argc, char **argv)
 {
     char *question[] = {NULL, NULL, NULL, NULL};
@@ -112,8 +112,9 @@ static int main_help(int argc, char **argv)
     return verb->main(n, question);
 }
 
-/* So that no descriptor of ours becomes one that is printed to. A command that
- * we start still finds closed what was closed. */
+/* Opens closed standard descriptors, so that no other descriptor of ours gets
+ * their numbers and is printed to. A command that we start still finds closed
+ * what was closed. */
 static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd < 3; fd++) {

@@ -32,7 +32,7 @@ static struct words mismatch_describe(enum hf_kind kind,
     return out;
 }
 
-/* How to ask for what is there; "": this verb cannot. */
+/* The options that select what is there; "": this verb has none. */
 static struct words mismatch_advise(const struct lock_options *w,
                                     const hf_info *info)
 {
@@ -53,8 +53,8 @@ static struct words mismatch_advise(const struct lock_options *w,
     return out;
 }
 
-/* Is what is there another lock than the one that is wanted? It may have
- * changed since the refusal. */
+/* Is the lock that is there another kind than the one that is wanted? It may
+ * have changed since the refusal. */
 static bool mismatch_differs(const struct lock_options *w, const hf_info *info)
 {
     if (!lock_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)

@@ -9,7 +9,7 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* After HF_EMISMATCH: says what the name is in use as, and which options
+/* After HF_EMISMATCH: prints what the name is in use as, and which options
  * select that. False: the server does not say, and nothing was printed. */
 bool mismatch_say(const struct lock_options *options, hf_client *client,
                   const char *name);

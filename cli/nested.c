@@ -1,9 +1,8 @@
 /*
  * HOLDFAST_HELD: entries "PID:START:KIND:MODE:PERMITS:HASH", separated by
- * spaces. START is the time at which the process began (/proc/PID/stat), so
- * that a number that is used again is not taken for the same process. HASH is
- * that of where the lock is and of its name; user and password of the URL are
- * not part of it.
+ * spaces. START is the start time of the process (/proc/PID/stat), so that a
+ * reused pid is not taken for the same process. HASH covers the lock's name and
+ * where it is, without the user and password of the URL.
  */
 #include "nested.h"
 
@@ -30,11 +29,8 @@ struct entry {
     uint64_t hash;
 };
 
-/* ---- which lock -----------------------------------------------------------
- */
-
-/* FNV-1a. Other versions of this program compare what it yields, so that it is
- * part of the format. */
+/* FNV-1a. Other versions of this program compare its results, so it is part of
+ * the format. */
 static const uint64_t FNV_BASIS = 14695981039346656037u;
 
 static uint64_t nested_hash_bytes(uint64_t hash, const char *text, size_t len)
@@ -54,7 +50,7 @@ static uint64_t nested_hash_lower(uint64_t hash, const char *text, size_t len)
     return hash;
 }
 
-/* Of the options, those that say where a lock is. */
+/* The options that say where a lock is. */
 static uint64_t nested_hash_options(uint64_t hash, const char *query)
 {
     static const char *const places[] = {"prefix=", "db=", "socket="};
@@ -71,7 +67,8 @@ static uint64_t nested_hash_options(uint64_t hash, const char *query)
     return hash;
 }
 
-/* Scheme and hosts in small letters, without user and password; the path. */
+/* The scheme and the hosts in small letters, without user and password; then
+ * the path. */
 static uint64_t nested_hash_url(const char *url)
 {
     size_t scheme = strcspn(url, ":"), len;
@@ -79,7 +76,8 @@ static uint64_t nested_hash_url(const char *url)
     const char *at = url + scheme, *query = strchr(url, '?');
     uid_t user = geteuid();
 
-    if (strncasecmp(url, "shm:", 4) == 0) /* a place of its own for each user */
+    /* the default directory is another one for each user */
+    if (strncasecmp(url, "shm:", 4) == 0)
         hash = nested_hash_bytes(hash, (const char *)&user, sizeof user);
     if (strncmp(at, "://", 3) == 0) {
         at += 3;
@@ -103,10 +101,8 @@ static uint64_t nested_hash_lock(const struct lock_options *w, const char *name)
                              strlen(name));
 }
 
-/* ---- which process --------------------------------------------------------
- */
-
-/* Its parent, and when it began. False: it cannot be known. */
+/* Reads the parent and the start time of a process. False: they cannot be
+ * read. */
 static bool nested_look_up(pid_t pid, pid_t *parent, unsigned long long *start)
 {
     char path[64], text[1024];
@@ -122,7 +118,7 @@ static bool nested_look_up(pid_t pid, pid_t *parent, unsigned long long *start)
     len = fread(text, 1, sizeof text - 1, stat);
     fclose(stat);
     text[len] = '\0';
-    at = strrchr(text, ')'); /* the name may have any character in it */
+    at = strrchr(text, ')'); /* the name may contain any character */
     if (!at || sscanf(at,
                       ") %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
                       "%*u %*d %*d %*d %*d %*d %*d %llu",
@@ -146,7 +142,7 @@ static bool nested_is_ancestor(const struct entry *e)
     return false;
 }
 
-/* The next entry of a text; NULL at the end. */
+/* Returns the next entry of a text; NULL at the end. */
 static const char *nested_next_entry(const char *text, struct entry *e)
 {
     for (;;) {
@@ -160,12 +156,9 @@ static const char *nested_next_entry(const char *text, struct entry *e)
     }
 }
 
-/* ---- what lock_set.h has
- * ------------------------------------------------------
- */
-
-/* Can we never have it while those ancestors hold theirs? holder: the server
- * says that this one does; 0: it is known by the URL. */
+/* Fills in `nested' if the lock is out of reach while an ancestor holds its
+ * own. holder: the ancestor that the server names; 0: the lock is known by its
+ * URL. */
 static void nested_compare(struct nested *nested, const struct lock_options *w,
                            const char *name, const char *held, long long holder)
 {
@@ -218,7 +211,7 @@ void nested_inspect(struct nested *nested, const struct lock_options *w,
     }
 }
 
-/* To the end of a text with room for ENTRY_LEN more. */
+/* Appends to a text that has room for ENTRY_LEN more. */
 static void nested_append(char *text, const struct entry *e)
 {
     size_t len = strlen(text);
@@ -247,7 +240,7 @@ static void nested_append_ours(char *text, const struct lock_options *w)
 int nested_export(const struct lock_options *w)
 {
     const char *held = getenv(VARIABLE);
-    /* None is shorter than "1:1:1:0:0:1". */
+    /* No entry is shorter than "1:1:1:0:0:1". */
     size_t most = w->len + (held ? strlen(held) / 11 : 0) + 1;
     char *text = calloc(most, ENTRY_LEN);
     struct entry e;

@@ -1,11 +1,11 @@
 /*
- * run --metrics FILE: the client's numbers for a collector of text files
- * (node_exporter). A reader sees the file of before or the new one, never a
- * part: it is written under another name beside it, and renamed. That name does
- * not end in ".prom", so that the collector leaves it alone.
+ * run --metrics FILE: the client's counters for a collector of text files
+ * (node_exporter). A reader sees the old file or the new one, never a part: the
+ * text is written to another file beside it, which is then renamed. The name of
+ * that file does not end in ".prom", so that the collector ignores it.
  *
- * The main thread takes the numbers; another one writes them, and may be stuck
- * in a disk or a network file system that hangs.
+ * The main thread reads the counters. Another thread writes them, because it
+ * may block in a disk or a network file system that hangs.
  */
 #include "run_metrics.h"
 
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The text, to be freed; NULL with errno. */
+/* Returns the text, which the caller frees; or NULL with errno. */
 static char *run_metrics_text_of(const struct run_metrics *m, size_t *len)
 {
     hf_metrics numbers = HF_METRICS_INIT;
@@ -46,7 +46,7 @@ static char *run_metrics_text_of(const struct run_metrics *m, size_t *len)
     return text;
 }
 
-/* A file that becomes larger than it may be is a signal, too (ulimit -f). */
+/* A file that grows beyond its limit raises a signal, too (ulimit -f). */
 static bool run_metrics_write_all(int fd, const char *text, size_t len)
 {
     struct timespec now = {0, 0};
@@ -69,7 +69,7 @@ static bool run_metrics_write_all(int fd, const char *text, size_t len)
     return len == 0;
 }
 
-/* False with errno; nothing is left then. */
+/* False with errno: no file is left behind. */
 static bool run_metrics_replace(const char *file, const char *text, size_t len)
 {
     char other[PATH_MAX];
@@ -80,7 +80,7 @@ static bool run_metrics_replace(const char *file, const char *text, size_t len)
         errno = ENAMETOOLONG;
         return false;
     }
-    unlink(other); /* of a process of that number that was killed */
+    unlink(other); /* of a process with the same pid that was killed */
     fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
@@ -96,9 +96,6 @@ static bool run_metrics_replace(const char *file, const char *text, size_t len)
     errno = why;
     return false;
 }
-
-/* ---- the thread -----------------------------------------------------------
- */
 
 enum { FINISH_S = 1 };
 
@@ -133,7 +130,7 @@ static void *run_metrics_write_all_texts(void *arg)
     return NULL;
 }
 
-/* Signals are for the other threads. */
+/* The other threads handle the signals. */
 static int run_metrics_start(struct run_metrics *m)
 {
     pthread_condattr_t clock;

@@ -17,9 +17,9 @@ const struct cli_flag run_options_flags[] = {
     {OPT_ON_LOST, "on-lost", "kill|warn",
      "what to do if the lock is lost (kill)"},
     {OPT_VERBOSE, "verbose", NULL, "print how long it waited, and COMMAND"},
-    {OPT_METRICS, "metrics", "FILE", "write numbers for Prometheus to FILE"},
-    {'c', "command", "STRING", "run STRING by the shell"},
-    /* Of flock(1). */
+    {OPT_METRICS, "metrics", "FILE", "write metrics for Prometheus to FILE"},
+    {'c', "command", "STRING", "run STRING with the shell"},
+    /* As flock(1) has them. */
     {'o', "close", NULL, NULL},
     {'F', "no-fork", NULL, NULL},
     {'u', "unlock", NULL, NULL},
@@ -61,7 +61,7 @@ static int take_option(struct run_options *o, int option, char *value)
     case 'c':
         o->shell_command = value;
         return CLI_OK;
-    case 'o': /* the command never has a descriptor of ours */
+    case 'o': /* the command never inherits a descriptor of ours */
         return CLI_OK;
     case 'F':
         return cli_misuse(o->options.verb,
@@ -94,7 +94,7 @@ static int run_options_take_command(struct run_options *o, int argc,
 {
     if (!o->shell_command && argc == 0)
         return cli_misuse(o->options.verb,
-                          "what is to be run? A COMMAND is missing");
+                          "what should it run? A COMMAND is missing");
     if (o->shell_command && argc > 0)
         return cli_misuse(o->options.verb,
                           "-c STRING and `%s'; give only one of them", *argv);
@@ -102,13 +102,14 @@ static int run_options_take_command(struct run_options *o, int argc,
     return CLI_OK;
 }
 
-/* NAME and what follows it: [--] COMMAND..., or -c STRING as flock has it. */
+/* Parses NAME and what follows it: [--] COMMAND..., or -c STRING as in
+ * flock(1). */
 static int run_options_take_operands(struct run_options *o, int argc,
                                      char **argv)
 {
     int status;
 
-    if (o->options.len > 0) /* by -l */
+    if (o->options.len > 0) /* given by -l */
         return run_options_take_command(o, argc, argv);
     if (argc < 1)
         return cli_misuse(o->options.verb, "which lock? A NAME is missing");
@@ -146,7 +147,7 @@ static void run_options_use_shell(struct run_options *o)
     o->argv = o->shell_argv;
 }
 
-/* The file is replaced: no device, pipe or link must be. */
+/* The file is replaced, so it must not be a device, a pipe or a link. */
 static int run_options_check_metrics(const struct run_options *o)
 {
     const char *file = o->metrics;

@@ -1,6 +1,6 @@
 /*
- * The command line of `holdfast run`: its options, the lock's and its own, and
- * the command. The struct points into argv.
+ * The command line of `holdfast run`: the lock's options, its own, and the
+ * command. The struct points into argv.
  */
 #ifndef HF_CLI_RUN_OPTIONS_H
 #define HF_CLI_RUN_OPTIONS_H
@@ -22,7 +22,7 @@ struct run_options {
 extern const struct cli_flag run_options_flags[];
 extern const char run_options_notes[];
 
-/* CLI_OK, or CLI_USAGE after having said why. */
+/* Returns CLI_OK, or CLI_USAGE after printing the reason. */
 int run_options_parse(struct run_options *options, int argc, char **argv);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * While the command runs: signals go to its process group, its stops and
- * its end come back, and the hold's deadline is kept.
+ * While the command runs: passes signals to its process group, follows its
+ * stops and its end, and keeps the deadline of the hold.
  *
- * The deadline: renewals move it on. When it comes nearer than the grace
- * period, some renewals have failed: the group gets TERM, and KILL shortly
- * before the deadline. A hold that is gone already (broken, evicted) leaves
- * the group a moment only. The guardian knows the deadline too, and keeps it
- * if we are stopped or starved. All on CLOCK_BOOTTIME: time asleep counts.
+ * Renewals extend the deadline. If it comes nearer than the grace period, some
+ * renewals have failed: the group gets TERM, and KILL shortly before the
+ * deadline. If the hold is gone already (broken, evicted), the group has only a
+ * moment between the two. The guardian knows the deadline too, and keeps it if
+ * we are stopped or starved. All times are CLOCK_BOOTTIME, which includes time
+ * asleep.
  */
 #include "run_supervise.h"
 
@@ -33,9 +34,10 @@
 #include <unistd.h>
 
 #define MS 1000000LL
-#define GRACE_MAX (5000 * MS) /* between TERM and KILL, while we hold it */
-#define GRACE_LOST (200 * MS) /* the same, when we do not hold it any more */
-#define EARLY_MAX (100 * MS)  /* KILL is that much before the deadline */
+/* between TERM and KILL, while we hold the lock */
+#define GRACE_MAX (5000 * MS)
+#define GRACE_LOST (200 * MS) /* the same, once we do not */
+#define EARLY_MAX (100 * MS)  /* how long before the deadline KILL is sent */
 
 static int64_t supervise_at_most(int64_t value, int64_t limit)
 {
@@ -44,8 +46,9 @@ static int64_t supervise_at_most(int64_t value, int64_t limit)
 
 static int64_t supervise_grace(const struct supervision *supervision)
 {
-    /* Just before a renewal a third is left on ZooKeeper, two on Redis: half
-     * of the less is for a renewal that is late. */
+    /* Just before a renewal a third of the lease is left on ZooKeeper, and two
+     * thirds on Redis. Half of the smaller one is kept for a renewal that is
+     * late. */
     return supervise_at_most(supervision->span / 6, GRACE_MAX);
 }
 
@@ -54,8 +57,8 @@ static int64_t supervise_early(const struct supervision *supervision)
     return supervise_at_most(supervision->span / 20, EARLY_MAX);
 }
 
-/* The kernel may give the number of the group to another one as soon as the
- * command and the guardian, which is in the group, were both waited for. */
+/* The kernel may reuse the number of the group as soon as both the command and
+ * the guardian, which is in the group, were waited for. */
 static void supervise_signal_group(const struct supervision *supervision,
                                    int signal_number)
 {
@@ -85,12 +88,13 @@ static void supervise_update_guardian(const struct supervision *supervision)
     guardian_set_deadline(&supervision->command->guardian, at);
 }
 
-/* Without a word of the library's we did not run when it was time to renew, or
- * the guardian has kept the deadline in our place. */
+/* The library gives no reason: we did not run when a renewal was due, or the
+ * guardian has acted on the deadline instead of us. */
 static void supervise_say_why(const struct supervision *supervision, bool now)
 {
-    const char *then = supervision->only_warn ? "the command runs on without it"
-                                              : "ending the command";
+    const char *then = supervision->only_warn
+                           ? "the command continues without it"
+                           : "ending the command";
     hf_error why = HF_ERROR_INIT;
     size_t which = 0;
     int64_t deadline;
@@ -103,14 +107,14 @@ static void supervise_say_why(const struct supervision *supervision, bool now)
     if (!why.text[0])
         snprintf(why.text, sizeof why.text,
                  "holdfast was stopped or suspended%s",
-                 now ? "" : " when it had to renew it");
+                 now ? "" : " when the lock had to be renewed");
     cli_say(supervision->held->options->verb, "%s: %s: %s; %s",
             hf__show(supervision->held->options->names[which]).text,
             now ? "the lock was lost" : "the lock cannot be renewed in time",
             why.text, then);
 }
 
-/* The hold is gone (now), or will be. */
+/* The hold is gone, or will be at the deadline. */
 static void supervise_lose(struct supervision *supervision, bool now)
 {
     if (supervision->lost)
@@ -122,13 +126,13 @@ static void supervise_lose(struct supervision *supervision, bool now)
             now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
                 : supervision->deadline - supervise_early(supervision);
         supervise_signal_group(supervision, SIGTERM);
-        supervise_signal_group(
-            supervision, SIGCONT); /* a stopped one does not see it else */
+        /* A stopped process does not handle TERM. */
+        supervise_signal_group(supervision, SIGCONT);
     }
     supervise_set_timer(supervision);
 }
 
-/* Something may have happened to the hold, or it may be time. */
+/* Checks the hold and the deadline. */
 static void supervise_check_locks(struct supervision *supervision)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME), deadline;
@@ -155,9 +159,9 @@ static void supervise_check_locks(struct supervision *supervision)
     supervise_set_timer(supervision);
 }
 
-/* The terminal's user has stopped the command: stop as well, so that the
- * shell comes back. By TSTP, which the kernel does not let stop a group that
- * no shell could continue. */
+/* The terminal's user has stopped the command: stops our group as well, so that
+ * the shell comes back. It uses TSTP, by which the kernel does not stop a group
+ * that no shell could continue. */
 static void supervise_stop_with_it(struct supervision *supervision)
 {
     struct terminal *terminal = &supervision->command->terminal;
@@ -167,12 +171,12 @@ static void supervise_stop_with_it(struct supervision *supervision)
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
     terminal_take(terminal);
-    /* ^Z went to the command alone if it had the terminal: the others of our
-     * group, a script perhaps, have yet to hear of it. */
+    /* If the command had the terminal, ^Z went only to the command: the other
+     * processes of our group, perhaps a script, did not get it. */
     kill(given ? 0 : getpid(), SIGTSTP);
     pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
     pthread_sigmask(SIG_BLOCK, &stop, NULL);
-    supervise_check_locks(supervision); /* nobody renewed meanwhile */
+    supervise_check_locks(supervision); /* no renewal was sent meanwhile */
     if (given)
         terminal_give(terminal, supervision->command->pid);
     supervise_signal_group(supervision, SIGCONT);
@@ -189,13 +193,13 @@ static void supervise_stopped(struct supervision *supervision,
         supervise_signal_group(supervision, SIGCONT);
         return;
     }
-    /* Without a terminal, or stopped by somebody else: we go on renewing. */
+    /* Without a terminal, or if another process stopped the command, we
+     * continue to renew. */
     if (terminal->fd >= 0 && (terminal->given || signal_number != SIGSTOP))
         supervise_stop_with_it(supervision);
 }
 
-/* KILL has been sent, by us or by the guardian: what is still there cannot be
- * ended. */
+/* We or the guardian have sent KILL: what is still there cannot be ended. */
 static bool supervise_is_beyond_us(const struct supervision *supervision)
 {
     return !supervision->only_warn &&
@@ -204,7 +208,7 @@ static bool supervise_is_beyond_us(const struct supervision *supervision)
                 supervision->deadline - supervise_early(supervision) / 2);
 }
 
-/* Another one, if somebody has killed it. */
+/* Starts another guardian if it was killed. */
 static void supervise_keep_guardian(struct supervision *supervision)
 {
     struct guardian *guardian = &supervision->command->guardian;
@@ -224,8 +228,8 @@ static void supervise_keep_guardian(struct supervision *supervision)
     supervise_update_guardian(supervision);
 }
 
-/* We are process 1 of a container, or were a shell: others' children become
- * ours, and zombies if nobody waits for them. */
+/* If we are process 1 of a container, or replaced a shell, children of other
+ * processes are ours, and become zombies unless we wait for them. */
 static void supervise_reap_others(const struct supervision *supervision)
 {
     const struct command *command = supervision->command;
@@ -324,15 +328,15 @@ static void supervise_loop(struct supervision *supervision)
         if (polled[TIMER].revents || lost < n)
             supervise_check_locks(supervision);
         if (supervision->lost)
-            n = FIRST_LOCK; /* the others stay readable */
+            n = FIRST_LOCK; /* the other descriptors stay readable */
     }
 }
 
-/* Whatever is left of the group must not go on without the lock. */
+/* No process of the group may continue without the lock. */
 static void supervise_end_group(struct supervision *supervision)
 {
     /* The guardian may have ended the command, at the last deadline that it was
-     * told (unless we only warn). Then the lock counts as lost, too. */
+     * given (unless we only warn). Then the lock counts as lost, too. */
     if (held_locks_explain(supervision->held, NULL, NULL) != HF_OK ||
         (!supervision->only_warn &&
          cli_now_ns(CLOCK_BOOTTIME) >=

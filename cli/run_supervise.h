@@ -1,7 +1,7 @@
 /*
- * Supervises the command of `holdfast run` while it runs: passes signals on,
- * keeps the deadline of the locks, and ends the command if they are lost.
- * Nothing in it blocks but the wait for the next event.
+ * Supervises the command of `holdfast run`: passes signals on, keeps the
+ * deadline of the locks, and ends the command if they are lost. It blocks only
+ * to wait for the next event.
  */
 #ifndef HF_CLI_RUN_SUPERVISE_H
 #define HF_CLI_RUN_SUPERVISE_H
@@ -19,20 +19,21 @@ struct supervision {
     const struct held_locks *held;
     bool only_warn; /* --on-lost warn */
 
-    bool ended;         /* the command, and was waited for */
-    bool lost;          /* and said so */
-    int64_t deadline;   /* the first of all, as last seen */
-    int64_t span;       /* a lease at its beginning */
-    int64_t kill_at;    /* after TERM was sent, else HF_NO_DEADLINE */
+    bool ended;         /* the command ended, and was waited for */
+    bool lost;          /* and a message was printed */
+    int64_t deadline;   /* the earliest one, as last read */
+    int64_t span;       /* length of a fresh lease */
+    int64_t kill_at;    /* when, after TERM was sent; else HF_NO_DEADLINE */
     int signals, timer; /* descriptors */
 };
 
-/* Before the command starts: the guardian learns the deadline. CLI_OK or
- * CLI_OSERR. */
+/* Call it before the command starts: the guardian gets the deadline. Returns
+ * CLI_OK or CLI_OSERR. */
 int supervise_init(struct supervision *supervision);
+/* Closes the descriptors. */
 void supervise_fini(struct supervision *supervision);
-/* Returns when the command has ended; command->status is set, and
- * supervision->lost. */
+/* Returns when the command has ended; command->status and supervision->lost are
+ * set. */
 void supervise_wait(struct supervision *supervision);
 
 #endif

@@ -22,7 +22,7 @@ static void server_wait_on_signal(int number)
     hf_cancel_fire(&cancel);
 }
 
-/* What is left of the time that was given from the start. */
+/* What is left of the time limit. */
 static int64_t server_wait_time_left(const struct server_wait *p)
 {
     int64_t most = p->only_try ? 0 : p->options->wait_ms, left = most;
@@ -32,14 +32,14 @@ static int64_t server_wait_time_left(const struct server_wait *p)
     return left > 0 || most < 0 ? left : 0;
 }
 
-/* Between half of the time and all of it, so that processes that wait for the
- * same server do not all connect at the same moment. */
+/* Returns between half of the time and all of it, so that processes that
+ * wait for the same server do not all connect at the same moment. */
 static int64_t server_wait_with_jitter(int64_t ms)
 {
     uint16_t chance = 0;
 
     if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0) {
-        /* Then without. */
+        /* Then there is no jitter. */
     }
     return ms - ms / 2 * chance / UINT16_MAX;
 }
@@ -58,8 +58,9 @@ static void server_wait_nap(int64_t ms)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* After a failure: is there time to try again? Pauses before that, ever longer.
- * If the pause was the rest of the time, that failure is to be told. */
+/* After a failure: pauses, each time for longer, and returns whether there is
+ * time to try again. If the pause uses up the rest of the time, the caller
+ * returns that failure. */
 static bool server_wait_try_again(struct server_wait *p, int rc,
                                   const hf_error *err)
 {
@@ -86,11 +87,10 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
            strcmp(p->said.text, err->text) == 0;
 }
 
-/* ---- the server ---------------------------------------------------------- */
-
-/* -w counts from the start, and like every call of the library that has a time
- * the connecting may take a little longer: less than a second. 0: as the URL
- * says. A try has no time to speak of; it is given the URL's. */
+/* -w counts from the start. Like every call of the library with a time
+ * limit, connecting may take a little longer: less than a second. Returns 0,
+ * which is the limit of the URL, without -w and for -n, which leaves no time
+ * to connect. */
 static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
     int64_t most = server_wait_time_left(p) + 800;
@@ -110,9 +110,6 @@ int server_wait_open(struct server_wait *p, const char *url,
     return rc;
 }
 
-/* ---- signals --------------------------------------------------------------
- */
-
 static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 enum { ENDING = sizeof ending / sizeof *ending };
 
@@ -131,17 +128,16 @@ static void server_wait_add_unless_ignored(sigset_t *set, const int *numbers,
 void server_wait_signals(sigset_t *set)
 {
     sigemptyset(set);
-    /* What we were told to ignore (nohup) is ignored by the command, too. */
+    /* A signal that we were started to ignore (nohup) is ignored by the
+     * command, too. */
     server_wait_add_unless_ignored(set, ending, ENDING);
     server_wait_add_unless_ignored(set, others, sizeof others / sizeof *others);
     sigaddset(set, SIGCHLD);
-    /* Not passed on, but not to stop us either when we touch the terminal. */
+    /* Not passed on, but blocked, so that they do not stop us when we touch the
+     * terminal. */
     sigaddset(set, SIGTTIN);
     sigaddset(set, SIGTTOU);
 }
-
-/* ---- the locks ------------------------------------------------------------
- */
 
 static int acquire_server_wait(struct server_wait *p,
                                const struct held_locks *held, hf_error *err)

@@ -1,10 +1,10 @@
 /*
  * How the command is started.
  *
- * The command waits, forked but not yet executed, until the guardian has
+ * The command is forked, and waits before it executes until the guardian has
  * joined its process group; it gives up if we die before. From its first
- * instruction on the kernel kills it with us (PR_SET_PDEATHSIG), which is
- * sooner than the guardian can, but reaches only itself and not what it
+ * instruction on the kernel kills it when we die (PR_SET_PDEATHSIG). That is
+ * sooner than the guardian can, but does not reach processes that the command
  * starts.
  */
 #include "start_command.h"
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the forked child, beside threads that no longer are: only calls that are
+/* Runs in the forked child, whose other threads are gone: only calls that are
  * safe there. */
 static _Noreturn void command_become(const struct command *command,
                                      pid_t parent, int go, int failure)
@@ -57,7 +57,7 @@ static int command_give_up(struct command *command, const char *what, int why)
     return CLI_OSERR;
 }
 
-/* Lets it execute, and learns whether it could. */
+/* Lets the child execute, and learns whether it could. */
 static int command_let_go(struct command *command, int go, int failure)
 {
     ssize_t n;
@@ -90,12 +90,12 @@ static int start_between(struct command *command, const struct held_locks *held,
     }
     close(failure[1]);
     failure[1] = -1;
-    /* Here and in the child: whoever comes first. */
+    /* Here and in the child, because either may run first. */
     setpgid(command->pid, command->pid);
     if (guardian_join(&command->guardian, command->pid) < 0)
         return command_give_up(command, "cannot guard the command", errno);
-    /* We may have been stopped for longer than the lease, and the guardian have
-     * gone before it had a group to end. */
+    /* We may have been stopped for longer than the lease, and the guardian may
+     * have ended before it had a group to end. */
     if (held_locks_explain(held, NULL, &why) != HF_OK) {
         cli_say(command->verb, "%s: not started: %s", command->argv[0],
                 why.text);

@@ -1,6 +1,6 @@
 /*
  * Starts the command of `holdfast run` in a process group of its own, guarded,
- * and only if the locks are still held then. Three processes:
+ * and only if the locks are still held then. There are three processes:
  *
  *   holdfast   holds the locks, passes signals on, waits for the command
  *   guardian   see guardian.h
@@ -24,12 +24,11 @@ struct command {
     int status;
     struct guardian guardian;
     struct terminal terminal;
-    sigset_t mask;        /* what was blocked when we were started */
-    void (*on_pipe)(int); /* and what SIGPIPE did */
+    sigset_t mask;        /* signals that were blocked when we were started */
+    void (*on_pipe)(int); /* and the action of SIGPIPE */
 };
 
-/* Starts it in a process group of its own, guarded, if the locks are still held
- * then. CLI_OK, or the exit code after having said why. */
+/* Returns CLI_OK, or the exit status after printing the reason. */
 int command_start(struct command *command, const struct held_locks *held);
 
 #endif

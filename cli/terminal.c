@@ -1,10 +1,9 @@
 /*
- * A process group may not read from the terminal unless it is the foreground
- * group. A command that is an interactive job by itself gets it at
- * once. In a script or a pipeline others of our group may need it, so there
- * the command gets it when it asks (it stops with TTIN or TTOU;
- * run_supervise.c), and until then ^C goes to us, who pass it on, and to the
- * script as well.
+ * Only the foreground process group may read from the terminal. A command that
+ * is an interactive job by itself gets the terminal at once. In a script or a
+ * pipeline other processes of our group may need it. There the command gets it
+ * when it asks: it is stopped by TTIN or TTOU (run_supervise.c). Until then ^C
+ * goes to us, who pass it on, and to the script as well.
  */
 #include "terminal.h"
 

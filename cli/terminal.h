@@ -1,7 +1,7 @@
 /*
- * Who may read from the terminal: our process group or the command's. Giving
- * and taking are harmless where there is no terminal. SIGTTOU has to be
- * blocked.
+ * Decides which process group may read from the terminal: ours or the
+ * command's. The functions have no effect if there is no terminal. SIGTTOU must
+ * be blocked.
  */
 #ifndef HF_CLI_TERMINAL_H
 #define HF_CLI_TERMINAL_H
@@ -14,12 +14,15 @@ struct terminal {
     bool given;
 };
 
+/* Opens /dev/tty, if there is a terminal. */
 void terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
-/* The command is an interactive job of its own: it gets the terminal now. */
+/* True if the command is an interactive job of its own, which gets the terminal
+ * at once. */
 bool terminal_wanted_at_once(const struct terminal *terminal);
-/* False if it is not ours to give. */
+/* Makes that group the foreground group. False if ours is not. */
 bool terminal_give(struct terminal *terminal, pid_t group);
+/* Takes the terminal back, if it was given. */
 void terminal_take(struct terminal *terminal);
 
 #endif

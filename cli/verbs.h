@@ -1,6 +1,6 @@
 /*
  * The verbs: cli_NAME is defined in cmd_NAME.c, with its options and its help.
- * Data alone. main.c lists them in the order of `holdfast help`.
+ * main.c lists them in the order of `holdfast help`.
  */
 #ifndef HF_CLI_VERBS_H
 #define HF_CLI_VERBS_H

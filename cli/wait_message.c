@@ -1,10 +1,11 @@
 /*
- * The thread inspects the lock. Short waits are silent. Then one text line says
- * who holds the lock, or that the backend cannot say; after that the thread
- * ends, unless standard error is a terminal: there the text line is kept up to
- * date every second, and the server is sent requests ever more seldom.
+ * The thread inspects the lock. A short wait prints nothing. Then one line says
+ * who holds the lock, or that the backend cannot say. After that the thread
+ * ends, unless standard error is a terminal: there the line is updated every
+ * second, and requests to the server become less and less frequent.
  *
- * Every signal is blocked in the thread: they are for the wait.
+ * Every signal is blocked in the thread, because the waiting thread handles
+ * them.
  */
 #include "wait_message.h"
 
@@ -29,7 +30,7 @@ struct view {
     size_t place, of;        /* in the queue, from 1; 0: not known */
 };
 
-/* Of those that are not held yet, the one that is acquired next. */
+/* The lock that is acquired next. */
 static const char *message_blocking(const struct held_locks *held)
 {
     const char *first = NULL;
@@ -72,7 +73,7 @@ static void message_say_holder(struct wait_message *w, const char *name,
 static void message_say_unknown(struct wait_message *w, const char *name)
 {
     cli_say(w->held->options->verb,
-            "%s: waiting; the servers do not tell who holds it",
+            "%s: waiting; the servers cannot say who holds it",
             hf__show(name).text);
     w->said = true;
 }
@@ -84,7 +85,7 @@ static void message_find_place(struct view *view, const hf_info *info)
     for (size_t i = 0; i < info->waiters_len && !view->place; i++)
         if (message_is_us(&info->waiters[i]))
             view->place = i + 1;
-    /* Without an order there is no place. */
+    /* An unfair queue has no places. */
     if (info->fairness == HF_UNFAIR)
         view->place = 0;
 }
@@ -103,7 +104,7 @@ static void message_show(const struct wait_message *w, const char *name,
              view->holder.text);
 }
 
-/* w->mu is held, but not while the server is asked. */
+/* Called with w->mu locked; unlocks it during the request to the server. */
 static void message_inspect(struct wait_message *w, const char *name,
                             struct view *view)
 {
@@ -130,7 +131,7 @@ static void message_inspect(struct wait_message *w, const char *name,
     hf_info_free(info);
 }
 
-/* w->mu is held. False: there is nothing more to do. */
+/* Called with w->mu locked. False: there is nothing more to do. */
 static bool message_rest(struct wait_message *w, int64_t ms)
 {
     int64_t until = cli_now_ns(CLOCK_MONOTONIC) + ms * 1000000;
@@ -148,8 +149,8 @@ static void *message_report(void *arg)
     int ticks = 0;
 
     pthread_mutex_lock(&w->mu);
-    /* Many processes may begin to wait at the same moment: they do not all ask
-     * at once. */
+    /* Many processes may begin to wait at the same moment: they must not all
+     * send requests at once. */
     for (int64_t ms = SILENT_MS + getpid() % 16 * 20; message_rest(w, ms);
          ms = TICK_MS) {
         const char *name = message_blocking(w->held);

@@ -1,8 +1,8 @@
 /*
- * Says on standard error who holds the lock, while hf_lock_acquire() waits. A
+ * Prints on standard error who holds the lock, while hf_lock_acquire() waits. A
  * thread does that, so that the wait itself is one call, which keeps its place
- * in the queue. The thread reads the handles of the lock set, so it has to be
- * joined before they are gone, and after hf_close().
+ * in the queue. The thread reads the handles of the lock set. So it must be
+ * joined before they are freed, and after hf_close().
  */
 #ifndef HF_CLI_WAIT_MESSAGE_H
 #define HF_CLI_WAIT_MESSAGE_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* While hf_lock_acquire() waits: a thread says who holds the lock. */
+/* The thread and what it prints. */
 struct wait_message {
     const struct held_locks *held;
     hf_client *client;
@@ -22,18 +22,19 @@ struct wait_message {
 
     pthread_t thread;
     bool started;
-    pthread_mutex_t mu; /* of the rest, and of standard error meanwhile */
+    pthread_mutex_t mu; /* guards the rest, and standard error meanwhile */
     pthread_cond_t changed;
     bool active, over, said;
-    int inspect_after_s; /* between two questions to the server; -1: none */
+    int inspect_after_s; /* between two requests to the server; -1: none */
 };
 
-/* Around each call of hf_lock_acquire(): nothing is written after the second.
- * Both may be called with nothing to do (-q, -n). */
+/* Call them around each hf_lock_acquire(): nothing is printed after the second.
+ * Both may be called when there is nothing to do (-q, -n). */
 void wait_message_begin(struct wait_message *message);
 void wait_message_pause(struct wait_message *message);
-void wait_message_end(struct wait_message *message); /* after the last one */
-/* After hf_close(), which ends a request of the thread. */
+/* Ends the thread. Call it after the last hf_lock_acquire(). */
+void wait_message_end(struct wait_message *message);
+/* Call it after hf_close(), which ends a request of the thread. */
 void wait_message_join(struct wait_message *message);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * A holder keeps its lock until another client asks for it. The holder hears
- * HF_EVENT_WANTED from hf_client_dispatch(), finishes its work, and releases
- * the lock. Nothing forces it to. For backends that have HF_CAP_WANTED: all but
- * Redlock. On ZooKeeper, Curator's Revoker asks in the same way.
+ * A holder keeps its lock until another client asks for it. Then
+ * hf_client_dispatch() reports HF_EVENT_WANTED, and the holder finishes its
+ * work and releases the lock, although nothing forces it to. Every backend
+ * except Redlock supports this (HF_CAP_WANTED). On ZooKeeper, Curator's Revoker
+ * asks in the same way.
  *
  *     ask zk://HOST
  */
@@ -28,7 +29,7 @@ static void on_event(void *arg, const hf_event *event)
     *wanted = *wanted || event->type == HF_EVENT_WANTED;
 }
 
-/* Another client; in life it would run on another machine. */
+/* Another client; in practice it would run on another machine. */
 static void *ask_for_it(void *url)
 {
     hf_error err = HF_ERROR_INIT;
@@ -73,7 +74,7 @@ int main(int argc, char **argv)
         return 1;
     news.fd = hf_client_fd(client);
     while (!wanted) {
-        poll(&news, 1, -1); /* or a step of the work, and 0 for -1 */
+        poll(&news, 1, -1); /* or do a step of work and poll with 0 */
         hf_client_dispatch(client);
     }
     puts("another client wants it: released");

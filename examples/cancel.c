@@ -1,6 +1,6 @@
 /*
  * Ends a wait from a signal handler: the program leaves the queue and goes on
- * in an orderly way. Here Ctrl-C does it, or an alarm after a second.
+ * normally. Here Ctrl-C ends the wait, or an alarm after a second.
  *
  *     cancel [URL]
  */
@@ -20,7 +20,7 @@ static void on_signal(int number)
 static int wait_for(hf_lock *lock, hf_error *err)
 {
     struct sigaction action = {.sa_handler = on_signal};
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT; /* waits for ever */
+    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT; /* no time limit */
     int rc;
 
     opt.cancel = &cancel;
@@ -29,7 +29,7 @@ static int wait_for(hf_lock *lock, hf_error *err)
     alarm(1);
     puts("waiting; Ctrl-C ends it");
     rc = hf_lock_acquire(lock, &opt, err);
-    /* The wait is over: there is nothing left for a signal to cancel. */
+    /* The wait has ended, so a signal has nothing to cancel. */
     action.sa_handler = SIG_IGN;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     hf_lock *other = NULL, *lock = NULL;
     int rc = hf_open(url, NULL, &client, &err);
 
-    /* Somebody else has it: another handle, which is an owner of its own. */
+    /* Another handle, which is another owner, holds the lock. */
     by_handle.flags = HF_OWNER_HANDLE;
     if (!rc)
         rc = hf_lock_new(client, "example", HF_CSTRING, &by_handle, &other,

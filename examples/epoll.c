@@ -1,5 +1,5 @@
 /*
- * Locks in a program with a loop of its own: no call blocks, no thread waits.
+ * Locks in a program with its own event loop: no call blocks, no thread waits.
  * A few workers, which are handles and not threads, take turns on one lock.
  *
  *     epoll [URL]
@@ -15,7 +15,7 @@ enum { WORKERS = 3 };
 
 struct worker {
     int number;
-    int *left; /* workers that are not done */
+    int *left; /* workers that have not finished */
     hf_lock *lock;
 };
 
@@ -45,7 +45,7 @@ static void on_acquired(void *arg, hf_lock *lock, int result)
     if (result)
         fail("acquire", hf_error_text(result));
     printf("worker %d has it\n", w->number);
-    /* A real one would start its work here and release when it is done. */
+    /* A real worker would start its work here and release afterwards. */
     if (hf_lock_release_async(lock, on_released, w, &err))
         fail("release", err.text);
 }
@@ -55,13 +55,13 @@ static void start(hf_client *client, struct worker *w)
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
 
-    opt.flags = HF_OWNER_HANDLE; /* not of this thread */
+    opt.flags = HF_OWNER_HANDLE; /* the handle owns the lock, not a thread */
     if (hf_lock_new(client, "example", HF_CSTRING, &opt, &w->lock, &err) ||
         hf_lock_acquire_async(w->lock, NULL, on_acquired, w, &err))
         fail("start", err.text);
 }
 
-/* The loop: one more descriptor among the program's own. */
+/* The event loop: the client's descriptor is one among the program's own. */
 static void loop(hf_client *client, const int *left)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = client};

@@ -1,7 +1,8 @@
 /*
- * A counter in a file, guarded twice: by the lock, so that one at a time works
- * on it, and by the token, so that one who has lost the lock and does not know
- * it yet is refused at the file. docs/fencing.md explains fence_enter().
+ * A counter in a file, guarded twice: by the lock, so that one process at a
+ * time works on it, and by the token, so that the file refuses a process that
+ * has lost the lock and does not know it yet. docs/fencing.md explains
+ * fence_enter().
  *
  *     fencing [URL [FILE]]
  */
@@ -17,10 +18,10 @@
 #include <unistd.h>
 
 /*
- * Begins a contact with the resource that token_path belongs to. Waits for the
- * contact under way; refuses a token that is lower than the highest seen (-1,
- * ESTALE); else records it and returns a descriptor. Read or write the
- * resource, then close the descriptor: until then no other process is let in.
+ * Begins an access to the resource that token_path belongs to. Waits until the
+ * current access ends. Returns -1 and ESTALE if the token is lower than the
+ * highest seen. Otherwise records the token and returns a descriptor: read or
+ * write the resource, then close it. Until then other processes wait here.
  */
 static int fence_enter(const char *token_path, uint64_t token)
 {
@@ -39,7 +40,7 @@ static int fence_enter(const char *token_path, uint64_t token)
     if (len < 0)
         goto fail;
     if (len > 0 && (len != 21 || strspn(text, "0123456789") != 20)) {
-        errno = EBADMSG; /* damaged, or not ours: refuse */
+        errno = EBADMSG; /* damaged, or another file: refuse */
         goto fail;
     }
     seen = strtoull(text, NULL, 10); /* 0 if the file is new */
@@ -47,7 +48,7 @@ static int fence_enter(const char *token_path, uint64_t token)
         errno = ESTALE;
         goto fail;
     }
-    /* Always 21 bytes in one sector: a crash leaves the old or the new. */
+    /* Always 21 bytes in one sector: a crash leaves the old or new token. */
     snprintf(text, sizeof(text), "%020" PRIu64 "\n", token);
     if (token > seen && (pwrite(fd, text, 21, 0) != 21 || fdatasync(fd)))
         goto fail;
@@ -65,7 +66,7 @@ struct counter {
     char token_file[512];
 };
 
-/* As the holder of that token. 0, or -1 and errno; ESTALE: refused. */
+/* Writes as the holder of that token. 0, or -1 and errno; ESTALE: refused. */
 static int read_counter(const struct counter *c, uint64_t token, long *count)
 {
     int fence = fence_enter(c->token_file, token);
@@ -74,7 +75,7 @@ static int read_counter(const struct counter *c, uint64_t token, long *count)
 
     if (fence < 0)
         return -1;
-    *count = 0; /* if there is no file yet */
+    *count = 0; /* used if there is no file yet */
     f = fopen(c->file, "re");
     if (f && fgets(text, sizeof(text), f))
         *count = strtol(text, NULL, 10);
@@ -111,7 +112,7 @@ static void complain(const struct counter *c, uint64_t token)
         perror(c->file);
 }
 
-/* One more, under the lock; the token if it was counted, else 0. */
+/* Counts one up under the lock. Returns the token, or 0 on failure. */
 static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
                     hf_error *err)
 {
@@ -121,8 +122,8 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     *token = 0;
     if (rc)
         return rc;
-    /* Reading is a contact as well: from here on, no earlier holder can
-     * change what we have seen. */
+    /* Reading shows the token, too: from here on, no earlier holder can
+     * change the value that was read. */
     hf_lock_token(lock, token);
     if (read_counter(c, *token, &count) ||
         write_counter(c, *token, count + 1)) {
@@ -135,7 +136,7 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     return hf_lock_release(lock, err);
 }
 
-/* What a holder does that was stopped while another one had the lock. */
+/* Acts as a holder that was stopped while another one had the lock. */
 static bool is_refused(const struct counter *c, uint64_t old_token)
 {
     if (write_counter(c, old_token, 1000000) == 0 || errno != ESTALE)

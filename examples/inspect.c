@@ -1,6 +1,6 @@
 /*
- * Who holds what, and who waits: every name that is in use, or those that begin
- * with PREFIX.
+ * Prints the holders and waiters of every lock that is in use, or of those
+ * whose names begin with PREFIX.
  *
  *     inspect [URL [PREFIX]]
  */

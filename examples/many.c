@@ -1,7 +1,7 @@
 /*
  * Several locks at once. Two threads move money between the same two accounts
- * in opposite directions: each names the locks in its own order, and neither
- * ever waits for the other for ever.
+ * in opposite directions. Each names the locks in its own order, and still they
+ * cannot deadlock.
  *
  *     many [URL]
  */
@@ -12,7 +12,7 @@
 enum { TRANSFERS = 500, MONEY = 1000 };
 
 static const char *const names[2] = {"account/anna", "account/ben"};
-static int balance[2] = {MONEY, MONEY}; /* elsewhere a table in a database */
+static int balance[2] = {MONEY, MONEY}; /* in practice a database table */
 
 struct clerk {
     hf_client *client;

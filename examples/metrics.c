@@ -1,7 +1,7 @@
 /*
- * Threads compete for a lock; then the metrics of the client are written as a
- * text that Prometheus reads, for example from a file by the textfile
- * collector of its node exporter.
+ * Threads compete for a lock. Then the client's metrics are written as text for
+ * Prometheus, which can read it from a file with the textfile collector of its
+ * node exporter.
  *
  *     metrics [URL]
  */
@@ -30,7 +30,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* One client; a program with several gives a series for each to one call. */
+/* One client; with several, pass a series for each of them in one call. */
 static int print(hf_client *client, hf_error *err)
 {
     const hf_label labels[] = {{"program", "example"}};

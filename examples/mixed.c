@@ -1,7 +1,7 @@
 /*
  * Several locks of different kinds at once, all or none: a report reads the
- * catalogue, takes two of four processors, and is written by one at a time.
- * Two threads name them in opposite orders; neither waits for ever.
+ * catalogue, takes two of four processors, and only one report is written at a
+ * time. Two threads name the locks in opposite orders and cannot deadlock.
  *
  *     mixed [URL]
  */
@@ -13,7 +13,7 @@
 enum { REPORTS = 20 };
 
 static hf_client *client;
-static int reports; /* elsewhere a file: the mutex is for it */
+static int reports; /* guarded by the mutex; in practice a file */
 
 static void must(int rc, const hf_error *err)
 {

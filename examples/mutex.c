@@ -1,5 +1,5 @@
 /*
- * Takes a lock, works, lets go.
+ * Acquires a lock, works, and releases it.
  *
  *     cc mutex.c $(pkg-config --cflags --libs holdfast) && ./a.out [URL]
  */
@@ -14,12 +14,12 @@ static int work(hf_lock *lock, hf_error *err)
 
     if (rc)
         return rc;
-    /* Send the token along with every request to what the lock protects. */
+    /* Send the token with every request to the resource. */
     if (hf_lock_token(lock, &token) == 0)
         printf("held, token %" PRIu64 "\n", token);
-    /* HF_ELOST here: it was lost while we worked; another holder may have
-     * worked meanwhile, and what we did counts only as far as the token was
-     * accepted. */
+    /* HF_ELOST here means that the lock was lost during the work, and another
+     * holder may have worked meanwhile. Then only those changes count whose
+     * token the resource has accepted. */
     return hf_lock_release(lock, err);
 }
 

@@ -1,8 +1,8 @@
 /*
- * A holder that is stuck. Says what the server, as it is configured, promises
- * (hf_diagnose); shows who holds NAME (hf_inspect); and takes the lock away
- * from exactly that holder (hf_break_hold): if another client has got it
- * meanwhile, nothing is broken.
+ * Handles a stuck holder. Prints what locks guarantee with the server's
+ * settings (hf_diagnose), shows who holds NAME (hf_inspect), and takes the lock
+ * away from exactly that holder (hf_break_hold). If another client has got the
+ * lock meanwhile, nothing is broken.
  *
  *     operator URL NAME
  */

@@ -1,9 +1,10 @@
 /*
  * A guarded write. The server that keeps the lock writes the value if, at that
- * moment, it still has our hold: one step, and no token is needed. A holder
- * that was stopped for too long is refused there, whatever it believes. For
- * backends that have HF_CAP_PUT: ZooKeeper, where the key is a node's path,
- * etcd, and MySQL or MariaDB, where it is a row of holdfast_values.
+ * moment, it still has the caller's hold. This is one step and needs no token.
+ * The server refuses a holder that was stopped for too long, even if the holder
+ * does not know it. Three backends support this (HF_CAP_PUT): ZooKeeper, where
+ * the key is a node's path, etcd, and MySQL or MariaDB, where it is a row of
+ * holdfast_values.
  *
  *     put zk://HOST, or etcd://HOST, or mysql://USER@HOST/DATABASE
  */
@@ -45,12 +46,13 @@ int main(int argc, char **argv)
 
     must(hf_lock_timed(first, 10000, &err));
     must(write_stock(first, "3"));
-    /* The first is stopped, its session ends, the second gets the lock. Here
-     * the lock is taken away, which the first does not know either. */
+    /* In practice the first client is stopped, its session ends, and the second
+     * gets the lock. Here the lock is taken away instead, which the first
+     * client does not know, either. */
     must(hf_break(b, "shop", HF_CSTRING, &err));
     must(hf_lock_timed(second, 10000, &err));
     must(write_stock(second, "2"));
-    rc = write_stock(first, "9"); /* the first goes on */
+    rc = write_stock(first, "9"); /* the first client continues */
     printf("a late write: %s, %s\n", hf_error_name(rc), err.text);
 
     hf_lock_release(first, NULL); /* HF_ELOST, too */

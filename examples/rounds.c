@@ -1,11 +1,11 @@
 /*
  * Latches in a loop: in each round all workers start together, and the next
- * round begins when the last one is done. Here they are processes.
+ * round begins when the last worker has finished. Here they are processes.
  *
- * A latch that was not set counts 0, and a wait for it returns at once. So
- * the start of the next round is set *before* this round starts: no worker can
- * be there too early. Two names take turns, so that one is set again only when
- * all its waiters are known to have gone on.
+ * A latch that was not set is 0, and a wait for it returns at once. So the
+ * start of the next round is set *before* this round starts, and no worker can
+ * pass it too early. Two names alternate, so that a latch is set again only
+ * when all its waiters are known to have gone on.
  *
  *     rounds [URL]
  */
@@ -47,7 +47,7 @@ static void close_latches(void)
 
 static void work(const char *url)
 {
-    open_latches(url); /* those of the parent are of no use here */
+    open_latches(url); /* the parent's handles are unusable here */
     for (int i = 0; i < ROUNDS; i++) {
         must(hf_latch_wait(start[i % 2], 30000, NULL, &err));
         /* the work of this round */
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
         must(hf_latch_set(done, WORKERS, &err));
         if (i + 1 < ROUNDS)
             must(hf_latch_set(start[(i + 1) % 2], 1, &err));
-        must(hf_latch_down(start[i % 2], NULL, &err)); /* they go */
+        must(hf_latch_down(start[i % 2], NULL, &err)); /* the workers start */
         must(hf_latch_wait(done, 30000, NULL, &err));
         printf("round %d: all done\n", i);
     }

@@ -10,7 +10,7 @@
 
 enum { READERS = 4, ROUNDS = 50 };
 
-static int price[2] = {1, 1}; /* always the same; elsewhere a file */
+static int price[2] = {1, 1}; /* always equal; in practice a file */
 
 struct job {
     hf_client *client;

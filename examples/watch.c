@@ -1,9 +1,9 @@
 /*
- * Changes as they happen. A client watches a name, and another one, which would
- * be another process in life, acquires and releases it. The watch says that
- * something may have changed; hf_inspect() says what is true now. Redis tells
- * of changes if its setting notify-keyspace-events has KA; shared memory,
- * Redlock, MySQL and MariaDB do not tell: HF_ENOTSUP.
+ * Shows changes as they happen. A client watches a name, and another client,
+ * which in practice would be another process, acquires and releases it. The
+ * watch reports that something may have changed; hf_inspect() shows the current
+ * state. Redis reports changes if its setting notify-keyspace-events has KA.
+ * Shared memory, Redlock, MySQL and MariaDB do not report them (HF_ENOTSUP).
  *
  *     watch URL
  */
@@ -42,7 +42,7 @@ static bool is_held(hf_client *client)
     return held;
 }
 
-/* Several changes may be one call, and a call may come without a change. */
+/* Several changes may lead to one call, and a call may come without one. */
 static void wait_until(hf_client *client, bool *changed, bool held)
 {
     struct pollfd news = {hf_client_fd(client), POLLIN, 0};

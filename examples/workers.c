@@ -1,7 +1,7 @@
 /*
  * A semaphore and a latch. Eight workers on any number of machines share three
- * licences; the process that started them waits until the last one is done.
- * Here they are processes, each with a client of its own.
+ * licences; the process that started them waits until the last one has
+ * finished. Here they are processes, each with a client of its own.
  *
  *     workers [URL]
  */
@@ -18,7 +18,7 @@ static int work(hf_lock *licence, hf_latch *done, hf_error *err)
 
     if (rc)
         return rc;
-    /* At most three are here. One that dies gives its licence back. */
+    /* At most three workers are here. The licence of a dead one is returned. */
     rc = hf_lock_release(licence, err);
     return rc ? rc : hf_latch_down(done, NULL, err);
 }
@@ -63,7 +63,7 @@ static int supervise(const char *url)
         pid_t pid = fork();
 
         if (pid == 0)
-            _exit(worker(url)); /* it opens a client of its own */
+            _exit(worker(url)); /* opens a client of its own */
         rc = pid < 0;
     }
     if (!rc)

@@ -1,43 +1,41 @@
 /*
  * holdfast: distributed locks over Redis (one server, or several by Redlock),
  * ZooKeeper, etcd, MySQL or MariaDB, and shared memory, with a fencing token on
- * every grant and a deadline one can trust.
+ * every grant and a deadline that can be trusted.
  *
  * Read this before the functions:
- *
- * - A lock over a network is a lease. The holder may be stopped, or cut off,
- *   for longer than the lease lasts; then another client gets the lock. Two
- *   things protect you: the deadline (hf_lock_deadline: stop working before
- *   it) and the token (hf_lock_token: have the resource refuse a lower one
- *   than it has seen; docs/fencing.md shows how).
- * - Every function that can fail returns 0 or a negative HF_E... code. Where
- *   an hf_error is taken it may be NULL; if not, it receives a text for
- *   people when the call fails, and is left alone when it does not. It is the
- *   caller's and never allocated.
- * - Three outcomes, not two: HF_EUNKNOWN says that a request was sent and
- *   no answer came. holdfast goes on settling it in the background; an
- *   acquire that says so is never a hold, a release that says so has ended
- *   yours.
+ * - A lock over a network is a lease. The holder may be stopped or cut off for
+ *   longer than the lease lasts, and then another client gets the lock. Two
+ *   things protect you: the deadline (hf_lock_deadline: stop working before it)
+ *   and the token (hf_lock_token: let the resource refuse a lower one than it
+ *   has seen; docs/fencing.md shows how).
+ * - Every function that can fail returns 0 or a negative HF_E... code. An
+ *   hf_error argument may be NULL. Otherwise it receives a text for people if
+ *   the call fails, and is not changed if it succeeds. It is the caller's
+ *   memory.
+ * - There are three outcomes, not two: HF_EUNKNOWN says that a request was sent
+ *   and no answer came. holdfast settles it in the background. An acquire that
+ *   returns it is never a hold; a release that returns it has ended your hold.
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
  *   (reentrant and counted) unless it was made with HF_OWNER_HANDLE.
- * - After fork() the child's handles answer HF_EFORK and touch nothing: open
- *   a client of its own in the child. The child has the parent's descriptors
- *   until it calls exec() or exits, and cannot close them: while it has them,
- *   a server does not see that the parent's connection has ended.
+ * - After fork() the handles of the child return HF_EFORK and touch nothing:
+ *   open a new client in the child. The child keeps the parent's descriptors
+ *   until it calls exec() or exits, and cannot close them. Until then a server
+ *   does not see that the parent's connection has ended.
  * - pthread_cancel() of a thread that is in a call takes effect after the call
  *   has returned; in a callback, after hf_client_dispatch() or hf_close() has
  *   returned. A thread that is cancelled while it holds a lock has exited while
  *   holding (HF_EVENT_ORPHANED): release in a handler of
  *   pthread_cleanup_push(). Not supported: calls on a thread with
  *   PTHREAD_CANCEL_ASYNCHRONOUS; longjmp() or pthread_exit() out of a callback,
- *   of a hook, or of a signal handler that has interrupted a call. exit() in
- *   the middle of calls leaves holds to end by themselves, as a kill does.
+ *   of a hook, or of a signal handler that has interrupted a call. After exit()
+ *   in the middle of calls, holds end as they do after a kill.
  * - Times are milliseconds unless the name says otherwise; deadlines are
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
- * - A client has one helper thread, named "hf-helper", which renews leases.
- *   It never runs code of yours. It is joined by hf_close(). (A second one,
- *   "hf-lookup", is there while the name of a server that cannot be reached is
+ * - A client has one helper thread, named "hf-helper", which renews leases. It
+ *   never runs code of yours. hf_close() joins it. (A second thread,
+ *   "hf-lookup", exists while the name of a server that cannot be reached is
  *   looked up again.)
  */
 #ifndef HOLDFAST_H
@@ -60,7 +58,7 @@ extern "C" {
 #define HF_VERSION_MINOR 1
 #define HF_VERSION_PATCH 0
 
-/* The version of the library that is loaded, "0.1.0". Never NULL. */
+/* The version of the loaded library, such as "0.1.0". Never NULL. */
 HF_API const char *hf_version(void);
 
 /* ---- errors ----------------------------------------------------------- */
@@ -68,13 +66,13 @@ HF_API const char *hf_version(void);
 /* Name, number, text. Numbers never change. */
 #define HF_ERRORS(X)                                                           \
     X(EBUSY, -1, "another owner holds it")                                     \
-    X(ETIMEDOUT, -2, "the time to wait is over")                               \
+    X(ETIMEDOUT, -2, "the time limit was reached")                             \
     X(ECANCELED, -3, "the wait was cancelled")                                 \
     X(ELOST, -4, "the hold was lost")                                          \
     X(ENOTOWNER, -5, "the caller does not hold it")                            \
     X(EUNKNOWN, -6, "sent, but not answered")                                  \
     X(EBACKEND, -7, "the server cannot be used")                               \
-    X(EAUTH, -8, "the server refused our credentials, or what they may do")    \
+    X(EAUTH, -8, "authentication or authorization failed")                     \
     X(EINVAL, -9, "invalid argument")                                          \
     X(ENOTSUP, -10, "not supported by this backend")                           \
     X(EMISMATCH, -11, "the name is in use as another kind of lock")            \
@@ -82,7 +80,7 @@ HF_API const char *hf_version(void);
     X(ENOMEM, -13, "out of memory")                                            \
     X(EFORK, -14, "the handle belongs to the parent process")                  \
     X(ECLOSED, -15, "the client is closed")                                    \
-    X(EPROTO, -16, "the server answered something we do not understand")
+    X(EPROTO, -16, "the server sent an answer that is not understood")
 
 enum hf_code {
     HF_OK = 0,
@@ -96,10 +94,10 @@ typedef struct hf_error {
     char text[751]; /* always terminated; cut if too long */
     /* 1: an EBACKEND that may pass by itself, so that the same call may succeed
      * later: connection refused or lost, no answer, a server that is starting
-     * or overloaded, or refuses to write for now (out of memory or disk, a
+     * or overloaded, or that refuses writes for now (out of memory or disk, a
      * replica). 0: a retry will fail until something is changed (unknown host,
      * missing module, shared memory that cannot be used). With other codes it
-     * is always 0 and says nothing. */
+     * is always 0 and has no meaning. */
     unsigned char may_pass;
 } hf_error;
 
@@ -107,7 +105,8 @@ typedef struct hf_error {
 #define HF_ERROR_INIT {0, {0}, 0}
 /* clang-format on */
 
-/* "HF_EBUSY", or "HF_E?" for a number that is none. Never NULL. */
+/* The name of a code, such as "HF_EBUSY"; "HF_E?" if there is no such code.
+ * Never NULL. */
 HF_API const char *hf_error_name(int code);
 /* The general text of a code. Never NULL. */
 HF_API const char *hf_error_text(int code);
@@ -118,38 +117,39 @@ typedef struct hf_client hf_client;
 typedef struct hf_lock hf_lock;
 typedef struct hf_latch hf_latch;
 
-#define HF_FOREVER (-1)                /* a wait_ms that does not end */
-#define HF_NO_DEADLINE INT64_MAX       /* a deadline that does not come */
-#define HF_NAME_MAX 512                /* bytes in a name */
+#define HF_FOREVER (-1)          /* a wait_ms without limit */
+#define HF_NO_DEADLINE INT64_MAX /* the deadline of a hold that has none */
+#define HF_NAME_MAX 512          /* bytes in a name */
 #define HF_TIME_MAX_MS 3155760000000LL /* a hundred years; more is EINVAL */
 #define HF_LEASE_MIN_MS 10             /* of a TTL or lease; less is EINVAL */
 #define HF_LEASE_MAX_MS 2147483647     /* the same; more is EINVAL */
-#define HF_CSTRING ((size_t)-1)        /* a name_len: "ends at its NUL" */
+#define HF_CSTRING ((size_t)-1) /* a name_len: the name ends at its NUL */
 
 enum hf_event_type {
-    HF_EVENT_LOST = 1, /* a hold of ours ended without a release */
-    HF_EVENT_ORPHANED, /* a thread exited while holding; not renewed any more */
+    HF_EVENT_LOST = 1, /* a hold of this client ended without a release */
+    HF_EVENT_ORPHANED, /* a thread exited while holding; its hold is no longer
+                          renewed */
     HF_EVENT_DOWN,     /* the connection is gone; holds live until deadline */
-    HF_EVENT_UP,       /* it is back */
-    HF_EVENT_WANTED,   /* a client asks for what we hold: hf_ask */
-    HF_EVENT_OVERFLOW, /* events were dropped here: see on_event */
+    HF_EVENT_UP,       /* the connection is back */
+    HF_EVENT_WANTED, /* a client asks for a lock that this one holds: hf_ask */
+    HF_EVENT_OVERFLOW, /* events were dropped: see on_event */
 };
 
 typedef struct hf_event {
     int type;
-    const char *name; /* of the lock, "" where there is none; not kept */
+    const char *name; /* of the lock, or ""; valid during the call */
     size_t name_len;
     uint64_t token;     /* of the hold that the event is about, or 0 */
-    const char *reason; /* LOST: why, for people; else "". Not kept */
+    const char *reason; /* LOST: why, for people; else "". Valid likewise */
 } hf_event;
 
 /*
- * Memory and log of the program's choosing; any may be NULL. alloc and free
- * count only if both are given. Holdfast calls the hooks on any thread, several
+ * Memory and log functions of the program. Any may be NULL; alloc and free are
+ * used only if both are given. holdfast calls the hooks on any thread, several
  * at a time, and with its locks held: a hook must not call holdfast, nor wait
- * for a thread that may be in a call of holdfast. On shm: a hook must not use a
+ * for a thread that may be in a call of holdfast. On shm, a hook must not use a
  * robust pthread mutex either: the client's helper thread has a robust list of
- * its own, so that the kernel would not mark the mutex when that thread ends.
+ * its own, so the kernel would not mark the mutex when that thread ends.
  */
 typedef struct hf_hooks {
     void *ctx;
@@ -159,37 +159,38 @@ typedef struct hf_hooks {
 } hf_hooks;
 
 enum hf_open_flag {
-    /* Shared memory that is not there, or that nobody has used since the
-     * machine was started, is not made: ENOTOWNER, nobody holds a lock in it.
-     * For programs that only look. Servers: no effect. */
+    /* Do not create the shared memory if it does not exist, or if no process
+     * has used it since the machine was started: hf_open() then returns
+     * ENOTOWNER, because no lock in it is held. For programs that only inspect.
+     * No effect on servers. */
     HF_OPEN_EXISTING = 1 << 0,
 };
 
 typedef struct hf_client_options {
     size_t size; /* set by HF_CLIENT_OPTIONS_INIT */
-    /* Each of the times overrides the URL's option of that name; 0 does not. */
-    int64_t ttl_ms;             /* default 30 000: leases, renewed at a third;
-                                   at least HF_LEASE_MIN_MS. On ZooKeeper the
-                                   session's timeout, on etcd the TTL of the
+    /* Each of these times overrides the URL's option of that name, unless it is
+     * 0. */
+    int64_t ttl_ms;             /* default 30 000: the lease, renewed after a
+                                   third; at least HF_LEASE_MIN_MS. On ZooKeeper
+                                   the session's timeout, on etcd the TTL of the
                                    client's lease, as the server allows */
-    int64_t connect_timeout_ms; /* default 5 000: hf_open and each reconnect */
+    int64_t connect_timeout_ms; /* default 5 000: hf_open, each reconnect */
     int64_t op_timeout_ms;      /* default 5 000: one answer of the server */
     const char *password;       /* overrides the URL's; copied, then wiped */
     const char *label;          /* shown to others by hf_inspect; copied */
-    const hf_hooks *hooks;      /* copied; what ctx points to must outlive us,
-                                   and an hf_open() that failed because a name
-                                   was not looked up in time: the lookup goes
-                                   on by itself, and then frees by them */
-    /* Called by hf_client_dispatch() and nowhere else: if several threads
-     * dispatch, by several at a time. Until the program dispatches, events
-     * wait: the loss of each lock that it has a handle on, and 1024 others.
-     * What is more is dropped, and HF_EVENT_OVERFLOW stands for all of it: look
-     * for yourself (hf_lock_check). */
+    /* Copied. What ctx points to must outlive the client. It must also outlive
+     * an hf_open() that failed because a name lookup took too long: the lookup
+     * goes on, and then frees memory by these hooks. */
+    const hf_hooks *hooks;
+    /* Called by hf_client_dispatch() only; by several threads at a time if
+     * several dispatch. Until the program dispatches, events are queued: the
+     * loss of each lock that it has a handle on, and 1024 others. Further
+     * events are dropped, and one HF_EVENT_OVERFLOW stands for them: check the
+     * locks yourself (hf_lock_check). */
     void (*on_event)(void *arg, const hf_event *event);
     void *event_arg;
-    int64_t open_timeout_ms; /* 0: none. A limit of hf_open alone, where it has
-                                to be shorter than connect_timeout; one that is
-                                longer has no effect */
+    int64_t open_timeout_ms; /* 0: none. A limit for hf_open only; it has an
+                                effect if it is shorter than connect_timeout */
     unsigned flags;          /* hf_open_flag */
 } hf_client_options;
 
@@ -202,117 +203,115 @@ typedef struct hf_client_options {
  * Opens a client and connects it. Blocks for at most connect_timeout, or
  * open_timeout_ms if that is shorter. On failure *out is NULL and the text says
  * what is wrong and how to correct it: EINVAL (URL, options), EBACKEND
- * (unreachable; module missing; may_pass of the hf_error tells whether to try
- * again), EAUTH, EPROTO (what answers is no such server), ENOMEM, ENOTOWNER
- * (HF_OPEN_EXISTING). opt may be NULL. The caller closes the client by
+ * (unreachable; module missing; hf_error.may_pass tells whether to try again),
+ * EAUTH, EPROTO (the peer is no such server), ENOMEM, ENOTOWNER
+ * (HF_OPEN_EXISTING). opt may be NULL. The caller closes the client with
  * hf_close().
  */
 HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);
 
 /*
- * Ends every wait with ECLOSED (pending callbacks are called, here; events that
- * wait for dispatch are dropped), waits for callbacks that other threads are
- * in, without a limit, releases what is held (waiting for at most op_timeout,
- * and for less than a second if all that is to be released has ended at the
- * server by itself, as after a loss), joins the helper thread. The client is
- * gone then and may not be used again; handles of its locks stay valid and
- * answer ECLOSED until they are freed. NULL is 0; EUNKNOWN says that a release
- * was not answered, or refused (not in shared memory, where it ends with the
- * client); EFORK, ECLOSED, EBUSY (from a callback of its own): nothing was
+ * Closes a client. Ends all waits with ECLOSED and calls pending callbacks;
+ * drops events that are still queued; waits, without limit, for callbacks that
+ * run on other threads; releases all holds; joins the helper thread. It waits
+ * for the answers to releases for at most op_timeout, or less than a second if
+ * all these holds have ended at the server by themselves, as after a loss.
+ * Afterwards the client must not be used; handles of its locks stay valid and
+ * return ECLOSED until they are freed. NULL returns 0. EUNKNOWN: a release was
+ * not answered, or was refused (not in shared memory, where holds end with the
+ * client). EFORK, ECLOSED, EBUSY (called from its own callback): nothing was
  * done.
  */
 HF_API int hf_close(hf_client *client);
 
-/* What a backend can do, per kind; see docs/guarantees.md. */
+/* What a backend can do, per kind of lock; see docs/guarantees/common.md. */
 enum hf_cap {
     HF_CAP_FAIR = 1 << 0,
     HF_CAP_UNFAIR = 1 << 1,
-    HF_CAP_LEASE = 1 << 2,   /* lease_ms: a hold that ends by itself */
+    HF_CAP_LEASE = 1 << 2,   /* lease_ms: a hold that ends at a fixed time */
     HF_CAP_EVENTS = 1 << 3,  /* waiters are notified; no client polls */
     HF_CAP_DURABLE = 1 << 4, /* holds survive a restart of the server */
     HF_CAP_INSPECT = 1 << 5, /* inspect, list, break, diagnose */
-    HF_CAP_WANTED = 1 << 6,  /* ask: holders hear HF_EVENT_WANTED */
+    HF_CAP_WANTED = 1 << 6,  /* hf_ask: holders get HF_EVENT_WANTED */
     HF_CAP_PUT = 1 << 7,     /* hf_lock_put: the server writes for holders */
 };
 
 /*
- * A name is used as one kind at a time; another one is EMISMATCH, and so is a
- * semaphore of another size. A fair mutex beside an unfair one is EMISMATCH in
+ * A name is used as one kind at a time. Another kind is EMISMATCH, and so is a
+ * semaphore of another size. A fair mutex next to an unfair one is EMISMATCH in
  * shared memory and on ZooKeeper; elsewhere the two exclude each other.
- *
  * - HF_MUTEX: one holder.
  * - HF_RWLOCK: one writer, or any number of readers. A read within the caller's
- *   own read or write is granted at once, a write within its write too. A write
- *   within a read is ENOTSUP: two that try would wait for each other for ever.
- *   Readers of one process share what they have at the server for a moment
- *   (20 ms) after it was granted, if they have neither a fixed lease nor
- *   max_hold_ms; a writer of the process that waits ends that.
- * - HF_SEMAPHORE: of n permits. Each acquire takes some more, all that it asks
- *   for or none. They belong to the handle: any thread may release, which lets
- *   go of the newest acquire, the one that was granted last. Those of a process
- *   that dies come back.
+ *   own read or write is granted at once, and so is a write within its write. A
+ *   write within a read is ENOTSUP: two callers that try would wait for each
+ *   other for ever. Readers of one process share their hold at the server for a
+ *   moment (20 ms) after the grant, if they have neither a fixed lease nor
+ *   max_hold_ms; a waiting writer of the process ends that.
+ * - HF_SEMAPHORE: n permits. Each acquire takes all the permits that it asks
+ *   for, or none. They belong to the handle: any thread may release, which
+ *   gives back those of the acquire that was granted last. The permits of a
+ *   process that dies are given back.
  */
 enum hf_kind {
     HF_MUTEX = 1,
     HF_RWLOCK = 2,
     HF_SEMAPHORE = 3,
-    HF_LATCH = 4, /* for hf_client_caps; made by hf_latch_new */
+    HF_LATCH = 4, /* for hf_client_caps; hf_latch_new makes one */
 };
 
-/* The capability bits of a kind: 0 where the backend does not have the kind,
- * HF_EINVAL for no client or no such kind. Does not block. */
+/* The capability bits of a kind. 0: the backend does not have the kind.
+ * HF_EINVAL: no client, or no such kind. Does not block. */
 HF_API int hf_client_caps(const hf_client *client, enum hf_kind kind);
 
 /*
- * For programs with a loop of their own: a descriptor that is readable when
- * hf_client_dispatch() has something to do. The library's, close-on-exec; do
- * not close it. Negative code on failure.
+ * A descriptor for programs with an event loop: it is readable when
+ * hf_client_dispatch() has something to do. It belongs to the library and is
+ * close-on-exec; do not close it. Returns a negative code on failure.
  */
 HF_API int hf_client_fd(hf_client *client);
 
 /*
  * Does what can be done without blocking: moves requests on, then calls the
- * callbacks of finished asynchronous verbs, on_event, and those of watches, on
- * this thread and with no lock held (they may call holdfast, but not hf_close).
- * Returns how many were called, or a code: EFORK in a child that one of them
- * has forked, and in which it has returned, too.
+ * callbacks of finished asynchronous verbs, on_event, and the callbacks of
+ * watches. They run on this thread with no lock held; they may call holdfast,
+ * but not hf_close. Returns how many were called, or a code. EFORK: a callback
+ * forked and returned in the child, too.
  */
 HF_API int hf_client_dispatch(hf_client *client);
 
 /* ---- locks ------------------------------------------------------------ */
 
 enum hf_fairness {
-    HF_FAIR_DEFAULT = 0, /* the URL's fair= option, else the backend's own */
+    HF_FAIR_DEFAULT = 0, /* the URL's fair= option, else the backend's */
     HF_FAIR = 1,
     HF_UNFAIR = 2,
 };
 
 enum hf_lock_flag {
-    HF_OWNER_HANDLE = 1 << 0,  /* owned by the handle, not by the thread: any
-                                  may release. Acquired once: an acquire while
-                                  it holds, or while another thread's acquire
-                                  through it waits, is EDEADLK */
-    HF_NOT_REENTRANT = 1 << 1, /* a second acquire is EDEADLK; a
-                                  semaphore gives what it has all the same */
+    /* Owned by the handle and not by the thread: any thread may release.
+     * Acquired once: an acquire while it holds, or while another thread's
+     * acquire through it waits, is EDEADLK. */
+    HF_OWNER_HANDLE = 1 << 0,
+    /* A second acquire is EDEADLK. No effect on a semaphore. */
+    HF_NOT_REENTRANT = 1 << 1,
 };
 
 typedef struct hf_lock_options {
     size_t size; /* set by HF_LOCK_OPTIONS_INIT */
     enum hf_kind kind;
     enum hf_fairness fairness;
-    unsigned flags;      /* hf_lock_flag */
-    uint32_t permits;    /* size of a semaphore; 0 for other kinds */
-    uint32_t handoff;    /* local owners that may take turns on one grant,
-                            which have one token between them; at most
-                            67 108 863 */
-    int64_t ttl_ms;      /* 0: the client's; else HF_LEASE_MIN_MS or more. Of
-                            no effect on ZooKeeper and etcd, see the
-                            client's */
-    int64_t max_hold_ms; /* 0: none. No hold lasts longer, renewed or not */
-    const char *label;   /* shown to others by hf_inspect; copied. The first
-                            handle's counts: that of a further one on the
-                            same name has no effect */
+    unsigned flags;   /* hf_lock_flag */
+    uint32_t permits; /* size of a semaphore; 0 for other kinds */
+    uint32_t handoff; /* how many local owners may take turns on one grant; they
+                         share its token; at most 67 108 863 */
+    int64_t ttl_ms;   /* 0: the client's; otherwise HF_LEASE_MIN_MS or more. No
+                         effect on ZooKeeper and etcd: see the client's */
+    int64_t max_hold_ms; /* 0: none. The hold ends after that time, even if it
+                            is renewed */
+    const char *label;   /* shown to others by hf_inspect; copied. The label of
+                            the first handle on a name counts; those of further
+                            handles have no effect */
 } hf_lock_options;
 
 /* clang-format off */
@@ -323,42 +322,42 @@ typedef struct hf_lock_options {
 /*
  * Makes a handle on the lock of that name. Makes no network request and uses
  * about 500 bytes. opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP
- * (kind or fairness), EMISMATCH (this client, in shared memory anybody, uses
- * the name as another kind, fair as unfair, or with other permits), ENOMEM,
- * EBACKEND (a limit of the backend is reached), ECLOSED, EFORK. Returns at
- * once, but in shared memory the first handle on a name waits for up to
+ * (kind or fairness), EMISMATCH (this client, or in shared memory any process,
+ * uses the name as another kind, with another fairness or number of permits),
+ * ENOMEM, EBACKEND (a limit of the backend is reached), ECLOSED, EFORK. Returns
+ * at once; but in shared memory the first handle on a name waits for up to
  * op_timeout while another process changes the file's tables (then EBACKEND).
- * Freed by hf_lock_free().
+ * The caller frees it with hf_lock_free().
  */
 HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                        const hf_lock_options *opt, hf_lock **out,
                        hf_error *err);
 
 /*
- * Frees the handle. EBUSY, and nothing freed, while a verb through it is
- * under way, while it is held by this handle (HF_OWNER_HANDLE, a
- * semaphore), or while a thread holds the lock and this is the client's last
- * handle on its name, with whatever flags: a thread may release through any of
- * those without HF_OWNER_HANDLE, and through one that is made anew. A hold that
- * was lost does not count. EFORK in a child. NULL is 0.
+ * Frees the handle. EBUSY, and nothing is freed: a verb through it is under
+ * way; this handle holds the lock (HF_OWNER_HANDLE, a semaphore); or a thread
+ * holds the lock and this is the client's last handle on its name, with
+ * whatever flags. (A thread may release through any handle without
+ * HF_OWNER_HANDLE, also through a new one.) A hold that was lost does not
+ * count. EFORK in a child. NULL returns 0.
  */
 HF_API int hf_lock_free(hf_lock *lock);
 
 enum hf_mode {
-    HF_WRITE = 0, /* exclusive; all that a mutex has */
+    HF_WRITE = 0, /* exclusive; the only mode of a mutex */
     HF_READ = 1,
 };
 
 /*
- * Cancels a wait from another thread or from a signal handler. Give it to one
- * wait at a time. It must outlive that call, and each firing but the one that
- * ends the wait: that one does not touch it any more, and hf_close() waits for
- * it. In a child after fork() a firing does nothing to the parent's wait. Once
- * fired it stays fired: initialise it again to use it again.
+ * Cancels a wait from another thread or from a signal handler. Use it for one
+ * wait at a time. It must outlive that call and all firings, except the firing
+ * that ends the wait: that one does not touch it afterwards, and hf_close()
+ * waits for it. In a child after fork() a firing does not affect the parent's
+ * wait. Once fired it stays fired: initialise it before it is used again.
  */
 typedef struct hf_cancel {
-    uint32_t word;     /* ours */
-    hf_client *client; /* ours */
+    uint32_t word;     /* the library's */
+    hf_client *client; /* the library's */
 } hf_cancel;
 
 /* clang-format off */
@@ -366,16 +365,16 @@ typedef struct hf_cancel {
 /* clang-format on */
 
 HF_API void hf_cancel_init(hf_cancel *cancel);
-/* Async-signal-safe. The wait returns its grant or ECANCELED, soon. */
+/* Async-signal-safe. The wait soon returns its grant or ECANCELED. */
 HF_API void hf_cancel_fire(hf_cancel *cancel);
 
 typedef struct hf_acquire_options {
     size_t size; /* set by HF_ACQUIRE_OPTIONS_INIT */
     enum hf_mode mode;
-    uint32_t permits;  /* of a semaphore: how many; 0 is 1 */
-    int64_t wait_ms;   /* HF_FOREVER, 0 (try), or how long */
-    int64_t lease_ms;  /* 0: renewed by the watchdog; else fixed, not renewed,
-                          HF_LEASE_MIN_MS or more */
+    uint32_t permits;  /* of a semaphore: how many; 0 means 1 */
+    int64_t wait_ms;   /* HF_FOREVER, 0 (try), or the time limit */
+    int64_t lease_ms;  /* 0: renewed automatically; otherwise a fixed lease,
+                          which is not renewed, HF_LEASE_MIN_MS or more */
     hf_cancel *cancel; /* may be NULL */
 } hf_acquire_options;
 
@@ -385,16 +384,15 @@ typedef struct hf_acquire_options {
 /* clang-format on */
 
 /*
- * Takes the lock. opt may be NULL: write, for ever, renewed. Blocks as long as
- * opt says, and returns at the latest a second after that. A try waits for no
- * other holder, but for the server's answer, at most op_timeout. 0: held. EBUSY
- * (try only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (a lost hold of this owner
- * has not been released yet; a semaphore does not mind), EMISMATCH, EBACKEND
- * (no answer within op_timeout), EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP,
- * ENOMEM, ECLOSED, EFORK: not held, and nothing left behind. If the server
- * refuses the request (rights, memory, a read-only replica), that is returned
- * at once, as EAUTH or EBACKEND with the server's own text, each time it is
- * asked.
+ * Acquires the lock. opt may be NULL: write, no time limit, renewed. Returns at
+ * most a second after the time limit. A try does not wait for another holder,
+ * but it waits for the server's answer, at most op_timeout. 0: held. EBUSY (try
+ * only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (this owner has not released a
+ * lost hold yet; not on a semaphore), EMISMATCH, EBACKEND (no answer within
+ * op_timeout), EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM, ECLOSED,
+ * EFORK: not held, and nothing left behind. If the server refuses the request
+ * (permissions, memory, a read-only replica), each call returns that at once,
+ * as EAUTH or EBACKEND with the server's own text.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
                            hf_error *err);
@@ -404,60 +402,60 @@ HF_API int hf_lock_try(hf_lock *lock, hf_error *err);
 HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
 
 /*
- * Lets go of one acquire. The hold ends when this is called, whatever it
- * returns. 0; ENOTOWNER: not held by the caller, nothing was done; ELOST: the
- * hold had been lost before; EUNKNOWN: the server did not answer in
- * op_timeout; EAUTH, EBACKEND, EPROTO: it refused the release, and others may
- * be kept out for as long as it does. After any of these holdfast repeats the
- * release in the background, until the server no longer has the hold. EINVAL,
- * ECLOSED, EFORK. Waits for the answer.
+ * Releases one acquire. The hold ends when this is called, whatever it returns.
+ * 0; ENOTOWNER: the caller does not hold it, and nothing was done; ELOST: the
+ * hold had been lost before; EUNKNOWN: the server did not answer within
+ * op_timeout; EAUTH, EBACKEND, EPROTO: it refused the release, and may keep
+ * others out as long as it does. After any of the last four holdfast repeats
+ * the release in the background until the server no longer has the hold.
+ * EINVAL, ECLOSED, EFORK. Waits for the answer.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
-/* The same without waiting for the answer; never blocks. A lost answer is
- * made good in the background. */
+/* The same without waiting for the answer; never blocks. If the answer is lost,
+ * the release is repeated in the background. */
 HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 
 /*
- * Extends the hold now, and waits for the answer: to lease_ms from now for a
- * fixed lease (HF_LEASE_MIN_MS or more; 0: as long as before), by the TTL
- * (lease_ms 0) for a renewed one. Of several at a time the one that ends first
- * counts. ELOST: it is gone. EUNKNOWN, EBACKEND, EAUTH, EPROTO: held until its
- * deadline, which may have become an earlier one. ENOTOWNER, EINVAL, ENOMEM,
+ * Extends the hold now, and waits for the answer: a fixed lease to lease_ms
+ * from now (HF_LEASE_MIN_MS or more; 0: as long as before), a renewed one by
+ * the TTL (lease_ms 0). Of several renewals at a time the one that ends first
+ * counts. ELOST: the hold is gone. EUNKNOWN, EBACKEND, EAUTH, EPROTO: held
+ * until its deadline, which may be earlier now. ENOTOWNER, EINVAL, ENOMEM,
  * ECLOSED, EFORK.
  */
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 
 /*
- * The caller's write hold becomes a read hold, with all its acquires, and no
- * other writer comes between: readers that wait come in. Waits for the answer.
- * 0; ENOTOWNER: the caller does not write; ENOTSUP: what it holds is not a
- * read-write lock; ELOST;
- * EUNKNOWN: no answer in op_timeout, or it was refused. The caller reads then,
- * but others may be kept out until the next renewal (of a fixed lease, and in
- * shared memory: until its end). ENOMEM, ECLOSED, EFORK: nothing has changed.
+ * Turns the caller's write hold into a read hold, with all its acquires; no
+ * other writer gets the lock in between, and waiting readers are let in. Waits
+ * for the answer. 0; ENOTOWNER: the caller does not write; ENOTSUP: it holds no
+ * read-write lock; ELOST; EUNKNOWN: no answer within op_timeout, or refused:
+ * the caller reads now, but others may be kept out until the next renewal (with
+ * a fixed lease, and in shared memory, until its end). ENOMEM, ECLOSED, EFORK:
+ * nothing has changed.
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
-/* Never done: ENOTSUP for a holder, else the codes of hf_lock_check().
+/* Not possible: returns ENOTSUP to a holder, else the codes of hf_lock_check().
  * Two readers that upgrade would wait for each other for ever. */
 HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
 /*
  * A guarded write: the server sets the value of key if, at that moment, it
- * still has the caller's hold; one step, so that a later holder's write is
- * never replaced, whatever was delayed where. It needs no token, but data that
- * is kept by the server that keeps the lock. key is bytes like a name (the
- * prefix= of the URL is not put in front), value up to HF_PUT_MAX bytes. Waits
- * for the answer. 0; ELOST: the hold is gone, nothing was written; EUNKNOWN: no
- * answer, and it may have been written, or be written yet until another
- * client holds the lock; ENOTSUP (HF_CAP_PUT), ENOTOWNER, EINVAL (no such key),
- * EBACKEND, EAUTH, EPROTO, ENOMEM, ECLOSED, EFORK.
+ * still has the caller's hold. This is one step, so a later holder's write is
+ * never replaced, whatever was delayed. It needs no token, but the data must be
+ * kept by the server that keeps the lock. key is bytes like a name (without the
+ * prefix= of the URL), value up to HF_PUT_MAX bytes. Waits for the answer. 0;
+ * ELOST: the hold is gone, nothing was written; EUNKNOWN: no answer; it may
+ * have been written, or may still be written until another client holds the
+ * lock; ENOTSUP (HF_CAP_PUT), ENOTOWNER, EINVAL (no such key), EBACKEND, EAUTH,
+ * EPROTO, ENOMEM, ECLOSED, EFORK.
  */
 #define HF_PUT_MAX (1 << 19)
 HF_API int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
                        const void *value, size_t value_len, hf_error *err);
 
-/* 0 if the caller holds it now; ELOST, ENOTOWNER, EINVAL, ECLOSED, EFORK. Never
- * asks the network, nor do the next three, which return the same codes. Of a
+/* 0 if the caller holds it now; ELOST, ENOTOWNER, EINVAL, ECLOSED, EFORK. Makes
+ * no network request, nor do the next three, which return the same codes. For a
  * semaphore they are about the newest acquire through the handle, and count is
  * the number of permits that the handle has. */
 HF_API int hf_lock_check(hf_lock *lock);
@@ -466,12 +464,12 @@ HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);
 HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
 
 /*
- * hf_lock_check() with a text, also after hf_lock_fd() has become readable.
- * ELOST: why the hold was lost. The texts of ELOST of all other calls say the
- * same, and stay the same until the hold is released: the server could not be
- * reached, since when and with which error; it refused the renewals; the hold
- * was taken away; its session is over; the deadline passed while this process
- * was stopped; its fixed lease or max_hold_ms ended; its thread exited.
+ * hf_lock_check() with a text, also for use after hf_lock_fd() has become
+ * readable. ELOST: why the hold was lost. The ELOST texts of all other calls
+ * say the same, and stay the same until the hold is released: the server could
+ * not be reached, since when and with which error; it refused the renewals; the
+ * hold was taken away; its session has ended; the deadline passed while this
+ * process was stopped; its fixed lease or max_hold_ms ended; its thread exited.
  * 0: still held; why->code is 0, and why->text is empty or says that the server
  * cannot be reached or refuses renewals. why may be NULL.
  */
@@ -479,11 +477,12 @@ HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
 
 /*
  * A descriptor that becomes readable when the hold of this handle's lock is
- * lost, without any thread having to be on time (a timer set to the
- * deadline). It stays so until the owner releases the lost hold, and then until
- * the next acquire or release through the handle. If several threads use the
- * handle it tells of each one's loss; hf_lock_check() tells whose it was.
- * The library's; valid until hf_lock_free(). Negative code on failure.
+ * lost. It is a timer set to the deadline, so no thread has to be on time. It
+ * stays readable until the owner releases the lost hold, and then until the
+ * next acquire or release through the handle. If several threads use the
+ * handle, it reports the loss of each; hf_lock_check() tells whose it was. It
+ * belongs to the library and is valid until hf_lock_free(). Returns a negative
+ * code on failure.
  */
 HF_API int hf_lock_fd(hf_lock *lock);
 
@@ -491,13 +490,13 @@ HF_API int hf_lock_fd(hf_lock *lock);
 typedef void (*hf_done_fn)(void *arg, hf_lock *lock, int result);
 
 /*
- * The same verbs without blocking, for handles with HF_OWNER_HANDLE: 0 says
- * that done will be called exactly once, a code that it never will be.
- * EBUSY: a verb of this handle is under way already. opt->cancel is not used;
- * hf_lock_cancel() cancels a pending acquire: its result is then 0 or
- * ECANCELED. The others cannot be taken back: cancelled, they end at once as
- * they would after op_timeout, with EUNKNOWN if the answer is not there yet.
- * hf_lock_cancel is not for signal handlers.
+ * The same verbs without blocking, for handles with HF_OWNER_HANDLE. 0: done
+ * will be called exactly once; a code: it will not be called. EBUSY: a verb of
+ * this handle is under way. opt->cancel is not used; hf_lock_cancel() cancels a
+ * pending acquire, whose result is then 0 or ECANCELED. The other verbs cannot
+ * be taken back: a cancelled one ends at once, as it would after op_timeout,
+ * with EUNKNOWN if there is no answer yet. hf_lock_cancel is not for signal
+ * handlers.
  */
 HF_API int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                                  hf_done_fn done, void *arg, hf_error *err);
@@ -513,22 +512,22 @@ HF_API int hf_lock_put_async(hf_lock *lock, const void *key, size_t key_len,
                              hf_done_fn done, void *arg, hf_error *err);
 HF_API int hf_lock_cancel(hf_lock *lock);
 
-/* One of several locks that are taken together. */
+/* One of several locks that are acquired together. */
 typedef struct hf_part {
     hf_lock *lock;
     enum hf_mode mode;
-    uint32_t permits; /* of a semaphore; 0 is 1 */
+    uint32_t permits; /* of a semaphore; 0 means 1 */
 } hf_part;
 
 /*
- * Several locks at once, of any clients and kinds: all or none. They are
- * taken in one order everywhere, whatever the order given, so that two
- * programs with the same locks never wait for each other for ever. opt is for
- * each, but for mode and permits, which are the parts' own; wait_ms is for all
- * together. release_all lets go of all, then waits for the answers, and returns
+ * Several locks at once, of any clients and kinds: all or none. They are always
+ * acquired in the same order, whatever the order given, so two programs with
+ * the same locks never wait for each other for ever. opt applies to each lock,
+ * except that mode and permits are given per part, and wait_ms is for all
+ * together. release_all releases all, then waits for the answers, and returns
  * the first failure. A lock may be there twice if the caller may acquire it
- * twice, a semaphore may not: EINVAL. What is given back of a semaphore is the
- * newest acquire through its handle: threads that take permits at the same
+ * twice; a semaphore may not: EINVAL. A release gives back the newest acquire
+ * through the handle of a semaphore, so threads that take permits at the same
  * time need a handle each.
  */
 HF_API int hf_lock_acquire_all(const hf_part *parts, size_t n,
@@ -538,11 +537,12 @@ HF_API int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err);
 /*
  *     HF_SYNCHRONIZED(lock) { ... }
  *
- * runs the block while holding the lock, and lets go however the block is left
- * (return, break, goto; not longjmp, and not pthread_cancel() or pthread_exit()
- * unless it was compiled with -fexceptions). Not got: the block is skipped.
- * hf_synchronized_result() then tells why: the result of the last
- * HF_SYNCHRONIZED of this thread. Give it an expression without side effects.
+ * runs the block while holding the lock, and releases it however the block is
+ * left (by return, break or goto; not by longjmp, and by pthread_cancel() or
+ * pthread_exit() only if it was compiled with -fexceptions). If the lock cannot
+ * be acquired, the block is skipped, and hf_synchronized_result() returns the
+ * code: it has the result of the last HF_SYNCHRONIZED of this thread. `lock`
+ * must be an expression without side effects.
  */
 typedef struct hf_guard {
     hf_lock *lock;
@@ -553,8 +553,8 @@ HF_API hf_guard hf_guard_enter(hf_lock *lock);
 HF_API void hf_guard_leave(hf_guard *guard);
 HF_API int hf_synchronized_result(void);
 
-/* The variable has the line in its name, so that nested blocks do not shadow
- * each other. */
+/* The variable's name contains the line number, so that nested blocks do not
+ * shadow each other. */
 #define HF_SYNCHRONIZED(lock) HF_SYNCHRONIZED_AT(lock, __LINE__)
 #define HF_SYNCHRONIZED_AT(lock, line) HF_SYNCHRONIZED_BY(lock, line)
 #define HF_SYNCHRONIZED_BY(lock, line)                                         \
@@ -565,42 +565,43 @@ HF_API int hf_synchronized_result(void);
 /* ---- latch ------------------------------------------------------------ */
 
 /*
- * A count that is set once and counted down; waiters go on when it is 0. It
- * has no holder: it survives the death of the client that set it, and is gone
- * when it has reached 0 (so that it may be set again). A latch that was never
- * set counts 0, and does not keep anybody: set it before those who are to wait
- * for it can come (examples/rounds.c).
+ * A count that is set once and counted down; waiters pass when it is 0. It has
+ * no holder: it survives the death of the client that set it, and is gone when
+ * it has reached 0 (so that it may be set again). A latch that was never set
+ * counts 0 and keeps no waiter: set it before the waiters can arrive
+ * (examples/rounds.c).
  *
- * EINVAL (name), ENOTSUP, EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. Freed
- * by hf_latch_free(), which says EBUSY while a verb through it is under way.
+ * EINVAL (name), ENOTSUP, EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. The
+ * caller frees it with hf_latch_free(), which returns EBUSY while a verb
+ * through it is under way.
  */
 HF_API int hf_latch_new(hf_client *client, const void *name, size_t name_len,
                         hf_latch **out, hf_error *err);
 HF_API int hf_latch_free(hf_latch *latch);
 
 /*
- * These three wait for the server's answer, op_timeout at most, and ask again
- * under the same request id if it is lost, so that a set is a set and a
- * count-down counts once; EUNKNOWN says that there was none in time.
- * hf_latch_set: 0; EBUSY: it is set already; EINVAL: 0 or more than INT32_MAX.
- * hf_latch_down: one less; at 0 it stays. left may be NULL.
+ * These three wait for the server's answer, at most op_timeout. If it is lost
+ * they ask again under the same request id, so that a set or a count-down
+ * counts once. EUNKNOWN: there was no answer in time. hf_latch_set: 0; EBUSY:
+ * it is set already; EINVAL: 0 or more than INT32_MAX. hf_latch_down: counts
+ * one down, but not below 0. left may be NULL.
  */
 HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
 HF_API int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err);
 HF_API int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err);
 
-/* Waits until the count is 0: 0; or EBUSY (wait_ms 0: it is not), ETIMEDOUT,
- * ECANCELED, ECLOSED and what hf_lock_acquire() says of the backend. cancel may
- * be NULL. */
+/* Waits until the count is 0. Returns 0; EBUSY (wait_ms 0: it is not 0),
+ * ETIMEDOUT, ECANCELED, ECLOSED, and the codes of the backend as in
+ * hf_lock_acquire(). cancel may be NULL. */
 HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
                          hf_error *err);
 
 typedef void (*hf_latch_done_fn)(void *arg, hf_latch *latch, int result);
 
-/* The same without blocking, as hf_lock_acquire_async(): one at a time for
- * each handle. What left points to is set before done is called, and must be
- * there until then. hf_latch_cancel() ends a wait with 0 or ECANCELED; the
- * others with EUNKNOWN if the answer is not there yet. */
+/* The same without blocking, as hf_lock_acquire_async(): one verb at a time per
+ * handle. *left is set before done is called, and must exist until then.
+ * hf_latch_cancel() ends a wait with 0 or ECANCELED, any other verb with
+ * EUNKNOWN if there is no answer yet. */
 HF_API int hf_latch_set_async(hf_latch *latch, uint64_t count,
                               hf_latch_done_fn done, void *arg, hf_error *err);
 HF_API int hf_latch_down_async(hf_latch *latch, uint64_t *left,
@@ -613,21 +614,21 @@ HF_API int hf_latch_cancel(hf_latch *latch);
 
 /* ---- inspection ------------------------------------------------------- */
 
-/* One holder or one waiter. Unknown texts are "", unknown numbers 0. Texts can
- * be shown as they are: control characters, and what is not UTF-8, are written
+/* A holder or a waiter. Unknown texts are "", unknown numbers 0. The texts are
+ * safe to show: control characters, and bytes that are not UTF-8, are written
  * as \xNN. */
 typedef struct hf_party {
     char owner[64]; /* as the backend knows it */
     char host[64];
     char label[64];
     int64_t pid;
-    int64_t since_unix_ms; /* when it was granted, or began to wait, by the wall
-                              clock of the server; in shared memory of the
-                              machine, a grant to the second */
-    int64_t left_ms;       /* of its lease; -1: none that others know of. In
-                              shared memory it lasts as long as its process, on
-                              ZooKeeper and etcd as its client's session: how
-                              long that lasts is between it and the server. */
+    int64_t since_unix_ms; /* when it was granted, or began to wait, by the
+                              server's wall clock; in shared memory by the
+                              machine's, a grant to the second */
+    int64_t left_ms; /* the rest of its lease; -1: it has no lease that others
+                        know of. In shared memory it lasts as long as its
+                        process, on ZooKeeper and etcd as its client's session,
+                        whose end only the server decides. */
     uint64_t token;
     enum hf_mode mode;
     uint32_t permits; /* of a semaphore */
@@ -636,23 +637,23 @@ typedef struct hf_party {
 typedef struct hf_info {
     enum hf_kind kind; /* 0: no client uses the name */
     enum hf_fairness fairness;
-    uint64_t token;   /* the highest exclusive one so far, 0 if not known */
+    uint64_t token;   /* the highest exclusive token so far, 0 if not known */
     uint64_t count;   /* of a latch: what is left */
     uint32_t permits; /* size of a semaphore */
     size_t holders_len, waiters_len;
     hf_party *holders;
-    hf_party *waiters;   /* in the order in which they will get it, if fair */
-    int waiters_unknown; /* 1: the backend cannot tell who waits, so that there
-                            are none in waiters: of an unfair mutex on
-                            ZooKeeper and etcd, of a latch on all servers, of
-                            all kinds on MySQL and MariaDB if they poll */
+    hf_party *waiters;   /* in the order of their grants, if fair */
+    int waiters_unknown; /* 1: the backend cannot tell who waits, so waiters is
+                            empty: of an unfair mutex on ZooKeeper and etcd, of
+                            a latch on all servers, of all kinds on MySQL and
+                            MariaDB if they poll */
 } hf_info;
 
-/* Who holds the name, who waits. Waits for the answer. Freed by hf_info_free,
- * which may be after the client is closed. This and the next two: ENOTSUP (the
- * backend cannot tell), EMISMATCH (the name is something else there), EUNKNOWN
- * (no answer within op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM,
- * ECLOSED, EFORK. */
+/* Who holds the name, and who waits. Waits for the answer. The caller frees it
+ * with hf_info_free, also after the client is closed. This and the next two:
+ * ENOTSUP (the backend cannot tell), EMISMATCH (the name is something else
+ * there), EUNKNOWN (no answer within op_timeout), EBACKEND, EAUTH, EPROTO,
+ * EINVAL, ENOMEM, ECLOSED, EFORK. */
 HF_API int hf_inspect(hf_client *client, const void *name, size_t name_len,
                       hf_info **out, hf_error *err);
 HF_API void hf_info_free(hf_info *info);
@@ -665,45 +666,45 @@ typedef struct hf_names {
     } * names;
 } hf_names;
 
-/* The names that are held or waited for, and latches that are set, that begin
- * with prefix (NULL: all), in the order of their bytes. On Redis, MySQL and
- * MariaDB a name that is waited for but not held is not found. On Redis it
- * walks over all keys in small steps: op_timeout is the time of one step, and a
- * hundred times as much that of all. */
+/* The names that begin with prefix (NULL: all names) and are held or waited
+ * for, or are latches that are set; in the order of their bytes. On Redis,
+ * MySQL and MariaDB a name that is waited for but not held is not found. On
+ * Redis it walks over all keys in small steps: op_timeout limits one step, and
+ * a hundred times as much limits all. */
 HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
 HF_API void hf_names_free(hf_names *names);
 
-/* Takes the lock away from its holders. They learn it at their next renewal at
- * the latest; those that listen (on_event, and a thread that dispatches) at
- * once, but on MySQL and MariaDB, in shared memory with a fixed lease, and on
- * Redis while the connection for messages is not there. Of a latch it makes the
- * count 0. ENOTOWNER: it is not held, or the latch is not set. */
+/* Takes the lock from its holders. They notice it at their next renewal at the
+ * latest; holders that listen (on_event, and a thread that dispatches) notice
+ * it at once, except on MySQL and MariaDB, in shared memory with a fixed lease,
+ * and on Redis while the connection for messages is down. Sets the count of a
+ * latch to 0. ENOTOWNER: it is not held, or the latch is not set. */
 HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
 
 /*
  * The same for one hold, as hf_inspect() has shown it: the server breaks it
- * only if it is still there at that moment. token 0: any token; owner (the text
- * of hf_party.owner) NULL: any owner. Without both, or with an owner that is
- * "" (hf_inspect() did not learn it): EINVAL, nothing is broken. In shared
+ * only if it still exists at that moment. token 0: any token; owner (the text
+ * of hf_party.owner) NULL: any owner. Without both, or with an owner that is ""
+ * (hf_inspect() did not find it out): EINVAL, nothing is broken. In shared
  * memory, on Redis and on MySQL and MariaDB readers and permits have the token
- * of the last exclusive hold: the token alone breaks all of them, and the owner
- * chooses one (in shared memory the holds of one client). ENOTOWNER: no hold
- * has that token and that owner, and nothing was broken; the text says which
- * token holds it now. A hold of another program (Redisson's, a plain `lock`
- * node) may have no token by which the server can tell it apart: ENOTOWNER, or
- * ENOTSUP, says so; and an owner of more than 63 bytes, or with bytes that
- * cannot be shown, is not found by the text that hf_inspect() shows.
+ * of the last exclusive hold: the token without an owner breaks all of them,
+ * and the owner selects one (in shared memory the holds of one client).
+ * ENOTOWNER: no hold has that token and that owner, and nothing was broken; the
+ * text says which token holds it now. A hold of another program (Redisson's, a
+ * plain `lock` node) may have no token by which the server can tell it apart;
+ * ENOTOWNER or ENOTSUP says so. An owner of more than 63 bytes, or with bytes
+ * that cannot be shown, is not found by the text that hf_inspect() shows.
  */
 HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
                          uint64_t token, const char *owner, hf_error *err);
 
-/* Asks the holders of the lock to let go. Those that listen hear
- * HF_EVENT_WANTED, and do as they please; nothing else changes. 0 says that
- * they were asked, not that they heard it; on MySQL and MariaDB they hear it
- * when they renew. ENOTOWNER: it is not held. ENOTSUP: HF_CAP_WANTED, or
- * another program holds it, which cannot be asked (Redis; etcd says 0). */
+/* Asks the holders of the lock to release it. Holders that listen get
+ * HF_EVENT_WANTED, and decide for themselves; nothing else changes. 0 says that
+ * they were asked, not that they have noticed; on MySQL and MariaDB they notice
+ * it when they renew. ENOTOWNER: it is not held. ENOTSUP: HF_CAP_WANTED, or
+ * another program holds it, which cannot be asked (Redis; etcd returns 0). */
 HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
                   hf_error *err);
 
@@ -717,37 +718,38 @@ enum hf_watch_flag {
 };
 
 /* Called by hf_client_dispatch(): something about the name may have changed;
- * hf_inspect() tells. name is NULL if it is one of several, or of all, with the
- * prefix; it is not kept. */
+ * hf_inspect() tells what. With a prefix, name is the one that may have
+ * changed, or NULL if several or any may have. It is valid during the call. */
 typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
                             size_t name_len);
 
 /*
- * Tells of changes of a name: of its holders, its waiters and the count of a
+ * Reports changes of a name: of its holders, its waiters and the count of a
  * latch; with HF_WATCH_PREFIX, of which names are held. 0: after each change
- * from now on, by whatever program, fn is called at least once, with what has
- * changed already visible to hf_inspect() (but for what a server does not tell:
+ * from now on, by any program, fn is called at least once, and the change is
+ * visible to hf_inspect() then (except what a server does not report:
  * hf_watch_new(3)). Several changes may be one call, a call may come without a
  * change, and one comes when the connection was lost and is back. fn runs once
- * at a time for each watch. Waits for the server's answer. ENOTSUP: the backend
- * or the server, as it is configured, does not tell of changes (shared memory;
- * MySQL and MariaDB; Redis without notify-keyspace-events), or not of a prefix
- * (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
+ * at a time for each watch. Waits for the server's answer. ENOTSUP: the
+ * backend, or the server as it is configured, does not report changes (shared
+ * memory; MySQL and MariaDB; Redis without notify-keyspace-events), or not for
+ * a prefix (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
  * op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_watch_new(hf_client *client, const void *name, size_t name_len,
                         unsigned flags, hf_watch_fn fn, void *arg,
                         hf_watch **out, hf_error *err);
-/* fn is not called any more. May be called by fn, and after hf_close(), which
- * ends the calls of all watches and frees none. EBUSY, and nothing was done:
- * another thread is in fn. EFORK in a child. NULL is 0. */
+/* Ends a watch: fn is no longer called. May be called by fn, and after
+ * hf_close(), which ends the calls of all watches but frees none. EBUSY, and
+ * nothing was done: another thread is in fn. EFORK in a child. NULL returns
+ * 0. */
 HF_API int hf_watch_free(hf_watch *watch);
 
 /* ---- diagnosis --------------------------------------------------------- */
 
 enum hf_level {
     HF_LEVEL_OK = 0,
-    HF_LEVEL_WARNING = 1, /* a promise is weaker than it could be */
+    HF_LEVEL_WARNING = 1, /* a guarantee is weaker than it could be */
     HF_LEVEL_ERROR = 2,   /* locks do not work, or may be lost at any time */
 };
 
@@ -758,25 +760,26 @@ typedef struct hf_finding {
 } hf_finding;
 
 typedef struct hf_diagnosis {
-    enum hf_level level; /* the worst of all */
+    enum hf_level level; /* the worst of all findings */
     size_t len;
     hf_finding *findings;
 } hf_diagnosis;
 
-/* What this server, as it is configured, promises. The first finding
- * ("promise") says in one sentence when a hold ends and what it survives. It
- * asks the server for its settings (what the user may not read is a warning),
- * and acquires and releases a mutex of the name "holdfast-diagnose" (so several
- * at once wait for each other, and measure that). Waits for the answers, up to
- * five, and for op_timeout for each. Freed by hf_diagnosis_free, which may be
- * after the client is closed. ENOTSUP (the backend cannot tell), EUNKNOWN,
- * EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK. */
+/* What this server, as it is configured, guarantees. The first finding
+ * ("promise") says in one sentence when a hold ends and what it survives.
+ * hf_diagnose() asks the server for its settings (one that the user may not
+ * read is a warning), and acquires and releases a mutex of the name
+ * "holdfast-diagnose" (so several calls at once wait for each other, and
+ * measure that). Waits for up to five answers, and for each at most op_timeout.
+ * The caller frees it with hf_diagnosis_free, also after the client is closed.
+ * ENOTSUP (the backend cannot tell), EUNKNOWN, EBACKEND, EAUTH, EPROTO, EINVAL,
+ * ENOMEM, ECLOSED, EFORK. */
 HF_API int hf_diagnose(hf_client *client, hf_diagnosis **out, hf_error *err);
 HF_API void hf_diagnosis_free(hf_diagnosis *diagnosis);
 
 /* ---- metrics ----------------------------------------------------------- */
 
-/* Of a histogram: how many took as long as this, or less. */
+/* A bucket of a histogram: how many took at most that long. */
 typedef struct hf_bucket {
     uint64_t le_us; /* the bound */
     uint64_t count;
@@ -791,11 +794,11 @@ typedef struct hf_bucket {
  * Each call of hf_lock_acquire() or of one of its variants counts once, by its
  * result, when it ends. A reentrant acquire counts like any other, and so does
  * each of several readers that share one hold at the server.
- * hf_lock_acquire_all() counts as one acquire for each lock that it asked for;
- * what it gives back on failure counts as released, and a lock that was taken
- * when the time for all was over counts as busy. hf_diagnose() acquires a lock,
- * which counts. Calls with invalid arguments (EINVAL) and waits for a latch do
- * not count.
+ * hf_lock_acquire_all() counts as one acquire for each lock that it asked for:
+ * what it gives back on failure counts as released, and a lock that was still
+ * taken when the time for all had passed counts as busy. hf_diagnose() acquires
+ * a lock, which counts. Calls with invalid arguments (EINVAL) and waits for a
+ * latch do not count.
  */
 typedef struct hf_metrics {
     size_t size; /* set by HF_METRICS_INIT */
@@ -804,15 +807,16 @@ typedef struct hf_metrics {
     uint64_t busy;      /* EBUSY: a try found the lock taken */
     uint64_t timed_out; /* ETIMEDOUT */
     uint64_t cancelled; /* ECANCELED */
-    uint64_t failed;    /* any other code; also hf_lock_acquire_async() that
-                           another verb of the handle kept from beginning */
-    /* Calls of release that ended an acquire, also those that returned ELOST:
-     * granted - released is how often the program has still to release. */
+    uint64_t failed;    /* any other code; also an hf_lock_acquire_async() that
+                           could not begin because of another verb of the handle */
+    /* Calls of release that ended an acquire, also those that returned ELOST.
+     * granted - released is how many acquires the program still has to
+     * release. */
     uint64_t released;
     /* Holds that ended without a release: reported by HF_EVENT_LOST, or by a
      * release that returned ELOST. A lock that its owner has acquired twice is
-     * one hold; each reader has a hold of its own. If only the answer to
-     * hf_lock_release_nowait() told of a loss, it is not counted. */
+     * one hold; each reader has a hold of its own. A loss that is found only by
+     * the answer to hf_lock_release_nowait() is not counted. */
     uint64_t lost;
     /* Renewals of holds, by the helper thread or by hf_lock_renew(). In shared
      * memory a renewal only checks that the hold is still there. */
@@ -824,9 +828,9 @@ typedef struct hf_metrics {
     uint64_t held;    /* holds at present; what a hold is: see lost */
     uint64_t waiting; /* acquires at present that wait for the lock, or for the
                          answer of the server */
-    /* How long granted acquires took, from the call to the grant. In shared
-     * memory a blocking call that does not have to wait counts as 0, because it
-     * reads no clock. */
+    /* How long granted acquires took, from the call to the grant. A blocking
+     * call in shared memory that does not have to wait reads no clock, and
+     * counts as 0. */
     uint64_t wait_sum_ns;
     hf_bucket wait[HF_WAIT_BUCKETS];
 } hf_metrics;
@@ -836,9 +840,9 @@ typedef struct hf_metrics {
     {sizeof(hf_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {{0, 0}}}
 /* clang-format on */
 
-/* Fills *out, which was set by HF_METRICS_INIT. Makes no network request; the
- * time it takes grows with the number of locks that the client has handles for.
- * EINVAL, ECLOSED, EFORK. */
+/* Fills *out, which must have been set by HF_METRICS_INIT. Makes no network
+ * request; the time it takes grows with the number of locks that the client has
+ * handles on. EINVAL, ECLOSED, EFORK. */
 HF_API int hf_client_metrics(hf_client *client, hf_metrics *out, hf_error *err);
 
 typedef struct hf_label {
@@ -855,14 +859,14 @@ typedef struct hf_series {
 
 /*
  * Writes metrics in the text format of Prometheus. All clients that a program
- * exports go into one call: the format wants the samples of a metric together.
- * In label values, control characters other than newline and bytes that are not
- * UTF-8 are written as \xNN.
+ * exports must be in one call, because the format requires the samples of a
+ * metric to be together. In label values, control characters other than newline
+ * and bytes that are not UTF-8 are written as \xNN.
  *
  * Returns the length of the whole text, like snprintf(); if it is size or more,
  * the text in buf was cut. buf is always terminated, unless size is 0. EINVAL:
- * a label name that is not valid, reserved ("le", "result", "__...") or given
- * twice; two series with the same labels.
+ * a label name that is not valid, is reserved ("le", "result", "__..."), or is
+ * given twice; two series with the same labels.
  */
 HF_API int hf_metrics_text(const hf_series *series, size_t n, char *buf,
                            size_t size, hf_error *err);

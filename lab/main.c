@@ -1,4 +1,4 @@
-/* holdfast lab: options, help, and which scenarios are run. */
+/* holdfast lab: options, help, and the choice of scenarios. */
 #include "../cli/shared/args.h"
 #include "../cli/shared/complete.h"
 #include "../cli/shared/exit_code.h"
@@ -33,7 +33,7 @@ static const struct cli_flag common[] = {
     {'b', "backends", "LIST",
      "where holdfast's locks live: shm, redis, redlock, zk, etcd, mariadb or "
      "URLs, with commas between them (else HOLDFAST_URL, else shm; with "
-     "--servers all, but redlock and mariadb in some scenarios alone)"},
+     "--servers all, with redlock and mariadb only in some scenarios)"},
     {OPT_STORES, "stores", "LIST",
      "what they guard: file, redis, mariadb or URLs (file; with --servers all "
      "three)"},
@@ -76,8 +76,6 @@ static const struct lab_scenario *const scenarios[] = {
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
-/* ---- help and list ------------------------------------------------------- */
-
 static const struct lab_scenario *main_find(const char *name)
 {
     for (size_t i = 0; i < SCENARIOS; i++)
@@ -101,7 +99,7 @@ static unsigned main_options_of_all(void)
     return all;
 }
 
-/* The flags of one scenario, or of all if it is NULL. */
+/* The flags of one scenario; of all if it is NULL. */
 struct lab_flags {
     struct cli_flag flags[COMMON + SWITCHES + 1];
 };
@@ -144,8 +142,8 @@ static int main_help(const struct lab_scenario *scenario)
     char synopsis[64] = "lab SCENARIO|all|list [OPTION...]";
     struct cli_verb verb = {
         .synopsis = synopsis,
-        .about = "Makes what goes wrong with locks happen, for real, and "
-                 "shows it.",
+        .about = "Reproduces failures of locks on real servers, and "
+                 "shows their effect.",
         .flags = flags.flags};
 
     if (scenario) {
@@ -204,8 +202,6 @@ static int main_list(bool json)
     return CLI_OK;
 }
 
-/* ---- strategies ---------------------------------------------------------- */
-
 static bool main_has_strategy(const struct lab_scenario *scenario,
                               const char *word, size_t len)
 {
@@ -235,8 +231,6 @@ static int main_check_strategies(const struct lab *lab,
         list += n + 1;
     }
 }
-
-/* ---- options ------------------------------------------------------------- */
 
 struct typed {
     const char *backends, *stores;
@@ -308,7 +302,7 @@ static int main_take_option(struct lab *lab, struct typed *typed, int option,
         lab->json = true;
         return CLI_OK;
     case OPT_HTML:
-        if (strstr(value, "://")) /* with a password in it, perhaps */
+        if (strstr(value, "://")) /* it may contain a password */
             return cli_misuse(&lab_verb, "--html takes a file, not `%s'",
                               value);
         lab->html = value;
@@ -322,7 +316,7 @@ static int main_take_option(struct lab *lab, struct typed *typed, int option,
         return CLI_OK;
     case 'V':
         cli_print_version();
-    case '?': /* cli_option has said what is wrong */
+    case '?': /* cli_option has printed what is wrong */
         return CLI_USAGE;
     default:
         return main_take_switch(lab, &switches[option - OPT_OWN], value);
@@ -348,7 +342,7 @@ static int main_parse(struct lab *lab, struct typed *typed, int argc,
     return status;
 }
 
-/* What was typed has to have an effect. */
+/* An option that has no effect is an error. */
 static int main_check_options(const struct lab *lab,
                               const struct lab_scenario *scenario)
 {
@@ -368,13 +362,12 @@ static int main_check_options(const struct lab *lab,
     return main_check_strategies(lab, scenario);
 }
 
-/* ---- the run ------------------------------------------------------------- */
-
 static void main_run_one(struct lab *lab, const struct lab_scenario *scenario)
 {
     char why[LAB_TEXT_MAX];
 
-    if (places_lack(lab, scenario, why)) { /* one of all: else main() says so */
+    /* one of all scenarios: for a single one main() has printed it */
+    if (places_lack(lab, scenario, why)) {
         report_begin(lab, scenario);
         report_skip(lab, why);
     } else {
@@ -406,8 +399,8 @@ static int main_no_scenario(const char *name)
                                    : "; `holdfast lab list' has them");
 }
 
-/* Which scenario is it? An exit status; CLI_OK with *done: there is nothing
- * more to do. */
+/* Finds the scenario. Returns an exit status; CLI_OK with *done: there is
+ * nothing more to do. */
 static int main_take_scenario(struct lab *lab, const struct typed *typed,
                               int operands, char **argv, bool *done)
 {
@@ -454,7 +447,7 @@ int main(int argc, char **argv)
     setlocale(LC_CTYPE, "");
     if (argc > 3 && strcmp(argv[1], "__complete") == 0)
         return main_complete(argc - 3, argv + 3);
-    lab_describe(&lab, argc, argv); /* as typed: parsing moves the words */
+    lab_describe(&lab, argc, argv); /* as typed: parsing reorders the words */
     status = main_parse(&lab, &typed, argc, argv);
     if (status == CLI_OK)
         status = main_take_scenario(&lab, &typed, argc - optind, argv + optind,

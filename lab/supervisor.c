@@ -29,8 +29,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the runner ---------------------------------------------------------- */
-
 void lab_describe(struct lab *lab, int argc, char **argv)
 {
     struct lab_report *report = &lab->report;
@@ -40,7 +38,7 @@ void lab_describe(struct lab *lab, int argc, char **argv)
     size_t at = (size_t)snprintf(report->command, sizeof report->command,
                                  "holdfast lab");
 
-    /* Of a URL the scheme alone is shown: it may have a password. */
+    /* Shows only the scheme of a URL, which may contain a password. */
     for (int i = 1; i < argc && at < sizeof report->command; i++) {
         const char *colon = strstr(argv[i], "://");
         int len = colon ? (int)(colon - argv[i]) + 3 : (int)strlen(argv[i]);
@@ -57,7 +55,7 @@ void lab_describe(struct lab *lab, int argc, char **argv)
              name.sysname, name.release);
 }
 
-/* A page that somebody has is replaced at once, or not at all. */
+/* An existing page is replaced in one step, or not at all. */
 static void supervisor_write_page(const struct lab *lab)
 {
     struct stat there;
@@ -83,7 +81,7 @@ static void supervisor_write_page(const struct lab *lab)
         printf("The page is %s\n", lab->html);
 }
 
-/* What is wrong with the file's name is said now, not after minutes. */
+/* A bad file name is an error now, and not after minutes. */
 static void supervisor_check_page(const struct lab *lab)
 {
     char directory[PATH_MAX];
@@ -139,7 +137,7 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
         lab_die(CLI_OSERR, "getrandom: %s", strerror(errno));
     snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
              random[1]);
-    /* For the case that the supervisor is killed. */
+    /* In case the supervisor is killed. */
     cleanup_start(supervisor_remove_directory, lab->directory);
     if (lab->html)
         supervisor_check_page(lab);
@@ -160,14 +158,14 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
     exit(lab->as_expected ? CLI_OK : CLI_FAILED);
 }
 
-/* ---- the supervisor ------------------------------------------------------ */
-
+/* The functions from here on run in the supervisor, those from
+ * supervisor_write_page() to here in the runner. */
 enum { KILL_AFTER_S = 1 };
 
 static volatile pid_t runner; /* -1: it is gone */
 
-/* The runner ends by itself when it next looks. It is killed by a second
- * signal, but not by one that came with the first, as from timeout(1). */
+/* The runner ends by itself when it next checks. A second signal kills it,
+ * unless it came together with the first, as from timeout(1). */
 static void supervisor_pass_on(int number)
 {
     static time_t first;
@@ -202,8 +200,8 @@ static int supervisor_make_directory(struct lab *lab)
     return CLI_OSERR;
 }
 
-/* Waits for the runner, and for all that it has left behind: its status, and
- * how many cleanup processes could not do it. */
+/* Waits for the runner and for all processes that it has left behind. Returns
+ * its status, and how many cleanup processes failed. */
 static int supervisor_wait_for_all(unsigned *failures)
 {
     int status = 0, end = CLI_OSERR << 8;
@@ -247,8 +245,9 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
     sigset_t mask, old;
     int status;
 
-    signal(SIGCHLD, SIG_DFL); /* a shell may have told us to ignore it */
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* cleanup processes fall to us */
+    signal(SIGCHLD, SIG_DFL); /* a shell may have started us with it ignored */
+    /* We become the parent of cleanup processes. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);
     sigaddset(&mask, SIGTERM);

@@ -1,6 +1,6 @@
 /*
- * The supervisor, the first process of the lab, and the runner, its child, in
- * which everything happens. The supervisor waits until all that the runner
+ * The supervisor, the first process of the lab, and the runner, its child,
+ * which does the work. The supervisor waits until everything that the runner
  * leaves behind is gone, however the runner ends.
  */
 #ifndef HF_LAB_SUPERVISOR_H
@@ -10,8 +10,8 @@ struct lab;
 
 /* For the page: what was typed, and where it runs. */
 void lab_describe(struct lab *lab, int argc, char **argv);
-/* Runs it in the runner, then the page is written; returns the exit status when
- * all that was forked is gone. */
+/* Runs it in the runner, then writes the page. Returns the exit status once all
+ * forked processes are gone. */
 int lab_supervise(struct lab *lab, void (*run)(struct lab *lab));
 
 #endif

@@ -14,8 +14,6 @@
 
 enum { FLAGS_MAX = 48, HELP_COLUMN = 28, HELP_WIDTH = 80 };
 
-/* ---- misspelt words ------------------------------------------------------ */
-
 struct cli_hint cli_similar(const char *typed, const char *before,
                             const char *const *words, size_t n)
 {
@@ -34,8 +32,8 @@ struct cli_hint cli_similar(const char *typed, const char *before,
     return hint;
 }
 
-/* An option that no verb has: `word' begins with its dashes, and a value may
- * follow. */
+/* Prints that there is no such option, and a similar one. `word' begins with
+ * its dashes, and a value may follow. */
 static void args_unknown_option(const struct cli_verb *verb, const char *word,
                                 const struct option *options)
 {
@@ -68,14 +66,12 @@ static void args_bad_option(const struct cli_verb *verb, int answer,
     }
 }
 
-/* ---- options ------------------------------------------------------------- */
-
 int cli_option(const struct cli_verb *verb, int argc, char **argv,
                const char *brief, const struct option *options)
 {
     int answer;
 
-    opterr = 0; /* it quotes all of a word */
+    opterr = 0; /* it quotes a word in full */
     answer = getopt_long(argc, argv, brief, options, NULL);
     if (answer != ':' && answer != '?')
         return answer;
@@ -83,7 +79,8 @@ int cli_option(const struct cli_verb *verb, int argc, char **argv,
     return '?';
 }
 
-/* The flags of a verb and those of all, as getopt_long() wants them. */
+/* The flags of the verb and those of all verbs, in the form of
+ * getopt_long(). */
 struct table {
     struct option options[FLAGS_MAX + 1];
     char brief[2 * FLAGS_MAX + 3];
@@ -164,8 +161,6 @@ int cli_duration(const struct cli_verb *verb, const char *option,
                           option, (long long)least_ms, text);
     return CLI_OK;
 }
-
-/* ---- help ---------------------------------------------------------------- */
 
 /* "  -b, --backend URL  where ..." */
 static void args_help_flag(const struct cli_flag *flag)

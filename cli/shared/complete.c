@@ -1,13 +1,13 @@
 /*
- * Completion of what is typed in a shell: `holdfast __complete -- WORD...',
- * called by the files in completions/. The words are those after `holdfast',
- * up to the one that is to be completed, which may be empty. What may stand in
- * its place is printed as records that end with NUL bytes:
+ * Completion of a command line in a shell: `holdfast __complete -- WORD...',
+ * which the files in completions/ call. The words are those after `holdfast',
+ * up to the one to be completed, which may be empty. What may stand in its
+ * place is printed as records that end with NUL bytes:
  *
- *     words | part      a heading; after a part goes no blank
+ *     words | part      a heading; no blank follows a part
  *     WORD DESCRIPTION  two records, as often as there are words
  *
- * or one record alone:
+ * or one record only:
  *
  *     files N           names of files, after the first N bytes of the word
  *     command N         word N, from 0, is the first of a command
@@ -31,10 +31,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a shell waits for a server; HOLDFAST_COMPLETE_MS is another time. */
+/* How long a shell waits for a server, unless HOLDFAST_COMPLETE_MS is set. */
 enum { WAIT_MS = 300, WAIT_MAX_MS = 3600000 };
 
-/* The word that is to be completed, and what has been said about it. */
+/* The word to be completed, and what has been printed about it. */
 struct completion {
     const char *word;
     size_t fixed; /* bytes before the value: "--kind=" */
@@ -70,12 +70,10 @@ static void complete_offer(struct completion *c, const char *heading,
     complete_record(description ? description : "");
 }
 
-/* ---- values -------------------------------------------------------------- */
-
 static void complete_give_up(int number)
 {
     (void)number;
-    _exit(CLI_OK); /* without what is not flushed yet */
+    _exit(CLI_OK); /* without output that is not flushed yet */
 }
 
 /* Returns the time in milliseconds. */
@@ -105,9 +103,9 @@ static bool complete_is_latch(hf_client *client, const struct hf_name *name)
     return is;
 }
 
-/* Can the verb take it, as far as its kind tells? To ask for the kinds of many
- * names takes too long while somebody types: after that time every name is
- * offered that may be a lock. */
+/* Does the verb accept the kind of this name? To ask for the kinds of many
+ * names takes too long for a user who is typing. So after until_ns every name
+ * that may be a lock is offered. */
 static bool complete_is_fit(hf_client *client, const struct hf_name *name,
                             enum cli_operand wanted, int64_t until_ns)
 {
@@ -126,7 +124,7 @@ static void complete_offer_names(struct completion *c, enum cli_operand wanted)
     hf_names *names = NULL;
     int64_t until_ns = cli_now_ns(CLOCK_MONOTONIC);
 
-    options.flags = HF_OPEN_EXISTING; /* of a key that is pressed */
+    options.flags = HF_OPEN_EXISTING; /* after a key press */
     options.open_timeout_ms = complete_limit_the_time();
     until_ns += options.open_timeout_ms * 1000000 / 2;
     if (hf_open(cli_url(c->url), &options, &client, NULL) == HF_OK &&
@@ -152,8 +150,8 @@ static void complete_offer_alternatives(struct completion *c, const char *list)
     }
 }
 
-/* The library names the options of a backend when it finds one that is not
- * there, before it connects. */
+/* The library lists the options of a backend when it finds an unknown one,
+ * before it connects. */
 static void complete_offer_url_options(struct completion *c, size_t question)
 {
     static const char unknown[] = "?.=1", there[] = " has ";
@@ -207,8 +205,6 @@ static void complete_offer_values(struct completion *c,
         printf("files %zu%c", c->fixed, '\0');
 }
 
-/* ---- flags --------------------------------------------------------------- */
-
 static void complete_offer_flags(struct completion *c,
                                  const struct cli_flag *flags)
 {
@@ -224,7 +220,7 @@ static void complete_offer_flags(struct completion *c,
     }
 }
 
-/* By its name, which getopt_long() lets one abbreviate. */
+/* By its name, which getopt_long() allows to be abbreviated. */
 static const struct cli_flag *complete_flag_called(const struct cli_flag *flag,
                                                    const char *name)
 {
@@ -245,8 +241,8 @@ complete_flag_of_letter(const struct cli_flag *flag, char letter)
     return NULL;
 }
 
-/* The flag with a value that a word is, or NULL; *value is NULL if the value is
- * the next word. */
+/* If the word is a flag that takes a value, returns the flag, else NULL. *value
+ * is NULL if the value is the next word. */
 static const struct cli_flag *
 complete_flag_with_value(const struct cli_flag *flags, const char *word,
                          const char **value)
@@ -269,15 +265,13 @@ complete_flag_with_value(const struct cli_flag *flags, const char *word,
     return NULL;
 }
 
-/* ---- a verb -------------------------------------------------------------- */
-
-/* What the words before the last one have said. */
+/* What the earlier words have set. */
 struct said {
     const struct cli_flag *pending; /* the next word is its value */
     const char *url;
     int operands;
-    bool has_ended; /* the flags, by -- */
-    bool has_names; /* by a flag: the first operand is the command */
+    bool has_ended; /* the flags have ended, by -- */
+    bool has_names; /* given by a flag: the first operand is the command */
     int command;    /* its first word, or -1 */
 };
 
@@ -303,7 +297,7 @@ static void complete_take_flag(const struct cli_verb *verb, struct said *said,
         said->pending = flag;
 }
 
-/* NAME [--] COMMAND; a name by a flag leaves the command alone. */
+/* NAME [--] COMMAND; if a flag gives the name, only the command. */
 static void complete_take_operand(const struct cli_verb *verb,
                                   struct said *said, int i, int n, char **words)
 {
@@ -384,8 +378,6 @@ void cli_complete(const struct cli_verb *verb, int n, char **words)
     }
 }
 
-/* ---- the command --------------------------------------------------------- */
-
 static const struct cli_verb *
 complete_verb_called(const struct cli_verb *const *verbs, const char *name)
 {
@@ -401,7 +393,7 @@ static void complete_offer_verbs(struct completion *c,
         complete_offer(c, "words", (*verbs)->name, (*verbs)->summary);
 }
 
-/* A verb that is a program of its own does it by itself. */
+/* A verb that is a program of its own completes by itself. */
 static int complete_run_the_program(const struct cli_verb *verb, int n,
                                     char **words)
 {

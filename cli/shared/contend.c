@@ -1,7 +1,7 @@
 /*
- * Runs processes of contenders and sums up what they counted. They report
- * ready on one pipe and start, all at once, when another is closed; the first
- * pipe closes when the last of them is gone.
+ * Runs processes of contenders and adds up their counts. They report on one
+ * pipe that they are ready, and all start when another pipe is closed. The
+ * first pipe closes when the last process has ended.
  */
 #include "contend.h"
 
@@ -24,7 +24,7 @@
 
 enum {
     POLL_MS = 200,     /* how often to look for dead processes, and to report */
-    FINISH_MS = 60000, /* a contender that needs longer to end is stuck */
+    FINISH_MS = 60000, /* a contender that takes longer to end is stuck */
     HURRY_MS = 2000,   /* the same after a signal */
 };
 
@@ -60,7 +60,7 @@ static int contend_arena_init(struct arena *arena)
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return HF_ENOMEM;
-    /* Each size is a multiple of a line. */
+    /* Each size is a multiple of a cache line. */
     arena->shared = (struct shared *)memory;
     arena->cells = (struct cell *)(memory + sizeof(struct shared));
     arena->counts = (struct counts *)(memory + sizeof(struct shared) + cells);
@@ -97,7 +97,7 @@ static unsigned contend_start_groups(struct arena *arena, pid_t *pids)
     return n;
 }
 
-/* Somebody is gone before it was let go. */
+/* A process died before the start. */
 static bool contend_has_one_died(const pid_t *pids, unsigned n)
 {
     siginfo_t gone = {0};
@@ -107,8 +107,6 @@ static bool contend_has_one_died(const pid_t *pids, unsigned n)
             return true;
     return gone.si_pid;
 }
-
-/* ---- waiting, for the contenders and for signals ------------------------- */
 
 /* What contend_wait_for() saw. */
 enum event { NOTHING, WORD, END, SIGNAL };
@@ -141,8 +139,8 @@ static enum event contend_wait_for(const struct arena *arena, int64_t ms,
     return len > 0 ? WORD : END;
 }
 
-/* Until all contenders are ready, or one has failed: then it writes a byte as
- * well. One that dies does not. */
+/* Waits until all contenders are ready, or one has failed: it then writes a
+ * byte as well. One that dies does not. */
 static void contend_wait_until_ready(struct arena *arena, const pid_t *pids,
                                      unsigned n, struct contend_result *result)
 {
@@ -174,7 +172,7 @@ static double contend_seconds_since(int64_t ns)
     return (double)(cli_now_ns(CLOCK_MONOTONIC) - ns) / 1e9;
 }
 
-/* The time of the run. It ends early at a signal or a failure. */
+/* Waits for the time of the run. A signal or a failure ends it early. */
 static void wait_while_they_contend(const struct arena *arena, int64_t start,
                                     struct contend_result *result)
 {
@@ -198,7 +196,7 @@ static void wait_while_they_contend(const struct arena *arena, int64_t start,
     }
 }
 
-/* Whether all have ended by themselves. */
+/* True if all have ended by themselves. */
 static bool contend_wait_until_ended(const struct arena *arena,
                                      struct contend_result *result)
 {
@@ -212,7 +210,7 @@ static bool contend_wait_until_ended(const struct arena *arena,
         left = end - cli_now_ns(CLOCK_MONOTONIC);
         event = contend_wait_for(arena, left / 1000000 + 1, result, NULL);
         if (event == SIGNAL && hurried)
-            return false; /* a second one: at once */
+            return false; /* a second signal: at once */
         if (event == SIGNAL) {
             hurried = true;
             end = cli_now_ns(CLOCK_MONOTONIC) + HURRY_MS * INT64_C(1000000);
@@ -237,8 +235,6 @@ static void contend_bury(struct arena *arena, const pid_t *pids, unsigned n,
     }
 }
 
-/* ---- the result ---------------------------------------------------------- */
-
 static void contend_sum_up(const struct arena *arena, bool have_ended,
                            struct contend_result *result)
 {
@@ -262,7 +258,7 @@ static void contend_sum_up(const struct arena *arena, bool have_ended,
     }
     for (unsigned i = 0; i < contend->names; i++)
         bumps += arena->cells[i].entries;
-    /* An increment that got lost: two were inside. */
+    /* An increment was lost: two were inside at once. */
     if (have_ended && contend->kind != HF_SEMAPHORE &&
         contend->mode == HF_WRITE)
         result->violations += entries - bumps;
@@ -276,8 +272,6 @@ static void contend_sum_up(const struct arena *arena, bool have_ended,
     }
     free(all);
 }
-
-/* ---- a run --------------------------------------------------------------- */
 
 int contend_probe(const struct contend *contend, struct contend_result *result)
 {
@@ -325,11 +319,10 @@ static int contend_run_in(struct arena *arena, pid_t *pids,
     result->seconds = contend_seconds_since(start);
     have_ended = contend_wait_until_ended(arena, result);
     if (!have_ended && !result->signal)
-        contender_fail(
-            arena, HF_ETIMEDOUT,
-            &(hf_error){.text = "a contender does not come to its end"});
-    contend_sum_up(arena, have_ended,
-                   result); /* before a kill in a critical section */
+        contender_fail(arena, HF_ETIMEDOUT,
+                       &(hf_error){.text = "a contender does not end"});
+    /* Before a process is killed in a critical section. */
+    contend_sum_up(arena, have_ended, result);
     contend_bury(arena, pids, n, !have_ended);
     rc = atomic_load(&arena->shared->failed);
     if (rc != HF_OK)

@@ -1,7 +1,7 @@
 /*
- * Contenders: processes and threads that take and release locks as fast as
- * they can, count, and look for two of them inside at once. Shared by
- * `holdfast bench` and bench/ratios.
+ * Contenders: processes and threads that take and release locks as fast as they
+ * can, count, and detect two of them inside at once. Shared by `holdfast bench`
+ * and bench/ratios.
  */
 #ifndef HF_CLI_CONTEND_H
 #define HF_CLI_CONTEND_H
@@ -18,16 +18,16 @@ struct contend {
     uint32_t handoff, permits; /* permits: size of a semaphore */
     unsigned procs, threads, names;
     int64_t run_ms;
-    int64_t hold_ms, think_ms; /* sleeps while it holds, and afterwards */
+    int64_t hold_ms, think_ms; /* sleeps in the lock, and after the release */
     bool nowait;               /* do not wait for the answer to a release */
     bool time_handovers;       /* reads the clock at each release, too */
-    bool pin;                  /* each process to a processor of its own */
+    bool pin;                  /* pins each process to a processor of its own */
     /* Called in the process that runs the contenders, a few times a second
      * while they contend; or NULL. */
     void (*progress)(const struct contend *contend, double seconds,
                      uint64_t pairs);
-    int signals; /* a signalfd, or 0: what arrives there ends the run. These
-                    signals have to be blocked. */
+    int signals; /* a signalfd, or 0: a signal ends the run. These signals must
+                    be blocked. */
 };
 
 struct contend_result {
@@ -37,20 +37,20 @@ struct contend_result {
     uint64_t violations;
     double p50_us, p99_us; /* of acquire */
     double handover_us;    /* median, from a release to the return of the next
-                              acquire, where that was waiting; if asked for */
+                              acquire, if that was waiting; only on request */
     double jain;           /* 1: all got the same; 1/n: one got all */
-    bool fair;             /* as the backend decided, if it was left to it */
-    int signal;            /* that ended the run early; or 0 */
+    bool fair;             /* as the backend chose, unless it was given */
+    int signal;            /* the signal that ended the run early, or 0 */
     hf_error error;        /* of the first contender that failed */
 };
 
-/* Asks the backend whether it can be used, and whether it is fair: better once
- * than by each contender. HF_OK, or a code with result->error. */
+/* Asks the backend whether it can be used, and whether it is fair: once, and
+ * not from each contender. Returns HF_OK, or a code with result->error. */
 int contend_probe(const struct contend *contend, struct contend_result *result);
-/* One run, after a probe. HF_OK, or a code with result->error. */
+/* One run, after a probe. Returns HF_OK, or a code with result->error. */
 int contend_measure(const struct contend *contend,
                     struct contend_result *result);
-/* Both. */
+/* The probe and one run. */
 int contend_run(const struct contend *contend, struct contend_result *result);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * One process of contenders. Whoever holds the lock of a name checks and bumps
- * its cell without any atomicity: two inside at once show as a foreign mark or
+ * One process of contenders. The holder of a name's lock checks and raises the
+ * name's cell without atomics. So two holders at once show as a foreign mark or
  * as a lost increment.
  */
 #include "contender.h"
@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    CALIBRATION = 256, /* pairs after which we know how fast they are */
-    FAST_NS = 2000,    /* a pair that reading the clock would slow down */
+    CALIBRATION = 256, /* pairs after which their speed is known */
+    FAST_NS = 2000,    /* reading the clock slows down a pair this fast */
     SAMPLE_EVERY = 61, /* of those only each n-th acquire is timed */
 };
 
@@ -42,7 +42,7 @@ void contender_fail(struct arena *arena, int code, const hf_error *err)
                  err && err->text[0] ? err->text : hf_error_text(code));
     }
     atomic_store(&shared->stop, true);
-    (void)!write(arena->ready[1], "", 1); /* who waits for it to be ready */
+    (void)!write(arena->ready[1], "", 1); /* the parent may wait for it */
 }
 
 static void contender_enter_exclusive(struct cell *cell, struct counts *counts,
@@ -83,7 +83,7 @@ static void contender_visit(const struct contend *contend, struct cell *cell,
         contender_enter_exclusive(cell, counts, me);
 }
 
-/* We were waiting when somebody else let go of it. */
+/* We were waiting when another contender released it. */
 static void contender_time_handover(const struct cell *cell,
                                     struct counts *counts, uint32_t me,
                                     int64_t called_at, int64_t now)
@@ -183,7 +183,7 @@ static void *contender_thread_main(void *arg)
     struct arena *arena = self->group->arena;
     char end;
 
-    /* Connections, scripts and memory are made on first use: now. */
+    /* Connections, scripts and memory are allocated on first use: now. */
     for (unsigned i = 0; i < self->group->names; i++) {
         if (contender_pair(self, i, false) != HF_OK)
             return NULL;
@@ -198,7 +198,7 @@ static void *contender_thread_main(void *arg)
 
 void contender_name(const struct arena *arena, unsigned i, char out[64])
 {
-    /* Kinds, fairness and runs keep apart. */
+    /* Different kinds, fairness and runs use different names. */
     snprintf(out, 64, "holdfast-bench-%d-%d-%d-%u", (int)arena->owner,
              (int)arena->contend->kind, (int)arena->contend->fairness, i);
 }

@@ -1,7 +1,7 @@
 /*
  * One process of contenders, in the child: opens its client, waits for the
  * start, and takes and releases locks until the arena says stop. contend.c
- * makes the arena, forks these processes and adds up what they have counted.
+ * makes the arena, forks these processes and adds up their counts.
  */
 #ifndef HF_CLI_CONTENDER_H
 #define HF_CLI_CONTENDER_H
@@ -20,54 +20,59 @@ enum { CACHE_LINE = 64 };
 struct cell {
     _Alignas(CACHE_LINE) volatile uint64_t entries;
     volatile uint32_t inside; /* contender number + 1, or 0 */
-    volatile uint32_t last;   /* who was inside before */
-    _Atomic uint32_t sharing; /* holders of a read lock or semaphore */
+    volatile uint32_t last;   /* the previous holder */
+    _Atomic uint32_t sharing; /* present holders of a read lock or semaphore */
     volatile int64_t released_at;
 };
 
 struct counts {
-    _Alignas(CACHE_LINE) uint64_t pairs; /* until the end was called */
-    uint64_t entries; /* those, the first and the last ones */
+    _Alignas(CACHE_LINE) uint64_t pairs; /* pairs before the end */
+    uint64_t entries; /* of the cells, also before and after these pairs */
     uint64_t handovers, violations;
     struct hist waits, handovers_ns;
 };
 
 struct shared {
     _Atomic bool stop;
-    _Alignas(CACHE_LINE) _Atomic int failed; /* the first code */
+    _Alignas(CACHE_LINE) _Atomic int failed; /* the first error code */
     hf_error error;
 };
 
-/* What they all share: one anonymous mapping and two pipes. */
+/* What all contenders share: one anonymous mapping and two pipes. */
 struct arena {
     const struct contend *contend;
     struct shared *shared;
-    struct cell *cells;    /* one a name */
-    struct counts *counts; /* one a contender */
+    struct cell *cells;    /* one per name */
+    struct counts *counts; /* one per contender */
     size_t size, contenders;
-    pid_t owner;         /* makes names different from those of other runs */
-    int ready[2], go[2]; /* each says that it is ready; closed: go */
+    pid_t owner; /* makes names differ from those of other runs */
+    /* each contender writes to ready; all start when go is closed */
+    int ready[2], go[2];
 };
 
-/* One process of them. */
+/* One process of contenders. */
 struct contender_group {
     struct arena *arena;
     hf_client *client;
     hf_lock **locks;
-    unsigned names; /* how many of them */
+    unsigned names; /* how many locks: one per name */
     unsigned first; /* number of its first contender */
 };
 
+/* Writes the name of lock i. */
 void contender_name(const struct arena *arena, unsigned i, char out[64]);
+/* Opens the client and makes the locks of a group. Returns HF_OK or a code,
+ * with *err. Call contender_close() in both cases. */
 int contender_open(struct contender_group *group, hf_error *err);
 void contender_close(struct contender_group *group);
-/* In a child: contends until the end, then exits. */
+/* Runs in a child: contends until the end, then exits. */
 _Noreturn void contender_main(struct arena *arena, unsigned number);
 
-/* Keeps the first error for whoever runs us, and stops all. */
+/* Keeps the first error for the parent, and stops all contenders. */
 void contender_fail(struct arena *arena, int code, const hf_error *err);
 
-/* This process, to the n-th of the processors that it may use, going round. */
+/* Pins this process to the n-th of the processors that it may use, modulo their
+ * number. */
 void contender_pin(unsigned n);
 
 #endif

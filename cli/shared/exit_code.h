@@ -5,23 +5,23 @@
 #ifndef HF_CLI_EXIT_CODE_H
 #define HF_CLI_EXIT_CODE_H
 
-/* sysexits.h where it has one; 79 is ours. */
+/* From sysexits.h where it has one; 79 is ours. */
 enum cli_exit {
     CLI_OK = 0,
     CLI_FAILED = 1,
     CLI_USAGE = 64,
     CLI_UNAVAILABLE = 69, /* the backend cannot be used */
-    CLI_OSERR = 71,       /* this machine is out of something */
-    CLI_BUSY = 75,        /* not acquired */
-    CLI_NOPERM = 77,      /* the backend refused our credentials */
+    CLI_OSERR = 71,  /* this machine lacks memory, processes or descriptors */
+    CLI_BUSY = 75,   /* not acquired */
+    CLI_NOPERM = 77, /* the backend refused our credentials */
     CLI_LOST = 79,
-    CLI_CANNOT_RUN = 126, /* as shells do */
+    CLI_CANNOT_RUN = 126, /* the convention of shells */
     CLI_NOT_FOUND = 127,
 };
 
 /* The exit status for an hf_error_code. */
 int cli_exit_of(int code);
 
-/* Dies of a signal that was caught, as if it had not been. */
+/* Dies of a signal that was caught, as if there were no handler. */
 void cli_die_of(int number);
 #endif

@@ -1,4 +1,4 @@
-/* A histogram of nanoseconds, to 3 % at any size. */
+/* A histogram of nanoseconds, with an error of at most 3 % at any size. */
 #include "hist.h"
 
 #include <stddef.h>

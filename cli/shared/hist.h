@@ -7,16 +7,19 @@
 
 #include <stdint.h>
 
-/* How long things took: buckets of 1/32 of a power of two of nanoseconds. */
+/* Buckets of 1/32 of a power of two of nanoseconds. */
 enum { HIST_SUB = 32, HIST_BUCKETS = HIST_SUB * 36 };
 
 struct hist {
     uint32_t count[HIST_BUCKETS];
 };
 
+/* Adds one measurement; a negative one counts as 0. */
 void hist_add(struct hist *hist, int64_t ns);
+/* Adds the counts of `from`. */
 void hist_merge(struct hist *into, const struct hist *from);
-/* The value that a share of all (0 to 1) does not exceed, in microseconds. */
+/* The value that a share (0 to 1) of all measurements does not exceed, in
+ * microseconds. */
 double hist_quantile_us(const struct hist *hist, double share);
 
 #endif

@@ -6,8 +6,8 @@
 
 enum { LINE_MAX_LEN = 1024 };
 
-/* A line that is replaced later (screen.c) stands in the way; programs without
- * one have nothing to remove. */
+/* screen.c sets it, to remove a line that is replaced later. Programs without
+ * such a line leave it NULL. */
 void (*cli_before_a_line)(void);
 
 /* One write, so that lines of several processes do not mix. */
@@ -32,7 +32,7 @@ void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     message_say(verb, line);
 }
 
-/* From the colon in the quoted word to its end. */
+/* From the colon in the quoted word to the end of the word. */
 static void message_hide_secret(char *line)
 {
     char *colon = strchr(line + strcspn(line, "`"), ':');

@@ -1,6 +1,6 @@
 /*
- * Messages on standard error: "holdfast VERB: text", one line in one write.
- * A verb may be NULL: then the message is about the command itself.
+ * Messages on standard error: "holdfast VERB: text", one line in one write. If
+ * the verb is NULL the message is about the command itself.
  */
 #ifndef HF_CLI_MESSAGE_H
 #define HF_CLI_MESSAGE_H
@@ -13,17 +13,17 @@
 /* Called before a line is written to standard error, if it is set. */
 extern void (*cli_before_a_line)(void);
 
-/* "holdfast VERB: text" on standard error. */
+/* Prints "holdfast VERB: text" on standard error. */
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same and a word on how to get help. Is CLI_USAGE, for all to see. Of a
- * word of the user's, quoted `so', nothing is shown after a colon: it may be a
- * URL in the wrong place, with a password in it. */
+/* The same, and how to get help. Its value is CLI_USAGE, and a macro shows that
+ * to the compiler. In a word of the user's, quoted `so', nothing is printed
+ * after a colon: it may be a URL in the wrong place, with a password in it. */
 #define cli_misuse(...) (cli_misused(__VA_ARGS__), CLI_USAGE)
 void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Says what holdfast answered; returns the exit code that stands for it. */
+/* Prints the library's error; returns the exit status for it. */
 int cli_failed(const struct cli_verb *verb, const char *what, int code,
                const hf_error *err);
 #endif

@@ -62,8 +62,6 @@ void cli_wrap(FILE *out, int column, int width, const char *text)
     fputc('\n', out);
 }
 
-/* ---- the live line ------------------------------------------------------- */
-
 static bool live_is_shown;
 
 bool cli_is_live(void)
@@ -76,7 +74,7 @@ bool cli_is_live(void)
 static void screen_remove_live_line(void)
 {
     if (live_is_shown && write(STDERR_FILENO, "\r\033[K", 4) < 0) {
-        /* Then there is no terminal any more. */
+        /* The terminal is gone. */
     }
     live_is_shown = false;
 }
@@ -97,7 +95,7 @@ void cli_live(const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line + begin, sizeof line - begin, fmt, args);
     va_end(args);
-    /* A line that is wrapped could not be removed. */
+    /* A line that wraps could not be removed. */
     end = strlen(line);
     most = begin + (size_t)cli_width(STDERR_FILENO) - 1;
     if (end > most)
@@ -107,8 +105,6 @@ void cli_live(const char *fmt, ...)
     if (write(STDERR_FILENO, line, end) < 0)
         live_is_shown = false;
 }
-
-/* ---- questions ----------------------------------------------------------- */
 
 bool cli_confirm(const char *question)
 {
@@ -121,8 +117,6 @@ bool cli_confirm(const char *question)
            (strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0 ||
             strcmp(answer, "Y\n") == 0);
 }
-
-/* ---- bytes for people ---------------------------------------------------- */
 
 void cli_print_bytes(FILE *out, const void *bytes, size_t len)
 {

@@ -1,7 +1,6 @@
 /*
  * The terminal: colours, width, one line that is replaced, a question, and
- * bytes that must not control it. Elsewhere than on a terminal it prints plain
- * text.
+ * bytes that must not control it. If there is no terminal it prints plain text.
  */
 #ifndef HF_CLI_SCREEN_H
 #define HF_CLI_SCREEN_H
@@ -24,14 +23,15 @@ enum cli_colour {
 const char *cli_colour(enum cli_colour colour);
 /* The width of the terminal on a descriptor; 80 if there is none. */
 int cli_width(int fd);
-/* Text on standard output, wrapped at the width: the first line goes on at the
- * column where the cursor is, others begin there as well. */
+/* Prints text on standard output, wrapped at the width. All lines begin at the
+ * column where the cursor is now. */
 void cli_wrap(FILE *out, int column, int width, const char *text);
-/* A line on standard error that the next one replaces, on a terminal; elsewhere
- * nothing. NULL removes it; cli_say() does so by itself. */
+/* Prints a line on standard error that the next one replaces. Without a
+ * terminal it prints nothing. NULL removes the line; cli_say() removes it,
+ * too. */
 void cli_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-bool cli_is_live(void); /* standard error is a terminal */
-/* Asks on the terminal: true for yes. False without one. */
+bool cli_is_live(void); /* Can cli_live() print? */
+/* Asks on the terminal: true for yes. False if there is no terminal. */
 bool cli_confirm(const char *question);
 
 /* Bytes of a name or a text for people: control characters, what is not UTF-8

@@ -1,6 +1,5 @@
 /*
- * Numbers, URLs and times: small functions that say nothing and cannot fail
- * halfway.
+ * Numbers, URLs and times: small functions that print nothing.
  */
 #ifndef HF_CLI_VALUES_H
 #define HF_CLI_VALUES_H
@@ -8,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A decimal number in [min, max]. 0 or -1. */
+/* Parses a decimal number in [min, max]. Returns 0 or -1. */
 int cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
 /* The URL to use: the option's, else HOLDFAST_URL, else shared memory. */
 const char *cli_url(const char *option);
-/* What stands before the URL's first colon: safe to print, unlike the rest. */
+/* What precedes the URL's first colon: safe to print, unlike the rest. */
 void cli_scheme(const char *url, char *out, size_t size);
 
-int64_t cli_now_ns(int clock); /* a clockid_t */
+int64_t cli_now_ns(int clock); /* clock: a clockid_t */
 #endif

@@ -1,6 +1,6 @@
 /*
- * What the command knows about a verb and about its options. Data alone: args.c
- * parses by these tables and prints --help from them, complete.c completes by
+ * What the command knows about a verb and its options. It has only data: args.c
+ * parses by these tables and prints --help from them; complete.c completes by
  * them.
  */
 #ifndef HF_CLI_VERB_H
@@ -8,18 +8,17 @@
 
 #include <stdbool.h>
 
-/* An option of a verb. All that the command knows of it: it is parsed by this,
- * shown by --help, corrected when it is misspelt, and completed. */
+/* An option of a verb. It is parsed by this, shown by --help, suggested for a
+ * misspelt one, and completed. */
 struct cli_flag {
-    int id; /* what cli_flag() returns; below 256: the letter */
-    const char
-        *name; /* after the two dashes; NULL: there is the letter alone */
-    const char *value; /* what --help calls its value; NULL: it takes none.
-                          URL, NAME, FILE and A|B can be completed */
-    const char *help;  /* NULL: another name of an option that has been shown */
+    int id;            /* what cli_flag() returns; below 256: the letter */
+    const char *name;  /* after the two dashes; NULL: it has only the letter */
+    const char *value; /* the name of its value in --help; NULL: it has no
+                          value. URL, NAME, FILE and A|B can be completed */
+    const char *help;  /* NULL: another name of an option shown before */
 };
 
-/* Of all verbs. -h and -V are there by themselves. */
+/* Options of all verbs. -h and -V are always there. */
 enum { CLI_JSON = 1000 };
 #define CLI_FLAG_BACKEND                                                       \
     {                                                                          \
@@ -37,23 +36,24 @@ enum { CLI_JSON = 1000 };
 /* What an operand of a verb is, for the completion. */
 enum cli_operand {
     CLI_NOTHING,
-    CLI_NAME,       /* of a lock or a latch, then nothing */
-    CLI_LOCK_NAME,  /* of a lock alone, then nothing */
-    CLI_COMMAND,    /* a NAME of a lock alone, then a command */
-    CLI_LATCH_NAME, /* of a latch alone, then nothing */
+    CLI_NAME,       /* the NAME of a lock or a latch */
+    CLI_LOCK_NAME,  /* the NAME of a lock */
+    CLI_COMMAND,    /* the NAME of a lock, then a command */
+    CLI_LATCH_NAME, /* the NAME of a latch */
 };
 
 struct cli_verb {
     const char *name;
-    const char *summary;  /* one line of `holdfast help` */
-    const char *synopsis; /* lines of "usage: holdfast ", without these words */
-    const char *about;    /* what it does */
+    const char *summary;          /* one line of `holdfast help` */
+    const char *synopsis;         /* lines after "usage: holdfast " */
+    const char *about;            /* what it does */
     const struct cli_flag *flags; /* ends with CLI_FLAG_END */
-    const char *notes; /* what --help says after the options: examples */
+    const char *notes; /* what --help prints after the options: examples */
     enum cli_operand operand;
-    const char *const *words; /* first operands that are fixed, and NULL; NULL:
-                                 there are none */
-    bool is_program; /* of its own, which has its flags, help and completion */
+    /* the fixed words of the first operand, then NULL; or NULL */
+    const char *const *words;
+    /* a program of its own has the flags, the help and the completion */
+    bool is_program;
     int (*main)(int argc, char **argv);
 };
 #endif

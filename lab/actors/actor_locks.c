@@ -24,8 +24,6 @@ void actor_lock_name(const struct lab *lab, const char *word, char out[96])
     lab_name(lab, numbered, out);
 }
 
-/* ---- holdfast ------------------------------------------------------------ */
-
 struct hold hold_open(const struct lab_place *place, const char *name,
                       int64_t ttl_ms)
 {
@@ -46,7 +44,7 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
     options.lease_ms = lease_ms;
     actor_waits("");
     lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
-    /* If the machine stands still, it is lost before we can ask. */
+    /* If the machine stands still, the hold is lost before we can ask. */
     while (hf_lock_token(hold->lock, &grant.token) == HF_ELOST ||
            hf_lock_deadline(hold->lock, &grant.deadline) == HF_ELOST) {
         hf_lock_release(hold->lock, NULL);
@@ -66,7 +64,7 @@ int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms)
     left_ms = (grant->deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000;
     if (left_ms <= ttl_ms)
         return ttl_ms;
-    /* A deadline is one percent earlier. */
+    /* The deadline comes one percent before the end of the lease. */
     return (left_ms + ROUND_MS - 1) / ROUND_MS * ROUND_MS;
 }
 
@@ -121,8 +119,6 @@ void hold_close(struct hold *hold)
     *hold = (struct hold){0};
 }
 
-/* ---- by hand ------------------------------------------------------------- */
-
 bool hand_try(redisContext *redis, const char *key, const char *who,
               int64_t ttl_ms)
 {
@@ -161,8 +157,6 @@ bool hand_owns(redisContext *redis, const char *key, const char *who)
     freeReplyObject(reply);
     return owns;
 }
-
-/* ---- B and C ------------------------------------------------------------- */
 
 void hold_b(void *arg)
 {

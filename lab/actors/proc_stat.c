@@ -32,7 +32,7 @@ static unsigned proc_stat_open_threads(pid_t pid, int *fds, unsigned max)
         snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid,
                  entry->d_name);
         fds[n] = open(path, O_RDONLY | O_CLOEXEC);
-        n += fds[n] >= 0; /* else it has ended */
+        n += fds[n] >= 0; /* otherwise the thread has ended */
     }
     if (dir)
         closedir(dir);
@@ -48,7 +48,7 @@ static bool read_status(int fd, char text[STATUS])
     return len > 0;
 }
 
-/* What a status says after the key. */
+/* Returns what a status says after the key. */
 static const char *proc_stat_find(const char *status, const char *key)
 {
     const char *at = strstr(status, key);

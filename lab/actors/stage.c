@@ -1,5 +1,5 @@
-/* A step is a message of fixed
- * size from the actor; the permission to go on is one byte to it. */
+/* A step is a message of fixed size from the actor; the permission to continue
+ * is one byte to the actor. */
 #include "stage.h"
 
 #include "../../cli/shared/exit_code.h"
@@ -23,16 +23,16 @@ enum {
     STEP = 48,
     SPANS = 32,
     MARKS = 32,
-    STUCK_MS = 120000, /* an actor that takes longer does so by a defect */
+    STUCK_MS = 120000, /* an actor that takes longer has a defect */
     POLL_MS = 50,
 };
 
-/* Of one actor, shared with it. */
+/* One actor's, shared with it. */
 struct script {
     struct die_words words;
     int64_t values[ACTOR_VALUES];
     unsigned spans_len, marks_len;
-    struct lab_span spans[SPANS]; /* to is 0: not over */
+    struct lab_span spans[SPANS]; /* to is 0 while it lasts */
     struct lab_mark marks[MARKS];
 };
 
@@ -51,11 +51,11 @@ struct stage {
     struct actor actors[STAGE_ACTORS];
     unsigned actors_len;
     struct script *scripts; /* one for each */
-    int64_t stood;          /* ns: the runner was not scheduled, at most */
+    int64_t stood; /* ns: longest time for which the runner was not scheduled */
 };
 
-/* ---- in the actor -------------------------------------------------------- */
-
+/* Set in an actor. The functions from here to actor_report() run in actors,
+ * those after it in the runner. */
 static struct actor *self;
 
 static void stage_copy(char *out, size_t size, const char *text)
@@ -153,8 +153,6 @@ void actor_report(unsigned i, int64_t value)
     self->script->values[i] = value;
 }
 
-/* ---- in the scenario ----------------------------------------------------- */
-
 struct stage *stage_new(struct lab *lab)
 {
     struct stage *stage = lab_alloc(sizeof *stage);
@@ -167,7 +165,7 @@ struct stage *stage_new(struct lab *lab)
 _Noreturn static void stage_play_out(struct actor *actor, pid_t runner,
                                      void (*play)(void *arg), void *arg)
 {
-    /* What other actors are told is not for this one. */
+    /* Closes the ends of the other actors, which are not for this one. */
     for (unsigned i = 0; i + 1 < actor->stage->actors_len; i++)
         if (actor->stage->actors[i].fd >= 0)
             close(actor->stage->actors[i].fd);
@@ -203,7 +201,7 @@ struct actor *stage_enter(struct stage *stage, const char *name,
     return actor;
 }
 
-/* It has ended; that was right only if it was asked for. */
+/* The actor has ended. That is right only if it was requested. */
 static void stage_reap(struct actor *actor, bool is_expected)
 {
     int status = 0;
@@ -221,7 +219,7 @@ static void stage_reap(struct actor *actor, bool is_expected)
         die_of_child(&actor->script->words, actor->name, status);
 }
 
-/* poll(), and by how much it came back late. */
+/* Calls poll(), and notes how late it returned. */
 static int stage_poll_actors(struct stage *stage, struct pollfd *polled,
                              int64_t ms)
 {
@@ -239,8 +237,8 @@ int64_t stage_stood_ms(const struct stage *stage)
     return stage->stood / 1000000;
 }
 
-/* One that the scenario does not wait for just now may have failed: what the
- * others wait for would never come. One that has come to its end is reaped by
+/* An actor that the scenario does not wait for now may have failed, and then
+ * the others would wait for ever. One that ended normally is reaped by
  * actor_end(). */
 static void stage_reap_failed(struct stage *stage)
 {
@@ -256,7 +254,8 @@ static void stage_reap_failed(struct stage *stage)
     }
 }
 
-/* Waits for a message, or the end: 1, 0 (the end), -1 (the time is over). */
+/* Waits for a message or the end. Returns 1; 0 (the end); -1 (the time has
+ * passed). */
 static int stage_read_ready(struct actor *actor, char step[STEP], int64_t ms)
 {
     struct pollfd polled = {actor->fd, POLLIN, 0};
@@ -328,7 +327,7 @@ void actor_kill(struct actor *actor)
 {
     if (!actor->pid)
         return;
-    /* Others may have its lock before it is reaped. */
+    /* Other actors may get its lock before it is reaped. */
     actor->gone_at = lab_now();
     kill(actor->pid, SIGKILL);
     while (waitpid(actor->pid, NULL, 0) < 0 && errno == EINTR) {
@@ -355,7 +354,7 @@ void actor_continue(struct actor *actor)
 {
     struct script *script = actor->script;
 
-    /* The actor stands still, so its script may be written here. */
+    /* The actor is stopped, so its script may be written here. */
     if (script->spans_len < SPANS) {
         struct lab_span *span = &script->spans[script->spans_len++];
 

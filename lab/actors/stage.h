@@ -1,7 +1,10 @@
 /*
  * Actors: processes that a scenario leads from step to step, so that what has
  * to go wrong does so in every run. An actor pauses at each step that it names
- * until the scenario lets it go on. It may be killed or stopped at a step.
+ * until the scenario lets it continue. It may be killed or stopped at a step.
+ *
+ * The scenario calls the functions up to stage_rest(). They die if an actor
+ * fails, or ends when it should not. The actor calls the others, about itself.
  *
  *     static void holder(void *arg)      // in a process of its own
  *     {
@@ -34,52 +37,55 @@ struct actor;
 
 enum { STAGE_ACTORS = 16, ACTOR_VALUES = 8 };
 
-/* ---- in the scenario (all die if an actor fails or dies unasked) --------- */
-
+/* Makes a stage, which stage_close() frees. */
 struct stage *stage_new(struct lab *lab);
-/* Forks. arg is what it was at that moment. */
+/* Forks. The actor has a copy of arg. */
 struct actor *stage_enter(struct stage *stage, const char *name,
                           void (*play)(void *arg), void *arg);
-/* Waits until the actor pauses at that step; another step is an error. There
- * is a limit of two minutes, for defects. */
+/* Waits until the actor pauses at that step; another step is an error. Gives up
+ * after two minutes, which means a defect. */
 void actor_until(struct actor *actor, const char *step);
-/* Does it come to the step within so many ms? For what must not happen. */
+/* Does it reach the step within so many ms? For what must not happen. */
 bool actor_comes(struct actor *actor, const char *step, int64_t ms);
-/* Lets it go on from the step at which it pauses. */
+/* Lets it continue from the step at which it pauses. */
 void actor_go(struct actor *actor);
-/* Goes on, and has come to its end. It must not pause any more. */
+/* Lets it continue to its end. It must not pause again. */
 void actor_end(struct actor *actor);
-void actor_kill(struct actor *actor); /* SIGKILL, gone */
-void actor_stop(struct actor *actor); /* SIGSTOP, stopped for sure */
+void actor_kill(struct actor *actor); /* SIGKILL; it is gone on return */
+void actor_stop(struct actor *actor); /* SIGSTOP; it is stopped on return */
+/* SIGCONT, after actor_stop(). */
 void actor_continue(struct actor *actor);
-int64_t actor_value(const struct actor *actor, unsigned i); /* reported; 0 */
+/* what it reported, or 0 */
+int64_t actor_value(const struct actor *actor, unsigned i);
 /* The longest time for which the machine, or the runner, stood still while the
- * scenario waited for an actor. A row that says how long something took, or
- * needs a renewal to be on time, is worth nothing if that is long. */
+ * scenario waited for an actor. If that is long, a row is worthless that
+ * measures a time or needs a renewal to be on time. */
 int64_t stage_stood_ms(const struct stage *stage);
-/* Kills the actors that are left; moves spans and marks to the row, if any. */
+/* Kills the remaining actors; moves spans and marks to the row, if any. */
 void stage_close(struct stage *stage, struct lab_row *row);
 
-/* What happened to a server now, for the timeline. */
+/* Marks in the timeline what happens to a server now. */
 void stage_mark(struct lab_row *row, const char *server, const char *label);
 void stage_mark_at(struct lab_row *row, const char *server, const char *label,
                    int64_t at); /* lab_now() */
-/* Leaves the stage as it is for a moment, so that spans can be seen. */
+/* Pauses for a moment, so that spans can be seen. */
 void stage_rest(struct lab *lab, int64_t ms);
 
-/* ---- in the actor -------------------------------------------------------- */
-
 void actor_step(const char *step); /* reports it, and pauses */
-/* From now on it believes that it holds; until actor_lets_go(), or its end. */
+/* Begin a span: from now on the actor believes that it holds the lock, by
+ * itself or together with others, or it waits. The span lasts until
+ * actor_lets_go() or the actor's end. */
 void actor_holds(const char *label);
 void actor_shares(const char *label);
 void actor_waits(const char *label);
-/* Ends what was begun last. To be called before the release: others may have
- * the lock before that returns. */
+/* Ends the latest span. Call it before the release: another actor may have the
+ * lock before the release returns. */
 void actor_lets_go(void);
-void actor_let_go_at(int64_t at); /* the same, at a time that is past */
+void actor_let_go_at(int64_t at); /* the same, at an earlier time */
+/* Marks this moment in the timeline; bad: something goes wrong. */
 void actor_mark(bool bad, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Sets the value that the scenario reads by actor_value(). */
 void actor_report(unsigned i, int64_t value);
 
 #endif

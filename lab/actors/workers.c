@@ -1,7 +1,6 @@
 /*
- * Workers report ready on one pipe and begin, all at
- * once, when another is closed; the first pipe closes when the last of them is
- * gone.
+ * Workers report on one pipe that they are ready. All begin when another pipe
+ * is closed. The first pipe closes when the last worker has ended.
  */
 #include "workers.h"
 
@@ -28,13 +27,13 @@
 
 enum {
     POLL_MS = 50,
-    STUCK_MS = 180000, /* longer is a defect, or a server that hangs */
+    STUCK_MS = 180000, /* a longer run is a defect, or a server that hangs */
     SPANS = 24,
 };
 
 struct counts {
     uint64_t attempts, done, retries;
-    uint64_t timed; /* done, and their time is known */
+    uint64_t timed; /* done, with their times */
     int64_t last_done, cpu_ns;
     struct hist took;
 };
@@ -44,7 +43,7 @@ struct common {
     _Atomic int64_t next; /* attempts still to be made */
     _Atomic bool stop;
     _Atomic unsigned begun;       /* workers that have begun to work */
-    _Atomic unsigned met;         /* workers that have come to the pause */
+    _Atomic unsigned met;         /* workers that have reached the pause */
     _Atomic unsigned inside;      /* spans that were kept */
     _Atomic int64_t paused_until; /* the end of the pause */
     int64_t began;
@@ -64,9 +63,9 @@ struct workers {
     int64_t cpu_began; /* of this process, when all began */
 };
 
-/* ---- in the worker ------------------------------------------------------- */
-
-struct hand { /* a thread */
+/* A thread of a worker. The functions from here to workers_process_main() run
+ * in workers, those after it in the runner. */
+struct hand {
     struct workers *workers;
     struct worker worker;
     bool leads; /* the first thread of its process */
@@ -235,8 +234,6 @@ _Noreturn static void workers_process_main(struct workers *workers,
     _exit(0);
 }
 
-/* ---- in the runner ------------------------------------------------------- */
-
 static void workers_start(struct workers *workers)
 {
     pid_t runner = getpid();
@@ -260,7 +257,7 @@ static void workers_start(struct workers *workers)
     close(workers->go[0]);
 }
 
-/* Dies if one of them has. */
+/* Dies if a worker has died. */
 static void workers_check_for_dead(const struct workers *workers)
 {
     int status;
@@ -277,7 +274,7 @@ static void workers_check_for_dead(const struct workers *workers)
     }
 }
 
-/* How many bytes have come: 0 at the end of all, -1: none yet. */
+/* How many bytes have arrived; 0: all workers have ended; -1: none yet. */
 static ssize_t workers_read_ready(struct workers *workers, int64_t until)
 {
     struct pollfd polled = {workers->ready[0], POLLIN, 0};
@@ -309,8 +306,9 @@ static void workers_wait_until_ready(struct workers *workers)
     }
 }
 
-/* Until the time is over, and every worker has begun: what it has begun it
- * ends, so each makes an attempt, however late it comes to run. */
+/* Waits until the time has passed and every worker has begun. A worker
+ * completes what it has begun, so each makes an attempt, however late it starts
+ * to run. */
 static void workers_let_them_run(struct workers *workers)
 {
     struct common *common = workers->common;
@@ -344,7 +342,7 @@ static void workers_wait_until_ended(struct workers *workers)
     do {
         int64_t next = atomic_load(&workers->common->next);
 
-        if (next != left || !until) /* they get on */
+        if (next != left || !until) /* they make progress */
             until = lab_now() + STUCK_MS * 1000000LL;
         left = next;
     } while (workers_read_ready(workers, until) != 0);
@@ -355,8 +353,8 @@ static void workers_wait_until_ended(struct workers *workers)
     close(workers->ready[0]);
 }
 
-/* A server that is the backend and the store is counted once; shared memory and
- * a file have none. */
+/* A server that is both backend and store is counted once. Shared memory and a
+ * file have no server. */
 static bool workers_is_left_out(const struct workers_plan *plan, size_t i)
 {
     for (size_t k = 0; k < i; k++)

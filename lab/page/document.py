@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the run and the picture of docs/lab.md anew: document.py [HOLDFAST]
+"""Repeats the run and the picture of docs/lab.md: document.py [HOLDFAST]
 
 It runs the whole lab on temporary servers, and needs Debian's chromium.
 """

@@ -1,7 +1,7 @@
 /*
  * The page of --html: one file, without scripts and without anything from
- * elsewhere. page.css has its looks, page_table.c its tables, page_times.c and
- * page_timeline.c its timelines.
+ * elsewhere. page.css has the styles, page_table.c the tables, page_times.c and
+ * page_timeline.c the timelines.
  */
 #include "page.h"
 
@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMELINES_OPEN = 6 }; /* of a scenario; more are folded */
+/* Timelines of a scenario; further ones are folded. */
+enum { TIMELINES_OPEN = 6 };
 
 static const char *const style[] = {
 #include "page.css.h"
@@ -54,7 +55,7 @@ static void page_write_head(FILE *out)
           out);
     for (size_t i = 0; i < sizeof(style) / sizeof(*style); i++)
         fprintf(out, "%s\n", style[i]);
-    /* what drawings refer to */
+    /* definitions that the drawings refer to */
     fputs("</style>\n</head>\n<body>\n"
           "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\">"
           "<defs>"
@@ -172,7 +173,7 @@ static void page_write_contents(FILE *out, const struct lab_report *report)
     fputs("</ul>\n</nav>\n", out);
 }
 
-/* Paragraphs end with an empty line. */
+/* A paragraph ends with an empty line. */
 static void page_write_text(FILE *out, const char *text)
 {
     while (*text) {
@@ -246,7 +247,7 @@ static void page_write_timeline(FILE *out, const struct lab_row *row,
     fputs("</span> ", out);
     page_write_overlaps(out, times);
     fprintf(out, "</span></span></%s>\n", title);
-    if (fold) /* inside: a link to it opens what is folded */
+    if (fold) /* inside the folded part: a link to it unfolds it */
         fprintf(out, "<figure id=\"%s-%zu-timeline\">", name, number);
     page_timeline(out, times);
     fputs(fold ? "</figure></details>\n" : "</figure>\n", out);
@@ -260,7 +261,8 @@ static void page_write_timelines(FILE *out, const struct lab_section *section)
     if (!len)
         return;
     fputs("<h3>Who held it when</h3>\n<div class=\"timelines\">\n", out);
-    /* of those that are folded, the first with and without overlap are open */
+    /* of the folded ones, the first with an overlap and the first without are
+     * open */
     bool seen[2] = {false, false};
     for (size_t i = 0; i < section->rows_len; i++) {
         const struct lab_row *row = section->rows[i];
@@ -312,7 +314,7 @@ int lab_page_write(FILE *out, const struct lab_report *report)
     fputs("</main>\n</body>\n</html>\n", out);
     if (!fflush(out) && !ferror(out))
         return 0;
-    if (!errno) /* an earlier error, which is forgotten by now */
+    if (!errno) /* an earlier call failed, and its errno is gone */
         errno = EIO;
     return -1;
 }

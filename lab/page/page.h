@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* 0, or -1 with errno. */
+/* Returns 0, or -1 with errno. */
 int lab_page_write(FILE *out, const struct lab_report *report);
 
 #endif

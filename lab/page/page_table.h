@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* The rows, a line each; on a narrow page, a card each. */
+/* Prints a line for each row; on a narrow page, a card. */
 void page_table(FILE *out, const struct lab_section *section);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * The drawing of a timeline: a lane for each actor, its spans as boxes, and
- * notes below: what marks say, and what does not fit into a span. Where two
- * hold at once a hatched band goes across their lanes.
+ * notes below for marks and for labels that do not fit into a span. Where two
+ * hold at once, a hatched band crosses their lanes.
  *
- * Text in a drawing cannot wrap, so each is drawn twice. The narrow one has
- * numbers instead of notes, and a list of them below.
+ * Text in a drawing cannot wrap, so each timeline is drawn twice. The narrow
+ * drawing has numbers instead of notes, and a list of the notes below.
  */
 #include "page_timeline.h"
 
@@ -21,15 +21,15 @@
 enum {
     WIDE = 1080,
     NARROW = 340,
-    BAND = 22,      /* the height of spans */
-    STRIP = 9,      /* that of spans inside of spans */
-    TEXT_LINE = 17, /* that of a line of notes */
+    BAND = 22,      /* height of a span */
+    STRIP = 9,      /* height of a span inside another one */
+    TEXT_LINE = 17, /* height of a line of notes */
     GAP = 12,       /* between lanes */
-    MARGIN = 6,     /* left and right of a text */
+    MARGIN = 6,     /* space left and right of a text */
     AXIS = 26,
-    GUTTER_MAX = 210, /* of the lanes' names */
-    OVERLAPS_MAX = 4, /* that are labelled */
-    LABELS_MAX = 12,  /* spans whose labels are noted */
+    GUTTER_MAX = 210, /* width of the lanes' names */
+    OVERLAPS_MAX = 4, /* overlaps that are labelled */
+    LABELS_MAX = 12,  /* spans whose labels become notes */
 };
 
 struct note {
@@ -57,8 +57,6 @@ static double timeline_x_of(const struct view *view, int64_t at)
         (double)(at - times->from) / (double)(times->to - times->from);
     return view->gutter + part * (view->width - view->gutter - 2);
 }
-
-/* ---- where things are ---------------------------------------------------- */
 
 static double timeline_span_px(const struct view *view,
                                const struct lab_span *span)
@@ -123,8 +121,9 @@ static bool timeline_is_free(const struct view *view, const struct note *note)
     return true;
 }
 
-/* From the last to the first, each in the highest line that is free: so the
- * line from an earlier mark to its text is left of the later texts. */
+/* Places the notes from the last to the first, each in the highest line that is
+ * free. So the line from an earlier mark to its text is left of the later
+ * texts. */
 static void timeline_place_notes(struct view *view, struct page_lane *lanes)
 {
     for (size_t i = view->notes_len; i-- > 0;) {
@@ -173,8 +172,6 @@ static void timeline_place(struct view *view)
     timeline_place_lanes(view, lanes);
 }
 
-/* ---- drawing ------------------------------------------------------------- */
-
 static void timeline_draw_rect(FILE *out, const char *class, double x, double y,
                                double width, double height)
 {
@@ -192,7 +189,8 @@ static void timeline_draw_text(FILE *out, double x, double y, const char *class,
     fputs("</text>", out);
 }
 
-/* 1, 2 or 5 times a power of ten, so that there are a handful of ticks. */
+/* Returns 1, 2 or 5 times a power of ten, so that there are about nine ticks at
+ * most, or five in the narrow drawing. */
 static double timeline_tick_step(const struct view *view)
 {
     double span = (double)(view->times->to - view->times->from);
@@ -212,7 +210,7 @@ static void timeline_draw_axis(FILE *out, const struct view *view)
     long last = (long)floor((double)(times->to - times->zero) / step);
     int decimals = step < 1e6 ? (int)ceil(6 - log10(step)) : 0;
     double bottom = view->height - AXIS;
-    double space = view->width; /* of the labels; the last has the unit */
+    double space = view->width; /* of the labels; the last label has the unit */
     for (long i = last; i >= first; i--) {
         char label[PAGE_NUMBER];
         double x =
@@ -273,7 +271,7 @@ static void timeline_draw_span(FILE *out, const struct view *view,
     fputs("</title></rect>", out);
 }
 
-/* Inside, and right of the marks that would go through it. */
+/* Inside the span, and to the right of marks that would cross it. */
 static void timeline_draw_span_text(FILE *out, const struct view *view,
                                     const struct lab_span *span)
 {
@@ -296,8 +294,8 @@ static void timeline_draw_span_text(FILE *out, const struct view *view,
     timeline_draw_text(out, x, lane->y + 15, class, timeline_span_text(span));
 }
 
-/* A band across all lanes from the first to the last that holds; hatched in
- * those that do. */
+/* A band across all lanes from the first holder to the last; hatched in the
+ * lanes of holders. */
 static void timeline_draw_overlap(FILE *out, const struct view *view,
                                   const struct page_overlap *overlap)
 {
@@ -338,7 +336,7 @@ timeline_longest(const struct page_times *times, const bool *done)
     return best;
 }
 
-/* Those of the longest ones for which there is room in two lines. */
+/* Labels the longest overlaps, as many as fit into two lines. */
 static void timeline_draw_overlap_labels(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;

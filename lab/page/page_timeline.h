@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Two drawings, a wide and a narrow one, of which the style shows one. */
+/* Prints two drawings, a wide and a narrow one; the style shows one of them. */
 void page_timeline(FILE *out, const struct page_times *times);
 
 #endif

@@ -1,5 +1,5 @@
-/* Of a row's spans and marks: who takes part, from when to when, and when two
- * or more hold at once. */
+/* Reads from a row's spans and marks who takes part, from when to when, and
+ * when two or more hold at once. */
 #include "page_times.h"
 
 #include "../runner/memory.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_NS = 10000 }; /* an axis for less says nothing */
+enum { LEAST_NS = 10000 }; /* a shorter axis has no use */
 
 bool page_has_times(const struct lab_row *row)
 {
@@ -84,7 +84,7 @@ static bool page_times_holds(const struct lab_row *row, const char *lane,
     return false;
 }
 
-/* Between two moments at which nothing begins or ends. */
+/* Adds an overlap if two or more hold between two neighbouring events. */
 static void page_times_find_overlap(struct page_times *times, int64_t from,
                                     int64_t to)
 {

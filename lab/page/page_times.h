@@ -1,6 +1,6 @@
 /*
- * What a timeline is drawn from: lanes, overlaps and the time that is shown. It
- * depends on the row alone, not on the width of the drawing.
+ * What a timeline is drawn from: lanes, overlaps and the visible time. It
+ * depends only on the row, not on the width of the drawing.
  */
 #ifndef HF_LAB_PAGE_TIMES_H
 #define HF_LAB_PAGE_TIMES_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Two or more of LAB_HOLDS at once, in different lanes. */
+/* Two or more spans of LAB_HOLDS at once, in different lanes. */
 struct page_overlap {
     int64_t from, to;
     size_t least, most; /* how many at once */
@@ -20,8 +20,8 @@ struct page_overlap {
 
 struct page_lane {
     const char *name;
-    int64_t first; /* when it is seen first */
-    bool strip;    /* has spans inside of spans: a strip below */
+    int64_t first; /* its first moment */
+    bool strip;    /* has spans inside spans, in a strip below */
     size_t rows;   /* of notes */
     double y;      /* of its spans */
 };
@@ -34,14 +34,18 @@ struct page_times {
     struct page_overlap *overlaps; /* in the order of time */
     size_t overlaps_len;
     int64_t zero;     /* the first span's beginning */
-    int64_t from, to; /* what is drawn */
+    int64_t from, to; /* the visible time */
 };
 
+/* Has the row anything for a timeline? */
 bool page_has_times(const struct lab_row *row);
+/* Computes the lanes, the overlaps and the visible time of a row;
+ * page_times_fini() frees them. */
 void page_times_init(struct page_times *times, const struct lab_row *row);
 void page_times_fini(struct page_times *times);
+/* Returns the index of the lane of that name; lanes_len if there is none. */
 size_t page_lane(const struct page_times *times, const char *name);
-/* Is it inside of a span of its lane that holds or shares? */
+/* Is it inside a span of its lane that holds or shares? */
 bool page_nested(const struct lab_row *row, const struct lab_span *span);
 /* "2 holders for 312 ms". */
 void page_overlap_text(const struct page_overlap *overlap, char *out,

@@ -1,6 +1,6 @@
 /*
- * The two ends are a socket pair, not a pipe, so that a cleanup process can
- * also say which pid its child has.
+ * The two ends are a socket pair and not a pipe, so that a cleanup process can
+ * also report the pid of its child.
  */
 #include "cleanup.h"
 
@@ -22,7 +22,7 @@
 
 enum { CLEANUPS = 64, END_FD = 3, CLEAN_S = 60, TRIES = 500, PAUSE_MS = 20 };
 
-/* Those of this process, for cleanup_end(). */
+/* The cleanup processes of this process, for cleanup_end(). */
 static struct {
     int end;
     pid_t pid;
@@ -35,9 +35,8 @@ struct plan {
     void *arg;
 };
 
-/* ---- in the cleanup process -----------------------------------------------
- */
-
+/* The functions from here to cleanup_main() run in a cleanup process, those
+ * after it in the runner. */
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 static void cleanup_set_signals(void (*handler)(int))
@@ -51,8 +50,8 @@ static void cleanup_set_signals(void (*handler)(int))
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Only the socket and standard error stay open. A reader of the runner's output
- * must see its end, and another cleanup process the end of the runner. */
+/* Keeps only the socket and standard error open. A reader of the runner's
+ * output must see its end, and so must the other cleanup processes. */
 static void cleanup_drop_descriptors(int end_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -91,13 +90,14 @@ static void cleanup_await_end(void)
 
 static void cleanup_end_child(pid_t child)
 {
-    kill(child, SIGKILL); /* it may not have come to setsid() */
+    kill(child, SIGKILL); /* it may not have reached setsid() */
     kill(-child, SIGKILL);
     while (wait(NULL) > 0 || errno == EINTR)
         ;
 }
 
-/* The one thing that may be slow: a given server that does not answer. */
+/* The time limit of clean(): only a given server that does not answer can make
+ * it slow. */
 static void cleanup_give_up(int number)
 {
     static const char text[] =
@@ -106,7 +106,7 @@ static void cleanup_give_up(int number)
 
     (void)number;
     if (write(2, text, sizeof(text) - 1) < 0) {
-        /* there is nobody to tell */
+        /* no process would read it */
     }
     _exit(CLEANUP_FAILED);
 }
@@ -119,7 +119,7 @@ static _Noreturn void cleanup_main(int end_fd, const struct plan *plan)
     cleanup_set_signals(SIG_IGN);
     cleanup_drop_descriptors(end_fd);
     if (plan->run) {
-        /* What the child leaves behind is reaped here. */
+        /* Reaps what the child leaves behind. */
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         child = cleanup_start_child(plan);
         send(END_FD, &child, sizeof(child), MSG_NOSIGNAL);
@@ -131,8 +131,6 @@ static _Noreturn void cleanup_main(int end_fd, const struct plan *plan)
     alarm(CLEAN_S);
     _exit(plan->clean(plan->arg) ? CLEANUP_FAILED : 0);
 }
-
-/* ---- in the runner ------------------------------------------------------- */
 
 static int start_cleanup(const struct plan *plan)
 {
@@ -196,7 +194,7 @@ static int cleanup_remove_one(const char *path, const struct stat *st, int type,
                               struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
-    remove(path); /* and the others, whatever became of this one */
+    remove(path); /* and the others, even if this one failed */
     return 0;
 }
 

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-int64_t lab_now(void); /* CLOCK_MONOTONIC, ns: of rows' times and timelines */
+/* CLOCK_MONOTONIC, ns: for times in rows and timelines. */
+int64_t lab_now(void);
 void lab_sleep_ms(int64_t ms);
 
 #endif

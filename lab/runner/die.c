@@ -37,14 +37,15 @@ void die_in_child(struct die_words *words, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1); /* the runner is gone already */
-    /* The runner is told, and ends us. */
+    /* The runner gets these signals as well, and ends us. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     own_words = words;
 }
 
-/* What was said; 0: nothing. Another one may be about to say it. */
+/* Returns the exit status that was left with the text; 0: none. Waits if
+ * another thread is just writing the text. */
 static int die_last_words(const struct die_words *words)
 {
     int status = atomic_load(&words->status);
@@ -60,7 +61,7 @@ _Noreturn static void die_end_child(int status, const char *text)
 {
     int alive = 0;
 
-    /* The first of several threads, or of several workers, is told. */
+    /* Of several threads or workers, the first is reported. */
     if (atomic_compare_exchange_strong(&own_words->status, &alive, WRITING)) {
         snprintf(own_words->text, sizeof own_words->text, "%s", text);
         atomic_store(&own_words->status, status);

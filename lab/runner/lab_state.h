@@ -1,6 +1,6 @@
 /*
- * struct lab, the state of a run: data alone. The supervisor makes it, main.c
- * and places.c fill it in, the report is kept in it. Scenarios do not see it;
+ * struct lab, the state of a run: only data. main() creates it, main.c and
+ * places.c fill it in, and it contains the report. Scenarios do not see it;
  * they call lab.h.
  */
 #ifndef HF_LAB_LAB_STATE_H
@@ -16,19 +16,19 @@
 
 enum { PLACES_MAX = 8 };
 
-/* A backend or store that was asked for: a URL, or one to be started. */
+/* A backend or store that was requested: a URL, or a server to be started. */
 struct lab_wish {
     struct lab_place place;
     bool ready;      /* the place can be used */
-    bool by_default; /* it was not named */
+    bool by_default; /* it is a default */
 };
 
 struct lab {
     struct lab_settings settings;
-    const struct lab_scenario *scenario; /* that runs; NULL: none yet */
+    const struct lab_scenario *scenario; /* runs now; NULL: none yet */
     const struct lab_scenario *chosen;   /* NULL: all */
-    unsigned options;                    /* enum lab_option, those given */
-    const char *strategies;              /* a list; NULL: all */
+    unsigned options;       /* enum lab_option: those that were given */
+    const char *strategies; /* a list; NULL: all */
     struct lab_wish backends[PLACES_MAX];
     size_t backends_len;
     struct lab_wish stores[LAB_ENGINES]; /* by engine; name NULL: none */

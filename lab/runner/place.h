@@ -1,6 +1,6 @@
 /*
- * A place where locks or a stock live: data alone. servers/places.h says which
- * places there are in this run.
+ * A place for locks or a stock: only data. servers/places.h says which places
+ * there are in this run.
  */
 #ifndef HF_LAB_PLACE_H
 #define HF_LAB_PLACE_H
@@ -19,16 +19,16 @@ enum lab_engine {
     LAB_ENGINES,
 };
 
-/* Where locks or a stock live: given by a URL, or a temporary server. */
+/* A place for locks or a stock: given by a URL, or a temporary server. */
 enum { LAB_REDLOCK_SERVERS = 5 };
 
 struct lab_place {
     enum lab_engine engine;
-    const char *name; /* "redis": as rows say it */
-    char url[256];    /* may have a password in it: never print it */
+    const char *name; /* "redis": its name in rows */
+    char url[256];    /* may contain a password: never print it */
     pid_t pid;        /* of a temporary server, else 0 */
-    pid_t others[LAB_REDLOCK_SERVERS - 1]; /* of Redlock, beside pid */
-    bool given; /* by a URL: nothing may be left in it */
+    pid_t others[LAB_REDLOCK_SERVERS - 1]; /* further ones of Redlock */
+    bool given; /* by a URL: the run must leave nothing in it */
 };
 
 #endif

@@ -18,7 +18,7 @@ enum { TICK_NS = 100000000 };
 
 static struct {
     bool live;  /* standard error is a terminal */
-    bool shown; /* the line is on the screen */
+    bool shown; /* the line is visible */
     char text[160];
     int64_t began, drawn;
 } live_line;
@@ -30,7 +30,7 @@ void lab_catch(void (*handler)(int number))
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (sigaction(numbers[i], NULL, &old) == 0 &&
-            old.sa_handler != SIG_IGN) /* nohup, or a shell's background */
+            old.sa_handler != SIG_IGN) /* nohup, or a background job */
             sigaction(numbers[i], &action, NULL);
 }
 
@@ -46,7 +46,7 @@ void progress_init(void)
     live_line.live = isatty(STDERR_FILENO);
     live_line.began = lab_now();
     lab_catch(progress_on_signal);
-    signal(SIGPIPE, SIG_IGN); /* a server that was killed; our reader */
+    signal(SIGPIPE, SIG_IGN); /* a server was killed, or our reader */
 }
 
 void progress_hide_after_fork(void)

@@ -1,6 +1,6 @@
 /*
- * The live line on a terminal, and the signals that end the runner (^C).
- * Whatever waits in the runner calls lab_tick() several times a second.
+ * The live line on a terminal, and the signals that end the runner (^C). Every
+ * wait in the runner calls lab_tick() several times a second.
  */
 #ifndef HF_LAB_PROGRESS_H
 #define HF_LAB_PROGRESS_H
@@ -10,14 +10,16 @@ struct lab;
 /* The live line on a terminal: what is being tried now. */
 void lab_progress(struct lab *lab, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* To be called now and then by what waits in the runner: moves the line on. */
+/* Call it regularly while the runner waits: it updates the line. */
 void lab_tick(struct lab *lab);
 
-/* In the runner, before anything else waits: SIGPIPE is ignored, and the
- * signals of lab_catch() end the runner at the next lab_tick(). */
+/* In the runner, before any wait: SIGPIPE is ignored, and the signals of
+ * lab_catch() end the runner at the next lab_tick(). */
 void progress_init(void);
+/* Removes the line from the terminal. */
 void progress_clear(void);
-void progress_hide_after_fork(void); /* a child draws nothing */
+/* In a child, which draws no line. */
+void progress_hide_after_fork(void);
 
 /* INT, TERM and HUP, unless they are ignored. */
 void lab_catch(void (*handler)(int number));

@@ -64,8 +64,6 @@ size_t report_character(const unsigned char *s)
     return len;
 }
 
-/* ---- JSON ---------------------------------------------------------------- */
-
 void report_json_text(const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -147,14 +145,12 @@ static void report_json_skipped(const struct lab_section *in)
     report_flush();
 }
 
-/* ---- the table ----------------------------------------------------------- */
-
 static bool report_in_utf8(void)
 {
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* Bars are left out where lines would be torn. */
+/* Bars are left out if lines would wrap. */
 static bool report_has_bars(void)
 {
     struct winsize size = {0};
@@ -296,8 +292,6 @@ static void report_print_section(const struct lab_section *in)
     report_flush();
 }
 
-/* ---- sections ------------------------------------------------------------ */
-
 void report_begin(struct lab *lab, const struct lab_scenario *scenario)
 {
     struct lab_report *report = &lab->report;
@@ -320,13 +314,11 @@ void report_end(struct lab *lab)
 {
     if (!lab->scenario || !lab->report.sections_len)
         return;
-    lab->scenario = NULL; /* if printing fails, this is not tried again */
+    lab->scenario = NULL; /* if printing fails, it is not tried again */
     progress_clear();
     if (!lab->json)
         report_print_section(report_section(lab));
 }
-
-/* ---- rows ---------------------------------------------------------------- */
 
 struct lab_row *lab_row(struct lab *lab, enum lab_outcome expected)
 {

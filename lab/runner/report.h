@@ -1,7 +1,8 @@
 /*
- * What a run found: scenarios, their rows and claims. Rows are printed as they
- * come (table or JSON) and kept for the page, in the report of struct lab. In
- * the runner alone. Dies if it cannot print.
+ * The results of a run: scenarios, their rows and claims. Rows are printed as
+ * they come (as a table or JSON) and kept for the page, in the report of struct
+ * lab. Only the runner calls these functions: scenarios call lab_...(), main.c
+ * and supervisor.c report_...(). They die if they cannot print.
  */
 #ifndef HF_LAB_REPORT_H
 #define HF_LAB_REPORT_H
@@ -14,20 +15,20 @@ struct lab;
 struct lab_scenario;
 
 enum lab_column_flag {
-    LAB_BAR = 1 << 0,       /* drawn as a bar: one column of a scenario */
-    LAB_WIDE = 1 << 1,      /* too much for a terminal; the page has it */
-    LAB_LEFT = 1 << 2,      /* aligned left: text */
-    LAB_JSON_ONLY = 1 << 3, /* too much for the page, too */
+    LAB_BAR = 1 << 0,       /* drawn as a bar; one column per scenario */
+    LAB_WIDE = 1 << 1,      /* not on a terminal, but on the page */
+    LAB_LEFT = 1 << 2,      /* text, aligned left */
+    LAB_JSON_ONLY = 1 << 3, /* not on the page either */
 };
 
 struct lab_column {
-    const char *key;   /* in JSON */
-    const char *title; /* in tables */
-    int width;         /* in the table on a terminal */
+    const char *key;   /* its name in JSON */
+    const char *title; /* its name in tables */
+    int width;         /* its width on a terminal */
     unsigned flags;
 };
 
-/* Did it go well? Rows in which it has to go wrong are as good. */
+/* Did it go well? A row in which it must go wrong is good, too, if it does. */
 enum lab_outcome { LAB_OK, LAB_FAILS };
 
 enum { LAB_TEXT_MAX = 200, LAB_COLUMNS_MAX = 20 };
@@ -40,16 +41,16 @@ struct lab_field {
     enum { LAB_NOTHING, LAB_STRING, LAB_NUMBER } type;
 };
 
-/* Somebody believes that it holds the lock, or is inside. */
+/* A time in which an actor believes that it holds the lock, or is inside. */
 struct lab_span {
-    char lane[24];    /* whose */
-    char label[40];   /* "" or what it is: "works", "stopped" */
+    char lane[24];    /* the actor */
+    char label[40];   /* what it does: "works", "stopped"; or "" */
     int64_t from, to; /* lab_now() */
     enum lab_span_kind {
         LAB_HOLDS,  /* two of these at once are an overlap */
-        LAB_SHARES, /* holds with others on purpose: reader, permit */
+        LAB_SHARES, /* holds together with others on purpose: reader, permit */
         LAB_WAITS,
-        LAB_STOPPED, /* by the lab: does nothing */
+        LAB_STOPPED, /* stopped by the lab */
     } kind;
 };
 
@@ -73,7 +74,8 @@ struct lab_row {
     size_t marks_len;
 };
 
-/* A claim of the source documents about speed: reported, never asserted. */
+/* A claim of the source documents about speed. It is reported, never
+ * asserted. */
 struct lab_claim {
     char text[LAB_TEXT_MAX];    /* "one statement > for update > optimistic" */
     char figures[LAB_TEXT_MAX]; /* "9120 > 4410 > 380 per second" */
@@ -86,47 +88,47 @@ struct lab_section {
     size_t rows_len;
     struct lab_claim *claims;
     size_t claims_len;
-    char skipped[LAB_TEXT_MAX]; /* why it was not run; "": it was */
+    char skipped[LAB_TEXT_MAX]; /* why it was not run; "" if it was */
 };
 
 struct lab_report {
     struct lab_section *sections;
     size_t sections_len;
-    double seconds;    /* that all of it took */
-    char command[256]; /* as typed, without URLs' secrets */
+    double seconds;    /* duration of the whole run */
+    char command[256]; /* as typed, without the secrets of URLs */
     char machine[128]; /* "2 processors, x86_64, Linux 6.1" */
 };
 
-/* ---- for scenarios ------------------------------------------------------- */
-
-/* A row; lab_row_done() prints it. expected: what has to come out. */
+/* Begins a row; lab_row_done() prints it. expected: the result that it must
+ * have. */
 struct lab_row *lab_row(struct lab *lab, enum lab_outcome expected);
-/* Key: of a column of the scenario. A field that is not set is nothing. */
+/* key: the column of the scenario. A field that is not set stays empty. */
 void lab_row_text(struct lab_row *row, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void lab_row_number(struct lab_row *row, const char *key, double number);
+/* The number of a field; 0 if it has none. */
 double lab_row_get(const struct lab_row *row, const char *key);
+/* Add a span or a mark to the timeline. Both are copied. */
 void lab_row_span(struct lab_row *row, const struct lab_span *span);
 void lab_row_mark(struct lab_row *row, const struct lab_mark *mark);
 /* The verdict: one sentence, without a full stop, such as "oversold by 37". */
 void lab_row_done(struct lab *lab, struct lab_row *row,
                   enum lab_outcome outcome, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds a claim to the scenario; fmt: its figures. */
 void lab_claim(struct lab *lab, bool confirmed, const char *text,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* ---- for main.c ---------------------------------------------------------- */
-
+/* Begins the section of a scenario; report_skip() says why it is not run. */
 void report_begin(struct lab *lab, const struct lab_scenario *scenario);
 void report_skip(struct lab *lab, const char *why);
-/* Prints the table of what there is. Does so once. */
+/* Prints the table so far. Only the first call has an effect. */
 void report_end(struct lab *lab);
-/* A string of JSON, valid whatever the bytes are. */
+/* Prints a string of JSON, which is valid for any bytes. */
 void report_json_text(const char *text);
-/* Dies if what was printed cannot be written; silently if its reader is gone.
- */
+/* Dies if the output cannot be written; silently if its reader is gone. */
 void report_flush(void);
-/* How many bytes the character at s has, 0 if it is none of UTF-8. */
+/* How many bytes the UTF-8 character at s has; 0 if it is not one. */
 size_t report_character(const unsigned char *s);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * What a scenario is: data alone.
+ * What a scenario is: only data.
  *
  * A scenario is a file in scenarios/ and a line in scenarios/list.h. It makes
- * something go wrong (or right), for real, and writes a row for each way that
- * it tries: some fields, and a verdict in one sentence (report.h).
+ * something go wrong (or right) on real servers, and writes a row for each way
+ * that it tries: some fields, and a verdict in one sentence (report.h).
  */
 #ifndef HF_LAB_SCENARIO_H
 #define HF_LAB_SCENARIO_H
@@ -12,7 +12,7 @@
 
 struct lab;
 
-/* Options of a scenario, besides those of all. */
+/* Options that only some scenarios have. */
 enum lab_option {
     LAB_STRATEGY = 1 << 0, /* --strategy LIST */
     LAB_STOCK = 1 << 1,    /* --stock N */
@@ -20,30 +20,30 @@ enum lab_option {
     LAB_WAITERS = 1 << 3,  /* --waiters N */
     LAB_READERS = 1 << 4,  /* --readers N */
     LAB_TRAINS = 1 << 5,   /* --trains N */
-    LAB_SECONDS = 1 << 6,  /* --seconds S: of each measurement */
+    LAB_SECONDS = 1 << 6,  /* --seconds S: duration of each measurement */
     LAB_TTL = 1 << 7,      /* --ttl DURATION: of leases and sessions */
 };
 
-/* What a scenario cannot do without. */
+/* What a scenario needs. */
 enum lab_need {
     LAB_NEEDS_MARIADB = 1 << 0, /* as a store */
-    LAB_NEEDS_SERVERS = 1 << 1, /* it kills them: --servers alone */
-    /* Not needed: it has rows for Redlock without being asked for them. In the
-     * other scenarios they would say the same as those of Redis. */
+    LAB_NEEDS_SERVERS = 1 << 1, /* servers that it kills: only --servers */
+    /* Not a need: it has rows for Redlock unless other backends are requested.
+     * In the other scenarios they would repeat those of Redis. */
     LAB_HAS_REDLOCK = 1 << 2,
     /* The same for the lock on MariaDB. */
     LAB_HAS_MARIADB = 1 << 3,
 };
 
-/* Why the rows of a strategy come out as they do: one line below the table. */
+/* Why the rows of a strategy have their results: one line below the table. */
 struct lab_note {
     const char *strategy, *text;
 };
 
 struct lab_scenario {
     const char *name;
-    const char *summary;              /* one line of `holdfast lab list` */
-    const char *text;                 /* what it does and shows; some lines */
+    const char *summary; /* one line of `holdfast lab list` */
+    const char *text;    /* what it does and shows, in some lines */
     const struct lab_column *columns; /* ends with a key that is NULL */
     unsigned options;                 /* enum lab_option */
     unsigned needs;                   /* enum lab_need */

@@ -1,10 +1,9 @@
 /*
- * The strategies of oversell that sell exactly, with more and more workers: how
- * many sales per second remain, how often an optimistic one has to begin again,
- * how much CPU a sale takes, and how long the slowest one in a hundred waits.
- * The documents say of optimistic locking that it is very slow under high
- * concurrency, and of polling that it wastes performance. No worker pauses
- * here.
+ * Runs the strategies of oversell that sell exactly, with more and more
+ * workers: how many sales per second remain, how often an optimistic one must
+ * retry, how much CPU a sale takes, and how long the slowest one in a hundred
+ * waits. The documents say that optimistic locking is very slow under high
+ * concurrency, and that polling wastes performance. No worker pauses here.
  */
 #include "../actors/workers.h"
 #include "../runner/lab.h"
@@ -22,30 +21,28 @@
 #include <string.h>
 
 enum {
-    LARGEST = 64, /* workers, unless --workers tells */
+    LARGEST = 64, /* how many workers, unless --workers is given */
     GROWTH = 4,
     SIZES = 8,
     STOCK = 9999999, /* more than can be sold in the time; see stock.c */
-    STARVED = 10,    /* times as many by one worker as by another */
+    STARVED = 10,    /* how many times as many by one worker as by another */
 };
 
 static const char *const names[] = {
     "sql-update",  "sql-for-update", "sql-version", "sql-timestamp",
     "redis-watch", "redis-spin",     "lock",        NULL};
 
-/* What one strategy does, on one backend, with more and more workers. */
+/* The results of one strategy on one backend, with more and more workers. */
 struct curve {
     unsigned len;
     double per_s[SIZES], cpu_us[SIZES], retries[SIZES];
 };
 
-/* Those that others are compared with. */
+/* The results that others are compared with. */
 struct curves {
     struct curve update, version, spin, redis;
-    struct curve fair; /* of the backend at hand */
+    struct curve fair; /* of the present backend */
 };
-
-/* ---- a row --------------------------------------------------------------- */
 
 static double contention_per_sale(const struct workers_result *result,
                                   double all)
@@ -53,7 +50,7 @@ static double contention_per_sale(const struct workers_result *result,
     return result->done ? all / (double)result->done : 0;
 }
 
-/* times: how many times as many sales as the fair lock has; 0: not known. */
+/* times: its sales divided by those of the fair lock; 0: not known. */
 static void contention_judge(const struct race *race, struct lab_row *row,
                              const struct workers_result *result,
                              int64_t oversold, double times)
@@ -121,8 +118,6 @@ static void contention_sell_with(const struct race *race, unsigned workers,
     free(result);
 }
 
-/* ---- which rows ---------------------------------------------------------- */
-
 static unsigned contention_largest(struct lab *lab)
 {
     const struct lab_settings *settings = lab_settings(lab);
@@ -155,7 +150,7 @@ static void contention_sweep(const struct race *race, void *arg)
     struct curve curve = {0};
 
     if (race->fairness == HF_FAIR)
-        curves->fair.len = 0; /* another backend's */
+        curves->fair.len = 0; /* of another backend */
     while (workers < most && curve.len < SIZES - 1) {
         contention_sell_with(race, workers, &curve, &curves->fair);
         workers *= GROWTH;

@@ -1,12 +1,12 @@
 /*
  * Crash: the holder dies while it holds the lock (case 1 of the documents).
  *
- * A is killed by SIGKILL, and B waits: for how long? Forever, if the key of the
- * lock has no expiry (SETNX), or if A dies between SETNX and EXPIRE. Until the
- * lease is over, on Redis with an expiry. One document says that ZooKeeper
- * frees the lock at once, as the node is ephemeral: that is so if the client
- * closes its session. The server takes a dead client for a slow one until the
- * session's timeout is over.
+ * A is killed by SIGKILL while B waits: for how long? For ever, if the key of
+ * the lock has no expiry (SETNX), or if A dies between SETNX and EXPIRE; until
+ * the lease has ended, on Redis with an expiry. One document says that
+ * ZooKeeper frees the lock at once, because the node is ephemeral. That is true
+ * if the client closes its session; a dead client looks to the server like a
+ * slow one until the session's timeout has passed.
  */
 #include "../../cli/shared/values.h"
 #include "../actors/actor_locks.h"
@@ -33,18 +33,18 @@ struct play {
 };
 
 enum {
-    /* What actors report; times are of CLOCK_BOOTTIME, in ns. */
-    A_TTL_MS = 0, /* as the server has it */
-    A_DEADLINE,   /* before which nobody may come in; 0: it ends with A */
-    B_BUSY = 0,   /* B has asked, while A held the lock, and was refused */
+    /* What actors report; times are ns of CLOCK_BOOTTIME. */
+    A_TTL_MS = 0, /* that the server granted */
+    A_DEADLINE,   /* no client may enter before; 0: the hold ends with A */
+    B_BUSY = 0,   /* B tried while A held the lock, and was refused */
     B_CAME_AT,
 
     WAITS_MS = 50, /* for the timeline: B waits beside A */
-    /* Free later than that is never free: much more than a lease and a tick of
-     * the server, as a machine may stand still. */
+    /* If the lock is not free by then, it never is: much more than a lease and
+     * a tick of the server, because a machine may stand still. */
     NEVER_MS = 30000,
     AT_ONCE_MS = 100,
-    STOOD_MS = 200, /* the machine stood still: the figure says nothing */
+    STOOD_MS = 200, /* the machine stood still: the figure is worthless */
     TRIES = 4,
 };
 
@@ -53,8 +53,6 @@ static int64_t crash_now(void)
     return cli_now_ns(CLOCK_BOOTTIME);
 }
 
-/* ---- A ------------------------------------------------------------------- */
-
 static void crash_setnx_a(void *arg)
 {
     const struct play *play = arg;
@@ -62,7 +60,7 @@ static void crash_setnx_a(void *arg)
 
     rd_number(redis, "SETNX %s A", play->name);
     actor_holds("");
-    actor_step("holds"); /* the key is deleted at the end: there is none */
+    actor_step("holds"); /* it is killed here, and never deletes the key */
 }
 
 static void crash_setnx_expire_a(void *arg)
@@ -76,8 +74,8 @@ static void crash_setnx_expire_a(void *arg)
     rd_number(redis, "PEXPIRE %s %lld", play->name, (long long)play->ttl_ms);
 }
 
-/* Until when the key is there at the least. The clock of Redis is another one,
- * so it is one percent less, as with holdfast. */
+/* The earliest time at which the key may expire. The clock of Redis is another
+ * one, so one percent is subtracted, as holdfast does. */
 static int64_t crash_hand_deadline(redisContext *redis, const struct play *play)
 {
     int64_t at = crash_now();
@@ -107,10 +105,8 @@ static void crash_lock_a(void *arg)
         actor_report(A_DEADLINE, grant.deadline);
     actor_step("holds");
     actor_lets_go();
-    hf_close(hold.client); /* if it was not killed: without a release */
+    hf_close(hold.client); /* if it was not killed: no release */
 }
-
-/* ---- B ------------------------------------------------------------------- */
 
 static void crash_asking_hand_b(void *arg)
 {
@@ -141,13 +137,11 @@ static void crash_asking_hold_b(void *arg)
     hold_close(&hold);
 }
 
-/* ---- a row --------------------------------------------------------------- */
-
 struct found {
     bool in;        /* B has got the lock */
-    bool early;     /* before A's hold was over */
-    bool lost;      /* A's hold was over before A died */
-    long long pttl; /* of the key, if B does not get it: -1, no expiry */
+    bool early;     /* before A's hold had ended */
+    bool lost;      /* A's hold ended before A died */
+    long long pttl; /* expiry of the key if B does not get it; -1: none */
     double wait_ms; /* since A's death */
     int64_t ttl_ms;
     int64_t stood_ms;
@@ -168,7 +162,7 @@ static void crash_await_b(const struct play *play, struct actor *b,
         found->in = actor_comes(b, "in", NEVER_MS);
 }
 
-/* B asks while A holds the lock, and then waits for it. */
+/* B tries while A holds the lock, and then waits for it. */
 static bool crash_is_kept_out(struct actor *b)
 {
     bool busy;
@@ -176,7 +170,7 @@ static bool crash_is_kept_out(struct actor *b)
     actor_until(b, "asked");
     busy = actor_value(b, B_BUSY);
     if (!busy)
-        return false; /* B pauses there, and has the time at which it was in */
+        return false; /* B pauses there, and reports when it got the lock */
     actor_go(b);
     return !actor_comes(b, "in", WAITS_MS);
 }
@@ -252,8 +246,8 @@ static struct found crash_lead(struct lab *lab, struct play play,
 
     lab_progress(lab, "%s on %s", play.strategy, play.place->name);
     stage = crash_play_once(lab, &play, &found);
-    /* A machine that stands still may starve A's renewals, and makes B late:
-     * then the figure is not about the lock. */
+    /* A machine that stands still may starve A's renewals and delay B. Then the
+     * figure is not about the lock. */
     while (!found.early && (found.lost || found.stood_ms > STOOD_MS) &&
            ++tries < TRIES) {
         stage_close(stage, NULL);
@@ -269,8 +263,6 @@ static struct found crash_lead(struct lab *lab, struct play play,
     crash_judge(lab, row, &found);
     return found;
 }
-
-/* ---- which rows ---------------------------------------------------------- */
 
 static void crash_lead_by_hand(struct lab *lab)
 {
@@ -296,7 +288,7 @@ static void crash_lead_by_hand(struct lab *lab)
     }
 }
 
-/* Of the lab's own ZooKeeper; a session has two ticks at the least. */
+/* For the lab's own ZooKeeper, whose sessions last for two ticks or more. */
 #define SHORT_SESSIONS                                                         \
     " (this server is configured for short ones: with the tickTime of 2000 "   \
     "that packages have, a session lasts 4000 ms at the least)"

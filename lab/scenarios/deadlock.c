@@ -1,12 +1,13 @@
 /*
- * Two ways to wait for oneself. Two processes take two locks in opposite order:
- * each has its first lock when both ask for the other one, and both wait until
- * their time is over, each still holding what the other one wants. Given as
- * several locks at once, they are taken in one order everywhere.
+ * Two ways to wait for oneself. In the first, two processes take two locks in
+ * opposite order: each has its first lock when both ask for the other one, and
+ * both wait until their time limit, while each holds what the other one wants.
+ * If the two are acquired as several locks at once, all processes take them in
+ * the same order.
  *
- * And the documents' methodA, which holds a lock and calls methodB, which takes
- * the same lock: by hand (SET NX) it waits for itself; a lock that is not
- * reentrant refuses; a reentrant one counts.
+ * The second is the documents' methodA, which holds a lock and calls methodB,
+ * which takes the same lock. By hand (SET NX) it waits for itself; a lock that
+ * is not reentrant refuses; a reentrant lock counts.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -28,8 +29,8 @@
 #include <stdio.h>
 
 enum {
-    WAIT_MS = 300,   /* for a lock that does not come */
-    LONG_MS = 30000, /* for one that does */
+    WAIT_MS = 300,   /* time limit for a lock that does not come */
+    LONG_MS = 30000, /* time limit for one that does */
     ROUNDS = 20,
     SETNX_TTL_MS = 60000,
     SETNX_RETRY_MS = 20,
@@ -38,9 +39,9 @@ enum {
 struct plan {
     const struct lab_place *place;
     char names[2][96];
-    unsigned flags;               /* of the lock that is taken twice */
-    int first;                    /* the actor's own: of the two locks */
-    _Atomic int *asking, *inside; /* of those that take both at once */
+    unsigned flags; /* of the lock that is taken twice */
+    int first;      /* which of the two locks the actor takes first */
+    _Atomic int *asking, *inside; /* for actors that take both at once */
 };
 
 static struct lab_row *deadlock_begin_row(struct lab *lab,
@@ -54,8 +55,6 @@ static struct lab_row *deadlock_begin_row(struct lab *lab,
     lab_row_text(row, "strategy", "%s", strategy);
     return row;
 }
-
-/* ---- two locks ----------------------------------------------------------- */
 
 struct two {
     hf_client *client;
@@ -78,7 +77,7 @@ static void deadlock_two_close(struct two *two)
     hf_close(two->client);
 }
 
-/* Reports how often it had both, and the code with which it ended. */
+/* Reports how often it had both, and the code at the end. */
 static void deadlock_one_by_one(void *arg)
 {
     const struct plan *plan = arg;
@@ -88,7 +87,7 @@ static void deadlock_one_by_one(void *arg)
     int rc;
 
     lab_check(hf_lock_acquire(two.first, NULL, &err), "acquire", &err);
-    /* Not an overlap: each holds another lock. */
+    /* Not an overlap, because each holds another lock. */
     actor_shares(plan->first ? "holds lock 2" : "holds lock 1");
     actor_step("has one");
     actor_waits(plan->first ? "wants lock 1" : "wants lock 2");
@@ -102,7 +101,7 @@ static void deadlock_one_by_one(void *arg)
     actor_lets_go();
     if (rc != HF_OK)
         actor_mark(true, "its time is over");
-    actor_step("has waited"); /* holding the first one still */
+    actor_step("has waited"); /* while it still holds the first one */
     if (rc == HF_OK)
         lab_check(hf_lock_release(two.second, &err), "release", &err);
     lab_check(hf_lock_release(two.first, &err), "release", &err);
@@ -110,7 +109,8 @@ static void deadlock_one_by_one(void *arg)
     deadlock_two_close(&two);
 }
 
-/* Reports how often it had both, and how often it was not alone. */
+/* Reports how often it had both, and how often another actor was inside,
+ * too. */
 static void deadlock_all_at_once(void *arg)
 {
     const struct plan *plan = arg;
@@ -143,7 +143,7 @@ static void deadlock_all_at_once(void *arg)
     deadlock_two_close(&two);
 }
 
-/* Has both until A and B have asked for them, each in its own order. */
+/* Holds both until A and B have asked for them, each in its own order. */
 static void deadlock_gatekeeper(void *arg)
 {
     const struct plan *plan = arg;
@@ -156,7 +156,8 @@ static void deadlock_gatekeeper(void *arg)
     actor_step("has both");
     while (atomic_load(plan->asking) < 2)
         lab_sleep_ms(1);
-    lab_sleep_ms(WAIT_MS / 3); /* they are on their way to the server */
+    /* Their requests are on their way to the server. */
+    lab_sleep_ms(WAIT_MS / 3);
     actor_lets_go();
     lab_check(hf_lock_release(two.second, &err), "release", &err);
     lab_check(hf_lock_release(two.first, &err), "release", &err);
@@ -248,9 +249,7 @@ static void deadlock_several_at_once(struct lab *lab, struct plan *plan)
     deadlock_judge_all(lab, row, got, met);
 }
 
-/* ---- methodA calls methodB ----------------------------------------------- */
-
-/* Another client does not get it. */
+/* True if another client does not get the lock. */
 static bool deadlock_is_held_for_others(const struct plan *plan)
 {
     hf_client *client = lab_open(plan->place, 0);
@@ -263,7 +262,7 @@ static bool deadlock_is_held_for_others(const struct plan *plan)
 }
 
 /* Reports the code of the inner acquire, the count, how long it took, and
- * whether methodA still has the lock when methodB has returned. */
+ * whether methodA still has the lock after methodB has returned. */
 static void deadlock_method_a(void *arg)
 {
     const struct plan *plan = arg;
@@ -377,8 +376,6 @@ static void deadlock_call_with_lock(struct lab *lab, struct plan *plan,
     plan->flags = reentrant ? 0 : HF_NOT_REENTRANT;
     deadlock_call(lab, row, plan, deadlock_method_a);
 }
-
-/* ---- rows ---------------------------------------------------------------- */
 
 static void deadlock_run(struct lab *lab)
 {

@@ -1,8 +1,8 @@
 /*
  * The documents' latch: "I am about to lock the door, five people are still
- * inside, please leave." The guard waits at a latch of five; each person counts
+ * inside, please leave." The guard waits at a latch of five. Each person counts
  * it down on leaving, and the last one lets the guard lock the door. A guard
- * without a latch looks once, and locks a slow person in.
+ * without a latch checks only once, and locks a slow person in.
  */
 #include "../actors/stage.h"
 #include "../runner/lab.h"
@@ -21,13 +21,13 @@
 
 enum {
     PEOPLE = 5,
-    STAYS_MS = 200, /* in which the guard must not lock the door */
+    STAYS_MS = 200, /* time in which the guard must not lock the door */
 };
 
 /* What actors report. */
 enum {
-    GUARD_INSIDE,    /* people, at the moment at which it locked the door */
-    PERSON_OPEN = 0, /* the latch was open, though the person was inside */
+    GUARD_INSIDE,    /* people inside when it locked the door */
+    PERSON_OPEN = 0, /* the latch was open although the person was inside */
 };
 
 /* What the actors share. */
@@ -65,8 +65,6 @@ static void door_latch_close(struct latch *latch)
     hf_close(latch->client);
 }
 
-/* ---- actors -------------------------------------------------------------- */
-
 static void lock_door(const struct room *room)
 {
     int inside = atomic_load(&room->door->inside);
@@ -102,12 +100,12 @@ static void door_guard_without(void *arg)
     seen = atomic_load(&room->door->inside);
     actor_mark(false, "looks once: %d inside", seen);
     actor_step("looks once");
-    if (seen > 0) /* they have time to leave; it does not look again */
+    if (seen > 0) /* they have time to leave; it does not check again */
         actor_step("gives them time");
     lock_door(room);
 }
 
-/* A person inside asks: the guard would not be let through now. */
+/* A person inside checks that the guard would not be let through now. */
 static void door_ask(const struct latch *latch)
 {
     hf_error err = HF_ERROR_INIT;
@@ -144,11 +142,9 @@ static void door_person(void *arg)
     }
 }
 
-/* ---- the play ------------------------------------------------------------ */
-
 struct found {
     int locked_in; /* when the guard locked the door */
-    int open;      /* people who were inside and found the latch open */
+    int open;      /* people who found the latch open while inside */
 };
 
 static void door_finish(struct lab *lab, struct lab_row *row,
@@ -168,8 +164,8 @@ static void door_finish(struct lab *lab, struct lab_row *row,
                      PEOPLE);
 }
 
-/* All but the last one leave, the guard must not lock the door, the last one
- * leaves. */
+/* All but the last person leave, the guard must not lock the door, and the last
+ * person leaves. */
 static void door_leave(const struct room *room, struct actor *guard_actor,
                        struct actor *people[PEOPLE])
 {

@@ -1,12 +1,12 @@
 /*
  * Eviction: Redis is full and evicts the key of a lock that is held.
  *
- * A document names it beside expiry as a way to lose a lock ("or evicted by
- * Redis"). A holds the lock and has read a stock of 10; other keys fill the
+ * A document names this, beside expiry, as a way to lose a lock ("or evicted by
+ * Redis"). A holds the lock and has read a stock of 10. Other keys fill the
  * memory until the key of the lock is gone. B takes the lock and writes 7, then
- * A writes 9. With holdfast A learns of it at its next renewal, and the token
+ * A writes 9. With holdfast A notices at its next renewal, and the token
  * protects the store until then. With maxmemory-policy noeviction Redis refuses
- * to write instead: A keeps its lock, and nobody comes in.
+ * to write instead: A keeps its lock, and no other client gets it.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/actor_locks.h"
@@ -29,10 +29,10 @@
 #include <string.h>
 
 enum {
-    VALUE = 16384,     /* bytes of what fills the memory */
-    NEAR = 16 * VALUE, /* to being full */
+    VALUE = 16384,     /* size of a value that fills the memory */
+    NEAR = 16 * VALUE, /* how close to the limit counts as full */
     VALUES = 500000,
-    RENEWED = 3, /* TTLs: A must not lose the lock because of the lab */
+    RENEWED = 3, /* TTLs, so that A does not lose the lock because of the lab */
     TRIES = 4,
 };
 
@@ -40,21 +40,19 @@ struct play {
     struct lab *lab;
     const char *strategy;
     bool by_hand;
-    bool evicts; /* allkeys-lru, else noeviction */
+    bool evicts; /* true: allkeys-lru; false: noeviction */
     int64_t ttl_ms;
     struct lab_server *server;
     char name[96];
     int written; /* values */
 };
 
-/* ---- memory -------------------------------------------------------------- */
-
 static const char *eviction_policy_of(const struct play *play)
 {
     return play->evicts ? "allkeys-lru" : "noeviction";
 }
 
-/* A number of Redis' INFO. */
+/* Reads a number from Redis' INFO. */
 static long long eviction_info(redisContext *redis, const char *section,
                                const char *field)
 {
@@ -68,7 +66,7 @@ static long long eviction_info(redisContext *redis, const char *section,
     return number;
 }
 
-/* false: Redis refuses, as its memory is full. */
+/* False: Redis refuses, because its memory is full. */
 static bool eviction_put(redisContext *redis, int n)
 {
     static char value[VALUE];
@@ -87,9 +85,10 @@ static bool eviction_put(redisContext *redis, int n)
     return !refused;
 }
 
-/* With noeviction, when there is not much left: a value that is larger than
- * that, so that Redis stays full when connections come and go. Redis compares
- * before a command only; a script, as a large request needs memory itself. */
+/* With noeviction, near the limit: writes a value that is larger than the rest,
+ * so that Redis stays full when connections come and go. Redis checks the limit
+ * only before a command; it must be a script, because a large request needs
+ * memory itself. */
 static void eviction_overfill(const struct play *play, redisContext *redis)
 {
     static const char script[] =
@@ -101,7 +100,7 @@ static void eviction_overfill(const struct play *play, redisContext *redis)
         rd_number(redis, "EVAL %s 1 fill-last %d", script, 4 * NEAR);
 }
 
-/* Writes until the key is gone, or until Redis refuses: true. */
+/* Writes until the key is gone. True: Redis refused before that. */
 static bool eviction_fill(struct play *play, redisContext *redis)
 {
     for (int n = 1; n < VALUES; n++) {
@@ -116,9 +115,8 @@ static bool eviction_fill(struct play *play, redisContext *redis)
     lab_die(CLI_FAILED, "Redis evicts nothing and refuses nothing");
 }
 
-/* ---- a row --------------------------------------------------------------- */
-
-/* B tries once, where it must not come in: what it is told, as a code. */
+/* B tries once where it must not get the lock. Returns the code that it
+ * gets. */
 static int eviction_try_by_hand(const struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
@@ -164,7 +162,7 @@ struct kept {
     struct late_result a;
 };
 
-/* The holder's lock is gone, though no other client has taken it. */
+/* The holder's lock is gone, but no other client has taken it. */
 static bool eviction_is_lost(const struct kept *kept)
 {
     return kept->told != HF_OK && (!kept->there || kept->a.a_checked != HF_OK);
@@ -173,7 +171,8 @@ static bool eviction_is_lost(const struct kept *kept)
 static void eviction_judge_kept(const struct play *play, struct lab_row *row,
                                 const struct kept *kept)
 {
-    /* Holdfast's request looks before it writes; SET is refused unseen. */
+    /* The request of holdfast reads before it writes; SET is refused before it
+     * does anything. */
     int expected = play->by_hand ? HF_EBACKEND : HF_EBUSY;
     const char *told = play->by_hand ? "OOM" : hf_error_name(kept->told);
 
@@ -188,15 +187,15 @@ static void eviction_judge_kept(const struct play *play, struct lab_row *row,
                      "A kept its lock, but %d are left", (int)kept->a.left);
     else if (!kept->full || kept->told != expected)
         lab_row_done(play->lab, row, LAB_FAILS,
-                     "Redis was %sfull, and B was told %s",
-                     kept->full ? "" : "not ", hf_error_name(kept->told));
+                     "Redis was %sfull, and B got %s", kept->full ? "" : "not ",
+                     hf_error_name(kept->told));
     else
         lab_row_done(play->lab, row, LAB_OK,
-                     "Redis was full: A kept its lock, B was told %s", told);
+                     "Redis was full: A kept its lock, B got %s", told);
 }
 
-/* Not for the last time: false, if A lost the lock and it is to be repeated
- * with a longer TTL, as the machine may have stood still. */
+/* Returns false if A lost the lock: the machine may have stood still, so the
+ * row is repeated with a longer TTL. The last try returns true in any case. */
 static bool eviction_lead_kept(struct play *play, struct late *by_a,
                                struct lab_row *row, bool last)
 {
@@ -210,7 +209,7 @@ static bool eviction_lead_kept(struct play *play, struct late *by_a,
     actor_until(a, "read");
     kept.full = eviction_fill(play, redis);
     full_at = lab_now();
-    /* What was renewed before that is over then. */
+    /* Any earlier renewal has run out by then. */
     stage_rest(play->lab, play->ttl_ms * 3 / 2);
     b = stage_enter(stage, "B", eviction_play_try, play);
     actor_until(b, "tried");
@@ -254,8 +253,8 @@ static void eviction_judge(struct lab *lab, struct lab_row *row,
                      result->a_refused, knows_ms);
 }
 
-/* Fills the memory until the lock is gone. Was it evicted? It expires, too, if
- * the machine stands still. */
+/* Fills the memory until the lock is gone. Returns whether it was evicted: if
+ * the machine stands still, it may also have expired. */
 static bool eviction_evict(struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
@@ -270,7 +269,7 @@ static bool eviction_evict(struct play *play)
     return evicted;
 }
 
-/* B sells, then A; in ms, when A knew, if it is to learn of it. */
+/* B sells, then A. Returns after how many ms A noticed, if it should. */
 static double eviction_sell(struct play *play, const struct late *by_a,
                             struct stage *stage, struct actor *a,
                             struct late_result *result)
@@ -300,7 +299,7 @@ static double eviction_sell(struct play *play, const struct late *by_a,
     return (double)(actor_value(a, LATE_KNOWS_AT) - evicted) / 1e6;
 }
 
-/* false: as eviction_lead_kept(). */
+/* False as for eviction_lead_kept(). */
 static bool eviction_lead_evicted(struct play *play, struct late *by_a,
                                   struct lab_row *row, bool last)
 {
@@ -320,14 +319,14 @@ static bool eviction_lead_evicted(struct play *play, struct late *by_a,
     stage_mark(row, "Redis", "has evicted the lock");
     knows_ms = eviction_sell(play, by_a, stage, a, &result);
     actor_end(a);
-    stage_close(stage, row); /* B may have been evicted as well */
+    stage_close(stage, row); /* B's key may have been evicted as well */
     result.left = fence_value(play->lab, NULL);
     lab_row_number(row, "written", play->written);
     eviction_judge(play->lab, row, &result, knows_ms);
     return true;
 }
 
-/* With a server of its own; false: to be repeated. */
+/* With a server of its own. False: to be repeated. */
 static bool eviction_try_row(struct play *play, struct late *by_a,
                              struct lab_row *row, bool last)
 {
@@ -370,7 +369,7 @@ static void eviction_lead(struct lab *lab, const char *strategy, bool by_hand,
     for (int tries = 1; !done; tries++) {
         if (by_hand || (evicts && !by_a.learns))
             by_a.ttl_ms =
-                ACTOR_LOCK_LONG_MS; /* is not renewed, or need not be */
+                ACTOR_LOCK_LONG_MS; /* is not renewed, or needs no renewal */
         else
             by_a.ttl_ms = evicts ? RENEWED * play.ttl_ms : play.ttl_ms;
         done = eviction_try_row(&play, &by_a, row, tries == TRIES);

@@ -1,27 +1,26 @@
 /*
- * Failover: the server that has granted the lock dies (case 3 of the
- * documents): the master of Redis, before it has replicated the lock, two of
- * the five servers of Redlock, and the leader of an etcd cluster, which has
- * replicated the lock before it answered.
+ * Failover: the server that granted the lock dies (case 3 of the documents):
+ * the master of Redis, before it has replicated the lock; two of the five
+ * servers of Redlock; the leader of an etcd cluster, which replicated the lock
+ * before it answered.
  *
- * Redis.
- * A takes the lock at the master, the master dies, its replica becomes the
- * master, and B takes the same lock there: two holders. A has read a stock of
- * 10 before and writes 9 after B has written 7. A's deadline does not help, as
- * it has not come yet. The token does: holdfast takes it from the server's
- * clock if that is higher than the counter, so B's is higher than A's although
- * the replica never heard of A's grant. (Here both servers have one clock. On
- * two machines the replica's clock must not be behind the master's by more than
- * the failover took.)
+ * Redis. A takes the lock at the master, the master dies, its replica becomes
+ * the master, and B takes the same lock there: two holders. A has read a stock
+ * of 10 before and writes 9 after B has written 7. A's deadline does not help,
+ * because it is still ahead. The token does: holdfast takes it from the
+ * server's clock if that is higher than the counter, so B's token is higher
+ * than A's although the replica never heard of A's grant. (Here both servers
+ * have one clock. On two machines the replica's clock must not be behind the
+ * master's by more than the failover took.)
  *
  * Redlock. A takes the lock from five independent servers. Two of them die, and
  * two new ones that know nothing take their place. B asks all five: two would
  * grant it, the other three know the lock, so B is refused.
  *
  * etcd. A takes the lock from a cluster of three, and its leader dies. B asks
- * the others, and is refused: they know the lock.
+ * the others, and is refused, because they know the lock.
  *
- * On the last two B sells when A has released.
+ * With Redlock and etcd B sells when A has released.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/actor_locks.h"
@@ -46,8 +45,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The replica is cut off by sending it to a port at which nobody listens. (If
- * it were stopped, what the master has sent would wait in its socket.) */
+/* Cuts the replica off by giving it a port on which no server listens. (If it
+ * were stopped, what the master has sent would wait in its socket.) */
 enum {
     NO_PORT = 1,
     POLL_MS = 5,
@@ -61,9 +60,7 @@ struct pair {
     redisContext *to_master, *to_replica;
 };
 
-/* ---- servers ------------------------------------------------------------- */
-
-/* What was written to the master before is at the replica. */
+/* Waits until the replica has what was written to the master. */
 static void failover_await_replica(struct lab *lab, struct pair *pair)
 {
     int64_t until = lab_now() + SYNC_MS * 1000000LL;
@@ -108,9 +105,7 @@ static void failover_end(struct pair *pair)
     lab_server_end(pair->master);
 }
 
-/* ---- a row --------------------------------------------------------------- */
-
-/* Somebody has had the lock before, and the replica knows. */
+/* Another client has had the lock before, and the replica knows it. */
 static void failover_play_before(void *arg)
 {
     const struct late *sale = arg;
@@ -143,7 +138,7 @@ static void failover_act(struct pair *pair, struct late *by_a,
     actor_go(b);
     actor_until(b, "done");
     actor_go(a);
-    actor_until(a, "done"); /* its release would have no server */
+    actor_until(a, "done"); /* the server of its release is gone */
     stage_rest(lab, lab_settings(lab)->ttl_ms / 4);
     late_read(result, a, b);
     actor_end(b);
@@ -165,7 +160,7 @@ static void failover_tell_result(struct lab_row *row,
     lab_row_number(row, "holders", holders);
     lab_row_number(row, "left", (double)result->left);
     if (result->a_token) {
-        /* As texts: every digit counts. */
+        /* As texts, because every digit counts. */
         lab_row_text(row, "a_token", "%" PRIu64, result->a_token);
         lab_row_text(row, "b_token", "%" PRIu64, result->b_token);
     }
@@ -191,17 +186,15 @@ static void failover_judge(struct lab *lab, struct lab_row *row,
                      "A's write was not accepted, but B's token is not higher");
 }
 
-/* ---- a majority ---------------------------------------------------------- */
-
 /* Servers of which a majority knows the lock, and how some of them die. */
 struct cluster {
     struct lab_server *member[LAB_REDLOCK_SERVERS];
     struct lab_place place; /* of all of them */
-    struct lab_place after; /* of those that are there then */
+    struct lab_place after; /* of those that are there after the failure */
     void (*hurt)(struct lab *lab, struct cluster *cluster, struct lab_row *row);
 };
 
-/* B asks after that, and gets the lock after A's release. */
+/* B tries after that, and gets the lock after A's release. */
 static void failover_act_on_several(struct lab *lab, struct cluster *cluster,
                                     struct lab_row *row,
                                     struct late_result *result)
@@ -266,9 +259,7 @@ static void failover_lead_on_several(struct lab *lab, struct cluster *cluster)
                       : "B came in, A lost its hold, or a sale is missing");
 }
 
-/* ---- Redlock ------------------------------------------------------------- */
-
-/* As many as may: two of five. */
+/* As many as may fail: two of five. */
 static void failover_replace_some(struct lab *lab, struct cluster *cluster,
                                   struct lab_row *row)
 {
@@ -289,8 +280,6 @@ static void failover_lead_on_redlock(struct lab *lab)
     lab_redlock_start(lab, cluster.member, &cluster.place);
     failover_lead_on_several(lab, &cluster);
 }
-
-/* ---- etcd ---------------------------------------------------------------- */
 
 static void failover_start_cluster(struct lab *lab, struct cluster *cluster)
 {
@@ -338,8 +327,6 @@ static void failover_lead_on_etcd(struct lab *lab)
     failover_start_cluster(lab, &cluster);
     failover_lead_on_several(lab, &cluster);
 }
-
-/* ---- which rows ---------------------------------------------------------- */
 
 static void failover_lead(struct lab *lab, const char *strategy, bool by_hand,
                           enum lab_outcome expected)

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 struct fence {
-    int fd; /* of a file that has the token and the number */
+    int fd; /* a file with the token and the number */
     redisContext *redis;
-    char bar[96], key[96]; /* of Redis */
+    char bar[96], key[96]; /* keys in Redis */
     struct sql *sql;
     char table[96];
 };
@@ -63,8 +63,6 @@ static void fence_leave(struct fence *fence)
     free(fence);
 }
 
-/* ---- a file -------------------------------------------------------------- */
-
 static void fence_put(int fd, uint64_t token, int64_t value)
 {
     char text[64];
@@ -107,8 +105,6 @@ static bool fence_contact_file(struct fence *fence, uint64_t token,
     return fresh;
 }
 
-/* ---- Redis --------------------------------------------------------------- */
-
 static const char script[] =
     "local token, seen = ARGV[1], redis.call('GET', KEYS[1]) or '0' "
     "if #token < #seen or (#token == #seen and token < seen) then "
@@ -142,8 +138,6 @@ static bool fence_contact_redis(struct fence *fence, uint64_t token,
     return fresh;
 }
 
-/* ---- MariaDB ------------------------------------------------------------- */
-
 static bool fence_contact_sql(struct fence *fence, uint64_t token,
                               const int64_t *write, int64_t *read)
 {
@@ -173,8 +167,6 @@ static bool fence_contact_sql(struct fence *fence, uint64_t token,
     }
     return fresh;
 }
-
-/* ---- all ----------------------------------------------------------------- */
 
 static bool fence_contact(struct fence *fence, uint64_t token,
                           const int64_t *write, int64_t *read)

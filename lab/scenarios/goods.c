@@ -10,9 +10,9 @@
 #include <mysqld_error.h>
 
 enum {
-    MYSQL_NOWAIT = 3572,      /* MySQL's number for what is 1205 in MariaDB */
-    LOCK_WAIT_TIMEOUT_S = 40, /* less than that of a step */
-    SEEN_MS = 10,             /* for the timeline's sake alone */
+    MYSQL_NOWAIT = 3572,      /* of MySQL; MariaDB has 1205 */
+    LOCK_WAIT_TIMEOUT_S = 40, /* shorter than the limit of a step */
+    SEEN_MS = 10,             /* only for the timeline */
 };
 
 struct sql *goods_session(const struct lab_place *place, const char *isolation)
@@ -24,9 +24,9 @@ struct sql *goods_session(const struct lab_place *place, const char *isolation)
            isolation ? isolation : "REPEATABLE READ");
     sql_do(sql, "SET SESSION autocommit = 1, innodb_lock_wait_timeout = %d",
            LOCK_WAIT_TIMEOUT_S);
-    /* Newer servers have it, and since MariaDB 11.6 it is on: an update of a
-     * row that the snapshot does not show is an error then. The documents do
-     * not know it. */
+    /* Newer servers have this setting, and since MariaDB 11.6 it is on: the
+     * update of a row that the snapshot does not show is then an error. The
+     * documents are older. */
     error = sql_try(sql, "SET SESSION innodb_snapshot_isolation = OFF");
     if (error && error != ER_UNKNOWN_SYSTEM_VARIABLE)
         sql_fail(sql, "SET SESSION innodb_snapshot_isolation = OFF");
@@ -63,7 +63,7 @@ void goods_make(struct sql *sql, const char *table)
     sql_do(sql,
            "UPDATE %s SET code = CONCAT('p-', id), name = CONCAT('p-', id)",
            table);
-    /* The optimizer goes by what is known of the table. */
+    /* The optimizer decides by the statistics of the table. */
     sql_do(sql, "ANALYZE TABLE %s", table);
 }
 
@@ -127,8 +127,6 @@ bool goods_swap(struct sql *sql, const char *table, int id,
            table, (long long)had->count - 1, id, (long long)had->version);
     return sql_changed(sql) == 1;
 }
-
-/* ---- in an actor --------------------------------------------------------- */
 
 struct goods goods_await(struct sql *sql, const char *table, int id,
                          void (*begins)(const char *label), const char *label)

@@ -1,17 +1,18 @@
 /*
  * The documents' herd: ten thousand processes wait for one lock, a release
- * wakes all of them, and one of them gets it. A fair lock wakes the next one
- * alone. Two ways to wait are measured: each waiter is a client in a process of
- * its own, so the server has all of them; and all of them are asynchronous
- * waits of a few processes, each of which is one waiter at the server.
+ * wakes all of them, and one of them gets it. A fair lock wakes only the next
+ * one. Two ways to wait are measured. In the first each waiter is a client in a
+ * process of its own, so the server has all of them. In the second all of them
+ * are asynchronous waits of a few processes, each of which is one waiter at the
+ * server.
  *
  * Wake-ups are counted from outside. A process that sleeps has no context
- * switches; one whose number of voluntary switches (/proc/PID/task/TID/status)
- * changes between a release and the time when all is quiet again was woken. A
- * director, the first of the workers, has the holder release again and
- * again. What clients do by themselves now and then (pings; the helper threads
- * of clients that have all begun at the same moment) can only add to the count,
- * so the least of all releases is told.
+ * switches; a process was woken if its number of voluntary switches
+ * (/proc/PID/task/TID/status) changes between a release and the time when all
+ * is quiet again. A director, the first of the workers, has the holder release
+ * again and again. What clients do by themselves now and then (pings; the
+ * helper threads of clients that all began at the same moment) can only add to
+ * the count, so the row has the lowest count of all releases.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/proc_stat.h"
@@ -41,28 +42,28 @@
 #include <unistd.h>
 
 enum {
-    CLIENTS = 100,      /* that wait in processes of their own */
-    GIVEN_CLIENTS = 40, /* ZooKeeper allows 60 of one host, if not told */
-    PROCESSES = 20,     /* of asynchronous waits */
+    CLIENTS = 100,      /* waiters in processes of their own */
+    GIVEN_CLIENTS = 40, /* ZooKeeper's default for one host is 60 */
+    PROCESSES = 20,     /* with asynchronous waits */
     RELEASES = 5,       /* at least */
-    MANY_RELEASES = 20, /* at most, until one is quiet */
+    MANY_RELEASES = 20, /* at most, until one was quiet */
     LEAST = PROCESSES,  /* waiters */
     FEW = 5,
-    POLL_MS = 20, /* between two looks at whether all is quiet */
+    POLL_MS = 20, /* between two checks whether all is quiet */
     QUIET_CHECKS = 2,
     STUCK_MS = 100000,
-    TTL_MS = 300000 /* so that hardly a client sends a ping in between */
+    TTL_MS = 300000 /* so that hardly any client sends a ping in between */
 };
 
-/* What the waiters tell, and are told. */
+/* What the waiters and the director share. */
 struct board {
     _Atomic int queued;   /* processes whose waits have begun */
-    _Atomic int holder;   /* its number; 0: nobody yet, or a release */
-    _Atomic bool rejoin;  /* what a bell means: wait again, not release */
-    _Atomic int answered; /* bells */
+    _Atomic int holder;   /* number of the holder; 0: none yet, or a release */
+    _Atomic bool rejoin;  /* the bell means: wait again, and not: release */
+    _Atomic int answered; /* how many bells were answered */
     _Atomic bool over;
     _Atomic pid_t pids[CLIENTS + 2]; /* by number, from 1 */
-    double woken, cpu_us;            /* the least of all releases */
+    double woken, cpu_us;            /* the lowest of all releases */
 };
 
 /* One row. */
@@ -76,8 +77,6 @@ struct plan {
     struct board *board;
     int *bells; /* an eventfd for each process, by number */
 };
-
-/* ---- a waiter ------------------------------------------------------------ */
 
 struct waiter {
     const struct plan *plan;
@@ -181,13 +180,11 @@ static enum work herd_wait_in_queue(struct worker *worker)
     return WORK_DONE;
 }
 
-/* More processes than these at a release are a herd. */
+/* If a release wakes more processes than these, it is a herd. */
 static unsigned herd_few(const struct plan *plan)
 {
     return plan->processes / 10 > FEW ? plan->processes / 10 : FEW;
 }
-
-/* ---- the director -------------------------------------------------------- */
 
 static void herd_note_all(const struct plan *plan, struct proc_stat *stats)
 {
@@ -195,8 +192,8 @@ static void herd_note_all(const struct plan *plan, struct proc_stat *stats)
         proc_stat_note(&stats[i]);
 }
 
-/* Processes that were woken since, but for the one that was told to release,
- * unless it has the lock again. */
+/* How many processes were woken since. Not counted: the one that was asked to
+ * release, unless it has the lock again. */
 static unsigned herd_count_woken(const struct plan *plan,
                                  const struct proc_stat *stats,
                                  unsigned ordered, bool *busy)
@@ -213,8 +210,8 @@ static unsigned herd_count_woken(const struct plan *plan,
     return woken;
 }
 
-/* Until no process runs and hardly one wakes any more, and the server has
- * nothing to do either. */
+/* Waits until no process runs, hardly one wakes up, and the server is idle,
+ * too. */
 static unsigned herd_await_quiet(const struct plan *plan,
                                  const struct proc_stat *stats,
                                  unsigned ordered)
@@ -260,7 +257,7 @@ static unsigned herd_await_holder(const struct plan *plan)
     return (unsigned)holder;
 }
 
-/* Rings, and goes on when the bell was answered. */
+/* Rings, and returns when the bell was answered. */
 static void herd_order(const struct plan *plan, unsigned number, bool rejoin)
 {
     struct board *board = plan->board;
@@ -283,7 +280,7 @@ static void herd_await_queue(const struct plan *plan, struct proc_stat *stats)
     while (herd_await_quiet(plan, stats, 0) > plan->processes / 20 + 1);
 }
 
-/* The holder releases, and when all is quiet it waits again. */
+/* The holder releases, and waits again when all is quiet. */
 static void herd_have_released(const struct plan *plan, struct proc_stat *stats)
 {
     struct board *board = plan->board;
@@ -319,11 +316,9 @@ static enum work herd_direct(struct worker *worker)
     atomic_store(&board->over, true);
     for (unsigned i = 1; i <= plan->processes; i++)
         herd_ring(plan, i);
-    free(stats); /* the descriptors go with the process */
+    free(stats); /* the descriptors are closed with the process */
     return WORK_DONE;
 }
-
-/* ---- the workers --------------------------------------------------------- */
 
 static void *herd_begin(struct worker *worker)
 {
@@ -374,8 +369,6 @@ static void herd_run_workers(struct plan *plan)
     free(plan->bells);
     free(result);
 }
-
-/* ---- rows ---------------------------------------------------------------- */
 
 static void herd_measure(struct plan *plan, const char *strategy)
 {
@@ -438,7 +431,7 @@ static void herd_run(struct lab *lab)
         int caps = lab_caps(plan.backend, HF_MUTEX);
 
         if (!(caps & HF_CAP_EVENTS))
-            continue; /* a release wakes nobody: waiters look by themselves */
+            continue; /* a release wakes no waiter: waiters poll */
         plan.fairness = HF_FAIR;
         if (caps & HF_CAP_FAIR)
             herd_measure_both(&plan);

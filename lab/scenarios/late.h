@@ -1,7 +1,6 @@
 /*
- * A late sale: under a lock, for scenarios in which the lock is lost in the
- * middle: an actor takes the lock, reads the stock, pauses, and writes what is
- * left.
+ * A late sale, for scenarios in which the lock is lost in the middle: an actor
+ * takes the lock, reads the stock, pauses, and writes what is left.
  */
 #ifndef HF_LAB_LATE_H
 #define HF_LAB_LATE_H
@@ -14,7 +13,7 @@
 
 struct lab;
 
-/* A has read 10 and is to write 9; meanwhile B sells three: 7. */
+/* A reads 10 and is about to write 9; meanwhile B sells three: 7. */
 enum { LATE_STOCK = 10, LATE_BY_A = 1, LATE_BY_B = 3 };
 
 struct late {
@@ -23,28 +22,28 @@ struct late {
     const struct lab_place *store; /* of the stock; NULL: a file */
     const char *name, *who;
     int64_t amount;
-    bool by_hand;             /* SET NX PX on Redis, else holdfast */
+    bool by_hand;             /* SET NX PX on Redis; otherwise holdfast */
     bool token;               /* the store checks it */
-    bool deadline;            /* asks hf_lock_check() before it writes */
+    bool deadline;            /* calls hf_lock_check() before it writes */
     bool tries;               /* before it waits for the lock */
-    bool learns;              /* at the end, waits until it knows of its loss */
-    int64_t ttl_ms, lease_ms; /* 0: a long one; renewed */
+    bool learns;              /* waits at the end until it knows of its loss */
+    int64_t ttl_ms, lease_ms; /* 0: a long lease; renewed */
 };
 
 /* What it reports. */
 enum late_report {
     LATE_WROTE,
     LATE_REFUSED,
-    LATE_CHECKED, /* hf_lock_check() before it writes; by hand: 0 */
+    LATE_CHECKED, /* hf_lock_check() before the write; by hand: 0 */
     LATE_TOKEN,
-    LATE_KNOWS_AT, /* lab_now(), if it learns */
-    LATE_BUSY,     /* if it tries: another one had the lock */
+    LATE_KNOWS_AT, /* lab_now() at which it noticed the loss */
+    LATE_BUSY,     /* if it tries: another client had the lock */
 };
 
-/* What an actor plays; arg is a struct late. Its steps: "asked" (if it tries,
- * and not by hand), "read" (it has the lock and has read), "done" (it has
- * written, or not). Then it releases the lock; if it learns there is a third
- * step, "knows", before. */
+/* The script of an actor; arg is a struct late. Its steps: "asked" (if it
+ * tries, and not by hand), "read" (it has the lock and has read), "done" (it
+ * has written, or not). Then it releases the lock. If it should notice a loss
+ * there is a third step before that, "knows". */
 void late_play(void *arg);
 
 struct late_result {
@@ -55,10 +54,10 @@ struct late_result {
     int64_t left; /* the stock */
 };
 
-/* When both are done. */
+/* Call it when both are done. */
 void late_read(struct late_result *result, const struct actor *a,
                const struct actor *b);
-/* Was A's late write accepted? Then it wrote over B's. */
+/* Was A's late write accepted? Then it overwrote B's. */
 bool late_is_lost(const struct late_result *result);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Ten cars before a car park of three places: the documents' RSemaphore. Each
- * car drives in, parks for a while and drives out. The cars count how many of
- * them are inside, in shared memory. The first ones in do not leave before all
- * that can come in have done so, and every other car has asked for a place; so
- * the limit is reached in every run, and whatever lets a fourth car in is seen.
+ * car drives in, parks for a while and drives out. The cars count in shared
+ * memory how many of them are inside. The first cars do not leave before as
+ * many as possible have come in, and every other car has asked for a place. So
+ * the limit is reached in every run, and a fourth car that is let in is seen.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -34,10 +34,10 @@ enum {
 
 /* What the cars share. */
 struct park {
-    _Atomic int arrived; /* cars that have come to the gate */
-    _Atomic int read;    /* that have read the counter by hand */
+    _Atomic int arrived; /* cars that have reached the gate */
+    _Atomic int read;    /* cars that have read the counter by hand */
     _Atomic int inside, most;
-    _Atomic int full; /* the most that have to be inside were there */
+    _Atomic int full; /* the required number was inside at once */
 };
 
 /* One row. */
@@ -45,7 +45,7 @@ struct gate {
     const struct lab_place *place;
     struct park *park;
     char name[96];
-    int together; /* cars that have to be inside at once before one leaves */
+    int together; /* cars that must be inside at once before one leaves */
 };
 
 static void limiter_await(const _Atomic int *count, int at_least,
@@ -61,7 +61,7 @@ static void limiter_await(const _Atomic int *count, int at_least,
     }
 }
 
-/* Inside: from the gate in to the gate out. */
+/* Inside means: after the gate in, before the gate out. */
 static void limiter_park(const struct gate *gate)
 {
     struct park *place = gate->park;
@@ -91,11 +91,9 @@ static void limiter_arrive(const struct gate *gate)
 
 static void limiter_drive_in(void)
 {
-    actor_lets_go(); /* waits no more */
+    actor_lets_go(); /* no longer waits */
     actor_shares("inside");
 }
-
-/* ---- cars ---------------------------------------------------------------- */
 
 static void limiter_car_without(void *arg)
 {
@@ -107,7 +105,7 @@ static void limiter_car_without(void *arg)
     actor_lets_go();
 }
 
-/* A counter by hand: reading it and adding to it are two steps. */
+/* A counter by hand: reading it and raising it are two steps. */
 static void limiter_car_with_counter(void *arg)
 {
     const struct gate *gate = arg;
@@ -146,8 +144,6 @@ static void limiter_car_with_semaphore(void *arg)
     hf_lock_free(permit);
     hf_close(client);
 }
-
-/* ---- rows ---------------------------------------------------------------- */
 
 static void limiter_let_in(struct lab *lab, struct lab_row *row,
                            struct gate *gate, void (*car)(void *arg))

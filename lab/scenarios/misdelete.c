@@ -2,7 +2,7 @@
  * Misdelete: a holder releases the lock of another one.
  *
  * The documents compare the value of the key with their own, then delete the
- * key: two steps. If the key expires between the two, and somebody else takes
+ * key: two steps. If the key expires between the two, and another client takes
  * the lock, the second step deletes the lock of that other holder. Their remedy
  * is a script that compares and deletes. Here A pauses between the two steps
  * until B has the lock; then A deletes, and C tries while B is inside.
@@ -27,11 +27,9 @@ struct play {
     struct contest contest;
 };
 
-/* What A reports: how many locks its release says to have freed, or the code of
- * holdfast. */
+/* What A reports: how many locks its release claims to have freed, or the code
+ * of holdfast. */
 enum { RESULT };
-
-/* ---- by hand ------------------------------------------------------------- */
 
 /* A takes the lock, works, and is about to release it. */
 static void misdelete_work(redisContext *redis, const struct play *play)
@@ -69,8 +67,6 @@ static void misdelete_script_a(void *arg)
     actor_step("released");
 }
 
-/* ---- holdfast ------------------------------------------------------------ */
-
 static void misdelete_lock_a(void *arg)
 {
     const struct play *play = arg;
@@ -86,11 +82,9 @@ static void misdelete_lock_a(void *arg)
     hold_close(&hold);
 }
 
-/* ---- a row --------------------------------------------------------------- */
-
 static const struct cast {
-    void (*a)(void *);               /* of a struct play */
-    void (*b)(void *), (*c)(void *); /* of its contest */
+    void (*a)(void *);               /* its arg: a struct play */
+    void (*b)(void *), (*c)(void *); /* their arg: the contest */
 } two_steps = {misdelete_two_steps_a, hand_b, hand_c},
   script = {misdelete_script_a, hand_b, hand_c},
   lock = {misdelete_lock_a, hold_b, hold_c};
@@ -118,7 +112,7 @@ static void misdelete_lead(struct lab *lab, struct play *play,
     a = stage_enter(stage, "A", cast->a, play);
     actor_until(a, "pauses");
     b = stage_enter(stage, "B", cast->b, &play->contest);
-    actor_until(b, "in"); /* so A's lease is over */
+    actor_until(b, "in"); /* so A's lease has ended */
     actor_go(a);
     actor_until(a, "released");
     c = stage_enter(stage, "C", cast->c, &play->contest);
@@ -136,7 +130,7 @@ static void misdelete_lead(struct lab *lab, struct play *play,
     lab_row_number(row, "holders", 1 + came_in);
     if (kept && !came_in)
         lab_row_done(lab, row, LAB_OK,
-                     "A's late release freed nobody, C stayed out");
+                     "A's late release freed no other lock, C stayed out");
     else
         lab_row_done(lab, row, LAB_FAILS, "A deleted B's lock, C %s",
                      came_in ? "came in while B was inside" : "stayed out");

@@ -1,15 +1,15 @@
 /*
- * Replica-read: sales that are read from a replica, and written to the master.
+ * Replica-read: sales that read from a replica and write to the master.
  *
  * With read/write splitting, selects go to replicas, which lag. The document on
  * MySQL's locks leaves open whether `for update' has an effect then (a TODO),
- * and says that optimistic locking becomes unreliable, as the version that is
- * read may be an old one. Here the replica lags for sure: its SQL thread is
- * stopped, so that it has received what the master did and does not apply it.
+ * and says that optimistic locking becomes unreliable, because the version that
+ * is read may be old. Here the replica certainly lags: its SQL thread is
+ * stopped, so that it receives what the master did and does not apply it.
  *
- * What is true: a row that is locked at the replica is not locked at the
- * master. The check of the version is made by the update, at the master: it
- * lets nothing wrong through, but it refuses for as long as the replica lags.
+ * The result: a row that is locked at the replica is not locked at the master.
+ * The check of the version is made by the update, at the master: it lets
+ * nothing wrong through, but it refuses for as long as the replica lags.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -30,10 +30,10 @@
 enum {
     ROW = 1,
     CATCH_UP_S = 40,
-    REST_MS = 30, /* so that a wait can be seen in the timeline */
+    REST_MS = 30, /* so that a wait is visible in the timeline */
 };
 
-/* What actors report, besides what goods.h says. */
+/* What actors report, in addition to what goods.h has. */
 enum { READ = GOODS_VALUES };
 
 struct play;
@@ -54,9 +54,7 @@ struct play {
     struct sql *to_master, *to_replica; /* the runner's */
 };
 
-/* ---- master and replica -------------------------------------------------- */
-
-/* Until the replica has applied what the master has done so far. */
+/* Waits until the replica has applied what the master has done so far. */
 static void replica_read_catch_up(struct sql *to_master, struct sql *to_replica)
 {
     char position[256], reached[256];
@@ -94,7 +92,7 @@ static void replicate(struct lab *lab, struct play *play)
     sql_do(play->to_replica, "START SLAVE");
 }
 
-/* Both have the table as it was at first, and the replica lags from now on. */
+/* Resets the table on both; the replica lags from now on. */
 static void replica_read_begin_lag(const struct play *play)
 {
     sql_do(play->to_replica, "START SLAVE SQL_THREAD");
@@ -109,7 +107,8 @@ static struct sql *reader(const struct play *play)
                          NULL);
 }
 
-/* What is left, and how many were sold without being taken from it. */
+/* Puts into the row what is left. Returns how many sales were not subtracted
+ * from it. */
 static long long replica_read_tell_left(const struct play *play,
                                         struct lab_row *row, int sold)
 {
@@ -121,8 +120,6 @@ static long long replica_read_tell_left(const struct play *play,
     lab_row_number(row, "oversold", (double)oversold);
     return oversold;
 }
-
-/* ---- one after another --------------------------------------------------- */
 
 static void reads_and_writes(void *arg)
 {
@@ -141,7 +138,7 @@ static void reads_and_writes(void *arg)
     sql_close(to);
 }
 
-/* B begins when A has ended, as any lock would have it. */
+/* B begins when A has ended, as with any lock. */
 static void replica_read_lead_plain(struct lab *lab, struct play *play,
                                     struct lab_row *row)
 {
@@ -162,8 +159,6 @@ static void replica_read_lead_plain(struct lab *lab, struct play *play,
     else
         lab_row_done(lab, row, LAB_OK, "sold exactly 2: B read %lld", count);
 }
-
-/* ---- for update ---------------------------------------------------------- */
 
 static void replica_read_sells_for_update(void *arg)
 {
@@ -224,8 +219,6 @@ static void replica_read_lead_for_update(struct lab *lab, struct play *play,
                      "sold exactly 2: %s at the master, B read %lld",
                      locked ? "locked" : "not locked", count);
 }
-
-/* ---- the version --------------------------------------------------------- */
 
 struct pair {
     struct sql *master, *replica;
@@ -309,8 +302,6 @@ static void replica_read_lead_version(struct lab *lab, struct play *play,
               "read/write splitting makes optimistic locking oversell",
               "oversold by %lld: the master checks the version", oversold);
 }
-
-/* ---- rows ---------------------------------------------------------------- */
 
 static const struct scene scenes[] = {
     {"plain", "replica", LAB_FAILS, replica_read_lead_plain, true, false},

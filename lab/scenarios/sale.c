@@ -21,14 +21,14 @@
 
 enum {
     THINK_NS = 50000,  /* between reading a file and writing it */
-    KEPT_OUT_MS = 300, /* a pause during which nobody else gets in */
-    MEET_MS = 60000,   /* one that ends as soon as somebody does */
-    RETRY_MS = 20,     /* of the optimistic ones, as in the documents */
-    SPIN_MS = 50,      /* redis-spin, as in the documents */
+    KEPT_OUT_MS = 300, /* a pause in which no other worker gets in */
+    MEET_MS = 60000,   /* a pause that ends as soon as one does */
+    RETRY_MS = 20,     /* for the optimistic ones, as in the documents */
+    SPIN_MS = 50,      /* for redis-spin, as in the documents */
     SPIN_TTL_MS = 10000,
     SETNX_MS = 2,
     SETNX_TTL_MS = 120000,
-    SHORT_TTL_MS = 100, /* what is left of it when its holder is late */
+    SHORT_TTL_MS = 100, /* the rest of the lease when its holder is late */
 };
 
 /* What a worker has. */
@@ -50,7 +50,7 @@ static struct clerk *sale_clerk_of(const struct worker *worker)
     return worker->mine;
 }
 
-/* Between the two steps, where another worker may come in. */
+/* The pause between the two steps, in which another worker may get in. */
 static void sale_await_another(struct worker *worker)
 {
     const struct race *race = sale_race_of(worker);
@@ -67,7 +67,7 @@ static void sale_meet_another(struct worker *worker)
     sale_await_another(worker);
 }
 
-/* The same where nothing keeps the other one out. */
+/* The same where nothing keeps the other worker out. */
 static void sale_meet_freely(struct worker *worker)
 {
     if (sale_race_of(worker)->pauses)
@@ -89,9 +89,6 @@ static const char *sale_key_of(const struct worker *worker)
     return stock_key(sale_clerk_of(worker)->stock);
 }
 
-/* ---- read, pause, write: what has to be guarded ---------------------------
- */
-
 static enum work sale_sell(struct worker *worker)
 {
     struct clerk *clerk = sale_clerk_of(worker);
@@ -107,8 +104,6 @@ static enum work sale_sell(struct worker *worker)
     worker_span(worker, begin);
     return WORK_DONE;
 }
-
-/* ---- locks of one process ------------------------------------------------ */
 
 static void *sale_make_mutex(const void *arg)
 {
@@ -151,8 +146,8 @@ static void sale_open_tx(struct worker *worker)
            sale_race_of(worker)->variant);
 }
 
-/* The mutex is released, and then the transaction commits: in between the next
- * one reads what was there before. */
+/* The mutex is released before the transaction commits: in between the next
+ * worker reads the old stock. */
 static enum work sale_local_mutex_tx(struct worker *worker)
 {
     struct stock *stock = sale_clerk_of(worker)->stock;
@@ -172,8 +167,6 @@ static enum work sale_local_mutex_tx(struct worker *worker)
     worker_span(worker, begin);
     return seen > 0 ? WORK_DONE : WORK_NOTHING;
 }
-
-/* ---- the database -------------------------------------------------------- */
 
 static enum work sale_sql_update(struct worker *worker)
 {
@@ -201,7 +194,7 @@ static enum work sale_sql_for_update(struct worker *worker)
     return seen > 0 ? WORK_DONE : WORK_NOTHING;
 }
 
-/* Has the row changed since it was read? Then again. */
+/* Has the row changed since it was read? Then retry. */
 static enum work sale_optimistic(struct worker *worker, const char *seen_as,
                                  const char *next)
 {
@@ -237,8 +230,6 @@ static enum work sale_sql_timestamp(struct worker *worker)
                            "updated = NOW(6)");
 }
 
-/* ---- Redis --------------------------------------------------------------- */
-
 static enum work sale_redis_watch(struct worker *worker)
 {
     redisContext *redis = sale_redis_of(worker);
@@ -268,18 +259,18 @@ static enum work sale_redis_watch(struct worker *worker)
 }
 
 /*
- * The first holder is late: it has written, but before it releases, its lease
- * ends. The second one comes in, and has read when the first releases. If that
- * deletes the second one's lock, a third one comes in and reads the same, and
- * both write. Nobody but the first one loses the lock by the time.
+ * The first holder is late: it has written, but its lease ends before it
+ * releases. The second one gets the lock, and has read when the first releases.
+ * If that deletes the second one's lock, a third one gets it and reads the
+ * same, and both write. Only the first one loses the lock because of its lease.
  */
 static const char *const setnx_releases[] = {"DEL", "owner check", NULL};
 static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
 
 struct relay {
     _Atomic unsigned holders, reads; /* so far */
-    _Atomic unsigned released;       /* 1: the first one has */
-    _Atomic unsigned refused;        /* after that: asked, and did not get it */
+    _Atomic unsigned released;       /* 1: the first one has released */
+    _Atomic unsigned refused;        /* tried after that, and did not get it */
 };
 
 static void sale_setnx_lock(struct worker *worker)
@@ -371,8 +362,6 @@ static enum work sale_redis_spin(struct worker *worker)
     return work;
 }
 
-/* ---- holdfast ------------------------------------------------------------ */
-
 static void sale_open_lock(struct worker *worker)
 {
     const struct race *race = sale_race_of(worker);
@@ -395,8 +384,6 @@ static enum work sale_lock(struct worker *worker)
     lab_check(hf_lock_release(clerk->lock, &err), "release", &err);
     return work;
 }
-
-/* ---- strategies ---------------------------------------------------------- */
 
 const struct strategy sale_strategies[] = {
     {"none", ON_FILE | ON_MARIADB, LAB_FAILS, false, NULL, sale_sell, NULL,
@@ -432,8 +419,6 @@ const char *const sale_names[] = {
     "sql-update",  "sql-for-update", "sql-version",      "sql-timestamp",
     "redis-watch", "redis-setnx",    "redis-spin",       "lock",
     NULL};
-
-/* ---- a row --------------------------------------------------------------- */
 
 static void *sale_begin(struct worker *worker)
 {
@@ -501,8 +486,6 @@ int64_t sale_run(const struct race *race, const struct sale_size *size,
     return stock_left(lab, race->store);
 }
 
-/* ---- which rows ---------------------------------------------------------- */
-
 void sale_lacks_store(struct lab *lab, const struct strategy *strategy)
 {
     bool redis = strategy->stores & ON_REDIS;
@@ -535,7 +518,7 @@ void sale_each_lock(struct race *race, const char *word,
                 continue;
             race->fairness = fairness[i];
             race->variant = i ? "unfair" : "fair";
-            /* A fair and an unfair lock of one name would not agree. */
+            /* A fair and an unfair lock must not have the same name. */
             snprintf(name, sizeof name, "%s-%s", word, race->variant);
             lab_name(race->lab, name, race->lock_name);
             sell_by(race, arg);

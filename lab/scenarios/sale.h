@@ -1,6 +1,6 @@
 /*
  * Sales from one stock (stock.h), guarded in every way that the documents
- * describe, as the work of workers. The stock is read, and one less is written;
+ * describe, as the work of workers. A sale reads the stock and writes one less;
  * the strategies differ in what they do around these two steps.
  */
 #ifndef HF_LAB_SALE_H
@@ -45,28 +45,30 @@ struct race {
 };
 
 extern const struct strategy sale_strategies[];
-extern const char *const sale_names[]; /* of all, ends with NULL */
+extern const char *const sale_names[]; /* all strategies; ends with NULL */
 enum { SALE_STRATEGIES = 12 };
 
-/* How much there is, and how many workers sell it: attempts in all, or as many
- * as can be made in run_ms. */
+/* How large the stock is, and how many workers sell it: so many attempts in
+ * all, or as many as fit into run_ms. */
 struct sale_size {
     unsigned workers;
     uint64_t stock, attempts;
     int64_t run_ms;
 };
 
-/* Makes the stock, sells, and fills in the row: who, where, and the figures of
- * the workers. Returns what is left. */
+/* Creates the stock, sells, and fills in the row: who, where, and the figures
+ * of the workers. Returns what is left. */
 int64_t sale_run(const struct race *race, const struct sale_size *size,
                  struct workers_result *result, struct lab_row *row);
 
-/* There is no store for it: dies if it was asked for by name. */
+/* Called if there is no store for the strategy: dies if it was requested by
+ * name. */
 void sale_lacks_store(struct lab *lab, const struct strategy *strategy);
 
+/* Does it use a lock of holdfast? */
 bool sale_is_lock(const struct strategy *strategy);
-/* Calls sell_by() for each backend, fair and unfair as it can. word: of the
- * names of these locks. */
+/* Calls sell_by() for each backend, fair and unfair where it has both. word:
+ * part of the names of these locks. */
 void sale_each_lock(struct race *race, const char *word,
                     void (*sell_by)(const struct race *race, void *arg),
                     void *arg);

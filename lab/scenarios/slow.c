@@ -2,11 +2,11 @@
  * Slow: the holder works for three times the TTL, awake (case 2 of the
  * documents).
  *
- * With a fixed lease and no watchdog, B comes in while A works, and A's plain
- * DEL then deletes B's lock, so that C comes in, too. The documents' own
+ * With a fixed lease and no watchdog, B gets the lock while A works. A's plain
+ * DEL then deletes B's lock, so that C gets it, too. The documents' own
  * watchdog (class RedisDistributedLock) schedules its next renewal only if the
  * last one failed, so it renews once. Holdfast's watchdog keeps the lock; with
- * a fixed lease, the holder knows when its hold is over.
+ * a fixed lease, the holder knows when its hold ends.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../../cli/shared/values.h"
@@ -37,18 +37,18 @@ struct play {
 };
 
 struct cast {
-    void (*a)(void *);               /* of a struct play */
-    void (*b)(void *), (*c)(void *); /* of its contest */
+    void (*a)(void *);               /* its arg: a struct play */
+    void (*b)(void *), (*c)(void *); /* their arg: the contest */
 };
 
-/* What A reports, and see actor_locks.h for B and C; times are of
- * CLOCK_BOOTTIME, in ns. */
+/* What A reports; actor_locks.h has the reports of B and C. Times are ns of
+ * CLOCK_BOOTTIME. */
 enum {
     A_TOOK,     /* when it got the lock */
-    A_ENDED,    /* when it stopped to believe that it has the lock */
+    A_ENDED,    /* when it stopped believing that it has the lock */
     A_RENEWALS, /* of watchdog-once */
-    A_LOST,     /* holdfast told it that the hold is lost */
-    A_TTL_MS,   /* as the server has it */
+    A_LOST,     /* holdfast reported that the hold is lost */
+    A_TTL_MS,   /* that the server granted */
 };
 
 enum { WORK_MS = 10, TRIES = 4 };
@@ -57,8 +57,6 @@ static int64_t slow_now(void)
 {
     return cli_now_ns(CLOCK_BOOTTIME);
 }
-
-/* ---- SET NX PX, and a plain DEL ------------------------------------------ */
 
 static void slow_work_by_hand(const struct play *play)
 {
@@ -84,9 +82,7 @@ static void slow_fixed_a(void *arg)
     actor_step("released");
 }
 
-/* ---- the documents' watchdog --------------------------------------------- */
-
-/* Their scripts, with milliseconds in the place of seconds. */
+/* The documents' scripts, with milliseconds instead of seconds. */
 static bool slow_once_try_lock(redisContext *redis, const char *key,
                                const char *uuid, int64_t expire_ms)
 {
@@ -112,7 +108,7 @@ static bool slow_once_renew(redisContext *redis, const char *key,
                      (long long)expire_ms);
 }
 
-/* false: "You don't have this lock!" */
+/* False: "You don't have this lock!" */
 static bool slow_once_unlock(redisContext *redis, const char *key,
                              const char *uuid)
 {
@@ -124,7 +120,7 @@ static bool slow_once_unlock(redisContext *redis, const char *key,
     return rd_number(redis, "EVAL %s 1 %s %s", script, key, uuid) >= 0;
 }
 
-/* As the documents have it: again if the renewal has failed, and only then. */
+/* As in the documents: scheduled again only if the renewal has failed. */
 static void *slow_once_watch(void *arg)
 {
     const struct play *play = arg;
@@ -194,14 +190,12 @@ static void slow_once_c(void *arg)
     slow_once_unlock(redis, contest->name, "C");
 }
 
-/* ---- holdfast ------------------------------------------------------------ */
-
-/* Does it have the lock? If not it was over at the deadline, as last known. */
+/* Does it have the lock? If not, the hold ended at the last known deadline. */
 static bool slow_has(const struct hold *hold, int64_t *deadline)
 {
     int rc;
 
-    hf_lock_deadline(hold->lock, deadline); /* left alone if it is lost */
+    hf_lock_deadline(hold->lock, deadline); /* unchanged if the hold is lost */
     rc = hf_lock_check(hold->lock);
     if (rc == HF_OK)
         return true;
@@ -212,7 +206,7 @@ static bool slow_has(const struct hold *hold, int64_t *deadline)
     return false;
 }
 
-/* Works for three TTLs, or until it is told that the hold is over. */
+/* Works for three TTLs, or until it hears that the hold has ended. */
 static bool slow_work(const struct hold *hold, int64_t ttl_ms,
                       int64_t *deadline)
 {
@@ -244,29 +238,27 @@ static void slow_lock_a(void *arg)
     mine = mine && slow_has(&hold, &grant.deadline);
     if (mine)
         actor_report(A_ENDED, slow_now());
-    /* HF_OK: the server had A's hold until now, so nobody else's. */
+    /* HF_OK: the server had A's hold until now, so no other. */
     if (hold_release(&hold) != HF_OK && mine)
         actor_report(A_LOST, 1);
     actor_step("released");
     hold_close(&hold);
 }
 
-/* ---- a row --------------------------------------------------------------- */
-
 static const struct cast fixed = {slow_fixed_a, hand_b, hand_c},
                          once = {slow_once_a, slow_once_b, slow_once_c},
                          lock = {slow_lock_a, hold_b, hold_c};
 
 struct found {
-    bool overlap; /* B came in while A believed that it had the lock */
-    bool came;    /* B came in before A released */
+    bool overlap; /* B got the lock while A believed that it had it */
+    bool came;    /* B got the lock before A released it */
     bool lost;    /* A knew */
     bool kept, c_in;
-    bool spoiled; /* by a machine that stood still, perhaps: to be repeated */
+    bool spoiled; /* perhaps because the machine stood still: to be repeated */
     int64_t renewals;
     int64_t ttl_ms;
     double second_ms; /* from A's grant to B's */
-    double known_ms;  /* before B's grant A's belief ended */
+    double known_ms;  /* how long before B's grant A's belief ended */
 };
 
 static bool slow_is_renewed(const struct play *play)
@@ -274,9 +266,10 @@ static bool slow_is_renewed(const struct play *play)
     return play->cast == &lock && play->lease_ms == 0;
 }
 
-/* A renewal is late if A, the server or the machine stands still, which nobody
- * sees for sure. So a loss is tried again with a longer TTL; a watchdog that
- * does not renew loses the lock each time. Two holders are never excused. */
+/* A renewal is late if A, the server or the machine stands still, which no
+ * process can detect for sure. So a loss is tried again with a longer TTL; a
+ * watchdog that does not renew loses the lock each time. Two holders are never
+ * excused. */
 static bool slow_is_spoiled(const struct play *play, const struct found *found)
 {
     if (play->cast == &once)
@@ -316,8 +309,8 @@ static struct stage *slow_play_once(struct lab *lab, struct play *play,
     actor_go(a);
     b = stage_enter(stage, "B", play->cast->b, &play->contest);
     actor_until(a, "worked");
-    /* Where the lock is not renewed B comes in, sooner or later, before A is
-     * let go on; else it must not. */
+    /* If the lock is not renewed, B gets it sooner or later, before A may
+     * continue; otherwise B must not. */
     found->came = actor_comes(
         b, "in", slow_is_renewed(play) ? play->ttl_ms / 4 : ACTOR_LOCK_LONG_MS);
     actor_go(a);
@@ -355,10 +348,11 @@ static void slow_judge(struct lab *lab, struct lab_row *row,
     else if (found->lost)
         lab_row_done(lab, row, LAB_OK,
                      "A's hold ended %.1f ms before B came in, and A knew; its "
-                     "release freed nobody",
+                     "release freed no other lock",
                      found->known_ms);
     else if (play->lease_ms == 0)
-        lab_row_done(lab, row, LAB_OK, "held for three TTLs, nobody came in");
+        lab_row_done(lab, row, LAB_OK,
+                     "held for three TTLs, no other client got in");
     else
         lab_row_done(lab, row, LAB_FAILS,
                      "A's lease was to end, but it did not in three TTLs");
@@ -385,8 +379,6 @@ static void slow_lead(struct lab *lab, struct play play,
     lab_row_number(row, "ttl_ms", (double)found.ttl_ms);
     slow_judge(lab, row, &play, &found);
 }
-
-/* ---- which rows ---------------------------------------------------------- */
 
 static void slow_lead_by_hand(struct lab *lab, const char *strategy,
                               const struct cast *cast)

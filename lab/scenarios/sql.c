@@ -2,11 +2,11 @@
  * SQL: what the locks of a database do, and what they do not.
  *
  * The document on MySQL's locks sells from a stock by `select ... for update',
- * by a version, and by one statement, and lists what to mind: which rows are
- * locked depends on the index and on the condition; two rows have to be locked
- * in one order; a plain select does not respect the lock; ABA; no retry inside
- * a transaction; and one statement does not tell the state before and after.
- * Each of these is made to happen here, beside the way that is right.
+ * by a version, and by one statement. It lists what to mind: which rows are
+ * locked depends on the index and on the condition; two rows must be locked in
+ * one order; a plain select does not respect the lock; ABA; no retry inside a
+ * transaction; and one statement does not return the state before and after.
+ * This scenario shows each of these, beside the correct way.
  */
 #include "../servers/sql.h"
 #include "../actors/stage.h"
@@ -23,9 +23,9 @@
 #include <stdint.h>
 
 enum {
-    ROW = 25, /* that is sold */
+    ROW = 25, /* the row that is sold */
     OTHER = 100,
-    REST_MS = 30, /* so that a wait can be seen in the timeline */
+    REST_MS = 30, /* so that a wait is visible in the timeline */
 };
 
 struct play;
@@ -38,8 +38,8 @@ struct scene {
     const char *isolation; /* NULL: the default */
     const char *where;     /* the condition of "for update" */
     int other;             /* a row that the condition does not select */
-    void (*a)(void *arg);  /* who A is, where it depends */
-    bool careful;          /* the way that is right */
+    void (*a)(void *arg);  /* variants of A, if it has any */
+    bool careful;          /* the correct way */
 };
 
 struct play {
@@ -47,21 +47,19 @@ struct play {
     const struct lab_place *place;
     char table[96];
     struct sql *sql; /* the runner's */
-    int first;       /* the actor's own: the row that it locks first */
+    int first;       /* the actor's: the row that it locks first */
 };
 
-/* What actors report, besides what goods.h says. RESULT: rows that are locked,
- * an error, or whether a check passed. */
+/* What actors report, in addition to what goods.h has. RESULT: rows that are
+ * locked, an error, or whether a check passed. */
 enum { BEFORE = GOODS_VALUES, AFTER, RESULT };
-
-/* ---- for all ------------------------------------------------------------- */
 
 static struct sql *sql_session(const struct play *play)
 {
     return goods_session(play->place, play->scene->isolation);
 }
 
-/* B, where it only has to change the row. */
+/* B, if it only has to change the row. */
 static void sql_sells_one(void *arg)
 {
     const struct play *play = arg;
@@ -82,7 +80,7 @@ static struct goods sql_tell_left(const struct play *play, struct lab_row *row,
     return goods;
 }
 
-/* A, where it does as it should. */
+/* A, if it works correctly. */
 static void sql_sells_for_update(void *arg)
 {
     const struct play *play = arg;
@@ -100,7 +98,7 @@ static void sql_sells_for_update(void *arg)
     sql_close(sql);
 }
 
-/* Waits for the row if it has to; pauses at "has tried" before. */
+/* Pauses at "has tried", then waits for the row if it must. */
 static void sql_sell_row(struct sql *sql, const struct play *play, int id)
 {
     sql_do(sql, "START TRANSACTION");
@@ -110,7 +108,7 @@ static void sql_sell_row(struct sql *sql, const struct play *play, int id)
 }
 
 /* A pauses with its locks, and B has tried. If B is blocked, it waits until A
- * has come to its end; else B comes to its end while A still pauses. */
+ * has ended; otherwise B ends while A still pauses. */
 static bool sql_end_both(struct lab *lab, struct actor *a, struct actor *b)
 {
     bool blocked = actor_value(b, GOODS_BLOCKED);
@@ -125,8 +123,6 @@ static bool sql_end_both(struct lab *lab, struct actor *a, struct actor *b)
         actor_end(a);
     return blocked;
 }
-
-/* ---- which rows are locked ----------------------------------------------- */
 
 static void sql_locks_where(void *arg)
 {
@@ -178,8 +174,6 @@ static void sql_lead_where(struct lab *lab, struct play *play,
                  locked, GOODS,
                  blocked ? "had to wait" : "did not have to wait");
 }
-
-/* ---- two rows ------------------------------------------------------------ */
 
 static void sql_sells_two_rows(void *arg)
 {
@@ -246,8 +240,6 @@ static void sql_lead_two(struct lab *lab, struct play *play,
     sql_judge_two(lab, row, errors);
 }
 
-/* ---- for update beside a plain select ------------------------------------ */
-
 static void sql_sells_beside(void *arg)
 {
     const struct play *play = arg;
@@ -281,7 +273,7 @@ static void sql_lead_beside(struct lab *lab, struct play *play,
     actor_until(b, "has tried");
     if (actor_value(b, GOODS_BLOCKED)) {
         sql_end_both(lab, a, b);
-    } else { /* B writes last: what it has read before */
+    } else { /* B writes last, from what it read before */
         stage_rest(lab, REST_MS);
         actor_end(a);
         actor_end(b);
@@ -297,8 +289,6 @@ static void sql_lead_beside(struct lab *lab, struct play *play,
         lab_row_done(lab, row, LAB_OK, "no sale lost: B waited, and read %lld",
                      (long long)count);
 }
-
-/* ---- ABA ----------------------------------------------------------------- */
 
 static bool sql_swap_by_count(struct sql *sql, const struct play *play,
                               const struct goods *had)
@@ -361,8 +351,6 @@ static void sql_lead_aba(struct lab *lab, struct play *play,
                  (long long)changes);
 }
 
-/* ---- a retry inside a transaction ---------------------------------------- */
-
 static void sql_begin_again(void *arg)
 {
     sql_do(arg, "ROLLBACK");
@@ -407,9 +395,7 @@ static void sql_lead_retry(struct lab *lab, struct play *play,
                      retried, version);
 }
 
-/* ---- the state before and after ------------------------------------------ */
-
-/* One statement, and then a look at what has come of it. */
+/* One statement, and then a look at the result. */
 static void sql_updates_and_selects(void *arg)
 {
     const struct play *play = arg;
@@ -440,7 +426,7 @@ static void sql_sells_too(void *arg)
     sql_close(sql);
 }
 
-/* A sells before B does, so it makes one less of what there was at first. */
+/* A sells before B does, so it leaves one less than there was at first. */
 static void sql_lead_state(struct lab *lab, struct play *play,
                            struct lab_row *row)
 {
@@ -464,8 +450,6 @@ static void sql_lead_state(struct lab *lab, struct play *play,
                      "A sees B's sale: from %d to %d, not from %d to %d",
                      before, after, GOODS_COUNT, GOODS_COUNT - 1);
 }
-
-/* ---- rows ---------------------------------------------------------------- */
 
 static const struct scene scenes[] = {
     {"for-update", "no index", LAB_FAILS, sql_lead_where,

@@ -1,12 +1,12 @@
 /*
- * Stall: the holder is stopped past its TTL, goes on, and writes.
+ * Stall: the holder is stopped past its TTL, continues, and writes.
  *
  * A reads a stock of 10 under the lock and is stopped before it writes 9. Its
- * hold ends, B takes the lock and sells three: 7. Then A goes on. Without a
+ * hold ends, B takes the lock and sells three: 7. Then A continues. Without a
  * token its late write puts 9 over 7. With the token the store refuses it
- * (docs/fencing.md). With the deadline A asks before it writes, and knows
- * without asking the network that the hold is lost. In shared memory a stopped
- * process keeps its lock, unless it has a fixed lease.
+ * (docs/fencing.md). With the deadline A checks before it writes, and knows
+ * without a request to the server that the hold is lost. In shared memory a
+ * stopped process keeps its lock, unless it has a fixed lease.
  */
 #include "../actors/actor_locks.h"
 #include "../actors/stage.h"
@@ -33,9 +33,7 @@ struct play {
     int64_t ttl_ms, lease_ms;
 };
 
-/* ---- a row --------------------------------------------------------------- */
-
-/* In shared memory, without a lease: nobody is to come in. */
+/* In shared memory, without a lease: no other client may get the lock. */
 static bool stall_is_kept(const struct play *play)
 {
     return play->place->engine == LAB_SHM && play->lease_ms == 0;
@@ -47,8 +45,8 @@ static void stall_finish(struct actor *b)
     actor_until(b, "done");
 }
 
-/* Does B come in while A is stopped? Where it must not, B has asked before, so
- * that it is not out because it is late. */
+/* Does B get the lock while A is stopped? If it must not, B has tried before;
+ * so it is not kept out by being late. */
 static bool stall_is_in(struct actor *b, bool tries)
 {
     bool busy;
@@ -100,10 +98,12 @@ static void stall_judge(struct lab *lab, struct lab_row *row,
 
     lab_row_number(row, "left", (double)result->left);
     if (!result->came_in && result->left == both)
-        lab_row_done(lab, row, LAB_OK,
-                     "nobody came in: shared memory waits for the process");
+        lab_row_done(
+            lab, row, LAB_OK,
+            "no other client got in: shared memory waits for the process");
     else if (!result->came_in)
-        lab_row_done(lab, row, LAB_FAILS, "nobody came in, but %d are left",
+        lab_row_done(lab, row, LAB_FAILS,
+                     "no other client got in, but %d are left",
                      (int)result->left);
     else if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS, "1 stale write: A put %d over B's %d",
@@ -145,8 +145,6 @@ static void stall_lead(struct play play, enum lab_outcome expected)
     lab_row_text(row, "store", "%s", play.store ? play.store->name : "file");
     stall_judge(play.lab, row, &result);
 }
-
-/* ---- which rows ---------------------------------------------------------- */
 
 static void stall_lead_by_hand(struct play play)
 {

@@ -1,8 +1,8 @@
 /*
  * A hot cache entry expires, and all its readers find it missing at the same
- * moment (the documents' cache breakdown). Each of them asks the database,
- * unless a lock lets one reader at a time do so, and every reader looks into
- * the cache again once it has the lock. No reader goes on before all of them
+ * moment (the documents' cache breakdown). Each of them queries the database,
+ * unless a lock lets only one reader at a time do so, and every reader checks
+ * the cache again once it has the lock. No reader continues before all of them
  * have looked, so all of them miss the entry in every run.
  */
 #include "../../cli/shared/exit_code.h"
@@ -27,8 +27,8 @@
 #include <stdlib.h>
 
 enum {
-    PROCESSES = 4, /* the readers are threads of these */
-    POOL = 4,      /* connections of each to the database */
+    PROCESSES = 4, /* processes; the readers are threads of these */
+    POOL = 4,      /* connections of each process to the database */
     QUERY_MS = 20,
     STUCK_MS = 100000,
 };
@@ -51,7 +51,7 @@ struct plan {
     char lock_name[96], key[96], table[96];
 };
 
-/* Of one process: its client, its lock, and its pool of connections. */
+/* One process: its client, its lock, and its pool of connections. */
 struct desk {
     hf_client *client;
     hf_lock *lock;
@@ -60,8 +60,6 @@ struct desk {
     struct sql *pool[POOL];
     unsigned free;
 };
-
-/* ---- cache and database -------------------------------------------------- */
 
 static void *stampede_begin_process(const void *arg)
 {
@@ -148,8 +146,6 @@ static void stampede_query(const struct worker *worker)
     pthread_mutex_unlock(&desk->mutex);
 }
 
-/* ---- a reader ------------------------------------------------------------ */
-
 static void stampede_lock(const struct worker *worker, enum hf_mode mode)
 {
     struct desk *desk = worker->process;
@@ -168,7 +164,7 @@ static void stampede_unlock(const struct worker *worker)
     lab_check(hf_lock_release(desk->lock, &err), "release", &err);
 }
 
-/* It is missing: goes on when all readers have seen that. */
+/* It is missing: continues when all readers have seen that. */
 static void stampede_await_all(const struct worker *worker)
 {
     const struct plan *plan = worker->arg;
@@ -207,9 +203,8 @@ static enum work stampede_look_up(struct worker *worker)
     return WORK_DONE;
 }
 
-/* ---- rows ---------------------------------------------------------------- */
-
-/* As if the entry had expired; no query yet. */
+/* Resets what the readers share: the entry has expired, and there was no query
+ * yet. */
 static void stampede_prepare(const struct plan *plan)
 {
     if (plan->cache) {

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file has one number, always as long: no write leaves digits of another.
- * Up to seven digits are in the same eight bytes as the newline, which are
- * copied at once: nobody reads half of a number. */
+/* A file contains one number of constant length, so that no write leaves digits
+ * of another. Up to seven digits share eight bytes with the newline, which are
+ * copied at once: no reader sees half of a number. */
 #define FILE_FORMAT "%15lld\n"
 enum { FILE_LEN = 16 };
 
@@ -83,8 +83,6 @@ void stock_close(struct stock *stock)
     free(stock);
 }
 
-/* ---- read and write ------------------------------------------------------ */
-
 static int64_t stock_read_file(const struct stock *stock)
 {
     char text[FILE_LEN + 1] = "";
@@ -126,8 +124,6 @@ void stock_write(struct stock *stock, int64_t count)
         stock_write_file(stock, count);
 }
 
-/* ---- in the runner ------------------------------------------------------- */
-
 static void stock_make_table(const struct stock *stock, int64_t count)
 {
     sql_do(stock->sql,
@@ -164,8 +160,6 @@ int64_t stock_left(struct lab *lab, const struct lab_place *place)
     stock_close(stock);
     return count;
 }
-
-/* ---- below --------------------------------------------------------------- */
 
 struct sql *stock_sql(struct stock *stock)
 {

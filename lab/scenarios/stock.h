@@ -1,7 +1,7 @@
 /*
- * The stock that is sold: one number, at a place, without any protection. A
- * file, a key of Redis, or a row of MariaDB (with a version and a time, for
- * those who check them). Scenarios make it once; each worker opens it.
+ * The stock that is sold: one number, at a place, without any protection. It is
+ * a file, a key of Redis, or a row of MariaDB (with a version and a time, for
+ * strategies that check them). Scenarios create it once; each worker opens it.
  */
 #ifndef HF_LAB_STOCK_H
 #define HF_LAB_STOCK_H
@@ -14,9 +14,10 @@ struct lab;
 
 struct stock;
 
-/* In the runner: makes it new, with so many. place NULL: a file. In a given
- * place it is tidied up after the run. */
+/* In the runner: creates it with that count. place NULL: a file. In a given
+ * place it is removed after the run. */
 void stock_make(struct lab *lab, const struct lab_place *place, int64_t count);
+/* In the runner: the present count. */
 int64_t stock_left(struct lab *lab, const struct lab_place *place);
 
 /* In a worker. Reading and writing are two steps, on purpose. */
@@ -24,12 +25,13 @@ struct stock *stock_open(struct lab *lab, const struct lab_place *place);
 void stock_close(struct stock *stock);
 int64_t stock_read(struct stock *stock);
 void stock_write(struct stock *stock, int64_t count);
-/* The connection below, for those who know better; NULL if it is another. */
+/* The underlying connection, for other access; NULL if it is of another
+ * kind. */
 struct sql *stock_sql(struct stock *stock);
 struct redisContext *stock_redis(struct stock *stock);
 /* The file; the key of Redis; the table of MariaDB, which has one row: id = 1,
  * count, version (0 at first) and updated, a TIMESTAMP(6). stock_write() sets
- * the count alone. */
+ * only the count. */
 const char *stock_key(const struct stock *stock);
 
 #endif

@@ -22,11 +22,11 @@
 
 enum {
     SEATS = 1000000,     /* more than can be sold in the time */
-    DATABASE_NS = 300000 /* what a sale takes, while it holds the lock */
+    DATABASE_NS = 300000 /* duration of a sale, in the lock */
 };
 
-/* In memory that all sellers share. Reading and writing what is left are two
- * steps, which the lock has to guard; what was sold is counted apart. */
+/* In memory that all sellers share. Reading and writing the rest are two steps,
+ * which the lock must guard. What was sold is counted separately. */
 struct train {
     _Atomic int64_t left, sold;
 };
@@ -75,7 +75,7 @@ static void tickets_end(struct worker *worker)
     free(seller);
 }
 
-/* xorshift64: a sequence of its own for each seller, the same in each run. */
+/* xorshift64: each seller has its own sequence, the same in each run. */
 static unsigned tickets_choose(struct seller *seller, unsigned n)
 {
     seller->random ^= seller->random << 13;
@@ -112,9 +112,7 @@ static enum work tickets_work(struct worker *worker)
     return sold;
 }
 
-/* ---- rows ---------------------------------------------------------------- */
-
-/* Trains of which more were sold than are missing. */
+/* Trains of which more tickets were sold than are missing. */
 static unsigned tickets_wrong_trains(const struct office *office)
 {
     unsigned wrong = 0;

@@ -26,7 +26,7 @@ hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
     char what[32];
 
     options.ttl_ms = ttl_ms;
-    /* A crowd of workers begins at a time, on few processors. */
+    /* Many workers begin at the same time, on few processors. */
     options.connect_timeout_ms = place->given ? 5000 : 30000;
     options.op_timeout_ms = options.connect_timeout_ms;
     snprintf(what, sizeof what, "open %s", place->name);
@@ -54,10 +54,10 @@ hf_lock *lab_lock(hf_client *client, const char *name,
     return lock;
 }
 
-/* A JVM that has just begun is ten times slower than it will be. */
+/* A new JVM is ten times slower than it is after a while. */
 void lab_warm(struct lab *lab, const struct lab_place *place)
 {
-    static pid_t warm; /* there is one such server in a run */
+    static pid_t warm; /* a run has one such server */
     hf_client *client;
     hf_lock *lock;
     char name[96];

@@ -1,6 +1,6 @@
 /*
- * Clients and locks of holdfast, for the runner and for what it has forked. All
- * of it dies if it fails.
+ * Clients and locks of holdfast, for the runner and the processes that it
+ * forks. Every function dies if it fails.
  */
 #ifndef HF_LAB_CLIENT_H
 #define HF_LAB_CLIENT_H
@@ -11,17 +11,18 @@
 
 struct lab;
 
-/* hf_open and hf_lock_new, or lab_die(). ttl_ms 0: the default. Clients belong
- * to a process: open them in the actor or worker. */
+/* hf_open(). ttl_ms 0: the default. A client belongs to a process: open it in
+ * the actor or worker. */
 hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms);
+/* hf_lock_new() for a lock of that client; opt may be NULL. */
 hf_lock *lab_lock(hf_client *client, const char *name,
                   const hf_lock_options *opt);
-/* hf_client_caps() of that backend: 0 if it does not have the kind. */
+/* hf_client_caps() of that backend; 0 if it does not have the kind. */
 int lab_caps(const struct lab_place *place, enum hf_kind kind);
-/* Dies unless rc is HF_OK: what is "acquire", for the text. */
+/* Dies unless rc is HF_OK. what: "acquire", for the text. */
 void lab_check(int rc, const char *what, const hf_error *err);
 
-/* A temporary server, before its speed is measured. */
+/* Warms up a temporary server before its speed is measured. */
 void lab_warm(struct lab *lab, const struct lab_place *place);
 
 #endif

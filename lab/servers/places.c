@@ -31,9 +31,7 @@ static const struct {
 static const char *const names[LAB_ENGINES] = {
     "shm", "file", "redis", "redlock", "zk", "etcd", "mariadb"};
 
-/* ---- lists --------------------------------------------------------------- */
-
-/* Does an element begin here? A URL may have commas, between its hosts. */
+/* Does an element begin here? A URL may contain commas, between its hosts. */
 static bool places_begins_element(const char *text)
 {
     size_t len = 0;
@@ -172,7 +170,8 @@ int places_take_stores(struct lab *lab, const char *list)
     return places_take_list(lab, list, places_take_store);
 }
 
-/* By hand, on the same server as the locks: the Redis of --backends. */
+/* What is done by hand uses the same server as the locks: the Redis of
+ * --backends. */
 static void places_share_redis(struct lab *lab)
 {
     for (size_t i = 0; i < lab->backends_len; i++) {
@@ -223,8 +222,6 @@ bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
     return true;
 }
 
-/* ---- places -------------------------------------------------------------- */
-
 static struct lab_place places_start_redlock(struct lab *lab)
 {
     static struct lab_server *servers[LAB_REDLOCK_SERVERS];
@@ -234,7 +231,7 @@ static struct lab_place places_start_redlock(struct lab *lab)
     return place;
 }
 
-/* One temporary server of a kind serves as a backend and as a store. */
+/* One temporary server of a kind is both backend and store. */
 static const struct lab_place *places_ready(struct lab *lab,
                                             struct lab_wish *wish)
 {
@@ -242,7 +239,8 @@ static const struct lab_place *places_ready(struct lab *lab,
     enum lab_engine engine = wish->place.engine;
 
     if (!wish->ready && engine == LAB_SHM) {
-        /* A place of this run's own, so that nothing is left of it. */
+        /* Uses a directory of this run's own, so that nothing is left
+         * behind. */
         snprintf(wish->place.url, sizeof wish->place.url, "shm://%s/locks",
                  lab_directory(lab));
         wish->ready = true;
@@ -263,7 +261,7 @@ static const struct lab_place *places_ready(struct lab *lab,
     return &wish->place;
 }
 
-/* Has a temporary server of that kind to be started? */
+/* Must a temporary server of that kind be started? */
 static bool places_is_needed(const struct lab *lab, enum lab_engine engine)
 {
     const struct lab_wish *store = &lab->stores[engine];

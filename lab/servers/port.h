@@ -1,5 +1,5 @@
 /* A loopback port for a temporary server, of the lab or of a test. While it is
- * bound no other process is given it: neither before the server is up, nor
+ * bound no other process gets it: neither before the server has started, nor
  * while the server is down. */
 #ifndef HF_LAB_PORT_H
 #define HF_LAB_PORT_H
@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Bound and not listened to: a connection is refused, and a server that sets
- * SO_REUSEADDR can listen there all the same. A descriptor, or -1. */
+/* Binds a port and does not listen: a connection is refused, and a server that
+ * sets SO_REUSEADDR can still listen there. Returns a descriptor, or -1. */
 static inline int port_reserve(int *port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
@@ -29,7 +29,7 @@ static inline int port_reserve(int *port)
     return -1;
 }
 
-/* 0: there is none. */
+/* *fd is 0 if there is none. */
 static inline void port_give_back(int *fd)
 {
     if (*fd > 0)

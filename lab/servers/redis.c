@@ -14,15 +14,13 @@
 #define CONNECT_S 5
 #define ANSWER_S 20
 
-/* ---- connecting ---------------------------------------------------------- */
-
 static bool redis_refused(const char *text)
 {
     return !strncmp(text, "NOAUTH", 6) || !strncmp(text, "NOPERM", 6) ||
            !strncmp(text, "WRONGPASS", 9) || strstr(text, "AUTH");
 }
 
-/* 0, or an exit status and why. */
+/* Returns 0, or an exit status and the reason. */
 static int redis_query_once(redisContext *redis, char why[RD_WHY], int argc,
                             const char **argv)
 {
@@ -148,8 +146,6 @@ redisContext *rd_open(const struct lab_place *place)
         lab_die(status, "%s: %s", place->name, why);
     return redis;
 }
-
-/* ---- asking -------------------------------------------------------------- */
 
 static redisReply *redis_vask(redisContext *redis, const char *fmt, va_list ap)
 {

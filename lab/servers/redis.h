@@ -9,23 +9,23 @@
 
 enum { RD_WHY = 320 };
 
-/* Dies if it cannot connect. redisFree() it. The password is that of the URL,
- * else HOLDFAST_PASSWORD. */
+/* Dies if it cannot connect. The caller calls redisFree(). The password is the
+ * one of the URL, else HOLDFAST_PASSWORD. */
 redisContext *rd_open(const struct lab_place *place);
-/* The same for those that must not die: NULL, an exit status, and why. */
+/* The same for callers that must not die: returns NULL, an exit status, and the
+ * reason. */
 redisContext *rd_connect(const struct lab_place *place, int *status,
                          char why[RD_WHY]);
-/* As redisCommand(); dies on an error of the connection or of Redis. */
+/* Like redisCommand(); dies on an error of the connection or of Redis. */
 redisReply *rd_send(redisContext *redis, const char *fmt, ...);
-/* A number: that of the answer, 1 for a status ("OK"), -1 for nil (also of an
- * EXEC that was not executed), the number that a string consists of, how many
- * elements an array has. */
+/* The answer as a number: 1 for a status ("OK"), -1 for nil (also of an EXEC
+ * that was not executed), the value of a string, the length of an array. */
 long long rd_number(redisContext *redis, const char *fmt, ...);
 
-/* SET key value NX PX: 1 or 0. */
+/* SET key value NX PX: returns 1 or 0. */
 int rd_lock(redisContext *redis, const char *key, const char *value,
             int64_t ttl_ms);
-/* Compare and delete by script: 1 or 0. */
+/* Compares and deletes by a script: returns 1 or 0. */
 int rd_unlock(redisContext *redis, const char *key, const char *value);
 
 #endif

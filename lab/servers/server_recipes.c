@@ -1,6 +1,6 @@
 /*
  * How servers are executed. Each process here is the child of a cleanup
- * process, with /dev/null for a standard input.
+ * process, with /dev/null as standard input.
  */
 #include "server_recipes.h"
 
@@ -25,8 +25,7 @@
 
 enum { ARGS = 64, ANSWER = 2048 };
 
-/* ---- in the server's process, before it is the server -------------------- */
-
+/* Called in the server's process, before it executes the server. */
 static _Noreturn void recipe_give_up(struct lab_server *server,
                                      const char *what)
 {
@@ -52,7 +51,8 @@ static void recipe_add_list(struct argv *argv, const char *const *list)
         recipe_add(argv, *list);
 }
 
-/* Its memory is not freed: the process is about to execute the server. */
+/* Its memory is not freed, because the process is about to execute the
+ * server. */
 static void recipe_add_print(struct argv *argv, const char *fmt, ...)
 {
     char *text;
@@ -97,7 +97,7 @@ void server_recipe_run(void *arg)
     struct lab_server *server = launch->server;
     FILE *log;
 
-    /* mkdtemp() writes the name before it makes the directory. */
+    /* mkdtemp() writes the name before it creates the directory. */
     if (!mkdtemp(server->directory))
         recipe_give_up(server, server->directory);
     log = recipe_create(server, "log");
@@ -105,8 +105,6 @@ void server_recipe_run(void *arg)
     dup2(fileno(log), 2);
     launch->recipe->execute(launch);
 }
-
-/* ---- Redis --------------------------------------------------------------- */
 
 static void recipe_execute_redis(const struct launch *launch)
 {
@@ -117,7 +115,7 @@ static void recipe_execute_redis(const struct launch *launch)
     struct argv argv = {.arg = {launch->program[0]}, .len = 1};
     FILE *f = recipe_create(launch->server, "config");
 
-    /* Not an argument: other users of this machine see those. */
+    /* Not an argument, which other users of this machine could see. */
     fprintf(f, "requirepass %s\nmasterauth %s\n", launch->secret,
             launch->secret);
     recipe_finish(launch->server, f);
@@ -142,16 +140,14 @@ static bool recipe_redis_answers(const struct lab_server *server)
     return redis != NULL;
 }
 
-/* ---- ZooKeeper ----------------------------------------------------------- */
-
 static void recipe_write_config(const struct launch *launch)
 {
     struct lab_server *server = launch->server;
     FILE *f = recipe_create(server, "config");
 
-    /* Short ticks, so that sessions may be as short as other leases: they have
-     * two ticks at the least. ZooKeeper's own default is 3000; 2000 is that of
-     * its sample configuration, which packages install. */
+    /* Short ticks, so that sessions may be as short as other leases: a session
+     * lasts for two ticks or more. ZooKeeper's own default is 3000; packages
+     * install its sample configuration, which has 2000. */
     fprintf(f,
             "tickTime=100\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"
@@ -168,12 +164,12 @@ static void recipe_write_config(const struct launch *launch)
 static void recipe_execute_zookeeper(const struct launch *launch)
 {
     static const char *const plain[] = {
-        "-XX:TieredStopAtLevel=1", /* it runs for seconds */
+        "-XX:TieredStopAtLevel=1", /* it runs only for seconds */
         "-XX:+UseSerialGC",
         "-XX:-UsePerfData",
         "-Xms48m",
         "-Xmx256m",
-        "-Djute.maxbuffer=8388608", /* thousands of waiters are one answer */
+        "-Djute.maxbuffer=8388608", /* thousands of waiters are in one answer */
         "-Dzookeeper.jmx.log4j.disable=true",
         "-Dzookeeper.preAllocSize=1024",
         "-Dzookeeper.forceSync=no",
@@ -195,7 +191,8 @@ static void recipe_execute_zookeeper(const struct launch *launch)
     recipe_execute(launch, &argv);
 }
 
-/* What a server says to that, before it closes the connection. */
+/* Sends the words, and reads what the server answers before it closes the
+ * connection; "" if it does not answer. */
 static void recipe_query(const struct lab_server *server, const char *words,
                          char text[ANSWER])
 {
@@ -217,7 +214,7 @@ static void recipe_query(const struct lab_server *server, const char *words,
         close(fd);
 }
 
-/* It says which mode it is in once it serves. */
+/* The answer has the mode of the server once it serves. */
 static bool recipe_zookeeper_answers(const struct lab_server *server)
 {
     char text[ANSWER];
@@ -225,8 +222,6 @@ static bool recipe_zookeeper_answers(const struct lab_server *server)
     recipe_query(server, "srvr", text);
     return strstr(text, "Mode: ") != NULL;
 }
-
-/* ---- etcd ---------------------------------------------------------------- */
 
 static void recipe_execute_etcd(const struct launch *launch)
 {
@@ -245,7 +240,8 @@ static void recipe_execute_etcd(const struct launch *launch)
 
     if (chdir(directory) || chdir(".."))
         recipe_give_up(launch->server, directory);
-    setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1); /* else it refuses there */
+    /* Without it etcd refuses to run on arm64. */
+    setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1);
     recipe_add_print(&argv, "--name=m%d", port);
     recipe_add_print(&argv, "--data-dir=%s/data", directory);
     recipe_add_print(&argv, "--listen-client-urls=http://127.0.0.1:%d", port);
@@ -287,9 +283,7 @@ bool lab_etcd_leads(const struct lab_server *member)
                strtoull(b + sizeof(leader) - 1, NULL, 10);
 }
 
-/* ---- MariaDB ------------------------------------------------------------- */
-
-/* The files of a new server, and the server, are made with the same ones. */
+/* Both the installation of the files and the server use these. */
 static void recipe_add_mariadb(struct argv *argv, const struct launch *launch)
 {
     static const char *const plain[] = {
@@ -301,7 +295,7 @@ static void recipe_add_mariadb(struct argv *argv, const struct launch *launch)
 
     recipe_add_print(argv, "--datadir=%s/data", launch->server->directory);
     recipe_add_print(argv, "--tmpdir=%s", launch->server->directory);
-    if (geteuid() == 0) /* it does not run as root unless it is told to */
+    if (geteuid() == 0) /* as root it runs only with this option */
         recipe_add(argv, "--user=root");
     recipe_add_list(argv, plain);
 }
@@ -329,8 +323,8 @@ static void recipe_install_mariadb(const struct launch *launch)
         _exit(127); /* the log has the reason */
 }
 
-/* One statement a line. Nothing of it is for replicas. Other users of this
- * machine reach the port: hence the password. */
+/* One statement a line. None of it goes to replicas. The password is needed
+ * because other users of this machine reach the port. */
 static void recipe_write_init(const struct launch *launch)
 {
     FILE *f = recipe_create(launch->server, "init.sql");
@@ -350,7 +344,7 @@ static void recipe_write_init(const struct launch *launch)
 static void recipe_execute_mariadb(const struct launch *launch)
 {
     static const char *const plain[] = {
-        "--socket=socket", /* in the data's directory: its path is short */
+        "--socket=socket", /* in the data directory: its path is short */
         "--bind-address=127.0.0.1",
         "--performance-schema=0",
         "--max-connections=1000",
@@ -382,10 +376,8 @@ static bool recipe_mariadb_answers(const struct lab_server *server)
     return sql != NULL;
 }
 
-/* ---- what is installed --------------------------------------------------- */
-
-/* A file that has a slash is looked for where it says, a program in PATH and
- * where servers are, which not everybody has in PATH. */
+/* A file with a slash is looked up as it is, a program in PATH and in the
+ * directories of servers, which are not in every user's PATH. */
 static bool recipe_find(const char *file, char out[SERVER_RECIPE_PATH])
 {
     const char *env = getenv("PATH");

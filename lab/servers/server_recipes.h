@@ -1,6 +1,6 @@
 /*
- * How each kind of temporary server is made ready and executed, from the files
- * of its Debian package; the inside of servers.c.
+ * How each kind of temporary server is prepared and executed, from the files of
+ * its Debian package. Only servers.c uses this.
  */
 #ifndef HF_LAB_SERVER_RECIPES_H
 #define HF_LAB_SERVER_RECIPES_H
@@ -17,8 +17,8 @@ enum {
     SERVER_RECIPE_SECRET = 17
 };
 
-/* Where a member of etcd listens for the others: a socket in the directory of
- * the run, named by the port of the member. */
+/* Where a member of etcd listens for the other members: a socket in the
+ * directory of the run, named after the port of the member. */
 #define SERVER_RECIPE_PEER "unix://peer%d:0"
 
 /* What the server's process needs. */
@@ -48,9 +48,9 @@ extern const struct server_recipe server_recipes[LAB_ENGINES];
 /* Adds the packages that are missing, each after a space. */
 void server_recipe_missing(const struct server_recipe *recipe, char *out,
                            size_t size);
-/* Finds the files, or dies naming the package that has them. */
+/* Finds the files, or dies naming the package that contains them. */
 void server_recipe_find(struct launch *launch);
-/* In the server's process: makes the directory, and executes the server. arg
+/* In the server's process: creates the directory, and executes the server. arg
  * is the launch. */
 void server_recipe_run(void *arg);
 

@@ -1,8 +1,7 @@
 /*
- * The server's process makes its directory
- * itself, as a child of its cleanup process, so there is no moment at which a
- * directory exists and none knows of it. What both sides have to know is in
- * memory that they share.
+ * The server's process creates its directory itself, as a child of its cleanup
+ * process. So there is no moment at which a directory exists that no process
+ * knows of. What both must know is in memory that they share.
  */
 #include "servers.h"
 
@@ -33,15 +32,14 @@
 #include <unistd.h>
 
 enum {
-    START_MS = 120000, /* the machine may be busy with something else */
+    START_MS = 120000, /* the machine may be busy */
     POLL_MS = 10,
     LOG_BYTES = 700,
     LOG_LINES = 6,
 };
 
-/* ---- start --------------------------------------------------------------- */
-
-/* One for all servers of a run: a replica has to know its master's. */
+/* One password for all servers of a run, because a replica must know its
+ * master's. */
 static void servers_make_secret(char out[SERVER_RECIPE_SECRET])
 {
     static uint64_t random;
@@ -80,7 +78,7 @@ static struct lab_server *servers_make(struct lab *lab, const char *name)
     return server;
 }
 
-/* Its last lines, after a newline; "" if there are none. */
+/* The last lines of its log, after a newline; "" if there are none. */
 static void servers_read_log(const struct lab_server *server,
                              char out[LOG_BYTES])
 {
@@ -118,8 +116,9 @@ static _Noreturn void servers_complain(const struct lab_server *server,
             *log ? " ends with:" : " is empty", log);
 }
 
-/* A process of several threads is over when all of them are, which only a
- * pidfd tells. Its cleanup process does not reap it, so the pid is its own. */
+/* A process with several threads has ended when all of them have, which only a
+ * pidfd reports. Its cleanup process does not reap it, so its pid is not
+ * reused. */
 static bool servers_is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};
@@ -211,8 +210,8 @@ struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
 void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 {
     char cluster[256] = "--initial-cluster=";
-    /* As etcd has them: with shorter ones a busy machine elects all the time.
-     */
+    /* etcd's defaults: with shorter ones a busy machine has elections all the
+     * time. */
     const char *const args[] = {cluster, "--heartbeat-interval=100",
                                 "--election-timeout=1000", NULL};
     struct launch launch = servers_prepare(LAB_ETCD, args);
@@ -233,11 +232,11 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 }
 
 /*
- * max_lease=0, which says that servers keep their keys through a restart: they
- * do not, but they are never started again. Otherwise a client would not ask
- * them before they are as old as the longest lease, as each of them could be
- * one that has just lost its keys. server_timeout: a machine that is busy with
- * something else is no dead server, and a dead one refuses connections.
+ * max_lease=0 says that servers keep their keys through a restart. They do not,
+ * but they are never started again. Otherwise a client would not use them
+ * before they are as old as the longest lease, because each might be one that
+ * has just lost its keys. server_timeout is long because a busy machine is not
+ * a dead server, and a dead server refuses connections.
  */
 static void servers_name_redlock(struct lab_place *place,
                                  struct lab_server *const *servers,
@@ -280,8 +279,6 @@ void lab_redlock_start(struct lab *lab,
     servers_name_redlock(place, servers, launch.secret);
 }
 
-/* ---- end ----------------------------------------------------------------- */
-
 void lab_server_kill(struct lab_server *server)
 {
     int process = servers_follow(server->place.pid);
@@ -292,15 +289,13 @@ void lab_server_kill(struct lab_server *server)
     close(process);
 }
 
-/* The memory stays: somebody may still have the place. */
+/* The memory stays, because a scenario may still have the place. */
 void lab_server_end(struct lab_server *server)
 {
     cleanup_end(server->cleanup);
     port_give_back(&server->reserved);
     server->place.pid = 0;
 }
-
-/* ---- CPU ----------------------------------------------------------------- */
 
 static double servers_redis_cpu_ms(const struct lab_place *place)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define CONNECT_S 5
-#define ANSWER_S 90 /* more than the server waits for a row */
+#define ANSWER_S 90 /* longer than the server waits for a row */
 #define GRANTS "CREATE, DROP, SELECT, INSERT, UPDATE, DELETE"
 
 struct sql {
@@ -23,16 +23,14 @@ struct sql {
     char database[160];
 };
 
-/* ---- connecting ---------------------------------------------------------- */
-
-/* Client errors have numbers from 2000 to 2999 (and 5000 on): they are about
+/* Client errors have numbers from 2000 to 2999 (and from 5000): they are about
  * the connection, not about the statement. */
 static bool sql_is_lost(unsigned error)
 {
     return (error >= 2000 && error < 3000) || error >= 5000;
 }
 
-/* The user is known, and may not do that. */
+/* The user exists, and lacks the right. */
 static bool sql_is_refused(unsigned error)
 {
     switch (error) {
@@ -46,7 +44,7 @@ static bool sql_is_refused(unsigned error)
     }
 }
 
-/* An exit status, and the text for it. what: what was tried. */
+/* Returns an exit status, and its text. what: what was tried. */
 static int sql_explain(const struct sql *sql, const char *what,
                        char why[SQL_WHY])
 {
@@ -85,14 +83,14 @@ static void sql_set_options(MYSQL *conn, const struct lab_address *to)
     mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &answer);
     mysql_options(conn, MYSQL_OPT_WRITE_TIMEOUT, &answer);
     mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    if (to->port) /* else "localhost" means the socket, and no port */
+    if (to->port) /* "localhost" would mean the socket, and no port */
         mysql_options(conn, MYSQL_OPT_PROTOCOL, &tcp);
 }
 
 static bool sql_reach(const struct sql *sql, const struct lab_address *to,
                       int *status, char why[SQL_WHY])
 {
-    /* In the environment it is seen by fewer than on the command line. */
+    /* Fewer users see the environment than the command line. */
     const char *ours = getenv("HOLDFAST_LAB_PASSWORD");
     const char *env = ours ? ours : getenv("HOLDFAST_PASSWORD");
     const char *password = *to->password || !env ? to->password : env;
@@ -166,8 +164,6 @@ void sql_close(struct sql *sql)
     free(sql);
 }
 
-/* ---- statements ---------------------------------------------------------- */
-
 void sql_fail(const struct sql *sql, const char *statement)
 {
     char why[SQL_WHY], what[96];
@@ -205,7 +201,7 @@ unsigned sql_send(struct sql *sql, const char *statement, int64_t *number)
 
     if (mysql_real_query(sql->conn, statement, strlen(statement)))
         return mysql_errno(sql->conn);
-    /* An answer that has rows has to be read before the next statement. */
+    /* An answer with rows must be read before the next statement. */
     answer = mysql_store_result(sql->conn);
     if (answer)
         sql_read_row(answer, number, number ? 1 : 0);
@@ -241,7 +237,7 @@ unsigned sql_try(struct sql *sql, const char *fmt, ...)
     return error;
 }
 
-/* The answer's rows, to be freed. Dies if there are none to be had. */
+/* Returns the answer's rows, which the caller frees. Dies if there are none. */
 static MYSQL_RES *sql_query(struct sql *sql, const char *fmt, va_list ap)
 {
     char *statement = sql_print(fmt, ap);

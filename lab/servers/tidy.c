@@ -16,11 +16,11 @@
 
 enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
 
-/* What begins with this is of the run; it ends with a separator. */
+/* The prefix of everything in this run; it ends with a separator. */
 struct tidy {
     struct lab_place place;
     char prefix[96];
-    char names[96]; /* the same, of locks in MariaDB */
+    char names[96]; /* the same, for locks in MariaDB */
 };
 
 static int tidy_say(const struct tidy *tidy, const char *why)
@@ -31,8 +31,6 @@ static int tidy_say(const struct tidy *tidy, const char *why)
             tidy->place.name, tidy->prefix, why);
     return -1;
 }
-
-/* ---- Redis --------------------------------------------------------------- */
 
 static redisReply *tidy_scan(redisContext *redis, const char *cursor,
                              const char *prefix)
@@ -50,7 +48,8 @@ static redisReply *tidy_scan(redisContext *redis, const char *cursor,
     return NULL;
 }
 
-/* All keys once. How many there were; -1: redis->errstr says why. */
+/* Removes all keys once. Returns how many there were; -1: redis->errstr has the
+ * reason. */
 static long tidy_sweep(redisContext *redis, const char *prefix)
 {
     char cursor[32] = "0";
@@ -73,8 +72,8 @@ static long tidy_sweep(redisContext *redis, const char *prefix)
     return n;
 }
 
-/* Until there are none: a command of a process that was killed may still have
- * been on its way. */
+/* Repeats until there are none, because a command of a process that was killed
+ * may still arrive. */
 static int tidy_clean_redis(void *arg)
 {
     const struct tidy *tidy = arg;
@@ -97,16 +96,14 @@ static void tidy_check_redis(const struct tidy *tidy)
 {
     redisContext *redis = rd_open(&tidy->place);
 
-    /* The rights that are needed to remove what the lab makes. */
+    /* The rights that are needed to remove what the lab creates. */
     freeReplyObject(rd_send(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
     rd_number(redis, "UNLINK %s", tidy->prefix);
     redisFree(redis);
 }
 
-/* ---- MariaDB ------------------------------------------------------------- */
-
-/* A statement of a process that was killed may still be executed, and make the
- * table that has just been dropped, or the row of a lock, whose name is in
+/* A statement of a process that was killed may still be executed, and create
+ * again a table that was just dropped, or the row of a lock, whose name is in
  * hexadecimal there. */
 static void tidy_await_others(struct sql *sql, const struct tidy *tidy)
 {
@@ -126,7 +123,8 @@ static void tidy_await_others(struct sql *sql, const struct tidy *tidy)
     }
 }
 
-/* 0, or the error. A table may refer to another one, in whichever order. */
+/* Returns 0 or the error. A table may refer to another one, so any order may be
+ * needed. */
 static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
 {
     char find[STATEMENT];
@@ -153,7 +151,8 @@ static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
     return 0;
 }
 
-/* 0, or the error. The tables are the library's, and stay, if there are any. */
+/* Returns 0 or the error. The tables belong to the library, and stay if they
+ * exist. */
 static unsigned tidy_delete_locks(struct sql *sql, const char *names)
 {
     static const char *const tables[] = {"locks", "holds", "requests",
@@ -192,7 +191,7 @@ static int tidy_clean_mariadb(void *arg)
     return error ? -1 : 0;
 }
 
-/* Whether it may drop is told before whether there is such a table. */
+/* The server checks the right to drop before the existence of the table. */
 static void tidy_check_mariadb(const struct tidy *tidy)
 {
     struct sql *sql = sql_open(&tidy->place);
@@ -201,8 +200,6 @@ static void tidy_check_mariadb(const struct tidy *tidy)
         sql_fail(sql, "DROP TABLE");
     sql_close(sql);
 }
-
-/* ---- all ----------------------------------------------------------------- */
 
 static bool tidy_is_known(const struct lab_place *place)
 {
@@ -225,7 +222,7 @@ static void tidy_redis(struct lab *lab, struct tidy *tidy)
     cleanup_start(tidy_clean_redis, tidy);
 }
 
-/* Each of its servers, by the URL that it would have alone. */
+/* Each server of Redlock, by a URL of its own. */
 static void tidy_redlock(struct lab *lab, const struct lab_place *place)
 {
     struct tidy tidy = {.place = *place};
@@ -234,7 +231,7 @@ static void tidy_redlock(struct lab *lab, const struct lab_place *place)
         strstr(place->url, "tls=yes") ? "rediss" : "redis"; /* none has TLS */
 
     if (!host)
-        return; /* places_check() tells */
+        return; /* places_check() reports it */
     user = host += 3;
     end = host + strcspn(host, "/?");
     for (const char *at = host; at < end; at++)

@@ -1,4 +1,4 @@
-/* Nothing of a run is left in a database that somebody has lent to it. */
+/* Leaves nothing of a run in a database that was given to it. */
 #ifndef HF_LAB_TIDY_H
 #define HF_LAB_TIDY_H
 
@@ -6,11 +6,11 @@
 
 struct lab;
 
-/* In the runner, before anything is written to the place: starts a cleanup
- * process, once per place, that removes this run's tables and keys, and the
- * keys and rows of its locks, when the run is over. Dies if it could not: no
- * rights. For a temporary server, and for engines other than Redis and MariaDB,
- * there is nothing to do. */
+/* Called in the runner before anything is written to the place. Starts a
+ * cleanup process, once per place, that removes this run's tables and keys, and
+ * the keys and rows of its locks, when the run has ended. Dies if the rights
+ * for that are missing. Does nothing for a temporary server, and for engines
+ * other than Redis and MariaDB. */
 void lab_place_tidy(struct lab *lab, const struct lab_place *place);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * Acquire. Here the arguments are checked, the time limit becomes a deadline
- * (acquire_wait_for), threads wait, and here it is decided whether a wait that
- * is over says EBUSY, ETIMEDOUT, ECANCELED or EBACKEND (acquire_wait_over,
- * acquire_result). In shared memory an uncontended acquire goes the short way,
- * acquire_quickly.
+ * Acquire. Checks the arguments, turns the time limit into a deadline
+ * (acquire_wait_for), waits, and decides how a wait has ended: EBUSY,
+ * ETIMEDOUT, ECANCELED or EBACKEND (acquire_wait_over, acquire_result). In
+ * shared memory an uncontended acquire goes the short way, acquire_quickly.
  */
 #include "api/acquire.h"
 
@@ -29,19 +28,17 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-#include <string.h>
-
 struct acquire {
     struct hf__waiter w;
     struct hf__sleeper s;
     hf_lock *lock;
     struct hf__line *line;
     hf_cancel *cancel;
-    hf__time until; /* the caller's */
-    hf__time grace; /* for the first answer */
-    hf__time over;  /* when it was found to be finished */
-    bool parks;     /* direct: it may have to sleep at the backend for all */
-    bool held_here; /* EBUSY: by another owner of this client */
+    hf__time until; /* the caller's time limit */
+    hf__time grace; /* latest time to wait for the first answer */
+    hf__time over;  /* when the end of the wait was found */
+    bool parks; /* direct: it may have to park for all waiters of the line */
+    bool held_here; /* EBUSY: another owner of this client holds it */
 };
 
 static int acquire_check_times(const hf_acquire_options *opt, hf_error *err)
@@ -90,19 +87,19 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         hf__tally_hold(n);
         return rc;
     }
-    if (rc == HF__PENDING || rc == HF_ELOST) /* that may be news */
+    if (rc == HF__PENDING || rc == HF_ELOST) /* it may be just lost */
         hf__line_run(n, now);
     if (rc != HF__PENDING)
         return rc;
     if (w->state == HF__W_FINISHED)
         return w->result;
-    /* What a handle owns it acquires once, by one thread. */
+    /* An owning handle acquires once, so another acquire through it fails. */
     w->handle->acquiring = w->handle->owner && (n->remote.kind == HF_MUTEX ||
                                                 n->remote.kind == HF_RWLOCK);
     return HF__PENDING;
 }
 
-/* See hf__queue_quiet(); line->mu is held. */
+/* The short way, see hf__queue_quiet(). line->mu is held. */
 static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
                                    bool shared)
 {
@@ -122,16 +119,16 @@ static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
         hf__queue_quick_share(&n->queue, w, id, req.token);
     else
         hf__queue_quick_grant(&n->queue, w, id, req.token);
-    hf__tally_add(n, HF__TALLY_GRANT);
+    hf__tally_add(n, HF__TALLY_GRANT + HF__TALLY_HOLD);
     hf__tally_limit(n);
     if (shared || n->kin || n->owner_thread != w->thread || n->watchers)
         hf__line_own(n, w);
     else
-        n->orphaned = false; /* the same thread again */
+        n->orphaned = false; /* the same thread has acquired again */
     return true;
 }
 
-/* One of several lines to the name. */
+/* The same for a name with several lines. */
 static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
                                  enum hf_mode mode)
 {
@@ -143,10 +140,11 @@ static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
     return had;
 }
 
-/* A try that was not answered in time; its caller hears EBACKEND. */
+/* The result of a try whose answer did not come in time; the caller gets
+ * EBACKEND. */
 #define SILENCE (-1000)
 
-/* Why the wait is over, or PENDING. */
+/* Why the wait has ended, or PENDING. */
 static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
                              hf__time now, hf__time *until)
 {
@@ -163,13 +161,14 @@ static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
     return a->w.is_try ? SILENCE : HF_ETIMEDOUT;
 }
 
-/* Direct: somebody has to sleep at the backend. */
+/* Direct: no thread parks yet, and one must. */
 static bool acquire_is_parkable(const struct hf__line *n)
 {
     return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
-/* Somebody here has it, through whatever line; line->mu is held. */
+/* True if an owner of this client holds it, through any line. line->mu is
+ * held. */
 static bool acquire_is_held_here(struct hf__line *first)
 {
     struct hf__line *n = hf__lines_newest(first);
@@ -196,7 +195,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
         rc = acquire_wait_over(a, &n->queue.lease, now, until);
     if (rc != HF__PENDING)
         hf__queue_leave(&n->queue, &a->w, rc, hf__line_wake);
-    if (claimed || rc != HF__PENDING) /* else it was cleared when it ended */
+    if (claimed || rc != HF__PENDING) /* else hf__line_wake() did it */
         a->lock->acquiring = false;
     if (rc != HF__PENDING || n->queue.was_lost || n->queue.lease.drop)
         hf__line_run(n, now);
@@ -211,7 +210,7 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     return rc;
 }
 
-/* Sleeps at the backend for all local waiters of this name. */
+/* Sleeps at the backend for all waiters of this line. */
 static bool acquire_park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;
@@ -220,9 +219,10 @@ static bool acquire_park(struct acquire *a, hf__time until)
     uint32_t seen;
 
     hf__line_lock(n);
-    /* Up to here it may have been told to park (line_find_parker), as it does
-     * now: with an older word it would not sleep, and ask again for nothing.
-     * All else that it may have been told is looked at here. */
+    /* The word is read here, because line_find_parker() may have changed it
+     * until now to make this thread park: with an older value park would return
+     * at once and the attempt be repeated for nothing. Whatever else a change
+     * may have meant is checked below. */
     seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
     if (!acquire_is_parkable(n) || a->w.state == HF__W_FINISHED ||
         a->w.roused || (seen & HF__CANCELLED)) {
@@ -264,7 +264,7 @@ static int acquire_fail_busy(const struct acquire *a, const char *name,
 {
     switch (a->lock->line->remote.kind) {
     case HF_LATCH:
-        return hf__fail(err, HF_EBUSY, "\"%s\" has not come to 0", name);
+        return hf__fail(err, HF_EBUSY, "\"%s\" has not reached 0", name);
     case HF_SEMAPHORE:
         return hf__fail(err, HF_EBUSY,
                         "\"%s\" does not have that many permits free", name);
@@ -291,7 +291,7 @@ static int acquire_result(const struct acquire *a,
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
                         kind == HF_LATCH
-                            ? "\"%s\" has not come to 0 within %lld ms%s"
+                            ? "\"%s\" has not reached 0 within %lld ms%s"
                             : "\"%s\" was not granted within %lld ms%s",
                         name, (long long)opt->wait_ms, hf__trouble(c).text);
     case HF_ECANCELED:
@@ -313,7 +313,7 @@ static int acquire_result(const struct acquire *a,
     default:
         if (a->w.err_set)
             return rc;
-        /* One that answers at once has just said why. */
+        /* A direct backend's last text is about this failure. */
         return c->direct ? hf__fail_why(c, err, rc)
                          : hf__fail_word(c, NULL, err, rc);
     }
@@ -347,7 +347,7 @@ static int acquire_wait_for(struct acquire *a, const hf_acquire_options *opt,
 
 const hf_acquire_options hf__acquire_default = HF_ACQUIRE_OPTIONS_INIT;
 
-/* line->mu is held, and free afterwards. */
+/* line->mu is held on entry and unlocked on return. */
 static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
                           hf__time latest, hf_error *err)
 {
@@ -371,7 +371,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         hf__count_at_once(a->line, rc);
         hf__lines_rest(a->line);
         a->held_here = rc == HF_EBUSY && acquire_is_held_here(lock->line);
-        /* Once unlocked, it may be gone. */
+        /* After the unlock the handle may be gone. */
         rc = rc == HF__GRANTED ? 0 : acquire_result(a, opt, rc, err);
         hf__line_unlock(lock->line);
         return rc;

@@ -1,22 +1,19 @@
 /*
- * Acquire: what the synchronous and the asynchronous verb share. acquire.c
- * turns the caller's time limit into a deadline, waits, and says how the wait
- * ended.
+ * The parts of an acquire that the synchronous and the asynchronous verb share.
  */
 #ifndef HF_ACQUIRE_H
 #define HF_ACQUIRE_H
 
-#include "core/async.h"
 #include "core/client.h"
 #include "core/lock.h"
 
-/* A timed wait returns by its limit plus a second, so this is how long a
- * shorter one waits for the server's first answer. */
+/* How long a shorter wait may still wait for the server's first answer. A timed
+ * wait returns at most a second after its limit. */
 #define HF__GRACE_MS 800
 
-/* Until when an acquire of this wait_ms waits for the server's first answer. A
- * try waits for no other holder, but for the answer as long as any other verb.
- */
+/* The latest time at which an acquire of this wait_ms waits for the server's
+ * first answer. A try does not wait for another holder, but it waits for the
+ * answer as long as any other verb. */
 static inline hf__time hf__answer_by(const hf_client *c, int64_t wait_ms,
                                      hf__time now)
 {
@@ -26,7 +23,7 @@ static inline hf__time hf__answer_by(const hf_client *c, int64_t wait_ms,
 }
 
 extern const hf_acquire_options hf__acquire_default;
-/* hf_lock_acquire(), but the first answer is not waited for beyond that. */
+/* hf_lock_acquire(), but the first answer must come by `latest`. */
 int hf__acquire_by(hf_lock *, const hf_acquire_options *, hf__time latest,
                    hf_error *);
 int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,
@@ -47,7 +44,7 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
 
-/* Enters the queue, with line->mu held. GRANTED, PENDING or a code. */
+/* Enters the queue. line->mu is held. Returns GRANTED, PENDING or a code. */
 int hf__acquire_enter(struct hf__line *, struct hf__waiter *, hf__time now);
 
 #endif

@@ -22,31 +22,36 @@
 #include "loop/async_wait.h"
 #include "policy/local_queue.h"
 
+/* NULL: out of memory. */
+static struct hf__async *async_make(hf_lock *lock)
+{
+    hf_client *c = lock->line->client;
+    struct hf__async *a = hf__alloc(c, sizeof(*a));
+
+    if (!a)
+        return NULL;
+    a->lock = lock;
+    a->sleeper.is_async = true;
+    a->waiter.state = HF__W_FINISHED;
+    HF__HOLDING(&c->mu);
+    if (!hf__timers_reserve(&c->hooks, &c->timers))
+        return a;
+    hf__free(c, a);
+    return NULL;
+}
+
 int hf__async_begin(hf_lock *lock, union hf__done done, void *arg,
                     hf_error *err)
 {
-    hf_client *c = lock->line->client;
     struct hf__async *a = lock->async;
-    int rc;
 
     if (a && a->busy)
         return hf__fail(err, HF_EBUSY,
                         "a verb of this handle is under way already");
-    if (!a) {
-        a = hf__alloc(c, sizeof(*a));
-        if (!a)
-            return hf__fail(err, HF_ENOMEM, "out of memory");
-        hf__mutex_lock(&c->mu);
-        rc = hf__timers_reserve(&c->hooks, &c->timers);
-        hf__mutex_unlock(&c->mu);
-        if (rc) {
-            hf__free(c, a);
-            return hf__fail(err, rc, "out of memory");
-        }
-        a->lock = lock;
-        a->waiter.state = HF__W_FINISHED;
-        lock->async = a;
-    }
+    if (!a)
+        a = lock->async = async_make(lock);
+    if (!a)
+        return hf__fail(err, HF_ENOMEM, "out of memory");
     a->done = done;
     a->arg = arg;
     a->busy = true;
@@ -90,7 +95,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
     rc = hf__acquire_enter(a->line, &a->waiter, now);
-    if (rc != HF__PENDING && a->acquires) { /* else hf__line_wake did it */
+    if (rc != HF__PENDING &&
+        a->acquires) { /* otherwise hf__line_wake() has done it */
         a->waiter.state = HF__W_FINISHED;
         hf__callback_queue(a, rc);
     }
@@ -160,7 +166,7 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
 
     if (rc)
         return rc;
-    a->releaser = (struct hf__releaser){.async = a};
+    a->releaser = (struct hf__releaser){.sleeper = &a->sleeper};
     a->waiter.state = HF__W_FINISHED;
     a->line = hf__pick_held(lock->line, lock->owner);
     released = hf__release_enter(a->line, lock->owner, &a->releaser);
@@ -168,7 +174,7 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
     if (released == HF__PENDING) {
         hf__helper_timer(c, &a->timer, hf__op_deadline(c));
     } else if (!a->releaser.finished) {
-        /* Otherwise the callback is queued, and a->result is being read. */
+        /* Otherwise the callback is queued, and a->result may be being read. */
         a->releaser.finished = true;
         hf__callback_queue(a, released);
     }
@@ -187,7 +193,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     rc = async_begin_release(lock, done, arg, err);
-    hf__line_unlock(lock->line); /* and it may be gone */
+    hf__line_unlock(lock->line); /* the handle may be gone now */
     return rc;
 }
 
@@ -195,10 +201,8 @@ int hf_lock_cancel(hf_lock *lock)
 {
     HF__UNCANCELLED;
     struct hf__async *a;
-    int rc = hf__lock_check(lock, NULL);
+    int rc = hf__lock_begin(lock, NULL);
 
-    if (!rc)
-        rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
     a = lock->async;
@@ -206,8 +210,8 @@ int hf_lock_cancel(hf_lock *lock)
         hf__async_leave(a, HF_ECANCELED, hf__now());
     else if (a && a->busy)
         hf__async_give_up(a);
-    hf__helper_check_later(
-        lock->line->client); /* once unlocked, it may be gone */
+    hf__helper_check_later(lock->line->client); /* called before the unlock,
+                                                   after which it may be gone */
     hf__line_unlock(lock->line);
     return 0;
 }

@@ -1,16 +1,18 @@
-/* The asynchronous verbs of a lock: one at a time through a handle. */
+/* The asynchronous verbs of a lock. A handle has one of them at a time. */
 #ifndef HF_ASYNC_H
 #define HF_ASYNC_H
 
 #include "core/async.h"
 #include "core/lock.h"
 
-/* Is the handle fit for asynchronous verbs? */
+/* Returns 0 if the handle can be used for an asynchronous verb, else a code
+ * with a text. */
 int hf__async_check(hf_lock *, union hf__done, hf_error *);
-/* Claims the handle for one; line->mu is held. */
+/* Claims the handle for a verb. EBUSY: it has one already; ENOMEM. line->mu is
+ * held. */
 int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
-void hf__async_undo(hf_lock *); /* it did not begin after all */
-/* hf_lock_acquire_async(), of a lock or a latch. */
+void hf__async_undo(hf_lock *); /* the verb did not begin */
+/* hf_lock_acquire_async(), for a lock or a latch. */
 int hf__acquire_async(hf_lock *, const hf_acquire_options *, union hf__done,
                       void *arg, hf_error *);
 

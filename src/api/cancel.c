@@ -13,11 +13,11 @@ bool hf__cancel_attach(hf_cancel *cancel, hf_client *c)
              HF__CANCELLED);
 }
 
-/* A thread that has fired meanwhile may not have come to the client yet: it is
- * counted here, and counts itself out. HF__ATTACHED is set, so adding it clears
- * it and changes the rest of the word: a firing that has read the old word and
- * this client starts again, also if the next wait, of another client, is
- * attached by then. */
+/* A thread that has fired meanwhile may not have reached the client yet. It is
+ * counted here, and counts itself out. Adding HF__ATTACHED clears that bit,
+ * which is set, and changes the rest of the word. So a firing that has read the
+ * old word and this client starts again, even if the next wait, of another
+ * client, is attached by then. */
 void hf__cancel_detach(hf_cancel *cancel, hf_client *c)
 {
     if (__atomic_fetch_add(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
@@ -31,9 +31,9 @@ void hf_cancel_init(hf_cancel *cancel)
         *cancel = (hf_cancel)HF_CANCEL_INIT;
 }
 
-/* Once it is fired the wait may return, and the cancel be gone. So all that is
- * in it is read before, and was so at the moment of firing; its client stays
- * until the firing has counted itself out. */
+/* After the firing the wait may return, and the cancel may be freed. So
+ * everything in it is read before, and was true at the moment of firing. The
+ * client stays until the firing has counted itself out. */
 void hf_cancel_fire(hf_cancel *cancel)
 {
     int saved = errno;

@@ -1,5 +1,5 @@
-/* A client is closed: its waits end, its holds are released, and what has not
- * been answered in time is given up. */
+/* hf_close(): ends the waits, releases the holds, and gives up what is not
+ * answered in time. */
 #include "api/event_loop.h"
 #include "base/futex.h"
 #include "base/list.h"
@@ -20,8 +20,8 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* Calls fn for every name, with line->mu held; was it true of all? New ones
- * cannot come. */
+/* Calls fn for every line, with line->mu held. Returns true if all calls did.
+ * There can be no new lines. */
 static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
 {
     bool all = true;
@@ -49,14 +49,14 @@ static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
     return all;
 }
 
-/* Nothing is to be let go any more, now or after a pause. */
+/* Nothing is left to let go, now or after a pause. */
 static bool close_is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
 }
 
-/* The same, or the hold that is let go has ended by itself and the program does
- * not wait for the answer. */
+/* The same, or the hold that is let go must have ended at the server, and the
+ * program does not wait for the answer. */
 static bool close_is_over(struct hf__line *n)
 {
     return close_is_idle(n) ||
@@ -71,84 +71,83 @@ static bool close_end_line(struct hf__line *n)
     n->queue.owner = 0;
     n->queue.count = 0;
     hf__lease_drop(&n->queue.lease);
-    hf__lease_hurry(&n->queue.lease, now); /* it may be allowed by now */
+    hf__lease_hurry(&n->queue.lease, now); /* the server may allow it by now */
     hf__line_run(n, now);
     return close_is_idle(n);
 }
 
-/* What no answer will come for any more. */
+/* Forgets the requests that no answer will come for. */
 static bool close_forget_line(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
 
     hf__line_finish_releases(n, 0, HF_EUNKNOWN);
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (x) {
         n->refs -= x->attempt.flying + x->let_go.flying;
         x->attempt.flying = x->let_go.flying = false;
     }
     n->refs -= n->owes;
     n->owes = false;
-    hf__mutex_unlock(&c->mu);
     return true;
 }
 
-/* Answers that change nothing any more are not worth a wait of op_timeout: a
- * program beside a dead server ends within a second. */
+/* Answers that change nothing are not worth a wait of op_timeout: a program
+ * with a dead server should end within a second. */
 #define SOON_MS 800
 
 struct close_wait {
     hf_client *client;
-    hf__time until; /* how long answers are waited for */
-    hf__time soon;  /* the same for answers that change nothing any more */
-    bool late;      /* the time is over; one more round reads what has come */
+    hf__time until; /* the latest time to wait for answers */
+    hf__time soon;  /* the same for answers that change nothing */
+    bool late; /* the time has passed; one more round reads what has arrived */
     int result;
 };
 
-/* Does an asynchronous verb wait for an answer, so that its callback can report
- * it? */
+/* True if an asynchronous verb waits for an answer, which its callback could
+ * report. */
 static bool close_is_awaited(hf_client *c)
 {
-    const struct hf__request *f;
+    HF__HOLDING(&c->mu);
+    const struct hf__request *f = c->requests;
 
-    hf__mutex_lock(&c->mu);
-    for (f = c->requests; f && (!f->async || f->delivered); f = f->next)
-        ;
-    hf__mutex_unlock(&c->mu);
+    while (f && (!f->sleeper || f->delivered))
+        f = f->next;
     return f != NULL;
 }
 
-/* There is no limit for threads that are inside, because they use what is about
- * to go away (each leaves soon: its wait has failed, or lasts for op_timeout).
- */
+/* Threads inside a verb are waited for without limit, because they use the
+ * client's memory. (Each leaves soon: its wait has failed, or lasts for
+ * op_timeout.) */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct close_wait *w = arg;
-    bool alone, was_late = w->late;
+    bool is_last, was_late = w->late;
 
     hf__mutex_lock(&w->client->mu);
     w->result = w->client->under_way ? HF__PENDING : 0;
-    alone = w->client->inside == 0 &&
-            __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
+    is_last = w->client->inside == 0 &&
+              __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
-    /* A refusal: it is sent again. (Direct: it ends with the client.) */
+    /* After a refusal the request is repeated. (A direct backend ends all holds
+     * when it is closed.) */
     if (!w->result && !w->client->direct &&
         !close_each_line(w->client, close_is_idle))
         w->result = HF__PENDING;
     *until = now + 20 * HF__MS;
-    if (!alone || w->result != HF__PENDING)
-        return alone;
+    if (!is_last || w->result != HF__PENDING)
+        return is_last;
     w->late =
         now >= w->until || (now >= w->soon && !close_is_awaited(w->client) &&
                             close_each_line(w->client, close_is_over));
     return w->late && was_late;
 }
 
-/* It will not be answered. */
+/* The request will not be answered. */
 static void close_drop_request_locked(hf_client *c, struct hf__request *f)
 {
-    struct hf__async *a = f->async;
+    struct hf__async *a = f->sleeper ? hf__async_of(f->sleeper) : NULL;
 
     if (a) {
         a->call.request = NULL;
@@ -164,7 +163,7 @@ static void close_drop_request_locked(hf_client *c, struct hf__request *f)
     hf__free(c, f);
 }
 
-/* The backend is gone, and with it whatever it had not reported. */
+/* The backend has been closed, and will report nothing more. */
 static void close_tidy(hf_client *c)
 {
     struct hf__request *f, *next;
@@ -175,7 +174,7 @@ static void close_tidy(hf_client *c)
         hf__outbox_remove_locked(c, c->outbox);
     for (f = c->requests; f; f = next) {
         next = f->next;
-        if (!f->delivered) /* else it waits for its callback */
+        if (!f->delivered) /* otherwise its callback is queued */
             close_drop_request_locked(c, f);
     }
     hf__event_drop_all_locked(c);
@@ -207,7 +206,7 @@ int hf_close(hf_client *c)
         return rc;
     hf__mutex_lock(&c->mu);
     if (!__atomic_exchange_n(&c->closed, 1, __ATOMIC_ACQ_REL))
-        c->handles++; /* ours: whoever frees the last one frees the client */
+        c->handles++; /* ours: the client is freed with its last handle */
     else
         rc = HF_ECLOSED;
     hf__mutex_unlock(&c->mu);
@@ -225,7 +224,7 @@ int hf_close(hf_client *c)
     while ((a = hf__callback_next(c))) {
         hf__loop_run_callback(a);
         if (hf__client_check(c) == HF_EFORK)
-            return HF_EFORK; /* the child of a callback that forked */
+            return HF_EFORK; /* this is the child of a callback that forked */
     }
     hf__client_put(c);
     return rc;

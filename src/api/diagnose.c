@@ -1,5 +1,5 @@
-/* What a server, as it is configured, promises: what the backend finds, and
- * what is the same everywhere. */
+/* hf_diagnose(): what the server, as it is configured, guarantees. The backend
+ * finds most of it; the rest is the same for all backends. */
 #include "api/query.h"
 #include "base/error.h"
 #include "base/time.h"
@@ -13,7 +13,7 @@
 
 #define SCRATCH "holdfast-diagnose"
 
-/* Leases are renewed after a third. */
+/* A hold is renewed after a third of the TTL. */
 static void diagnose_judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
 {
     enum hf_level level = ms * 3 >= c->ttl_ms    ? HF_LEVEL_ERROR
@@ -28,8 +28,7 @@ static void diagnose_judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
                         : "");
 }
 
-/* Does all that a lock needs, so that a missing right is found whatever it is.
- */
+/* Acquires and releases a lock, so that any missing permission is found. */
 static int diagnose_try_lock(hf_client *c, struct hf__query *q, hf_error *why)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -40,7 +39,7 @@ static int diagnose_try_lock(hf_client *c, struct hf__query *q, hf_error *why)
 
     opt.flags = HF_OWNER_HANDLE;
     rc = hf_lock_new(c, SCRATCH, HF_CSTRING, &opt, &lock, &err);
-    for (int i = 0; !rc && i < 2; i++) { /* the first brings the scripts */
+    for (int i = 0; !rc && i < 2; i++) { /* the first round may load scripts */
         hf__time began = hf__now();
 
         rc = hf_lock_timed(lock, c->op_timeout_ms, &err);
@@ -64,7 +63,7 @@ static int diagnose_try_lock(hf_client *c, struct hf__query *q, hf_error *why)
     return 0;
 }
 
-/* What is promised is known last and read first. */
+/* The promise is found last and must be read first. */
 static void diagnose_put_promise_first(hf_diagnosis *d)
 {
     hf_finding *f = d->findings, promise;

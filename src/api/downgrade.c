@@ -1,4 +1,5 @@
-/* A write hold becomes a read hold, with nobody between. */
+/* hf_lock_downgrade(): turns a write hold into a read hold without releasing
+ * it. */
 #include "api/query.h"
 #include "api/renew.h"
 #include "api/request_verb.h"
@@ -15,7 +16,7 @@
 #include "core/requests.h"
 #include "policy/lease.h"
 
-/* Does the caller write? */
+/* Returns 0 if the caller writes. */
 static int downgrade_check(const hf_lock *lock, hf_error *err)
 {
     struct hf__line *held;
@@ -28,12 +29,13 @@ static int downgrade_check(const hf_lock *lock, hf_error *err)
                         "only the write hold of a read-write lock can be "
                         "downgraded");
     if (held != lock->line)
-        return hf__fail(err, HF_ENOTOWNER, "the caller reads already");
+        return hf__fail(err, HF_ENOTOWNER,
+                        "the caller already holds it for reading");
     return 0;
 }
 
-/* The hold is that of another line from here on, whatever the server will
- * say. */
+/* From here on the hold belongs to another line, whatever the server
+ * answers. */
 static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
                            hf_error *err)
 {
@@ -60,16 +62,16 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     f->query.line = &lock->line->remote;
     f->query.into = &t->line->remote;
     hf__verb_send(c, t, f);
-    hf__line_run(lock->line, now); /* the next writer asks after it */
+    hf__line_run(lock->line, now); /* sends what the next writer waits for */
     hf__line_run(t->line, now);
     return 0;
 }
 
-/* For how long a renewal shall be that changes nothing. */
+/* The length of a renewal that changes nothing. */
 static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 {
     if (l->fixed && l->session)
-        return 0; /* as it is */
+        return 0; /* as long as it is */
     return l->fixed ? (l->until - now) / HF__MS : l->lease_ms;
 }
 
@@ -111,7 +113,7 @@ static int downgrade_judge(hf_lock *lock, struct hf__verb_call *t,
     return hf__verb_judge(lock, t, f, rc, err);
 }
 
-/* The caller reads, whatever went wrong: no code may leave that open. */
+/* Whatever failed, the caller reads now; so other codes become EUNKNOWN. */
 static int downgrade_answered(hf_lock *lock, struct hf__verb_call *t,
                               const struct hf__request *f, hf_error *err)
 {

@@ -19,11 +19,11 @@
 #include "loop/deliver.h"
 #include "loop/driver.h"
 
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Whose callbacks this thread runs; one may dispatch another client. */
+/* The client whose callbacks this thread runs. A callback may dispatch another
+ * client. */
 struct frame {
     const hf_client *client;
     struct frame *outer;
@@ -36,26 +36,21 @@ int hf_client_fd(hf_client *c)
 {
     HF__UNCANCELLED;
     struct epoll_event ev = {.events = EPOLLIN};
-    int fd, rc;
+    int fd, rc = hf__client_usable(c, NULL);
 
-    if (!c)
-        return HF_EINVAL;
-    rc = hf__client_check(c);
     if (rc)
         return rc;
-    hf__mutex_lock(&c->mu);
-    fd = c->outer_fd;
-    if (fd < 0) {
-        fd = epoll_create1(EPOLL_CLOEXEC);
-        if (fd >= 0 && (epoll_ctl(fd, EPOLL_CTL_ADD, c->epfd, &ev) ||
-                        epoll_ctl(fd, EPOLL_CTL_ADD, c->ready_fd, &ev))) {
-            close(fd);
-            fd = -1;
-        }
-        c->outer_fd = fd;
-        hf__helper_due_locked(c, 0); /* it leaves the driving to the program */
+    HF__HOLDING(&c->mu);
+    if (c->outer_fd >= 0)
+        return c->outer_fd;
+    fd = epoll_create1(EPOLL_CLOEXEC);
+    if (fd >= 0 && (epoll_ctl(fd, EPOLL_CTL_ADD, c->epfd, &ev) ||
+                    epoll_ctl(fd, EPOLL_CTL_ADD, c->ready_fd, &ev))) {
+        close(fd);
+        fd = -1;
     }
-    hf__mutex_unlock(&c->mu);
+    c->outer_fd = fd;
+    hf__helper_due_locked(c, 0); /* the program drives from now on */
     return fd < 0 ? HF_EBACKEND : fd;
 }
 
@@ -68,16 +63,16 @@ bool hf__loop_run_callback(struct hf__async *a)
     bool is_latch = lock->line->remote.kind == HF_LATCH;
     hf_client *c = lock->line->client;
 
-    /* If it asks once more, a is not ours any more. */
+    /* If it sends another request, a is no longer ours. */
     result =
         a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
-        /* Another thread may dispatch as well: the handle may be gone. */
+        /* If another thread dispatches as well, the handle may be gone. */
         hf__deliver(c, hf__now());
         hf__helper_check_later(c);
         return false;
     }
-    /* From here on the handle may be used again, in the callback too, or be
+    /* From here on the handle may be used again, also in the callback, or
      * freed. */
     hf__mutex_lock(&lock->line->mu);
     a->busy = false;
@@ -91,15 +86,15 @@ bool hf__loop_run_callback(struct hf__async *a)
     return true;
 }
 
-/* A callback may have forked and returned in the child, too: there, nothing
- * is touched any more. */
+/* A callback may have forked and returned in the child as well; the child must
+ * not touch anything. */
 static bool loop_forked(const hf_client *c)
 {
     return hf__client_check(c) == HF_EFORK;
 }
 
-/* Those that wait now. One whose callback begins a verb that is over at once
- * would never end; the descriptor tells of it. */
+/* Calls those that are queued now. Otherwise a callback whose new verb ends at
+ * once would never let dispatch return; the descriptor reports later ones. */
 static int loop_call_back_all(hf_client *c)
 {
     struct hf__async *a;
@@ -117,8 +112,8 @@ static int loop_call_back_all(hf_client *c)
     return called;
 }
 
-/* Whoever drives may not have come to it yet; the descriptor would be readable
- * until then. */
+/* The driver may not have read everything yet, and the descriptor would stay
+ * readable until then. */
 static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();
@@ -173,11 +168,8 @@ int hf_client_dispatch(hf_client *c)
 {
     HF__UNCANCELLED;
     struct frame here = {c, dispatching}, **at;
-    int rc;
+    int rc = hf__client_usable(c, NULL);
 
-    if (!c)
-        return HF_EINVAL;
-    rc = hf__client_check(c);
     if (rc)
         return rc;
     if (!hf__client_enter(c))
@@ -197,14 +189,12 @@ int hf_lock_fd(hf_lock *lock)
 {
     HF__UNCANCELLED;
     struct hf__line *held;
-    int rc = hf__lock_check(lock, NULL), fd;
+    int rc = hf__lock_begin(lock, NULL), fd;
 
-    if (!rc)
-        rc = hf__lock_enter(lock, NULL);
     if (rc)
         return rc;
     if (lock->loss_fd < 0 && hf__loss_fd_open(lock)) {
-        (void)hf__pick_check(lock, &held, NULL); /* that may be news */
+        (void)hf__pick_check(lock, &held, NULL); /* a loss may just be found */
         hf__loss_fd_start(lock);
     }
     fd = lock->loss_fd;

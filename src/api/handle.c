@@ -23,7 +23,8 @@
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
-/* By the URL: a dialect may have fewer kinds than the backend. */
+/* The kind is missing in the backend, or with this URL: a dialect may have
+ * fewer kinds. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
@@ -92,15 +93,14 @@ static int handle_check_options(const hf_client *c, const hf_lock_options *opt,
                         opt->handoff, HF__HANDOFF_MAX);
     if (opt->max_hold_ms < 0 || opt->max_hold_ms > HF_TIME_MAX_MS)
         return hf__fail(err, HF_EINVAL,
-                        "max_hold_ms is %lld; 0 (no limit) to %lld would be "
-                        "right",
+                        "max_hold_ms is %lld; it must be 0 (no limit) to %lld",
                         (long long)opt->max_hold_ms, HF_TIME_MAX_MS);
     if (hf__lock_lease_valid("ttl_ms", opt->ttl_ms, "the client's", err))
         return HF_EINVAL;
     return handle_check_kind(c, opt, last, err);
 }
 
-/* It may take until op_timeout: the caller is inside of the client. */
+/* May take until op_timeout; hf__client_enter() protects the client. */
 static int handle_make_lock(hf_client *c, const void *name, size_t name_len,
                             const hf_lock_options *opt, hf_lock **out,
                             hf_error *err)
@@ -156,8 +156,9 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
                         HF_SEMAPHORE, out, err);
 }
 
-/* line->mu and client->mu are held. A hold of a thread may be released through
- * any handle on the name, so only the last one keeps it from being freed. */
+/* True if a hold keeps the handle from being freed. A hold of a thread can be
+ * released through any handle of the name, so it keeps only the last one.
+ * line->mu and client->mu are held. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;
@@ -169,8 +170,8 @@ static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
     return lock->line->timer.handles == 1 && (g->shared || n->owner_thread);
 }
 
-/* Nobody will release through this handle what it has lost; nor, if it is the
- * last one, what threads have. */
+/* What the handle has lost can no longer be released; nor, if it is the last
+ * one, what threads have lost. */
 static void handle_forget_lost(const hf_lock *lock, bool is_last)
 {
     struct hf__line *n, *next;
@@ -185,7 +186,8 @@ static void handle_forget_lost(const hf_lock *lock, bool is_last)
     }
 }
 
-/* What the clock has ended is not held, even if nobody has looked yet. */
+/* A hold whose deadline has passed is not held, even if that was not noticed
+ * yet. */
 static void handle_notice_ends(struct hf__line *first)
 {
     hf__time now = hf__now();
@@ -200,22 +202,30 @@ static void handle_notice_ends(struct hf__line *first)
     }
 }
 
-static bool handle_in_use_locked(const hf_lock *lock)
+/* Removes the handle from its line. EBUSY: it is in use. line->mu is held. */
+static int handle_uncount(hf_lock *lock)
 {
+    hf_client *c = lock->line->client;
+
+    HF__HOLDING(&c->mu);
     if (lock->waits)
-        return true;
+        return HF_EBUSY;
     for (struct hf__line *n = hf__lines_newest(lock->line); n;
          n = hf__lines_after(n))
         if (handle_keeps_locked(lock, n))
-            return true;
-    return false;
+            return HF_EBUSY;
+    if (lock->async)
+        hf__timers_unreserve(&c->timers);
+    /* Of two handles that are freed at once, one is the last. */
+    handle_forget_lost(lock, --lock->line->timer.handles == 0);
+    return 0;
 }
 
 int hf_lock_free(hf_lock *lock)
 {
     HF__UNCANCELLED;
     hf_client *c;
-    bool in_use, is_last;
+    int rc;
 
     if (!lock)
         return 0;
@@ -224,22 +234,12 @@ int hf_lock_free(hf_lock *lock)
         return HF_EFORK;
     hf__mutex_lock(&lock->line->mu);
     handle_notice_ends(lock->line);
-    hf__mutex_lock(&c->mu);
-    in_use = handle_in_use_locked(lock);
-    is_last = lock->line->timer.handles == 1;
-    if (!in_use)
-        /* Of two that are freed at once, one is the last. */
-        lock->line->timer.handles--;
-    if (!in_use && lock->async)
-        hf__timers_unreserve(&c->timers);
-    hf__mutex_unlock(&c->mu);
-    if (!in_use) {
-        handle_forget_lost(lock, is_last);
+    rc = handle_uncount(lock);
+    if (!rc)
         hf__loss_fd_close(lock);
-    }
     hf__line_unlock(lock->line);
-    if (in_use)
-        return HF_EBUSY;
+    if (rc)
+        return rc;
     hf__names_put(lock->line);
     hf__free(c, lock->async);
     hf__free(c, lock);

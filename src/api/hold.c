@@ -1,4 +1,4 @@
-/* What a holder can ask of its hold without asking the network. */
+/* What a holder can find out about its hold without a network request. */
 #include "api/lock_verb.h"
 #include "base/error.h"
 #include "base/time.h"
@@ -24,15 +24,13 @@ static unsigned hold_permits_held(const hf_lock *lock)
     return sum;
 }
 
-/* The caller's hold as it is now, and how often it has acquired it. */
+/* Reads the caller's hold, and how many times it has acquired it. */
 static int hold_read(hf_lock *lock, struct hf__lease *lease, unsigned *count,
                      hf_error *err)
 {
     struct hf__line *line;
-    int rc = hf__lock_check(lock, err);
+    int rc = hf__lock_begin(lock, err);
 
-    if (!rc)
-        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     rc = hf__pick_check(lock, &line, err);
@@ -103,7 +101,8 @@ int hf_lock_upgrade(hf_lock *lock, hf_error *err)
 
     if (rc)
         return rc;
-    return hf__fail(err, HF_ENOTSUP,
-                    "a read hold cannot become a write hold: two that try "
-                    "would wait for each other for ever; release it first");
+    return hf__fail(
+        err, HF_ENOTSUP,
+        "a read hold cannot become a write hold, because two callers "
+        "that try would wait for each other for ever; release it first");
 }

@@ -1,5 +1,5 @@
-/* Who holds, who waits, which names there are; asking for a lock, and taking it
- * away. */
+/* Who holds and who waits; which names there are; asking for a lock, and
+ * breaking it. */
 #include "api/query.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -95,7 +95,7 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     return 0;
 }
 
-/* BREAK or ASK: something is done to whoever holds it. */
+/* BREAK or ASK. */
 static int inspect_to_holder(hf_client *c, enum hf__op op, const void *name,
                              size_t name_len, uint64_t token, const char *owner,
                              hf_error *err)

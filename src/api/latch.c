@@ -1,7 +1,7 @@
 /*
- * The latch. Its handle is a lock of the kind HF_LATCH, whose lines wait for
- * the count to be 0 (see backend.h); what changes or reads the count is a
- * question about the name.
+ * The latch. Its handle is a lock of the kind HF_LATCH, whose lines wait until
+ * the count is 0 (see backend.h). The count is changed and read by questions
+ * about the name.
  */
 #include "api/async.h"
 #include "api/handle.h"
@@ -44,7 +44,7 @@ static int no_latch(hf_error *err)
     return hf__fail(err, HF_EINVAL, "the latch is NULL");
 }
 
-/* A lost answer is asked for again under the same request id. */
+/* If the answer is lost, the question is repeated under the same request id. */
 static int latch_send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__request *f = hf__query_new_of(lock, t->op, err);
@@ -82,83 +82,72 @@ static const struct hf__verb down = {"the count-down", latch_send,
 
 static const struct hf__verb get = {"the question", latch_send, latch_answered};
 
-static struct hf__verb_call latch_to(enum hf__op op, uint64_t count,
-                                     uint64_t *left)
-{
-    return (struct hf__verb_call){.verb = op == HF__LATCH_SET    ? &set
-                                          : op == HF__LATCH_DOWN ? &down
-                                                                 : &get,
-                                  .op = op,
-                                  .count = count,
-                                  .left = left,
-                                  .request_id = hf__owner_number()};
-}
-
-static int latch_check_args(const hf_latch *latch,
-                            const struct hf__verb_call *what, hf_error *err)
+static int latch_check(const hf_latch *latch, enum hf__op op, uint64_t count,
+                       const uint64_t *left, hf_error *err)
 {
     if (!latch)
         return no_latch(err);
-    if (what->op == HF__LATCH_SET &&
-        (what->count < 1 || what->count > INT32_MAX))
+    if (op == HF__LATCH_SET && (count < 1 || count > INT32_MAX))
         return hf__fail(err, HF_EINVAL, "count is %llu; it must be 1 to %d",
-                        (unsigned long long)what->count, INT32_MAX);
-    if (what->op == HF__LATCH_GET && !what->left)
+                        (unsigned long long)count, INT32_MAX);
+    if (op == HF__LATCH_GET && !left)
         return hf__fail(err, HF_EINVAL, "left is NULL");
     return 0;
 }
 
-static int latch_run(hf_latch *latch, struct hf__verb_call what, hf_error *err)
+/* done: NULL if the caller waits. */
+static int latch_run(hf_latch *latch, enum hf__op op, uint64_t count,
+                     uint64_t *left, const hf_latch_done_fn *done, void *arg,
+                     hf_error *err)
 {
-    int rc = latch_check_args(latch, &what, err);
+    struct hf__verb_call what = {.verb = op == HF__LATCH_SET    ? &set
+                                         : op == HF__LATCH_DOWN ? &down
+                                                                : &get,
+                                 .op = op,
+                                 .count = count,
+                                 .left = left,
+                                 .request_id = hf__owner_number()};
+    int rc = latch_check(latch, op, count, left, err);
 
-    return rc ? rc : hf__verb_run(latch_lock_of(latch), &what, err);
-}
-
-static int latch_run_async(hf_latch *latch, struct hf__verb_call what,
-                           hf_latch_done_fn done, void *arg, hf_error *err)
-{
-    int rc = latch_check_args(latch, &what, err);
-
-    return rc ? rc
-              : hf__verb_run_async(latch_lock_of(latch), &what,
-                                   (union hf__done){.latch = done}, arg, err);
+    if (rc)
+        return rc;
+    if (!done)
+        return hf__verb_run(latch_lock_of(latch), &what, err);
+    return hf__verb_run_async(latch_lock_of(latch), &what,
+                              (union hf__done){.latch = *done}, arg, err);
 }
 
 int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err)
 {
-    return latch_run(latch, latch_to(HF__LATCH_SET, count, NULL), err);
+    return latch_run(latch, HF__LATCH_SET, count, NULL, NULL, NULL, err);
 }
 
 int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return latch_run(latch, latch_to(HF__LATCH_DOWN, 0, left), err);
+    return latch_run(latch, HF__LATCH_DOWN, 0, left, NULL, NULL, err);
 }
 
 int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err)
 {
-    return latch_run(latch, latch_to(HF__LATCH_GET, 0, left), err);
+    return latch_run(latch, HF__LATCH_GET, 0, left, NULL, NULL, err);
 }
 
 int hf_latch_set_async(hf_latch *latch, uint64_t count, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return latch_run_async(latch, latch_to(HF__LATCH_SET, count, NULL), done,
-                           arg, err);
+    return latch_run(latch, HF__LATCH_SET, count, NULL, &done, arg, err);
 }
 
 int hf_latch_down_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                         void *arg, hf_error *err)
 {
-    return latch_run_async(latch, latch_to(HF__LATCH_DOWN, 0, left), done, arg,
-                           err);
+    return latch_run(latch, HF__LATCH_DOWN, 0, left, &done, arg, err);
 }
 
 int hf_latch_get_async(hf_latch *latch, uint64_t *left, hf_latch_done_fn done,
                        void *arg, hf_error *err)
 {
-    return latch_run_async(latch, latch_to(HF__LATCH_GET, 0, left), done, arg,
-                           err);
+    return latch_run(latch, HF__LATCH_GET, 0, left, &done, arg, err);
 }
 
 int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,

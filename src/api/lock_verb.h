@@ -1,6 +1,6 @@
 /*
- * What every verb of a lock does first and last: the checks of the handle, its
- * name's mutex, and a place in the client while the verb waits.
+ * What every verb of a lock does first and last: checks the handle, takes the
+ * mutex of its name, and is counted in the client while it waits.
  */
 #ifndef HF_LOCK_VERB_H
 #define HF_LOCK_VERB_H
@@ -8,10 +8,11 @@
 #include "core/client.h"
 #include "core/lock.h"
 
-/* Why the handle cannot be used: EINVAL, EFORK or ECLOSED, with a text. */
+/* Fails with the reason why the handle cannot be used: EINVAL, EFORK or
+ * ECLOSED. */
 int hf__lock_unusable(const hf_lock *, hf_error *);
 
-/* The same; 0: it can be used. */
+/* Returns 0 if the handle can be used, else the same. */
 static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 {
     if (__builtin_expect(lock && !hf__client_check(lock->line->client), 1))
@@ -19,12 +20,13 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
     return hf__lock_unusable(lock, err);
 }
 
-/* A lease or TTL: EINVAL, with a text that says what 0 would mean. */
+/* Checks a lease or TTL. Returns 0, or EINVAL with a text that says what 0
+ * would mean. */
 int hf__lock_lease_valid(const char *field, int64_t ms, const char *zero,
                          hf_error *);
 
 /* Takes line->mu for a verb. ECLOSED, and not taken, if hf_close() has begun:
- * it visits every line under its mutex after it has set client->closed. */
+ * it sets client->closed, and then visits every line under its mutex. */
 static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
 {
     hf__mutex_lock(&lock->line->mu);
@@ -35,15 +37,23 @@ static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
     return hf__lock_unusable(lock, err);
 }
 
-/* From the one to the other, neither handle (with its name) nor client go away.
- * begin: line->mu is held, and free afterwards. */
+/* hf__lock_check() and hf__lock_enter(). */
+static inline int hf__lock_begin(const hf_lock *lock, hf_error *err)
+{
+    int rc = hf__lock_check(lock, err);
+
+    return rc ? rc : hf__lock_enter(lock, err);
+}
+
+/* Between begin and end neither the handle (with its line) nor the client goes
+ * away. begin unlocks line->mu. */
 void hf__lock_wait_begin(hf_lock *);
 void hf__lock_wait_end(hf_lock *, struct hf__line *line);
-/* The first half of its end, for who has line->mu: once that is free the handle
- * may go, and the name with it. The other half is hf__client_leave(). */
+/* The first half of end, for a caller that holds line->mu. After the unlock the
+ * handle and its line may be gone. The second half is hf__client_leave(). */
 void hf__lock_wait_leave(hf_lock *, struct hf__line *);
-/* The time, or 0 where nothing about the line has an end: reading the clock
- * costs as much as the rest of an acquire in shared memory. */
+/* The time, or 0 if nothing about the line has an end: reading the clock costs
+ * as much as the rest of an acquire in shared memory. */
 hf__time hf__lock_clock(const struct hf__line *, bool timed);
 
 #endif

@@ -1,4 +1,4 @@
-/* hf_client_metrics(): what a client has done, in numbers. */
+/* hf_client_metrics(). */
 #include "base/error.h"
 #include "base/futex.h"
 #include "core/client.h"
@@ -15,8 +15,7 @@ int hf_client_metrics(hf_client *c, hf_metrics *out, hf_error *err)
     if (out->size != sizeof(*out))
         return hf__fail(err, HF_EINVAL,
                         "the metrics were not set by HF_METRICS_INIT");
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     hf__counters_read_locked(c, out);
-    hf__mutex_unlock(&c->mu);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Metrics in the text format of Prometheus, version 0.0.4. */
+/* hf_metrics_text(): the text format of Prometheus, version 0.0.4. */
 #include "base/error.h"
 #include "base/text.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct text {
-    char *at; /* NULL: only counted */
+    char *at; /* NULL: the length is only counted */
     size_t size, len;
 };
 
@@ -32,7 +32,7 @@ static void metrics_put_value(struct text *t, const char *value)
         n = hf__character((const unsigned char *)value, 4);
         if (*value == '\n')
             metrics_put(t, "\\n");
-        else if (!n) /* the backslash itself is escaped */
+        else if (!n) /* a backslash in the value is escaped */
             metrics_put(t, "\\\\x%02x", (unsigned char)*value);
         else
             metrics_put(t, *value == '"' || *value == '\\' ? "\\%.*s" : "%.*s",
@@ -40,7 +40,7 @@ static void metrics_put_value(struct text *t, const char *value)
     }
 }
 
-/* With one more, unless key is NULL. */
+/* The labels of the series, and one more unless key is NULL. */
 static void metrics_put_labels(struct text *t, const hf_series *s,
                                const char *key, const char *value)
 {
@@ -147,18 +147,18 @@ static int metrics_check(const hf_series *series, size_t n, hf_error *err)
 
 struct sample {
     const char *family;
-    const char *result; /* a label, or NULL */
-    size_t offset;      /* of the number, in hf_metrics */
-    const char *type;   /* of the first sample of a family, with: */
+    const char *result; /* the value of a label, or NULL */
+    size_t offset;      /* of the number in hf_metrics */
+    const char *type;   /* set in the first sample of a family */
     const char *help;
 };
 
 #define AT(field) offsetof(hf_metrics, field)
 
-/* Those of a family stand together. */
+/* The samples of a family must be next to each other. */
 static const struct sample samples[] = {
     {"holdfast_acquires_total", "granted", AT(granted), "counter",
-     "Acquires that are over, by result."},
+     "Finished acquires, by result."},
     {"holdfast_acquires_total", "busy", AT(busy), NULL, NULL},
     {"holdfast_acquires_total", "timed_out", AT(timed_out), NULL, NULL},
     {"holdfast_acquires_total", "cancelled", AT(cancelled), NULL, NULL},
@@ -176,7 +176,7 @@ static const struct sample samples[] = {
      "Times the connection to the server was regained."},
     {"holdfast_held", NULL, AT(held), "gauge", "Holds at present."},
     {"holdfast_waiting", NULL, AT(waiting), "gauge",
-     "Acquires that wait at present."},
+     "Acquires that are waiting now."},
 };
 
 static void metrics_put_head(struct text *t, const char *family,
@@ -211,7 +211,7 @@ static void metrics_put_numbers(struct text *t, const hf_series *series,
     }
 }
 
-/* A fraction of a second in decimal, whatever the locale. */
+/* Seconds as a decimal fraction, independent of the locale. */
 struct seconds {
     char text[32];
 };

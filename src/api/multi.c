@@ -1,8 +1,9 @@
 /*
- * Several locks at once. They are taken one after the other in one order that
- * every process finds by itself (by name, then kind, then the place), and
- * given back in the other; nobody who follows it can be part of a circle. Of
- * one lock the write comes first: a read within it is possible.
+ * Several locks at once. They are acquired one after the other, in an order
+ * that every process finds by itself (by name, then kind, then place), and
+ * released in the opposite order, so callers that follow it cannot wait for
+ * each other in a circle. If a lock is there twice, the write comes first,
+ * because a read within it is possible.
  */
 #include "api/acquire.h"
 #include "api/release.h"
@@ -46,15 +47,15 @@ static int multi_by_turn(const void *a, const void *b)
                     (int)((const hf_part *)b)->mode;
 }
 
-/* Two who take some permits each, and then some more, may wait for each other.
- */
+/* Two callers that each take some permits, and then some more, may wait for
+ * each other. */
 static int multi_check_sorted(const hf_part *parts, size_t n, hf_error *err)
 {
     for (size_t i = 1; i < n; i++)
         if (parts[i].lock->line->remote.kind == HF_SEMAPHORE &&
             !multi_by_name(&parts[i - 1], &parts[i]))
             return hf__fail(err, HF_EINVAL,
-                            "a semaphore is there twice; give it one part with "
+                            "a semaphore is given twice; give it one part with "
                             "all the permits");
     return 0;
 }
@@ -70,8 +71,8 @@ static int multi_check(const hf_part *parts, size_t n, hf_error *err)
     return 0;
 }
 
-/* Until when the servers' answers are waited for: all parts together, as one
- * verb. */
+/* The latest time to wait for the servers' answers, for all parts together, as
+ * in one verb. */
 static hf__time multi_latest_of(const hf_part *part,
                                 const hf_acquire_options *opt, hf__time until)
 {
@@ -95,7 +96,8 @@ static int multi_take(const hf_part *part, const hf_acquire_options *opt,
     if (until != HF__NEVER) {
         hf__time left = until - hf__now();
 
-        /* A look is always allowed: the first may have used the time up. */
+        /* At least one attempt is allowed: the parts before may have used up
+         * the time. */
         one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
     }
     rc = hf__acquire_by(part->lock, &one, latest, err);
@@ -116,7 +118,7 @@ static void multi_give_back(const hf_part *parts, size_t n)
         hf_lock_release_nowait(parts[n].lock, NULL);
 }
 
-/* A hold that was got first may be lost before the last one is there. */
+/* A hold that was granted early may be lost before the last one is granted. */
 static int multi_still_held(const hf_part *parts, size_t n, hf_error *err)
 {
     hf_error why = HF_ERROR_INIT;
@@ -176,8 +178,8 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     return rc;
 }
 
-/* Whose time is over first; NULL: there is none left. So nobody who closes one
- * client waits for the server of another for longer than for its own. */
+/* The release whose time ends first; NULL: none is left. So a client with a
+ * short op_timeout does not wait for the server of another. */
 static struct hf__releasing *multi_soonest(struct hf__releasing *all, size_t n)
 {
     struct hf__releasing *first = NULL;
@@ -210,7 +212,7 @@ static int multi_wait_for_all(struct hf__releasing *all, size_t n,
     struct hf__releasing *r = multi_soonest(all, n);
     int first = 0;
 
-    /* While we drive one client nobody drives the others. */
+    /* While this thread drives one client, no thread drives the others. */
     for (size_t i = 0; r && i < n; i++)
         if (all[i].lock && all[i].lock->line->client != r->lock->line->client)
             hf__helper_check_later(all[i].lock->line->client);
@@ -243,11 +245,11 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
 
     if (rc)
         return rc;
-    /* What is released may be gone, with its client. */
+    /* A handle may be freed once it is released, and its client with it. */
     hooks = parts[0].lock->line->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->line->client, n * sizeof(*all));
-    for (; !all && n > FEW; n -= FEW) { /* out of memory: some at a time */
+    for (; !all && n > FEW; n -= FEW) { /* out of memory: a few at a time */
         later = multi_release(parts + n - FEW, FEW, few, rc ? NULL : err);
         rc = rc ? rc : later;
     }

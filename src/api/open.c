@@ -1,4 +1,4 @@
-/* hf_open(): makes a client, has the helper thread open its backend, and waits
+/* hf_open(): makes a client, lets the helper thread open its backend, and waits
  * until it is connected. loop/config.c reads the URL and the options. */
 #include "base/error.h"
 #include "base/futex.h"
@@ -41,17 +41,14 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
 {
     struct open_wait *w = arg;
 
-    hf__mutex_lock(&w->client->mu);
-    if (w->client->be->opened)
-        w->result = w->client->be->opened(w->client->self);
-    else
-        w->result = HF__DONE;
-    hf__mutex_unlock(&w->client->mu);
+    HF__HOLDING(&w->client->mu);
+    w->result = w->client->be->opened ? w->client->be->opened(w->client->self)
+                                      : HF__DONE;
     *until = w->until;
     return w->result != HF__PENDING || now >= w->until;
 }
 
-/* Where the URL leads to, for a message. */
+/* The address in the URL, for an error text. */
 static struct hf__shown open_first_address(const struct hf__url *url)
 {
     struct hf__shown shown =
@@ -79,9 +76,7 @@ static int open_connect_backend(hf_client *c, hf__time until, hf_error *err)
              "firewall is in between",
              c->be->name, open_first_address(c->config->url).text,
              c->config->open_timeout_ms);
-    if (err)
-        err->may_pass = hf__may_pass(c, HF_EBACKEND);
-    return HF_EBACKEND;
+    return hf__fail_passing(c, err, HF_EBACKEND);
 }
 
 static int open_client(hf_client *c, const char *url,
@@ -125,7 +120,7 @@ int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
     if (!c)
         return hf__fail(err, HF_ENOMEM, "out of memory");
     rc = open_client(c, url, opt, err, &given_up);
-    if (rc == HF_EUNKNOWN) { /* nothing is left that could be finished */
+    if (rc == HF_EUNKNOWN) { /* no request can still be under way */
         rc = HF_EBACKEND;
         if (err) {
             err->code = rc;

@@ -1,5 +1,5 @@
-/* A value that is written by the server that keeps the lock, for its holder
- * alone. */
+/* hf_lock_put(): the server that keeps the lock writes a value, if the caller
+ * still holds the lock. */
 #include "api/request_verb.h"
 #include "base/error.h"
 #include "core/async.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* What hf_lock_put() is to write. */
+/* What hf_lock_put() writes. */
 struct hf__put {
     const void *key;
     size_t key_len;
@@ -20,7 +20,7 @@ struct hf__put {
     size_t value_len;
 };
 
-/* What is sent: the key stands behind the request, the value behind the key. */
+/* Makes the request. The key is behind it, and the value behind the key. */
 static struct hf__request *put_make(hf_client *c, const struct hf__put *p,
                                     hf_error *err)
 {
@@ -81,7 +81,7 @@ static int put_begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     struct hf__request *f;
     int rc = put_check(lock, &p, err);
 
-    t->put = NULL; /* the caller's, and is copied */
+    t->put = NULL; /* copied, because the caller's memory ends with this call */
     if (!rc)
         rc = hf__pick_check(lock, &t->line, err);
     if (rc)

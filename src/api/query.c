@@ -70,7 +70,8 @@ void hf_diagnosis_free(hf_diagnosis *d)
     hf__result_free(d, d);
 }
 
-/* What it has and the program did not get; client->mu is held. */
+/* Frees the parts of the answer that the program did not get. client->mu is
+ * held. */
 static void query_destroy(struct hf__request *f)
 {
     struct hf__query *q = &f->query;
@@ -81,7 +82,7 @@ static void query_destroy(struct hf__request *f)
     hf__watch_remove_locked(q->listener);
 }
 
-/* The name is put behind the client's prefix. */
+/* The name is the client's prefix and that name. */
 static struct hf__request *query_new(hf_client *c, enum hf__op op,
                                      const void *name, size_t len,
                                      hf_error *err)
@@ -163,7 +164,7 @@ void hf__query_end(hf_client *c, struct hf__request *f)
     hf__client_leave(c);
 }
 
-/* Why nothing was done to a hold, or the backend's word. */
+/* Says why nothing was done to a hold, or what the backend said. */
 static int query_refused(hf_client *c, const struct hf__request *f,
                          hf_error *err)
 {

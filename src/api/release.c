@@ -19,8 +19,8 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* Its owner has let it go, and the backend has not: as any other release that
- * was refused it is repeated until it succeeds. */
+/* The owner has released, but the backend has not. Like any refused release it
+ * is repeated until it succeeds. */
 static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -48,13 +48,13 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
     if ((has_kin ? n->kin->first : n)->watchers)
         hf__loss_fd_arm_of(n, owner);
     *rc = n->client->be->release(n->client->self, &req);
-    hf__tally_add(n, HF__TALLY_RELEASE);
+    hf__tally_add(n, HF__TALLY_RELEASE - HF__TALLY_HOLD);
     if (__builtin_expect(*rc != HF__DONE, 0))
         *rc = release_refused(n, *rc);
     return true;
 }
 
-/* Of the line that the owner holds; line->mu is held. */
+/* The line with the owner's hold. line->mu is held. */
 static bool release_line_quickly(struct hf__line *first, uint64_t owner,
                                  struct hf__line **line, int *rc)
 {
@@ -74,7 +74,6 @@ static bool release_ready(void *arg, hf__time now, hf__time *until)
     return finished || now >= r->until;
 }
 
-/* Through the queue, with line->mu held. PENDING: r will be finished. */
 int hf__release_enter(struct hf__line *n, uint64_t owner,
                       struct hf__releaser *r)
 {
@@ -88,10 +87,9 @@ int hf__release_enter(struct hf__line *n, uint64_t owner,
     hf__lines_rest(n);
     if ((rc == HF__DONE || (rc == HF__PENDING && n->queue.shared)) &&
         hf__line_first(n)->watchers)
-        hf__loss_fd_arm_of(n,
-                           owner); /* who has left: others may have it still */
+        hf__loss_fd_arm_of(n, owner); /* others may still hold it */
     if (rc == HF__PENDING)
-        return 0; /* somebody local has it still, or again */
+        return 0; /* a local owner still holds it, or holds it now */
     if (rc == HF__DONE && r) {
         r->next = n->releasers;
         n->releasers = r;
@@ -102,7 +100,7 @@ int hf__release_enter(struct hf__line *n, uint64_t owner,
     return rc;
 }
 
-/* loss: why, if it is lost; word: what the server said of another failure. */
+/* loss: the reason, for ELOST. word: what the server said, for other codes. */
 static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
                           const hf_error *word, hf_error *err)
 {
@@ -117,13 +115,14 @@ static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
     return hf__fail_word(lock->line->client, word, err, rc);
 }
 
-/* A hold of shared memory without a lease does not end by itself. */
+/* A hold in shared memory that has no lease can only have been broken. */
 static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 
-/* A lease may have ended on the way to the server. */
+/* The lease may have ended on the way to the server. */
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
-/* A release said ELOST: here, or by its answer if it is finished. */
+/* The reason after ELOST, which came from the queue, or from the server if r is
+ * finished. */
 static struct hf__loss release_why_lost(const struct hf__line *line,
                                         uint64_t owner,
                                         const struct hf__releaser *r)
@@ -133,8 +132,8 @@ static struct hf__loss release_why_lost(const struct hf__line *line,
     return line->client->direct ? broken : too_late;
 }
 
-/* line->mu is held. It is free afterwards, and the lock may be gone unless this
- * is PENDING. */
+/* line->mu is held on entry and unlocked on return. After that the handle may
+ * be gone, unless the result is PENDING. */
 static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
                           hf_error *err)
 {
@@ -163,7 +162,7 @@ static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
     return HF__PENDING;
 }
 
-/* waits: its answer is waited for. */
+/* waits: the caller waits for the answer. */
 static inline __attribute__((always_inline)) int
 release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
 {
@@ -184,7 +183,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
                      : release_quickly(r->line, owner, false, &rc)) {
         hf__loss_fd_released(lock, rc);
         rc = rc ? release_failed(lock, rc, broken, NULL, err) : 0;
-        hf__line_unlock_first(lock->line); /* and it may be gone */
+        hf__line_unlock_first(lock->line); /* the handle may be gone now */
         return rc;
     }
     return release_slowly(r, owner, waits, err);

@@ -30,11 +30,11 @@ int hf__renew_send(hf_client *c, struct hf__verb_call *t, uint32_t ms,
     t->hold_id = n->queue.lease.hold_id;
     hf__lease_renewing(&n->queue.lease, ms, hf__now());
     hf__mutex_lock(&c->mu);
-    n->refs++; /* the request's */
+    n->refs++; /* the request's reference */
     hf__mutex_unlock(&c->mu);
     hf__verb_send(c, t, f);
     hf__loss_fd_moved(n);
-    hf__line_run(n, hf__now()); /* it may end sooner now */
+    hf__line_run(n, hf__now()); /* its deadline may be earlier now */
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* A renewal that the program asked for. */
+/* Renewals by the program. */
 #ifndef HF_RENEW_H
 #define HF_RENEW_H
 
@@ -6,11 +6,11 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-/* Sends one renewal of the hold of t->line. no_longer: the server is told the
- * length, and the hold must not last longer because of it. line->mu is held. */
+/* Sends a renewal of the hold of t->line. no_longer: the hold must not last
+ * longer than before. line->mu is held. Returns 0 or ENOMEM. */
 int hf__renew_send(hf_client *, struct hf__verb_call *, uint32_t ms,
                    bool no_longer, hf_error *);
-/* Its result; line->mu is held. */
+/* The result of that renewal. line->mu is held. */
 int hf__renew_answered(hf_lock *, struct hf__verb_call *,
                        const struct hf__request *, hf_error *);
 

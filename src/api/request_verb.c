@@ -22,15 +22,16 @@
 
 void hf__verb_send(hf_client *c, struct hf__verb_call *t, struct hf__request *f)
 {
+    struct hf__async *a = hf__async_of(t->sleeper);
+
     hf__mutex_lock(&c->mu);
     t->request = f;
     f->sleeper = t->sleeper;
-    f->async = t->async;
     if (f->req.op != HF__DOWNGRADE)
         f->req.meant_until = t->until;
     hf__mutex_unlock(&c->mu);
-    if (t->async)
-        hf__helper_timer(c, &t->async->timer, t->until);
+    if (a)
+        hf__helper_timer(c, &a->timer, t->until);
     hf__request_submit(c, f);
 }
 
@@ -63,8 +64,8 @@ int hf__verb_lost(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
         hf__line_run(t->line, hf__now());
     if (rc == HF_ELOST)
         return hf__fail_lost(t->line, owner, err);
-    /* Released meanwhile: what the queue remembers may be of an earlier hold.
-     */
+    /* It was released meanwhile: the loss that the queue remembers may be of an
+     * earlier hold. */
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
@@ -74,7 +75,8 @@ int hf__verb_check(const hf_lock *lock, const struct hf__verb_call *t)
     int rc = hf__queue_check(g, hf__owner_of(lock, NULL), hf__now());
 
     if (!rc && g->lease.hold_id != t->hold_id)
-        rc = HF_ENOTOWNER; /* released by another thread, and taken again */
+        rc = HF_ENOTOWNER; /* another thread has released it, and it was
+                              acquired again */
     return rc;
 }
 
@@ -117,10 +119,8 @@ int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
     struct hf__verb_call t = *what;
     struct hf__sleeper s;
     hf_client *c;
-    int rc = hf__lock_check(lock, err);
+    int rc = hf__lock_begin(lock, err);
 
-    if (!rc)
-        rc = hf__lock_enter(lock, err);
     if (rc)
         return rc;
     c = lock->line->client;
@@ -154,7 +154,7 @@ static int verb_begin_async(hf_lock *lock, const struct hf__verb_call *what,
         return rc;
     a->line = lock->line;
     a->call = *what;
-    a->call.async = a;
+    a->call.sleeper = &a->sleeper;
     a->call.line = lock->line;
     a->call.until = hf__op_deadline(lock->line->client);
     rc = what->verb->begin(lock, &a->call, err);
@@ -180,7 +180,7 @@ int hf__verb_run_async(hf_lock *lock, const struct hf__verb_call *what,
         rc = verb_begin_async(lock, what, done, arg, err);
         hf__line_unlock(lock->line);
     }
-    hf__deliver(c, hf__now()); /* it may have its answer at once */
+    hf__deliver(c, hf__now()); /* the answer may be there already */
     hf__helper_check_later(c);
     hf__client_leave(c);
     return rc;

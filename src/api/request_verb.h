@@ -1,7 +1,7 @@
 /*
- * Verbs that send a request and are over with its answer: renew, downgrade,
- * put, those of a latch. The synchronous and the asynchronous form take the
- * same steps; they differ in who waits.
+ * Verbs that send a request and end with its answer: renew, downgrade, put, and
+ * those of a latch. The synchronous and the asynchronous form take the same
+ * steps; they differ in who waits.
  */
 #ifndef HF_REQUEST_VERB_H
 #define HF_REQUEST_VERB_H
@@ -10,25 +10,26 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-/* The whole verb, for the calling thread. */
+/* The whole verb: for the calling thread, which waits; or with a callback. */
 int hf__verb_run(hf_lock *, const struct hf__verb_call *, hf_error *);
 int hf__verb_run_async(hf_lock *, const struct hf__verb_call *, union hf__done,
                        void *arg, hf_error *);
-/* Sends a question for it; line->mu is held. */
+/* Sends the call's next request. line->mu is held. */
 void hf__verb_send(hf_client *, struct hf__verb_call *, struct hf__request *);
-/* There is time for one more, and somebody to ask. */
+/* True if the deadline allows another request and the client is open. */
 bool hf__verb_may_go_on(const hf_lock *, const struct hf__verb_call *);
-/* The question that was under way has landed. PENDING: another one is. */
+/* The call's request has been answered. Returns the verb's result, or PENDING
+ * if another request was sent. Takes line->mu itself. */
 int hf__verb_answered(hf_lock *, struct hf__verb_call *, hf_error *);
-/* The server does not know the hold that it is about any more, or it is lost;
- * ELOST. */
+/* The server no longer knows the hold, or it is lost. Fails with ELOST and the
+ * reason. */
 int hf__verb_lost(hf_lock *, struct hf__verb_call *, hf_error *);
-/* Does the caller still have the hold t->hold_id? 0, ELOST, or ENOTOWNER if
+/* Returns 0 if the caller still has the hold t->hold_id, ELOST, or ENOTOWNER if
  * another thread has released it. line->mu is held. */
 int hf__verb_check(const hf_lock *, const struct hf__verb_call *);
-/* What the answer rc about the hold t->hold_id means for the caller. A good
- * answer says nothing about a hold that has ended before it came: that is
- * ELOST, or ENOTOWNER if another thread has released it. line->mu is held. */
+/* Returns what the answer rc about the hold t->hold_id means for the caller.
+ * Even after a good answer the hold may have ended before it came: ELOST, or
+ * ENOTOWNER if another thread has released it. line->mu is held. */
 int hf__verb_judge(hf_lock *, struct hf__verb_call *,
                    const struct hf__request *, int rc, hf_error *);
 

@@ -17,8 +17,8 @@ void hf_guard_leave(hf_guard *guard)
     if (!guard->lock)
         return;
     rc = hf_lock_release(guard->lock, NULL);
-    /* That it was lost meanwhile is worth knowing; what an inner block left
-     * behind is not this block's result. */
+    /* A loss during the block is its result; the result of an inner block is
+     * not. */
     synchronized_result = rc;
 }
 

@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-/* client->mu is held, but not during the call. False: there is none. */
+/* Calls the next callback. client->mu is held, but not during the call. False:
+ * there is none. */
 static bool watch_call_next(hf_client *c)
 {
     hf_watch *w = c->changed;
@@ -30,7 +31,7 @@ static bool watch_call_next(hf_client *c)
     hf__mutex_unlock(&c->mu);
     w->fn(w->arg, w, name, strlen(heard));
     if (hf__client_check(c) == HF_EFORK)
-        return true; /* the child of a callback that forked */
+        return true; /* this is the child of a callback that forked */
     hf__mutex_lock(&c->mu);
     w->calling = false;
     if (w->freed)
@@ -100,7 +101,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
         f->query.listener = &w->on;
     }
     rc = hf__query_run(c, f, w, err);
-    if (rc || !w) /* then it is ENOMEM */
+    if (rc || !w) /* without w it is ENOMEM */
         return rc;
     f->query.listener = NULL;
     *out = w;

@@ -4,7 +4,8 @@
 
 #include <holdfast.h>
 
-/* The callbacks of those that have changed: how many were called, or EFORK. */
+/* Calls the callbacks of all watches that have changed. Returns how many, or
+ * EFORK. */
 int hf__watch_call_all(hf_client *);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #define STR_(x) #x
 
@@ -56,6 +55,7 @@ int hf__fail(hf_error *err, int code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, ap);
     va_end(ap);
-    hf__printable(err->text, sizeof(err->text)); /* a server's words, too */
+    hf__printable(err->text,
+                  sizeof(err->text)); /* it may have a server's words */
     return code;
 }

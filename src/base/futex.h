@@ -1,11 +1,11 @@
 /*
- * How threads of this process wait for each other: futexes, and a mutex of
- * four bytes made of one.
+ * How threads of this process wait for each other: futexes, and a four-byte
+ * mutex made of one.
  *
- * Why not pthread_mutex_t: there is one per name and it is on the path of
- * every acquire, so that its size (40 bytes) and its call (not inlined) both
- * count. Why not condition variables: a wait must be ended from a signal
- * handler, which a futex allows and pthread_cond_signal does not.
+ * pthread_mutex_t is not used because there is one mutex per name and it is on
+ * the path of every acquire: its size (40 bytes) and its call (not inlined)
+ * both count. Condition variables are not used because a wait must be ended
+ * from a signal handler, which a futex allows and pthread_cond_signal does not.
  */
 #ifndef HF_FUTEX_H
 #define HF_FUTEX_H
@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 struct hf__mutex {
-    uint32_t word; /* 0 free, 1 taken, 2 taken and somebody sleeps */
+    uint32_t word; /* 0: free; 1: taken; 2: taken, and a thread may sleep */
 };
 
 void hf__mutex_lock_slow(struct hf__mutex *);
 
-/* Async-signal-safe; the word need not exist any more. */
+/* Async-signal-safe. The word may already have been freed. */
 void hf__futex_wake(uint32_t *word, int how_many);
 
 static inline void hf__mutex_lock(struct hf__mutex *m)
@@ -39,11 +39,29 @@ static inline void hf__mutex_unlock(struct hf__mutex *m)
         hf__futex_wake(&m->word, 1);
 }
 
-/* No sleep that has an end is longer: the kernel measures it by a clock that
- * stands while the machine is suspended. */
+static inline struct hf__mutex *hf__mutex_enter(struct hf__mutex *m)
+{
+    hf__mutex_lock(m);
+    return m;
+}
+
+static inline void hf__mutex_leave(struct hf__mutex *const *m)
+{
+    hf__mutex_unlock(*m);
+}
+
+/* Locks the mutex until the end of the block. A return value is computed before
+ * the unlock. */
+#define HF__HOLDING(mutex)                                                     \
+    struct hf__mutex *const hf__holding                                        \
+        __attribute__((cleanup(hf__mutex_leave), unused)) =                    \
+            hf__mutex_enter(mutex)
+
+/* The longest sleep that has an end: the kernel measures it by a clock that
+ * stops while the machine is suspended. */
 #define HF__NAP (30000 * HF__MS)
 
-/* Sleeps while *word == expect, until then at the latest; may return early. */
+/* Sleeps while *word == expect, at most until that time. May return early. */
 void hf__futex_wait(uint32_t *word, uint32_t expect, hf__time until);
 
 #endif

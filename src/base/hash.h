@@ -1,5 +1,5 @@
-/* FNV-1a, of 32 and of 64 bits. `hash` is that of what stands before, or where
- * it begins. */
+/* FNV-1a, of 32 and of 64 bits. `hash` is the hash of the bytes before, or the
+ * start value. */
 #ifndef HF_HASH_H
 #define HF_HASH_H
 

@@ -1,12 +1,12 @@
 /*
- * Lists of things that are linked by members of their own, of three kinds:
+ * Intrusive lists, of three kinds:
  *
- *   list   has a first one; its items have `next` and `prev`. New ones come in
- *          front, any may go.
- *   deque  the same with a last one, and new ones come behind it; one that is
- *          not empty is a list, too.
- *   fifo   its items have one pointer, whose name is given; the first goes.
- *          Where there is no first one, the last means nothing.
+ *   list   a pointer to the first item; items have `next` and `prev`. Adds in
+ *          front, removes any.
+ *   deque  the same with a pointer to the last item; adds behind it. If it is
+ *          not empty, the macros of a list work on it, too.
+ *   fifo   items have one pointer, whose name is given; adds behind the last,
+ *          the first is removed. If `first` is NULL, `last` has no meaning.
  *
  * The heads are lvalues, and all arguments may be evaluated more than once.
  */
@@ -52,7 +52,7 @@
         (last) = (item);                                                       \
     } while (0)
 
-/* The struct that has that member. */
+/* The struct of that type that has *ptr as its member. */
 #define hf__container(ptr, type, member)                                       \
     ((type *)((char *)(ptr)-offsetof(type, member)))
 

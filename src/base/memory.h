@@ -1,6 +1,6 @@
 /*
- * Memory by the hooks of a program, or by malloc where it has set none. The
- * hooks may be those of a client that does not exist yet, or any more.
+ * Memory by the hooks of a program, or by malloc if it has set none. Takes the
+ * hooks and not the client, which may not exist yet or may have been freed.
  */
 #ifndef HF_MEMORY_H
 #define HF_MEMORY_H
@@ -10,7 +10,7 @@
 
 /* Zeroed; NULL: out of memory. */
 void *hf__alloc_by(const hf_hooks *, size_t);
-/* NULL is fine. */
+/* NULL is allowed. */
 void hf__free_by(const hf_hooks *, void *);
 
 #endif

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Digits as a number, which is cut off at the longest time. */
+/* Reads digits as a number, which stays above the longest time once it exceeds
+ * it. */
 static const char *text_digits(const char *s, int64_t *value)
 {
     for (*value = 0; isdigit((unsigned char)*s); s++)
@@ -15,7 +16,7 @@ static const char *text_digits(const char *s, int64_t *value)
     return s;
 }
 
-/* In milliseconds; 0: no such unit. */
+/* The unit in milliseconds; 0: there is no such unit. */
 static int64_t text_unit_ms(const char *unit)
 {
     static const struct {
@@ -67,7 +68,7 @@ size_t hf__utf8(const unsigned char *s, size_t most, uint32_t *number)
     if (len > most)
         return 0;
     for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80) /* the end of the text, too */
+        if ((s[i] & 0xc0) != 0x80) /* also at the end of the text */
             return 0;
         c = c << 6 | (s[i] & 0x3f);
     }
@@ -99,7 +100,7 @@ struct hf__shown hf__show(const char *name)
     const unsigned char *s = (const unsigned char *)name;
 
     if (len >= sizeof(shown.text)) {
-        /* Not in the middle of a character. */
+        /* Do not cut within a character. */
         for (len = max; len && (s[len] & 0xc0) == 0x80;)
             len--;
         memcpy(shown.text + len, "...", sizeof("..."));
@@ -113,7 +114,7 @@ struct hf__shown hf__show(const char *name)
     return shown;
 }
 
-/* A copy that had no room for more may end within a character. */
+/* The length without a character that is cut off at the end. */
 static size_t text_without_half(const unsigned char *s, size_t len)
 {
     size_t at = len;
@@ -128,7 +129,7 @@ void hf__printable(char *text, size_t size)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t len = strlen(text), out = 0;
-    char shown[800]; /* the longest text of all is one of hf__log() */
+    char shown[800]; /* the longest text is one of hf__log() */
 
     size = size < sizeof(shown) ? size : sizeof(shown);
     if (len == size - 1)
@@ -157,7 +158,7 @@ static unsigned text_least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* The usual table of edits, of which the last three rows are kept. */
+/* The usual table of edit distances; the last three rows are kept. */
 static unsigned text_edits(const char *a, size_t a_len, const char *b,
                            size_t b_len)
 {
@@ -191,6 +192,26 @@ unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
     if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
         return UINT_MAX;
     n = text_edits(word, len, meant, meant_len);
-    /* One in three letters, and not a word of other letters altogether. */
+    /* At most one in three letters, so that it is not an altogether different
+     * word. */
     return n <= (meant_len + 2) / 3 && n < len ? n : UINT_MAX;
+}
+
+const char *hf__meant(const char *word, const char *list, size_t *len)
+{
+    const char *meant = NULL;
+    unsigned best = UINT_MAX, n;
+
+    for (const char *p = list; *p; p += strspn(p, ", ")) {
+        size_t p_len = strcspn(p, ",:");
+
+        n = hf__mistyped(word, p, p_len);
+        if (n < best) {
+            best = n;
+            meant = p;
+            *len = p_len;
+        }
+        p += strcspn(p, ",");
+    }
+    return meant;
 }

@@ -1,7 +1,7 @@
 /*
  * Owners: threads and handles, each with a number that is never used again. A
- * thread's record outlives it as long as some name remembers it as its last
- * owner, so that the helper thread can see that the owner of a hold has gone.
+ * thread's record outlives the thread while a line remembers it as its last
+ * owner, so that the helper thread sees that the owner of a hold has exited.
  */
 #ifndef HF_THREAD_ID_H
 #define HF_THREAD_ID_H
@@ -12,7 +12,7 @@
 
 struct hf__thread {
     uint64_t number;
-    uint32_t refs; /* atomic: the thread itself, and names */
+    uint32_t refs; /* atomic: the thread's own, and one per line */
     uint32_t gone; /* atomic: the thread has exited */
 };
 
@@ -21,26 +21,26 @@ extern __thread struct hf__thread *hf__thread_self
 
 struct hf__thread *hf__thread_make(void);
 
-/* The record of this thread; NULL: out of memory. */
+/* The record of the calling thread. NULL: out of memory. */
 static inline struct hf__thread *hf__thread_me(void)
 {
     return __builtin_expect(hf__thread_self != NULL, 1) ? hf__thread_self
                                                         : hf__thread_make();
 }
 
-/* Has it exited? NULL: a handle, which has not. */
+/* True if the thread has exited. NULL (a handle) has not. */
 static inline bool hf__thread_gone(const struct hf__thread *t)
 {
     return t && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE);
 }
 
 void hf__thread_ref(struct hf__thread *);
-void hf__thread_unref(struct hf__thread *); /* NULL is fine */
+void hf__thread_unref(struct hf__thread *); /* NULL is allowed */
 
-/* One that nobody has had. */
+/* A number that no owner has had. */
 uint64_t hf__owner_number(void);
 
-/* The number of a handle that owns by itself has this bit. */
+/* This bit is set in the number of a handle that owns. */
 #define HF__HANDLE_OWNS (1ull << 62)
 
 static inline bool hf__owner_is_thread(uint64_t owner)

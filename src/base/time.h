@@ -1,7 +1,7 @@
 /*
- * The library's clock: nanoseconds of CLOCK_BOOTTIME, which goes on while the
- * machine is suspended. hf__now() is the core's; a module gets the same as
- * hf__core.now.
+ * The library's clock: CLOCK_BOOTTIME in nanoseconds, which goes on while the
+ * machine is suspended. The core calls hf__now(); a module calls hf__core.now,
+ * which is the same.
  */
 #ifndef HF_BASE_TIME_H
 #define HF_BASE_TIME_H

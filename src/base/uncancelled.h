@@ -1,13 +1,14 @@
 /*
- * pthread_cancel() must not end a thread in the middle of a verb: it may hold a
- * mutex, drive the client, or be about to release what was granted. So a verb
- * switches cancellation off before it can come to a cancellation point (a read,
- * a poll, a hook of the program); what was asked for meanwhile is done when the
- * verb has returned.
+ * pthread_cancel() must not end a thread in the middle of a verb, which may
+ * hold a mutex, drive the client, or be about to release a hold. So a verb
+ * switches cancellation off before it can reach a cancellation point (a read, a
+ * poll, a hook of the program). A cancellation that is requested meanwhile
+ * takes effect after the verb has returned.
  *
- * The short ways of acquire and release in shared memory come to none, and are
- * without: each switch is a locked instruction. What the shm backend calls
- * there when another client may have died has a switch of its own.
+ * The short ways of acquire and release in shared memory reach no cancellation
+ * point and have no switch, because each switch is a locked instruction. The
+ * code that the shm backend calls there when another client may have died has a
+ * switch of its own.
  */
 #ifndef HF_UNCANCELLED_H
 #define HF_UNCANCELLED_H
@@ -29,7 +30,7 @@ static inline void hf__cancellation_as(const int *before)
     pthread_setcancelstate(*before, &off);
 }
 
-/* Until the end of the block. */
+/* Switches cancellation off until the end of the block. */
 #define HF__UNCANCELLED                                                        \
     const int hf__uncancelled                                                  \
         __attribute__((cleanup(hf__cancellation_as), unused)) =                \

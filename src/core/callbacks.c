@@ -29,23 +29,18 @@ void hf__callback_queue(struct hf__async *a, int result)
 {
     hf_client *c = a->lock->line->client;
 
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     hf__callback_queue_locked(c, a, result);
-    hf__mutex_unlock(&c->mu);
 }
 
 struct hf__async *hf__callback_next(hf_client *c)
 {
-    struct hf__async *a;
+    HF__HOLDING(&c->mu);
+    struct hf__async *a = c->callbacks;
 
-    hf__mutex_lock(&c->mu);
-    a = c->callbacks;
-    if (a && a->firing)
-        a = NULL; /* not yet: ready_fd will tell */
-    if (a) {
-        c->callbacks = a->next;
-        c->callbacks_len--;
-    }
-    hf__mutex_unlock(&c->mu);
+    if (!a || a->firing)
+        return NULL; /* firing: ready_fd will be posted later */
+    c->callbacks = a->next;
+    c->callbacks_len--;
     return a;
 }

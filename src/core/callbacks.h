@@ -1,19 +1,20 @@
 /*
- * Callbacks of asynchronous verbs that are over: they wait here until the
- * program dispatches (api/event_loop.c), because nothing of the program runs
- * under a mutex.
+ * Callbacks of asynchronous verbs that have ended. They are queued here until
+ * the program dispatches (api/event_loop.c), because no code of the program
+ * runs under a mutex.
  */
 #ifndef HF_CALLBACKS_H
 #define HF_CALLBACKS_H
 
 #include "core/async.h"
 
-/* The verb is over: its callback will be called, with that result, or with
- * that of its request if one has been answered. client->mu is held. */
+/* The verb has ended: its callback will be called with that result, or with
+ * that of its request if one was answered. client->mu is held. */
 void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
-/* The same; line->mu is held, as for the verb after it. */
+/* The same, and takes client->mu. line->mu of the verb's line is held. */
 void hf__callback_queue(struct hf__async *, int result);
-/* The next one, taken out; or NULL. */
+/* Takes the next callback out. NULL: there is none, or its timer is still being
+ * handled. */
 struct hf__async *hf__callback_next(hf_client *);
 
 #endif

@@ -8,13 +8,12 @@
 #include "core/last_error.h"
 #include "core/line.h"
 
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A page that is empty in a child: telling a fork by it costs a load. */
+/* A page that the kernel wipes in a child: finding out costs one load. */
 static const uint32_t *client_make_fork_mark(void)
 {
     uint32_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -95,20 +94,18 @@ int hf__client_usable(const hf_client *c, hf_error *err)
 
 bool hf__client_enter(hf_client *c)
 {
-    bool open;
+    HF__HOLDING(&c->mu);
+    bool open = !__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE);
 
-    hf__mutex_lock(&c->mu);
-    open = !__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE);
     c->inside += open;
-    hf__mutex_unlock(&c->mu);
     return open;
 }
 
 void hf__client_leave(hf_client *c)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     c->inside--;
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__client_put(hf_client *c)

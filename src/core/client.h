@@ -1,27 +1,26 @@
 /*
- * A client: what hf_open() returns, a connection to one backend with its lines,
- * timers, requests and callbacks. Who may touch what:
+ * A client: what hf_open() returns. It has a connection to one backend, and its
+ * lines, timers, requests and callbacks. Which mutex guards what:
  *
  *   line->mu     its queues, its remotes' requests, its waiters
  *   client->mu   the backend (a networked one), the driver's role, the table of
  *                names, references, timers, news, callbacks
  *
- * Order: line->mu before client->mu. The backend reports under client->mu and
- * only leaves a mark (news); whoever drives then takes it to the name, with
- * both in the right order.
+ * Order: line->mu before client->mu. The backend reports under client->mu, and
+ * a report only leaves a mark (news); the driver then takes it to the line,
+ * with both mutexes in the right order.
  */
 #ifndef HF_CLIENT_H
 #define HF_CLIENT_H
 
 #include "base/futex.h"
 #include "base/timer.h"
-#include "core/counters.h"
 #include "core/events.h"
 #include "core/loss_reason.h"
 
 #include <pthread.h>
 
-/* The longest lease or timeout: they travel as 32 bits, with room to add. */
+/* The longest lease or timeout. It is sent as 32 bits, with room for a sum. */
 #define HF__MS_MAX ((int64_t)HF_LEASE_MAX_MS)
 struct hf__request;
 struct hf__sleeper;
@@ -35,72 +34,76 @@ struct hf_client {
     char *prefix, *label;
     char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, op_timeout_ms;
-    int fairness; /* of the URL; 0: the backend's */
+    int fairness; /* as the URL says; 0: the backend's default */
     bool direct, endless, session;
     int caps[HF_LATCH + 1];
-    int epfd;               /* the backend's descriptors, and wake_fd */
-    int wake_fd;            /* ends the driver's sleep */
-    int ready_fd;           /* callbacks or events wait for dispatch */
-    const uint32_t *parent; /* 1; 0 in a child after fork */
+    int epfd;     /* has the backend's descriptors and wake_fd */
+    int wake_fd;  /* ends the driver's sleep */
+    int ready_fd; /* readable: callbacks or events wait for dispatch */
+    const uint32_t *parent; /* points to 1, or to 0 in a child after fork */
 
-    /* The backend's state. Written with mu, on opening and on closing, while no
-     * verb uses the backend: verbs on a direct one read it without mu. NULL: it
-     * is not open, or not any more. */
+    /* The backend's state. Written with mu on opening and on closing, while no
+     * verb uses the backend, so verbs on a direct backend read it without mu.
+     * NULL: the backend is not open. */
     void *self;
-    uint32_t closed; /* atomic: 1 from the beginning of hf_close */
+    uint32_t closed; /* atomic: 1 once hf_close has begun */
 
     struct hf__mutex mu;
     /* all below: mu */
-    int outer_fd; /* epfd and ready_fd, made by hf_client_fd(); or -1 */
-    uint32_t least_ttl_ms; /* of the client and of its handles so far */
-    bool driven;           /* somebody has the driver's role: */
+    int outer_fd; /* has epfd and ready_fd, made by hf_client_fd(); or -1 */
+    uint32_t least_ttl_ms; /* the least of the client's and its handles' TTLs so
+                              far */
+    bool driven;           /* a thread has the driver's role: */
     pthread_t driver;
-    uint32_t rounds;      /* of driving, so far */
+    uint32_t rounds;      /* rounds of driving so far */
     uint32_t under_way;   /* requests that the backend has not reported */
     uint32_t async_waits; /* acquires that no thread waits for */
-    uint32_t handles;     /* locks and latches */
-    uint32_t inside;      /* threads in a wait; hf_close waits for them */
-    uint32_t firing;      /* atomic: the same for those that fire; see
-                             hf_cancel_fire() */
-    uint32_t serial;      /* of lines, for hold ids */
+    uint32_t handles;     /* locks, latches and watches */
+    uint32_t inside;      /* threads inside a verb; hf_close waits for them */
+    uint32_t firing;      /* atomic: the same for threads in hf_cancel_fire() */
+    uint32_t serial;      /* counts lines, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
     struct hf__line **buckets;
     size_t buckets_len, names_len;
     struct hf__line *news, *news_tail;
-    struct hf__exchange *exchanges; /* to be used again */
+    struct hf__exchange *exchanges; /* for reuse */
     struct hf__request *requests, *landed, *landed_tail;
     struct hf__req *outbox, *outbox_tail; /* see backend.h */
-    bool may_go_on;                       /* the backend takes them again */
+    bool may_go_on;                       /* the backend can send again */
     struct hf__async *callbacks, *callbacks_tail;
     size_t callbacks_len;
     struct hf__event *events, *events_tail;
     unsigned events_len, events_allocated;
-    struct hf__event overflow;        /* stands for those that were dropped */
+    struct hf__event overflow;        /* the event for all that were dropped */
     hf_watch *changed, *changed_tail; /* see watches.h */
     size_t changed_len;
 
-    struct hf__counts counts;
+    /* What the lines do not count (hf__tally_add), and what freed lines have
+     * counted. Changed by atomic adds; hf__counters_read_locked() sums up. */
+    hf_metrics counts;
+    uint64_t longest_waits; /* grants beyond the last bucket */
 
     struct hf__mutex why_mu;
-    hf_error why;      /* the backend's last word; why_mu */
+    hf_error why;      /* the text of the backend's last failure; why_mu */
     char trouble[720]; /* why it is not connected, or ""; why_mu */
     struct hf__note notes[HF__NOTES]; /* why_mu */
-    int64_t wall_offset; /* of the wall clock to ours, in ns; why_mu */
+    int64_t wall_offset; /* wall clock minus our clock, in ns; why_mu */
 
-    uint32_t session_lost; /* atomic: for the helper thread to spread */
+    uint32_t session_lost; /* atomic: the helper thread will mark every line */
     pthread_t helper;
     hf__time helper_until;
-    hf__time driver_until; /* it sleeps; 0: it looks before it does */
-    uint32_t helper_word;  /* futex: it shall look again */
+    hf__time driver_until; /* when its sleep ends; 0: it is awake and looks
+                              before it sleeps */
+    uint32_t helper_word;  /* futex: changes when it must look again */
     bool helper_stop, helper_drives;
-    uint32_t open_word; /* futex: open_result is there */
+    uint32_t open_word; /* futex: 1 once open_result is set */
     int open_result;
     bool open_given_up;
     struct hf__config *config; /* while opening */
 };
 
-/* May the client be used? 0, EFORK in a child of the process, or ECLOSED. */
+/* Returns 0 if the client can be used, EFORK in a child process, or ECLOSED. */
 static inline int hf__client_check(const hf_client *c)
 {
     if (__builtin_expect(!*(const volatile uint32_t *)c->parent, 0))
@@ -112,20 +115,22 @@ static inline int hf__client_check(const hf_client *c)
 
 /* The same, with a text; EINVAL if it is NULL. */
 int hf__client_usable(const hf_client *, hf_error *);
-/* Around what a verb does at the backend without a wait of its own
- * (hf__lock_wait_begin): hf_close waits for it. False: too late, the client is
- * closed. */
+/* Enter and leave enclose the use of the backend by a verb that has no wait of
+ * its own (hf__lock_wait_begin), so that hf_close waits for it. False: the
+ * client was closed. */
 bool hf__client_enter(hf_client *);
 void hf__client_leave(hf_client *);
-/* With the options' hooks; some of its descriptors may be missing. NULL: out of
- * memory. */
+/* Makes a client with the options' hooks. Some of its descriptors may be
+ * missing (-1). NULL: out of memory. */
 hf_client *hf__client_new(const hf_client_options *);
-/* One handle less; frees a closed client with its last one. */
+/* A handle was freed: frees the client if it was closed and this was the last
+ * handle. */
 void hf__client_put(hf_client *);
-/* Its backend, its config and its lines are gone. */
+/* Frees the memory and the descriptors. The backend, the config and all lines
+ * must be gone. */
 void hf__client_free(hf_client *);
 
-/* Until when an answer to what is asked now is waited for. */
+/* The latest time to wait for the answer to a request that is sent now. */
 static inline hf__time hf__op_deadline(const hf_client *c)
 {
     return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;

@@ -1,60 +1,49 @@
 /*
  * What a client has done: counters, and how long acquires took.
  *
- * The shortest acquire, in shared memory, takes less than 100 ns, so it may
- * neither read a clock for this nor write what other threads write. A grant
- * without a wait is counted in its line (hf__tally_add), under the mutex that
- * is held there anyway, and so is a release; all else is counted in the client.
+ * The shortest acquire, in shared memory, takes less than 100 ns, so counting
+ * must not read a clock there, nor write a cache line that other threads write.
+ * A grant without a wait and a release are therefore counted in their line
+ * (hf__tally_add), whose mutex is held anyway. Everything else is counted in
+ * the client.
  */
 #ifndef HF_COUNTERS_H
 #define HF_COUNTERS_H
 
 #include "core/line.h"
 
-/* What the lines do not count (see hf__tally_add()), and what lines have
- * counted that are gone. Changed by atomic adds: after a wait, or when an
- * acquire was not granted. */
-struct hf__counts {
-    uint64_t granted; /* without a wait */
-    uint64_t busy, timed_out, cancelled, failed, released;
-    uint64_t lost, renewed, renewals_failed, disconnects, reconnects;
-    uint64_t waiting;
-    uint64_t wait_sum_ns, wait[HF_WAIT_BUCKETS + 1];
-};
-
 static inline void hf__count(uint64_t *counter, uint64_t n)
 {
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-/* An acquire has failed before it came to a line. */
+/* Counts an acquire that failed before it used a line. */
 void hf__count_failed(const hf_lock *);
-/* An acquire through that line is over without a wait; line->mu is held. */
+/* Counts an acquire that ended without a wait. line->mu is held. */
 void hf__count_at_once(struct hf__line *, int result);
-/* One waits; and its wait is over, after that time. */
+/* A wait has begun; it has ended after that time. */
 void hf__count_wait(hf_client *, enum hf_kind);
 void hf__count_waited(hf_client *, enum hf_kind, int result, hf__time waited);
-/* All counters of the client and its lines; client->mu is held. */
+/* Sums up the counters of the client and its lines. client->mu is held. */
 void hf__counters_read_locked(hf_client *, hf_metrics *);
 
 /*
  * What a line counts, in one number. From the lowest bit on: 20 bits for the
- * acquires that were granted without a wait; 20 bits for the releases; 24 bits
- * for what has to be added to the difference of the two to get the number of
- * holds now.
+ * acquires granted without a wait, 20 bits for the releases, 24 bits for the
+ * present holds.
  *
- * Written with line->mu held, read with client->mu held: so every access is
- * atomic but for the writer's own read, and threads that use different names do
- * not write the same counters. An acquire and a release in shared memory that
- * go the short way write it once: every store delays the next locked
- * instruction.
+ * It is written with line->mu held and read with client->mu held, so every
+ * access is atomic but for the writer's own read, and threads that use
+ * different names do not write the same counters. An acquire or a release that
+ * goes the short way in shared memory writes it once, because every store
+ * delays the next locked instruction.
  */
 #define HF__TALLY_BITS 20
 #define HF__TALLY_GRANT UINT64_C(1)
 #define HF__TALLY_RELEASE (HF__TALLY_GRANT << HF__TALLY_BITS)
 #define HF__TALLY_HOLD (HF__TALLY_RELEASE << HF__TALLY_BITS)
-/* The client takes over what the line has counted so far; the second is for a
- * line that is about to be freed. */
+/* Moves the line's grants and releases to the client's counters. The second is
+ * for a line that is about to be freed, with client->mu held. */
 void hf__tally_carry(struct hf__line *);
 void hf__tally_carry_locked(struct hf__line *);
 
@@ -70,21 +59,17 @@ static inline uint32_t hf__tally_released(uint64_t tally)
 
 static inline uint32_t hf__tally_held(uint64_t tally)
 {
-    uint64_t held = tally / HF__TALLY_HOLD + hf__tally_granted(tally) -
-                    hf__tally_released(tally);
-
-    return (uint32_t)(held % (UINT64_MAX / HF__TALLY_HOLD + 1));
+    return (uint32_t)(tally / HF__TALLY_HOLD);
 }
 
-/* From here on: line->mu is held. */
-/* A GRANT or a RELEASE: one hold more or less, unless hf__tally_hold() or
- * hf__tally_set() follows. */
+/* line->mu is held in all functions below. */
 static inline void hf__tally_add(struct hf__line *n, uint64_t what)
 {
     __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);
 }
 
-/* Neither counter overflows; to be called between any two releases. */
+/* Keeps both counters from overflowing. Must be called between any two
+ * releases. */
 static inline void hf__tally_limit(struct hf__line *n)
 {
     const uint64_t half = (HF__TALLY_RELEASE | HF__TALLY_HOLD) / 2;
@@ -93,22 +78,18 @@ static inline void hf__tally_limit(struct hf__line *n)
         hf__tally_carry(n);
 }
 
-static inline void hf__tally_set(struct hf__line *n, uint32_t held)
-{
-    hf__tally_add(n,
-                  (uint64_t)(held - hf__tally_held(n->tally)) * HF__TALLY_HOLD);
-}
-
-/* The queue has a holder more or less; not by a loss. */
+/* Updates the number of holds after an acquire or a release (not a loss). */
 static inline void hf__tally_hold(struct hf__line *n)
 {
-    hf__tally_set(n, n->queue.shared ? n->queue.count : n->queue.owner != 0);
+    uint64_t held = n->queue.shared ? n->queue.count : n->queue.owner != 0;
+
+    hf__tally_add(n, (held - n->tally / HF__TALLY_HOLD) * HF__TALLY_HOLD);
     hf__tally_limit(n);
 }
 
-/* A release has ended with that result of the queue. */
+/* Counts a release that ended with that result of the queue. */
 void hf__tally_release(struct hf__line *, int result);
-/* The holds of this line were lost. */
+/* Counts the holds of this line as lost. */
 void hf__tally_lost(struct hf__line *);
 
 #endif

@@ -15,7 +15,7 @@
     1024 /* kept for a program that does not dispatch, beside                  \
             the losses of its handles */
 
-/* One that has no place in a line. */
+/* An event that is not part of a line. */
 struct event_item {
     struct hf__event event; /* must be first */
     char name[];
@@ -36,7 +36,8 @@ static struct hf__event *events_allocate_locked(hf_client *c, int type,
 {
     size_t len = events_name_len(c, n);
     struct event_item *item = NULL;
-    /* However often others ask, there is room for what matters. */
+    /* However often other clients ask, there is room for events that matter
+     * more. */
     unsigned room = type == HF_EVENT_WANTED ? EVENTS_MAX / 2 : EVENTS_MAX;
 
     if (c->events_allocated < room)
@@ -95,7 +96,7 @@ void hf__event_detach_locked(struct hf__line *n)
     if (!type)
         return;
     events_unqueue_locked(n->client, e);
-    e->type = -1; /* no place any more */
+    e->type = -1; /* it is not free to be used again */
     hf__event_queue_locked(n->client, type, n, e->token, e->loss);
 }
 
@@ -111,17 +112,14 @@ void hf__event_drop_all_locked(hf_client *c)
     c->events_allocated = 0;
 }
 
-/* Where it waited may be gone at once. */
+/* The event's memory may be reused at once, so it is copied first. */
 bool hf__event_next(hf_client *c, struct hf__event_copy *t)
 {
-    struct hf__event *e, was;
+    HF__HOLDING(&c->mu);
+    struct hf__event *e = c->events, was;
 
-    hf__mutex_lock(&c->mu);
-    e = c->events;
-    if (!e) {
-        hf__mutex_unlock(&c->mu);
+    if (!e)
         return false;
-    }
     was = *e;
     events_unqueue_locked(c, e);
     if (was.name_len)
@@ -134,7 +132,6 @@ bool hf__event_next(hf_client *c, struct hf__event_copy *t)
         c->events_allocated--;
         hf__free(c, e);
     }
-    hf__mutex_unlock(&c->mu);
     t->name[was.name_len] = '\0';
     t->reason.text[0] = '\0';
     if (was.type == HF_EVENT_LOST)

@@ -1,8 +1,8 @@
 /*
  * Events for the program (hf_client_options.on_event: a hold was lost, the
- * connection is down), which wait until it dispatches. The place of a loss
- * is in front of the line that lost, so that it needs no memory and none is
- * dropped; all others are allocated, up to a limit. client->mu is held.
+ * connection is down), queued until it dispatches. The event of a loss is in
+ * front of the line that lost its hold, so it needs no memory and is never
+ * dropped. All others are allocated, up to a limit. client->mu is held.
  */
 #ifndef HF_EVENTS_H
 #define HF_EVENTS_H
@@ -13,29 +13,29 @@
 struct hf__event {
     struct hf__event *next, *prev; /* client->events */
     uint64_t token;
-    struct hf__loss loss; /* LOST: why */
-    int type;             /* 0: it does not wait */
+    struct hf__loss loss; /* LOST: the reason */
+    int type;             /* 0: it is not queued */
     uint16_t name_len;
     enum { HF__IN_LINE, HF__IN_CLIENT, HF__ALLOCATED } place : 8;
 };
 
-/* The place of a loss, if the client hears of events. */
+/* The line's own event, if the client has on_event. */
 static inline struct hf__event *hf__event_of_loss(struct hf__line *n)
 {
     return (struct hf__event *)n - 1;
 }
 
-/* Queues one for dispatch. line: the one that it is about, or NULL. loss: why,
- * of LOST. */
+/* Queues an event. line: the line that it is about, or NULL. loss: the reason,
+ * for LOST. */
 void hf__event_queue_locked(hf_client *, int type, struct hf__line *,
                             uint64_t token, struct hf__loss);
-/* The line is about to be freed: an event that waits in it gets another place.
- */
+/* The line is about to be freed: moves its queued event, if any, to other
+ * memory. */
 void hf__event_detach_locked(struct hf__line *);
-/* Those that wait are never delivered. */
+/* Drops all queued events. */
 void hf__event_drop_all_locked(hf_client *);
 
-/* One event, as the program sees it. */
+/* An event as the program gets it. */
 struct hf__event_copy {
     hf_event event;
     char name[HF_NAME_MAX + 1];

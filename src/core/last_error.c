@@ -18,10 +18,9 @@ static void fail_set(hf_client *c, int code, bool may_pass, const char *fmt,
     char text[720];
 
     vsnprintf(text, sizeof(text), fmt, ap);
-    hf__mutex_lock(&c->why_mu);
+    HF__HOLDING(&c->why_mu);
     hf__fail(&c->why, code, "%s: %s", c->be->name, text);
     c->why.may_pass = may_pass;
-    hf__mutex_unlock(&c->why_mu);
 }
 
 int hf__fail_why_set(hf_client *c, int code, const char *fmt, ...)
@@ -56,32 +55,36 @@ void hf__trouble_set(hf_client *c, const char *text)
         hf__note_over(c, HF__LOSS_SILENT);
 }
 
-/* Unless a backend says otherwise (core->lasts). What is wrong with shared
- * memory does not pass. */
+/* The default; a backend may say otherwise (core->lasts). Failures of shared
+ * memory do not pass. */
 bool hf__may_pass(const hf_client *c, int code)
 {
     return code == HF_EBACKEND && !c->direct;
 }
 
-/* Where the backend has not said why. */
-static int fail_without_words(hf_client *c, hf_error *err, int code)
+int hf__fail_passing(const hf_client *c, hf_error *err, int code)
 {
-    hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code));
     if (err)
         err->may_pass = hf__may_pass(c, code);
     return code;
 }
 
+/* For a failure that the backend has not explained. */
+static int fail_without_words(hf_client *c, hf_error *err, int code)
+{
+    return hf__fail_passing(
+        c, err,
+        hf__fail(err, code, "%s: %s", c->be->name, hf_error_text(code)));
+}
+
 int hf__fail_why(hf_client *c, hf_error *err, int code)
 {
-    if (!err)
-        return code;
-    hf__mutex_lock(&c->why_mu);
-    if (c->why.code == code)
+    HF__HOLDING(&c->why_mu);
+
+    if (c->why.code != code)
+        return fail_without_words(c, err, code);
+    if (err)
         *err = c->why;
-    else
-        fail_without_words(c, err, code);
-    hf__mutex_unlock(&c->why_mu);
     return code;
 }
 
@@ -104,7 +107,7 @@ void hf__keep_word_locked(hf_client *c, struct hf__exchange *x, bool let_go,
     why = &x->why[let_go];
     if (code >= 0) {
         if (*why)
-            (*why)->code = 0; /* it does not fail any more */
+            (*why)->code = 0; /* it no longer fails */
         return;
     }
     if (!*why)
@@ -123,20 +126,18 @@ void hf__words_free(hf_client *c, struct hf__exchange *x)
 
 int hf__silence(hf_client *c, hf_error *err)
 {
-    hf__fail(err, HF_EBACKEND, "%s: no answer to the request%s", c->be->name,
-             hf__trouble(c).text);
-    if (err)
-        err->may_pass = hf__may_pass(c, HF_EBACKEND);
-    return HF_EBACKEND;
+    return hf__fail_passing(c, err,
+                            hf__fail(err, HF_EBACKEND,
+                                     "%s: no answer to the request%s",
+                                     c->be->name, hf__trouble(c).text));
 }
 
 struct hf__trouble hf__trouble(hf_client *c)
 {
+    HF__HOLDING(&c->why_mu);
     struct hf__trouble t = {""};
 
-    hf__mutex_lock(&c->why_mu);
     if (c->trouble[0])
         snprintf(t.text, sizeof(t.text), "; cause: %s", c->trouble);
-    hf__mutex_unlock(&c->why_mu);
     return t;
 }

@@ -23,8 +23,6 @@
 #include "policy/line_set.h"
 #include "policy/local_queue.h"
 
-#include <string.h>
-
 void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 {
     struct hf__releaser **p = &n->releasers;
@@ -37,7 +35,7 @@ void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 
 /* ---- waking ------------------------------------------------------------ */
 
-/* With line->mu held: the system call comes after it. */
+/* The system call comes after the unlock (hf__line_unlock). */
 static void line_wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_notify(n->client, s);
@@ -66,13 +64,13 @@ static void line_set_timer(struct hf__line *n)
     hf__time at = hf__lease_timer(&n->queue.lease);
     hf__time set_to = hf__timer_at(&n->timer);
 
-    /* A timer that fires too early costs a look; moving it at every grant
-     * would cost more. Who waits has time for it, and shall sleep on. */
+    /* A timer that fires too early costs a look; moving it at every grant would
+     * cost more. A waiter has time to move it, and should sleep on. */
     if (n->queue.lease.state == HF__WAITING ? at != set_to : at < set_to)
         hf__helper_timer(n->client, &n->timer, at);
 }
 
-/* Whoever owns it now is remembered, so that the end of that thread shows. */
+/* Remembers the owner's thread, so that its exit is noticed. */
 void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
 {
     struct hf__thread *t = w->thread;
@@ -85,44 +83,42 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
     }
     hf__loss_fd_heard(w->handle);
     if (!n->queue.shared && n->owner_thread != t) { /* a reader has its own */
-        hf__line_forget_the_gone(n); /* nobody knows later that it is */
+        hf__line_forget_the_gone(n); /* later this could not be found */
         if (t)
             hf__thread_ref(t);
         hf__thread_unref(n->owner_thread);
         n->owner_thread = t;
     }
     if (hf__line_first(n)->watchers) {
-        /* Where a hold is handed over, somebody else had it. */
+        /* The hold may have been handed over by another owner. */
         if (n->queue.shared || n->remote.kind == HF_SEMAPHORE)
             hf__loss_fd_arm_of(n, w->owner);
         else
             hf__loss_fd_arm(n, false);
     }
     if (n->queue.lease.max_until != HF__NEVER)
-        line_set_timer(n); /* a hold that was handed over may end sooner now */
+        line_set_timer(n); /* a hold that was handed over may end earlier now */
 }
 
-/* What was said of the failure of this line's request, for the caller. */
+/* Copies the text of the failure of this line's request for the caller. */
 static bool line_copy_words(struct hf__line *n, bool let_go, int code,
                             hf_error *err)
 {
     struct hf__exchange *x = hf__exchange_of(n);
-    bool copied;
 
     if (!x || !err || code >= 0)
         return false;
-    hf__mutex_lock(&n->client->mu);
-    copied = x->why[let_go] && x->why[let_go]->code == code;
-    if (copied)
-        *err = *x->why[let_go];
-    hf__mutex_unlock(&n->client->mu);
-    return copied;
+    HF__HOLDING(&n->client->mu);
+    if (!x->why[let_go] || x->why[let_go]->code != code)
+        return false;
+    *err = *x->why[let_go];
+    return true;
 }
 
 void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
 {
     struct hf__line *n = hf__container(g, struct hf__line, queue);
-    bool over = w->state == HF__W_FINISHED; /* else it is roused */
+    bool over = w->state == HF__W_FINISHED; /* otherwise it is roused */
 
     if (over)
         w->handle->acquiring = false;
@@ -134,7 +130,7 @@ void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
         hf__callback_queue(hf__container(w, struct hf__async, waiter),
                            w->result);
     if (w->is_async)
-        return; /* it takes no turns by itself */
+        return; /* it does not take turns */
     if (over)
         w->err_set = line_copy_words(n, false, w->result, w->err) ||
                      line_copy_words(n, true, w->result, w->err);
@@ -156,10 +152,10 @@ void hf__line_finish_releases(struct hf__line *n, uint64_t hold_id, int result)
         if (result == HF_ELOST)
             hf__count(&n->client->counts.lost, 1);
         line_copy_words(n, true, result, r->word);
-        if (r->sleeper)
-            line_wake(n, r->sleeper);
+        if (r->sleeper->is_async)
+            hf__callback_queue(hf__async_of(r->sleeper), result);
         else
-            hf__callback_queue(r->async, result);
+            line_wake(n, r->sleeper);
     }
 }
 
@@ -173,7 +169,7 @@ static bool line_nobody_parks(const struct hf__queue *g)
     return true;
 }
 
-/* Hands a request to the backend; its outcome if it has one at once. */
+/* Hands a request to the backend. Returns its result, or PENDING. */
 static int line_submit(struct hf__line *n, struct hf__req *req,
                        int (*slot)(void *, struct hf__req *))
 {
@@ -182,7 +178,7 @@ static int line_submit(struct hf__line *n, struct hf__req *req,
 
     if (c->direct)
         return slot(c->self, req);
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     req->flying = true;
     n->refs++;
     c->under_way++;
@@ -193,7 +189,6 @@ static int line_submit(struct hf__line *n, struct hf__req *req,
         c->under_way--;
         hf__keep_word_locked(c, hf__exchange_of(n), req->op != HF__ATTEMPT, rc);
     }
-    hf__mutex_unlock(&c->mu);
     return rc;
 }
 
@@ -204,14 +199,13 @@ struct hf__exchange *hf__exchange_make(struct hf__line *n)
 
     if (x)
         return x;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     x = c->exchanges;
     if (x)
         c->exchanges = x->next;
     else
         x = hf__alloc(c, sizeof(*x));
     n->remote.attempt = x ? &x->attempt : NULL;
-    hf__mutex_unlock(&c->mu);
     return x;
 }
 
@@ -220,16 +214,15 @@ static void line_exchange_end(struct hf__line *n)
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
 
-    hf__mutex_lock(&c->mu);
-    if (!x->attempt.flying && !x->let_go.flying && !n->attempt_ready &&
-        !n->let_go_ready) {
-        x->lost_id = 0;
-        hf__words_free(c, x);
-        x->next = c->exchanges;
-        c->exchanges = x;
-        n->remote.attempt = NULL;
-    }
-    hf__mutex_unlock(&c->mu);
+    HF__HOLDING(&c->mu);
+    if (x->attempt.flying || x->let_go.flying || n->attempt_ready ||
+        n->let_go_ready)
+        return;
+    x->lost_id = 0;
+    hf__words_free(c, x);
+    x->next = c->exchanges;
+    c->exchanges = x;
+    n->remote.attempt = NULL;
 }
 
 static void line_send_attempt(struct hf__line *n,
@@ -266,8 +259,8 @@ static void line_send_attempt(struct hf__line *n,
     hf__queue_answered(&n->queue, req, now, hf__line_wake);
 }
 
-/* An abandoned question is never reported. (If the abandon is being repeated,
- * the one that is under way may be a later one.) */
+/* An abandoned question is never reported. (When an abandon is repeated, the
+ * question under way may be a later one.) */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -275,15 +268,12 @@ static void line_forget_attempt(struct hf__line *n)
 
     if (attempt->hold_id != n->queue.lease.let_go_id)
         return;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     n->attempt_ready = false;
     hf__outbox_remove_locked(c, attempt);
-    if (attempt->flying) {
-        attempt->flying = false;
-        n->refs--; /* the caller has one */
-        c->under_way--;
-    }
-    hf__mutex_unlock(&c->mu);
+    n->refs -= attempt->flying; /* the caller has one */
+    c->under_way -= attempt->flying;
+    attempt->flying = false;
 }
 
 static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
@@ -292,13 +282,14 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
     bool first_word = l->let_go != HF__LET_GO_UNSURE;
 
     if (!now && result != HF__DONE)
-        now = hf__now(); /* it needed none until here, see acquire.c */
+        now = hf__now(); /* it was not needed until here, see acquire.c */
     if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
-        if (result != HF_EUNKNOWN) /* its caller wakes; it is sent again */
+        if (result != HF_EUNKNOWN) /* it will be repeated */
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
-    /* Of a repeated request, "not yours" means that an earlier one worked. */
+    /* "Not yours" as the answer to a repeated request means that an earlier one
+     * worked. */
     hf__line_finish_releases(n, l->let_go_id,
                              result == HF_ENOTOWNER && first_word ? HF_ELOST
                                                                   : HF__DONE);
@@ -310,7 +301,7 @@ static void line_let_go(struct hf__line *n, hf__time now)
     bool direct = n->client->direct;
     bool abandon = n->queue.lease.let_go_op == HF__ABANDON;
     struct hf__req here, *req = direct ? &here : NULL;
-    int rc = HF__DONE; /* if no question could be sent for want of memory */
+    int rc = HF__DONE; /* out of memory: no question was sent */
 
     if (!direct && n->remote.attempt)
         req = &hf__exchange_of(n)->let_go;
@@ -343,7 +334,7 @@ static void line_report_loss(struct hf__line *n)
     hf__line_forget_the_gone(n);
 }
 
-/* Direct: somebody has to sleep at the backend for all who wait here. */
+/* Direct: one thread must sleep at the backend for all waiters of this line. */
 static void line_find_parker(struct hf__line *n)
 {
     struct hf__waiter *w = n->queue.head;
@@ -356,16 +347,16 @@ static void line_find_parker(struct hf__line *n)
         line_wake(n, w->sleeper);
 }
 
-/* Direct: the last thread that could have parked has left. Those who stay are
- * told through the helper thread, if it is asked for. */
+/* Direct: the last thread that could have parked has left. The remaining
+ * waiters are woken by the helper thread, if the line asks on their behalf. */
 static bool line_is_deaf(const struct hf__line *n)
 {
     return n->client->direct && n->queue.lease.state == HF__WAITING &&
            !n->rings && n->queue.head && line_nobody_parks(&n->queue);
 }
 
-/* While nothing is under way, nobody else may refer to what is to be sent
- * again. */
+/* While a refused let_go waits to be repeated, nothing else may keep the
+ * line. */
 static void line_keep_while_it_owes(struct hf__line *n)
 {
     const struct hf__lease *l = &n->queue.lease;
@@ -374,12 +365,8 @@ static void line_keep_while_it_owes(struct hf__line *n)
     if (owes == n->owes)
         return;
     n->owes = owes;
-    hf__mutex_lock(&n->client->mu);
-    if (owes)
-        n->refs++;
-    else
-        n->refs--; /* the caller has one */
-    hf__mutex_unlock(&n->client->mu);
+    HF__HOLDING(&n->client->mu);
+    n->refs += owes ? 1u : -1u; /* the caller has one */
 }
 
 void hf__line_run(struct hf__line *n, hf__time now)
@@ -388,7 +375,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
     bool may_queue;
 
     if (__builtin_expect(n->queue.was_lost, 0))
-        line_report_loss(n); /* before anything is granted anew */
+        line_report_loss(n); /* before the next grant */
     if (line_is_deaf(n))
         hf__lease_bell(&n->queue.lease, now);
     for (;;) {
@@ -419,7 +406,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
-    hf__time now = hf__now(); /* not when it was read: a grant may be over */
+    hf__time now = hf__now(); /* the lease may have ended since */
     struct hf__exchange was = {0}, *x;
     bool attempt_ready, let_go_ready, rang, lost;
 
@@ -457,45 +444,39 @@ void hf__line_news(struct hf__line *n)
     hf__line_unlock(n);
 }
 
-/* Has the server said yes, no or not yet? */
+/* True if the server has answered yes, no or not yet. */
 static bool line_is_answered(struct hf__line *n)
 {
-    const struct hf__exchange *x;
-    bool answered;
+    HF__HOLDING(&n->client->mu);
+    const struct hf__exchange *x = hf__exchange_of(n);
 
-    hf__mutex_lock(&n->client->mu);
-    x = hf__exchange_of(n);
-    answered = (n->attempt_ready && x->attempt.result != HF_EUNKNOWN) ||
-               (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
-    hf__mutex_unlock(&n->client->mu);
-    return answered;
+    return (n->attempt_ready && x->attempt.result != HF_EUNKNOWN) ||
+           (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
 }
 
-/* For the texts of those who are about to fail. */
+/* For the error texts of the waiters that are about to fail. */
 static void line_note_silence(struct hf__line *n)
 {
     hf_client *c = n->client;
     struct hf__exchange *x = hf__exchange_of(n);
 
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (x && !x->why[0])
         x->why[0] = hf__alloc(c, sizeof(*x->why[0]));
     if (x && x->why[0])
         hf__silence(c, x->why[0]);
-    hf__mutex_unlock(&c->mu);
 }
 
 static void line_report_orphan(struct hf__line *n)
 {
     hf_client *c = n->client;
 
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     hf__event_queue_locked(c, HF_EVENT_ORPHANED, n, n->queue.lease.token,
                            hf__no_loss);
-    hf__mutex_unlock(&c->mu);
 }
 
-/* Whoever exited while holding is reported. True: there is nobody else. */
+/* Reports owners that exited while holding. True: there is no other owner. */
 static bool line_deserted(struct hf__line *n)
 {
     bool all = true;
@@ -517,7 +498,7 @@ static bool line_deserted(struct hf__line *n)
     return all;
 }
 
-/* A hold that nobody can release any more is not renewed. */
+/* A hold that no thread can release is no longer renewed. */
 static void line_find_orphans(struct hf__line *n, hf__time now)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -527,8 +508,8 @@ static void line_find_orphans(struct hf__line *n, hf__time now)
     n->orphaned = true;
     l->renew_at = HF__NEVER;
     if (n->queue.shared)
-        n->queue.join_until = now; /* it has an end now */
-    if (l->deadline == HF__NEVER)  /* nothing else would ever end it */
+        n->queue.join_until = now; /* no reader may join: it has an end now */
+    if (l->deadline == HF__NEVER)  /* otherwise it would never end */
         l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }
 
@@ -544,7 +525,8 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
         now = present;
     if (n->queue.owner)
         line_find_orphans(n, now);
-    /* Nobody ran for a while: the answer has been read, and is not late. */
+    /* This process did not run for a while: the answer has been read, and is
+     * not late. */
     if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
         line_take_news(n);
     if (hf__queue_silent(&n->queue, now))

@@ -1,13 +1,13 @@
 /*
- * A line: what a client has at the server under one name, one wait or one hold.
- * A mutex has one line, which its name's handles share; a read-write lock, a
- * semaphore and a latch have several, of which the first one stands for the
- * name. The functions below run a line: they send what its queue wants sent
- * (hf__line_run), and take to the queue what the backend has reported and what
- * the clock has reached.
+ * A line: what a client has at the server under one name, which is one wait or
+ * one hold. A mutex has one line, which all handles of its name share. A
+ * read-write lock, a semaphore and a latch have several; the first of them
+ * stands for the name. The functions below run a line: they send what its queue
+ * wants sent (hf__line_run), and take to the queue what the backend has
+ * reported and what the clock has reached.
  *
- * The mutex of the first line guards all lines of the name; it comes before
- * client->mu. Unless a comment says otherwise it is held in these functions.
+ * The mutex of the first line guards all lines of the name and comes before
+ * client->mu. It is held in these functions unless a comment says otherwise.
  */
 #ifndef HF_LINE_H
 #define HF_LINE_H
@@ -17,73 +17,70 @@
 #include "base/timer.h"
 #include "policy/line_set.h"
 
-struct hf__async;
 struct hf__sleeper;
 
-/* A thread or an asynchronous verb that waits for the answer to a release. On
- * line->releasers, under line->mu. */
+/* A release whose answer is awaited. On line->releasers, under line->mu. */
 struct hf__releaser {
     struct hf__releaser *next;
     uint64_t hold_id;
-    struct hf__sleeper *sleeper; /* or NULL: */
-    struct hf__async *async;
-    hf_error *word; /* or NULL: where the server's words about it go */
+    struct hf__sleeper *sleeper;
+    hf_error *word; /* or NULL: where the server's text goes if it fails */
     int result;
     bool finished;
 };
 
-/* The requests of a line to a networked backend, while one is under way or the
- * line has a hold; idle lines have none. (A direct backend answers at once: its
- * requests live on the stack.) */
+/* The two requests of a line to a networked backend, while one is under way or
+ * the line has a hold. Idle lines have none. (The requests to a direct backend
+ * are on the stack, because it answers at once.) */
 struct hf__exchange {
     struct hf__req
         attempt; /* must be first: remote.attempt is cast back to it */
     struct hf__req let_go;
-    uint64_t lost_id;          /* a hold that is gone; 0: none. client->mu */
-    hf_error *why[2];          /* the last failure of each, in words; or NULL.
-                                  client->mu */
-    bool session_over;         /* with its session */
+    uint64_t lost_id;  /* a hold that is gone; 0: none. client->mu */
+    hf_error *why[2];  /* the text of the last failure of each request; or NULL.
+                          client->mu */
+    bool session_over; /* lost_id: with its session */
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* Of a line whose name may have several. The first is the one that handles and
- * the table of names refer to; its mutex guards all. */
+/* For a line whose name may have several. Handles and the table of names refer
+ * to the first one, whose mutex guards all. */
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;
-    struct hf__line_set lines; /* of the first */
-    struct hf__reader *spare;  /* of the first: entries to be used again */
+    struct hf__line_set lines; /* of the first line */
+    struct hf__reader *spare;  /* of the first line: entries for reuse */
     uint32_t permits;          /* of the present or last hold */
 };
 
-/* One per client and name, shared by the handles on it; or a further line. In
- * front of it stands a struct hf__event, if the client hears of events. */
+/* One per client and name, shared by its handles; or a further line of that
+ * name. If the client has on_event, a struct hf__event is in front of it. */
 struct hf__line {
-    struct hf__mutex mu; /* use hf__line_lock() unless it is a handle's */
-    uint32_t refs;       /* handles, and requests under way; client->mu */
+    struct hf__mutex mu; /* use hf__line_lock() unless it is the first */
+    uint32_t refs;       /* handles, requests under way, news; client->mu */
     struct hf__queue queue;
     uint64_t tally; /* see hf__tally_add() */
     struct hf__remote remote;
-    struct hf__timer timer; /* client->mu; with the number of handles */
-    struct hf__thread *owner_thread; /* the last owner, NULL: a handle */
+    struct hf__timer timer; /* client->mu; also has the number of handles */
+    struct hf__thread *owner_thread; /* the last owner; NULL: a handle */
     struct hf__releaser *releasers;
     struct hf__line *next_in_bucket, *next_news;
     hf_client *client;
     struct hf__kin *kin; /* NULL: a mutex, which has one line */
-    hf_lock *watchers;   /* handles with a descriptor that tells of loss */
-    uint32_t *to_wake;   /* a futex to wake after mu is free; or NULL */
+    hf_lock *watchers;   /* handles with a descriptor that signals losses */
+    uint32_t *to_wake;   /* a futex to wake after mu is unlocked; or NULL */
     struct {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
-        bool orphaned : 1; /* its owner has exited; reported */
-        bool rings : 1;    /* direct: it was asked for those who never park */
-        bool owes : 1;     /* a let_go that was refused is sent again later: one
-                              of refs */
+        bool orphaned : 1; /* its owner has exited, and that was reported */
+        bool rings : 1; /* direct: asked on behalf of waiters that never park */
+        bool owes : 1;  /* a refused let_go is sent again later; it has one of
+                           refs */
     };
     struct { /* client->mu */
         bool in_news : 1, attempt_ready : 1, let_go_ready : 1, rang : 1;
         bool session_lost : 1;
     };
-    char text[]; /* the name, terminated, with the client's prefix */
+    char text[]; /* the name with the client's prefix, terminated */
 };
 
 /* The first line of the name. */
@@ -97,8 +94,8 @@ static inline void hf__line_lock(struct hf__line *n)
     hf__mutex_lock(&hf__line_first(n)->mu);
 }
 
-/* A thread that was marked as woken wants the mutex next: the system call that
- * wakes it comes after the unlock. */
+/* A woken thread wants the mutex next, so the system call that wakes it comes
+ * after the unlock. */
 static inline void hf__line_unlock_first(struct hf__line *n)
 {
     uint32_t *word = n->to_wake;
@@ -115,33 +112,34 @@ static inline void hf__line_unlock(struct hf__line *n)
     hf__line_unlock_first(hf__line_first(n));
 }
 
-/* Its requests to a networked backend; NULL: it has none. */
+/* The line's requests to a networked backend; NULL: it has none. */
 static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 {
     return (struct hf__exchange *)n->remote.attempt;
 }
 
-/* The same, made if it has none; NULL: out of memory. */
+/* The same, made if it has none. NULL: out of memory. */
 struct hf__exchange *hf__exchange_make(struct hf__line *);
-/* Sends what the queue wants sent and sets the timer; line->mu is held. */
+/* Sends what the queue wants sent, and sets the timer. Called after every
+ * change of the queue. */
 void hf__line_run(struct hf__line *, hf__time now);
 /* Takes what the backend has reported to the queue. Takes line->mu itself. */
 void hf__line_news(struct hf__line *);
-/* The clock has reached the line's timer. Returns the hold id that the caller
- * has to renew, or 0. If the caller does not do so, the timer fires again.
- * Takes line->mu itself. */
+/* The line's timer has fired. Returns the hold id that the caller must renew,
+ * or 0. If the caller does not renew it, the timer fires again. Takes line->mu
+ * itself. */
 uint64_t hf__line_timer(struct hf__line *, hf__time now);
-/* hf__wake_fn: the waiter is granted, refused or roused. */
+/* hf__wake_fn: wakes the waiter, or queues its callback. */
 void hf__line_wake(struct hf__queue *, struct hf__waiter *);
-/* A thread that has exited releases nothing: what the last owner, or one of
- * those who read, lost is forgotten if it has. True: it was. */
+/* Forgets the lost hold of the last owner, or of one reader, if that thread has
+ * exited and so cannot release it. True: it had one. */
 bool hf__line_forget_the_gone(struct hf__line *);
 /* The queue has a new owner: w. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
-/* The release of that hold id, or (0) of any, has ended with that result: wakes
+/* The release of that hold id (0: of any) has ended with that result: wakes
  * those that wait for it. */
 void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
-/* Does not want to hear of it any more; line->mu is held. */
+/* Takes r off the list: its answer is no longer awaited. */
 void hf__line_forget_releaser(struct hf__line *, struct hf__releaser *);
 
 #endif

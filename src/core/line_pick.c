@@ -1,4 +1,3 @@
-/* Picks the line of a name that a verb is about: see line_pick.h. */
 #include "core/line_pick.h"
 
 #include "base/error.h"
@@ -18,7 +17,7 @@
 #include "policy/line_set.h"
 #include "policy/local_queue.h"
 
-/* That line, or if it is NULL one more, in use. */
+/* Uses that line or, if it is NULL, a new one. */
 static int pick_use(struct hf__line *first, struct hf__line_entry *line,
                     enum hf_mode mode, struct hf__line **out, hf_error *err)
 {
@@ -31,7 +30,7 @@ static int pick_use(struct hf__line *first, struct hf__line_entry *line,
     return rc;
 }
 
-/* There is an entry for one who reads. */
+/* Makes sure that there is an entry for a reader. */
 static int pick_reserve_entry(struct hf__line *first, hf_error *err)
 {
     struct hf__kin *k = first->kin;
@@ -41,8 +40,8 @@ static int pick_reserve_entry(struct hf__line *first, hf_error *err)
     return k->spare ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-/* Entries keep their thread (a reference) when they are not in use: it is
- * likely to be the next one, too. */
+/* An unused entry keeps its thread (and a reference), which is likely to be the
+ * next one, too. */
 static struct hf__reader *pick_take_entry(struct hf__line *first,
                                           struct hf__thread *thread)
 {
@@ -85,13 +84,15 @@ void hf__pick_went(struct hf__line *n, struct hf__waiter *w, bool had)
 
 static int pick_refused(int rc, hf_error *err)
 {
-    return hf__fail(err, rc,
-                    "the caller reads: a read hold cannot become a write hold, "
-                    "because two that try would wait for each other for ever");
+    return hf__fail(
+        err, rc,
+        "the caller holds it for reading; a read hold cannot become a "
+        "write hold, because two callers that try would wait for each "
+        "other for ever");
 }
 
-/* Threads that have exited release nothing: what they lost is forgotten, so
- * that their lines are free for others. True: something was. */
+/* Forgets what threads lost that have exited, so that their lines are free
+ * again. True: there was any. */
 static bool pick_forget_the_gone(struct hf__line *first)
 {
     struct hf__line *n, *next;
@@ -127,7 +128,8 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        hf__line_run(hf__lines_of_entry(line), now); /* that may be news */
+        hf__line_run(hf__lines_of_entry(line),
+                     now); /* a loss may just have been found */
         return hf__fail_unreleased(hf__lines_of_entry(line), w->owner, err);
     }
     if (rc)
@@ -137,8 +139,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     rc = pick_use(first, line, mode, out, err);
     if (!rc && (*out)->queue.shared)
         w->reader = pick_take_entry(first, w->thread);
-    /* Who joins others that wait for a latch has to be known to the server: it
-     * may be 0 and be set again before they look. */
+    /* it may be just lost */
     if (!rc && (*out)->queue.latch)
         hf__lease_bell(&(*out)->queue.lease, now);
     return rc;
@@ -157,7 +158,7 @@ int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
     rc = pick_use(first, line, HF_READ, into, err);
     if (rc)
         return rc;
-    /* It may never have asked for anything, and will have to let go. */
+    /* It may never have sent an attempt, but it will have to let go. */
     if (!first->client->direct && !hf__exchange_make(*into)) {
         hf__lines_rest(*into);
         return hf__fail(err, HF_ENOMEM, "out of memory");
@@ -180,7 +181,7 @@ struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner)
                       : first;
 }
 
-/* The hold of a line cannot be used: it may be lost since just now. */
+/* The hold of this line cannot be used; its loss may just have been found. */
 static int pick_unusable(struct hf__line *line, uint64_t owner, int rc,
                          hf__time now, hf_error *err)
 {

@@ -1,29 +1,30 @@
 /*
- * Which line of a name a verb is about: for an acquire the line of the owner's
- * hold, one that it can share, or one that is free (made if need be); for all
- * others the line of the owner's hold. line->mu is held.
+ * Which line of a name a verb uses. An acquire uses the line of the owner's
+ * hold, one that it can share, or a free one, made if necessary. All other
+ * verbs use the line of the owner's hold. line->mu is held.
  */
 #ifndef HF_LINE_PICK_H
 #define HF_LINE_PICK_H
 
 #include "core/lock.h"
 
-/* The line through which w is to be acquired: that of the owner's hold, one
- * that it can share, or one that is free. */
+/* Finds the line through which w acquires. Returns 0, or a code with a text. */
 int hf__pick_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
                  hf__time now, struct hf__line **, hf_error *);
-/* One through which it can be had the short way, see hf__queue_quiet(), with an
- * entry for w if it reads; or NULL. */
+/* A line through which w can go the short way (hf__queue_quiet), with an entry
+ * for w if it reads; or NULL. */
 struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *,
                                 enum hf_mode);
-/* It was had: the line is in use. Or not: then the entry is taken back. */
+/* After the short way. had: it was granted, and the line is in use. Otherwise
+ * the entry is taken back. */
 void hf__pick_went(struct hf__line *, struct hf__waiter *, bool had);
-/* The line of this owner's newest hold, lost ones last; the first one if it
- * has none. */
+/* The line of this owner's newest hold; a lost hold counts only if there is no
+ * other. The first line if there is none. */
 struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner);
-/* That of the caller, if it is held now; else why not. */
+/* The same for the caller. Returns 0 if its hold is good, else a code with a
+ * text. */
 int hf__pick_check(const hf_lock *, struct hf__line **, hf_error *);
-/* The owner's write hold goes to a line for reading. */
+/* Moves the owner's write hold to a line for reading, *into. */
 int hf__pick_downgrade(struct hf__line *first, struct hf__thread *,
                        hf__time now, struct hf__line **into, hf_error *);
 

@@ -1,6 +1,6 @@
 /*
  * A handle: what hf_lock_new() and hf_latch_new() return. Its name and options
- * are constant; what changes is guarded by the mutex of its name's first line.
+ * are constant. The mutex of its name's first line guards the rest.
  */
 #ifndef HF_CORE_LOCK_H
 #define HF_CORE_LOCK_H
@@ -11,25 +11,26 @@
 struct hf__async;
 
 struct hf_lock {
-    struct hf__line *line; /* the first of its name */
+    struct hf__line *line; /* the first line of its name */
     struct hf__async *async;
     hf_lock *next_watcher; /* line->mu */
     int64_t max_hold_ms;
-    uint64_t owner; /* 0: the thread */
+    uint64_t owner; /* 0: the calling thread owns */
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    int loss_fd; /* -1: nobody asked; line->mu. Stands here so that bits that
-                    are written are not beside bits that are only read. */
+    int loss_fd; /* -1: there is none; line->mu. It is here so that the bits
+                    below, which are written, are not beside those above, which
+                    are only read. */
     /* line->mu: */
-    uint32_t waits : 30;         /* through this handle, under way */
-    uint32_t acquiring : 1;      /* one of them waits in the queue; if it has an
-                                    owner */
-    uint32_t loss_signalled : 1; /* loss_fd tells of a loss */
+    uint32_t waits : 30;    /* verbs under way through this handle */
+    uint32_t acquiring : 1; /* one of them is an acquire that waits; only if the
+                               handle owns */
+    uint32_t loss_signalled : 1; /* loss_fd signals a loss */
 };
 
-/* Who a call on this thread is for; 0: out of memory. *thread, unless it is
- * NULL: the same, if it is a thread. */
+/* The owner on whose behalf this thread calls; 0: out of memory. *thread
+ * (unless it is NULL) is set to the thread, or to NULL if the handle owns. */
 static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)
 {

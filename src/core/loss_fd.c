@@ -11,14 +11,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* HF__NEVER: there is no hold, or it has no end. */
+/* The loss has already happened. (HF__NEVER: there is no hold, or it has no
+ * end.) */
 #define ALREADY ((hf__time)1)
 
 static void loss_fd_arm(hf_lock *lock, hf__time at)
 {
     struct itimerspec spec = {0};
 
-    /* Whoever lost it has to hear of it first. */
+    /* A signalled loss stays until the owner has seen it. */
     if (lock->loss_signalled && at != ALREADY)
         return;
     lock->loss_signalled = at == ALREADY;
@@ -29,24 +30,31 @@ static void loss_fd_arm(hf_lock *lock, hf__time at)
     timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* A handle that owns by itself hears of its own holds alone, all others of
- * those of threads. */
+/* A handle that owns is concerned by its own holds only, any other handle by
+ * the holds of threads. */
 static bool loss_fd_is_about(const hf_lock *lock, uint64_t owner)
 {
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
 }
 
-static bool loss_fd_concerns(const struct hf__queue *g, const hf_lock *lock)
+/* Is there such a reader, one that holds (or has lost its hold)? */
+static bool loss_fd_has_reader(const struct hf__queue *g, const hf_lock *lock,
+                               bool lost, bool exited_too)
 {
-    if (!g->shared)
-        return loss_fd_is_about(lock, g->owner);
     for (const struct hf__reader *r = g->readers; r; r = r->next)
-        if (!r->lost && loss_fd_is_about(lock, r->owner))
+        if (r->lost == lost && loss_fd_is_about(lock, r->owner) &&
+            (exited_too || !hf__thread_gone(r->thread)))
             return true;
     return false;
 }
 
-/* When the first of the holds that concern the handle ends. */
+static bool loss_fd_concerns(const struct hf__queue *g, const hf_lock *lock)
+{
+    return g->shared ? loss_fd_has_reader(g, lock, false, true)
+                     : loss_fd_is_about(lock, g->owner);
+}
+
+/* When the first hold that concerns the handle ends. */
 static hf__time loss_fd_first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
@@ -62,7 +70,7 @@ static hf__time loss_fd_first_end(const hf_lock *lock)
     return at;
 }
 
-/* Has somebody still to release what was lost on this line? */
+/* Is there a lost hold on this line that an owner still has to release? */
 static bool loss_fd_to_be_released(const struct hf__line *n,
                                    const hf_lock *lock)
 {
@@ -70,16 +78,11 @@ static bool loss_fd_to_be_released(const struct hf__line *n,
     uint64_t gone =
         hf__thread_gone(n->owner_thread) ? n->owner_thread->number : 0;
 
-    if (!g->shared) {
-        for (int i = 0; i < HF__LOST_MAX; i++)
-            if (g->lost[i].count && g->lost[i].owner != gone &&
-                loss_fd_is_about(lock, g->lost[i].owner))
-                return true;
-        return false;
-    }
-    for (const struct hf__reader *r = g->readers; r; r = r->next)
-        if (r->lost && loss_fd_is_about(lock, r->owner) &&
-            !hf__thread_gone(r->thread))
+    if (g->shared)
+        return loss_fd_has_reader(g, lock, true, false);
+    for (int i = 0; i < HF__LOST_MAX; i++)
+        if (g->lost[i].count && g->lost[i].owner != gone &&
+            loss_fd_is_about(lock, g->lost[i].owner))
             return true;
     return false;
 }
@@ -93,17 +96,14 @@ static bool loss_fd_has_news(const hf_lock *lock)
     return false;
 }
 
-/* The hold of this line has been lost: by somebody whose loss it tells of? Who
- * found it out by its release has nothing to release any more. */
+/* The hold of this line was just lost: does that concern the handle? An owner
+ * that found the loss by its release has nothing left to release. */
 static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
-    if (!n->queue.shared)
-        return lock->owner ? hf__queue_knows(&n->queue, lock->owner)
-                           : n->owner_thread != NULL;
-    for (const struct hf__reader *r = n->queue.readers; r; r = r->next)
-        if (r->lost && loss_fd_is_about(lock, r->owner))
-            return true;
-    return false;
+    if (n->queue.shared)
+        return loss_fd_has_reader(&n->queue, lock, true, true);
+    return lock->owner ? hf__queue_knows(&n->queue, lock->owner)
+                       : n->owner_thread != NULL;
 }
 
 void hf__loss_fd_clear(hf_lock *lock)

@@ -1,28 +1,28 @@
 /*
- * The descriptors that tell of loss (hf_lock_fd): timers that are set to the
- * end of the first hold that concerns their handle, and at once when it is
- * lost. line->mu is held.
+ * The descriptors that signal losses (hf_lock_fd). Each is a timerfd, set to
+ * the end of the first hold that concerns its handle, and made readable at once
+ * when such a hold is lost. line->mu is held.
  */
 #ifndef HF_LOSS_FD_H
 #define HF_LOSS_FD_H
 
 #include "core/lock.h"
 
-/* Makes the handle's descriptor, which is not set yet: hf__loss_fd_start()
- * does that. False: no descriptor could be had. */
+/* Makes the handle's descriptor; hf__loss_fd_start() then sets its timer.
+ * False: out of descriptors. */
 bool hf__loss_fd_open(hf_lock *);
 void hf__loss_fd_start(hf_lock *);
-void hf__loss_fd_close(hf_lock *); /* it is about to be freed */
-/* Sets the descriptors that tell of loss: the hold of this line has been lost,
- * or some have another end now. */
+void hf__loss_fd_close(hf_lock *); /* the handle is about to be freed */
+/* Re-arms the descriptors of this name: after a loss on this line (lost), or
+ * after any deadline has changed. */
 void hf__loss_fd_arm(struct hf__line *, bool lost);
-/* The same, where it can only concern some: those of one owner who came or
- * left, or those who have the hold of this line, which has another end now.
- * (There may be thousands, on as many lines.) */
+/* The same, but only for the descriptors concerned, because there may be
+ * thousands, on as many lines: those of one owner, which came or left; and
+ * those of the owners of this line's hold, whose deadline has changed. */
 void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
 void hf__loss_fd_moved(struct hf__line *);
-/* Something was done through the handle: a loss that nobody has to release any
- * more is told no more. */
+/* A verb was called through the handle: if no lost hold is left to release, the
+ * descriptor no longer signals the loss. */
 void hf__loss_fd_clear(hf_lock *);
 
 static inline void hf__loss_fd_heard(hf_lock *lock)
@@ -31,8 +31,8 @@ static inline void hf__loss_fd_heard(hf_lock *lock)
         hf__loss_fd_clear(lock);
 }
 
-/* The release may have found the loss before anybody was told of it; but the
- * descriptor, which is a timer, tells by itself. */
+/* The release may have found the loss before the descriptor was set to signal
+ * it; but the timer fires by itself. */
 static inline void hf__loss_fd_released(hf_lock *lock, int result)
 {
     if (__builtin_expect(lock->loss_signalled || result == HF_ELOST, 0))

@@ -18,8 +18,8 @@
 
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
-/* What was so at that time. If the text of that time was overwritten, the
- * oldest text that is left. */
+/* The note that applied at that time. If the text of that time has been
+ * overwritten, the oldest text that is left. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {
@@ -37,63 +37,55 @@ static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
     return found;
 }
 
-/* Which of two makes room for a new one: one that has explained no loss, else
- * the older one. */
+/* Which of two notes makes room for a new one: one that has explained no loss,
+ * else the older one. */
 static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;
 }
 
-static void reason_add(hf_client *c, enum hf__loss_why why, hf__time since,
-                       const char *text)
+static struct hf__note *reason_room(hf_client *c)
 {
     struct hf__note *to = c->notes;
-    hf__time now = hf__now();
 
     for (int i = 1; i < HF__NOTES; i++)
         if (reason_is_dearer(to, &c->notes[i]))
             to = &c->notes[i];
-    *to = (struct hf__note){.since = since ? since : now,
-                            .from = now,
-                            .until = HF__NEVER,
-                            .why = why};
-    snprintf(to->text, sizeof(to->text), "%s", text);
-}
-
-static void reason_note(hf_client *c, enum hf__loss_why why, const char *text)
-{
-    struct hf__note *n = reason_find(c, why, HF__NEVER);
-
-    if (n && strncmp(n->text, text, sizeof(n->text) - 1) == 0)
-        return;
-    /* While it is not connected there are several errors: the last one before a
-     * loss tells most, and the first one since when. */
-    if (n && why == HF__LOSS_SILENT && !n->explained)
-        snprintf(n->text, sizeof(n->text), "%s", text);
-    else
-        reason_add(c, why, n && why == HF__LOSS_SILENT ? n->since : 0, text);
+    return to;
 }
 
 void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
 {
-    char shown[sizeof(c->notes->text)];
+    HF__HOLDING(&c->why_mu);
+    struct hf__note *n = reason_find(c, why, HF__NEVER);
+    /* An outage causes several errors. The last one before a loss says most;
+     * the first one says since when. */
+    bool goes_on = n && why == HF__LOSS_SILENT;
+    hf__time now = hf__now();
+    char shown[sizeof(n->text)];
 
     snprintf(shown, sizeof(shown), "%s", text);
-    hf__printable(shown, sizeof(shown)); /* they may be a server's words */
-    hf__mutex_lock(&c->why_mu);
-    reason_note(c, why, shown);
-    hf__mutex_unlock(&c->why_mu);
+    hf__printable(shown, sizeof(shown)); /* it may be a server's text */
+    if (n && strcmp(n->text, shown) == 0)
+        return;
+    if (!goes_on || n->explained) {
+        hf__time since = goes_on ? n->since : now;
+
+        n = reason_room(c);
+        *n = (struct hf__note){
+            .since = since, .from = now, .until = HF__NEVER, .why = why};
+    }
+    strcpy(n->text, shown);
 }
 
 void hf__note_over(hf_client *c, enum hf__loss_why why)
 {
     hf__time now = hf__now();
 
-    hf__mutex_lock(&c->why_mu);
+    HF__HOLDING(&c->why_mu);
     for (int i = 0; i < HF__NOTES; i++)
         if (c->notes[i].why == why && c->notes[i].until == HF__NEVER)
             c->notes[i].until = now;
-    hf__mutex_unlock(&c->why_mu);
 }
 
 void hf__note_refusal(hf_client *c, int code, const hf_error *word)
@@ -113,8 +105,8 @@ struct moment {
     char text[32];
 };
 
-/* By the wall clock. How far that is from ours is measured anew only if it was
- * set, so that the same moment is always written the same way. */
+/* By the wall clock. Its offset to our clock is measured again only after it
+ * was set, so that the same moment is always written the same way. */
 static struct moment reason_moment(hf_client *c, hf__time at)
 {
     struct timespec wall;
@@ -157,6 +149,16 @@ static void reason_put_refused(struct hf__reason *r, const struct hf__note *n)
                   n ? n->text : "");
 }
 
+/* The reasons whose text is always the same. */
+static const char *const reason_texts[] = {
+    [HF__LOSS_NONE] = "the server no longer has it",
+    [HF__LOSS_MAX] =
+        "it had been held for max_hold_ms, and no hold lasts longer",
+    [HF__LOSS_ORPHAN] =
+        "the thread that held it exited, and it was not renewed",
+    [HF__LOSS_RELEASE] = "the server no longer had it when the release arrived",
+};
+
 static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
 {
     hf__time at = (hf__time)loss.at;
@@ -169,22 +171,14 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
     case HF__LOSS_TAKEN:
         reason_append(r, "it was taken away: %s",
                       c->be->taken ? c->be->taken
-                                   : "the server does not have it any more");
+                                   : reason_texts[HF__LOSS_NONE]);
         break;
     case HF__LOSS_SESSION:
-        reason_append(r, "%s", n ? n->text : "its session is over");
+        reason_append(r, "%s", n ? n->text : "its session has ended");
         break;
     case HF__LOSS_LEASE:
         reason_append(r, "its fixed lease of %llu ms ended",
                       (unsigned long long)loss.at);
-        break;
-    case HF__LOSS_MAX:
-        reason_append(
-            r, "it had been held for max_hold_ms, and no hold lasts longer");
-        break;
-    case HF__LOSS_ORPHAN:
-        reason_append(r,
-                      "the thread that held it exited, and it was not renewed");
         break;
     case HF__LOSS_STOPPED:
         reason_append(r,
@@ -207,38 +201,31 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
             reason_append(r,
                           "the server answered no renewal before its deadline");
         break;
-    case HF__LOSS_RELEASE:
-        reason_append(r, "the server did not have it any more when the release "
-                         "arrived");
-        break;
-    case HF__LOSS_NONE:
-        reason_append(r, "the server does not have it any more");
+    default:
+        reason_append(r, "%s", reason_texts[loss.why]);
         break;
     }
 }
 
 struct hf__reason hf__reason(hf_client *c, struct hf__loss loss)
 {
+    HF__HOLDING(&c->why_mu);
     struct hf__reason r = {""};
 
-    hf__mutex_lock(&c->why_mu);
     reason_put(c, loss, &r);
-    hf__mutex_unlock(&c->why_mu);
     return r;
 }
 
 struct hf__reason hf__doubt(hf_client *c, bool refused)
 {
+    HF__HOLDING(&c->why_mu);
     struct hf__reason r = {""};
-    const struct hf__note *n;
+    const struct hf__note *n = reason_find(c, HF__LOSS_SILENT, HF__NEVER);
 
-    hf__mutex_lock(&c->why_mu);
-    n = reason_find(c, HF__LOSS_SILENT, HF__NEVER);
     if (n)
         reason_put_unreachable(c, &r, n);
     else if (refused)
         reason_put_refused(&r, reason_find(c, HF__LOSS_REFUSED, HF__NEVER));
-    hf__mutex_unlock(&c->why_mu);
     return r;
 }
 

@@ -21,10 +21,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GAP_MS 20 /* between two questions whether a handle can be made */
+#define GAP_MS 20 /* the pause between two attempts to attach a name */
 
-/* The first line is found by its text; the others are found by nobody, and
- * would make one long chain. */
+/* Only first lines are looked up, by their text. The other lines of a name
+ * would make one long chain, so they are spread. */
 static size_t names_bucket_of(struct hf__line *n, size_t buckets_len)
 {
     uint64_t at = (uintptr_t)n;
@@ -41,10 +41,10 @@ static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
            n->remote.permits == as->permits;
 }
 
-/* One that has no handle any more, and is there only because it has not been
- * let go yet, does not say what the client uses the name as: for another kind
- * there is a second one, unless the backend cannot have both (shared memory,
- * where a release is refused only beside a process that breaks the rules). */
+/* A line without a handle is there only because it has not been let go yet; it
+ * does not fix the kind of the name. For another kind the name gets a second
+ * line, unless the backend cannot have both (shared memory, which refuses a
+ * release only next to a process that breaks the rules). */
 static struct hf__line *names_find_locked(hf_client *c,
                                           const struct hf__remote *as)
 {
@@ -71,7 +71,7 @@ static int grow_table_locked(hf_client *c)
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
     struct hf__line **buckets;
 
-    if (c->names_len < 2 * c->buckets_len) /* 8 bytes a handle */
+    if (c->names_len < 2 * c->buckets_len) /* 8 bytes per handle */
         return 0;
     buckets = hf__alloc(c, len * sizeof(*buckets));
     if (!buckets)
@@ -93,7 +93,7 @@ static int grow_table_locked(hf_client *c)
     return 0;
 }
 
-/* What stands in front of a name, see hf__event_of_loss(). */
+/* The size of what is in front of a line, see hf__event_of_loss(). */
 static size_t names_front_of(const hf_client *c)
 {
     return c->on_event ? sizeof(struct hf__event) : 0;
@@ -110,7 +110,7 @@ static void names_free_line(hf_client *c, struct hf__line *n)
     hf__free(c, (char *)n - names_front_of(c));
 }
 
-/* A line like that; first: the one that the name has already, or NULL. */
+/* Makes a line like `as`. first: the first line of its name, or NULL. */
 static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
                                    struct hf__line *first)
 {
@@ -145,10 +145,9 @@ static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
         n->kin->line.queue = &n->queue;
         hf__line_set_init(&n->kin->lines, as->kind, &n->kin->line);
     }
-    /* Hold ids are unique in the client: a serial number, then a count. It
-     * stays positive for formats that know no unsigned numbers. (For 2^31
-     * names and 2^32 questions of each; after that it takes two that are alive
-     * and meet in the same id.) */
+    /* Hold ids are unique in the client: the line's serial number, then a
+     * count. They stay positive for formats without unsigned numbers. (They
+     * repeat after 2^31 lines, or 2^32 questions of one.) */
     hf__queue_init(&n->queue, as->fair, c->endless,
                    (uint64_t)(++c->serial & 0x7fffffff) << 32);
     n->queue.lease.session = c->session;
@@ -157,8 +156,8 @@ static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
     return n;
 }
 
-/* Makes it, and puts it into the table. LATER: the backend could not now; err
- * has EBACKEND. */
+/* Makes a line and puts it into the table. LATER: the backend could not attach
+ * it now; err has EBACKEND. */
 static int names_add_locked(hf_client *c, const struct hf__remote *as,
                             struct hf__line *first, struct hf__line **out,
                             hf_error *err)
@@ -221,7 +220,7 @@ static int names_get_locked(hf_client *c, const struct hf__remote *as,
     }
     if (rc)
         return rc;
-    /* Together with the look at closed: the client stays from now on. */
+    /* Done together with the check of closed: the client stays from now on. */
     c->handles++;
     if (ttl_ms && ttl_ms < c->least_ttl_ms)
         c->least_ttl_ms = (uint32_t)ttl_ms;
@@ -238,20 +237,17 @@ int hf__names_add_line(struct hf__line *first, enum hf_mode mode,
     as.mode = mode == HF_READ;
     as.impl = NULL;
     as.attempt = NULL;
-    hf__mutex_lock(&c->mu);
-    /* hf_close() looks at every line, and may have been at this name. */
+    HF__HOLDING(&c->mu);
+    /* hf_close() visits every line, and may already have passed this name. */
     if (__atomic_load_n(&c->closed, __ATOMIC_ACQUIRE))
-        rc = hf__fail(err, HF_ECLOSED, "the client was closed");
-    else
-        rc = names_add_locked(c, &as, first, out, err);
-    if (!rc)
-        first->refs++;
-    hf__mutex_unlock(&c->mu);
+        return hf__fail(err, HF_ECLOSED, "the client was closed");
+    rc = names_add_locked(c, &as, first, out, err);
+    first->refs += !rc;
     return rc == HF__LATER ? HF_EBACKEND : rc;
 }
 
-/* What the lock's options say, else the URL, else the backend's own; of the
- * last two, only where there is a choice. */
+/* The lock's options decide, then the URL, then the backend's default. The last
+ * two apply only if the kind can be either. */
 static bool names_is_fair(const hf_client *c, const hf_lock_options *opt)
 {
     int caps = c->caps[opt->kind];
@@ -262,9 +258,9 @@ static bool names_is_fair(const hf_client *c, const hf_lock_options *opt)
     return fair ? caps & HF_CAP_FAIR : !(caps & HF_CAP_UNFAIR);
 }
 
-/* Asks the backend again while it says LATER, until op_timeout. In between the
- * others who wait for the mutex have time to get it. Once the time is over
- * nothing is asked any more, however many threads are here. */
+/* Asks the backend again while it returns LATER, until op_timeout. The pause
+ * lets other threads take the mutex. After the time limit nothing is asked,
+ * however many threads are here. */
 static int names_get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
                      struct hf__line **out, hf_error *err)
 {
@@ -341,9 +337,8 @@ void hf__line_unref(struct hf__line *n)
 {
     hf_client *c = n->client;
 
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     hf__line_unref_locked(n);
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__names_put(struct hf__line *n)
@@ -352,16 +347,13 @@ void hf__names_put(struct hf__line *n)
     struct hf__line *lines = NULL, *line;
 
     hf__line_lock(n);
-    hf__mutex_lock(&c->mu);
-    if (!n->timer.handles && n->kin) /* or somebody has made a new one */
+    HF__HOLDING(&c->mu);
+    if (!n->timer.handles && n->kin) /* or there is a new handle */
         lines = hf__lines_all_but_first(n);
-    hf__mutex_unlock(&c->mu);
     hf__line_unlock(n);
-    hf__mutex_lock(&c->mu);
     while ((line = lines)) {
         lines = hf__lines_after(line);
         hf__line_unref_locked(line);
     }
     hf__line_unref_locked(n);
-    hf__mutex_unlock(&c->mu);
 }

@@ -1,5 +1,5 @@
 /*
- * The names of a client: a plain hash with chains, under client->mu. A line
+ * The names of a client: a hash table with chains, under client->mu. A line
  * lives as long as a handle, a request under way or news refer to it.
  */
 #ifndef HF_NAME_TABLE_H
@@ -8,14 +8,15 @@
 #include "core/line.h"
 
 /* The line of a name, made if the client has none, with a reference and a
- * handle counted. May wait for the backend until op_timeout. */
+ * handle counted. May wait for the backend until op_timeout. Returns 0, or a
+ * code with a text. */
 int hf__names_get(hf_client *, const void *name, size_t len,
                   const hf_lock_options *, struct hf__line **, hf_error *);
-/* One more line to the name of this one, whose mutex is held; not in its list
- * of lines yet. */
+/* Makes one more line for the name of `first`, whose mutex is held. The caller
+ * adds it to the name's lists. */
 int hf__names_add_line(struct hf__line *first, enum hf_mode, struct hf__line **,
                        hf_error *);
-/* What a handle that is not counted any more referred to. */
+/* Drops the reference of a handle that is no longer counted. */
 void hf__names_put(struct hf__line *);
 void hf__line_unref(struct hf__line *);
 void hf__line_unref_locked(struct hf__line *);

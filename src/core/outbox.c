@@ -10,7 +10,7 @@ static void outbox_park(hf_client *c, struct hf__req *req, bool first)
 {
     struct hf__query *q = (struct hf__query *)req;
 
-    if (req->op == HF__DOWNGRADE) /* the lines go their own ways */
+    if (req->op == HF__DOWNGRADE) /* its lines may be gone when it is sent */
         q->line = q->into = NULL;
     req->parked = true;
     if (first && c->outbox)
@@ -21,7 +21,8 @@ static void outbox_park(hf_client *c, struct hf__req *req, bool first)
 
 void hf__outbox_return(hf_client *c, struct hf__req *req)
 {
-    if (req->flying) /* or it is being abandoned: see hf__report_done() */
+    if (req->flying) /* otherwise it is being abandoned: see hf__report_done()
+                      */
         outbox_park(c, req, true);
 }
 
@@ -84,7 +85,7 @@ void hf__outbox_flush_locked(hf_client *c)
         int rc;
 
         hf__outbox_remove_locked(c, req);
-        req->parked = true; /* for the slot */
+        req->parked = true; /* the backend's slot looks at it */
         rc = outbox_hand_over(c, req);
         req->parked = false;
         if (rc == HF__LATER) {
@@ -108,7 +109,7 @@ void hf__outbox_give_up_locked(hf_client *c, struct hf__req *req)
 {
     if (req->meant_until == HF__NEVER)
         return;
-    req->meant_until = 0; /* if the backend gives it back */
+    req->meant_until = 0; /* in case the backend gives it back */
     hf__outbox_finish_locked(c, req, HF_EUNKNOWN);
 }
 

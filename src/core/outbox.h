@@ -1,28 +1,29 @@
 /*
- * The outbox: requests on their way to a networked backend. They are handed
- * over at once, or stay here as long as the backend cannot send (HF__LATER in
- * backend.h), in the order of asking, so that no request of a line overtakes
- * an earlier one. client->mu is held.
+ * The outbox: requests on their way to a networked backend. A request is handed
+ * over at once, or parked here while the backend cannot send (HF__LATER in
+ * backend.h). Requests stay in order, so that no request of a line overtakes an
+ * earlier one. client->mu is held.
  */
 #ifndef HF_OUTBOX_H
 #define HF_OUTBOX_H
 
 #include "backends/backend.h"
 
-/* Hands it over, or parks it: PENDING. Else what it came to at once. */
+/* Hands the request over, or parks it. Returns PENDING, or its result if it
+ * ended at once. */
 int hf__outbox_submit_locked(hf_client *, struct hf__req *);
-/* Those that are parked, as far as the backend takes them. */
+/* Hands parked requests over until the backend takes no more. */
 void hf__outbox_flush_locked(hf_client *);
-/* If it is parked: nothing is sent for it. */
+/* If it is parked, takes it out: it is not sent. */
 void hf__outbox_remove_locked(hf_client *, struct hf__req *);
-/* The same, and it is reported: that is what it came to. */
+/* The same, and reports it with that result. */
 void hf__outbox_finish_locked(hf_client *, struct hf__req *, int result);
-/* Its caller leaves: nothing is sent for it from now on, unless it is always
- * meant. */
+/* The caller no longer waits: the request is not sent any later, unless it is
+ * to be sent in any case (meant_until is NEVER). */
 void hf__outbox_give_up_locked(hf_client *, struct hf__req *);
-/* hf__core.unsent: in front of all others. */
+/* hf__core.unsent: parks it in front of all others. */
 void hf__outbox_return(hf_client *, struct hf__req *);
-/* hf__core.refuse: all that is here comes to that code. */
+/* hf__core.refuse: fails all that is parked. */
 void hf__outbox_refuse(hf_client *, int code);
 
 #endif

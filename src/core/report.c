@@ -27,16 +27,16 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     struct hf__line *n;
     struct hf__request *f;
 
-    /* A question that is being abandoned: its answer came before the backend
-     * heard of that (line_forget_attempt), and it has been counted. */
+    /* A question that is being abandoned. Its answer came before the backend
+     * knew of that, and line_forget_attempt() has counted it. */
     if (req->remote && !req->flying)
         return;
     c->under_way--;
     req->flying = false;
     if (!req->remote) {
         f = hf__container(req, struct hf__request, req);
-        /* Of a batch, each renewal of which may have failed in its own way:
-         * whatever was said last. */
+        /* Each renewal of a batch may have failed in its own way; the last text
+         * is kept. */
         hf__mutex_lock(&c->why_mu);
         f->why = c->why;
         hf__mutex_unlock(&c->why_mu);
@@ -51,7 +51,7 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     else
         n->let_go_ready = true;
     report_news(c, n);
-    hf__line_unref_locked(n); /* the request's; news has one of its own */
+    hf__line_unref_locked(n); /* the request's reference; news has its own */
 }
 
 void hf__report_bell(hf_client *c, struct hf__remote *remote)
@@ -68,12 +68,12 @@ void hf__report_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
     struct hf__exchange *x = hf__exchange_of(n);
 
-    if (c->direct) { /* see for yourself: it may be held anew by now */
+    if (c->direct) { /* the core must check: it may already be held again */
         hf__timers_set(&c->timers, &n->timer, 0);
         return;
     }
     if (!x)
-        return; /* it holds nothing any more */
+        return; /* it no longer holds anything */
     x->lost_id = hold_id;
     x->session_over = session != NULL;
     if (session)
@@ -88,8 +88,8 @@ void hf__report_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
                            token, hf__no_loss);
 }
 
-/* May come from a direct backend on any thread: the helper thread spreads it.
- */
+/* A direct backend may call this on any thread; the helper thread then marks
+ * the lines. */
 void hf__report_session(hf_client *c, int event, const char *why)
 {
     if (event == HF_EVENT_LOST) {

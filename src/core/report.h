@@ -1,8 +1,8 @@
 /*
- * What a backend reports of lines and requests (struct hf__core): only marks,
- * under client->mu. A line that has a mark is in client->news, and whoever
- * drives takes it to the line's queue (loop/deliver.c), with the mutexes in the
- * right order.
+ * What a backend reports of lines and requests (struct hf__core). A report only
+ * leaves a mark, under client->mu. A line with a mark is in client->news; the
+ * driver takes the mark to the line's queue (loop/deliver.c), with the mutexes
+ * in the right order.
  */
 #ifndef HF_REPORT_H
 #define HF_REPORT_H
@@ -16,7 +16,7 @@ void hf__report_lost(hf_client *, struct hf__remote *, uint64_t hold_id,
                      const char *session);
 void hf__report_wanted(hf_client *, struct hf__remote *, uint64_t token);
 void hf__report_session(hf_client *, int event, const char *why);
-/* The session is over: marks every line. */
+/* The session has ended: marks every line. */
 void hf__report_session_locked(hf_client *);
 
 #endif

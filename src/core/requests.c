@@ -20,9 +20,8 @@ struct hf__request *hf__request_new(hf_client *c, enum hf__op op, size_t extra,
     }
     f->req.op = (uint8_t)op;
     f->req.meant_until = HF__NEVER;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     hf__list_add(c->requests, f);
-    hf__mutex_unlock(&c->mu);
     return f;
 }
 
@@ -38,9 +37,9 @@ void hf__request_free(hf_client *c, struct hf__request *f)
 
 void hf__request_submit(hf_client *c, struct hf__request *f)
 {
+    HF__HOLDING(&c->mu);
     int rc;
 
-    hf__mutex_lock(&c->mu);
     f->req.flying = true;
     c->under_way++;
     rc = hf__outbox_submit_locked(c, &f->req);
@@ -48,5 +47,4 @@ void hf__request_submit(hf_client *c, struct hf__request *f)
         f->req.result = (int16_t)rc;
         hf__report_done(c, &f->req);
     }
-    hf__mutex_unlock(&c->mu);
 }

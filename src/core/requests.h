@@ -1,29 +1,27 @@
 /*
- * Requests that are not of one line: a renewal of many holds (batch), and
+ * Requests that belong to no single line: a renewal of many holds (batch), and
  * questions about names (query). A request is made, submitted, reported by the
- * backend, delivered (loop/deliver.c), and freed by whoever is last: the thread
- * that waits for it, or delivery if no thread waits or waits any longer.
+ * backend, and delivered (loop/deliver.c). The waiting thread frees it, or
+ * delivery does if no thread waits for it.
  */
 #ifndef HF_REQUESTS_H
 #define HF_REQUESTS_H
 
 #include "backends/backend.h"
 
-struct hf__async;
 struct hf__sleeper;
 
-/* client->mu guards it. */
+/* Guarded by client->mu. */
 struct hf__request {
     struct hf__request *next, *prev; /* client->requests */
     struct hf__request *next_landed;
-    struct hf__sleeper *sleeper; /* a thread waits; or NULL: */
-    struct hf__async *async;     /* an asynchronous verb; or NULL: nobody */
+    struct hf__sleeper *sleeper; /* waits for it; NULL: none does */
     bool delivered;
-    hf_error why; /* what the backend said of its failure */
-    /* Frees what the answer brought and nobody took. Called with client->mu
-     * held, before the request is freed; NULL: there is nothing to free. */
+    hf_error why; /* what the backend said if it failed */
+    /* Frees the parts of the answer that no caller took. Called with client->mu
+     * held before the request is freed. NULL: there are none. */
     void (*destroy)(struct hf__request *);
-    size_t names_bytes; /* LIST: what the names take, about */
+    size_t names_bytes; /* LIST: about how much memory the names take */
     union {
         struct hf__req req;
         struct hf__batch batch;
@@ -31,10 +29,10 @@ struct hf__request {
     };
 };
 
-/* With that much room behind it; NULL: out of memory, and err says so. */
+/* With `extra` bytes behind it. NULL: out of memory, and err says so. */
 struct hf__request *hf__request_new(hf_client *, enum hf__op, size_t extra,
                                     hf_error *);
-/* Hands it to the backend; a line's mutex may be held. */
+/* Hands it to the backend. A line's mutex may be held. */
 void hf__request_submit(hf_client *, struct hf__request *);
 void hf__request_free(hf_client *, struct hf__request *);
 

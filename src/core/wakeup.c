@@ -19,8 +19,8 @@ void hf__fd_post(int fd)
 {
     uint64_t one = 1;
 
-    /* Not write(2), which is a cancellation point, and which a signal handler
-     * could not keep from being one. Full: it is readable. */
+    /* Not write(2), which is a cancellation point even in a signal handler. If
+     * the counter is full, the descriptor is readable anyway. */
     (void)!syscall(SYS_write, fd, &one, sizeof(one));
 }
 
@@ -70,24 +70,23 @@ void hf__helper_due_locked(hf_client *c, hf__time at)
         return;
     if (c->driven && !c->helper_drives &&
         pthread_equal(c->driver, pthread_self()))
-        return; /* the driver sees to it, or says so when it leaves */
+        return; /* the driver handles it, or passes it on when it leaves */
     wakeup_wake_locked(c, at);
 }
 
 void hf__helper_timer(hf_client *c, struct hf__timer *timer, hf__time at)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     hf__timers_set(&c->timers, timer, at);
     hf__helper_due_locked(c, at);
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__helper_check_later(hf_client *c)
 {
     if (c->direct)
         return;
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (c->under_way || c->landed)
         hf__helper_due_locked(c, hf__now() + HF__PATIENCE);
-    hf__mutex_unlock(&c->mu);
 }

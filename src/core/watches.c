@@ -36,7 +36,6 @@ void hf__watch_changed(hf_client *c, struct hf__listener *on, const char *name,
     w->changed = true;
 }
 
-/* It may be NULL. */
 void hf__watch_remove_locked(struct hf__listener *on)
 {
     hf_watch *w = on ? hf__container(on, hf_watch, on) : NULL;

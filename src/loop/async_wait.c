@@ -17,22 +17,21 @@
 void hf__async_give_up(struct hf__async *a)
 {
     hf_client *c = a->lock->line->client;
-    bool waits = a->releaser.async && !a->releaser.finished;
+    bool waits = a->releaser.sleeper && !a->releaser.finished;
 
     if (waits) {
         hf__line_forget_releaser(a->line, &a->releaser);
         a->releaser.finished = true;
     }
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     if (a->call.request && !a->call.request->delivered) {
-        a->call.request->async = NULL; /* delivery frees it from now on */
+        a->call.request->sleeper = NULL; /* delivery frees it from now on */
         hf__outbox_give_up_locked(c, &a->call.request->req);
         a->call.request = NULL;
         waits = true;
     }
     if (waits)
         hf__callback_queue_locked(c, a, HF_EUNKNOWN);
-    hf__mutex_unlock(&c->mu);
 }
 
 void hf__async_leave(struct hf__async *a, int code, hf__time now)
@@ -43,9 +42,9 @@ void hf__async_leave(struct hf__async *a, int code, hf__time now)
     hf__callback_queue(a, code);
 }
 
-/* The time of an asynchronous wait is over. The handle cannot go away as long
- * as `firing` is set: its callback waits for that, and then for the name. The
- * timer is set again together with it, or this would be done twice at once. */
+/* The handle cannot go away while `firing` is set: its callback waits for that,
+ * and then for line->mu. A timer that is set again is set in the same step in
+ * which `firing` is cleared; otherwise it could be handled twice at once. */
 void hf__async_timed_out(struct hf__async *a, hf__time now)
 {
     struct hf__line *n = a->line;
@@ -55,7 +54,7 @@ void hf__async_timed_out(struct hf__async *a, hf__time now)
 
     hf__line_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
-        hf__async_give_up(a); /* or it was quicker */
+        hf__async_give_up(a); /* unless its answer was quicker */
     } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {

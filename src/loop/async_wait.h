@@ -1,17 +1,19 @@
 /*
- * What ends the wait of an asynchronous verb before its answer: its time, its
- * cancel. The callback is queued then.
+ * Ends the wait of an asynchronous verb before its answer: when its time is
+ * over, or when it is cancelled. Its callback is then queued. line->mu is held
+ * in the first two functions.
  */
 #ifndef HF_ASYNC_WAIT_H
 #define HF_ASYNC_WAIT_H
 
 #include "core/async.h"
 
-/* Ends the wait in the queue, which is not over. */
+/* Ends a wait in the queue that has not finished. */
 void hf__async_leave(struct hf__async *, int code, hf__time now);
-/* Ends the wait for an answer; what was sent goes its way. */
+/* Ends the wait for an answer, if there is one. A request that was sent stays
+ * with the backend. */
 void hf__async_give_up(struct hf__async *);
-/* Its timer was taken out, with `firing` set. No mutex is held. */
+/* The wait's timer was taken out, and `firing` is set. No mutex is held. */
 void hf__async_timed_out(struct hf__async *, hf__time now);
 
 #endif

@@ -47,7 +47,7 @@ static void *services_grow(hf_client *c, void *old, size_t len, size_t size)
 {
     void *p;
 
-    if (len & (len - 1)) /* room until the next power of two */
+    if (len & (len - 1)) /* there is room until the next power of two */
         return old;
     p = hf__alloc(c, (len ? len * 2 : 1) * size);
     if (p && len)
@@ -70,8 +70,8 @@ static hf_party *services_add_party(hf_client *c, struct hf__query *q,
     return &p[(*len)++];
 }
 
-/* A server that lists without end must not eat the memory of the program. Of
- * names of 30 bytes these are a million. */
+/* A server that lists names without end must not use up the memory of the
+ * program. The limit is about a million names of 30 bytes. */
 enum { HF__NAMES_BYTES = 64 << 20 };
 
 static int services_add_name(hf_client *c, struct hf__query *q,
@@ -84,7 +84,7 @@ static int services_add_name(hf_client *c, struct hf__query *q,
 
     if (len < skip)
         return 0;
-    f->names_bytes += sizeof(*names) + 16 + len; /* 16: of the allocator */
+    f->names_bytes += sizeof(*names) + 16 + len; /* 16: the allocator's own */
     if (f->names_bytes > HF__NAMES_BYTES)
         return hf__fail_why_set(
             c, HF_EBACKEND,
@@ -103,7 +103,7 @@ static int services_add_name(hf_client *c, struct hf__query *q,
     return 0;
 }
 
-/* A server decides how many there are of some kinds, but not of these. */
+/* The number of some findings depends on the server; these are always few. */
 enum { HF__FINDINGS_MAX = 100 };
 
 static bool services_is_always_shown(const char *subject)

@@ -1,5 +1,5 @@
-/* What the core lends to backends: the table struct hf__core (backend.h), which
- * is all that a module may call. */
+/* The services of the core for backends: the table struct hf__core (backend.h).
+ * A module may call nothing else. */
 #ifndef HF_BACKEND_SERVICES_H
 #define HF_BACKEND_SERVICES_H
 

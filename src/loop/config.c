@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +46,8 @@ static int config_time_option(struct hf__url *url, const char *key,
     if (text &&
         (hf__parse_ms(text, &value) || value < least || value > HF__MS_MAX))
         return hf__fail(err, HF_EINVAL,
-                        "%s=%.40s: a time like 500ms, 30s or 5m would be "
-                        "right, from %lldms to %lldms",
+                        "%s=%.40s: it must be a time like 500ms, 30s or 5m, "
+                        "from %lldms to %lldms",
                         key, text, (long long)least, (long long)HF__MS_MAX);
     if (given)
         value = given;
@@ -90,7 +89,7 @@ static int config_times(hf_client *c, struct hf__url *url,
     return rc;
 }
 
-/* Where the locks are, so that those of two places have one order. */
+/* The place of the locks, which gives locks of two clients one order. */
 static char *config_place_of(hf_client *c, const struct hf__url *url)
 {
     size_t size = strlen(url->scheme) + strlen(url->path) + 4, len;
@@ -122,8 +121,8 @@ static int config_texts(hf_client *c, struct hf__url *url,
     c->fairness = !fair ? 0 : *fair == 'y' ? HF_FAIR : HF_UNFAIR;
     if (prefix && strlen(prefix) >= HF_NAME_MAX)
         return hf__fail(err, HF_EINVAL,
-                        "prefix= has %zu bytes; up to %d would leave room for "
-                        "names",
+                        "prefix= has %zu bytes; it must have at most %d, to "
+                        "leave room for names",
                         strlen(prefix), HF_NAME_MAX - 1);
     c->prefix = hf__strdup(c, prefix ? prefix : "");
     c->label = hf__strdup(c, opt->label ? opt->label : "");
@@ -135,8 +134,8 @@ static int config_texts(hf_client *c, struct hf__url *url,
 
 #define PASSWORD_MAX 8191
 
-/* Until there is something to read. A pipe that no program has opened for
- * writing yet has nothing, and no end either. */
+/* Waits until there is something to read. A pipe that no program has opened for
+ * writing has neither data nor an end. */
 static bool config_is_readable(int fd, hf__time until)
 {
     struct pollfd reads = {.fd = fd, .events = POLLIN};
@@ -153,7 +152,8 @@ static bool config_is_readable(int fd, hf__time until)
     return n > 0;
 }
 
-/* A line, without its end; a pipe may give it in parts. -1: errno says why. */
+/* Reads a line without its end; a pipe may deliver it in parts. Returns its
+ * length, or -1 with errno. */
 static ssize_t config_read_line(int fd, hf__time until, char *text, size_t size)
 {
     size_t len = 0;
@@ -179,7 +179,8 @@ static int config_read_password(hf_client *c, const char *path, char **out,
 {
     char text[PASSWORD_MAX + 2];
     hf__time until = hf__now() + c->config->open_timeout_ms * HF__MS;
-    /* Opening a pipe would wait for its writer, for ever. */
+    /* Without O_NONBLOCK, opening a pipe would wait for a writer without limit.
+     */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
     ssize_t len = fd < 0 ? -1 : config_read_line(fd, until, text, sizeof(text));
 
@@ -203,7 +204,8 @@ static int config_read_password(hf_client *c, const char *path, char **out,
     return rc;
 }
 
-/* The options, the file, the URL, the environment: the first that has one. */
+/* The first of these that is given: the options, the file, the URL, the
+ * environment. */
 static int config_password(hf_client *c, struct hf__url *url,
                            const hf_client_options *opt, char **out,
                            hf_error *err)
@@ -224,64 +226,30 @@ static int config_password(hf_client *c, struct hf__url *url,
     return *out ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-static bool config_known(const char *list, const char *key)
-{
-    size_t len = strlen(key);
-
-    for (const char *p = list; (p = strstr(p, key)); p += len)
-        if ((p == list || p[-1] == ' ') && (p[len] == ',' || !p[len]))
-            return true;
-    return false;
-}
-
-/* The option of a list that was meant, if one is similar: better than best. */
-static void config_find_similar(const char *list, const char *key,
-                                unsigned *best, struct hf__shown *meant)
-{
-    size_t len;
-
-    for (const char *p = list; *p; p += len + strspn(p + len, ", ")) {
-        unsigned n;
-
-        len = strcspn(p, ",");
-        n = hf__mistyped(key, p, len);
-        if (n < *best && len < sizeof(meant->text)) {
-            *best = n;
-            memcpy(meant->text, p, len);
-            meant->text[len] = '\0';
-        }
-    }
-}
-
-static int config_unknown_option(const hf_client *c, const char *key,
-                                 const char *more, hf_error *err)
-{
-    struct hf__shown meant = {""};
-    unsigned best = UINT_MAX;
-
-    config_find_similar(COMMON_OPTIONS, key, &best, &meant);
-    config_find_similar(more, key, &best, &meant);
-    return hf__fail(
-        err, HF_EINVAL,
-        "unknown option \"%.40s\"; %s%s%s%s has " COMMON_OPTIONS "%s%s", key,
-        *meant.text ? "did you mean \"" : "", meant.text,
-        *meant.text ? "\"? " : "", c->be->name, *more ? ", " : "", more);
-}
-
 static int config_check_unknown(hf_client *c, struct hf__url *url,
                                 hf_error *err)
 {
     const char *more = c->be->options ? c->be->options : "";
+    char list[2048];
 
-    for (size_t i = 0; i < url->options_len; i++)
-        if (!config_known(COMMON_OPTIONS, url->options[i].key) &&
-            !config_known(more, url->options[i].key))
-            return config_unknown_option(c, url->options[i].key, more, err);
+    snprintf(list, sizeof(list), COMMON_OPTIONS "%s%s", *more ? ", " : "",
+             more);
+    for (size_t i = 0; i < url->options_len; i++) {
+        const char *key = url->options[i].key;
+        size_t len = 0;
+        const char *meant = hf__meant(key, list, &len);
+
+        if (!meant || strncmp(meant, key, len) != 0 || key[len])
+            return hf__fail(
+                err, HF_EINVAL, "unknown option \"%.40s\"; %s%.*s%s%s has %s",
+                key, meant ? "did you mean \"" : "", (int)len,
+                meant ? meant : "", meant ? "\"? " : "", c->be->name, list);
+    }
     return 0;
 }
 
-/* What no kind of lock has cannot be the default. (A kind that has one way only
- * has that one whatever the URL says.) */
+/* The default fairness must be one that some kind of lock has. (A kind that has
+ * only one fairness has that one whatever the URL says.) */
 static int config_check_fairness(const hf_client *c, hf_error *err)
 {
     bool fair = c->fairness == HF_FAIR;
@@ -295,7 +263,6 @@ static int config_check_fairness(const hf_client *c, hf_error *err)
                     fair ? "yes" : "no", c->be->name, fair ? "unfair" : "fair");
 }
 
-/* Everything of the URL and the options that the core understands. */
 int hf__config_make(hf_client *c, const char *text,
                     const hf_client_options *opt, hf_error *err)
 {

@@ -16,8 +16,9 @@
 
 #define MANY 256
 
-/* Takes timers out that are due before then: names, of which each gets a
- * reference, and asynchronous waits, which are ended. */
+/* Takes out the timers that are due before that time. A line is put into due[]
+ * with a reference; an asynchronous wait ends here, unless its time is still to
+ * come. */
 static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
                                 struct hf__due *due, size_t room)
 {
@@ -35,7 +36,7 @@ static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
             due[len].line = hf__container(t, struct hf__line, timer);
             due[len++].line->refs++;
         } else if (t && t->at > now) {
-            hf__timers_set(&c->timers, t, t->at); /* a wait is not cut short */
+            hf__timers_set(&c->timers, t, t->at); /* too early for a wait */
             t = NULL;
         } else if (t) {
             hf__container(t, struct hf__async, timer)->firing = true;
@@ -49,7 +50,8 @@ static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
     return len;
 }
 
-/* Lets the names know; those to be renewed stay, at the front. */
+/* Runs the lines. Those that are to be renewed are moved to the front of
+ * due[]. */
 static size_t deliver_fire_lines(struct hf__due *due, size_t len, hf__time now)
 {
     size_t renew = 0;
@@ -76,7 +78,7 @@ static void deliver_timers(hf_client *c, hf__time now)
         renew = deliver_fire_lines(due, len, now);
         if (!renew)
             continue;
-        /* Renewals go together: those that are due soon come along. */
+        /* Renewals are sent together, so those that are due soon come along. */
         len = deliver_due_lines(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
                                 due + renew, MANY - renew);
         renew += deliver_fire_lines(due + renew, len, now);
@@ -101,11 +103,11 @@ static void deliver_landed(hf_client *c)
             hf__renewals_landed(c, f);
         hf__mutex_lock(&c->mu);
         f->delivered = true;
-        wanted = f->sleeper || f->async;
-        if (f->sleeper)
+        wanted = f->sleeper != NULL;
+        if (wanted && f->sleeper->is_async)
+            hf__callback_queue_locked(c, hf__async_of(f->sleeper), 0);
+        else if (wanted)
             hf__sleeper_wake(c, f->sleeper);
-        else if (f->async)
-            hf__callback_queue_locked(c, f->async, 0);
         hf__mutex_unlock(&c->mu);
         if (!wanted)
             hf__request_free(c, f);

@@ -1,6 +1,6 @@
 /*
- * Delivery: takes what the backend marked, and what the clock reached, to the
- * lines and requests concerned. Needs no role; two threads may deliver at once.
+ * Delivery: takes the marks that the backend has left, and the timers that are
+ * due, to their lines and requests. Any thread may deliver, also two at once.
  * No mutex is held.
  */
 #ifndef HF_DELIVER_H

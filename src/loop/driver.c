@@ -1,5 +1,4 @@
-/* Drives: see driver.h. Delivery needs no role: any thread that finds something
- * delivers it, under the mutexes that core/client.h lists. */
+/* The driver: see driver.h. */
 #include "loop/driver.h"
 
 #include "base/futex.h"
@@ -16,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EVENTS 64 /* wake_fd, and what a backend may have (backend.h) */
+#define EVENTS 64 /* wake_fd, and a backend's (backend.h) */
 
 static int driver_timeout_ms(hf__time until)
 {
@@ -63,7 +62,7 @@ static void driver_advance_locked(hf_client *c, hf__time now)
     }
 }
 
-/* The wake-up is left to the driver, for whom it is. */
+/* The event of wake_fd is left to the driver. */
 void hf__driver_move_locked(hf_client *c, hf__time now)
 {
     struct epoll_event ev[EVENTS];
@@ -103,9 +102,10 @@ void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     until = hf__now();
     hf__mutex_lock(&c->mu);
     c->driver_until = 0;
-    if (!c->direct) { /* the helper thread moves that one, and sleeps in it */
+    if (!c->direct) { /* the helper thread moves a direct backend on, and sleeps
+                         in it */
         driver_ready_locked(c, ev, n, until);
-        /* If this thread stood still on its way here, more has come. */
+        /* If this thread was stopped on its way here, more may have arrived. */
         if (c->be->next_timeout(c->self) <= until)
             hf__driver_move_locked(c, until);
         else
@@ -141,14 +141,14 @@ static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
     hf__deque_add(c->followers, c->followers_tail, s);
 }
 
-/* An answer may be there, or only a bell. */
+/* With requests under way an answer may be due, otherwise only a bell. */
 static hf__time driver_follower_patience_locked(const hf_client *c)
 {
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
 }
 
-/* To the first follower; if there is none, or it is late, the helper thread
- * sees to what is due. */
+/* Passes the role to the first follower. If there is none, or it is late, the
+ * helper thread does what is due. */
 static void driver_pass_on_locked(hf_client *c)
 {
     hf__time at;
@@ -164,7 +164,7 @@ static void driver_pass_on_locked(hf_client *c)
             at = hf__min_time(at,
                               hf__now() + driver_follower_patience_locked(c));
     } else if (hf__unattended_locked(c)) {
-        at = 0; /* it is to drive */
+        at = 0; /* it must drive */
     } else if (c->under_way) {
         at = hf__min_time(at, hf__now() + HF__PATIENCE);
     }
@@ -179,44 +179,39 @@ void hf__driver_lead_locked(hf_client *c)
 
 bool hf__driver_take(hf_client *c)
 {
-    bool taken;
+    HF__HOLDING(&c->mu);
 
-    hf__mutex_lock(&c->mu);
-    taken = !c->driven;
-    if (taken)
-        hf__driver_lead_locked(c);
-    hf__mutex_unlock(&c->mu);
-    return taken;
+    if (c->driven)
+        return false;
+    hf__driver_lead_locked(c);
+    return true;
 }
 
 void hf__driver_give(hf_client *c)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     c->driven = false;
     driver_pass_on_locked(c);
-    hf__mutex_unlock(&c->mu);
 }
 
-/* Takes the role if it is free. Else this thread is a follower, and its
- * posture says so before anybody could want to wake it. */
+/* Takes the role if it is free. Otherwise this thread becomes a follower, and
+ * its posture says so before any other thread can want to wake it. */
 static bool driver_lead_or_follow(hf_client *c, struct hf__sleeper *s)
 {
-    bool lead;
+    HF__HOLDING(&c->mu);
 
-    hf__mutex_lock(&c->mu);
-    lead = !c->driven;
-    if (lead) {
+    if (!c->driven) {
         hf__driver_lead_locked(c);
         driver_unfollow_locked(c, s);
-    } else {
-        driver_follow_locked(c, s);
-        if (!c->direct && !c->helper_drives)
-            hf__helper_due_locked(c, hf__now() +
-                                         driver_follower_patience_locked(c));
-        __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
+        return true;
     }
-    hf__mutex_unlock(&c->mu);
-    return lead;
+    driver_follow_locked(c, s);
+    if (!c->direct && !c->helper_drives)
+        hf__helper_due_locked(c,
+                              hf__now() + driver_follower_patience_locked(c));
+    __atomic_store_n(&s->posture, HF__PARKED, __ATOMIC_SEQ_CST);
+    return false;
 }
 
 void hf__driver_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
@@ -243,10 +238,9 @@ void hf__driver_wait(hf_client *c, struct hf__sleeper *s, hf__ready_fn *ready,
             hf__driver_round(c, s, until);
         __atomic_store_n(&s->posture, HF__AWAKE, __ATOMIC_SEQ_CST);
     }
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
     driver_unfollow_locked(c, s);
     if (leading)
         c->driven = false;
     driver_pass_on_locked(c);
-    hf__mutex_unlock(&c->mu);
 }

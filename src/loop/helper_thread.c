@@ -1,7 +1,7 @@
-/* The helper thread, "hf-helper". What may block in the backend's open and
- * close blocks no other thread. It never runs a program's callback. It sleeps
- * on a futex, or inside a direct backend; when it drives, on the client's
- * descriptors. */
+/* The helper thread, "hf-helper". The backend's open and close may block, and
+ * run here, so that they block no other thread. It never runs a callback of the
+ * program. It sleeps on a futex or inside a direct backend; while it drives, on
+ * the client's descriptors. */
 #include "loop/helper_thread.h"
 
 #include "base/error.h"
@@ -25,15 +25,15 @@
 
 struct turn {
     hf__time now, until;
-    uint32_t word; /* as it was before we looked */
+    uint32_t word; /* its value before the look */
     uint32_t rounds;
     bool stop, drive;
-    hf__time asked; /* when it was to be awake: not yet */
-    bool late;      /* somebody drives, and does not see to what is due */
+    hf__time asked; /* when it was to be awake, if that is still to come */
+    bool late;      /* another thread drives, and does not do what is due */
 };
 
-/* Holds that need no renewal are looked at all the same, as often: their
- * thread may have exited, somebody may have broken them. */
+/* Holds that need no renewal are checked as often as others are renewed: the
+ * owner's thread may have exited, or the hold may have been broken. */
 static void helper_check_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
@@ -42,10 +42,11 @@ static void helper_check_all_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
-/* Somebody drives. When there is something for us all the same: what has been
- * set since it went to sleep, and is due before it wakes (0: it is awake, and
- * looks before it sleeps); or it is late; or it is late for who follows it.
- * When it leaves its role it says when to be awake. */
+/* When to be awake while another thread drives: for a timer that was set after
+ * the driver went to sleep and is due before it wakes; when the driver is late,
+ * for what is due or for a follower. (driver_until 0: it is awake, and looks
+ * before it sleeps.) A driver that leaves the role says itself when to be
+ * awake. */
 static hf__time helper_beside_driver_locked(hf_client *c, const struct turn *t)
 {
     hf__time at = hf__driver_next_locked(c);
@@ -75,7 +76,7 @@ static void helper_plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
     if (c->driven && !c->direct && !t->late)
         t->until = helper_beside_driver_locked(c, t);
     t->drive = t->drive && !c->driven && !t->stop;
-    /* Is there anybody who hears a bell by the driver alone? */
+    /* Is there a thread that gets a bell only if the driver reads it? */
     if (!t->drive && !c->direct && (c->followers || hf__unattended_locked(c)))
         t->until = hf__min_time(t->until, t->now + HF__BELL_PATIENCE);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
@@ -91,7 +92,7 @@ static void helper_drive(hf_client *c, struct turn *t)
     hf__driver_round(c, NULL, t->until);
     hf__mutex_lock(&c->mu);
     c->helper_drives = false;
-    c->helper_until = 0; /* awake: nobody needs to wake it */
+    c->helper_until = 0; /* it is awake and need not be woken */
     hf__mutex_unlock(&c->mu);
     hf__driver_give(c);
 }
@@ -112,7 +113,7 @@ static void helper_act(hf_client *c, struct turn *t)
     t->late = !c->direct && c->driven && c->rounds == t->rounds &&
               (t->late ||
                t->now - hf__driver_patience(c) >= hf__driver_next_locked(c));
-    c->helper_until = 0; /* awake: nobody needs to wake it */
+    c->helper_until = 0; /* it is awake and need not be woken */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
         hf__event_queue_locked(c, HF_EVENT_LOST, NULL, 0,
                                hf__loss(HF__LOSS_SESSION, t->now));
@@ -145,31 +146,29 @@ static void helper_keep(hf_client *c)
     }
 }
 
-/* False: nobody waits for the result any more, the client is ours to free. */
+/* False: the caller no longer waits for the result, and the helper thread frees
+ * the client. */
 static bool helper_report_open(hf_client *c, void *self, int rc)
 {
-    bool wanted;
+    HF__HOLDING(&c->mu);
 
-    hf__mutex_lock(&c->mu);
     c->self = self;
     c->open_result = rc;
-    wanted = !c->open_given_up;
     __atomic_store_n(&c->open_word, 1, __ATOMIC_RELEASE);
     hf__futex_wake(&c->open_word, 1);
-    hf__mutex_unlock(&c->mu);
-    return wanted;
+    return !c->open_given_up;
 }
 
-/* Nobody moves the backend any more: the names can go from it, and those whose
- * handles are freed from now on have left it. */
+/* The backend is about to be closed: detaches all lines. Handles that are freed
+ * later find self NULL. */
 static void helper_detach_all(hf_client *c, void *self)
 {
-    hf__mutex_lock(&c->mu);
+    HF__HOLDING(&c->mu);
+
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             c->be->detach(self, &n->remote);
     c->self = NULL;
-    hf__mutex_unlock(&c->mu);
 }
 
 static void *helper_main(void *arg)
@@ -195,14 +194,14 @@ static void *helper_main(void *arg)
     return NULL;
 }
 
-/* Waits for the backend's open. A name lookup cannot be ended: one that takes
- * too long is left to the thread. */
+/* Waits for the backend's open. A name lookup cannot be ended, so one that
+ * takes too long is left to the helper thread. */
 static int helper_wait_open(hf_client *c, hf__time until, hf_error *err,
                             bool *given_up)
 {
     const struct hf__url *url = c->config->url;
     uint32_t ms = c->config->open_timeout_ms;
-    char what[80]; /* the client may be gone when it is needed */
+    char what[80]; /* copied, because the client may be gone when it is used */
     bool may_pass = hf__may_pass(c, HF_EBACKEND);
 
     if (url->hosts_len)

@@ -1,7 +1,7 @@
 /*
- * The one helper thread of a client. It opens and closes the backend, and in
- * between does what no other thread is doing: timers, renewals, the answers to
- * what no thread waits for. core/wakeup.h says how to wake it.
+ * The one helper thread of a client. It opens and closes the backend. In
+ * between it does what no other thread does: timers, renewals, and answers that
+ * no thread waits for. core/wakeup.h says how to wake it.
  */
 #ifndef HF_HELPER_THREAD_H
 #define HF_HELPER_THREAD_H
@@ -11,8 +11,9 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Starts it and opens the backend. *given_up: that is not over yet, and the
- * client is the thread's now. */
+/* Starts the thread, which opens the backend. Returns 0, or a code with a text.
+ * *given_up: the open takes too long, and the helper thread will free the
+ * client. */
 int hf__helper_start(hf_client *, hf__time until, hf_error *, bool *given_up);
 void hf__helper_stop(hf_client *);
 

@@ -1,8 +1,8 @@
 /*
- * Backends by the scheme of a URL. Shared memory is built in; every other is a
- * module, loaded from the library's own directory when it is first wanted and
- * never unloaded. HOLDFAST_MODULE_PATH is looked at first, except in
- * set-user-id programs.
+ * Backends by the scheme of a URL. Shared memory is built in. Every other
+ * backend is a module, which is loaded from the library's own directory at its
+ * first use and never unloaded. HOLDFAST_MODULE_PATH is searched first, except
+ * in set-user-id programs.
  */
 #include "loop/module.h"
 
@@ -21,7 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where this library lies, so that a copy that was moved finds its modules. */
+/* The directory of this library, so that a copy that was moved finds its
+ * modules. */
 static int module_own_directory(char *dir, size_t size)
 {
     Dl_info info;
@@ -80,7 +81,7 @@ static void *find_module(const char *module)
     return handle;
 }
 
-/* 0 and *entry (NULL: it has none), or HF_EBACKEND. */
+/* Returns 0 and *entry (NULL: it exports none), or HF_EBACKEND. */
 static int load_module(const struct scheme *s, hf__module_fn **entry,
                        hf_error *err)
 {
@@ -119,22 +120,15 @@ static int enter_module(const struct scheme *s, const struct hf__backend **out,
 static int module_no_backend(const char *scheme, hf_error *err)
 {
     static const char *const known[] = {HF__SCHEMES};
-    const char *meant = NULL;
+    const char *meant;
     char list[160] = "";
     size_t len = 0, meant_len = 0;
-    unsigned best = UINT_MAX, n;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
         if (len < sizeof(list))
             len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
                                     i ? ", " : "", known[i]);
-        n = hf__mistyped(scheme, known[i], strcspn(known[i], ":"));
-        if (n < best) {
-            best = n;
-            meant = known[i];
-            meant_len = strcspn(meant, ":");
-        }
-    }
+    meant = hf__meant(scheme, list, &meant_len);
     if (meant)
         return hf__fail(err, HF_EINVAL,
                         "holdfast %s has no backend for %.40s: URLs; did you "

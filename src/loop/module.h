@@ -1,5 +1,5 @@
-/* Finds the backend of a URL by its scheme: the built-in one, or a module,
- * which is loaded. */
+/* Finds the backend of a URL's scheme, and loads its module unless it is built
+ * in. Returns 0, or EINVAL or EBACKEND with a text. */
 #ifndef HF_MODULE_H
 #define HF_MODULE_H
 

@@ -1,6 +1,5 @@
 #include "loop/renewals.h"
 
-#include "base/futex.h"
 #include "base/list.h"
 #include "base/time.h"
 #include "base/timer.h"
@@ -14,8 +13,6 @@
 #include "core/wakeup.h"
 #include "policy/lease.h"
 #include "policy/local_queue.h"
-
-#include <string.h>
 
 struct hf__request *hf__renewals_batch(hf_client *c, size_t room, hf_error *err)
 {
@@ -36,10 +33,9 @@ struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
                                 .result = HF_EUNKNOWN};
 }
 
-/* Puts the holds into the batch; each name's reference goes along. One that was
- * let go since it was found due stays out, and one that another thread has
- * renewed meanwhile. When all of them are over the batch is not meant any more.
- */
+/* Puts the holds into the batch, each with its line's reference. Leaves out a
+ * hold that was let go or renewed by another thread meanwhile. Once every hold
+ * has expired, the batch is not sent. */
 static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
                           size_t len, hf__time now)
 {
@@ -64,20 +60,17 @@ static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
     }
 }
 
-/* Each is looked at again then. One that needs renewal has been put off already
- * (hf__line_timer). */
+/* The lines are looked at again at that time. hf__line_timer() has already put
+ * off the renewals. */
 static void renewals_put_off(hf_client *c, const struct hf__due *due,
                              size_t len, hf__time again)
 {
     for (size_t i = 0; i < len; i++) {
-        struct hf__timer *t = &due[i].line->timer;
+        struct hf__line *n = due[i].line;
 
-        hf__mutex_lock(&c->mu);
-        if (again < hf__timer_at(t))
-            hf__timers_set(&c->timers, t, again);
-        hf__helper_due_locked(c, again);
-        hf__line_unref_locked(due[i].line);
-        hf__mutex_unlock(&c->mu);
+        hf__helper_timer(c, &n->timer,
+                         hf__min_time(again, hf__timer_at(&n->timer)));
+        hf__line_unref(n);
     }
 }
 
@@ -106,7 +99,7 @@ int hf__renewals_result(const struct hf__request *f, size_t i)
     return result == HF_EUNKNOWN && f->req.result < 0 ? f->req.result : result;
 }
 
-/* A hold that has been let go meanwhile is rightly unknown to the server. */
+/* For a hold that was let go meanwhile, "not yours" is no failure. */
 static void renewals_count(hf_client *c, const struct hf__lease *l,
                            uint64_t hold_id, int result)
 {
@@ -120,8 +113,9 @@ static void renewals_count(hf_client *c, const struct hf__lease *l,
 
 void hf__renewals_landed(hf_client *c, struct hf__request *f)
 {
-    /* Not when the round began: if this process was stopped since, the deadline
-     * has passed, and that is why the server does not have it any more. */
+    /* The time is read again. If this process was stopped since the round
+     * began, the deadline has passed, and that is why the server no longer has
+     * the hold. */
     hf__time now = hf__now();
 
     for (size_t i = 0; i < f->batch.len; i++) {

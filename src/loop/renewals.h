@@ -1,7 +1,7 @@
 /*
- * Renewals: sends one request for all holds of which a renewal is due, and
- * takes its results to their lines. When the next renewal of a hold is due is
- * decided by policy/lease.c (renew_at): at a third of the TTL.
+ * Renewals: sends one request for all holds whose renewal is due, and takes the
+ * results to their lines. policy/lease.c decides when a renewal is due
+ * (renew_at): after a third of the TTL.
  */
 #ifndef HF_RENEWALS_H
 #define HF_RENEWALS_H
@@ -9,23 +9,23 @@
 #include "core/line.h"
 #include "core/requests.h"
 
-/* A hold that hf__line_timer() wants renewed, with a reference to its name. */
+/* A hold to renew, with a reference to its line. */
 struct hf__due {
     struct hf__line *line;
     uint64_t hold_id;
 };
 
-/* Sends a renewal of all of them; each reference goes along. */
+/* Sends a renewal of all these holds. Takes over the references. */
 void hf__renewals_due(hf_client *, const struct hf__due *, size_t,
                       hf__time now);
-/* It has been answered: takes the results to the lines. */
+/* The request has been answered: takes the results to the lines. */
 void hf__renewals_landed(hf_client *, struct hf__request *);
-/* A request with room for so many renewals; NULL: out of memory, and err says
+/* A request with room for that many renewals. NULL: out of memory, and err says
  * so. */
 struct hf__request *hf__renewals_batch(hf_client *, size_t room, hf_error *);
-/* A renewal of the hold that the line has; line->mu is held. */
+/* A renewal of the line's present hold. line->mu is held. */
 struct hf__renewal hf__renewals_of(struct hf__line *, uint32_t ms);
-/* What became of one of them; all of them, if the request was not sent. */
+/* The result of one renewal; that of the request if it was not sent. */
 int hf__renewals_result(const struct hf__request *, size_t i);
 
 #endif

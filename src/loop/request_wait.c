@@ -12,25 +12,22 @@
 struct request_wait {
     hf_client *client;
     struct hf__request *request;
-    hf__time until, last; /* last: of all steps */
+    hf__time until, last; /* last: the limit for all steps of a list */
 };
 
-enum { STEPS = 100 }; /* times op_timeout: how long a list may take */
+enum { STEPS = 100 }; /* times op_timeout: the limit for a list */
 
 static bool request_ready(void *arg, hf__time now, hf__time *until)
 {
     struct request_wait *w = arg;
-    bool over;
 
-    hf__mutex_lock(&w->client->mu);
-    over = w->request->delivered;
-    /* The backend moves the time on with each step of a list. */
+    HF__HOLDING(&w->client->mu);
+    /* The backend extends the time with each step of a list. */
     if (w->request->req.op == HF__LIST &&
         w->request->req.meant_until > w->until)
         w->until = hf__min_time(w->request->req.meant_until, w->last);
-    hf__mutex_unlock(&w->client->mu);
     *until = w->until;
-    return over || now >= w->until;
+    return w->request->delivered || now >= w->until;
 }
 
 bool hf__request_await(hf_client *c, struct hf__request *f, hf__time until)
@@ -60,7 +57,7 @@ bool hf__request_run(hf_client *c, struct hf__request *f)
     hf__sleeper_init(&s, NULL);
     /* cppcheck-suppress autoVariables ; hf__request_await takes it out */
     f->sleeper = &s;
-    f->req.meant_until = until; /* the backend's, once it is submitted */
+    f->req.meant_until = until; /* the backend's from then on */
     hf__request_submit(c, f);
     return hf__request_await(c, f, until);
 }

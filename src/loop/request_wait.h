@@ -1,14 +1,14 @@
-/* Waiting for the answer to a request, on this thread: it drives, or follows
- * whoever drives. */
+/* Waits for the answer to a request on this thread, which drives or follows the
+ * driver. No mutex is held. */
 #ifndef HF_REQUEST_WAIT_H
 #define HF_REQUEST_WAIT_H
 
 #include "core/requests.h"
 
-/* Submits it and waits for it. False: not answered in time; the request is not
- * the caller's any more. */
+/* Submits the request and waits for it. False: it was not answered in time, and
+ * no longer belongs to the caller. */
 bool hf__request_run(hf_client *, struct hf__request *);
-/* Waits for one that has been submitted with a sleeper. */
+/* Waits for a request that was submitted with a sleeper; returns the same. */
 bool hf__request_await(hf_client *, struct hf__request *, hf__time until);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Host names to addresses. A lookup blocks and cannot be ended. The first is
- * the helper thread's, in the backend's open, before there is anything to keep.
- * Later ones have a thread of their own, for which nobody waits: it knows
- * nothing of the client, who may be gone before.
+ * Host names to addresses. A lookup blocks and cannot be ended. The first one
+ * runs on the helper thread, in the backend's open, before there is any hold to
+ * keep. Later ones run on a thread of their own, which no thread waits for. It
+ * knows nothing of the client, which may be freed before it ends.
  */
 #include "loop/resolve.h"
 
@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STACK_SIZE (256 * 1024) /* name services come as plugins */
+#define STACK_SIZE (256 * 1024) /* name services are loaded as plugins */
 
-/* Shared by its thread and the client; the one who finds that the other has
- * left frees it. Not of the client's memory, whose hooks end with it. */
+/* Shared by its thread and the client. The last of the two that leaves frees
+ * it. Not allocated by the client's hooks, which end with the client. */
 struct job {
     struct hf__lookup found;
-    uint32_t left; /* atomic: one of them has, the thread with a result */
+    uint32_t left; /* atomic: 1 once one of the two has left; the thread leaves
+                      with a result */
     char hosts[];
 };
 
@@ -32,12 +33,12 @@ static int resolve_look_up(const char *host, const char *port,
 
     if (rc != EAI_NONAME && rc != EAI_ADDRFAMILY && rc != EAI_NODATA)
         return rc;
-    /* A machine with loopback alone has no "configured" address. */
+    /* A machine that has only loopback has no "configured" address. */
     hints.ai_flags = AI_NUMERICSERV;
     return getaddrinfo(host, port, &hints, list);
 }
 
-/* Cuts the text up: the last colon of each is the port's. */
+/* Splits the text at commas; the part after the last colon is the port. */
 static void resolve_look_up_all(struct job *job)
 {
     struct hf__lookup *l = &job->found;
@@ -76,7 +77,8 @@ static void *resolve_job_main(void *arg)
     return NULL;
 }
 
-/* The program's signals are not for it. */
+/* All signals are blocked, because the program's handlers must not run on
+ * it. */
 static int resolve_start_thread(struct job *job)
 {
     sigset_t all, old;

@@ -1,6 +1,6 @@
 /*
- * Host names to addresses, see hf__core.lookup: where it may not block, on a
- * thread for which nobody waits.
+ * Host names to addresses, for hf__core.lookup: on the calling thread if it may
+ * block (here), otherwise on a thread that no thread waits for.
  */
 #ifndef HF_RESOLVE_H
 #define HF_RESOLVE_H

@@ -1,9 +1,10 @@
 /*
  * URLs:
- * scheme:[//[user[:password]@]host[:port][,host...]][/path][?key=value&...] All
- * parts live in one block of memory, which is wiped when it is freed. An error
- * text never quotes more than the scheme or a key, because a password may stand
- * anywhere else.
+ *   scheme:[//[user[:password]@]host[:port][,host...]][/path][?key=value&...]
+ *
+ * All parts are in one block of memory, which is wiped when it is freed. An
+ * error text quotes only the scheme or a key, because any other part may
+ * contain a password.
  */
 #include "loop/url.h"
 
@@ -16,41 +17,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What must be there instead of a bad %xx. */
+/* Ends the error texts about a bad %xx. */
 #define ESCAPES "; it must be two hex digits (not 00), and %%25 for a %%"
 
-static int url_hex(int ch)
-{
-    if (ch >= '0' && ch <= '9')
-        return ch - '0';
-    ch = tolower(ch);
-    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
-/* Decodes %xx in place. A NUL cannot be carried. */
+/* Decodes %xx in place. EINVAL: a bad %xx, or a NUL. */
 static int url_decode(char *s)
 {
     char *to = s;
 
     for (; *s; s++) {
-        int value = (unsigned char)*s;
+        char hex[3] = "";
 
         if (*s == '%') {
-            int high = url_hex((unsigned char)s[1]);
-            int low = high < 0 ? -1 : url_hex((unsigned char)s[2]);
-
-            value = high * 16 + low;
-            if (low < 0 || !value)
+            memcpy(hex, s + 1, strnlen(s + 1, 2));
+            if (!isxdigit((unsigned char)hex[0]) ||
+                !isxdigit((unsigned char)hex[1]) || !strcmp(hex, "00"))
                 return HF_EINVAL;
             s += 2;
         }
-        *to++ = (char)value;
+        *to++ = *hex ? (char)strtoul(hex, NULL, 16) : *s;
     }
     *to = '\0';
     return 0;
 }
 
-/* Cuts s at ch; what follows, or NULL. */
+/* Ends s at ch. Returns what follows, or NULL. */
 static char *url_cut(char *s, int ch)
 {
     char *at = strchr(s, ch);
@@ -75,8 +66,8 @@ static int url_parse_port(const char *text, uint16_t *port)
     return 0;
 }
 
-/* A text in place of the port may be a password that has a / in it, or one
- * without a host behind it: it is not shown. */
+/* In place of the port there may be a password that contains a /, or one that
+ * no host follows, so the text is not quoted. */
 static int url_bad_port(const char *port, hf_error *err)
 {
     return hf__fail(err, HF_EINVAL,
@@ -206,7 +197,7 @@ int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
 
     memset(url, 0, sizeof(*url));
     url->memory_len = strlen(text) + 4;
-    /* The first byte stays NUL: the empty text that others point to. */
+    /* The first byte stays NUL: absent parts point to it. */
     url->memory = hf__alloc(c, url->memory_len);
     if (!url->memory)
         return hf__fail(err, HF_ENOMEM, "out of memory");
@@ -219,7 +210,8 @@ int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
     authority = !strncmp(rest, "//", 2) ? rest + 2 : NULL;
     slash = strchr(authority ? authority : rest, '/');
     if (authority && slash) {
-        /* One byte to the left makes room for a NUL between both. */
+        /* Moving it one byte to the left makes room for a NUL before the path.
+         */
         memmove(authority - 1, authority, (size_t)(slash - authority));
         slash[-1] = '\0';
         authority--;

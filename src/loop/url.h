@@ -1,7 +1,7 @@
 /*
- * Parses the URL that hf_open() is given into a struct hf__url (backend.h):
- * scheme, user, hosts, path and options. An error text never quotes a part in
- * which a password may stand.
+ * Parses the URL of hf_open() into a struct hf__url (backend.h): scheme, user,
+ * hosts, path and options. An error text never quotes a part that may contain a
+ * password.
  */
 #ifndef HF_URL_H
 #define HF_URL_H

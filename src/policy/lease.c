@@ -1,13 +1,14 @@
 #include "policy/lease.h"
 
-/* For how long at most a server keeps a place without a look every 2 s. */
+/* How long a server keeps a place in the queue if the waiter no longer looks
+ * every 2 s. */
 #define PLACE (10000 * HF__MS)
 
-/* After a refused let_go; twice as long after each further refusal. */
+/* The pause after a refused let_go, doubled after each further refusal. */
 #define PAUSE (200 * HF__MS)
 #define PAUSE_DOUBLED 3
 
-#define RENEWING_MAX ((1u << 12) - 1) /* what the field holds */
+#define RENEWING_MAX ((1u << 12) - 1) /* the maximum of the field */
 
 hf__time hf__lease_margin(uint32_t lease_ms)
 {
@@ -43,7 +44,7 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     /* A question that was about to be given up because no thread was waiting is
      * as good as a new one. */
     if (l->drop && wanted)
-        lease_forget_current(l); /* what it says now is for those who gave up */
+        lease_forget_current(l); /* what it knew was for the others */
     l->drop = !wanted;
 }
 
@@ -72,9 +73,9 @@ static enum hf__todo lease_let_go(struct hf__lease *l, hf__time now)
     l->let_go = HF__LET_GO_SENT;
     l->refusals = 0;
     l->resend_at = HF__NEVER;
-    /* A hold that needs no renewal is never forgotten by itself, nor is a
-     * place in such a queue, nor what a session keeps. Elsewhere a place is
-     * forgotten when no looks come any more, not with the lease. */
+    /* A hold that needs no renewal is never forgotten by the server, nor is a
+     * place in such a queue, nor anything that a session keeps. Other servers
+     * forget a place when the waiter stops looking, not when the lease ends. */
     l->gone_at = now + (hf__time)l->lease_ms * HF__MS;
     if (l->let_go_op == HF__ABANDON)
         l->gone_at += PLACE;
@@ -90,7 +91,7 @@ void hf__lease_hurry(struct hf__lease *l, hf__time now)
         l->resend_at = hf__min_time(l->resend_at, now);
 }
 
-/* From when on those who wait are kept by a let_go, if they are. */
+/* Starts or stops the time that waiters give a let_go that blocks them. */
 static void lease_watch_block(struct hf__lease *l, hf__time now)
 {
     if (!l->wanted || !hf__lease_blocked(l)) {
@@ -166,7 +167,7 @@ static hf__time lease_end_of(hf__time sent_at, uint32_t ms)
     return sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
 }
 
-/* The server has promised that much, counted from then. */
+/* The server has granted that much, counted from sent_at. */
 static void lease_extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 {
     l->until = lease_end_of(sent_at, ms);
@@ -208,7 +209,7 @@ static int lease_granted(struct hf__lease *l, const struct hf__req *req,
     return HF__PENDING;
 }
 
-/* An answer that was lost, or a refusal. */
+/* After a lost answer or a refusal. */
 static void lease_may_know(struct hf__lease *l, const struct hf__req *req)
 {
     if (l->known == HF__KNOWN_NOT && !req->untouched)
@@ -221,7 +222,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     hf__ends_verified(lease, l);
 
     if (l->state != HF__ATTEMPTING || req->hold_id != l->hold_id)
-        return HF__PENDING; /* of a question that was dropped meanwhile */
+        return HF__PENDING; /* of a question that has been dropped */
     switch (req->result) {
     case HF__GRANTED:
         if (!l->drop)
@@ -232,8 +233,8 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF__QUEUED:
         l->known = HF__KNOWN_CURRENT;
         l->state = HF__WAITING;
-        /* Bells come another way than answers: one that rang before this was
-         * heard may be about what happened after it was said. */
+        /* Bells and answers come by different ways: a bell that rang before
+         * this answer was read may be about a later change. */
         l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
@@ -245,13 +246,13 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF_EINVAL:
     case HF_ENOTSUP:
         /* Certainly nothing is held. If it was QUEUED before, the backend has
-         * ended that; a place that it could not leave is an entry of a client
-         * that has died. */
+         * left the queue; a place that it could not leave counts as that of a
+         * dead client. */
         l->state = HF__IDLE;
         l->drop = false;
         return req->result;
     default:
-        /* Unless certainly nothing is there, nothing is left behind. */
+        /* Abandon it, unless the server certainly knows nothing of it. */
         lease_may_know(l, req);
         l->drop = l->known != HF__KNOWN_NOT;
         l->state = HF__WAITING;
@@ -279,9 +280,9 @@ bool hf__lease_let_go_answered(struct hf__lease *l, int result, hf__time now)
     if (result != HF__DONE && result != HF_ENOTOWNER && now < l->gone_at) {
         l->let_go = HF__LET_GO_UNSURE;
         if (result != HF_EUNKNOWN)
-            l->silent_at = HF__NEVER; /* an answer is no silence */
-        /* A lost answer is asked for again at once (on a new connection); a
-         * refusal may be one again, so not that soon. */
+            l->silent_at = HF__NEVER; /* an answer is not silence */
+        /* After a lost answer ask again at once (on a new connection). A
+         * refusal would probably be repeated, so pause first. */
         l->resend_at = now;
         if (result != HF_EUNKNOWN) {
             l->resend_at += PAUSE << l->refusals;
@@ -294,7 +295,7 @@ bool hf__lease_let_go_answered(struct hf__lease *l, int result, hf__time now)
     return true;
 }
 
-/* More than what comes along with others that are due (hf__queue_renewable). */
+/* The pause must exceed the slack of hf__queue_renewable(). */
 void hf__lease_put_off(struct hf__lease *l, hf__time now)
 {
     hf__ends_verified(lease, l);
@@ -310,8 +311,8 @@ static void lease_all_renewed(struct hf__lease *l)
     l->mixed = 0;
 }
 
-/* Threads report answers in any order. So of several renewals at a time nobody
- * knows which one the server has done last, and the first end counts. */
+/* Threads report answers in any order, so of several renewals it is unknown
+ * which one the server handled last. The earliest deadline counts. */
 static void lease_compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
     l->mixed = l->mixed || (l->least != HF__NEVER && lease_ms != l->renew_ms);
@@ -327,10 +328,10 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
         lease_all_renewed(l);
     if (lease_ms)
         lease_compare(l, lease_ms, now);
-    /* If that many are under way none of them makes it longer any more. */
+    /* With this many renewals in flight, none extends the lease. */
     if (l->renewing < RENEWING_MAX)
         l->renewing++;
-    if (l->session) { /* which is never made shorter */
+    if (l->session) { /* a session is never made shorter */
         if (l->fixed && lease_ms)
             l->kept_until =
                 hf__min_time(l->kept_until, lease_end_of(now, lease_ms));
@@ -341,14 +342,15 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
     if (lease_ms > l->lease_ms)
         l->lease_ms = lease_ms; /* the server may remember it for that long */
     if (l->until == HF__NEVER)
-        return; /* it needs no renewal: asking for one takes nothing away */
+        return; /* it needs no renewal: an explicit renewal must not shorten it
+                 */
     l->until = hf__min_time(l->until, lease_end_of(now, lease_ms));
     l->deadline = hf__min_time(l->deadline, l->until);
 }
 
-/* What the session is good for; an older answer may come after a newer one. A
- * fixed lease lasts until `end`, as the program's renewals have said; NEVER: as
- * long as before. */
+/* Extends the hold by what the session is good for; an older answer may come
+ * after a newer one. A fixed lease ends at `end`, as the program's renewals
+ * have said; NEVER: its end stays. */
 static void lease_session_renewed(struct hf__lease *l, hf__time sent_at,
                                   hf__time end)
 {
@@ -368,16 +370,16 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     hf__ends_verified(lease, l);
     hf__time length =
         (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
-    hf__time end = HF__NEVER; /* of what the renewals have asked for */
+    hf__time end = HF__NEVER; /* the end that the renewals have asked for */
     bool mixed = l->mixed;
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
-        return HF__DONE; /* let go meanwhile */
+        return HF__DONE; /* it was let go meanwhile */
     if (l->renewing && l->renewing < RENEWING_MAX)
         l->renewing--;
     if (!lease_ms)
         l->keeping = 0;
-    if (l->renewing == l->keeping) { /* the last of them */
+    if (l->renewing == l->keeping) { /* the last one under way */
         if (lease_ms)
             end = mixed ? l->least : lease_end_of(sent_at, lease_ms);
         lease_all_renewed(l);
@@ -388,7 +390,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     }
     l->refused = hf__is_refusal(result);
     if (result != HF__DONE) {
-        /* Not answered: again soon, as long as the hold lasts. */
+        /* The server did not confirm it: try again soon, as long as the hold
+         * lasts. */
         if (l->renew_at != HF__NEVER)
             l->renew_at = now + length / 20 + 10 * HF__MS;
         return HF__DONE;
@@ -399,8 +402,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         lease_session_renewed(l, sent_at, end);
         return HF__DONE;
     }
-    /* While another is under way that may make it shorter, its answer, or none,
-     * decides. */
+    /* While another renewal that may shorten the lease is under way, its
+     * answer, or the lack of one, decides. */
     if ((l->endless && !l->fixed) || end == HF__NEVER)
         return HF__DONE;
     l->until = end;
@@ -414,27 +417,18 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 {
     hf__ends_verified(lease, to);
 
-    to->state = HF__HELD;
-    to->hold_id = from->hold_id;
-    to->token = from->token;
-    to->lease_ms = from->lease_ms;
-    to->fixed = from->fixed;
-    to->patience = from->patience;
-    to->deadline = from->deadline;
-    to->until = from->until;
-    to->max_until = from->max_until;
-    to->kept_until = from->kept_until;
-    to->session_ms = from->session_ms;
-    to->renew_at = from->renew_at == HF__NEVER ? HF__NEVER : now;
-    to->renewing = to->keeping = to->mixed =
-        0; /* those under way are of the other line */
-    to->refused = false;
-    to->drop = false;
+    *to = *from;
+    to->wanted = to->drop = to->refused = false;
+    to->let_go = HF__LET_GO_NONE; /* what `from` lets go stays with it */
+    to->resend_at = to->silent_at = HF__NEVER;
+    to->renewing = to->keeping = to->mixed = 0; /* and so do its renewals */
+    if (to->renew_at != HF__NEVER)
+        to->renew_at = now;
     hf__lease_gone(from, now);
 }
 
-/* Later than this nothing is done by threads that run. It is more than a driver
- * may be late before the helper thread acts in its place. */
+/* Threads that run are never later than this. It is longer than a driver may be
+ * late before the helper thread acts in its place. */
 static hf__time lease_late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
@@ -458,7 +452,8 @@ struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
         return hf__loss(HF__LOSS_LEASE, l->lease_ms);
     if (l->renew_at == HF__NEVER)
         return hf__loss(HF__LOSS_ORPHAN, now);
-    /* No thread has sent the renewal that was due, or noticed the deadline. */
+    /* No thread has sent the renewal that was due, or noticed the deadline in
+     * time. */
     if (!l->renewing && l->renew_at + lease_late(l) <= l->deadline)
         return lease_stopped(l, l->renew_at);
     if (l->deadline + lease_late(l) <= now)
@@ -473,7 +468,7 @@ hf__time hf__lease_timer(const struct hf__lease *l)
 
     at = hf__min_time(at, l->silent_at);
     if (l->drop)
-        return at; /* nothing to do before the let_go under way is over */
+        return at; /* wait for the let_go that is under way */
     switch (l->state) {
     case HF__HELD:
         at = hf__min_time(at, l->deadline);
@@ -494,7 +489,7 @@ static void lease_verify_let_go(const struct hf__lease *l)
     if (l->let_go == HF__LET_GO_SENT)
         hf__assert(l->resend_at == HF__NEVER && !l->refusals);
     if (hf__lease_lets_go(l) && l->state != HF__IDLE)
-        hf__assert(l->let_go_id != l->hold_id); /* never used again */
+        hf__assert(l->let_go_id != l->hold_id); /* ids are never used again */
 }
 
 static void lease_verify_hold(const struct hf__lease *l)

@@ -15,6 +15,13 @@ static void line_set_take_out(struct hf__line_set *s, struct hf__line_entry *n)
     n->place = HF__PLACES;
 }
 
+static void line_set_move(struct hf__line_set *s, struct hf__line_entry *n,
+                          enum hf__place place)
+{
+    line_set_take_out(s, n);
+    line_set_put(s, n, place);
+}
+
 void hf__line_set_add(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
@@ -63,30 +70,24 @@ void hf__line_set_rest(struct hf__line_set *s, struct hf__line_entry *n)
     hf__ends_verified(line_set, s);
     enum hf__place place = line_set_place_of(n->queue);
 
-    if (n->place == place || n->place == HF__PLACES)
-        return;
-    line_set_take_out(s, n);
-    line_set_put(s, n, place);
+    if (n->place != place && n->place != HF__PLACES)
+        line_set_move(s, n, place);
 }
 
 void hf__line_set_take(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
 
-    if (n->place == HF__TAKEN)
-        return;
-    line_set_take_out(s, n);
-    line_set_put(s, n, HF__TAKEN);
+    if (n->place != HF__TAKEN)
+        line_set_move(s, n, HF__TAKEN);
 }
 
 void hf__line_set_granted(struct hf__line_set *s, struct hf__line_entry *n)
 {
     hf__ends_verified(line_set, s);
 
-    if (n->place != HF__TAKEN || s->at[HF__TAKEN] == n)
-        return;
-    line_set_take_out(s, n);
-    line_set_put(s, n, HF__TAKEN);
+    if (n->place == HF__TAKEN && s->at[HF__TAKEN] != n)
+        line_set_move(s, n, HF__TAKEN);
 }
 
 static struct hf__line_entry *line_set_take(struct hf__line_set *s,
@@ -117,8 +118,8 @@ static bool line_set_is_for(const struct hf__line_entry *n, enum hf_mode mode)
     return n->queue->shared == (mode == HF_READ);
 }
 
-/* A server that does not answer is not asked through ever more lines: whoever
- * comes waits for one that is not let go yet, and fails with it. */
+/* If the server does not answer, no further lines are added: a new waiter uses
+ * one that is not let go yet, and fails with it. */
 static struct hf__line_entry *line_set_unused_or_stuck(struct hf__line_set *s,
                                                        enum hf_mode mode)
 {
@@ -157,9 +158,10 @@ static int line_set_for_reading(struct hf__line_set *s,
 {
     *out = s->first;
     if (hf__queue_knows(s->first->queue, w->owner))
-        return 0; /* a read within a write is one more of the same */
+        return 0; /* a read within a write is one more acquire of the write hold
+                   */
     *out = line_set_of_reader(s, w->owner);
-    if (!*out && !s->first->queue->head) /* else a writer here is before us */
+    if (!*out && !s->first->queue->head) /* otherwise a local writer is ahead */
         *out = line_set_joinable(s, w, HF_READ, now);
     if (!*out)
         *out = line_set_unused_or_stuck(s, HF_READ);

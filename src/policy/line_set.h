@@ -1,79 +1,82 @@
 /*
- * The lines of a client to one name, where there may be several, and which of
- * them a verb is about. Pure, like the queues that it looks at.
+ * The lines of a client to one name, if it may have several, and which of them
+ * a verb uses. Pure, like the queues that it looks at.
  *
- * A read-write lock writes through its first line and reads through others,
- * each with a read hold that local readers share while it is young. A semaphore
- * has a line for each hold. A latch has few, whose waiters are let through
- * together. Lines are made when none is free, and kept for the next time.
+ * A read-write lock writes through its first line and reads through others.
+ * Each of these has a read hold that local readers share while it is young. A
+ * semaphore has a line for each hold. A latch has a few lines, and all waiters
+ * of a line pass together. A line is made when none is free, and is kept for
+ * later.
  */
 #ifndef HF_LINE_SET_H
 #define HF_LINE_SET_H
 
 #include "policy/local_queue.h"
 
-/* Lists apart, so that no verb looks at lines that nobody uses. */
+/* There is a list for each place, so that no verb looks at unused lines. */
 enum hf__place {
-    HF__TAKEN,   /* held, waited for, or somebody has to release it */
-    HF__LEAVING, /* it is being let go, and nobody wants it */
-    HF__RESTING, /* fit for any new waiter: those that write, */
-    HF__READING, /* and those that read */
+    HF__TAKEN,   /* held, waited for, or an owner has to release it */
+    HF__LEAVING, /* it is being let go, and no owner wants it */
+    HF__RESTING, /* free for any new writer (or semaphore holder or latch
+                    waiter) */
+    HF__READING, /* free for any new reader */
     HF__PLACES,
 };
 
 struct hf__line_entry {
     struct hf__line_entry *next, *prev;
     struct hf__queue *queue;
-    uint8_t place; /* HF__PLACES: in no list */
+    uint8_t place; /* HF__PLACES: it is in no list */
 };
 
 struct hf__line_set {
     struct hf__line_entry *at[HF__PLACES]; /* newest first */
-    struct hf__line_entry *first;          /* the oldest; it writes */
+    struct hf__line_entry *first;          /* the oldest line; it writes */
     uint8_t kind;                          /* enum hf_kind */
 };
 
-/* Aborts unless each line is in the list that it says, and the first one is in
- * one. */
+/* Aborts unless each line is in the list that its place says, and the first
+ * line is in one. */
 HF__VERIFIER(line_set)
 
 void hf__line_set_init(struct hf__line_set *, enum hf_kind,
                        struct hf__line_entry *first);
 
 /*
- * The line through which w is to be acquired: that of the owner's hold, one
- * that it can share, or one that is free; NULL: a new one has to be added. If
- * its queue is shared, w needs an entry. ELOST; ENOTSUP: the owner reads, and
+ * The line through which w acquires: that of the owner's hold, one that it can
+ * share, or a free one. NULL: the caller has to add one. If the line's queue is
+ * shared, w needs an entry. Returns 0; ELOST; ENOTSUP: the owner reads and
  * wants to write.
  */
 int hf__line_set_for(struct hf__line_set *, const struct hf__waiter *,
                      enum hf_mode, hf__time now, struct hf__line_entry **);
 
-/* One for which w need not look at the others, because nobody is in their way:
- * all lines of a read-write lock rest. Or NULL. It is not taken yet. */
+/* A resting line that w can use without a look at the others, because they
+ * cannot be in its way (the lines of a read-write lock all rest); or NULL. The
+ * line is not taken yet. */
 struct hf__line_entry *hf__line_set_quiet(const struct hf__line_set *,
                                           enum hf_mode);
 void hf__line_set_take(struct hf__line_set *, struct hf__line_entry *);
 
-/* One that rests, which is taken from now on; or NULL. */
+/* A resting line, which is taken from now on; or NULL. */
 struct hf__line_entry *hf__line_set_unused(struct hf__line_set *, enum hf_mode);
 void hf__line_set_add(struct hf__line_set *,
-                      struct hf__line_entry *); /* taken */
+                      struct hf__line_entry *); /* it is taken */
 
-/* Somebody was granted what it waited for there: of all holds it is the newest
- * one, whoever asked first. */
+/* A waiter of that line was granted: its hold is now the newest one. */
 void hf__line_set_granted(struct hf__line_set *, struct hf__line_entry *);
 
-/* The line of this owner's newest hold, lost ones last; the first one if it
- * has none. */
+/* The line of this owner's newest hold; a line with a lost hold only if there
+ * is no other; the first line if it has none. */
 struct hf__line_entry *hf__line_set_held(const struct hf__line_set *,
                                          uint64_t owner);
 
-/* Puts a line where it belongs, by what its queue says. To be called whenever
- * nobody may use it any more: when it was released, and when it is let go. */
+/* Moves a line to the list that its queue calls for. Must be called whenever a
+ * line may have become free: after a release, and after it was let go. */
 void hf__line_set_rest(struct hf__line_set *, struct hf__line_entry *);
 
-/* Takes all but the first out; they stay linked by next. */
+/* Takes all lines but the first out of their lists; they stay linked by
+ * next. */
 struct hf__line_entry *hf__line_set_all_but_first(struct hf__line_set *);
 
 #endif

@@ -22,15 +22,15 @@ static void queue_take_out(struct hf__queue *g, struct hf__waiter *w)
         g->lease.wanted = false;
 }
 
-/* The remote hold is wanted while somebody waits and nobody has it. */
+/* The remote hold is wanted while there are waiters and no owner. */
 static void queue_rethink(struct hf__queue *g)
 {
     hf__lease_want(&g->lease, g->head != NULL);
     if (!g->head && !g->owner && g->lease.state == HF__HELD)
-        hf__lease_drop(&g->lease); /* a free turn that nobody took */
+        hf__lease_drop(&g->lease); /* no waiter took the free turn */
 }
 
-/* An entry that w did not need. */
+/* Gives back an entry that w did not need. */
 static void queue_return_entry(struct hf__queue *g, struct hf__waiter *w)
 {
     if (!w->reader)
@@ -82,7 +82,7 @@ static void queue_lose_owner(struct hf__queue *g, struct hf__loss loss)
 {
     int i;
 
-    /* If all are in use the oldest record makes room: that owner will hear
+    /* If all records are in use, the oldest one is dropped: its owner will get
      * ENOTOWNER. */
     for (i = 0; i < HF__LOST_MAX - 1 && g->lost[i].count; i++)
         ;
@@ -105,7 +105,7 @@ void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
                     hf__time now)
 {
     hf__ends_verified(queue, g);
-    /* Once the deadline has passed, the server may give it to others. */
+    /* After the deadline the server may have given it to another client. */
     struct hf__loss loss = hf__lease_expired(&g->lease, now)
                                ? hf__lease_why(&g->lease, now)
                                : hf__loss(why, now);
@@ -125,7 +125,7 @@ void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
     g->was_lost = true;
 }
 
-/* The local owner's hold, or a free one: is it ours still? */
+/* True if the process still has the hold, with or without a local owner. */
 static bool queue_holds(struct hf__queue *g, hf__time now)
 {
     if (g->lease.state != HF__HELD || g->lease.drop)
@@ -162,7 +162,7 @@ struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
     return (struct hf__loss){0};
 }
 
-/* Is the hold free for a local turn of w? */
+/* True if w may take the hold by a local turn. */
 static bool queue_turn_free(struct hf__queue *g, const struct hf__waiter *w,
                             hf__time now)
 {
@@ -170,7 +170,7 @@ static bool queue_turn_free(struct hf__queue *g, const struct hf__waiter *w,
            queue_holds(g, now);
 }
 
-/* w is the hold's next local owner. */
+/* Makes w the hold's next local owner. */
 static void queue_turn(struct hf__queue *g, const struct hf__waiter *w,
                        hf__time now)
 {
@@ -187,7 +187,8 @@ static void queue_take_turn(struct hf__queue *g, struct hf__waiter *w,
     w->state = HF__W_FINISHED;
 }
 
-/* A hold of its own: with an end that is not that of others. */
+/* True if w needs a hold of its own, because its end differs from that of
+ * others. */
 static bool queue_alone(const struct hf__waiter *w)
 {
     return w->fixed || w->max_hold_ms;
@@ -267,8 +268,8 @@ static int queue_enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
     return HF__PENDING;
 }
 
-/* Not free, as far as is known here. A question or a let_go under way says
- * nothing about that: a try waits for the answer. */
+/* True if the lock is known to be taken. While a question or a let_go is under
+ * way that is unknown, and a try waits for the answer. */
 static bool queue_busy(const struct hf__queue *g)
 {
     return g->owner || !hf__lease_unanswered(&g->lease);
@@ -291,7 +292,7 @@ int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
     }
     dropped = g->lease.drop;
     queue_append(g, w);
-    if (g->head == w) /* a question that others gave up may be under way */
+    if (g->head == w) /* an earlier question may be under way */
         hf__lease_listen(&g->lease, now);
     queue_rethink(g);
     if (dropped && !g->lease.drop) /* it is taken up again: ask now */
@@ -325,8 +326,8 @@ static void queue_rouse(struct hf__queue *g, hf__wake_fn *wake)
     wake(g, g->head);
 }
 
-/* The roused one gave up a free turn: the next one may have it, if it can use
- * it and comes for it by itself. */
+/* The roused waiter gave up a free turn. The next waiter may have it, if it can
+ * use it and will come for it. */
 static void queue_pass_turn(struct hf__queue *g, hf__wake_fn *wake)
 {
     const struct hf__waiter *w = g->head;
@@ -366,8 +367,8 @@ void hf__queue_fail(struct hf__queue *g, int code, hf__wake_fn *wake)
     queue_rethink(g);
 }
 
-/* A request of that kind was refused. Those who came after it was sent ask
- * anew. */
+/* A request of that kind was refused. Waiters that arrived after it was sent
+ * cause a new one. */
 static void queue_refuse(struct hf__queue *g, enum hf__todo what, int code,
                          hf__wake_fn *wake)
 {
@@ -391,7 +392,8 @@ bool hf__queue_let_go_answered(struct hf__queue *g, int result, hf__time now,
     return false;
 }
 
-/* A local hand-over, if turns are left and the next one can use the hold. */
+/* Hands the hold over locally, if turns are left and the next waiter can use
+ * it. */
 static bool queue_hand_over(struct hf__queue *g, hf__time now,
                             hf__wake_fn *wake)
 {
@@ -400,7 +402,7 @@ static bool queue_hand_over(struct hf__queue *g, hf__time now,
     if (!w || !g->turns || g->lease.fixed || w->fixed)
         return false;
     if (!g->fair && !w->is_async) {
-        queue_rouse(g, wake); /* it competes with whoever comes along */
+        queue_rouse(g, wake); /* it competes with any newcomer */
         return true;
     }
     queue_turn(g, w, now);
@@ -488,7 +490,8 @@ static bool queue_somebody_waits(const struct hf__queue *g)
     return false;
 }
 
-/* A request goes out. Those whom an earlier one covers come first. */
+/* A request is sent: marks the waiters that it covers. Those that an earlier
+ * one covers are at the front of the queue. */
 static void queue_cover(struct hf__queue *g, enum hf__todo what)
 {
     for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
@@ -502,7 +505,7 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
-    /* A question on terms that whoever is first now did not ask for. */
+    /* The question has terms that the present first waiter did not ask for. */
     if (g->head &&
         (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||
@@ -512,8 +515,8 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     if (todo != HF__TODO_NOTHING)
         queue_cover(g, todo);
     if (todo == HF__TODO_ATTEMPT) {
-        /* Asked again, it is the same question: a BUSY that comes of leave
-         * taken back would leave a place in the queue behind. */
+        /* A repeated attempt is the same question. If it were asked without
+         * leave to queue, BUSY would leave a place in the queue behind. */
         if (g->lease.hold_id != last)
             g->queueing = queue_somebody_waits(g);
         *first = g->head;
@@ -524,7 +527,7 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     return todo;
 }
 
-/* It is not free: those who only try have their answer. */
+/* The lock is not free: all tries fail with EBUSY. */
 static void queue_refuse_tries(struct hf__queue *g, hf__wake_fn *wake)
 {
     struct hf__waiter *w, *next;
@@ -555,9 +558,10 @@ static void queue_are_known(struct hf__queue *g)
         w->known = true;
 }
 
-/* Nothing is held, so nothing is let go, and no lease makes it late. Unless it
- * is known to be 0, or nobody was told to wait, it may have been 0 before the
- * last of them came, and be set again. */
+/* Nothing is held afterwards, so nothing is let go, and no lease makes the
+ * answer late. Unless the latch is known to be 0, or no waiter was queued at
+ * the server, it may have been 0 before the last waiter arrived, and be set
+ * again. */
 static void queue_let_through(struct hf__queue *g, bool is_zero, hf__time now,
                               hf__wake_fn *wake)
 {
@@ -640,7 +644,7 @@ bool hf__queue_renewable(const struct hf__queue *g, hf__time now)
     if (l->state != HF__HELD || l->drop || l->renewing)
         return false;
     if (l->endless && !l->fixed)
-        return true; /* whenever somebody looks: it may have been broken */
+        return true; /* any look renews it: it may have been broken */
     return l->renew_at != HF__NEVER &&
            now >= l->renew_at - term_ms * HF__MS / 12;
 }
@@ -706,7 +710,7 @@ bool hf__queue_joinable(const struct hf__queue *g, const struct hf__waiter *w,
 {
     if (queue_open_to(g, w, now))
         return true;
-    /* A latch may have been set again since an answer under way was given. */
+    /* A latch may have been set again since the answer under way was given. */
     return g->head && !w->is_try && !queue_alone(w) && !queue_alone(g->head) &&
            (g->lease.state == HF__WAITING ||
             (g->shared && g->lease.state == HF__ATTEMPTING)) &&
@@ -764,7 +768,7 @@ static void queue_verify_readers(const struct hf__queue *g)
         hf__assert(r->count);
         holding += !r->lost;
     }
-    /* hf_close() takes it away from all of them at once. */
+    /* hf_close() takes it from all readers at once. */
     hf__assert(!g->owner || g->owner == HF__READERS);
     hf__assert(g->count == (g->owner ? holding : 0));
 }

@@ -1,48 +1,50 @@
 /*
- * The local queue of a line: here the threads of this process queue, count
- * their reentry and hand over to each other, and one attempt at a time goes to
- * the backend for all of them. Pure: no clock, no lock, no I/O, no allocation;
- * the caller holds the queue's mutex, passes the time, and afterwards does what
- * hf__queue_next() says and wakes whom the queue marked.
+ * The local queue of a line. The threads of this process queue here, count
+ * their reentry and hand the lock over to each other; one attempt at a time
+ * goes to the backend for all of them. Pure: no clock, no lock, no I/O, no
+ * allocation. The caller holds the line's mutex, passes the time, and
+ * afterwards does what hf__queue_next() says and wakes the waiters that the
+ * queue has marked.
  *
- * The *remote hold* (lease) is the process's, the *owner* a thread's or a
- * handle's. They are apart: a hold may be without an owner for a moment (free
- * for the taking by local ones, while turns are left), and an owner may have
- * lost its hold (then it is in `lost` until it has released what it had).
+ * The *remote hold* (lease) belongs to the process, the *owner* is a thread or
+ * a handle. The two are separate: a hold may have no owner for a moment (local
+ * waiters may take it while turns are left), and an owner may have lost its
+ * hold (it is then in `lost` until it has released it).
  *
- * Three characters. An *exclusive* queue has one owner at a time: a mutex, the
- * writers of a read-write lock, one hold of a semaphore. A *shared* one has
- * readers: whoever waits when the hold is granted has it, and others may join
- * for a short time, so that a process with many readers asks seldom and a
- * writer elsewhere is not kept waiting for long. A *latch* has waiters only:
- * they are let through together, and nothing is held afterwards. It may be set
- * again: who has come since the server was last asked asks anew then.
+ * There are three kinds of queue. An *exclusive* queue has one owner at a time:
+ * a mutex, the writers of a read-write lock, one hold of a semaphore. A
+ * *shared* queue has readers: all that wait when the hold is granted share it,
+ * and others may join for a short time. So a process with many readers asks
+ * seldom, and a writer elsewhere does not wait for long. A *latch* has waiters
+ * only: they pass together, and nothing is held afterwards. The latch may be
+ * set again, so a waiter that has arrived since the last request sends a new
+ * one.
  */
 #ifndef HF_LOCAL_QUEUE_H
 #define HF_LOCAL_QUEUE_H
 
 #include "policy/lease.h"
 
-/* How many owners that have lost their hold are remembered until they have
- * released it. If a third loses its hold meanwhile, the first of them is
- * forgotten: it hears ENOTOWNER where it would have heard ELOST, from a release
- * or a check, and may acquire anew without having released. It never hears that
- * it holds. */
+/* How many owners with a lost hold are remembered until they have released it.
+ * If a third owner loses its hold, the oldest record is dropped: its owner gets
+ * ENOTOWNER instead of ELOST from a release or a check, and may acquire again
+ * without a release. No check says that it holds the lock. */
 #define HF__LOST_MAX 2
 
-/* So many fit beside the flags of a queue. */
+/* The largest number that fits beside the flags of a queue. */
 #define HF__HANDOFF_MAX ((1u << 26) - 1)
 
-/* For how long a read hold may be joined. */
+/* How long readers may join a read hold. */
 #define HF__JOIN (20 * HF__MS)
 
-/* The owner of a shared queue that is held. */
+/* The owner of a shared queue while it is held. */
 #define HF__READERS UINT64_MAX
 
 enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
 
-/* One of those who share a hold, or have lost it and not released it yet. The
- * caller's memory: comes with the waiter, goes back through queue.left. */
+/* A reader that shares a hold, or has lost it and not released it yet. The
+ * caller's memory: it comes with the waiter and goes back through
+ * queue.left. */
 struct hf__reader {
     struct hf__reader *next;
     struct hf__thread *thread; /* as in the waiter */
@@ -50,22 +52,24 @@ struct hf__reader {
     struct hf__loss loss; /* if it is lost */
     uint32_t count;       /* reentry */
     bool lost : 1;
-    bool orphaned : 1; /* the caller's: its thread has exited; reported */
+    bool orphaned : 1; /* the caller's: its thread has exited, and that was
+                          reported */
 };
 
-/* A wish for the lock: on the stack of the thread that waits, or in the handle
- * for an asynchronous acquire. The caller's; the queue links it. */
+/* A request for the lock by one owner: on the stack of the waiting thread, or
+ * in the handle for an asynchronous acquire. The memory is the caller's; the
+ * queue links it. */
 struct hf__waiter {
     struct hf__waiter *next, *prev;
-    struct hf__sleeper *sleeper; /* the caller's: whom to wake, */
-    struct hf__thread *thread;   /* who will own it; NULL: the handle */
-    hf_lock *handle;             /* through which it wants it */
-    struct hf__reader *reader;   /* shared: its entry, if it is granted */
-    hf_error *err;               /* the caller's: where a text goes; or NULL */
+    struct hf__sleeper *sleeper; /* the caller's: what to wake */
+    struct hf__thread *thread;   /* will own it; NULL: the handle will */
+    hf_lock *handle;             /* through which it acquires */
+    struct hf__reader *reader;   /* shared: its entry once it is granted */
+    hf_error *err; /* the caller's: where the error text goes; or NULL */
     uint64_t owner;
-    uint32_t lease_ms;   /* to ask for: fixed, or the TTL */
-    uint32_t handoff;    /* local owners that its grant allows; 0 is 1 */
-    uint32_t permits;    /* of a semaphore; else 1 */
+    uint32_t lease_ms;   /* the lease to ask for: fixed, or the TTL */
+    uint32_t handoff;    /* how many local owners its grant allows; 0 means 1 */
+    uint32_t permits;    /* of a semaphore; otherwise 1 */
     int64_t max_hold_ms; /* 0: none */
     int16_t result;      /* FINISHED: HF__GRANTED or a code */
     uint8_t state;
@@ -73,105 +77,106 @@ struct hf__waiter {
     bool fixed : 1;
     bool reentrant : 1;
     bool is_async : 1;
-    bool err_set : 1;    /* the caller's: err has the text */
-    bool roused : 1;     /* look again: a turn is free, or nobody parks */
-    bool known : 1;      /* latch: it waited when the server said "not yet" */
-    uint8_t covered : 2; /* a bit for each hf__todo: the last such request was
-                            sent since it came, and its refusal is for this
-                            waiter, too */
+    bool err_set : 1; /* the caller's: err has the text */
+    bool roused : 1;  /* look again: a turn is free, or no thread parks */
+    bool known : 1;   /* latch: it was waiting when the server said "not yet" */
+    /* A bit for each hf__todo: the last such request was sent after this waiter
+     * arrived, so a refusal applies to it, too. */
+    uint8_t covered : 2;
 };
 
 struct hf__queue {
     struct hf__lease lease;
     struct hf__waiter *head, *tail;
     uint64_t owner; /* 0: none */
-    uint64_t ids;   /* the last hold id; starts at a base of its own */
+    uint64_t ids;   /* the last hold id; each line starts at its own base */
     union {
         struct __attribute__((packed, aligned(4))) hf__lost {
             uint64_t owner;
-            struct hf__loss loss; /* this and the owner stay when it is
-                                     released, until another takes the place */
+            struct hf__loss loss; /* this and the owner stay after the release
+                                     until another record takes the place */
             uint32_t count;
         } lost[HF__LOST_MAX];
         struct { /* shared */
             struct hf__reader *readers;
-            struct hf__reader *left; /* done with: for the caller to take */
-            hf__time join_until;     /* NEVER: nobody has joined yet */
-            struct hf__loss loss;    /* that was found last */
+            struct hf__reader *left; /* unused: for the caller to take */
+            hf__time join_until;     /* NEVER: no reader has joined yet */
+            struct hf__loss loss;    /* the latest one */
         };
     };
-    uint32_t count;      /* reentry of the owner; shared: how many readers */
+    uint32_t count; /* reentry of the owner; shared: the number of readers */
     uint32_t turns : 26; /* local hand-overs left on this hold */
     bool fair : 1;
-    bool queueing : 1; /* the question was asked with leave to queue */
-    bool waking : 1;   /* unfair: a roused waiter is on its way */
+    bool queueing : 1; /* the question may be queued at the server */
+    bool waking : 1;   /* unfair: a roused waiter has not looked yet */
     bool was_lost : 1; /* for the caller to report and clear */
     bool shared : 1;
     bool latch : 1;
 };
 
-/* Aborts unless this is true of the queue and of its lease:
- * - The lease is wanted by those who wait. Without them no question goes on,
- *   and a hold that nobody owns is on its way out.
- * - An owner has a hold, and acquired it at least once. Of a shared queue the
- *   count is that of the readers that have not lost it.
- * - Whoever is roused is the first. */
+/* Aborts unless this is true of the queue and its lease:
+ * - The lease is wanted if and only if there are waiters. Without waiters no
+ *   question goes on, and a hold without an owner is being let go.
+ * - An owner has a hold and has acquired it at least once. In a shared queue
+ *   the count is the number of readers that have not lost it.
+ * - Only the first waiter is roused. */
 HF__VERIFIER(queue)
 
-/* Called by the queue for each waiter that finished or was roused, so that the
- * caller can wake it. Supplied by the owner of the queue. */
+/* Called by the queue for each waiter that has finished or was roused, so that
+ * the caller can wake it. */
 typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
 
 void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
 
 /*
- * HF__GRANTED: reentry or a free local turn. HF__PENDING: the waiter is
- * queued. Codes: EBUSY (a try), EDEADLK, ELOST.
+ * Returns HF__GRANTED: reentry, or a free local turn. HF__PENDING: the waiter
+ * is queued. EBUSY (a try), EDEADLK, ELOST.
  */
 int hf__queue_enter(struct hf__queue *, struct hf__waiter *, hf__time now);
 
-/* A roused waiter looks: true if it took a free turn and is finished. */
+/* A roused waiter tries to take a free turn. True: it has, and is finished. */
 bool hf__queue_claim(struct hf__queue *, struct hf__waiter *, hf__time now);
 
-/* Takes the waiter out, with that code, unless it is finished already; returns
- * its result in any case. */
+/* Removes the waiter with that code, unless it has finished. Returns its result
+ * in either case. */
 int hf__queue_leave(struct hf__queue *, struct hf__waiter *, int code,
                     hf__wake_fn *);
 
-/* Fails everybody who waits. */
+/* Fails all waiters with that code. */
 void hf__queue_fail(struct hf__queue *, int code, hf__wake_fn *);
 
 /*
- * One acquire less. 0: the last one, and the hold is on its way out;
- * HF__PENDING: still held, by count, or handed to a local one; ELOST,
+ * Undoes one acquire. Returns 0: it was the last one, and the hold is being let
+ * go. HF__PENDING: it is still held, by count or by another local owner. ELOST,
  * ENOTOWNER.
  */
 int hf__queue_release(struct hf__queue *, uint64_t owner, hf__time now,
                       hf__wake_fn *);
 
-/* How often the owner has acquired what it holds. */
+/* How many times the owner has acquired what it holds. */
 uint32_t hf__queue_count(const struct hf__queue *, uint64_t owner);
 
-/* Does this owner hold it? 0, ELOST, ENOTOWNER. */
+/* Returns 0 if this owner holds the lock, else ELOST or ENOTOWNER. */
 int hf__queue_check(struct hf__queue *, uint64_t owner, hf__time now);
 
-/* Takes the hold away from its owner; gone: the server has taken it, else it
- * is to be let go. If its deadline has passed, that is why it was lost. */
+/* Takes the hold from its owner. gone: the server no longer has it; otherwise
+ * it is to be let go. If its deadline has passed, that is the reason of the
+ * loss, and not `why`. */
 void hf__queue_lose(struct hf__queue *, bool gone, enum hf__loss_why,
                     hf__time now);
 
-/* The hold of that id, if it is ours still, is gone at the server. */
+/* The server no longer has the hold of that id, if it is still ours. */
 void hf__queue_gone(struct hf__queue *, uint64_t hold_id, enum hf__loss_why,
                     hf__time now);
 
-/* Why that owner's hold was lost, after ELOST; also after the last release of
- * it. NONE: it was not. */
+/* Why that owner's hold was lost: after ELOST, and also after the release that
+ * ended it. NONE: it was not lost. */
 struct hf__loss hf__queue_loss(const struct hf__queue *, uint64_t owner);
 /* The latest loss. */
 struct hf__loss hf__queue_last_loss(const struct hf__queue *);
 
-/* What to send now. For an ATTEMPT lease_ms, fixed and may_queue are those of
- * the waiter it is for: *first. */
+/* What to send now. For an ATTEMPT, lease_ms, fixed and may_queue are those of
+ * the first waiter, *first. */
 enum hf__todo hf__queue_next(struct hf__queue *, hf__time now,
                              struct hf__waiter **first, bool *may_queue);
 
@@ -180,13 +185,14 @@ void hf__queue_answered(struct hf__queue *, const struct hf__req *,
 void hf__queue_renewed(struct hf__queue *, uint64_t hold_id, int result,
                        hf__time sent_at, uint32_t lease_ms, hf__time now);
 
-/* The answer to a LET_GO: hf__lease_let_go_answered(). Waiters hear a refusal
- * even if their own question is under way: it may stand behind what is not let
- * go. */
+/* The answer to a LET_GO; returns what hf__lease_let_go_answered() does.
+ * Waiters get a refusal even while their own question is under way, because it
+ * may wait behind the hold that is not let go. */
 bool hf__queue_let_go_answered(struct hf__queue *, int result, hf__time now,
                                hf__wake_fn *);
 
-/* The server owes those who wait an answer for longer than op_timeout. */
+/* True if the server has not answered the waiters for longer than
+ * op_timeout. */
 static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)
 {
     const struct hf__lease *l = &g->lease;
@@ -195,51 +201,54 @@ static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)
            (l->state == HF__ATTEMPTING && !l->drop && now >= l->poll_at);
 }
 
-/* The clock has moved on: losses, silence, looks. */
+/* Time has passed: finds losses and silence. */
 void hf__queue_tick(struct hf__queue *, hf__time now, hf__wake_fn *);
 
-/* Is it to be renewed, with a little slack so that many go together? */
+/* True if a renewal is due, or will be soon, so that many go together. */
 bool hf__queue_renewable(const struct hf__queue *, hf__time now);
 
-/* Nothing is held, waited for or under way. */
+/* True if nothing is held, waited for or under way. */
 bool hf__queue_idle(const struct hf__queue *);
 
-/* Nobody has lost what it has not released yet; nor, shared, holds it. */
+/* True if no owner has a lost hold to release and, in a shared queue, no reader
+ * holds it. */
 static inline bool hf__queue_owes_nothing(const struct hf__queue *g)
 {
     return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
 }
 
-/* And nobody has something to release: fit for any new waiter. */
+/* True if the queue is idle and no owner has anything to release, so that any
+ * new waiter may use it. */
 bool hf__queue_unused(const struct hf__queue *);
 
-/* It will be, when it is let go. */
+/* True if it will be unused once its let_go has ended. */
 bool hf__queue_leaving(const struct hf__queue *);
 
-/* It would be, but for a let_go that is unsure. */
+/* The same, and the let_go is unsure. */
 bool hf__queue_stuck(const struct hf__queue *);
 
-/* Does that owner hold it, or has lost it and not released it yet? */
+/* True if that owner holds it, or has lost it and not released it yet. */
 bool hf__queue_knows(const struct hf__queue *, uint64_t owner);
 
-/* That owner will not release what it has lost. True: it had. */
+/* That owner will not release what it has lost. True: there was such a loss. */
 bool hf__queue_forget(struct hf__queue *, uint64_t owner);
-void hf__queue_forget_all(struct hf__queue *); /* nobody will */
+void hf__queue_forget_all(struct hf__queue *); /* of all owners */
 
-/* Would w be granted, or be granted with those who wait already? */
+/* True if w would be granted at once, or together with those that wait. */
 bool hf__queue_joinable(const struct hf__queue *, const struct hf__waiter *,
                         hf__time now);
 
 /* The owner's write hold of `from` becomes its read hold of `to`, which is
- * unused; r is for its entry. The owner holds it: the caller has checked. */
+ * unused; r is for its entry. The caller has checked that the owner holds
+ * it. */
 void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
                          struct hf__reader *r, hf__time now);
 
 /*
  * The short way, for backends that answer at once and whose holds need no
- * renewal: when nobody else of this process is about, one question and one
- * answer are all there is, and going through the queue would cost more than
- * both. quiet: w may go it. The caller asks under a fresh hold id, without
+ * renewal. When no other owner of this process uses the lock, one question and
+ * one answer are enough, and the queue would cost more than both. Returns true
+ * if w may go this way: the caller then asks under a fresh hold id, without
  * queueing, and reports a grant.
  */
 static inline bool hf__queue_quiet(const struct hf__queue *g,
@@ -250,7 +259,7 @@ static inline bool hf__queue_quiet(const struct hf__queue *g,
            !w->max_hold_ms && g->lease.endless;
 }
 
-/* How many turns others may take on a new hold: the first is w's own. */
+/* How many more owners may have a new hold after w. */
 static inline uint32_t hf__queue_turns(const struct hf__waiter *w)
 {
     return w->handoff ? w->handoff - 1 : 0;
@@ -274,8 +283,8 @@ static inline void hf__queue_quick_grant(struct hf__queue *g,
     g->turns = hf__queue_turns(w) & HF__HANDOFF_MAX;
 }
 
-/* A shared one: w has an entry. No clock is read, so the time for others to
- * join begins when the first of them comes. */
+/* The same for a shared queue; w has an entry. No clock is read, so the time to
+ * join starts when the first other reader arrives. */
 static inline void hf__queue_quick_share(struct hf__queue *g,
                                          struct hf__waiter *w, uint64_t hold_id,
                                          uint64_t token)
@@ -291,11 +300,11 @@ static inline void hf__queue_quick_share(struct hf__queue *g,
     g->join_until = HF__NEVER;
 }
 
-/* Is that owner, and nobody else, one who reads, and once? Its entry goes back
- * then. (Not those who have lost it.) */
+/* True if that owner is the only reader, and has acquired once. Its entry is
+ * given back then. (Readers that have lost the hold do not count.) */
 bool hf__queue_quick_unshare(struct hf__queue *, uint64_t owner);
 
-/* The same for a release: the caller lets go of lease.hold_id. */
+/* The short way of a release. True: the caller lets go of lease.hold_id. */
 static inline bool hf__queue_quick_release(struct hf__queue *g, uint64_t owner)
 {
     hf__ends_verified(queue, g);

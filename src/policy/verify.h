@@ -1,7 +1,7 @@
 /*
- * What must be true of a lease, of a queue and of a line set after each step is
- * checked where HF__ASSERT is defined: in debug builds, under sanitizers and in
- * the simulation. If it is not, the process aborts. Elsewhere these macros are
+ * Invariants of a lease, a queue and a line set, checked after each step where
+ * HF__ASSERT is defined: in debug builds, under sanitizers and in the
+ * simulation. A violation aborts the process. Elsewhere these macros do
  * nothing.
  */
 #ifndef HF_VERIFY_H
@@ -15,7 +15,7 @@
 
 #define hf__assert(condition) assert(condition)
 
-/* Where struct hf__WHAT is complete; its file defines hf__WHAT_verify(). */
+/* Put where struct hf__WHAT is complete; its file defines hf__WHAT_verify(). */
 #define HF__VERIFIER(what)                                                     \
     void hf__##what##_verify(const struct hf__##what *);                       \
     static inline void hf__##what##_verify_at(struct hf__##what *const *p)     \
@@ -23,8 +23,8 @@
         hf__##what##_verify(*p);                                               \
     }
 
-/* At the head of a function that changes it: verified when it returns, by
- * whichever way. */
+/* Put at the head of a function that changes the object: it is verified when
+ * the function returns. */
 #define hf__ends_verified(what, object)                                        \
     struct hf__##what *const verified_##what                                   \
         __attribute__((cleanup(hf__##what##_verify_at))) = (object)

@@ -4,7 +4,7 @@ set -u
 . "$(dirname "$0")/lib.sh"
 . "$here/diagnosis.sh"
 
-shared_memory_is_well() {
+shared_memory_is_well() { # case
     lines_are_findings "$(status_of "$hf" doctor -b "shm://$base/shm?ttl=1h")"
     has ok promise 'within 100 ms after it dies'
     has ok sharing "$base/shm/locks: processes of user "
@@ -13,13 +13,13 @@ shared_memory_is_well() {
     [ ! -s err ] || die "$(cat err)"
 }
 
-a_warning_is_1() {
+a_warning_is_1() { # case
     lines_are_findings "$(status_of "$hf" doctor -b "shm://$base/shm?ttl=1h&waitv=no")"
     has warning waiting futex_waitv
     equal "$(tail -n 1 out | sed 's/.*: //')" '1 warning, 0 errors' 'the last line'
 }
 
-redis_as_it_comes_and_as_it_should_be() {
+redis_as_it_comes_and_as_it_should_be() { # case
     lines_are_findings "$(status_of "$hf" doctor -b "$redis?ttl=1h")"
     has warning persistence 'Set appendonly yes'
     redis_cli config set appendonly yes >out
@@ -41,7 +41,7 @@ redis_as_it_comes_and_as_it_should_be() {
 }
 
 # One line that says why, and no password in it.
-a_server_that_is_not_there_is_an_error() {
+a_server_that_is_not_there_is_an_error() { # case
     for url in redis://clerk:s3cret@127.0.0.1:1/0 \
         "redis+unix://clerk:s3cret@$base/none.sock" \
         etcd://clerk:s3cret@127.0.0.1:1 zk://clerk:s3cret@127.0.0.1:1 \
@@ -58,7 +58,7 @@ a_server_that_is_not_there_is_an_error() {
     done
 }
 
-a_login_that_is_refused_is_an_error() {
+a_login_that_is_refused_is_an_error() { # case
     redis_cli acl setuser ann on '>s3cret' +@all '~*' >out
     equal "$(HOLDFAST_PASSWORD=wr0ng status_of "$hf" doctor \
         -b "redis+unix://ann@$base/redis.sock")" 2 'exit status'
@@ -67,7 +67,7 @@ a_login_that_is_refused_is_an_error() {
 }
 
 # Nothing that may be a part of a password is shown as a host.
-a_url_is_shown_without_its_password() {
+a_url_is_shown_without_its_password() { # case
     while read -r url shown; do
         "$hf" doctor --json -b "$url" >out 2>err </dev/null
         is_json "$shown"
@@ -81,7 +81,7 @@ shm: shm:
 EOF
 }
 
-what_is_typed_wrong_is_64() {
+what_is_typed_wrong_is_64() { # case
     for words in '--nonsense' 'a' '-b' '--json=yes' '-b nonsense' \
         '-b redis://127.0.0.1/0?nonsense=1'; do
         # shellcheck disable=SC2086 # several words
@@ -97,7 +97,7 @@ what_is_typed_wrong_is_64() {
 }
 
 # A full disk is not success.
-output_that_cannot_be_written_is_1() {
+output_that_cannot_be_written_is_1() { # case
     status=0
     "$hf" doctor >/dev/full 2>err || status=$?
     equal "$status" 1 'exit status'
@@ -111,7 +111,7 @@ in_terminal() {
     script -qec "stty cols $columns; $*" /dev/null </dev/null | tr -d '\r' >typed
 }
 
-on_a_terminal_it_has_colours_and_is_wrapped() {
+on_a_terminal_it_has_colours_and_is_wrapped() { # case
     esc=$(printf '\033')
     TERM=xterm in_terminal 60 "env -u NO_COLOR '$hf' doctor -b 'shm://$base/shm?waitv=no'"
     contains typed "^$esc\\[32mok$esc\\[0m  *promise" || die "$(cat typed)"
@@ -128,9 +128,4 @@ on_a_terminal_it_has_colours_and_is_wrapped() {
 }
 
 start_redis
-run_cases shared_memory_is_well a_warning_is_1 \
-    redis_as_it_comes_and_as_it_should_be \
-    a_server_that_is_not_there_is_an_error a_login_that_is_refused_is_an_error \
-    a_url_is_shown_without_its_password what_is_typed_wrong_is_64 \
-    output_that_cannot_be_written_is_1 \
-    on_a_terminal_it_has_colours_and_is_wrapped
+run_cases

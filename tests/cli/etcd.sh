@@ -19,7 +19,7 @@ refused() {
     not contains err s3cret || die "$(cat err)"
 }
 
-a_wrong_url_is_explained() {
+a_wrong_url_is_explained() { # case
     for url in etcd: etcd:// etcd:///path; do
         refused "$url" 'there is no host; it must be etcd://host1:2379'
     done
@@ -35,25 +35,19 @@ a_wrong_url_is_explained() {
     refused "etcd://$host:99999" port
 }
 
-it_is_the_lock_of_etcdctl() {
-    start "$hf" run -b "$ETCD_URL/jobs" nightly -- sh -c 'echo >held
-        until [ -e end ]; do sleep 0.01; done'
-    holder=$pid
-    until_true test -s held
+it_is_the_lock_of_etcdctl() { # case
+    hold -b "$ETCD_URL/jobs" nightly
     start env ETCDCTL_API=3 etcdctl --endpoints="$host" lock jobs/nightly \
         touch theirs
     until_true sh -c "ETCDCTL_API=3 etcdctl --endpoints=$host get jobs/nightly/ \
         --prefix --keys-only | grep -c . | grep -q 2"
     [ ! -e theirs ] || die 'etcdctl did not wait'
-    touch end
-    wait_for "$holder"
-    equal "$status" 0 'the holder'
-    wait_for "$pid"
-    equal "$status" 0 etcdctl
+    let_go
+    ends "$pid" 0 etcdctl
     [ -e theirs ] || die 'etcdctl did not run its command'
 }
 
-every_kind_works() {
+every_kind_works() { # case
     for kind in '' -s -x; do
         # shellcheck disable=SC2086 # one word or none
         equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
@@ -69,12 +63,10 @@ every_kind_works() {
 
 # As Go's client does: users come first, then authentication is enabled. A client
 # that is there then signs in, and goes on.
-rights_are_told_by_77() {
+rights_are_told_by_77() { # case
     anna="etcd://anna:s3cret@$host/jobs"
     equal "$(status_of "$hf" run -b "$anna" a -- true)" 0 'not enabled'
-    start "$hf" run -b "$anna" b -- sh -c 'echo >held
-        until [ -e end ]; do sleep 0.01; done'
-    until_true test -s held
+    hold -b "$anna" b
     ctl user add root:s3cret && ctl user grant-role root root &&
         ctl user add anna:s3cret && ctl role add jobs &&
         ctl role grant-permission jobs --prefix=true readwrite jobs/ &&
@@ -87,13 +79,9 @@ rights_are_told_by_77() {
     equal "$(HOLDFAST_PASSWORD=s3cret status_of "$hf" run \
         -b "etcd://anna@$host/jobs" a -- true)" 0 anna
     equal "$(status_of "$hf" run -n -b "$anna" b -- true)" 75 'still held'
-    touch end
-    wait_for "$pid"
-    equal "$status" 0 'the holder'
+    let_go
     ctl --user root:s3cret auth disable || die 'auth disable'
 }
 
 # shellcheck disable=SC2086 # a list
-run_cases $session_cases a_wrong_url_is_explained it_is_the_lock_of_etcdctl \
-    a_broken_holder_hears_it_at_once every_kind_works \
-    rights_are_told_by_77
+run_cases $session_cases a_broken_holder_hears_it_at_once

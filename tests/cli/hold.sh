@@ -18,8 +18,7 @@ holds() {
 # lets_go STATUS: closes its input.
 lets_go() {
     exec 9>&-
-    wait_for "$holder"
-    equal "$status" "$1" 'exit status'
+    ends "$holder" "$1" 'exit status'
 }
 
 is_held() {
@@ -52,11 +51,11 @@ until_stdin_closes() {
         die 'the token does not rise'
 }
 
-it_holds_until_stdin_closes() {
+it_holds_until_stdin_closes() { # case
     on_both until_stdin_closes
 }
 
-a_signal_ends_it_with_0() {
+a_signal_ends_it_with_0() { # case
     for signal in TERM INT HUP QUIT USR1 USR2; do
         holds a
         kill -"$signal" "$holder"
@@ -68,7 +67,7 @@ a_signal_ends_it_with_0() {
 }
 
 # A shell that runs a command in the background makes INT and QUIT ignored.
-an_ignored_signal_has_no_effect() {
+an_ignored_signal_has_no_effect() { # case
     mkfifo gate
     (trap '' HUP; exec "$hf" hold a <gate >token) &
     holder=$!
@@ -83,7 +82,7 @@ an_ignored_signal_has_no_effect() {
 }
 
 # A script that dies closes its end.
-it_ends_with_its_script() {
+it_ends_with_its_script() { # case
     start bash -c 'coproc "$0" hold a; read -r token <&"${COPROC[0]}"
         echo "$token" >token; read -r end <&"${COPROC[0]}"' "$hf"
     until_true test -s token
@@ -92,7 +91,7 @@ it_ends_with_its_script() {
     is_free a
 }
 
-the_idiom_of_the_manual() {
+the_idiom_of_the_manual() { # case
     "$hf" help hold | sed -n '/^  mkfifo gate/,/^  exec 9>&-/p' |
         sed 's/^  //; s/  .*//' >script
     equal "$(wc -l <script)" 6 'lines of the script'
@@ -102,7 +101,7 @@ the_idiom_of_the_manual() {
     equal "$(status_of "$hf" run -w 1m nightly -- true)" 0 'afterwards'
 }
 
-without_input_it_ends_at_once() {
+without_input_it_ends_at_once() { # case
     equal "$(status_of "$hf" hold a)" 0 '/dev/null'
     contains err '/dev/null' || die "$(cat err)"
     grep -q -x '[1-9][0-9]*' out || die "$(cat out)"
@@ -123,7 +122,7 @@ several() {
     is_free -l a -l z
 }
 
-several_locks_at_once() {
+several_locks_at_once() { # case
     on_both several
 }
 
@@ -141,11 +140,11 @@ permits_and_modes() {
     lets_go 0
 }
 
-the_kinds_of_run() {
+the_kinds_of_run() { # case
     on_both permits_and_modes
 }
 
-json_is_an_object() {
+json_is_an_object() { # case
     holds --json -l 'a "b"' -l "$(printf '\377')" --label me
     python3 -c 'import json, sys
 o = json.loads(sys.stdin.readline())
@@ -158,7 +157,7 @@ assert not sys.stdin.read()' <token || die "$(cat token)"
     lets_go 0
 }
 
-not_acquired_is_75() {
+not_acquired_is_75() { # case
     holds --label 'the holder' a
     for how in -n '-w 0.1' '-n -E 9' '-n -q'; do
         # shellcheck disable=SC2086 # words
@@ -172,57 +171,52 @@ not_acquired_is_75() {
     lets_go 0
 }
 
-it_says_who_holds_it_while_it_waits() {
+it_says_who_holds_it_while_it_waits() { # case
     holds a
     start "$hf" hold a </dev/null >second 2>waits 9>&-
     until_true contains waits "^holdfast hold: a: waiting; process $holder on "
     [ ! -s second ] || die 'printed a token'
     lets_go 0
-    wait_for "$pid"
-    equal "$status" 0 'the second'
+    ends "$pid" 0 'the second'
     [ -s second ] || die 'printed no token'
 }
 
-a_signal_ends_the_wait() {
+a_signal_ends_the_wait() { # case
     holds a
     start "$hf" hold a </dev/null >second 2>waits 9>&-
     until_true contains waits waiting
     kill -TERM "$pid"
-    wait_for "$pid"
-    equal "$status" 143 'exit status'
+    ends "$pid" 143 'exit status'
     [ ! -s second ] || die 'printed a token'
     lets_go 0
 }
 
 # It does not wait for its input.
-lost_is_79() {
+lost_is_79() { # case
     holds -b "$redis" -t 3s a
     redis_cli del a >/dev/null
-    wait_for "$holder"
-    equal "$status" 79 'exit status'
+    ends "$holder" 79 'exit status'
     contains said '^holdfast hold: .*"a" was lost: it was taken away' || die "$(cat said)"
     equal "$(wc -l <said)" 1 lines
     exec 9>&-
     holds -b "$redis" -t 3s -l a -l b
     redis_cli del b >/dev/null
-    wait_for "$holder"
-    equal "$status" 79 'one of two'
+    ends "$holder" 79 'one of two'
     exec 9>&-
     is_free -b "$redis" -l a -l b
 }
 
-stopped_past_its_deadline_is_79() {
+stopped_past_its_deadline_is_79() { # case
     holds -b "$redis" -t 1s a
     kill -STOP "$holder"
     equal "$(status_of "$hf" run -w 1m -b "$redis" a -- true)" 0 'the next one'
     kill -CONT "$holder"
-    wait_for "$holder"
-    equal "$status" 79 'exit status'
+    ends "$holder" 79 'exit status'
     contains said '"a" was lost: ' || die "$(cat said)"
     exec 9>&-
 }
 
-killed_with_9_it_is_free() {
+killed_with_9_it_is_free() { # case
     holds a
     kill -9 "$holder"
     is_free a
@@ -234,7 +228,7 @@ killed_with_9_it_is_free() {
 }
 
 # The token cannot be printed.
-output_that_fails_is_1() {
+output_that_fails_is_1() { # case
     mkfifo gate
     start sh -c 'exec "$@" <gate >/dev/full 2>said' sh "$hf" hold a
     exec 9>gate
@@ -254,7 +248,7 @@ is_misuse() {
     equal "$(cat out)" '' "what $* prints"
 }
 
-misuse_is_64() {
+misuse_is_64() { # case
     is_misuse 'A NAME is missing'
     is_misuse 'takes one NAME' a b
     is_misuse 'one of them' -l a b
@@ -269,10 +263,4 @@ misuse_is_64() {
 }
 
 start_redis
-run_cases it_holds_until_stdin_closes a_signal_ends_it_with_0 \
-    an_ignored_signal_has_no_effect it_ends_with_its_script \
-    the_idiom_of_the_manual without_input_it_ends_at_once \
-    several_locks_at_once the_kinds_of_run json_is_an_object \
-    not_acquired_is_75 it_says_who_holds_it_while_it_waits \
-    a_signal_ends_the_wait lost_is_79 stopped_past_its_deadline_is_79 \
-    killed_with_9_it_is_free output_that_fails_is_1 misuse_is_64
+run_cases

@@ -1,9 +1,9 @@
 # For the tests of the command: TAP, a place of its own, waiting for conditions.
 # shellcheck shell=sh
 #
-# A case is a function. It runs in a subshell with a directory of its own, and
-# fails by `die`. What it starts by `start` is killed when it ends. Words after
-# HOLDFAST are the cases to run, instead of all.
+# A case is a function that is marked by "# case". It runs in a subshell with a
+# directory of its own, and fails by `die`. What it starts by `start` is killed
+# when it ends. Words after HOLDFAST are the cases to run, instead of all.
 
 hf=$(realpath "$1")
 shift
@@ -85,6 +85,26 @@ wait_for() {
     wait "$1" || status=$?
 }
 
+# ends PID STATUS WHAT: the process ends, with that exit status.
+ends() {
+    wait_for "$1"
+    equal "$status" "$2" "$3"
+}
+
+# hold OPTION...: `run` holds what they say until let_go, as the process $holder.
+hold() {
+    rm -f held end
+    start "$hf" run "$@" -- sh -c 'echo >held
+        until [ -e end ]; do sleep 0.01; done'
+    holder=$pid
+    until_true test -s held
+}
+
+let_go() {
+    touch end
+    ends "$holder" 0 'the holder'
+}
+
 # status_of COMMAND...: runs it; prints its exit status.
 status_of() {
     status=0
@@ -126,10 +146,15 @@ run_case() {
     "$1"
 }
 
-# Runs the cases of this file that are named, in TAP.
+# cases_in FILE: the functions that are marked as cases.
+cases_in() {
+    sed -n 's/^\([a-z0-9_]*\)() { # case$/\1/p' "$1"
+}
+
+# run_cases NAME...: runs these and the cases of this program, in TAP.
 run_cases() {
     # shellcheck disable=SC2086 # words
-    [ -z "$only" ] || set -- $only
+    set -- ${only:-$* $(cases_in "$here/${0##*/}")}
     number=0
     failures=0
     echo "1..$#"
@@ -192,8 +217,7 @@ waits_then_runs() {
     contains err "$text" || die "does not say '$text'"
     [ ! -e ran ] || die 'the command ran'
     touch open
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
     [ -e ran ] || die 'the command did not run'
     equal "$(wc -l <err)" 1 'lines said'
 }

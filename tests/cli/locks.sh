@@ -5,21 +5,6 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# hold OPTION...: holds what they say until `let_go`, $holder.
-hold() {
-    rm -f held end
-    start "$hf" run "$@" -- sh -c 'echo >held
-        until [ -e end ]; do sleep 0.01; done'
-    holder=$pid
-    until_true test -s held
-}
-
-let_go() {
-    touch end
-    wait_for "$holder"
-    equal "$status" 0 'the holder'
-}
-
 # is_misuse TEXT OPTION...: 64, with that text on one line, and nothing is run.
 is_misuse() {
     text=$1
@@ -50,13 +35,13 @@ permits_are_counted() {
     equal "$(status_of "$hf" run -n --permits 3 --of 3 s -- true)" 0 'afterwards'
 }
 
-a_semaphore_counts_permits() {
+a_semaphore_counts_permits() { # case
     on_both permits_are_counted
 }
 
-a_semaphore_is_checked() {
+a_semaphore_is_checked() { # case
     is_misuse 'Give --of N' --permits 2 s -- touch ran
-    is_misuse 'there are never that many' --permits 3 --of 2 s -- touch ran
+    is_misuse '--permits 3 is more than --of 2' --permits 3 --of 2 s -- touch ran
     is_misuse 'for semaphores' --of 2 -s s -- touch ran
     is_misuse 'for semaphores' --of 2 -x s -- touch ran
     for bad in 0 -1 x '' 4294967296; do
@@ -80,7 +65,7 @@ all_or_none() {
     equal "$(status_of "$hf" run -n -l a -l b -l c -- true)" 0 'afterwards'
 }
 
-several_locks_are_all_or_none() {
+several_locks_are_all_or_none() { # case
     on_both all_or_none
 }
 
@@ -94,14 +79,13 @@ both_orders() {
                 echo $((n + 1)) >new.$$; mv new.$$ count'
     done
     for one in $started; do
-        wait_for "$one"
-        equal "$status" 0 "the loop $one"
+        ends "$one" 0 "the loop $one"
     done
     equal "$(cat count)" 20 'the counter'
     started=
 }
 
-several_locks_are_taken_in_one_order() {
+several_locks_are_taken_in_one_order() { # case
     on_both both_orders
 }
 
@@ -121,25 +105,24 @@ names_and_tokens() {
     [ "$(sed 's/ .*//' got)" -gt "$token" ] || die "no rising token: $(cat got)"
 }
 
-several_names_and_tokens_are_in_the_environment() {
+several_names_and_tokens_are_in_the_environment() { # case
     on_both names_and_tokens
 }
 
-a_loss_of_one_ends_the_command() {
+a_loss_of_one_ends_the_command() { # case
     for name in a b; do
         rm -f ready
         start "$hf" run -b "$redis" -t 3s -l a -l b -- \
             sh -c 'echo >ready; exec sleep 1000' 2>err
         until_true test -s ready
         redis_cli del "$name" >/dev/null
-        wait_for "$pid"
-        equal "$status" 79 "without $name"
+        ends "$pid" 79 "without $name"
         contains err "\"$name\" was lost: it was taken away" || die "$(cat err)"
     done
     equal "$(status_of "$hf" run -w 1m -b "$redis" -l a -l b -- true)" 0 'afterwards'
 }
 
-several_locks_are_checked() {
+several_locks_are_checked() { # case
     is_misuse 'given twice' -l a -l b -l a -- touch ran
     is_misuse 'A COMMAND is missing' -l a -l b
     is_misuse 'is a -b missing' -l a -l redis://:s3cret@h -- touch ran
@@ -155,7 +138,7 @@ several_locks_are_checked() {
 
 # ---- flock's -----------------------------------------------------------------------
 
-verbose_tells_as_flock_does() {
+verbose_tells_as_flock_does() { # case
     equal "$(status_of "$hf" run --verbose a -- echo hello)" 0 status
     equal "$(cat out)" hello output
     sed -n 1p err | grep -q -x 'holdfast run: getting lock took [0-9]*\.[0-9]\{6\} seconds' ||
@@ -164,7 +147,7 @@ verbose_tells_as_flock_does() {
     is_misuse 'one of them' -q --verbose a -- touch ran
 }
 
-options_of_flock_are_known() {
+options_of_flock_are_known() { # case
     equal "$(status_of "$hf" run -o a -- true)" 0 -o
     equal "$(status_of "$hf" run --close a -- true)" 0 --close
     equal "$(cat err)" '' 'what -o says'
@@ -215,12 +198,12 @@ within_itself() {
     equal "$(status_of "$hf" run a -- "$hf" hold a)" 64 'hold'
 }
 
-a_run_within_itself_is_64() {
+a_run_within_itself_is_64() { # case
     on_both within_itself
 }
 
 # Scheme and host in other letters, a password, and options that do not say where.
-a_url_is_recognised() {
+a_url_is_recognised() { # case
     other=REDIS${redis#redis}
     equal "$(status_of "$hf" run -b "$redis" a -- \
         "$hf" run -b "$other?ttl=20s" -n a true)" 64 'the same server'
@@ -230,7 +213,7 @@ a_url_is_recognised() {
         "$hf" run -b "shm://$PWD/s" -n a true)" 0 'another backend'
 }
 
-no_password_is_in_the_environment() {
+no_password_is_in_the_environment() { # case
     redis_cli config set requirepass s3cret >/dev/null
     url="redis+unix://:s3cret@${redis#*//}"
     "$hf" run -b "$url" a -- env >got 2>&1
@@ -244,13 +227,12 @@ no_password_is_in_the_environment() {
 
 # A daemon that the command has left behind: the lock of its parent is free, or
 # of another process, and the daemon may wait for it.
-what_outlives_its_parent_may_have_the_lock() {
+what_outlives_its_parent_may_have_the_lock() { # case
     start "$hf" run a -- sh -c 'sh -c "echo >ready
         until [ -e go ]; do sleep 0.01; done
         \"\$0\" run -n a -- true 2>why; echo \$? >busy
         \"\$0\" run -w 1m a -- true 2>why; echo \$? >status" "$0" &' "$hf"
-    wait_for "$pid"
-    equal "$status" 0 'the parent'
+    ends "$pid" 0 'the parent'
     until_true test -s ready
     hold a
     touch go
@@ -262,13 +244,13 @@ what_outlives_its_parent_may_have_the_lock() {
 }
 
 # Its parent is there, but has lost the lock, and another process holds it.
-a_lost_lock_of_the_parent_may_be_waited_for() {
+a_lost_lock_of_the_parent_may_be_waited_for() { # case
     start "$hf" run -b "$redis" -t 3s --on-lost warn a -- sh -c 'echo >ready
         until [ -e go ]; do sleep 0.01; done
         "$0" run -b "$1" -n a -- true 2>why; echo $? >status' "$hf" "$redis" 2>err
     until_true test -s ready
     redis_cli del a >/dev/null
-    until_true contains err 'runs on without it'
+    until_true contains err 'continues without it'
     hold -b "$redis" a
     touch go
     until_true test -s status
@@ -277,7 +259,7 @@ a_lost_lock_of_the_parent_may_be_waited_for() {
 }
 
 # What it claims is not so: no such process, or one that is no ancestor.
-a_forged_environment_has_no_effect() {
+a_forged_environment_has_no_effect() { # case
     "$hf" run a -- sh -c 'echo "$HOLDFAST_HELD"' >held
     equal "$(HOLDFAST_HELD=$(cat held) status_of "$hf" run -n a -- true)" 0 'of a dead one'
     for text in '' ' ' x 1:2 "$(head -c 5000 /dev/zero | tr '\0' ' ')" \
@@ -287,7 +269,7 @@ a_forged_environment_has_no_effect() {
 }
 
 # A reader that would have to wait for a writer, who waits for the parent.
-a_reader_behind_a_writer_is_64() {
+a_reader_behind_a_writer_is_64() { # case
     start "$hf" run -s a -- sh -c 'echo >held; until [ -e writer ]; do sleep 0.01; done
         "$0" run -n -s a -- true 2>n; echo $? >>n
         "$0" run -s a -- true 2>err; echo $? >status' "$hf"
@@ -311,14 +293,13 @@ says_who() {
     line="holdfast run: a: waiting; process $holder on $(uname -n) (the holder) has held it for "
     contains err "^$line" || die "$(cat err)"
     let_go
-    wait_for "$pid"
-    equal "$status" 0 'the waiter'
+    ends "$pid" 0 'the waiter'
     equal "$(wc -l <err)" 1 'lines'
     not contains err "$(printf '\033')" || die 'a terminal sequence'
     [ -e got ] || die 'the command did not run'
 }
 
-who_holds_it_is_said_while_it_waits() {
+who_holds_it_is_said_while_it_waits() { # case
     on_both says_who
     on_both says_who -w 10m
 }
@@ -328,7 +309,7 @@ is_waited_for() {
 }
 
 # quiet it stays, for as long as another takes to say it.
-quiet_says_nothing() {
+quiet_says_nothing() { # case
     hold -b "$redis" a
     start "$hf" run -q -b "$redis" a -- touch got 2>err
     quiet=$pid
@@ -336,22 +317,20 @@ quiet_says_nothing() {
     until_true contains loud 'waiting; '
     until_true is_waited_for
     let_go
-    wait_for "$quiet"
-    equal "$status" 0 'the quiet one'
+    ends "$quiet" 0 'the quiet one'
     equal "$(cat err)" '' 'what it said'
 }
 
-the_lock_of_several_that_is_waited_for_is_named() {
+the_lock_of_several_that_is_waited_for_is_named() { # case
     hold b
     start "$hf" run -l c -l b -l a -- touch got 2>err
     until_true test -s err
     contains err "^holdfast run: b: waiting; process $holder on " || die "$(cat err)"
     let_go
-    wait_for "$pid"
-    equal "$status" 0 'the waiter'
+    ends "$pid" 0 'the waiter'
 }
 
-readers_are_counted() {
+readers_are_counted() { # case
     hold -s a
     start "$hf" run -s a -- sh -c 'echo >second; until [ -e end ]; do sleep 0.01; done'
     second=$pid
@@ -361,24 +340,22 @@ readers_are_counted() {
     contains err ' has held it for .*; 1 other holds it, too$' || die "$(cat err)"
     let_go
     wait_for "$second"
-    wait_for "$pid"
-    equal "$status" 0 'the writer'
+    ends "$pid" 0 'the writer'
 }
 
 # ---- the command -------------------------------------------------------------------
 
 # TERM has no effect; KILL follows.
-a_command_that_ignores_term_is_ended() {
+a_command_that_ignores_term_is_ended() { # case
     start "$hf" run -b "$redis" -t 3s -l a -l b -- \
         sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.01; done' 2>err
     until_true test -s ready
     redis_cli del b >/dev/null
-    wait_for "$pid"
-    equal "$status" 79 'exit status'
+    ends "$pid" 79 'exit status'
     until_true gone "$(cat ready)"
 }
 
-grandchildren_are_ended() {
+grandchildren_are_ended() { # case
     start "$hf" run --of 2 s -- sh -c 'sh -c "sleep 1000 & echo \$! >deep; wait" & wait'
     until_true test -s deep
     kill -9 "$pid"
@@ -386,13 +363,13 @@ grandchildren_are_ended() {
     equal "$(status_of "$hf" run -w 1m --permits 2 --of 2 s -- true)" 0 'all permits'
 }
 
-stdin_goes_to_the_command() {
+stdin_goes_to_the_command() { # case
     seq 1000 | "$hf" run -l a -l b -- cat >got
     seq 1000 | cmp - got || die 'not what was written'
 }
 
 # Two ways to write one place: the server says who holds the lock.
-a_nested_run_by_another_url_is_refused() {
+a_nested_run_by_another_url_is_refused() { # case
     for url in "$HOLDFAST_URL" "$redis"; do
         other=$url/
         [ "$url" != "$redis" ] || other="$url?db=0"
@@ -426,7 +403,7 @@ metrics_are_written() {
     equal "$(stat -c %a m.prom)" 644 'its mode'
 }
 
-the_metrics_are_written() {
+the_metrics_are_written() { # case
     umask 022
     on_both metrics_are_written
     "$hf" run --metrics m.prom -l a -l '"' -- true || die '-l'
@@ -434,7 +411,7 @@ the_metrics_are_written() {
 }
 
 # A lease that is looked after more often than the file is written.
-metrics_are_written_while_the_command_runs() {
+metrics_are_written_while_the_command_runs() { # case
     start "$hf" run --metrics m.prom -b "$redis" -t 1s a -- sleep 1000
     until_true test -s m.prom
     rm m.prom
@@ -443,7 +420,7 @@ metrics_are_written_while_the_command_runs() {
     wait_for "$pid"
 }
 
-metrics_tell_of_a_lock_that_is_not_acquired() {
+metrics_tell_of_a_lock_that_is_not_acquired() { # case
     start "$hf" run a -- sh -c 'echo >ready; exec sleep 1000'
     until_true test -s ready
     equal "$(status_of "$hf" run -n --metrics m.prom a -- true)" 75 '-n'
@@ -452,7 +429,7 @@ metrics_tell_of_a_lock_that_is_not_acquired() {
     sample acquires_total a ',result="timed_out"' 1
 }
 
-metrics_replace_no_device() {
+metrics_replace_no_device() { # case
     mkfifo pipe
     ln -s m.prom link
     for file in pipe link /dev/null; do
@@ -461,13 +438,12 @@ metrics_replace_no_device() {
     [ -p pipe ] && [ -h link ] && [ -c /dev/null ] || die 'replaced'
 }
 
-metrics_tell_of_a_loss() {
+metrics_tell_of_a_loss() { # case
     start "$hf" run --metrics m.prom -b "$redis" -t 3s a -- \
         sh -c 'echo >ready; exec sleep 1000' 2>err
     until_true test -s ready
     redis_cli del a >/dev/null
-    wait_for "$pid"
-    equal "$status" 79 'exit status'
+    ends "$pid" 79 'exit status'
     sample holds_lost_total a '' 1
 }
 
@@ -483,7 +459,7 @@ unwritable() {
 }
 
 # A limit of the size of files is a disk that is full, and needs no disk.
-metrics_that_cannot_be_written_change_nothing() {
+metrics_that_cannot_be_written_change_nothing() { # case
     mkdir full readonly
     echo old >full/m.prom
     unwritable 'No such file or directory' "$hf" run --metrics none/m.prom a -- \
@@ -530,7 +506,7 @@ every_kind_of_name() {
     name_works "$(head -c 512 /dev/zero | tr '\0' n)"
 }
 
-names_of_every_kind() {
+names_of_every_kind() { # case
     on_both every_kind_of_name
 }
 
@@ -541,7 +517,7 @@ every_byte() {
     name_works "$name"
 }
 
-a_name_of_every_byte() {
+a_name_of_every_byte() { # case
     on_both every_byte
 }
 
@@ -557,8 +533,7 @@ two_hundred() {
             echo $((n + 1)) >new.$$; mv new.$$ count; echo $0 >>done' "$one"
     done
     for one in $started; do
-        wait_for "$one"
-        equal "$status" 0 "run $one"
+        ends "$one" 0 "run $one"
     done
     started=
     equal "$(cat count)" 200 'the counter'
@@ -566,28 +541,9 @@ two_hundred() {
     equal "$(wc -l <done)" 200 'how often'
 }
 
-two_hundred_at_once() {
+two_hundred_at_once() { # case
     on_both two_hundred
 }
 
 start_redis
-run_cases a_semaphore_counts_permits a_semaphore_is_checked \
-    several_locks_are_all_or_none several_locks_are_taken_in_one_order \
-    several_names_and_tokens_are_in_the_environment \
-    a_loss_of_one_ends_the_command several_locks_are_checked \
-    verbose_tells_as_flock_does options_of_flock_are_known \
-    a_run_within_itself_is_64 a_url_is_recognised \
-    no_password_is_in_the_environment \
-    what_outlives_its_parent_may_have_the_lock \
-    a_lost_lock_of_the_parent_may_be_waited_for \
-    a_forged_environment_has_no_effect a_reader_behind_a_writer_is_64 \
-    who_holds_it_is_said_while_it_waits quiet_says_nothing \
-    the_lock_of_several_that_is_waited_for_is_named readers_are_counted \
-    a_command_that_ignores_term_is_ended grandchildren_are_ended \
-    stdin_goes_to_the_command the_metrics_are_written \
-    a_nested_run_by_another_url_is_refused \
-    metrics_are_written_while_the_command_runs \
-    metrics_tell_of_a_lock_that_is_not_acquired metrics_replace_no_device \
-    metrics_tell_of_a_loss metrics_that_cannot_be_written_change_nothing \
-    names_of_every_kind a_name_of_every_byte \
-    two_hundred_at_once
+run_cases

@@ -25,7 +25,7 @@ refused() {
     not contains err "$secret" || die "$(cat err)"
 }
 
-a_wrong_url_is_explained() {
+a_wrong_url_is_explained() { # case
     for url in mysql: mysql:// mysql:///database mysql://user@/database; do
         refused "$url" 'must have a host'
     done
@@ -51,19 +51,15 @@ a_wrong_url_is_explained() {
     refused "${before_host}127.0.0.1:99999/locks" port
 }
 
-both_schemes_are_the_same() {
-    start "$hf" run -b "mariadb${MYSQL_URL#mysql}" s -- sh -c 'echo >held
-        until [ -e end ]; do sleep 0.01; done'
-    until_true test -s held
+both_schemes_are_the_same() { # case
+    hold -b "mariadb${MYSQL_URL#mysql}" s
     equal "$(status_of "$hf" run -n s -- true)" 75 'mysql://'
     equal "$(sql "select count(*) from holdfast_locks where name='s' and
         lease_until > utc_timestamp(6)")" 1 'the row'
-    touch end
-    wait_for "$pid"
-    equal "$status" 0 'the holder'
+    let_go
 }
 
-every_kind_works() {
+every_kind_works() { # case
     for kind in '' -s -x; do
         # shellcheck disable=SC2086 # one word or none
         equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
@@ -84,10 +80,8 @@ waiters() {
     [ "$(sql "select count(*) from information_schema.processlist where info like '/*hf:%'")" = "$1" ]
 }
 
-first_come_is_first_served() {
-    start "$hf" run o -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
-    holder=$pid
-    until_true test -s held
+first_come_is_first_served() { # case
+    hold o
     waiting=
     for n in 1 2 3 4 5; do
         start "$hf" run -w 30s o -- sh -c "echo $n >>order"
@@ -97,22 +91,16 @@ first_come_is_first_served() {
     equal "$(status_of "$hf" run -n o -- true)" 75 'not at once'
     equal "$(status_of "$hf" run -w 200ms o -- true)" 75 'not in time'
     until_true waiters 5
-    touch end
-    wait_for "$holder"
-    equal "$status" 0 'the holder'
+    let_go
     for one in $waiting; do
-        wait_for "$one"
-        equal "$status" 0 'a waiter'
+        ends "$one" 0 'a waiter'
     done
     equal "$(tr '\n' ' ' <order)" '1 2 3 4 5 ' 'the order'
     waiters 0 || die 'somebody waits'
 }
 
-who_polls_gets_it_too() {
-    start "$hf" run -b "$MYSQL_URL?wait_connections=0" p -- \
-        sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
-    holder=$pid
-    until_true test -s held
+who_polls_gets_it_too() { # case
+    hold -b "$MYSQL_URL?wait_connections=0" p
     for option in wait_connections=0 wait=poll; do
         start "$hf" run -b "$MYSQL_URL?$option" p -- sh -c "echo >>got"
     done
@@ -123,7 +111,7 @@ who_polls_gets_it_too() {
     until_true sh -c '[ "$(wc -l <got)" = 2 ]'
 }
 
-a_password_may_be_in_a_file() {
+a_password_may_be_in_a_file() { # case
     echo "$secret" >password
     file="password_file=$PWD/password"
     equal "$(status_of "$hf" run -b "mysql://worker@$host$root?$file" a -- true)" 0 "$file"
@@ -133,7 +121,7 @@ a_password_may_be_in_a_file() {
     not contains err wr0ng || die "$(cat err)"
 }
 
-rights_are_told_by_77() {
+rights_are_told_by_77() { # case
     for url in "mysql://worker@$host$root" "mysql://worker:wr0ng@$host$root" \
         "mysql://nobody@$host$root" "${before_host}$host/mysql"; do
         equal "$(status_of "$hf" run -b "$url" a -- true)" 77 "$url"
@@ -145,6 +133,4 @@ rights_are_told_by_77() {
 }
 
 # shellcheck disable=SC2086 # a list
-run_cases $session_cases a_wrong_url_is_explained both_schemes_are_the_same \
-    every_kind_works first_come_is_first_served who_polls_gets_it_too \
-    a_password_may_be_in_a_file rights_are_told_by_77
+run_cases $session_cases

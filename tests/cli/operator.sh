@@ -32,16 +32,16 @@ misuse_is_explained() {
     misuse "\`b' after the PREFIX: ls takes one PREFIX" ls a b
     misuse 'the PREFIX is a URL; is a -b missing?' ls redis://:s3cret@h
     misuse 'the PREFIX is a URL' watch -p redis://:s3cret@h
-    misuse '-0 prints names alone: without -l' ls -0 -l
-    misuse '-0 prints names alone: without --json' ls -0 --json
+    misuse '-0 prints only names: without -l' ls -0 -l
+    misuse '-0 prints only names: without --json' ls -0 --json
     misuse 'did you mean --long?' ls --lnog
     misuse 'did you mean --token?' break --tokn 3 a
     misuse "--token takes a number, as \`holdfast show' prints it, not \`x'" break --token x a
     misuse '--token takes a number' break --token 0 a
-    misuse "-n takes a number from 1 on, not \`0'" watch -n 0 a
+    misuse "-n takes a number of at least 1, not \`0'" watch -n 0 a
     misuse '-w takes a duration' watch -w soon a
     misuse '-i takes a duration of at least 10ms' watch -i 0 a
-    misuse 'Say set, down, wait or show' latch
+    misuse 'Give set, down, wait or show' latch
     misuse 'did you mean latch wait?' latch wiat a
     misuse 'a NAME is missing: latch set NAME N' latch set
     misuse 'the N is missing: latch set NAME N' latch set a
@@ -112,7 +112,7 @@ looking_makes_no_memory() {
 
 full_is_said() {
     equal "$(status_of sh -c '"$0" ls -l --json >/dev/full' "$hf")" 0 'nothing to print'
-    hold 1 full/a
+    hold_as 1 full/a
     equal "$(status_of sh -c '"$0" ls >/dev/full' "$hf")" 1 'ls'
     contains err 'No space left' || die "$(cat err)"
 }
@@ -173,7 +173,7 @@ ls_walks_in_small_steps() {
         echo "HSET {crowd}$i a 1 b 2"
         i=$((i + 1))
     done | redis_cli -n 2 >/dev/null
-    hold 1 steps/a -b "$redis?db=2"
+    hold_as 1 steps/a -b "$redis?db=2"
     redis_cli config resetstat >/dev/null
     equal "$("$hf" ls -b "$redis?db=2")" steps/a 'the list'
     calls=$(redis_cli info commandstats | sed -n 's/^cmdstat_scan:calls=\([0-9]*\),.*/\1/p')
@@ -202,14 +202,13 @@ survives() {
     until_true contains said 'changes are not seen until the server answers again'
     own_redis --notify-keyspace-events "$1"
     until_true contains said 'the server answers again'
-    hold "x$1" restart/a
+    hold_as "x$1" restart/a
     until_true last changes '"event":"acquired"' "\"pid\":$pid,"
-    let_go "x$1"
+    let_one_go "x$1"
     until_true last changes '"event":"released"'
     equal "$(grep -c 'not seen until' said)" 1 'said once'
     kill "$watcher"
-    wait_for "$watcher"
-    equal "$status" 143 'the watcher'
+    ends "$watcher" 143 'the watcher'
     kill -9 "$redis_pid"
 }
 

@@ -3,9 +3,9 @@
 # mysql.sh. HOLDFAST_URL is that of the backend.
 # shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
 
-# hold TAG NAME OPTION...: a holder until `let_go TAG'; $pid, and its token is in
+# hold_as TAG NAME OPTION...: a holder until `let_one_go TAG'; $pid, and its token is in
 # the file held.TAG.
-hold() {
+hold_as() {
     tag=$1
     name=$2
     shift 2
@@ -22,7 +22,7 @@ wait_in_line() {
         until [ -e "end.$0" ]; do sleep 0.01; done' "$tag"
 }
 
-let_go() {
+let_one_go() {
     touch "end.$1"
 }
 
@@ -60,12 +60,12 @@ lines() {
     [ "$(wc -l <"$1")" -ge "$2" ]
 }
 
-ls_prints_the_names() {
-    hold 1 ls/a
+ls_prints_the_names() { # case
+    hold_as 1 ls/a
     first=$pid
-    hold 2 ls/b -s
-    hold 3 'ls/c d'
-    hold 4 other/a
+    hold_as 2 ls/b -s
+    hold_as 3 'ls/c d'
+    hold_as 4 other/a
     equal "$("$hf" ls ls/)" "$(printf 'ls/a\nls/b\nls/c d')" 'ls ls/'
     equal "$("$hf" ls -0 ls/ | tr '\000' '+')" 'ls/a+ls/b+ls/c d+' 'ls -0'
     equal "$("$hf" ls --null ls/a | tr '\000' '+')" 'ls/a+' 'ls --null'
@@ -87,13 +87,13 @@ ls_prints_the_names() {
     [ ! -s out ] || die "says $(cat out)"
 }
 
-show_tells_of_holder_and_queue() {
+show_tells_of_holder_and_queue() { # case
     equal "$(status_of "$hf" show show/a)" 1 'nobody'
     contains out '^show/a: no client holds it or waits for it$' || die "$(cat out)"
     equal "$(status_of "$hf" show --json show/a)" 1 'nobody, --json'
     equal "$(json 'd[0]["kind"], d[0]["holders"]' <out)" '(None, [])' 'nobody, --json'
 
-    hold 1 show/a --fair --label 'the first'
+    hold_as 1 show/a --fair --label 'the first'
     holder=$pid
     wait_in_line 2 show/a --fair --label 'a second'
     waiters=$pid
@@ -123,9 +123,9 @@ show_tells_of_holder_and_queue() {
     has object "not d[0]['waiters_unknown']" || die "$(cat object)"
 }
 
-show_tells_of_readers_and_latches() {
-    hold 1 show/rw -s
-    hold 2 show/rw -s
+show_tells_of_readers_and_latches() { # case
+    hold_as 1 show/rw -s
+    hold_as 2 show/rw -s
     equal "$("$hf" show show/rw | grep -c '^Holder: .*, read$')" 2 'readers'
     equal "$("$hf" show --json show/rw | json '[h["mode"] for h in d[0]["holders"]]')" \
         "['read', 'read']" 'modes'
@@ -141,11 +141,11 @@ show_tells_of_readers_and_latches() {
     equal "$("$hf" latch show show/l)" 0 'after break'
 }
 
-break_takes_the_lock_away() {
+break_takes_the_lock_away() { # case
     equal "$(status_of "$hf" break --yes break/a)" 1 'nobody'
     contains err '"break/a" is not held' || die "$(cat err)"
     stale=$("$hf" run break/a -- sh -c 'echo "$HOLDFAST_TOKEN"')
-    hold 1 break/a -t 6s --label mine
+    hold_as 1 break/a -t 6s --label mine
     holder=$pid
     equal "$(status_of "$hf" break break/a)" 64 'without a terminal'
     contains err 'no terminal to ask on: give --yes' || die "$(cat err)"
@@ -162,37 +162,33 @@ break_takes_the_lock_away() {
     equal "$(status_of "$hf" break --token "$(cat held.1)" break/a)" 0 'its token'
     contains out "^broken: break/a: held by process $holder on $(uname -n) (mine), token $(cat held.1)$" ||
         die "$(cat out)"
-    wait_for "$holder"
-    equal "$status" 79 'the holder'
+    ends "$holder" 79 'the holder'
 
     # It learns it when it releases, too.
-    hold 2 break/a
+    hold_as 2 break/a
     holder=$pid
     owner=$("$hf" show --json break/a | json 'd[0]["holders"][0]["owner"]')
     equal "$(status_of "$hf" break --owner "$owner" break/a)" 0 'its owner'
-    let_go 2
-    wait_for "$holder"
-    equal "$status" 79 'the holder'
+    let_one_go 2
+    ends "$holder" 79 'the holder'
 
-    hold 3 break/a
+    hold_as 3 break/a
     holder=$pid
     equal "$(status_of "$hf" break -y break/a)" 0 '-y'
-    let_go 3
-    wait_for "$holder"
-    equal "$status" 79 'the holder'
+    let_one_go 3
+    ends "$holder" 79 'the holder'
 }
 
 # A backend that tells at the next renewal sets $asked_ttl.
-run_and_hold_say_that_they_are_asked() {
+run_and_hold_say_that_they_are_asked() { # case
     equal "$(status_of "$hf" ask asked/a)" 1 'nobody holds it'
     contains err '"asked/a" is not held' || die "$(cat err)"
-    hold 1 asked/a -t "${asked_ttl:-30s}" 2>said
+    hold_as 1 asked/a -t "${asked_ttl:-30s}" 2>said
     equal "$(status_of "$hf" ask asked/a)" 0 'ask'
     [ ! -s out ] && [ ! -s err ] || die "says $(cat out err)"
     until_true contains said '^holdfast run: asked/a: another client asks for the lock'
-    let_go 1
-    wait_for "$pid"
-    equal "$status" 0 'run'
+    let_one_go 1
+    ends "$pid" 0 'run'
     mkfifo gate
     start sh -c 'exec "$0" hold -s -t "$1" asked/b <gate' "$hf" "${asked_ttl:-30s}" >token 2>heard
     exec 8>gate
@@ -200,24 +196,22 @@ run_and_hold_say_that_they_are_asked() {
     equal "$(status_of "$hf" ask asked/b)" 0 'ask a reader'
     until_true contains heard '^holdfast hold: asked/b: another client asks for the lock'
     exec 8>&-
-    wait_for "$pid"
-    equal "$status" 0 'hold'
+    ends "$pid" 0 'hold'
 }
 
 # Long before its next renewal; where the backend tells. $until_it_listens waits
 # until the holder can be told.
 a_broken_holder_hears_it_at_once() {
     ${before_it_listens:-true}
-    hold 1 break/heard -t 1h
+    hold_as 1 break/heard -t 1h
     ${until_it_listens:-true}
     equal "$(status_of "$hf" break -y break/heard)" 0 'break'
     until_true gone "$pid"
-    wait_for "$pid"
-    equal "$status" 79 'the holder'
+    ends "$pid" 79 'the holder'
 }
 
-break_asks_first() {
-    hold 1 break/b
+break_asks_first() { # case
+    hold_as 1 break/b
     holder=$pid
     python3 "$here/operator.py" answer n "$hf" break break/b >typed
     equal "$?" 1 'no'
@@ -227,32 +221,30 @@ break_asks_first() {
     python3 "$here/operator.py" answer y "$hf" break break/b >typed
     equal "$?" 0 'yes'
     contains typed 'broken: break/b: held by process' || die "$(cat typed)"
-    let_go 1
-    wait_for "$holder"
-    equal "$status" 79 'the holder'
+    let_one_go 1
+    ends "$holder" 79 'the holder'
 }
 
-break_ends_all_readers() {
+break_ends_all_readers() { # case
     equal "$(status_of "$hf" break break/rw)" 1 'it is not held'
     contains err '"break/rw" is not held' || die "$(cat err)"
-    hold 1 break/rw -s
+    hold_as 1 break/rw -s
     one=$pid
-    hold 2 break/rw -s
+    hold_as 2 break/rw -s
     python3 "$here/operator.py" answer y "$hf" break break/rw >typed
     equal "$?" 0 'yes'
     contains typed 'read by process [0-9]* on .* and 1 more' || die "$(cat typed)"
     equal "$(status_of "$hf" show break/rw)" 1 'afterwards'
-    let_go 1
-    let_go 2
+    let_one_go 1
+    let_one_go 2
     for reader in "$one" "$pid"; do
-        wait_for "$reader"
-        equal "$status" 79 'a reader'
+        ends "$reader" 79 'a reader'
     done
 }
 
 # What was confirmed is what was shown.
-break_leaves_the_next_holder_alone() {
-    hold 1 break/c
+break_leaves_the_next_holder_alone() { # case
+    hold_as 1 break/c
     first=$pid
     mkfifo answer
     start sh -c 'python3 "$0" answer - "$1" break break/c >typed 2>&1 <answer' \
@@ -260,22 +252,19 @@ break_leaves_the_next_holder_alone() {
     breaker=$pid
     exec 7>answer
     until_true contains typed 'y/N'
-    let_go 1
-    wait_for "$first"
-    equal "$status" 0 'the first holder'
-    hold 2 break/c
+    let_one_go 1
+    ends "$first" 0 'the first holder'
+    hold_as 2 break/c
     second=$pid
     echo y >&7
     exec 7>&-
-    wait_for "$breaker"
-    equal "$status" 1 'the answer came too late'
+    ends "$breaker" 1 'the answer came too late'
     contains typed "it is held with the token $(cat held.2) now" || die "$(cat typed)"
-    let_go 2
-    wait_for "$second"
-    equal "$status" 0 'the second holder'
+    let_one_go 2
+    ends "$second" 0 'the second holder'
 }
 
-watch_prints_changes_in_order() {
+watch_prints_changes_in_order() { # case
     start "$hf" watch --json watch/a >changes 2>said
     watcher=$pid
     until_true lines changes 1
@@ -283,7 +272,7 @@ watch_prints_changes_in_order() {
     start "$hf" watch watch/a >text 2>/dev/null
     until_true contains text '^20[-0-9]* [:0-9]* watch/a: free$'
 
-    hold 1 watch/a --fair --label one
+    hold_as 1 watch/a --fair --label one
     one=$pid
     until_true lines changes 2
     has changes "d[1]['event'] == 'acquired' and d[1]['holders'][0]['pid'] == $one" ||
@@ -295,46 +284,44 @@ watch_prints_changes_in_order() {
     has changes "d[2]['event'] == 'queue' and [w['pid'] for w in d[2]['waiters']] == [$two]" ||
         die "$(cat changes)"
     until_true contains text "token $(cat held.1), 1 waiting$"
-    let_go 1
+    let_one_go 1
     until_true last changes "\"holders\":\[{[^}]*\"pid\":$two," '"waiters":\[\]'
     until_true test -s held.2
     until_true contains text ": held by process $two on .*token $(cat held.2)$"
-    let_go 2
+    let_one_go 2
     until_true last changes '"event":"released"' '"holders":\[\]'
     until_true sh -c 'tail -n 1 text | grep -q ": free$"'
     has changes "all(d[i]['time'] <= d[i + 1]['time'] for i in range(len(d) - 1))" ||
         die "$(cat changes)"
     kill "$watcher"
-    wait_for "$watcher"
-    equal "$status" 143 'TERM'
+    ends "$watcher" 143 'TERM'
     [ "$(wc -l <said)" -le 1 ] || die "says $(cat said)"
 }
 
-watch_of_a_prefix() {
-    hold 1 wp/old
+watch_of_a_prefix() { # case
+    hold_as 1 wp/old
     start "$hf" watch -q -p wp/ --json >changes 2>said
     until_true lines changes 1
     has changes "d[0]['event'] == 'initial' and d[0]['name'] == 'wp/old'" || die "$(cat changes)"
-    hold 2 wp/new
+    hold_as 2 wp/new
     new=$pid
     until_true last changes '"event":"acquired","name":"wp/new"'
     has changes "d[-1]['holders'][0]['pid'] == $new" || die "$(cat changes)"
-    hold 3 other
-    let_go 2
+    hold_as 3 other
+    let_one_go 2
     until_true last changes '"event":"released","name":"wp/new"'
-    let_go 1
+    let_one_go 1
     until_true last changes '"event":"released","name":"wp/old"'
     has changes "all(o['name'].startswith('wp/') for o in d)" || die "$(cat changes)"
     [ ! -s said ] || die "-q, and says $(cat said)"
 }
 
-watch_ends() {
+watch_ends() { # case
     start "$hf" watch -n 1 watch/n >changes
     watcher=$pid
     until_true lines changes 1
-    hold 1 watch/n
-    wait_for "$watcher"
-    equal "$status" 0 '-n 1'
+    hold_as 1 watch/n
+    ends "$watcher" 0 '-n 1'
     equal "$(wc -l <changes)" 2 'the state and a change'
     equal "$(status_of "$hf" watch -w 100ms watch/n)" 0 '-w'
     equal "$(wc -l <out)" 1 'the state'
@@ -344,7 +331,7 @@ watch_ends() {
     [ ! -s err ] || die "says $(cat err)"
 }
 
-latch_is_of_all_processes() {
+latch_is_of_all_processes() { # case
     equal "$("$hf" latch show latch/a)" 0 'it is not set'
     equal "$(status_of "$hf" latch wait latch/a)" 0 'wait: it is not set'
     equal "$("$hf" latch down latch/a)" 0 'down: it is not set'
@@ -360,18 +347,17 @@ latch_is_of_all_processes() {
     equal "$("$hf" latch show --json latch/a)" '{"name":"latch/a","left":1}' 'show --json'
     kill -0 "$waiter" || die 'it did not wait'
     equal "$("$hf" latch down --json latch/a)" '{"name":"latch/a","left":0}' 'the second down'
-    wait_for "$waiter"
-    equal "$status" 0 'the waiter'
+    ends "$waiter" 0 'the waiter'
     equal "$("$hf" latch set --json latch/a 7)" '{"name":"latch/a","left":7}' 'set --json'
     start "$hf" latch wait --json latch/a >left
     "$hf" break -y latch/a >out || die 'break'
     wait_for "$pid"
     equal "$(cat left)" '{"name":"latch/a","left":0}' 'wait --json'
-    hold 1 latch/mutex
+    hold_as 1 latch/mutex
     equal "$(status_of "$hf" latch set latch/mutex 1)" 64 'a mutex'
 }
 
-names_of_all_bytes() {
+names_of_all_bytes() { # case
     python3 "$here/operator.py" names "$hf" || die 'see above'
 }
 
@@ -380,15 +366,15 @@ names_of_all_bytes() {
 is_explained() {
     number=$((${number-0} + 1))
     # shellcheck disable=SC2086 # several words
-    hold "as.$number" kk $1
+    hold_as "as.$number" kk $1
     # shellcheck disable=SC2086 # several words
     equal "$(status_of "$hf" run -n $2 kk -- true)" 64 "$1, $2"
     equal "$(cat err)" "holdfast run: kk: $3, or choose another name" "$1, $2"
-    let_go "as.$number"
+    let_one_go "as.$number"
     wait_for "$pid"
 }
 
-another_kind_is_explained() {
+another_kind_is_explained() { # case
     is='it is in use as'
     is_explained '' -s "$is a mutex, not a read-write lock: drop -s"
     is_explained '' '-x' "$is a mutex, not a read-write lock: drop -x"
@@ -404,11 +390,11 @@ another_kind_is_explained() {
 }
 
 # They exclude each other, where they are not told from each other.
-fair_beside_unfair_is_explained() {
+fair_beside_unfair_is_explained() { # case
     for how in fair unfair; do
         other=fair
         [ "$how" = unfair ] || other=unfair
-        hold "$how" ff "--$how"
+        hold_as "$how" ff "--$how"
         case $HOLDFAST_URL in
         shm:* | zk:*)
             equal "$(status_of "$hf" run -n "--$other" ff -- true)" 64 "$how, $other"
@@ -419,18 +405,11 @@ fair_beside_unfair_is_explained() {
             contains err "ff: held by process $pid " || die "$(cat err)"
             ;;
         esac
-        let_go "$how"
+        let_one_go "$how"
         wait_for "$pid"
     done
 }
 
-operator_cases='another_kind_is_explained fair_beside_unfair_is_explained
-    ls_prints_the_names show_tells_of_holder_and_queue
-    show_tells_of_readers_and_latches break_takes_the_lock_away
-    break_asks_first break_ends_all_readers
-    run_and_hold_say_that_they_are_asked
-    break_leaves_the_next_holder_alone
-    watch_prints_changes_in_order watch_of_a_prefix watch_ends
-    latch_is_of_all_processes names_of_all_bytes'
+operator_cases="$(cases_in "$here/operator_cases.sh")"
 # These wait for a server that stands still for a while.
 patient_cases=$operator_cases

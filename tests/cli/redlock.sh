@@ -25,12 +25,12 @@ refused() {
     not contains err s3cret || die "$(cat err)"
 }
 
-a_wrong_url_is_explained() {
+a_wrong_url_is_explained() { # case
     refused redlock://a 'the number of servers is 1: it must be odd, and at least 3'
     refused redlock://a,b,c,d 'the number of servers is 4'
     refused redlock://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p 'at most 15'
     refused redlock://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q 'over 16 hosts.*redlock: 15'
-    refused redlock://:s3cret@a,b,a:6379 'the server a:6379 is there twice'
+    refused redlock://:s3cret@a,b,a:6379 'the server a:6379 is listed twice'
     refused 'redlock://a,b,c?max_lease=1s' 'must not be less than the ttl'
     refused 'redlock://a,b,c?server_timeout=0' 'must be from 1 to 60000 ms'
     refused 'redlock://a,b,c?tls=maybe' 'must be yes or no'
@@ -38,7 +38,7 @@ a_wrong_url_is_explained() {
     refused 'redlock://a,b,c?dialect=string' 'unknown option "dialect"'
 }
 
-other_kinds_are_elsewhere() {
+other_kinds_are_elsewhere() { # case
     equal "$(status_of "$hf" run -s a true)" 64 'read mode'
     contains err 'no read-write lock, only: mutex; other backends have one' ||
         die "$(cat err)"
@@ -54,26 +54,23 @@ is_nowhere() {
     [ "$(on_each exists a | sort -u)" = 0 ]
 }
 
-the_key_is_at_every_server() {
-    start "$hf" run -t 1h a -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
-    until_true test -s held
+the_key_is_at_every_server() { # case
+    hold -t 1h a
     until_true is_everywhere
     equal "$(status_of "$hf" run -n a -- true)" 75 'held'
-    touch end
-    wait_for "$pid"
-    equal "$status" 0 'the holder'
+    let_go
     until_true is_nowhere
 }
 
 # At two addresses it has one vote.
-a_server_votes_once() {
+a_server_votes_once() { # case
     first=${hosts%%,*}
     equal "$(status_of "$hf" run -n -b "redlock://$first,localhost:${first#*:},127.0.0.1:1?max_lease=0" \
         b -- true)" 69 'one server, and one that is not there'
     contains err 'the same server as' || die "$(cat err)"
 }
 
-a_majority_is_enough() {
+a_majority_is_enough() { # case
     equal "$(status_of "$hf" run -b "redlock://127.0.0.1:1,127.0.0.1:2,${hosts#*,*,}?max_lease=0" \
         b -- true)" 0 'two of five are not there'
     equal "$(status_of "$hf" run -n -b "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3,${hosts#*,*,*,}?max_lease=0" \
@@ -84,21 +81,19 @@ a_majority_is_enough() {
     contains err 'Connection refused' || die "$(cat err)"
 }
 
-young_servers_stay_out() {
+young_servers_stay_out() { # case
     equal "$(status_of "$hf" run -n -b "redlock://$hosts?ttl=1d&op_timeout=1s" c -- true)" \
         69 'they are younger than a day'
-    contains err 'started lately, votes in 8[0-9]* s' || die "$(cat err)"
+    contains err 'started recently, votes in 8[0-9]* s' || die "$(cat err)"
 }
 
 # The servers do not tell who holds a lock.
-what_is_not_known_is_not_said() {
-    start "$hf" run a -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
-    holder=$pid
-    until_true test -s held
+what_is_not_known_is_not_said() { # case
+    hold a
     equal "$(status_of "$hf" run -n a -- true)" 75 -n
-    equal "$(cat err)" 'holdfast run: a: not acquired; the servers do not tell who holds it' -n
+    equal "$(cat err)" 'holdfast run: a: not acquired; the servers cannot say who holds it' -n
     equal "$(status_of "$hf" run -w 0.5 a -- true)" 75 '-w 0.5'
-    equal "$(tail -n 1 err)" 'holdfast run: a: not acquired within 500 ms; the servers do not tell who holds it' \
+    equal "$(tail -n 1 err)" 'holdfast run: a: not acquired within 500 ms; the servers cannot say who holds it' \
         '-w 0.5'
     equal "$(status_of "$hf" run -q -w 0.5 a -- true)" 75 '-q -w 0.5'
     equal "$(cat err)" '' '-q -w 0.5'
@@ -106,13 +101,12 @@ what_is_not_known_is_not_said() {
     until_true test -s err
     touch end
     wait_for "$holder"
-    wait_for "$pid"
-    equal "$status" 0 'the waiter'
-    equal "$(cat err)" 'holdfast run: a: waiting; the servers do not tell who holds it' \
+    ends "$pid" 0 'the waiter'
+    equal "$(cat err)" 'holdfast run: a: waiting; the servers cannot say who holds it' \
         'what the waiter said'
 }
 
-locks_of_run() {
+locks_of_run() { # case
     equal "$(status_of "$hf" run -l y -l x -- "$hf" run -n y -- true)" 64 'nested'
     contains err 'y: process [0-9]*, which runs this command, holds it' || die "$(cat err)"
     equal "$(status_of "$hf" run --of 3 s -- true)" 64 'no semaphore'
@@ -128,7 +122,7 @@ rules_of_the_manual() {
         sed -n '/^ACL SETUSER locks/,/^\.Ed/p' | grep -v '^\.Ed'
 }
 
-the_rights_of_the_manual_are_enough() {
+the_rights_of_the_manual_are_enough() { # case
     set -f
     # shellcheck disable=SC2046 # words
     on_each $(rules_of_the_manual) '>s3cret' >/dev/null
@@ -150,7 +144,7 @@ follow() {
     set +f
 }
 
-the_doctor_leads_to_the_rights_of_the_manual() {
+the_doctor_leads_to_the_rights_of_the_manual() { # case
     on_each acl setuser shop on '>s3cret' resetchannels >/dev/null
     shop="redlock://shop:s3cret@$hosts?max_lease=0&server_timeout=2s&prefix=lk:"
     equal "$(status_of "$hf" doctor -b "$shop")" 2 'no rights'
@@ -166,7 +160,7 @@ the_doctor_leads_to_the_rights_of_the_manual() {
     equal "$given" "$wanted" 'rules'
 }
 
-the_doctor_counts_the_servers() {
+the_doctor_counts_the_servers() { # case
     lines_are_findings "$(status_of "$hf" doctor -b "redlock://$hosts?max_lease=0&op_timeout=1m")"
     has ok servers '5 servers answer, of which 2 may be down'
     has warning persistence 'appendonly is off at 5 of 5'
@@ -178,7 +172,7 @@ the_doctor_counts_the_servers() {
 }
 
 # It can be said of no single server what a majority has.
-what_it_cannot_do_is_said() {
+what_it_cannot_do_is_said() { # case
     for verb in ls 'ls -l' 'show a' 'show --json a' 'break -y a' 'break --token 1 a' \
         'watch a' 'watch -p' 'ask a'; do
         # shellcheck disable=SC2086 # several words
@@ -193,9 +187,4 @@ what_it_cannot_do_is_said() {
     contains err 'the redlock backend has' || die "$(cat err)"
 }
 
-run_cases a_wrong_url_is_explained other_kinds_are_elsewhere the_key_is_at_every_server \
-    a_server_votes_once a_majority_is_enough young_servers_stay_out \
-    what_is_not_known_is_not_said locks_of_run \
-    the_rights_of_the_manual_are_enough the_doctor_leads_to_the_rights_of_the_manual \
-    the_doctor_counts_the_servers \
-    what_it_cannot_do_is_said
+run_cases

@@ -6,28 +6,28 @@ set -u
 
 # ---- the command: input, output, status --------------------------------------
 
-stdin_goes_to_the_command() {
+stdin_goes_to_the_command() { # case
     equal "$(echo hello | "$hf" run a -- cat)" hello 'what cat read'
 }
 
-the_exit_status_is_the_commands() {
+the_exit_status_is_the_commands() { # case
     equal "$(status_of "$hf" run a -- sh -c 'exit 7')" 7 'exit 7'
     equal "$(status_of "$hf" run a true)" 0 'without --'
 }
 
-a_signal_that_ended_it_is_128_more() {
+a_signal_that_ended_it_is_128_more() { # case
     equal "$(status_of "$hf" run a -- sh -c 'kill -USR1 $$')" 138 USR1
     equal "$(status_of "$hf" run a -- sh -c 'kill -KILL $$')" 137 KILL
 }
 
-not_found_is_127_and_not_runnable_is_126() {
+not_found_is_127_and_not_runnable_is_126() { # case
     equal "$(status_of "$hf" run a -- no-such-command)" 127 'not found'
     contains err no-such-command || die 'does not say what was not found'
     equal "$(status_of "$hf" run a -- /)" 126 'a directory'
     equal "$(status_of "$hf" run -n a -- true)" 0 'the lock afterwards'
 }
 
-name_and_token_are_in_its_environment() {
+name_and_token_are_in_its_environment() { # case
     show='echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"'
     first=$("$hf" run 'a name' -- sh -c "$show")
     second=$("$hf" run 'a name' -- sh -c "$show")
@@ -36,7 +36,7 @@ name_and_token_are_in_its_environment() {
         die "tokens do not rise: $first, $second"
 }
 
-it_inherits_none_of_our_descriptors() {
+it_inherits_none_of_our_descriptors() { # case
     # 9 is not ours: it comes from whoever started us.
     ls /proc/self/fd 9</dev/null >wanted
     "$hf" run a -- ls /proc/self/fd 9</dev/null >got
@@ -45,7 +45,7 @@ it_inherits_none_of_our_descriptors() {
     cmp wanted got-redis || die "$(cat got-redis)"
 }
 
-a_string_is_run_by_the_shell() {
+a_string_is_run_by_the_shell() { # case
     equal "$("$hf" run a -c 'echo $((1 + 2))')" 3 'NAME -c STRING'
     equal "$("$hf" run -c 'echo $((1 + 2))' a)" 3 '-c STRING NAME'
     equal "$(SHELL=/bin/echo "$hf" run a -c word)" '-c word' SHELL
@@ -53,7 +53,7 @@ a_string_is_run_by_the_shell() {
 
 # ---- signals and the terminal ------------------------------------------------
 
-signals_go_to_the_command() {
+signals_go_to_the_command() { # case
     start "$hf" run a -- sh -c '
         for s in TERM INT HUP QUIT USR1 USR2 WINCH; do
             trap "echo $s >>got" $s
@@ -65,11 +65,10 @@ signals_go_to_the_command() {
         until_true contains got "$s"
     done
     touch end
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
 }
 
-an_ignored_signal_stays_ignored() {
+an_ignored_signal_stays_ignored() { # case
     trap '' HUP
     "$hf" run a -- sh -c 'trap "echo USR1 >>got; exit 3" USR1
         echo >ready; while :; do sleep 0.01; done' &
@@ -78,23 +77,21 @@ an_ignored_signal_stays_ignored() {
     until_true test -s ready
     kill -HUP "$pid"
     kill -USR1 "$pid"
-    wait_for "$pid"
-    equal "$status" 3 'exit status'
+    ends "$pid" 3 'exit status'
 }
 
-a_signal_reaches_the_whole_group() {
+a_signal_reaches_the_whole_group() { # case
     start "$hf" run a -- sh -c 'sh -c "trap \"echo child >got; exit\" TERM
         echo >ready; while :; do sleep 0.01; done" & wait'
     until_true test -s ready
     kill "$pid"
-    wait_for "$pid"
-    equal "$status" 143 'exit status'
+    ends "$pid" 143 'exit status'
     until_true contains got child
 }
 
 # The command must not be one that forks: stopped in the middle of that, a
 # shell hangs in the kernel and does not count as stopped.
-it_stops_and_continues() {
+it_stops_and_continues() { # case
     start "$hf" run a -- sh -c 'echo $$ >ready; exec sleep 1000'
     until_true test -s ready
     command=$(cat ready)
@@ -104,8 +101,7 @@ it_stops_and_continues() {
     kill -CONT "$pid"
     until_true not stopped "$command"
     kill "$pid"
-    wait_for "$pid"
-    equal "$status" 143 'exit status'
+    ends "$pid" 143 'exit status'
 }
 
 # `script` makes a terminal; what it reads is typed there.
@@ -113,14 +109,14 @@ on_a_terminal() {
     script -qec "$1" /dev/null | tr -d '\r' >typescript
 }
 
-a_job_of_its_own_gets_the_terminal() {
+a_job_of_its_own_gets_the_terminal() { # case
     echo typed | on_a_terminal "exec '$hf' run a -- sh -c '
         ps -o stat= -p \$\$; read -r x; echo read \$x'"
     contains typescript '+' || die "not in front: $(cat typescript)"
     contains typescript 'read typed' || die "$(cat typescript)"
 }
 
-in_a_script_it_gets_the_terminal_when_it_asks() {
+in_a_script_it_gets_the_terminal_when_it_asks() { # case
     printf 'one\ntwo\n' | on_a_terminal "
         '$hf' run a -- sh -c 'read -r x; echo first \$x'
         read -r y; echo then \$y"
@@ -158,7 +154,7 @@ neither_is() {
     not "$@" "$ours" && not "$@" "$command"
 }
 
-ctrl_c_goes_to_the_command() {
+ctrl_c_goes_to_the_command() { # case
     echo "'$hf' run a -- sh -c 'trap \"echo INT >>got; exit 3\" INT
         echo >ready; while :; do sleep 0.01; done'; echo \$? >status" >job
     at_a_shell
@@ -183,7 +179,7 @@ ctrl_z() {
     until_true neither_is stopped
 }
 
-ctrl_z_stops_a_job() {
+ctrl_z_stops_a_job() { # case
     ctrl_z .
     types '\003'
     until_true both_are gone
@@ -191,7 +187,7 @@ ctrl_z_stops_a_job() {
     until_true test -s again
 }
 
-ctrl_z_stops_a_script() {
+ctrl_z_stops_a_script() { # case
     ctrl_z sh
     kill "$ours"
     until_true test -s status
@@ -200,21 +196,7 @@ ctrl_z_stops_a_script() {
 
 # ---- not acquired --------------------------------------------------------------
 
-# Holds the lock until `let_go`.
-hold() {
-    start "$hf" run "$@" -- sh -c 'echo >held
-        until [ -e end ]; do sleep 0.01; done'
-    holder=$pid
-    until_true test -s held
-}
-
-let_go() {
-    touch end
-    wait_for "$holder"
-    equal "$status" 0 'the holder'
-}
-
-a_try_that_fails_is_75() {
+a_try_that_fails_is_75() { # case
     hold a
     equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
     contains err 'a: held by process' || die "does not say who: $(cat err)"
@@ -226,7 +208,7 @@ a_try_that_fails_is_75() {
     equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'
 }
 
-a_wait_that_ends_is_75() {
+a_wait_that_ends_is_75() { # case
     hold a
     for duration in 50ms 0.05 0.05s 0.001m 0.00001h; do
         equal "$(status_of "$hf" run -w "$duration" a -- true)" 75 "$duration"
@@ -234,7 +216,7 @@ a_wait_that_ends_is_75() {
     let_go
 }
 
-who_holds_it_is_said() {
+who_holds_it_is_said() { # case
     hold --label 'the holder' a
     for how in -n '-w 0.1'; do
         # shellcheck disable=SC2086 # one word or two
@@ -254,7 +236,7 @@ who_holds_it_is_said() {
     redis_cli del c >/dev/null
 }
 
-a_lock_of_the_other_dialect_is_said() {
+a_lock_of_the_other_dialect_is_said() { # case
     redis_cli set c 0123456789abcdef >/dev/null # as redis-py has it
     equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 64 'redisson'
     contains err 'dialect=string' || die "$(cat err)"
@@ -264,7 +246,7 @@ a_lock_of_the_other_dialect_is_said() {
     redis_cli del c >/dev/null
 }
 
-a_key_that_is_no_lock_is_said() {
+a_key_that_is_no_lock_is_said() { # case
     redis_cli rpush c x >/dev/null
     equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 64 'a list'
     contains err 'the key is a list' || die "$(cat err)"
@@ -273,7 +255,7 @@ a_key_that_is_no_lock_is_said() {
     redis_cli del c >/dev/null
 }
 
-a_long_name_is_cut_in_messages() {
+a_long_name_is_cut_in_messages() { # case
     long=$(head -c 512 /dev/zero | tr '\0' x)
     hold "$long"
     equal "$(status_of "$hf" run -n "$long" -- true)" 75 '-n'
@@ -284,7 +266,7 @@ a_long_name_is_cut_in_messages() {
 
 # A server that takes connections and does not answer; by default it would be
 # given five seconds.
-the_wait_includes_connecting() {
+the_wait_includes_connecting() { # case
     kill -STOP "$redis_pid"
     took=$(milliseconds_of "$hf" run -w 0.1 -b "$redis" a -- true)
     other=$(milliseconds_of "$hf" run -n -b "$redis?connect_timeout=0.1" a \
@@ -327,13 +309,13 @@ times_out_in_silence() {
 }
 
 # On a busy machine the wait may be over before the server is stopped.
-a_wait_that_ends_in_silence_is_69() {
+a_wait_that_ends_in_silence_is_69() { # case
     hold -b "$redis" a
     (times_out_in_silence) || (times_out_in_silence) || times_out_in_silence
     let_go
 }
 
-a_signal_ends_a_wait_in_silence() {
+a_signal_ends_a_wait_in_silence() { # case
     hold -b "$redis" a
     silent_waiter
     kill -TERM "$waiter"
@@ -341,30 +323,28 @@ a_signal_ends_a_wait_in_silence() {
     let_go
 }
 
-the_exit_code_for_it_can_be_chosen() {
+the_exit_code_for_it_can_be_chosen() { # case
     hold a
     equal "$(status_of "$hf" run -n -E 9 a -- true)" 9 '-E 9'
     equal "$(status_of "$hf" run -n -E 0 a -- true)" 0 '-E 0'
     let_go
 }
 
-a_waiter_gets_it_when_the_holder_is_done() {
+a_waiter_gets_it_when_the_holder_is_done() { # case
     hold a
     start "$hf" run -w 1m a -- touch got
     waiter=$pid
     let_go
-    wait_for "$waiter"
-    equal "$status" 0 'the waiter'
+    ends "$waiter" 0 'the waiter'
     [ -e got ] || die 'the command did not run'
 }
 
-a_signal_ends_the_wait() {
+a_signal_ends_the_wait() { # case
     hold a
     start "$hf" run a -- touch got
     until_true has_guardian "$pid"
     kill -TERM "$pid"
-    wait_for "$pid"
-    equal "$status" 143 'the waiter'
+    ends "$pid" 143 'the waiter'
     let_go
     equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'
     [ ! -e got ] || die 'the command ran'
@@ -378,27 +358,26 @@ only_one_is_inside_at_a_time() {
             echo $((n + 1)) >new.$$; mv new.$$ count'
     done
     for one in $started; do
-        wait_for "$one"
-        equal "$status" 0 "run $one"
+        ends "$one" 0 "run $one"
     done
     equal "$(cat count)" 10 'the counter'
 }
 
-only_one_is_inside_fair() {
+only_one_is_inside_fair() { # case
     only_one_is_inside_at_a_time --fair
 }
 
-only_one_is_inside_unfair() {
+only_one_is_inside_unfair() { # case
     only_one_is_inside_at_a_time --unfair
 }
 
-only_one_is_inside_redis() {
+only_one_is_inside_redis() { # case
     only_one_is_inside_at_a_time -b "$redis"
 }
 
 # ---- wrong -----------------------------------------------------------------------
 
-misuse_is_64() {
+misuse_is_64() { # case
     long=$(head -c 513 /dev/zero | tr '\0' x)
     equal "$(status_of "$hf")" 64 'no verb'
     equal "$(status_of "$hf" nonsense)" 64 'no such verb'
@@ -429,7 +408,7 @@ misuse_is_64() {
     equal "$(status_of "$hf" run --on-lost maybe a -- true)" 64 --on-lost
 }
 
-what_is_not_supported_is_64_and_says_so() {
+what_is_not_supported_is_64_and_says_so() { # case
     equal "$(status_of "$hf" run -b "$redis?dialect=string" -s a -- true)" 64 -s
     contains err 'no read-write lock .*; it has: mutex$' || die "$(cat err)"
     equal "$(status_of "$hf" run --unfair -x a -- true)" 64 --unfair
@@ -437,7 +416,7 @@ what_is_not_supported_is_64_and_says_so() {
         die "$(cat err)"
 }
 
-readers_share_and_a_writer_does_not() {
+readers_share_and_a_writer_does_not() { # case
     hold -s a
     equal "$(status_of "$hf" run -s -n a -- true)" 0 'another reader'
     equal "$(status_of "$hf" run -x -n a -- true)" 75 'a writer'
@@ -451,7 +430,7 @@ readers_share_and_a_writer_does_not() {
     let_go
 }
 
-a_forgotten_b_is_seen() {
+a_forgotten_b_is_seen() { # case
     for url in redis://:s3cret@h shm: SHM:///tmp zk://a,b/root; do
         equal "$(status_of "$hf" run "$url" -- touch ran)" 64 "$url"
         contains err '-b missing' || die "$(cat err)"
@@ -472,7 +451,7 @@ is_misuse() {
     not contains err s3cret || die "$*: $(cat err)"
 }
 
-a_misplaced_url_shows_no_password() {
+a_misplaced_url_shows_no_password() { # case
     url="redis://me:it's-s3cret@h"
     is_misuse "\`redis:'" "$url"
     is_misuse "\`redis:'" help "$url"
@@ -503,7 +482,7 @@ opening() {
     done
 }
 
-what_is_wrong_with_a_url_is_said() {
+what_is_wrong_with_a_url_is_said() { # case
     for scheme in consul gopher; do
         opening "$scheme://h" "$scheme" shm: redis:// redis+unix:// rediss:// zk://
     done
@@ -513,7 +492,7 @@ what_is_wrong_with_a_url_is_said() {
     equal "$(status_of "$hf" run -b "SHM://$base/shm" a -- true)" 0 'SHM:'
 }
 
-a_missing_password_is_said() {
+a_missing_password_is_said() { # case
     redis_cli config set requirepass s3cret >/dev/null
     equal "$(status_of "$hf" run -b "$redis" a -- true)" 77 'without'
     cp err without
@@ -528,7 +507,7 @@ a_missing_password_is_said() {
     not contains wrong wr0ng || die "$(cat wrong)"
 }
 
-an_unreachable_backend_is_69() {
+an_unreachable_backend_is_69() { # case
     equal "$(status_of "$hf" run -n -b redis://127.0.0.1:1 a -- true)" 69 'status'
     contains err 'redis: 127.0.0.1:1: ' || die "$(cat err)"
     equal "$(HOLDFAST_URL=redis://127.0.0.1:1 status_of "$hf" run -n a true)" 69 \
@@ -588,7 +567,7 @@ is_not_renewed() {
     [ "$ran" -lt 3000 ] || die "still ran $ran ms after the last renewal"
 }
 
-without_renewal_the_group_gets_term_then_kill_and_we_exit_79() {
+without_renewal_the_group_gets_term_then_kill_and_we_exit_79() { # case
     gets_term_because 'the server could not be used since 2' is_not_renewed
     contains err "redis.sock: " || die "does not say where: $(cat err)"
 }
@@ -596,41 +575,38 @@ without_renewal_the_group_gets_term_then_kill_and_we_exit_79() {
 is_taken_away() {
     start_beating -b "$redis" -t 3s b
     redis_cli del b >/dev/null
-    wait_for "$pid"
-    equal "$status" 79 'exit status'
+    ends "$pid" 79 'exit status'
     until_true both_are_gone
 }
 
-a_hold_that_was_taken_away_ends_the_group_with_79() {
+a_hold_that_was_taken_away_ends_the_group_with_79() { # case
     gets_term_because 'b" was lost: it was taken away: its key' is_taken_away
 }
 
 # As logind does it when the user's last session ends.
-the_lock_file_is_deleted_and_we_exit_79() {
+the_lock_file_is_deleted_and_we_exit_79() { # case
     start_beating -b "shm://$base/deleted" a
     rm -r "$base/deleted"
-    wait_for "$pid"
-    equal "$status" 79 'exit status'
+    ends "$pid" 79 'exit status'
     contains err 'deleted/locks was deleted' || die "why? $(cat err)"
     until_true both_are_gone
 }
 
-on_lost_warn_only_warns() {
+on_lost_warn_only_warns() { # case
     start "$hf" run -b "$redis" -t 3s --on-lost warn c -- \
         sh -c 'echo >ready
             until [ -e end ]; do sleep 0.01; done; exit 5' 2>err
     until_true test -s ready
     redis_cli del c >/dev/null
-    until_true contains err 'the command runs on without it'
+    until_true contains err 'the command continues without it'
     contains err 'was lost: ' || die "does not say why: $(cat err)"
     touch end
-    wait_for "$pid"
-    equal "$status" 5 'exit status'
+    ends "$pid" 5 'exit status'
 }
 
 # It ends just before the first deadline, which a renewal has moved on. A machine
 # that stands still may really lose the lock.
-on_lost_warn_does_not_warn_of_a_lock_that_is_held() {
+on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
     for _ in 1 2 3 4 5; do
         equal "$(status_of "$hf" run -b "$redis" -t 1s --on-lost warn h -- \
             sleep 0.95)" 0 'exit status'
@@ -641,15 +617,14 @@ on_lost_warn_does_not_warn_of_a_lock_that_is_held() {
 
 # A renewal may have been under way just then: that it was not answered is the
 # reason then.
-stopped_past_its_deadline_the_group_is_ended_too() {
+stopped_past_its_deadline_the_group_is_ended_too() { # case
     for _ in 1 2 3; do
         rm -f ready beat
         start_beating -b "$redis" -t 3s d
         kill -STOP "$pid"
         until_true both_are_gone
         kill -CONT "$pid"
-        wait_for "$pid"
-        equal "$status" 79 'exit status'
+        ends "$pid" 79 'exit status'
         ! contains err 'stopped' || return 0
     done
     die "does not say why: $(cat err)"
@@ -658,7 +633,7 @@ stopped_past_its_deadline_the_group_is_ended_too() {
 # Nearly as long as the lease lasts, so that there is no time left to renew it:
 # the command is ended, and it is said why. A machine that stands still makes it
 # too long.
-stopped_until_its_deadline_is_near() {
+stopped_until_its_deadline_is_near() { # case
     for _ in 1 2 3 4 5; do
         rm -f ready beat
         start_beating -b "$redis" -t 6s d
@@ -687,7 +662,7 @@ gone_or_beats() {
     gone "$pid" || beaten_past $((begin_beats + 9000))
 }
 
-renewals_keep_it() {
+renewals_keep_it() { # case
     start_beating -b "$redis" -t 6s e
     begin=$(uptime_ms)
     # Until one and a half leases are over.
@@ -704,7 +679,7 @@ beaten_past() {
 # ---- killed ------------------------------------------------------------------------
 
 # Nobody reads standard error: the message is lost, and nothing else.
-a_message_that_is_not_read_ends_nothing() {
+a_message_that_is_not_read_ends_nothing() { # case
     (
         set +e
         "$hf" run --verbose a -- sh -c 'echo ran >ran; exit 3' 2>&1 >/dev/null
@@ -717,14 +692,14 @@ a_message_that_is_not_read_ends_nothing() {
     equal "$?" 141 'SIGPIPE of the command'
 }
 
-killed_with_9_the_group_ends_with_it() {
+killed_with_9_the_group_ends_with_it() { # case
     start_beating a
     kill -9 "$pid"
     until_true both_are_gone
     equal "$(status_of "$hf" run -w 10s a -- true)" 0 'the next one'
 }
 
-killed_with_9_as_soon_as_it_started() {
+killed_with_9_as_soon_as_it_started() { # case
     times=20
     while [ "$times" -gt 0 ]; do
         rm -f ready beat
@@ -735,7 +710,7 @@ killed_with_9_as_soon_as_it_started() {
     done
 }
 
-killed_with_9_while_it_waits_nothing_is_left() {
+killed_with_9_while_it_waits_nothing_is_left() { # case
     hold a
     start "$hf" run a -- touch got
     until_true has_guardian "$pid"
@@ -747,7 +722,7 @@ killed_with_9_while_it_waits_nothing_is_left() {
     [ ! -e got ] || die 'the command ran'
 }
 
-a_killed_guardian_is_replaced() {
+a_killed_guardian_is_replaced() { # case
     start_beating a
     guardian=$(guardian_of "$pid")
     kill -9 "$guardian"
@@ -760,7 +735,7 @@ a_killed_guardian_is_replaced() {
 # Out of its group it survives KILL, as one that hangs in the kernel or is of
 # another user does. Guardians end themselves in vain, and are not replaced for
 # ever.
-a_command_that_cannot_be_ended_is_waited_for() {
+a_command_that_cannot_be_ended_is_waited_for() { # case
     start "$hf" run -b "$redis" -t 3s f -- perl -e '
         setpgrp(0, getpgrp(getppid())); $SIG{TERM} = "IGNORE";
         open my $f, ">", "ready"; print $f "$$\n"; close $f;
@@ -774,8 +749,7 @@ a_command_that_cannot_be_ended_is_waited_for() {
     done
     kill -0 "$pid" || die 'does not wait for the command'
     touch end
-    wait_for "$pid"
-    equal "$status" 79 'exit status'
+    ends "$pid" 79 'exit status'
     equal "$(wc -l <err)" 1 'lines said'
 }
 
@@ -786,7 +760,7 @@ another_in_group() {
 }
 
 # The answer to the release takes longer than the lease lasts.
-what_it_left_running_goes_on_while_we_let_go() {
+what_it_left_running_goes_on_while_we_let_go() { # case
     start "$hf" run -b "$redis?op_timeout=6s" -t 4s g -- sh -c '
         (until [ -e end ]; do sleep 0.01; done; echo >ended) &
         echo >ready; until [ -e leave ]; do sleep 0.01; done' 2>err
@@ -801,7 +775,7 @@ what_it_left_running_goes_on_while_we_let_go() {
 }
 
 # As process 1 of a container it gets them of everybody.
-children_that_are_not_its_own_are_waited_for() {
+children_that_are_not_its_own_are_waited_for() { # case
     start sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
         exec "$0" run a -- sh -c "echo >ready
             until [ -e end ]; do sleep 0.01; done"' "$hf"
@@ -809,51 +783,14 @@ children_that_are_not_its_own_are_waited_for() {
     touch go
     until_true test ! -e "/proc/$(cat adopted)"
     touch end
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
 }
 
-nothing_is_left_when_all_went_well() {
+nothing_is_left_when_all_went_well() { # case
     start "$hf" run a -- sh -c 'until pgrep -g $$ hf-guardian; do :; done >guardian'
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
     gone "$(cat guardian)" || die 'the guardian is still there'
 }
 
 start_redis
-run_cases stdin_goes_to_the_command the_exit_status_is_the_commands \
-    a_signal_that_ended_it_is_128_more \
-    not_found_is_127_and_not_runnable_is_126 \
-    name_and_token_are_in_its_environment it_inherits_none_of_our_descriptors \
-    a_string_is_run_by_the_shell signals_go_to_the_command \
-    an_ignored_signal_stays_ignored a_signal_reaches_the_whole_group \
-    it_stops_and_continues a_job_of_its_own_gets_the_terminal \
-    in_a_script_it_gets_the_terminal_when_it_asks ctrl_c_goes_to_the_command \
-    ctrl_z_stops_a_job ctrl_z_stops_a_script a_try_that_fails_is_75 \
-    a_wait_that_ends_is_75 who_holds_it_is_said \
-    a_key_that_is_no_lock_is_said a_lock_of_the_other_dialect_is_said \
-    a_long_name_is_cut_in_messages the_wait_includes_connecting \
-    a_wait_that_ends_in_silence_is_69 a_signal_ends_a_wait_in_silence \
-    the_exit_code_for_it_can_be_chosen \
-    a_waiter_gets_it_when_the_holder_is_done a_signal_ends_the_wait \
-    only_one_is_inside_fair only_one_is_inside_unfair \
-    only_one_is_inside_redis misuse_is_64 \
-    what_is_not_supported_is_64_and_says_so \
-    readers_share_and_a_writer_does_not a_forgotten_b_is_seen \
-    a_misplaced_url_shows_no_password \
-    what_is_wrong_with_a_url_is_said a_missing_password_is_said \
-    an_unreachable_backend_is_69 \
-    without_renewal_the_group_gets_term_then_kill_and_we_exit_79 \
-    a_hold_that_was_taken_away_ends_the_group_with_79 \
-    the_lock_file_is_deleted_and_we_exit_79 on_lost_warn_only_warns \
-    on_lost_warn_does_not_warn_of_a_lock_that_is_held \
-    stopped_past_its_deadline_the_group_is_ended_too \
-    stopped_until_its_deadline_is_near renewals_keep_it \
-    a_message_that_is_not_read_ends_nothing \
-    killed_with_9_the_group_ends_with_it killed_with_9_as_soon_as_it_started \
-    killed_with_9_while_it_waits_nothing_is_left \
-    a_killed_guardian_is_replaced \
-    a_command_that_cannot_be_ended_is_waited_for \
-    what_it_left_running_goes_on_while_we_let_go \
-    children_that_are_not_its_own_are_waited_for \
-    nothing_is_left_when_all_went_well
+run_cases

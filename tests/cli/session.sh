@@ -4,7 +4,7 @@
 . "$here/diagnosis.sh"
 . "$here/operator_cases.sh"
 
-tokens_rise() {
+tokens_rise() { # case
     show='echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"'
     first=$("$hf" run jobs/nightly -- sh -c "$show")
     second=$("$hf" run jobs/nightly -- sh -c "$show")
@@ -13,21 +13,17 @@ tokens_rise() {
         die "tokens do not rise: $first, $second"
 }
 
-who_holds_it_is_said() {
-    start "$hf" run --label 'the holder' a -- sh -c 'echo >held
-        until [ -e end ]; do sleep 0.01; done'
-    until_true test -s held
+who_holds_it_is_said() { # case
+    hold --label 'the holder' a
     equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
     contains err "process $pid on $(uname -n) (the holder)" || die "$(cat err)"
     equal "$(status_of "$hf" run -s a -- true)" 64 'another kind'
     contains err 'in use as a mutex' || die "$(cat err)"
-    touch end
-    wait_for "$pid"
-    equal "$status" 0 'the holder'
+    let_go
     equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'
 }
 
-killed_it_lets_go_with_its_session() {
+killed_it_lets_go_with_its_session() { # case
     start "$hf" run -t 1s c -- sh -c 'echo >held; exec sleep 1000'
     until_true test -s held
     kill -9 "$pid"
@@ -57,17 +53,17 @@ parts_of_url() {
     esac
 }
 
-waits_for_a_server_that_closes() {
+waits_for_a_server_that_closes() { # case
     front_of_it
     waits_then_runs "127.0.0.1:$port: " -b "$url"
 }
 
-with_w_it_waits_too() {
+with_w_it_waits_too() { # case
     front_of_it
     waits_then_runs "127.0.0.1:$port: " -w 5m -b "$url"
 }
 
-with_w_the_whole_time_is_used() {
+with_w_the_whole_time_is_used() { # case
     front_of_it
     took=$(milliseconds_of "$hf" run -w 2 -b "$url" f -- touch ran)
     equal "$(cat "$base/took")" 69 'exit status'
@@ -75,7 +71,7 @@ with_w_the_whole_time_is_used() {
     [ ! -e ran ] || die 'the command ran'
 }
 
-with_n_it_does_not_wait() {
+with_n_it_does_not_wait() { # case
     front_of_it
     equal "$(status_of "$hf" run -n -b "$url" f -- touch ran)" 69 'exit status'
     equal "$(wc -l <err)" 1 'lines said'
@@ -83,17 +79,15 @@ with_n_it_does_not_wait() {
 }
 
 # An unknown host is said at once; one host of several that is known will do.
-an_unknown_host_is_not_waited_for() {
+an_unknown_host_is_not_waited_for() { # case
     parts_of_url
     equal "$(status_of "$hf" run -b "${before_host}a..b,c..d$root" f -- true)" 69 'exit status'
     not contains err waiting || die 'waited'
 }
 
 # While its session may live on, the library itself is patient.
-a_wait_survives_a_loss_of_the_server() {
-    start "$hf" run g -- sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
-    holder=$pid
-    until_true test -s held
+a_wait_survives_a_loss_of_the_server() { # case
+    hold g
     front_of_it
     touch open
     start "$hf" run -b "$url?op_timeout=300ms" g -- touch ran 2>err
@@ -105,16 +99,14 @@ a_wait_survives_a_loss_of_the_server() {
     until_true met $((before + 3))
     kill -0 "$waiter" || die 'the waiter has gone'
     touch open end
-    wait_for "$holder"
-    equal "$status" 0 'the holder'
-    wait_for "$waiter"
-    equal "$status" 0 'the waiter'
+    ends "$holder" 0 'the holder'
+    ends "$waiter" 0 'the waiter'
     [ -e ran ] || die 'the command did not run'
     [ "$(grep -c 'waiting for the server' err)" -le 1 ] || die "$(cat err)"
 }
 
 # Permits, several locks, and a run within itself.
-locks_of_run() {
+locks_of_run() { # case
     equal "$(status_of "$hf" run --permits 2 --of 3 sem -- \
         "$hf" run -n --of 3 sem -- true)" 0 'three permits of three'
     equal "$(status_of "$hf" run --permits 2 --of 3 sem -- \
@@ -125,7 +117,7 @@ locks_of_run() {
     contains err 'y: process [0-9]*, which runs this command, holds it' || die "$(cat err)"
 }
 
-a_hold_is_kept_until_stdin_closes() {
+a_hold_is_kept_until_stdin_closes() { # case
     mkfifo gate
     start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold -l h -l i
     holder=$pid
@@ -137,13 +129,12 @@ a_hold_is_kept_until_stdin_closes() {
         die "$(cat err)"
     [ ! -e ran ] || die 'the command ran'
     exec 9>&-
-    wait_for "$pid"
-    equal "$status" 0 'the waiter'
+    ends "$pid" 0 'the waiter'
     equal "$(wc -l <token)" 2 'tokens'
     equal "$(cat said)" '' 'what was said'
 }
 
-the_doctor_is_in() {
+the_doctor_is_in() { # case
     parts_of_url
     place=${HOLDFAST_URL%%:*}://$host
     lines_are_findings "$(status_of "$hf" doctor)"
@@ -159,8 +150,4 @@ the_doctor_is_in() {
 }
 
 patient_cases="locks_of_run a_hold_is_kept_until_stdin_closes $patient_cases"
-session_cases='tokens_rise who_holds_it_is_said
-    killed_it_lets_go_with_its_session waits_for_a_server_that_closes
-    with_w_it_waits_too with_w_the_whole_time_is_used with_n_it_does_not_wait
-    an_unknown_host_is_not_waited_for a_wait_survives_a_loss_of_the_server
-    locks_of_run a_hold_is_kept_until_stdin_closes the_doctor_is_in '$operator_cases
+session_cases="$(cases_in "$here/session.sh") $operator_cases"

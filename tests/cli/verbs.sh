@@ -4,7 +4,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-version_and_help() {
+version_and_help() { # case
     equal "$("$hf" --version | cut -d' ' -f1)" holdfast --version
     for verb in run ls show break ask watch latch doctor bench lab 'lab oversell'; do
         # shellcheck disable=SC2086 # one word or two
@@ -33,7 +33,7 @@ verbs() {
 }
 
 # Every verb, also those that are new.
-every_verb_helps() {
+every_verb_helps() { # case
     equal "$(verbs | grep -c -e '^run$' -e '^bench$' -e '^lab$' -e '^help$')" 4 verbs
     version=$("$hf" --version)
     for verb in $(verbs | grep -v help); do
@@ -62,7 +62,7 @@ misused() {
     grep -q -F -e "$text" err || die "$*: '$(cat err)' is without '$text'"
 }
 
-every_verb_refuses() {
+every_verb_refuses() { # case
     for verb in $(verbs | grep -v help); do
         misused 64 "holdfast $verb: no option is called \`--nonsense' (see \`holdfast help $verb')" \
             "$verb" --nonsense
@@ -75,7 +75,7 @@ every_verb_refuses() {
     done
 }
 
-did_you_mean() {
+did_you_mean() { # case
     misused 64 "no verb is called \`rnu'; did you mean holdfast run?" rnu
     misused 64 "no verb is called \`bnech'; did you mean holdfast bench?" bnech
     misused 64 "no verb is called \`xyzzy' (see" xyzzy
@@ -100,7 +100,7 @@ did_you_mean() {
     misused 64 'did you mean redis:?' run -b redsi://h a true
 }
 
-urls_say_what_is_wrong() {
+urls_say_what_is_wrong() { # case
     misused 64 'has no backend for redis-x: URLs; did you mean redis:?' \
         run -b redis-x://h a true
     misused 64 'has no backend for redis2: URLs; did you mean redis:?' \
@@ -121,7 +121,7 @@ urls_say_what_is_wrong() {
 }
 
 # What Redis says of a script's failure names the script: nobody knows it.
-redis_refuses() {
+redis_refuses() { # case
     redis_cli config set maxmemory 1 >/dev/null
     equal "$(status_of "$hf" run -n -b "$redis" refused true)" 69 'out of memory'
     redis_cli config set maxmemory 0 >/dev/null
@@ -144,14 +144,14 @@ check_json() {
     contains json '"pairs":[1-9]' || die "no pairs: $(cat json)"
 }
 
-bench_alone() {
+bench_alone() { # case
     check_json
     contains json '"backend":"shm","kind":"mutex"' || die "$(cat json)"
     contains json '"jain":1.0000' || die "one contender: $(cat json)"
     check_json --nowait
 }
 
-bench_processes() {
+bench_processes() { # case
     check_json --procs 4 --fair
     contains json '"fair":true,"procs":4' || die "$(cat json)"
     check_json --procs 4 --unfair
@@ -160,12 +160,12 @@ bench_processes() {
     contains json '"threads":3,"names":5' || die "$(cat json)"
 }
 
-bench_threads_hand_over() {
+bench_threads_hand_over() { # case
     check_json --threads 8 --handoff 100 --fair
     check_json --threads 8 --handoff 100 --unfair
 }
 
-bench_redis() {
+bench_redis() { # case
     for fairness in --fair --unfair; do
         check_json -b "$redis" --procs 3 --threads 2 "$fairness"
         check_json -b "$redis" --nowait "$fairness"
@@ -174,7 +174,7 @@ bench_redis() {
     contains json '"backend":"redis+unix"' || die "$(cat json)"
 }
 
-bench_kinds() {
+bench_kinds() { # case
     for kind in read write semaphore; do
         check_json --procs 2 --threads 2 --kind $kind
         contains json "\"kind\":\"$kind\"" || die "$(cat json)"
@@ -182,7 +182,7 @@ bench_kinds() {
     check_json --procs 3 --permits 2 --kind semaphore
 }
 
-bench_in_words() {
+bench_in_words() { # case
     "$hf" bench --seconds 0.1 >words 2>err || die "$?"
     contains words ' 3 runs of ' || die "$(cat words)"
     contains words 'pairs per second (median; minimum [0-9]*, maximum [0-9]*)$' ||
@@ -195,7 +195,7 @@ bench_in_words() {
 }
 
 # The slowest first; the fields beside them are those of the one in the middle.
-bench_runs() {
+bench_runs() { # case
     "$hf" bench --json --runs 5 --seconds 0.1 >json || die "$?"
     python3 - <<'EOF' || die "$(cat json)"
 import json
@@ -223,14 +223,13 @@ contends() {
 }
 
 # A measurement of an hour ends at a signal, with what it has.
-bench_interrupted() {
+bench_interrupted() { # case
     for signal in 2 15; do # INT and TERM
         start "$hf" bench --procs 3 --seconds 1h --json >json
         until_true contends "$pid" 3
         contenders=$(pgrep -P "$pid")
         kill -s $signal "$pid"
-        wait_for "$pid"
-        equal "$status" $((128 + signal)) "status, $signal"
+        ends "$pid" $((128 + signal)) "status, $signal"
         contains json '"pairs":[1-9]' || die "no pairs: $(cat json)"
         contains json '"violations":0' || die "violations: $(cat json)"
         contains json '"interrupted":true' || die "$(cat json)"
@@ -245,7 +244,7 @@ bench_interrupted() {
     contains words ', interrupted$' || die "$(cat words)"
 }
 
-bench_misused() {
+bench_misused() { # case
     equal "$(status_of "$hf" bench --kind nonsense)" 64 --kind
     equal "$(status_of "$hf" bench --procs 0)" 64 --procs
     equal "$(status_of "$hf" bench --procs 1001)" 64 'too many processes'
@@ -264,7 +263,7 @@ bench_misused() {
     equal "$(status_of "$hf" bench -b redis://127.0.0.1:1)" 69 unreachable
 }
 
-lab_misused() {
+lab_misused() { # case
     equal "$(status_of "$hf" lab)" 64 'no scenario'
     equal "$(status_of "$hf" lab nonsense)" 64 'no such scenario'
     equal "$(status_of "$hf" lab oversell --stock x)" 64 'a number'
@@ -273,7 +272,4 @@ lab_misused() {
 }
 
 start_redis
-run_cases version_and_help every_verb_helps every_verb_refuses did_you_mean urls_say_what_is_wrong redis_refuses \
-    bench_alone bench_processes \
-    bench_threads_hand_over bench_redis bench_kinds bench_in_words \
-    bench_runs bench_interrupted bench_misused lab_misused
+run_cases

@@ -7,54 +7,52 @@ set -u
 
 # ---- a server that is not there yet ------------------------------------------------
 
-waits_for_a_redis_that_refuses() {
+waits_for_a_redis_that_refuses() { # case
     front refuse "$base/redis.sock"
     waits_then_runs "redis: 127.0.0.1:$port: Connection refused" -b "redis://$at"
 }
 
-waits_for_a_redis_that_closes() {
+waits_for_a_redis_that_closes() { # case
     front close "$base/redis.sock"
     waits_then_runs "redis: 127.0.0.1:$port: " -b "redis://$at"
 }
 
-waits_for_a_redis_that_resets() {
+waits_for_a_redis_that_resets() { # case
     front reset "$base/redis.sock"
     waits_then_runs "redis: 127.0.0.1:$port: " -b "redis://$at"
 }
 
-waits_for_a_redis_that_does_not_answer() {
+waits_for_a_redis_that_does_not_answer() { # case
     front silent "$base/redis.sock"
     waits_then_runs ' 200 ms' -b "redis://$at?connect_timeout=200ms"
 }
 
-waits_for_a_redis_that_is_loading() {
+waits_for_a_redis_that_is_loading() { # case
     front loading "$base/redis.sock"
     waits_then_runs LOADING -b "redis://$at"
 }
 
-with_w_it_waits_too() {
+with_w_it_waits_too() { # case
     front loading "$base/redis.sock"
     waits_then_runs LOADING -w 5m -b "redis://$at"
 }
 
-waits_for_a_redis_that_is_started() {
+waits_for_a_redis_that_is_started() { # case
     start "$hf" run -b "redis+unix://$PWD/sock" a -- touch ran 2>err
     waiter=$pid
     until_true contains err 'waiting for the server: .*No such file or directory'
     own_redis
-    wait_for "$waiter"
-    equal "$status" 0 'exit status'
+    ends "$waiter" 0 'exit status'
     equal "$(wc -l <err)" 1 'lines said'
     [ -e ran ] || die 'the command did not run'
 }
 
-quiet_it_says_nothing() {
+quiet_it_says_nothing() { # case
     front close "$base/redis.sock"
     start "$hf" run -q -b "redis://$at" a -- touch ran 2>err
     until_true met 3
     touch open
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
     [ -e ran ] || die 'the command did not run'
     equal "$(wc -c <err)" 0 'bytes said'
 }
@@ -63,7 +61,7 @@ quiet_it_says_nothing() {
 
 # In between it pauses, ever longer: each pause is at least half of 100, 200,
 # 400, 800, 1600 ms. (A client connects again by itself before it is closed.)
-with_w_the_whole_time_is_used() {
+with_w_the_whole_time_is_used() { # case
     front close "$base/redis.sock"
     took=$(milliseconds_of "$hf" run -w 2 -b "redis://$at" a -- touch ran)
     equal "$(cat "$base/took")" 69 'exit status'
@@ -87,14 +85,14 @@ fails_at_once() {
     [ ! -e ran ] || die "$url: the command ran"
 }
 
-with_n_it_does_not_wait() {
+with_n_it_does_not_wait() { # case
     front close "$base/redis.sock"
     fails_at_once 69 "redis://$at" -n
     fails_at_once 69 "redis://$at" -w 0
     fails_at_once 69 "redis+unix://$PWD/nothing" -n
 }
 
-what_does_not_pass_is_not_waited_for() {
+what_does_not_pass_is_not_waited_for() { # case
     for w in '' '-w 10m'; do
         # shellcheck disable=SC2086 # no word or two
         fails_at_once 69 redis://a..b $w # no name that can be looked up
@@ -107,20 +105,20 @@ what_does_not_pass_is_not_waited_for() {
     done
 }
 
-what_is_no_redis_is_not_waited_for() {
+what_is_no_redis_is_not_waited_for() { # case
     front foreign "$base/redis.sock"
     fails_at_once 69 "redis://$at"
     contains err 'do not understand' || die 'does not say why'
 }
 
-a_redis_that_is_of_no_use_is_not_waited_for() {
+a_redis_that_is_of_no_use_is_not_waited_for() { # case
     front useless "$base/redis.sock"
     fails_at_once 69 "redis://$at"
     contains err 'unknown command' || die 'does not say why'
 }
 
 # What it waits for is said once.
-a_server_that_stays_down_is_said_once() {
+a_server_that_stays_down_is_said_once() { # case
     for verb in run hold; do
         set -- "$hf" "$verb" -w 0.5 -b redis://127.0.0.1:1 a
         [ "$verb" = hold ] || set -- "$@" -- true
@@ -162,18 +160,17 @@ waits_for_its_turn() {
     not contains err 'the server' || die "$(cat err)"
 }
 
-a_wait_survives_a_restart_of_the_server() {
+a_wait_survives_a_restart_of_the_server() { # case
     waits_for_its_turn
     kill -9 "$server"
     until_true contains err 'a: waiting for the server: redis: '
     own_redis
-    wait_for "$waiter"
-    equal "$status" 0 'exit status'
+    ends "$waiter" 0 'exit status'
     [ -e ran ] || die 'the command did not run'
     equal "$(grep -c 'waiting for the server' err)" 1 'lines said of the server'
 }
 
-a_wait_survives_a_server_that_hangs() {
+a_wait_survives_a_server_that_hangs() { # case
     waits_for_its_turn
     kill -STOP "$server"
     until_true contains err 'a: waiting for the server: redis: '
@@ -181,8 +178,7 @@ a_wait_survives_a_server_that_hangs() {
     until_true is_waited_for
     [ ! -e ran ] || die 'the command ran'
     own_cli del a >/dev/null
-    wait_for "$waiter"
-    equal "$status" 0 'exit status'
+    ends "$waiter" 0 'exit status'
     [ -e ran ] || die 'the command did not run'
 }
 
@@ -191,7 +187,7 @@ waits_or_is_gone() {
 }
 
 # On a busy machine a short wait may be over before the server is killed.
-with_w_a_lost_server_is_69_when_the_time_is_over() {
+with_w_a_lost_server_is_69_when_the_time_is_over() { # case
     own_redis
     own_cli hset a somebody:1 1 >/dev/null
     for seconds in 3 10 60; do
@@ -210,14 +206,13 @@ with_w_a_lost_server_is_69_when_the_time_is_over() {
 }
 
 # It can be reached, and refuses what a lock needs.
-a_replica_is_waited_for_until_it_is_the_master() {
+a_replica_is_waited_for_until_it_is_the_master() { # case
     own_redis
     own_cli replicaof 127.0.0.1 1 >/dev/null
     start "$hf" run -b "$own" a -- touch ran 2>err
     until_true contains err 'a: waiting for the server: redis: READONLY'
     own_cli replicaof no one >/dev/null
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
     [ -e ran ] || die 'the command did not run'
     equal "$(wc -l <err)" 1 'lines said'
 }
@@ -230,7 +225,7 @@ holds_or_is_gone() {
 
 # -w limits the time to connect before the command starts, not that of later
 # attempts. On a busy machine the time may be over before the command starts.
-with_w_a_reconnect_has_the_time_of_the_url() {
+with_w_a_reconnect_has_the_time_of_the_url() { # case
     front silent "$base/redis.sock"
     for _ in 1 2 3 4 5; do
         touch open
@@ -249,49 +244,46 @@ with_w_a_reconnect_has_the_time_of_the_url() {
         sleep 0.05
     done
     touch open done
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
 }
 
 # It has op_timeout for the release, once, and the command's status is kept.
-a_server_that_is_gone_at_the_end_is_asked_once() {
+a_server_that_is_gone_at_the_end_is_asked_once() { # case
     own_redis
     took=$(milliseconds_of "$hf" run -b "redis+unix://$PWD/sock?op_timeout=8s" a -- \
         sh -c 'redis-cli -s sock shutdown nosave; exit 3')
     equal "$(cat "$base/took")" 3 'exit status'
-    contains err 'the lock is free when its ttl is over' || die "said: $(cat err)"
+    contains err 'the lock is free when its ttl has passed' || die "said: $(cat err)"
     [ "$took" -lt 15500 ] || die "took $took ms"
 }
 
-a_signal_while_it_lets_go_does_not_change_the_status() {
+a_signal_while_it_lets_go_does_not_change_the_status() { # case
     own_redis
     start "$hf" run -b "redis+unix://$PWD/sock?op_timeout=2s" a -- \
         sh -c 'redis-cli -s sock shutdown nosave; echo $$ >ended; exit 3' 2>err
     until_true test -s ended
     until_true gone "$(cat ended)"
     kill -TERM "$pid"
-    wait_for "$pid"
-    equal "$status" 3 'exit status'
-    contains err 'the lock is free when its ttl is over' || die "said: $(cat err)"
+    ends "$pid" 3 'exit status'
+    contains err 'the lock is free when its ttl has passed' || die "said: $(cat err)"
 }
 
 # ---- what the server says when it is there -----------------------------------------
 
-a_wait_ends_with_77_if_the_password_is_wrong() {
+a_wait_ends_with_77_if_the_password_is_wrong() { # case
     own_redis
     own_cli config set requirepass s3cret >/dev/null
     front loading "$PWD/sock"
     start "$hf" run -b "redis://$at" a -- touch ran 2>err
     until_true contains err waiting
     touch open
-    wait_for "$pid"
-    equal "$status" 77 'exit status'
+    ends "$pid" 77 'exit status'
     contains err 'wants a password' || die 'does not say why'
     [ ! -e ran ] || die 'the command ran'
 }
 
 # On a busy machine a short time may be over before the server is there.
-with_w_a_lock_that_is_held_is_75_when_the_time_is_over() {
+with_w_a_lock_that_is_held_is_75_when_the_time_is_over() { # case
     own_redis
     own_cli hset a somebody:1 1 >/dev/null
     front loading "$PWD/sock"
@@ -317,12 +309,11 @@ waiting_or_gone() {
 # a_signal_ends NAME STATUS
 a_signal_ends() {
     kill -"$1" "$pid"
-    wait_for "$pid"
-    equal "$status" "$2" "$1"
+    ends "$pid" "$2" "$1"
     [ ! -e ran ] || die 'the command ran'
 }
 
-a_signal_ends_the_wait_for_a_server() {
+a_signal_ends_the_wait_for_a_server() { # case
     front refuse "$base/redis.sock"
     for signal in 'TERM 143' 'INT 130' 'HUP 129'; do
         start "$hf" run -b "redis://$at" a -- touch ran 2>err
@@ -332,14 +323,14 @@ a_signal_ends_the_wait_for_a_server() {
     done
 }
 
-a_signal_ends_connecting() {
+a_signal_ends_connecting() { # case
     front silent "$base/redis.sock"
     start "$hf" run -b "redis://$at?connect_timeout=10m" a -- touch ran
     until_true met 1
     a_signal_ends TERM 143
 }
 
-a_signal_ends_the_wait_for_a_lost_server() {
+a_signal_ends_the_wait_for_a_lost_server() { # case
     waits_for_its_turn
     kill -9 "$server"
     until_true contains err waiting
@@ -365,7 +356,7 @@ waits_for_a_replica() {
     until_true contains err 'waiting for the server: redis: READONLY'
 }
 
-a_signal_ends_the_wait_for_a_server_that_refuses() {
+a_signal_ends_the_wait_for_a_server_that_refuses() { # case
     own_redis
     own_cli replicaof 127.0.0.1 1 >/dev/null
     begin_wait=waits_for_a_replica
@@ -381,46 +372,23 @@ waits_in_the_queue_of_a_replica() {
     until_true contains err 'waiting for the server: redis: READONLY'
 }
 
-a_signal_ends_the_wait_for_a_server_that_refuses_by_now() {
+a_signal_ends_the_wait_for_a_server_that_refuses_by_now() { # case
     own_redis
     own_cli hset a somebody:1 1 >/dev/null
     begin_wait=waits_in_the_queue_of_a_replica
     ends_at_once
 }
 
-an_ignored_signal_does_not_end_it() {
+an_ignored_signal_does_not_end_it() { # case
     front refuse "$base/redis.sock"
     start sh -c 'trap "" HUP; exec "$@"' sh "$hf" run -b "redis://$at" a -- \
         touch ran 2>err
     until_true contains err waiting
     kill -HUP "$pid"
     touch open
-    wait_for "$pid"
-    equal "$status" 0 'exit status'
+    ends "$pid" 0 'exit status'
     [ -e ran ] || die 'the command did not run'
 }
 
 start_redis
-run_cases waits_for_a_redis_that_refuses waits_for_a_redis_that_closes \
-    waits_for_a_redis_that_resets waits_for_a_redis_that_does_not_answer \
-    waits_for_a_redis_that_is_loading with_w_it_waits_too \
-    waits_for_a_redis_that_is_started quiet_it_says_nothing \
-    a_server_that_stays_down_is_said_once \
-    with_w_the_whole_time_is_used with_n_it_does_not_wait \
-    what_does_not_pass_is_not_waited_for \
-    what_is_no_redis_is_not_waited_for \
-    a_redis_that_is_of_no_use_is_not_waited_for \
-    a_wait_survives_a_restart_of_the_server \
-    a_wait_survives_a_server_that_hangs \
-    with_w_a_lost_server_is_69_when_the_time_is_over \
-    a_replica_is_waited_for_until_it_is_the_master \
-    with_w_a_reconnect_has_the_time_of_the_url \
-    a_server_that_is_gone_at_the_end_is_asked_once \
-    a_signal_while_it_lets_go_does_not_change_the_status \
-    a_wait_ends_with_77_if_the_password_is_wrong \
-    with_w_a_lock_that_is_held_is_75_when_the_time_is_over \
-    a_signal_ends_the_wait_for_a_server a_signal_ends_connecting \
-    a_signal_ends_the_wait_for_a_lost_server \
-    a_signal_ends_the_wait_for_a_server_that_refuses \
-    a_signal_ends_the_wait_for_a_server_that_refuses_by_now \
-    an_ignored_signal_does_not_end_it
+run_cases

@@ -8,21 +8,17 @@ set -u
 HOLDFAST_URL=$ZK_URL
 . "$(dirname "$0")/session.sh"
 
-whose_node_it_is_is_told_by_77() {
-    start "$hf" run -b "${ZK_URL%%//*}//anna:s3cret@${ZK_URL#*//}" d -- \
-        sh -c 'echo >held; until [ -e end ]; do sleep 0.01; done'
-    until_true test -s held
+whose_node_it_is_is_told_by_77() { # case
+    hold -b "${ZK_URL%%//*}//anna:s3cret@${ZK_URL#*//}" d
     for user in '' ben:s3cret@ anna:wr0ng@; do
         url=${ZK_URL%%//*}//$user${ZK_URL#*//}
         equal "$(status_of "$hf" run -b "$url" -n d -- true)" 77 "$user"
         not contains err 's3cret\|wr0ng' || die "$(cat err)"
     done
-    touch end
-    wait_for "$pid"
-    equal "$status" 0 'the holder'
+    let_go
 }
 
-a_user_needs_a_password() {
+a_user_needs_a_password() { # case
     url=${ZK_URL%%//*}//anna@${ZK_URL#*//}
     equal "$(status_of "$hf" run -b "$url" e -- true)" 64 'without'
     contains err 'the user needs a password: in HOLDFAST_PASSWORD' || die "$(cat err)"
@@ -31,7 +27,7 @@ a_user_needs_a_password() {
 }
 
 # $OURS is a holder that is told what to do (tests/interop/ours.c).
-ask_is_heard() {
+ask_is_heard() { # case
     equal "$(status_of "$hf" ask wanted)" 1 'nobody holds it'
     contains err '"wanted" is not held' || die "$(cat err)"
     mkfifo tell
@@ -44,18 +40,17 @@ ask_is_heard() {
     echo 'wanted 60000' >&7
     until_true contains heard '^wanted$'
     exec 7>&-
-    wait_for "$pid"
-    equal "$status" 0 'the holder'
+    ends "$pid" 0 'the holder'
 }
 
-polling_is_said_of_a_prefix() {
+polling_is_said_of_a_prefix() { # case
     equal "$(status_of "$hf" watch -w 0 told)" 0 'a name'
     [ ! -s err ] || die "says $(cat err)"
     equal "$(status_of "$hf" watch -w 0 -p told)" 0 'a prefix'
     contains err '; polling every 500 ms$' || die "$(cat err)"
 }
 
-the_servers_own_nodes_are_refused() {
+the_servers_own_nodes_are_refused() { # case
     for root in zookeeper zookeeper/locks zookeeper/; do
         equal "$(status_of "$hf" run -b "$ZK_URL/$root" e true)" 64 "$root"
         contains err "the path /zookeeper is ZooKeeper's own" || die "$(cat err)"
@@ -64,7 +59,4 @@ the_servers_own_nodes_are_refused() {
 }
 
 # shellcheck disable=SC2086 # a list
-run_cases $session_cases whose_node_it_is_is_told_by_77 a_user_needs_a_password \
-    a_broken_holder_hears_it_at_once ask_is_heard \
-    polling_is_said_of_a_prefix \
-    the_servers_own_nodes_are_refused
+run_cases $session_cases a_broken_holder_hears_it_at_once

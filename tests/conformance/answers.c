@@ -4,7 +4,6 @@
 #include "conf.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #define OP_MS CONF_SHORT_OP_MS
 #define LEASE_MS 60000
@@ -38,6 +37,10 @@ static bool there_is(enum verb verb)
                           : (conf.caps & HF_CAP_LEASE) != 0;
 }
 
+#define EACH_VERB(verb)                                                        \
+    for (enum verb verb = 0; verb < VERBS; verb++)                             \
+        if (there_is(verb))
+
 static void open_client(struct subject *s, bool far, int64_t op_timeout_ms)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -46,24 +49,16 @@ static void open_client(struct subject *s, bool far, int64_t op_timeout_ms)
         s->client = conf_open_long();
         return;
     }
-    s->proxy = proxy_start(conf.port);
-    assert_non_null(s->proxy);
+    s->proxy = conf_proxy();
     opt.op_timeout_ms = op_timeout_ms;
     opt.ttl_ms = conf_long_ms();
-    COMES(hf_open(conf.url_at(proxy_port(s->proxy)), &opt, &s->client, NULL) ==
-          0);
+    s->client = conf_open_through(s->proxy, &opt);
 }
 
 /* From near, where there is time for the answer. */
 static void set_latch(const char *name)
 {
-    hf_client *c = conf_open();
-    hf_latch *latch;
-
-    OK(hf_latch_new(c, name, HF_CSTRING, &latch, E));
-    OK(hf_latch_set(latch, COUNT, E));
-    OK(hf_latch_free(latch));
-    OK(hf_close(c));
+    OK(hf_latch_set(conf_latch(conf_open(), name), COUNT, E));
 }
 
 static void begin_with(struct subject *s, enum verb verb, bool far,
@@ -72,7 +67,7 @@ static void begin_with(struct subject *s, enum verb verb, bool far,
     *s = (struct subject){.verb = verb, .name = conf_name(), .left = 99};
     open_client(s, far, op_timeout_ms);
     if (is_latch(verb)) {
-        OK(hf_latch_new(s->client, s->name, HF_CSTRING, &s->latch, E));
+        s->latch = conf_latch(s->client, s->name);
         if (verb != SET)
             set_latch(s->name);
         return;
@@ -104,27 +99,26 @@ static void heal(struct subject *s)
     proxy_cut(s->proxy);
     COMES(hf_lock_timed(another, WAIT_LONG_MS, NULL) == 0);
     conf_release_impatiently(another);
-    conf_free(another);
 }
 
-/* Nothing is left of it for whoever comes next. */
-static void end(struct subject *s)
+static void open_latch(hf_latch *latch)
 {
     uint64_t left = 1;
 
+    COMES(hf_latch_down(latch, &left, NULL) == 0 && !left);
+}
+
+/* Leaves nothing at the server. */
+static void end(struct subject *s)
+{
     if (s->latch) {
-        COMES(hf_latch_down(s->latch, &left, NULL) == 0 && !left);
-        OK(hf_latch_free(s->latch));
+        open_latch(s->latch);
     } else {
         int rc = hf_lock_release(s->lock, NULL);
 
         assert_true(rc == 0 || rc == HF_ENOTOWNER ||
                     (s->proxy && rc == HF_EUNKNOWN));
-        conf_free(s->lock);
     }
-    OK(hf_close(s->client));
-    if (s->proxy)
-        proxy_end(s->proxy);
 }
 
 static int do_sync(struct subject *s)
@@ -145,7 +139,6 @@ static int do_sync(struct subject *s)
 
 static void note_latch(void *arg, hf_latch *latch, int result)
 {
-    (void)latch;
     conf_note(arg, NULL, result);
 }
 
@@ -182,7 +175,6 @@ static void was_done(struct subject *s)
 {
     hf_client *c = conf_open();
     hf_lock *lock;
-    hf_latch *latch;
     uint64_t left;
 
     if (s->verb == RENEW) {
@@ -193,34 +185,28 @@ static void was_done(struct subject *s)
         OK(conf_take(lock, HF_READ, 0, WAIT_LONG_MS));
         OK(hf_lock_release(lock, E));
         EXPECT(HF_EBUSY, conf_take(lock, HF_WRITE, 0, 0));
-        conf_free(lock);
     } else {
-        OK(hf_latch_new(c, s->name, HF_CSTRING, &latch, E));
-        OK(hf_latch_get(latch, &left, E));
+        OK(hf_latch_get(conf_latch(c, s->name), &left, E));
         assert_int_equal(left, s->verb == DOWN ? COUNT - 1 : COUNT);
         assert_int_equal(s->left, s->verb == SET ? 99 : left);
-        OK(hf_latch_free(latch));
     }
-    OK(hf_close(c));
 }
 
 /* ---- without blocking -------------------------------------------------- */
 
-static void test_answers_async(void)
+CONF_CASE(test_answers_async, 0)
 {
-    for (enum verb verb = 0; verb < VERBS; verb++) {
+    EACH_VERB(verb)
+    {
         struct subject s;
 
-        if (!there_is(verb))
-            continue;
         begin(&s, verb);
         OK(do_async(&s));
         assert_int_equal(s.call.called, 0); /* from dispatch only */
         assert_int_equal(s.left, 99);
         EXPECT(HF_EBUSY, do_async(&s));
         EXPECT(HF_EBUSY, free_it(&s));
-        COMES(conf_called(s.client, &s.call));
-        OK(s.call.result);
+        conf_calls_back(s.client, &s.call, 0);
         assert_int_equal(s.call.called, 1);
         OK(cancel_it(&s)); /* nothing to cancel */
         was_done(&s);
@@ -229,14 +215,13 @@ static void test_answers_async(void)
 }
 
 /* A program with a loop: the descriptor tells. */
-static void test_answers_wake_the_loop(void)
+CONF_CASE(test_answers_wake_the_loop, 0)
 {
-    for (enum verb verb = 0; verb < VERBS; verb++) {
+    EACH_VERB(verb)
+    {
         struct pollfd p = {.events = POLLIN};
         struct subject s;
 
-        if (!there_is(verb))
-            continue;
         begin(&s, verb);
         p.fd = hf_client_fd(s.client);
         assert_true(p.fd >= 0);
@@ -249,7 +234,7 @@ static void test_answers_wake_the_loop(void)
 }
 
 /* What needs no server to be known is the call's own result. */
-static void test_answers_async_known_at_once(void)
+CONF_CASE(test_answers_async_known_at_once, 0)
 {
     struct conf_call never = {0, 0};
     hf_client *c = conf_open();
@@ -272,18 +257,14 @@ static void test_answers_async_known_at_once(void)
     assert_int_equal(never.called, 0);
     OK(hf_lock_release(lock, E));
     OK(hf_lock_release(threads, E));
-    conf_free(lock);
-    conf_free(threads);
-    OK(hf_close(c));
 }
 
-static void test_answers_async_of_a_latch_known_at_once(void)
+CONF_CASE(test_answers_async_of_a_latch_known_at_once, CONF_LATCH)
 {
     struct conf_call call = {0, 0};
     hf_client *c = conf_open();
-    hf_latch *latch;
+    hf_latch *latch = conf_latch(c, conf_name());
 
-    OK(hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
     EXPECT(HF_EINVAL, hf_latch_set_async(NULL, 1, note_latch, &call, E));
     EXPECT(HF_EINVAL, hf_latch_set_async(latch, 0, note_latch, &call, E));
     EXPECT(HF_EINVAL, hf_latch_set_async(latch, 1, NULL, NULL, E));
@@ -297,25 +278,23 @@ static void test_answers_async_of_a_latch_known_at_once(void)
     OK(hf_latch_down_async(latch, NULL, note_latch, &call, E));
     COMES(conf_called(c, &call) && call.called == 2);
     OK(call.result);
-    OK(hf_latch_free(latch));
-    OK(hf_close(c));
 }
 
-static void test_answers_end_with_the_client(void)
+CONF_CASE(test_answers_end_with_the_client, 0)
 {
-    for (enum verb verb = 0; verb < VERBS; verb++) {
+    EACH_VERB(verb)
+    {
         struct subject s;
 
-        if (!there_is(verb))
-            continue;
         begin(&s, verb);
         OK(do_async(&s));
-        OK(hf_close(s.client));
+        conf_close(s.client);
         assert_int_equal(s.call.called, 1); /* exactly once, even so */
         assert_true(s.call.result == 0 || s.call.result == HF_ECLOSED);
         EXPECT(HF_ECLOSED, do_async(&s));
         EXPECT(HF_ECLOSED, cancel_it(&s));
-        OK(free_it(&s));
+        if (s.latch)
+            open_latch(conf_latch(conf_open(), s.name));
     }
 }
 
@@ -339,7 +318,6 @@ static void count(void *arg, hf_latch *latch, int result)
 {
     struct dispatcher *d = arg;
 
-    (void)latch;
     if (result == 0)
         __atomic_add_fetch(&d->done, 1, __ATOMIC_RELAXED);
     else if (result != HF_EUNKNOWN)
@@ -347,14 +325,13 @@ static void count(void *arg, hf_latch *latch, int result)
     __atomic_add_fetch(&d->called, 1, __ATOMIC_RELEASE);
 }
 
-static void test_answers_given_up_as_they_come(void)
+CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH)
 {
     enum { ROUNDS = 400 };
     struct dispatcher d = {.client = conf_open()};
-    hf_latch *latch;
+    hf_latch *latch = conf_latch(d.client, conf_name());
     uint64_t left;
 
-    OK(hf_latch_new(d.client, conf_name(), HF_CSTRING, &latch, E));
     OK(hf_latch_set(latch, ROUNDS + 1, E));
     conf_thread_start(&d.t, dispatch_on, &d);
     for (uint32_t i = 1; i <= ROUNDS; i++) {
@@ -375,8 +352,6 @@ static void test_answers_given_up_as_they_come(void)
                     conf.session || conf.in_turn ? ROUNDS + 1 - d.done : 1);
     assert_true(d.done >= ROUNDS / 8);
     OK(hf_latch_down(latch, NULL, E));
-    OK(hf_latch_free(latch));
-    OK(hf_close(d.client));
 }
 
 /* ---- far ---------------------------------------------------------------- */
@@ -392,8 +367,7 @@ static void no_answer(enum verb verb, bool async)
     if (async) {
         OK(do_async(&s));
         EXPECT(HF_EBUSY, free_it(&s));
-        COMES(conf_called(s.client, &s.call));
-        EXPECT(HF_EUNKNOWN, s.call.result);
+        conf_calls_back(s.client, &s.call, HF_EUNKNOWN);
     } else {
         EXPECT(HF_EUNKNOWN, do_sync(&s));
     }
@@ -407,23 +381,22 @@ static void no_answer(enum verb verb, bool async)
     end(&s);
 }
 
-static void test_answers_that_do_not_come(void)
+CONF_CASE(test_answers_that_do_not_come, CONF_FAR)
 {
-    for (enum verb verb = 0; verb < VERBS; verb++)
-        if (there_is(verb)) {
-            no_answer(verb, false);
-            no_answer(verb, true);
-        }
+    EACH_VERB(verb)
+    {
+        no_answer(verb, false);
+        no_answer(verb, true);
+    }
 }
 
 /* What was sent is not taken back, but nobody waits for it. */
-static void test_answers_given_up(void)
+CONF_CASE(test_answers_given_up, CONF_FAR)
 {
-    for (enum verb verb = 0; verb < VERBS; verb++) {
+    EACH_VERB(verb)
+    {
         struct subject s;
 
-        if (!there_is(verb))
-            continue;
         begin_with(&s, verb, true, WAIT_LONG_MS);
         proxy_set(s.proxy, PROXY_DELAY, 300);
         OK(do_async(&s));
@@ -440,7 +413,7 @@ static void test_answers_given_up(void)
     }
 }
 
-static void test_answers_to_a_release_given_up(void)
+CONF_CASE(test_answers_to_a_release_given_up, CONF_FAR | CONF_LEASE)
 {
     struct subject s;
 
@@ -485,13 +458,13 @@ static void lose_answer(enum verb verb, bool async)
     end(&s);
 }
 
-static void test_answers_that_are_lost(void)
+CONF_CASE(test_answers_that_are_lost, CONF_FAR)
 {
-    for (enum verb verb = 0; verb < VERBS; verb++)
-        if (there_is(verb)) {
-            lose_answer(verb, false);
-            lose_answer(verb, true);
-        }
+    EACH_VERB(verb)
+    {
+        lose_answer(verb, false);
+        lose_answer(verb, true);
+    }
 }
 
 /* The close may say 0 if the verb's own time was over first, and nothing else
@@ -506,20 +479,20 @@ static void ends_with_a_far_client(enum verb verb)
     proxy_set(s.proxy, PROXY_SWALLOW, 0);
     began = wait_now();
     OK(do_async(&s));
+    conf_forget(s.client);
     rc = hf_close(s.client);
     assert_int_equal(s.call.called, 1);
     EXPECT(HF_EUNKNOWN, s.call.result);
-    OK(free_it(&s));
-    proxy_end(s.proxy);
     if (rc || wait_ms_since(began) < OP_MS)
         EXPECT(HF_EUNKNOWN, rc);
+    if (s.latch)
+        open_latch(conf_latch(conf_open(), s.name));
 }
 
-static void test_answers_end_with_a_far_client(void)
+CONF_CASE(test_answers_end_with_a_far_client, CONF_FAR)
 {
-    for (enum verb verb = 0; verb < VERBS; verb++)
-        if (there_is(verb))
-            ends_with_a_far_client(verb);
+    EACH_VERB(verb)
+    ends_with_a_far_client(verb);
 }
 
 /* ---- the handle of a verb under way ------------------------------------- */
@@ -540,7 +513,7 @@ static void ask(void *arg)
     a->rc = do_sync(a->s);
 }
 
-static void test_answers_keep_a_latch(void)
+CONF_CASE(test_answers_keep_a_latch, CONF_FAR | CONF_LATCH)
 {
     for (enum verb verb = SET; verb < VERBS; verb++) {
         struct asker a = {.rc = 0};
@@ -603,12 +576,9 @@ static void keep_handle(enum verb verb)
     heal(&s);
     conf_free(s.lock);
     OK(hf_lock_release(held, E));
-    conf_free(held);
-    OK(hf_close(s.client));
-    proxy_end(s.proxy);
 }
 
-static void test_answers_keep_a_handle(void)
+CONF_CASE(test_answers_keep_a_handle, CONF_FAR | CONF_LEASE)
 {
     keep_handle(RENEW);
     if (there_is(DOWNGRADE))
@@ -619,7 +589,7 @@ static void test_answers_keep_a_handle(void)
 
 /* The first question dies with its connection, the second is not answered:
  * both have one time together. */
-static void test_answers_downgrade_returns_in_time(void)
+CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK)
 {
     enum { PATIENCE_MS = 3000 };
     struct asker a = {.rc = 0};
@@ -663,17 +633,16 @@ static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
 }
 
 /* The second says the same, and the lease ends when it would have. */
-static void test_answers_downgrade_of_a_fixed_lease_is_told_again(void)
+CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
+          CONF_FAR | CONF_RWLOCK | CONF_LEASE)
 {
-    hf_client *near = conf_open();
     struct subject s;
     hf_lock *other;
     int64_t deadline;
 
     tell_twice(&s, 5000, &deadline);
-    other = conf_lock_of(near, s.name, HF_RWLOCK, 0, 0);
-    COMES(conf_called(s.client, &s.call));
-    OK(s.call.result);
+    other = conf_lock_of(conf_open(), s.name, HF_RWLOCK, 0, 0);
+    conf_calls_back(s.client, &s.call, 0);
     assert_true(conf_deadline(s.lock) <= deadline);
     assert_true(conf_deadline(s.lock) > deadline - 500 * 1000000LL);
     OK(conf_take(other, HF_READ, 0, WAIT_LONG_MS));
@@ -683,15 +652,11 @@ static void test_answers_downgrade_of_a_fixed_lease_is_told_again(void)
     OK(conf_take(other, HF_WRITE, 0, WAIT_LONG_MS)); /* now it is */
     EXPECT(HF_ELOST, hf_lock_release(s.lock, E));
     OK(hf_lock_release(other, E));
-    conf_free(s.lock);
-    conf_free(other);
-    OK(hf_close(s.client));
-    OK(hf_close(near));
-    proxy_end(s.proxy);
 }
 
 /* And when it is renewed it is as long as it was, whoever heard the answer. */
-static void test_answers_downgrade_told_again_is_as_long(void)
+CONF_CASE(test_answers_downgrade_told_again_is_as_long,
+          CONF_FAR | CONF_RWLOCK | CONF_LEASE)
 {
     for (int heard = 0; heard < 2; heard++) {
         struct subject s;
@@ -711,25 +676,3 @@ static void test_answers_downgrade_told_again_is_as_long(void)
         end(&s);
     }
 }
-
-const struct conf_case conf_answers[] = {
-    CONF_CASE(test_answers_async, 0),
-    CONF_CASE(test_answers_wake_the_loop, 0),
-    CONF_CASE(test_answers_async_known_at_once, 0),
-    CONF_CASE(test_answers_async_of_a_latch_known_at_once, CONF_LATCH),
-    CONF_CASE(test_answers_end_with_the_client, 0),
-    CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH),
-    CONF_CASE(test_answers_that_do_not_come, CONF_FAR),
-    CONF_CASE(test_answers_given_up, CONF_FAR),
-    CONF_CASE(test_answers_to_a_release_given_up, CONF_FAR | CONF_LEASE),
-    CONF_CASE(test_answers_that_are_lost, CONF_FAR),
-    CONF_CASE(test_answers_end_with_a_far_client, CONF_FAR),
-    CONF_CASE(test_answers_keep_a_latch, CONF_FAR | CONF_LATCH),
-    CONF_CASE(test_answers_keep_a_handle, CONF_FAR | CONF_LEASE),
-    CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK),
-    CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
-              CONF_FAR | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_answers_downgrade_told_again_is_as_long,
-              CONF_FAR | CONF_RWLOCK | CONF_LEASE),
-    {0},
-};

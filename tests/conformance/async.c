@@ -2,7 +2,6 @@
  * dispatch on its thread and nowhere else. */
 #include "conf.h"
 
-#include <stdio.h>
 #include <sys/epoll.h>
 
 struct call {
@@ -32,6 +31,11 @@ struct loop {
     int ep;
 };
 
+static void close_fd(void *fd)
+{
+    close((int)(intptr_t)fd);
+}
+
 static void loop_open(struct loop *l, hf_client *c)
 {
     struct epoll_event ev = {.events = EPOLLIN};
@@ -41,12 +45,8 @@ static void loop_open(struct loop *l, hf_client *c)
     assert_int_equal(hf_client_fd(c), fd);
     l->client = c;
     l->ep = epoll_create1(EPOLL_CLOEXEC);
+    conf_defer(close_fd, (void *)(intptr_t)l->ep);
     assert_int_equal(epoll_ctl(l->ep, EPOLL_CTL_ADD, fd, &ev), 0);
-}
-
-static void loop_close(struct loop *l)
-{
-    close(l->ep);
 }
 
 static bool loop_turn(struct loop *l)
@@ -59,6 +59,13 @@ static bool loop_turn(struct loop *l)
 }
 
 #define LOOP_UNTIL(l, cond) COMES((cond) || (loop_turn(l) && (cond)))
+
+/* The verb calls back with this result. */
+static void returns(struct loop *l, const struct call *call, int result)
+{
+    LOOP_UNTIL(l, call->called);
+    EXPECT(result, call->result);
+}
 
 static void take(hf_lock *lock, struct call *call, int64_t wait_ms)
 {
@@ -75,7 +82,7 @@ static void give(hf_lock *lock, struct call *call)
     OK(hf_lock_release_async(lock, note, call, E));
 }
 
-static void test_async_acquire_and_release(void)
+CONF_CASE(test_async_acquire_and_release, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
@@ -86,24 +93,19 @@ static void test_async_acquire_and_release(void)
     for (int i = 0; i < 10; i++) {
         take(lock, &call, HF_FOREVER);
         assert_int_equal(call.called, 0); /* from dispatch only */
-        LOOP_UNTIL(&l, call.called);
-        OK(call.result);
+        returns(&l, &call, 0);
         assert_ptr_equal(call.lock, lock);
         assert_true(pthread_equal(call.thread, pthread_self()));
         OK(hf_lock_check(lock));
         conf_token(lock);
         give(lock, &call);
         assert_int_equal(call.called, 0);
-        LOOP_UNTIL(&l, call.called);
-        OK(call.result);
+        returns(&l, &call, 0);
         EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     }
-    loop_close(&l);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_async_waits_for_another_client(void)
+CONF_CASE(test_async_waits_for_another_client, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -120,19 +122,13 @@ static void test_async_waits_for_another_client(void)
     assert_int_equal(call.called, 0);
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     OK(hf_lock_release(held, E));
-    LOOP_UNTIL(&l, call.called);
-    OK(call.result);
+    returns(&l, &call, 0);
     EXPECT(HF_EBUSY, hf_lock_try(held, E));
     OK(hf_lock_release(lock, E)); /* the other form works as well */
-    loop_close(&l);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* A program that asks for no descriptor and dispatches now and then. */
-static void test_async_without_the_descriptor(void)
+CONF_CASE(test_async_without_the_descriptor, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -148,13 +144,9 @@ static void test_async_without_the_descriptor(void)
     give(lock, &call);
     COMES((hf_client_dispatch(b), call.called));
     OK(call.result);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_async_try_and_timed(void)
+CONF_CASE(test_async_try_and_timed, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -167,35 +159,24 @@ static void test_async_try_and_timed(void)
     loop_open(&l, b);
     OK(hf_lock_acquire(held, NULL, E));
     take(lock, &call, 0);
-    LOOP_UNTIL(&l, call.called);
-    EXPECT(HF_EBUSY, call.result);
+    returns(&l, &call, HF_EBUSY);
     begun = wait_mark();
     take(lock, &call, 200);
-    LOOP_UNTIL(&l, call.called);
-    EXPECT(HF_ETIMEDOUT, call.result);
+    returns(&l, &call, HF_ETIMEDOUT);
     assert_true(wait_took(begun, 200, 1200));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     OK(hf_lock_release(held, E));
     take(lock, &call, WAIT_LONG_MS);
-    LOOP_UNTIL(&l, call.called);
-    OK(call.result);
+    returns(&l, &call, 0);
     take(lock, &call, HF_FOREVER); /* held by this handle */
-    LOOP_UNTIL(&l, call.called);
-    EXPECT(HF_EDEADLK, call.result);
+    returns(&l, &call, HF_EDEADLK);
     give(lock, &call);
-    LOOP_UNTIL(&l, call.called);
-    OK(call.result);
+    returns(&l, &call, 0);
     give(lock, &call); /* twice */
-    LOOP_UNTIL(&l, call.called);
-    EXPECT(HF_ENOTOWNER, call.result);
-    loop_close(&l);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    returns(&l, &call, HF_ENOTOWNER);
 }
 
-static void test_async_one_verb_at_a_time(void)
+CONF_CASE(test_async_one_verb_at_a_time, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -215,20 +196,13 @@ static void test_async_one_verb_at_a_time(void)
     EXPECT(HF_EINVAL, hf_lock_release_async(threads, note, &never, E));
     EXPECT(HF_EINVAL, hf_lock_acquire_async(lock, NULL, NULL, NULL, E));
     OK(hf_lock_release(held, E));
-    LOOP_UNTIL(&l, call.called);
-    OK(call.result);
+    returns(&l, &call, 0);
     OK(hf_lock_release(lock, E));
     assert_int_equal(call.called, 1);
     assert_int_equal(never.called, 0);
-    loop_close(&l);
-    conf_free(threads);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_async_cancel(void)
+CONF_CASE(test_async_cancel, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -258,47 +232,33 @@ static void test_async_cancel(void)
             OK(hf_lock_release(held, E));
         assert_int_equal(call.called, 1);
     }
-    OK(hf_lock_timed(held, WAIT_LONG_MS, E));
-    OK(hf_lock_release(held, E));
-    loop_close(&l);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(held);
 }
 
 /* The handle's wait is over when it is cancelled, not when that is told: the
  * next one may wait, and then no other. */
-static void test_async_cancelled_wait_is_over_at_once(void)
+CONF_CASE(test_async_cancelled_wait_is_over_at_once, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *held = conf_lock(a, name);
     hf_lock *lock = conf_lock_flags(b, name, HF_OWNER_HANDLE);
     struct conf_call call = {0, 0};
-    struct conf_taker t = {0};
+    struct conf_taker t;
 
     OK(hf_lock_acquire(held, NULL, E));
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
     EXPECT(HF_EDEADLK, hf_lock_timed(lock, 10, E));
     OK(hf_lock_cancel(lock));
     EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 10, E));
-    conf_taker_start(&t, lock);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, lock, HF_WRITE, 0);
     EXPECT(HF_EDEADLK, hf_lock_timed(lock, 10, E));
     assert_int_equal(call.called, 0);
-    COMES(conf_called(b, &call));
-    EXPECT(HF_ECANCELED, call.result);
+    conf_calls_back(b, &call, HF_ECANCELED);
     EXPECT(HF_EDEADLK, hf_lock_timed(lock, 10, E));
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    OK(t.rc);
-    OK(t.release_rc);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_taker_ends(&t, 0);
 }
 
 /* ---- many -------------------------------------------------------------- */
@@ -322,7 +282,7 @@ static void count_and_give(void *arg, hf_lock *lock, int result)
  * op_timeout is elsewhere. */
 static void many(int names)
 {
-    hf_client_options patient = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options patient = CLIENT_OPTIONS(.op_timeout_ms = 60000);
     hf_client *a, *c;
     static hf_lock *lock[MANY];
     static struct call call[MANY];
@@ -333,7 +293,6 @@ static void many(int names)
     char name[128];
     const char *base = conf_name();
 
-    patient.op_timeout_ms = 60000;
     a = conf_open_with(&patient);
     c = conf_open_with(&patient);
     loop_open(&l, c);
@@ -361,25 +320,12 @@ static void many(int names)
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(call[i].called, 1);
         OK(call[i].result);
-        conf_free(lock[i]);
     }
     assert_int_equal(total.granted, MANY);
-    for (int i = 0; i < 2; i++)
-        conf_free(held[i]);
-    loop_close(&l);
-    OK(hf_close(c));
-    OK(hf_close(a));
 }
 
-static void test_async_thousand_waiters_of_one_name(void)
-{
-    many(1);
-}
-
-static void test_async_thousand_names(void)
-{
-    many(MANY);
-}
+CONF_ROW(test_async_thousand_waiters_of_one_name, CONF_EACH, many(1));
+CONF_ROW(test_async_thousand_names, CONF_EACH, many(MANY));
 
 /* ---- callbacks --------------------------------------------------------- */
 
@@ -402,7 +348,7 @@ static void step(void *arg, hf_lock *lock, int result)
         chain->rc = hf_lock_acquire(chain->other, NULL, NULL);
 }
 
-static void test_async_callback_may_call_holdfast(void)
+CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
@@ -415,19 +361,18 @@ static void test_async_callback_may_call_holdfast(void)
     LOOP_UNTIL(&l, chain.steps == 2);
     OK(chain.rc);
     OK(hf_lock_release(other, E));
-    loop_close(&l);
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(c));
 }
 
 static void close_client(void *arg, hf_lock *lock, int result)
 {
     struct chain *chain = arg;
 
-    (void)lock;
     chain->steps++;
+    if (!result)
+        conf_forget(chain->client);
     chain->rc = result ? result : hf_close(chain->client);
+    if (!result && chain->rc)
+        conf_keep(chain->client);
 }
 
 /* From the callback of another client, which this one's callback dispatches. */
@@ -435,7 +380,6 @@ static void dispatch_other(void *arg, hf_lock *lock, int result)
 {
     struct chain *chain = arg, inner = {.client = chain->client};
 
-    (void)lock;
     chain->rc = result ? result
                        : hf_lock_acquire_async(chain->other, NULL, close_client,
                                                &inner, NULL);
@@ -446,7 +390,7 @@ static void dispatch_other(void *arg, hf_lock *lock, int result)
     chain->steps++;
 }
 
-static void test_async_callback_may_not_close_its_client(void)
+CONF_CASE(test_async_callback_may_not_close_its_client, CONF_EACH)
 {
     hf_client *c = conf_open(), *other = conf_open();
     hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE), *inner;
@@ -467,13 +411,11 @@ static void test_async_callback_may_not_close_its_client(void)
     OK(hf_lock_release_async(lock, close_client, &chain, E));
     COMES((hf_client_dispatch(c), chain.steps));
     OK(chain.rc);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* A thread that waits drives the client, and then does not run: the program's
  * loop goes on without it, and finds its descriptor readable for a reason. */
-static void test_async_beside_a_driver_that_stands(void)
+CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
 {
     hf_client *a = conf_open_long(), *b = conf_open_long();
     const char *name = conf_name();
@@ -489,11 +431,9 @@ static void test_async_beside_a_driver_that_stands(void)
     conf_taker_wait(&driver, wanted, HF_WRITE, 0);
     conf_thread_stand(&driver.t);
     take(lock, &call, HF_FOREVER);
-    LOOP_UNTIL(&l, call.called);
-    OK(call.result);
+    returns(&l, &call, 0);
     give(lock, &call);
-    LOOP_UNTIL(&l, call.called);
-    OK(call.result);
+    returns(&l, &call, 0);
     quiet = wait_now();
     COMES(wait_ms_since(quiet) > 2000);
     /* Nor does who waits need it. */
@@ -503,21 +443,14 @@ static void test_async_beside_a_driver_that_stands(void)
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&driver));
     conf_taker_end(&driver);
-    loop_close(&l);
-    conf_free(lock);
-    conf_free(wanted);
-    conf_free(held);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* What is over at once, again and again, leaves the loop its turn. */
 static void try_again(void *arg, hf_lock *lock, int result)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = 0);
     struct chain *chain = arg;
 
-    opt.wait_ms = 0;
     chain->steps++;
     if (!result)
         chain->other = lock; /* it has it */
@@ -525,7 +458,7 @@ static void try_again(void *arg, hf_lock *lock, int result)
         chain->rc = hf_lock_acquire_async(lock, &opt, try_again, chain, NULL);
 }
 
-static void test_async_callback_that_tries_again(void)
+CONF_CASE(test_async_callback_that_tries_again, CONF_EACH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -545,10 +478,6 @@ static void test_async_callback_that_tries_again(void)
     LOOP_UNTIL(&l, chain.other == lock);
     OK(chain.rc);
     OK(hf_lock_release(lock, E));
-    loop_close(&l);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* A callback may free its handle; there is nothing after it that needs it. */
@@ -556,11 +485,12 @@ static void free_handle(void *arg, hf_lock *lock, int result)
 {
     struct call *call = arg;
 
+    conf_forget(lock);
     call->freed = hf_lock_free(lock);
     note(arg, NULL, result);
 }
 
-static void test_async_callback_may_free_its_handle(void)
+CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -585,9 +515,6 @@ static void test_async_callback_may_free_its_handle(void)
         OK(call[i].freed);
     }
     OK(hf_lock_release(held, E));
-    conf_free(held);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* Another thread frees the handle while its callback runs. */
@@ -602,7 +529,6 @@ static void stay(void *arg, hf_lock *lock, int result)
 {
     struct stay *s = arg;
 
-    (void)lock;
     s->result = result;
     __atomic_store_n(&s->inside, 1, __ATOMIC_RELEASE);
     WAIT_FOR(__atomic_load_n(&s->go, __ATOMIC_ACQUIRE));
@@ -615,7 +541,7 @@ static void dispatch_until_called(void *arg)
     WAIT_FOR((s->dispatched = hf_client_dispatch(s->client)) != 0);
 }
 
-static void test_async_callback_outlives_its_handle(void)
+CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH)
 {
     struct stay s = {.client = conf_open(), .result = 99};
     const char *name = conf_name();
@@ -625,20 +551,18 @@ static void test_async_callback_outlives_its_handle(void)
     OK(hf_lock_release_async(lock, stay, &s, E));
     conf_thread_start(&s.t, dispatch_until_called, &s);
     COMES(__atomic_load_n(&s.inside, __ATOMIC_ACQUIRE));
-    OK(hf_lock_free(lock)); /* the verb is over */
+    conf_free(lock); /* the verb is over */
     lock = conf_lock_flags(s.client, name, HF_OWNER_HANDLE);
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
-    OK(hf_lock_release(lock, E));
+    conf_comes_free(lock);
     conf_free(lock);
     __atomic_store_n(&s.go, 1, __ATOMIC_RELEASE);
     conf_thread_join(&s.t);
     OK(s.result);
     assert_int_equal(s.dispatched, 1);
-    OK(hf_close(s.client));
 }
 
 /* Synchronous verbs of other threads and the loop share one client. */
-static void test_async_beside_threads(void)
+CONF_CASE(test_async_beside_threads, CONF_EACH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -653,23 +577,15 @@ static void test_async_beside_threads(void)
         conf_taker_start(&t, mine);
         __atomic_store_n(&t.let_go, 1, __ATOMIC_RELEASE);
         take(lock, &call, HF_FOREVER);
-        LOOP_UNTIL(&l, call.called);
-        OK(call.result);
+        returns(&l, &call, 0);
         give(lock, &call);
-        LOOP_UNTIL(&l, call.called);
-        OK(call.result);
-        conf_taker_end(&t);
-        assert_int_equal(t.rc, 0);
-        assert_int_equal(t.release_rc, 0);
+        returns(&l, &call, 0);
+        conf_taker_ends(&t, 0);
     }
-    loop_close(&l);
-    conf_free(lock);
-    conf_free(mine);
-    OK(hf_close(c));
 }
 
 /* The thread had the question asked for both; then it has no time left. */
-static void test_async_waits_on_when_a_thread_gives_up(void)
+CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -688,21 +604,13 @@ static void test_async_waits_on_when_a_thread_gives_up(void)
     if (!conf_thread_sleeps(&t.t)) /* the machine stood meanwhile */
         assert_true(wait_ms_since(began) >= 1000);
     take(lock, &call, HF_FOREVER);
-    conf_taker_end(&t);
-    EXPECT(HF_ETIMEDOUT, t.rc);
+    conf_taker_ends(&t, HF_ETIMEDOUT);
     OK(hf_lock_release(held, E));
-    LOOP_UNTIL(&l, call.called);
-    OK(call.result);
+    returns(&l, &call, 0);
     OK(hf_lock_release(lock, E));
-    loop_close(&l);
-    conf_free(held);
-    conf_free(mine);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_async_waits_end_with_the_client(void)
+CONF_CASE(test_async_waits_end_with_the_client, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -715,38 +623,13 @@ static void test_async_waits_end_with_the_client(void)
         lock[i] = conf_lock_flags(b, name, HF_OWNER_HANDLE);
         take(lock[i], &call[i], HF_FOREVER);
     }
-    OK(hf_close(b));
+    conf_close(b);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(call[i].called, 1); /* exactly once, even so */
         EXPECT(HF_ECLOSED, call[i].result);
-        conf_free(lock[i]);
     }
     OK(hf_lock_check(held));
     OK(hf_lock_release(held, E));
     COMES(hf_lock_try(held, NULL) == 0);
     OK(hf_lock_release(held, E));
-    conf_free(held);
-    OK(hf_close(a));
 }
-
-const struct conf_case conf_async[] = {
-    CONF_CASE(test_async_acquire_and_release, CONF_EACH),
-    CONF_CASE(test_async_waits_for_another_client, CONF_EACH),
-    CONF_CASE(test_async_without_the_descriptor, CONF_EACH),
-    CONF_CASE(test_async_try_and_timed, CONF_EACH),
-    CONF_CASE(test_async_one_verb_at_a_time, CONF_EACH),
-    CONF_CASE(test_async_cancel, CONF_EACH),
-    CONF_CASE(test_async_cancelled_wait_is_over_at_once, CONF_EACH),
-    CONF_CASE(test_async_thousand_waiters_of_one_name, CONF_EACH),
-    CONF_CASE(test_async_thousand_names, CONF_EACH),
-    CONF_CASE(test_async_callback_may_call_holdfast, CONF_EACH),
-    CONF_CASE(test_async_callback_may_not_close_its_client, CONF_EACH),
-    CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH),
-    CONF_CASE(test_async_callback_that_tries_again, CONF_EACH),
-    CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH),
-    CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH),
-    CONF_CASE(test_async_beside_threads, CONF_EACH),
-    CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH),
-    CONF_CASE(test_async_waits_end_with_the_client, CONF_EACH),
-    {0},
-};

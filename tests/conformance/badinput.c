@@ -1,23 +1,7 @@
 /* Bad input: each has its code, and a text that says what was wrong. */
 #include "conf.h"
 
-#include <stdio.h>
-
-/* The text of the failure also names this. */
-#define EXPECT_TEXT(want, word, call)                                          \
-    do {                                                                       \
-        hf_error bad_err = HF_ERROR_INIT;                                      \
-        hf_error *err = &bad_err;                                              \
-                                                                               \
-        EXPECT(want, call);                                                    \
-        assert_int_equal(bad_err.code, want);                                  \
-        if (!strstr(bad_err.text, word)) {                                     \
-            print_error("\"%s\" is not in: %s\n", word, bad_err.text);         \
-            fail();                                                            \
-        }                                                                      \
-    } while (0)
-
-static void test_bad_urls(void)
+CONF_CASE(test_bad_urls, 0)
 {
     hf_client *c = (hf_client *)&c;
 
@@ -37,7 +21,7 @@ static void test_bad_urls(void)
     EXPECT(HF_EINVAL, hf_open("gopher://x", NULL, &c, NULL));
 }
 
-static void test_bad_url_options(void)
+CONF_CASE(test_bad_url_options, 0)
 {
     static const char *const bad[] = {
         "ttl=",
@@ -79,12 +63,11 @@ static void test_bad_url_options(void)
                 hf_open(conf_url_with("ttl=abc"), NULL, &c, err));
 }
 
-static void test_bad_client_options(void)
+CONF_CASE(test_bad_client_options, 0)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.size = 0);
     hf_client *c = (hf_client *)&c;
 
-    opt.size = 0;
     EXPECT_TEXT(HF_EINVAL, "HF_CLIENT_OPTIONS_INIT",
                 hf_open(conf.url, &opt, &c, err));
     assert_null(c);
@@ -106,7 +89,7 @@ static void test_bad_client_options(void)
 }
 
 /* Said at once, by its own code, and without the word itself. */
-static void test_bad_password(void)
+CONF_CASE(test_bad_password, CONF_SECRET)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
@@ -128,7 +111,7 @@ static void test_bad_password(void)
     OK(hf_close(c));
 }
 
-static void test_bad_names(void)
+CONF_CASE(test_bad_names, 0)
 {
     hf_client *c = conf_open();
     static char name[HF_NAME_MAX + 1];
@@ -157,11 +140,10 @@ static void test_bad_names(void)
         EXPECT(HF_EINVAL, hf_break(c, NULL, 1, E));
     }
     OK(hf_lock_new(c, name, HF_NAME_MAX, NULL, &lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
+    OK(hf_lock_free(lock));
 }
 
-static void test_bad_reserved_names(void)
+CONF_CASE(test_bad_reserved_names, 0)
 {
     hf_client *c = conf_open();
     hf_lock *lock = (hf_lock *)&lock;
@@ -170,7 +152,6 @@ static void test_bad_reserved_names(void)
         EXPECT(HF_EINVAL, hf_lock_new(c, *n, HF_CSTRING, NULL, &lock, E));
         assert_null(lock);
     }
-    OK(hf_close(c));
 }
 
 static int new_with(hf_client *c, const hf_lock_options *opt, hf_error *err)
@@ -181,11 +162,11 @@ static int new_with(hf_client *c, const hf_lock_options *opt, hf_error *err)
     if (rc)
         assert_null(lock);
     else
-        conf_free(lock);
+        OK(hf_lock_free(lock));
     return rc;
 }
 
-static void test_bad_lock_options(void)
+CONF_CASE(test_bad_lock_options, 0)
 {
     hf_client *c = conf_open();
     const hf_lock_options good = HF_LOCK_OPTIONS_INIT;
@@ -230,13 +211,11 @@ static void test_bad_lock_options(void)
     EXPECT_TEXT(HF_EINVAL, "max_hold_ms", new_with(c, &opt, err));
     opt.max_hold_ms = HF_TIME_MAX_MS + 1;
     EXPECT(HF_EINVAL, new_with(c, &opt, E));
-    OK(hf_close(c));
 }
 
-static void test_bad_acquire_options(void)
+CONF_CASE(test_bad_acquire_options, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     const hf_acquire_options good = HF_ACQUIRE_OPTIONS_INIT;
     hf_acquire_options opt = good;
 
@@ -277,18 +256,13 @@ static void test_bad_acquire_options(void)
     EXPECT_TEXT(HF_EINVAL, "10 to", hf_lock_renew(lock, 1, err));
     EXPECT(HF_EINVAL, hf_lock_renew(lock, INT64_MAX, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 static void done(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
-    (void)lock;
-    (void)result;
 }
 
-static void test_bad_null_handles(void)
+CONF_CASE(test_bad_null_handles, 0)
 {
     hf_client *c = conf_open();
     hf_lock *lock = NULL, *good = conf_lock(c, conf_name());
@@ -338,17 +312,15 @@ static void test_bad_null_handles(void)
     EXPECT(HF_EINVAL, hf_break(NULL, "a", 1, E));
     EXPECT(HF_EINVAL, hf_ask(NULL, "a", 1, E));
     EXPECT(HF_EINVAL, hf_lock_put(NULL, "a", 1, "b", 1, E));
-    conf_free(good);
-    OK(hf_close(c));
 }
 
-static void test_bad_free_while_held_or_waited_for(void)
+CONF_CASE(test_bad_free_while_held_or_waited_for, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
     hf_lock *handle = conf_lock_flags(a, conf_name(), HF_OWNER_HANDLE);
-    struct conf_taker t = {0};
+    struct conf_taker t;
 
     OK(hf_lock_acquire(lock, NULL, E));
     EXPECT(HF_EBUSY, hf_lock_free(lock));
@@ -356,18 +328,12 @@ static void test_bad_free_while_held_or_waited_for(void)
     OK(hf_lock_acquire(handle, NULL, E));
     EXPECT(HF_EBUSY, hf_lock_free(handle));
     OK(hf_lock_release(handle, E));
-    conf_taker_start(&t, other);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, other, HF_WRITE, 0);
     EXPECT(HF_EBUSY, hf_lock_free(other));
     OK(hf_lock_release(lock, E));
     COMES(conf_taker_has(&t));
     EXPECT(HF_EBUSY, hf_lock_free(other));
     conf_taker_end(&t);
-    conf_free(lock);
-    conf_free(other);
-    conf_free(handle);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* It can be freed as soon as it is released, by whoever looks, while the one
@@ -390,7 +356,7 @@ static void take_and_release(void *arg)
                        : hf_lock_release_nowait(r->lock, NULL);
 }
 
-static void test_bad_free_as_it_is_released(void)
+CONF_CASE(test_bad_free_as_it_is_released, 0)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -401,6 +367,7 @@ static void test_bad_free_as_it_is_released(void)
 
         conf_thread_start(&r.t, take_and_release, &r);
         COMES(__atomic_load_n(&r.has_it, __ATOMIC_ACQUIRE));
+        conf_forget(r.lock);
         do
             rc = hf_lock_free(r.lock);
         while (rc == HF_EBUSY);
@@ -408,24 +375,20 @@ static void test_bad_free_as_it_is_released(void)
         conf_thread_join(&r.t);
         OK(r.rc);
     }
-    OK(hf_close(c));
 }
 
 /* A lost hold does not keep its handle from being freed. */
-static void test_bad_free_after_loss(void)
+CONF_CASE(test_bad_free_after_loss, CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
 
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
     EXPECT(HF_EBUSY, hf_lock_free(lock));
     conf_shorten(lock, 200);
     COMES(hf_lock_check(lock) == HF_ELOST);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_bad_texts_of_codes(void)
+CONF_CASE(test_bad_texts_of_codes, 0)
 {
     for (int code = 0; code >= -16; code--) {
         assert_true(hf_error_text(code)[0] != '\0');
@@ -436,20 +399,3 @@ static void test_bad_texts_of_codes(void)
     assert_string_equal(hf_error_name(1), "HF_E?");
     assert_true(hf_error_text(-17)[0] != '\0');
 }
-
-const struct conf_case conf_badinput[] = {
-    CONF_CASE(test_bad_urls, 0),
-    CONF_CASE(test_bad_url_options, 0),
-    CONF_CASE(test_bad_client_options, 0),
-    CONF_CASE(test_bad_password, CONF_SECRET),
-    CONF_CASE(test_bad_names, 0),
-    CONF_CASE(test_bad_reserved_names, 0),
-    CONF_CASE(test_bad_lock_options, 0),
-    CONF_CASE(test_bad_acquire_options, CONF_EACH),
-    CONF_CASE(test_bad_null_handles, 0),
-    CONF_CASE(test_bad_free_while_held_or_waited_for, CONF_EACH),
-    CONF_CASE(test_bad_free_as_it_is_released, 0),
-    CONF_CASE(test_bad_free_after_loss, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_bad_texts_of_codes, 0),
-    {0},
-};

@@ -2,8 +2,6 @@
 #include "conf.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 
 #define SIZE 4
 
@@ -14,9 +12,8 @@ static int break_token(hf_client *c, const char *name, uint64_t token)
 
 static hf_info *look(hf_client *c, const char *name, size_t holders)
 {
-    hf_info *info = NULL;
+    hf_info *info = conf_inspect(c, name);
 
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
     assert_int_equal(info->holders_len, holders);
     return info;
 }
@@ -30,13 +27,12 @@ static bool says(const char *text, uint64_t token)
 }
 
 /* A wrong token breaks nothing, and the text says which is the right one. */
-static void test_breaking_wants_the_token(void)
+CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT)
 {
-    struct conf_group g;
     hf_error err = HF_ERROR_INIT;
     uint64_t first, token;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     EXPECT(HF_ENOTOWNER, break_token(g.c[1], g.name, 1));
     OK(hf_lock_acquire(g.l[0], NULL, E));
     first = conf_token(g.l[0]);
@@ -56,10 +52,9 @@ static void test_breaking_wants_the_token(void)
     OK(hf_lock_renew(g.l[1], 0, E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
-static void test_breaking_wants_the_owner(void)
+CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT)
 {
     char owner[80];
     struct conf_group g;
@@ -67,7 +62,7 @@ static void test_breaking_wants_the_owner(void)
 
     memset(owner, 'x', sizeof(owner) - 1);
     owner[sizeof(owner) - 1] = '\0';
-    conf_group_open(&g, HF_MUTEX, 0, 0);
+    g = conf_group(HF_MUTEX, 0, 0);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     info = look(g.c[1], g.name, 1);
     EXPECT(HF_EINVAL, hf_break_hold(g.c[1], g.name, HF_CSTRING, 0, owner, E));
@@ -82,9 +77,7 @@ static void test_breaking_wants_the_owner(void)
     OK(hf_lock_renew(g.l[0], 0, E));
     OK(hf_break_hold(g.c[1], g.name, HF_CSTRING, info->holders[0].token,
                      info->holders[0].owner, E));
-    hf_info_free(info);
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
-    conf_group_close(&g);
 }
 
 static void wakes_a_waiter(bool all)
@@ -92,32 +85,21 @@ static void wakes_a_waiter(bool all)
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
-    struct conf_taker t = {0};
+    struct conf_taker t;
 
     OK(hf_lock_acquire(lock, NULL, E));
-    conf_taker_start(&t, other);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, other, HF_WRITE, 0);
     OK(all ? hf_break(a, name, HF_CSTRING, E)
            : break_token(a, name, conf_token(lock)));
     COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_breaking_wakes_a_waiter(void)
-{
-    wakes_a_waiter(false);
-}
-
-static void test_breaking_all_wakes_a_waiter(void)
-{
-    wakes_a_waiter(true);
-}
+CONF_ROW(test_breaking_wakes_a_waiter, CONF_EACH | CONF_INSPECT,
+         wakes_a_waiter(false));
+CONF_ROW(test_breaking_all_wakes_a_waiter, CONF_EACH | CONF_INSPECT,
+         wakes_a_waiter(true));
 
 /* How many of the two are lost, and lets go of them. */
 static int let_go(struct conf_group *g)
@@ -148,16 +130,13 @@ static void break_one_of_two(struct conf_group *g, bool by_owner)
     after = look(g->c[2], g->name, (size_t)(2 - n));
     if (n == 1)
         assert_string_equal(after->holders[0].owner, p[1].owner);
-    hf_info_free(info);
-    hf_info_free(after);
     assert_int_equal(let_go(g), n);
 }
 
-static void test_breaking_one_reader(void)
+CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
-    struct conf_group g;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     for (int by_owner = 0; by_owner < 2; by_owner++) {
         OK(conf_take(g.l[0], HF_READ, 0, 0));
         OK(conf_take(g.l[1], HF_READ, 0, 0));
@@ -165,42 +144,38 @@ static void test_breaking_one_reader(void)
         OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
         OK(hf_lock_release(g.l[2], E));
     }
-    conf_group_close(&g);
 }
 
 /* A writer that waits gets it when the last reader is broken. */
-static void test_breaking_readers_lets_the_writer_in(void)
+CONF_CASE(test_breaking_readers_lets_the_writer_in,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     struct conf_taker t = {0};
-    struct conf_group g;
     hf_info *info;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     OK(conf_take(g.l[0], HF_READ, 0, 0));
     OK(conf_take(g.l[1], HF_READ, 0, 0));
     info = look(g.c[0], g.name, 2);
     conf_taker_wait(&t, g.l[2], HF_WRITE, 0);
     OK(hf_break_hold(g.c[0], g.name, HF_CSTRING, info->holders[0].token,
                      info->holders[0].owner, E));
-    hf_info_free(look(g.c[0], g.name, 1));
+    look(g.c[0], g.name, 1);
     assert_false(conf_taker_has(&t));
     OK(hf_break_hold(g.c[0], g.name, HF_CSTRING, info->holders[1].token,
                      info->holders[1].owner, E));
     COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     assert_int_equal(let_go(&g), 2);
-    hf_info_free(info);
-    conf_group_close(&g);
 }
 
 /* A hold keeps its token when it becomes a read hold. */
-static void test_breaking_a_writer_that_went_down(void)
+CONF_CASE(test_breaking_a_writer_that_went_down,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
-    struct conf_group g;
     uint64_t token;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     token = conf_token(g.l[0]);
     OK(hf_lock_downgrade(g.l[0], E));
@@ -216,17 +191,16 @@ static void test_breaking_a_writer_that_went_down(void)
     OK(conf_take(g.l[1], HF_READ, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[1], E));
     OK(hf_lock_release(g.l[0], E));
-    conf_group_close(&g);
 }
 
 /* Its permits come back, and no others. */
-static void test_breaking_one_hold_of_permits(void)
+CONF_CASE(test_breaking_one_hold_of_permits,
+          CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT)
 {
-    struct conf_group g;
     uint32_t kept;
     hf_info *info;
+    struct conf_group g = conf_group(HF_SEMAPHORE, SIZE, 0);
 
-    conf_group_open(&g, HF_SEMAPHORE, SIZE, 0);
     for (int by_owner = 0; by_owner < 2; by_owner++) {
         OK(conf_take(g.l[0], HF_WRITE, 2, 0));
         OK(conf_take(g.l[1], HF_WRITE, 1, 0));
@@ -240,31 +214,26 @@ static void test_breaking_one_hold_of_permits(void)
     kept = info->holders[1].permits;
     OK(hf_break_hold(g.c[2], g.name, HF_CSTRING, info->holders[0].token,
                      info->holders[0].owner, E));
-    hf_info_free(info);
     EXPECT(HF_EBUSY, conf_take(g.l[2], HF_WRITE, SIZE - kept + 1, 0));
     OK(conf_take(g.l[2], HF_WRITE, SIZE - kept, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
     assert_int_equal(let_go(&g), 1);
-    conf_group_close(&g);
 }
 
 /* It has no holds. */
-static void test_breaking_does_not_open_a_latch(void)
+CONF_CASE(test_breaking_does_not_open_a_latch, CONF_LATCH | CONF_INSPECT)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
+    hf_latch *latch = conf_latch(c, name);
     uint64_t left = 0;
-    hf_latch *latch;
 
-    OK(hf_latch_new(c, name, HF_CSTRING, &latch, E));
     OK(hf_latch_set(latch, 2, E));
     EXPECT(HF_ENOTOWNER, break_token(c, name, 1));
     EXPECT(HF_ENOTOWNER, hf_break_hold(c, name, HF_CSTRING, 0, "somebody", E));
     OK(hf_latch_get(latch, &left, E));
     assert_int_equal(left, 2);
     OK(hf_break(c, name, HF_CSTRING, E));
-    OK(hf_latch_free(latch));
-    OK(hf_close(c));
 }
 
 /* ---- holders that change meanwhile --------------------------------------- */
@@ -320,10 +289,9 @@ static void race_as(enum hf_kind kind)
     struct racer r[2] = {0};
     uint64_t last = 0, broken[ROUNDS];
     uint32_t stop = 0;
-    struct conf_group g;
     int broken_len = 0, refused = 0;
+    struct conf_group g = conf_group(kind, 0, 0);
 
-    conf_group_open(&g, kind, 0, 0);
     for (int i = 0; i < 2; i++) {
         r[i].lock = g.l[i];
         r[i].last = &last;
@@ -351,34 +319,9 @@ static void race_as(enum hf_kind kind)
     assert_int_equal(r[0].lost_len + r[1].lost_len, broken_len);
     for (int i = 0; i < broken_len; i++)
         assert_true(is_among(r, broken[i]));
-    conf_group_close(&g);
 }
 
-static void test_breaking_beside_a_changing_mutex(void)
-{
-    race_as(HF_MUTEX);
-}
-
-static void test_breaking_beside_changing_writers(void)
-{
-    race_as(HF_RWLOCK);
-}
-
-const struct conf_case conf_breaking[] = {
-    CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_all_wakes_a_waiter, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_breaking_readers_lets_the_writer_in,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_breaking_a_writer_that_went_down,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_breaking_one_hold_of_permits,
-              CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT),
-    CONF_CASE(test_breaking_does_not_open_a_latch, CONF_LATCH | CONF_INSPECT),
-    CONF_CASE(test_breaking_beside_a_changing_mutex, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_breaking_beside_changing_writers,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    {0},
-};
+CONF_ROW(test_breaking_beside_a_changing_mutex, CONF_EACH | CONF_INSPECT,
+         race_as(HF_MUTEX));
+CONF_ROW(test_breaking_beside_changing_writers,
+         CONF_EACH | CONF_RWLOCK | CONF_INSPECT, race_as(HF_RWLOCK));

@@ -2,31 +2,18 @@
  * signal as such. A wait that is cancelled has its grant or ECANCELED. */
 #include "conf.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 
 struct pair {
-    hf_client *a, *b;
-    hf_lock *held, *wanted;
+    hf_lock *held, *wanted; /* of two clients */
 };
 
-static void begin(struct pair *p)
+static struct pair begin(void)
 {
-    const char *name = conf_name();
+    hf_lock *held = conf_lock(conf_open(), conf_name());
 
-    p->a = conf_open();
-    p->b = conf_open();
-    p->held = conf_lock(p->a, name);
-    p->wanted = conf_lock(p->b, name);
-}
-
-static void end(struct pair *p)
-{
-    conf_free(p->held);
-    conf_free(p->wanted);
-    OK(hf_close(p->a));
-    OK(hf_close(p->b));
+    return (struct pair){held, conf_rival(held, 0)};
 }
 
 static void start_cancellable(struct conf_taker *t, hf_lock *lock,
@@ -48,92 +35,78 @@ static void wait_by_turns(struct pair *p, hf_cancel *cancel)
     conf_thread_asleep(&t.t);
     OK(hf_lock_release(p->held, E));
     COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    OK(t.rc);
+    conf_taker_ends(&t, 0);
 }
 
 /* One that lives as long as its program, and is given to every wait: what is
  * counted in its word comes round, and does not fire it. */
-static void test_cancel_that_never_fires(void)
+CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
-    struct pair p;
+    struct pair p = begin();
 
-    begin(&p);
     cancel.word = 0x7ffffffc;
     for (int i = 0; i < 4; i++)
         wait_by_turns(&p, &cancel);
     cancel.word = 0xfffffffc;
     for (int i = 0; i < 4; i++)
         wait_by_turns(&p, &cancel);
-    end(&p);
 }
 
 /* The wait was for a lock of another client; nothing is left behind. */
-static void test_cancel_from_another_thread(void)
+CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t;
     hf_cancel cancel;
     int64_t fired;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     for (int i = 0; i < 3; i++) {
         start_cancellable(&t, p.wanted, &cancel);
         conf_thread_asleep(&t.t);
         fired = wait_fair();
         hf_cancel_fire(&cancel);
-        conf_taker_end(&t);
-        assert_int_equal(t.rc, HF_ECANCELED);
+        conf_taker_ends(&t, HF_ECANCELED);
         assert_true(wait_within(fired, 1000));
     }
     OK(hf_lock_release(p.held, E));
     COMES(hf_lock_try(p.held, NULL) == 0);
     OK(hf_lock_release(p.held, E));
-    OK(hf_lock_timed(p.wanted, WAIT_LONG_MS, E));
-    OK(hf_lock_release(p.wanted, E));
-    end(&p);
+    conf_comes_free(p.wanted);
 }
 
 /* Of several who wait in one client, only the one that was meant. */
-static void test_cancel_is_for_one_wait(void)
+CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t[4];
     hf_cancel cancel[4];
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     for (int i = 0; i < 4; i++) {
         start_cancellable(&t[i], p.wanted, &cancel[i]);
         conf_thread_asleep(&t[i].t);
     }
     hf_cancel_fire(&cancel[0]); /* who waits for all of them, maybe */
-    conf_taker_end(&t[0]);
-    assert_int_equal(t[0].rc, HF_ECANCELED);
+    conf_taker_ends(&t[0], HF_ECANCELED);
     hf_cancel_fire(&cancel[2]);
-    conf_taker_end(&t[2]);
-    assert_int_equal(t[2].rc, HF_ECANCELED);
+    conf_taker_ends(&t[2], HF_ECANCELED);
     OK(hf_lock_release(p.held, E));
     for (int i = 1; i < 4; i += 2)
         __atomic_store_n(&t[i].let_go, 1, __ATOMIC_RELEASE);
     for (int i = 1; i < 4; i += 2) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, 0);
-        assert_int_equal(t[i].release_rc, 0);
+        conf_taker_ends(&t[i], 0);
     }
-    end(&p);
 }
 
-static void test_cancel_before_the_wait(void)
+CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
 {
-    struct pair p;
     hf_cancel cancel;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     int rc;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     hf_cancel_init(&cancel);
     hf_cancel_fire(&cancel);
@@ -149,18 +122,16 @@ static void test_cancel_before_the_wait(void)
     hf_cancel_init(&cancel);
     OK(hf_lock_acquire(p.wanted, &opt, E));
     OK(hf_lock_release(p.wanted, E));
-    end(&p);
 }
 
 /* Fired when it is granted: the result is one of both, and true. */
-static void test_cancel_races_with_the_grant(void)
+CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t;
     hf_cancel cancel;
     int granted = 0, cancelled = 0;
+    struct pair p = begin();
 
-    begin(&p);
     for (int i = 0; i < 60; i++) {
         OK(hf_lock_timed(p.held, WAIT_LONG_MS, E));
         start_cancellable(&t, p.wanted, &cancel);
@@ -178,13 +149,10 @@ static void test_cancel_races_with_the_grant(void)
         if (!t.rc)
             assert_int_equal(t.release_rc, 0);
     }
-    OK(hf_lock_timed(p.held, WAIT_LONG_MS, E));
-    OK(hf_lock_release(p.held, E));
-    end(&p);
+    conf_comes_free(p.held);
 }
 
-/* ---- a cancel that goes with its wait -------------------------------------
- */
+/* ---- a cancel that goes with its wait ---------------------------------- */
 
 struct guest {
     struct conf_thread t;
@@ -196,20 +164,18 @@ struct guest {
 static void wait_and_unmap(void *arg)
 {
     struct guest *g = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = g->cancel);
 
-    opt.cancel = g->cancel;
     g->rc = hf_lock_acquire(g->lock, &opt, NULL);
     munmap(g->cancel, sizeof(*g->cancel));
 }
 
 /* Once a firing has ended the wait it does not touch the cancel any more. */
-static void test_cancel_may_go_with_its_wait(void)
+CONF_CASE(test_cancel_may_go_with_its_wait, CONF_EACH)
 {
-    struct pair p;
     struct guest g;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     for (int i = 0; i < 20; i++) {
         g = (struct guest){.lock = p.wanted};
@@ -224,7 +190,6 @@ static void test_cancel_may_go_with_its_wait(void)
         assert_int_equal(g.rc, HF_ECANCELED);
     }
     OK(hf_lock_release(p.held, E));
-    end(&p);
 }
 
 /* ---- signals ----------------------------------------------------------- */
@@ -236,7 +201,6 @@ static void fire_in_handler(int sig)
 {
     int saved = errno;
 
-    (void)sig;
     hf_cancel_fire(&signalled);
     __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
     errno = saved;
@@ -244,7 +208,6 @@ static void fire_in_handler(int sig)
 
 static void count_in_handler(int sig)
 {
-    (void)sig;
     __atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -261,39 +224,34 @@ static void handle(void (*handler)(int), struct sigaction *old)
     assert_int_equal(sigaction(SIGUSR1, &sa, old), 0);
 }
 
-static void test_cancel_from_a_signal_handler(void)
+CONF_CASE(test_cancel_from_a_signal_handler, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t;
     struct sigaction old;
+    struct pair p = begin();
 
-    begin(&p);
     OK(hf_lock_acquire(p.held, NULL, E));
     handle(fire_in_handler, &old);
     start_cancellable(&t, p.wanted, &signalled);
     conf_thread_asleep(&t.t);
     assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ECANCELED);
+    conf_taker_ends(&t, HF_ECANCELED);
     assert_int_equal(times_handled(), 1);
     /* The handler runs on a thread that does not wait. */
     start_cancellable(&t, p.wanted, &signalled);
     conf_thread_asleep(&t.t);
     assert_int_equal(raise(SIGUSR1), 0);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ECANCELED);
+    conf_taker_ends(&t, HF_ECANCELED);
     OK(hf_lock_release(p.held, E));
     assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
-    end(&p);
 }
 
 static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
 {
-    struct conf_taker t = {0};
+    struct conf_taker t;
 
     OK(hf_lock_acquire(held, NULL, E));
-    conf_taker_start(&t, wanted);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, wanted, HF_WRITE, 0);
     for (int i = 0; i < 20; i++) {
         int before = times_handled();
 
@@ -308,33 +266,28 @@ static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
     assert_false(conf_taker_has(&t));
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&t));
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, 0);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
 }
 
-static void test_cancel_is_not_what_a_signal_does(void)
+CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH)
 {
-    struct pair p;
     struct sigaction old;
+    struct pair p = begin();
 
-    begin(&p);
     handle(count_in_handler, &old);
     interrupt_a_wait(p.held, p.wanted);
     interrupt_a_wait(p.held, p.held); /* between threads of a client */
     assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
-    end(&p);
 }
 
 /* A signal neither shortens nor lengthens a timed wait. */
-static void test_cancel_signals_do_not_end_a_timed_wait(void)
+CONF_CASE(test_cancel_signals_do_not_end_a_timed_wait, CONF_EACH)
 {
-    struct pair p;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
     struct sigaction old;
     struct wait_mark begun;
+    struct pair p = begin();
 
-    begin(&p);
     handle(count_in_handler, &old);
     OK(hf_lock_acquire(p.held, NULL, E));
     t.opt.wait_ms = 400;
@@ -344,23 +297,8 @@ static void test_cancel_signals_do_not_end_a_timed_wait(void)
         pthread_kill(t.t.thread, SIGUSR1);
         wait_tick();
     }
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ETIMEDOUT);
+    conf_taker_ends(&t, HF_ETIMEDOUT);
     assert_true(wait_took(begun, 400, 1400));
     OK(hf_lock_release(p.held, E));
     assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
-    end(&p);
 }
-
-const struct conf_case conf_cancel[] = {
-    CONF_CASE(test_cancel_that_never_fires, CONF_EACH),
-    CONF_CASE(test_cancel_from_another_thread, CONF_EACH),
-    CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH),
-    CONF_CASE(test_cancel_before_the_wait, CONF_EACH),
-    CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH),
-    CONF_CASE(test_cancel_may_go_with_its_wait, CONF_EACH),
-    CONF_CASE(test_cancel_from_a_signal_handler, CONF_EACH),
-    CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH),
-    CONF_CASE(test_cancel_signals_do_not_end_a_timed_wait, CONF_EACH),
-    {0},
-};

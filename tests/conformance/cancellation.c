@@ -2,9 +2,7 @@
  * that nothing is left half done. */
 #include "conf.h"
 
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* ---- a cancellation that is pending when the verb begins ---------------- */
 
@@ -57,9 +55,8 @@ static void try_all(struct caller *a, void (*verbs)(struct caller *))
 static void make(struct caller *a)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_client_options client = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options client = CLIENT_OPTIONS(.op_timeout_ms = conf_op_ms());
 
-    client.op_timeout_ms = conf_op_ms();
     RETURNS(a, hf_open(conf.url, &client, &a->c, NULL));
     opt.fairness = conf.fairness;
     RETURNS(a, hf_lock_new(a->c, a->name, HF_CSTRING, &opt, &a->mutex, NULL));
@@ -78,10 +75,9 @@ static void make(struct caller *a)
 
 static void acquire(struct caller *a)
 {
-    hf_acquire_options read = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options read = ACQUIRE_OPTIONS(.mode = HF_READ);
     hf_part parts[2] = {{.lock = a->mutex}, {.lock = a->handle}};
 
-    read.mode = HF_READ;
     for (int i = 0; i < 2; i++) { /* the second time all is there */
         RETURNS(a, hf_lock_acquire(a->mutex, NULL, NULL));
         RETURNS(a, hf_lock_try(a->mutex, NULL));
@@ -133,10 +129,6 @@ static void count_down(struct caller *a)
 
 static void see(void *arg, hf_watch *watch, const char *name, size_t len)
 {
-    (void)arg;
-    (void)watch;
-    (void)name;
-    (void)len;
 }
 
 static void look(struct caller *a)
@@ -200,12 +192,11 @@ static void end(struct caller *a)
     RETURNS(a, hf_close(a->c));
 }
 
-static void test_cancellation_waits_for_each_verb(void)
+CONF_CASE(test_cancellation_waits_for_each_verb, CONF_EACH)
 {
     struct caller a = {.name = conf_name()};
     const char *taken = conf_name();
-    hf_client *other = conf_open();
-    hf_lock *held = conf_lock(other, taken);
+    hf_lock *held = conf_lock(conf_open(), taken);
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
     hf_cancel cancel = HF_CANCEL_INIT;
 
@@ -217,18 +208,16 @@ static void test_cancellation_waits_for_each_verb(void)
     conf_taker_start(&t, a.busy);
     conf_thread_asleep(&t.t);
     try_all(&a, acquire);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ECANCELED);
+    conf_taker_ends(&t, HF_ECANCELED);
     if (conf.unput)
         conf.unput("k");
     if (a.latch)
         try_all(&a, count_down);
     try_all(&a, look);
     try_all(&a, call_back);
+    conf_forget(a.busy); /* end() frees it */
     try_all(&a, end);
     OK(hf_lock_release(held, E));
-    conf_free(held);
-    OK(hf_close(other));
 }
 
 /* ---- cancelled in the middle -------------------------------------------- */
@@ -292,11 +281,10 @@ static void worker_end(struct worker *w)
 
 /* A wait goes on, and has its grant; that of a driver and of one that follows
  * it. */
-static void test_cancellation_waits_for_a_wait(void)
+CONF_CASE(test_cancellation_waits_for_a_wait, CONF_EACH)
 {
-    const char *name = conf_name();
-    hf_client *a = conf_open(), *b = conf_open();
-    hf_lock *held = conf_lock(a, name), *wanted = conf_lock(b, name);
+    hf_lock *held = conf_lock(conf_open(), conf_name());
+    hf_lock *wanted = conf_rival(held, 0);
     struct worker w[2];
 
     OK(hf_lock_acquire(held, NULL, E));
@@ -313,19 +301,13 @@ static void test_cancellation_waits_for_a_wait(void)
         worker_end(&w[i]);
         assert_int_equal(w[i].grants, 1);
     }
-    OK(hf_lock_timed(held, WAIT_LONG_MS, E));
-    OK(hf_lock_release(held, E));
-    conf_free(held);
-    conf_free(wanted);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(held);
 }
 
-static void test_cancellation_at_any_moment(void)
+CONF_CASE(test_cancellation_at_any_moment, CONF_EACH)
 {
-    const char *name = conf_name();
-    hf_client *a = conf_open(), *b = conf_open();
-    hf_lock *first = conf_lock(a, name), *second = conf_lock(b, name);
+    hf_lock *first = conf_lock(conf_open(), conf_name());
+    hf_lock *second = conf_rival(first, 0);
     struct worker w[4];
 
     for (unsigned round = 0; round < 15; round++) {
@@ -339,19 +321,6 @@ static void test_cancellation_at_any_moment(void)
         for (unsigned i = 0; i < 4; i++)
             worker_end(&w[i]);
     }
-    OK(hf_lock_timed(first, WAIT_LONG_MS, E));
-    OK(hf_lock_release(first, E));
-    OK(hf_lock_timed(second, WAIT_LONG_MS, E));
-    OK(hf_lock_release(second, E));
-    conf_free(first);
-    conf_free(second);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(first);
+    conf_comes_free(second);
 }
-
-const struct conf_case conf_cancellation[] = {
-    CONF_CASE(test_cancellation_waits_for_each_verb, CONF_EACH),
-    CONF_CASE(test_cancellation_waits_for_a_wait, CONF_EACH),
-    CONF_CASE(test_cancellation_at_any_moment, CONF_EACH),
-    {0},
-};

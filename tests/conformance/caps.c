@@ -3,13 +3,11 @@
 
 static int new_of(hf_client *c, enum hf_kind kind, enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .fairness = fairness,
+                                       .permits = kind == HF_SEMAPHORE ? 3 : 0);
     hf_lock *lock = (hf_lock *)&opt;
     int rc;
 
-    opt.kind = kind;
-    opt.fairness = fairness;
-    opt.permits = kind == HF_SEMAPHORE ? 3 : 0;
     rc = hf_lock_new(c, conf_name(), HF_CSTRING, &opt, &lock, E);
     if (rc) {
         assert_null(lock);
@@ -18,21 +16,20 @@ static int new_of(hf_client *c, enum hf_kind kind, enum hf_fairness fairness)
     rc = hf_lock_acquire(lock, NULL, E);
     if (!rc)
         rc = hf_lock_release(lock, E);
-    conf_free(lock);
+    OK(hf_lock_free(lock));
     return rc;
 }
 
-static void test_caps_of_a_mutex_are_declared(void)
+CONF_CASE(test_caps_of_a_mutex_are_declared, 0)
 {
     hf_client *c = conf_open();
     int caps = hf_client_caps(c, HF_MUTEX);
 
     assert_true(caps > 0);
     assert_true(caps & (HF_CAP_FAIR | HF_CAP_UNFAIR));
-    OK(hf_close(c));
 }
 
-static void test_caps_fairness_is_as_declared(void)
+CONF_CASE(test_caps_fairness_is_as_declared, 0)
 {
     static const struct {
         enum hf_fairness fairness;
@@ -47,21 +44,19 @@ static void test_caps_fairness_is_as_declared(void)
             EXPECT(caps & each[i].cap ? 0 : HF_ENOTSUP,
                    new_of(c, (enum hf_kind)kind, each[i].fairness));
         }
-    OK(hf_close(c));
 }
 
-static void test_caps_kinds_are_as_declared(void)
+CONF_CASE(test_caps_kinds_are_as_declared, 0)
 {
     hf_client *c = conf_open();
 
     for (int kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++)
         EXPECT(hf_client_caps(c, (enum hf_kind)kind) ? 0 : HF_ENOTSUP,
                new_of(c, (enum hf_kind)kind, HF_FAIR_DEFAULT));
-    OK(hf_close(c));
 }
 
 /* What no kind can do a backend may refuse when it is opened. */
-static void test_caps_fairness_of_the_url_is_the_default(void)
+CONF_CASE(test_caps_fairness_of_the_url_is_the_default, 0)
 {
     static const struct {
         const char *option;
@@ -83,7 +78,7 @@ static void test_caps_fairness_of_the_url_is_the_default(void)
     }
 }
 
-static void test_caps_latch_is_as_declared(void)
+CONF_CASE(test_caps_latch_is_as_declared, 0)
 {
     hf_client *c = conf_open();
     hf_latch *latch = (hf_latch *)c;
@@ -94,10 +89,9 @@ static void test_caps_latch_is_as_declared(void)
            hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
     assert_int_equal(latch != NULL, caps != 0);
     OK(hf_latch_free(latch));
-    OK(hf_close(c));
 }
 
-static void test_caps_inspection_is_as_declared(void)
+CONF_CASE(test_caps_inspection_is_as_declared, 0)
 {
     hf_client *c = conf_open();
     bool has = conf.caps & HF_CAP_INSPECT;
@@ -116,24 +110,21 @@ static void test_caps_inspection_is_as_declared(void)
     hf_diagnosis_free(found);
     hf_info_free(info);
     hf_names_free(names);
-    OK(hf_close(c));
 }
 
-static void test_caps_ask_is_as_declared(void)
+CONF_CASE(test_caps_ask_is_as_declared, 0)
 {
     hf_client *c = conf_open();
     bool has = conf.caps & HF_CAP_WANTED;
 
     EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP,
            hf_ask(c, conf_name(), HF_CSTRING, E));
-    OK(hf_close(c));
 }
 
-static void test_caps_put_is_as_declared(void)
+CONF_CASE(test_caps_put_is_as_declared, 0)
 {
-    hf_client *c = conf_open();
     bool has = conf.caps & HF_CAP_PUT;
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     const char *key = conf_name();
 
     EXPECT(has ? HF_ENOTOWNER : HF_ENOTSUP,
@@ -143,15 +134,12 @@ static void test_caps_put_is_as_declared(void)
     OK(hf_lock_release(lock, E));
     if (has && conf.unput)
         conf.unput(key);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* A mutex has one mode: nothing to go down to, and nothing goes up. */
-static void test_caps_mutex_has_no_downgrade_and_no_upgrade(void)
+CONF_CASE(test_caps_mutex_has_no_downgrade_and_no_upgrade, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
 
     EXPECT(HF_ENOTOWNER, hf_lock_downgrade(lock, E));
     OK(hf_lock_acquire(lock, NULL, E));
@@ -159,19 +147,4 @@ static void test_caps_mutex_has_no_downgrade_and_no_upgrade(void)
     EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_caps[] = {
-    CONF_CASE(test_caps_of_a_mutex_are_declared, 0),
-    CONF_CASE(test_caps_fairness_is_as_declared, 0),
-    CONF_CASE(test_caps_kinds_are_as_declared, 0),
-    CONF_CASE(test_caps_fairness_of_the_url_is_the_default, 0),
-    CONF_CASE(test_caps_latch_is_as_declared, 0),
-    CONF_CASE(test_caps_inspection_is_as_declared, 0),
-    CONF_CASE(test_caps_ask_is_as_declared, 0),
-    CONF_CASE(test_caps_put_is_as_declared, 0),
-    CONF_CASE(test_caps_mutex_has_no_downgrade_and_no_upgrade, CONF_EACH),
-    {0},
-};

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-static void test_close_releases_what_is_held(void)
+CONF_CASE(test_close_releases_what_is_held, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
@@ -12,15 +12,12 @@ static void test_close_releases_what_is_held(void)
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_acquire(lock, NULL, E));
-    OK(hf_close(a));
+    conf_close(a);
     OK(hf_lock_try(other, E));
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(b));
 }
 
-static void test_close_releases_many(void)
+CONF_CASE(test_close_releases_many, CONF_EACH)
 {
     enum { MANY = 200 };
     static hf_lock *lock[MANY], *other[MANY];
@@ -33,17 +30,15 @@ static void test_close_releases_many(void)
         other[i] = conf_lock(b, name);
         OK(hf_lock_acquire(lock[i], NULL, E));
     }
-    OK(hf_close(a));
+    conf_close(a);
     for (int i = 0; i < MANY; i++) {
         OK(hf_lock_try(other[i], E));
         conf_free(lock[i]);
     }
-    OK(hf_close(b));
-    for (int i = 0; i < MANY; i++)
-        conf_free(other[i]);
+    conf_close(b);
 }
 
-static void test_close_after_release_without_waiting(void)
+CONF_CASE(test_close_after_release_without_waiting, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
@@ -51,15 +46,12 @@ static void test_close_after_release_without_waiting(void)
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_release_nowait(lock, E));
-    OK(hf_close(a));
+    conf_close(a);
     OK(hf_lock_try(other, E)); /* the release was not lost */
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(b));
 }
 
-static void test_close_ends_waits(void)
+CONF_CASE(test_close_ends_waits, CONF_EACH)
 {
     enum { N = 6 };
     const char *name = conf_name();
@@ -78,23 +70,19 @@ static void test_close_ends_waits(void)
         conf_thread_asleep(&t[i].t);
     }
     closed = wait_fair();
-    OK(hf_close(b));
+    conf_close(b);
     assert_true(wait_within(closed, 5000 + 1000));
     for (int i = 0; i < N; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, HF_ECLOSED);
+        conf_taker_ends(&t[i], HF_ECLOSED);
     }
     OK(hf_lock_check(held));
     OK(hf_lock_release(held, E));
     COMES(hf_lock_try(held, NULL) == 0); /* nobody is in the queue */
     OK(hf_lock_release(held, E));
-    conf_free(held);
-    conf_free(wanted);
-    OK(hf_close(a));
 }
 
 /* Both the holder and the waiters are threads of the client. */
-static void test_close_ends_waits_for_a_hold_of_its_own(void)
+CONF_CASE(test_close_ends_waits_for_a_hold_of_its_own, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -105,22 +93,17 @@ static void test_close_ends_waits_for_a_hold_of_its_own(void)
         conf_taker_start(&t[i], lock);
         conf_thread_asleep(&t[i].t);
     }
-    OK(hf_close(c));
+    conf_close(c);
     for (int i = 0; i < 3; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, HF_ECLOSED);
+        conf_taker_ends(&t[i], HF_ECLOSED);
     }
-    conf_free(lock);
 }
 
 static void done(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
-    (void)lock;
-    (void)result;
 }
 
-static void test_close_handles_answer_so_afterwards(void)
+CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -128,7 +111,7 @@ static void test_close_handles_answer_so_afterwards(void)
     hf_part both[2] = {{.lock = lock}, {.lock = handle}};
 
     OK(hf_lock_acquire(lock, NULL, E));
-    OK(hf_close(c));
+    conf_close(c);
     EXPECT(HF_ECLOSED, hf_lock_acquire(lock, NULL, E));
     EXPECT(HF_ECLOSED, hf_lock_try(lock, E));
     EXPECT(HF_ECLOSED, hf_lock_timed(lock, 10, E));
@@ -147,8 +130,6 @@ static void test_close_handles_answer_so_afterwards(void)
     EXPECT(HF_ECLOSED, hf_lock_release_async(handle, done, NULL, E));
     EXPECT(HF_ECLOSED, hf_lock_acquire_all(both, 2, NULL, E));
     EXPECT(HF_ECLOSED, hf_lock_release_all(both, 2, E));
-    conf_free(lock);
-    conf_free(handle);
 }
 
 /* Threads that use a client up to its very end see results, not crashes. */
@@ -180,11 +161,10 @@ static int use_with_renewal(hf_lock *lock)
 
 static int use_with_lease(hf_lock *lock)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.lease_ms = 60000, .wait_ms = 60000);
     int rc;
 
-    opt.lease_ms = 60000;
-    opt.wait_ms = 60000;
     rc = hf_lock_acquire(lock, &opt, NULL);
     if (!rc)
         rc = hf_lock_renew(lock, 60000, NULL);
@@ -206,10 +186,9 @@ static int use_by_trying(hf_lock *lock)
 
 static int use_to_read(hf_lock *lock)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = HF_READ);
     int rc;
 
-    opt.mode = HF_READ;
     rc = hf_lock_acquire(lock, &opt, NULL);
     return rc ? rc : hf_lock_release(lock, NULL);
 }
@@ -262,9 +241,8 @@ static bool is_well_under_way(struct user *u)
  * long for: longer than one answer usually takes. */
 static hf_client *open_patiently(void)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.op_timeout_ms = 3 * WAIT_LONG_MS);
 
-    opt.op_timeout_ms = 3 * WAIT_LONG_MS;
     return conf_open_with(&opt);
 }
 
@@ -287,37 +265,34 @@ static void close_under_use(enum hf_kind kind, uint32_t size,
         conf_thread_start(&u[i].t, use, &u[i]);
     for (int i = 0; i < N; i++)
         COMES(is_well_under_way(&u[i]));
-    OK(hf_close(a));
+    conf_close(a);
     for (int i = 0; i < N; i++) {
         conf_thread_join(&u[i].t);
         EXPECT(HF_ECLOSED, u[i].rc);
-        conf_free(u[i].lock);
     }
     OK(conf_take(other, HF_WRITE, size, 3 * WAIT_LONG_MS)); /* all of it */
     OK(hf_lock_release(other, E));
-    conf_free(other);
-    OK(hf_close(b));
 }
 
-static void test_close_under_use(void)
+CONF_CASE(test_close_under_use, CONF_EACH)
 {
     for (int round = 0; round < 10; round++)
         close_under_use(HF_MUTEX, 0, as_mutex);
 }
 
-static void test_close_under_use_by_readers_and_writers(void)
+CONF_CASE(test_close_under_use_by_readers_and_writers, CONF_EACH | CONF_RWLOCK)
 {
     for (int round = 0; round < 10; round++)
         close_under_use(HF_RWLOCK, 0, as_rwlock);
 }
 
-static void test_close_under_use_of_permits(void)
+CONF_CASE(test_close_under_use_of_permits, CONF_EACH | CONF_SEMAPHORE)
 {
     for (int round = 0; round < 10; round++)
         close_under_use(HF_SEMAPHORE, 4000, as_semaphore);
 }
 
-static void test_close_in_any_order_of_freeing(void)
+CONF_CASE(test_close_in_any_order_of_freeing, CONF_EACH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -326,14 +301,14 @@ static void test_close_in_any_order_of_freeing(void)
     OK(hf_lock_acquire(one, NULL, E));
     assert_true(hf_lock_fd(two) >= 0);
     conf_free(two);
-    OK(hf_close(c));
+    conf_close(c);
     conf_free(one);
     c = conf_open();
-    OK(hf_close(c)); /* no handle at all */
+    conf_close(c); /* no handle at all */
 }
 
 /* The last case: all others have let go, and so has the server. */
-static void test_close_leaves_nothing_at_the_server(void)
+CONF_CASE(test_close_leaves_nothing_at_the_server, CONF_FRESH)
 {
     hf_client *c = conf_open();
     hf_names *names = NULL;
@@ -345,22 +320,6 @@ static void test_close_leaves_nothing_at_the_server(void)
         assert_int_equal(names->len, 0);
         hf_names_free(names);
     }
-    OK(hf_close(c));
+    conf_close(c);
     assert_int_equal(conf_left(), 0);
 }
-
-const struct conf_case conf_close[] = {
-    CONF_CASE(test_close_releases_what_is_held, CONF_EACH),
-    CONF_CASE(test_close_releases_many, CONF_EACH),
-    CONF_CASE(test_close_after_release_without_waiting, CONF_EACH),
-    CONF_CASE(test_close_ends_waits, CONF_EACH),
-    CONF_CASE(test_close_ends_waits_for_a_hold_of_its_own, CONF_EACH),
-    CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH),
-    CONF_CASE(test_close_under_use, CONF_EACH),
-    CONF_CASE(test_close_under_use_by_readers_and_writers,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_close_under_use_of_permits, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_close_in_any_order_of_freeing, CONF_EACH),
-    CONF_CASE(test_close_leaves_nothing_at_the_server, CONF_FRESH),
-    {0},
-};

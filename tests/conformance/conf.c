@@ -2,9 +2,7 @@
 #include "conf.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
@@ -75,6 +73,109 @@ void conf_comes(bool met, const char *cond, const char *file, int line)
     _fail(file, line);
 }
 
+/* ---- what the frame does after a case ---------------------------------- */
+
+static struct deferred {
+    void (*end)(void *what);
+    void *what;
+} * deferred;
+static size_t deferred_len, deferred_room;
+
+void conf_defer(void (*end)(void *what), void *what)
+{
+    if (deferred_len == deferred_room) {
+        deferred_room = 2 * deferred_room + 16;
+        deferred = realloc(deferred, deferred_room * sizeof(*deferred));
+        assert_non_null(deferred);
+    }
+    deferred[deferred_len++] = (struct deferred){end, what};
+}
+
+void conf_forget(const void *what)
+{
+    for (size_t i = deferred_len; i-- > 0;)
+        if (deferred[i].what == what) {
+            memmove(&deferred[i], &deferred[i + 1],
+                    (--deferred_len - i) * sizeof(*deferred));
+            return;
+        }
+}
+
+void conf_begin(void)
+{
+    deferred_len = 0;
+}
+
+void conf_end(void)
+{
+    while (deferred_len > 0) {
+        struct deferred last = deferred[--deferred_len];
+
+        last.end(last.what);
+    }
+}
+
+static void close_client(void *client)
+{
+    OK(hf_close(client));
+}
+
+static void free_lock(void *lock)
+{
+    OK(hf_lock_free(lock));
+}
+
+static void free_latch(void *latch)
+{
+    OK(hf_latch_free(latch));
+}
+
+void conf_close(hf_client *c)
+{
+    conf_forget(c);
+    close_client(c);
+}
+
+void conf_free(hf_lock *lock)
+{
+    conf_forget(lock);
+    free_lock(lock);
+}
+
+void conf_free_latch(hf_latch *latch)
+{
+    conf_forget(latch);
+    free_latch(latch);
+}
+
+hf_client *conf_keep(hf_client *c)
+{
+    assert_non_null(c);
+    conf_defer(close_client, c);
+    return c;
+}
+
+hf_lock *conf_keep_lock(hf_lock *lock)
+{
+    assert_non_null(lock);
+    conf_defer(free_lock, lock);
+    return lock;
+}
+
+static void end_proxy(void *proxy)
+{
+    proxy_end(proxy);
+}
+
+struct proxy *conf_proxy(void)
+{
+    struct proxy *proxy = proxy_start(conf.port);
+
+    assert_non_null(proxy);
+    conf_defer(end_proxy, proxy);
+    return proxy;
+}
+
 /* ---- clients and locks ------------------------------------------------- */
 
 const char *conf_name(void)
@@ -103,8 +204,15 @@ hf_client *conf_open_with(const hf_client_options *opt)
     if (!all.op_timeout_ms)
         all.op_timeout_ms = conf_op_ms();
     OK(proc_open(conf.url, &all, &c, E));
-    assert_non_null(c);
-    return c;
+    return conf_keep(c);
+}
+
+hf_client *conf_open_through(struct proxy *proxy, const hf_client_options *opt)
+{
+    hf_client *c = NULL;
+
+    COMES(hf_open(conf.url_at(proxy_port(proxy)), opt, &c, NULL) == 0);
+    return conf_keep(c);
 }
 
 hf_client *conf_open(void)
@@ -114,9 +222,8 @@ hf_client *conf_open(void)
 
 hf_client *conf_open_ttl(int64_t ttl_ms)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.ttl_ms = ttl_ms);
 
-    opt.ttl_ms = ttl_ms;
     return conf_open_with(&opt);
 }
 
@@ -139,21 +246,30 @@ const char *conf_url_with(const char *option)
     return url;
 }
 
+static const hf_lock *last_lock; /* of conf_lock_with(), for conf_rival() */
+static const char *last_name;
+
 hf_lock *conf_lock_with(hf_client *c, const char *name, hf_lock_options *opt)
 {
     hf_lock *lock = NULL;
 
     opt->fairness = conf.fairness;
     OK(hf_lock_new(c, name, HF_CSTRING, opt, &lock, E));
-    assert_non_null(lock);
+    last_lock = conf_keep_lock(lock);
+    last_name = name;
     return lock;
+}
+
+hf_lock *conf_rival(hf_lock *other, unsigned flags)
+{
+    assert_ptr_equal(other, last_lock);
+    return conf_lock_flags(conf_open(), last_name, flags);
 }
 
 hf_lock *conf_lock_flags(hf_client *c, const char *name, unsigned flags)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = flags);
 
-    opt.flags = flags;
     return conf_lock_with(c, name, &opt);
 }
 
@@ -165,22 +281,20 @@ hf_lock *conf_lock(hf_client *c, const char *name)
 hf_lock *conf_lock_of(hf_client *c, const char *name, enum hf_kind kind,
                       uint32_t size, unsigned flags)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .permits = size, .flags = flags);
 
-    opt.kind = kind;
-    opt.permits = size;
-    opt.flags = flags;
     return conf_lock_with(c, name, &opt);
 }
 
-void conf_free(hf_lock *lock)
+hf_latch *conf_latch(hf_client *c, const char *name)
 {
-    OK(hf_lock_free(lock));
-}
+    hf_latch *latch = NULL;
 
-void conf_close_client(hf_client *c)
-{
-    OK(hf_close(c));
+    OK(hf_latch_new(c, name, HF_CSTRING, &latch, E));
+    assert_non_null(latch);
+    conf_defer(free_latch, latch);
+    return latch;
 }
 
 uint64_t conf_token(hf_lock *lock)
@@ -202,10 +316,9 @@ int64_t conf_deadline(hf_lock *lock)
 
 int conf_take_lease(hf_lock *lock, int64_t wait_ms, int64_t lease_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.wait_ms = wait_ms, .lease_ms = lease_ms);
 
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
     return hf_lock_acquire(lock, &opt, E);
 }
 
@@ -246,11 +359,9 @@ void conf_release_impatiently(hf_lock *lock)
 int conf_take(hf_lock *lock, enum hf_mode mode, uint32_t permits,
               int64_t wait_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.mode = mode, .permits = permits, .wait_ms = wait_ms);
 
-    opt.mode = mode;
-    opt.permits = permits;
-    opt.wait_ms = wait_ms;
     return hf_lock_acquire(lock, &opt, E);
 }
 
@@ -263,22 +374,21 @@ int conf_take_within(hf_lock *lock, enum hf_mode mode, uint32_t permits,
     return !rc && !wait_within(began, ms) ? HF_ETIMEDOUT : rc;
 }
 
-void conf_group_open(struct conf_group *g, enum hf_kind kind, uint32_t size,
-                     unsigned flags)
+struct conf_group conf_group(enum hf_kind kind, uint32_t size, unsigned flags)
 {
-    g->name = conf_name();
+    struct conf_group g = {.name = conf_name()};
+
     for (int i = 0; i < 3; i++) {
-        g->c[i] = conf_open();
-        g->l[i] = conf_lock_of(g->c[i], g->name, kind, size, flags);
+        g.c[i] = conf_open();
+        g.l[i] = conf_lock_of(g.c[i], g.name, kind, size, flags);
     }
+    return g;
 }
 
-void conf_group_close(struct conf_group *g)
+void conf_comes_free(hf_lock *lock)
 {
-    for (int i = 0; i < 3; i++) {
-        conf_free(g->l[i]);
-        OK(hf_close(g->c[i]));
-    }
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
+    OK(hf_lock_release(lock, E));
 }
 
 int64_t conf_death_ms(int64_t ttl_ms)
@@ -330,7 +440,6 @@ static bool was_asleep(const ucontext_t *at)
  * goes on, and is sent another signal. */
 static void stand(int signo, siginfo_t *info, void *at)
 {
-    (void)signo, (void)info;
     if (!was_asleep(at))
         return;
     __atomic_store_n(&stands, 1, __ATOMIC_RELEASE);
@@ -440,6 +549,13 @@ void conf_taker_end(struct conf_taker *t)
     conf_thread_join(&t->t);
 }
 
+void conf_taker_ends(struct conf_taker *t, int rc)
+{
+    conf_taker_end(t);
+    EXPECT(rc, t->rc);
+    OK(t->release_rc);
+}
+
 /* ---- processes --------------------------------------------------------- */
 
 static void puppet_ok(struct proc *p, const struct proc_cmd *cmd)
@@ -452,27 +568,29 @@ static void puppet_ok(struct proc *p, const struct proc_cmd *cmd)
     assert_int_equal(reply.rc, 0);
 }
 
-void conf_puppet_of(struct proc *p, const char *name, int64_t ttl_ms,
-                    enum hf_kind kind, uint32_t size)
+struct proc conf_puppet_of(const char *name, int64_t ttl_ms, enum hf_kind kind,
+                           uint32_t size)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = ttl_ms};
+    struct proc p;
 
-    assert_int_equal(proc_start(p), 0);
+    assert_int_equal(proc_start(&p), 0);
     snprintf(cmd.text, sizeof(cmd.text), "%s", conf.url);
     snprintf(cmd.label, sizeof(cmd.label), "puppet");
-    puppet_ok(p, &cmd);
+    puppet_ok(&p, &cmd);
     cmd.op = kind == HF_LATCH ? PROC_LATCH : PROC_NEW;
     cmd.kind = kind;
     cmd.permits = size;
     cmd.fairness = conf.fairness;
     cmd.name_len = strlen(name);
     memcpy(cmd.name, name, cmd.name_len);
-    puppet_ok(p, &cmd);
+    puppet_ok(&p, &cmd);
+    return p;
 }
 
-void conf_puppet(struct proc *p, const char *name, int64_t ttl_ms)
+struct proc conf_puppet(const char *name, int64_t ttl_ms)
 {
-    conf_puppet_of(p, name, ttl_ms, HF_MUTEX, 0);
+    return conf_puppet_of(name, ttl_ms, HF_MUTEX, 0);
 }
 
 int conf_puppet_take_as(struct proc *p, enum hf_mode mode, uint32_t permits,
@@ -536,15 +654,26 @@ void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
     assert_int_equal(proc_recv(p, reply, 3 * WAIT_LONG_MS), 0);
 }
 
-static bool queue_is(hf_client *c, const char *name, size_t len)
+static void free_info(void *info)
+{
+    hf_info_free(info);
+}
+
+hf_info *conf_inspect(hf_client *c, const char *name)
 {
     hf_info *info = NULL;
-    bool is;
 
     OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    is = info->waiters_unknown || info->waiters_len == len;
-    hf_info_free(info);
-    return is;
+    assert_non_null(info);
+    conf_defer(free_info, info);
+    return info;
+}
+
+static bool queue_is(hf_client *c, const char *name, size_t len)
+{
+    const hf_info *info = conf_inspect(c, name);
+
+    return info->waiters_unknown || info->waiters_len == len;
 }
 
 void conf_await_queue(hf_client *c, const char *name, size_t len)
@@ -622,7 +751,6 @@ void conf_note(void *arg, hf_lock *lock, int result)
 {
     struct conf_call *call = arg;
 
-    (void)lock;
     call->called++;
     call->result = result;
 }
@@ -631,4 +759,10 @@ bool conf_called(hf_client *c, const struct conf_call *call)
 {
     assert_true(hf_client_dispatch(c) >= 0);
     return call->called;
+}
+
+void conf_calls_back(hf_client *c, const struct conf_call *call, int result)
+{
+    COMES(conf_called(c, call));
+    EXPECT(result, call->result);
 }

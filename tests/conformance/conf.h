@@ -1,19 +1,27 @@
 /*
  * The conformance suite: what every backend must do, checked against a URL.
  *
- * A file is a subject and has a table of cases. A case opens what it needs and
- * closes it again; the frame checks after each that no descriptor and no
- * thread was left. Cases with CONF_EACH run once per fairness that the backend
- * declares. Only the main thread asserts; others report.
+ * A file is a subject. A case opens what it needs. After the case the frame
+ * frees the handles and closes the clients that conf_lock*() and conf_open*()
+ * made, last made first, asserts that each call succeeds, and checks that no
+ * descriptor and no thread was left. Cases with CONF_EACH run once per fairness
+ * that the backend declares. Only the main thread asserts; others report.
  */
 #ifndef CONF_H
 #define CONF_H
 
+/* Callbacks and fakes ignore many of their parameters. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <holdfast.h>
@@ -24,6 +32,7 @@
 #include "../lib/proxy.h"
 #include "../lib/record.h"
 #include "../lib/wait.h"
+#include "../unit/options.h"
 
 struct conf {
     const char *url;
@@ -77,21 +86,32 @@ struct conf_case {
     const char *name;
     void (*run)(void);
     unsigned flags;
+    const char *file; /* where it is */
+    int line;
 };
 
-#define CONF_CASE(fn, flags)                                                   \
-    {                                                                          \
-#fn, fn, flags                                                         \
-    }
+/* Before main(). */
+void conf_add_case(const struct conf_case *);
 
-extern const struct conf_case conf_caps[], conf_mutex[], conf_exclusion[],
-    conf_owner[], conf_lease[], conf_loss[], conf_reason[], conf_cancel[],
-    conf_async[], conf_multi[], conf_inspect[], conf_names[], conf_badinput[],
-    conf_process[], conf_fork[], conf_death[], conf_fairness[], conf_waiting[],
-    conf_inside[], conf_far[], conf_rwlock[], conf_rwlock_ends[],
-    conf_semaphore[], conf_latch[], conf_kinds[], conf_storm[], conf_close[],
-    conf_answers[], conf_wanted[], conf_breaking[], conf_diagnose[],
-    conf_watch[], conf_metrics[], conf_cancellation[];
+/* Begins the definition of a case, which it adds to the suite. */
+#define CONF_CASE(fn, flags)                                                   \
+    static void fn(void);                                                      \
+    __attribute__((constructor)) static void add_##fn(void)                    \
+    {                                                                          \
+        static const struct conf_case c = {#fn, fn, flags, __FILE__,           \
+                                           __LINE__};                          \
+                                                                               \
+        conf_add_case(&c);                                                     \
+    }                                                                          \
+    static void fn(void)
+
+/* A case that is one call of a function which serves several cases. */
+#define CONF_ROW(fn, flags, call)                                              \
+    CONF_CASE(fn, flags)                                                       \
+    {                                                                          \
+        call;                                                                  \
+    }                                                                          \
+    struct conf_case
 
 /* ---- asserting --------------------------------------------------------- */
 
@@ -106,6 +126,20 @@ hf_error *conf_error(void);
 void conf_no_error(void);
 void conf_expect(int code, int rc, const char *call, const char *file,
                  int line);
+
+/* The text of the failure also names this. */
+#define EXPECT_TEXT(want, word, call)                                          \
+    do {                                                                       \
+        hf_error text_err = HF_ERROR_INIT;                                     \
+        hf_error *err = &text_err;                                             \
+                                                                               \
+        EXPECT(want, call);                                                    \
+        assert_int_equal(text_err.code, want);                                 \
+        if (!strstr(text_err.text, word)) {                                    \
+            print_error("\"%s\" is not in: %s\n", word, text_err.text);        \
+            fail();                                                            \
+        }                                                                      \
+    } while (0)
 
 /* A hold that was asked for at that time, for so many ms, is there; or is over,
  * because the machine stood for as long. */
@@ -132,6 +166,7 @@ int64_t conf_op_ms(void);
 /* A name that no other case uses; valid until the end of the case. */
 const char *conf_name(void);
 
+/* The frame closes these clients after the case. */
 hf_client *conf_open(void);
 hf_client *conf_open_ttl(int64_t ttl_ms);
 /* Its session, where there is one, is longer than any lease of a test; its
@@ -142,14 +177,38 @@ hf_client *conf_open_with(const hf_client_options *);
 /* The URL with one more option: valid until the next call. */
 const char *conf_url_with(const char *option);
 
-/* With the case's fairness. */
+/* With the case's fairness; the frame frees these locks after the case. */
 hf_lock *conf_lock(hf_client *, const char *name);
 hf_lock *conf_lock_flags(hf_client *, const char *name, unsigned flags);
 hf_lock *conf_lock_with(hf_client *, const char *name, hf_lock_options *);
 hf_lock *conf_lock_of(hf_client *, const char *name, enum hf_kind,
                       uint32_t size, unsigned flags);
+/* Another client's lock of the same name. The other lock is the last one made.
+ */
+hf_lock *conf_rival(hf_lock *other, unsigned flags);
+hf_latch *conf_latch(hf_client *, const char *name);
+
+/* For a case that frees or closes earlier: the frame does not do it again. */
 void conf_free(hf_lock *);
-void conf_close_client(hf_client *);
+void conf_free_latch(hf_latch *);
+void conf_close(hf_client *);
+
+/* The frame calls end(what) after the case, and before what was deferred
+ * earlier; unless conf_forget(what) came first. */
+void conf_defer(void (*end)(void *what), void *what);
+void conf_forget(const void *what);
+/* The frame closes this client and frees this lock too. */
+hf_client *conf_keep(hf_client *);
+hf_lock *conf_keep_lock(hf_lock *);
+
+/* A proxy before the server, which the frame ends, and a client through it. */
+struct proxy *conf_proxy(void);
+hf_client *conf_open_through(struct proxy *, const hf_client_options *);
+
+/* For main.c: forgets what a case that failed has left; does what the case has
+ * deferred. */
+void conf_begin(void);
+void conf_end(void);
 
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
@@ -175,6 +234,9 @@ int conf_take(hf_lock *, enum hf_mode, uint32_t permits, int64_t wait_ms);
 /* The same, granted within so many ms of the fair clock. */
 int conf_take_within(hf_lock *, enum hf_mode, uint32_t permits, int64_t ms);
 
+/* The lock can be taken in time; it is released again. */
+void conf_comes_free(hf_lock *);
+
 /* How long a dead holder with that TTL may keep others out, in ms. */
 int64_t conf_death_ms(int64_t ttl_ms);
 
@@ -185,9 +247,7 @@ struct conf_group {
     hf_lock *l[3];
 };
 
-void conf_group_open(struct conf_group *, enum hf_kind, uint32_t size,
-                     unsigned flags);
-void conf_group_close(struct conf_group *);
+struct conf_group conf_group(enum hf_kind, uint32_t size, unsigned flags);
 
 /* ---- threads ----------------------------------------------------------- */
 
@@ -229,13 +289,16 @@ void conf_taker_wait(struct conf_taker *, hf_lock *, enum hf_mode,
 bool conf_taker_has(struct conf_taker *);
 /* Tells it to let go, and joins it. */
 void conf_taker_end(struct conf_taker *);
+/* The same, asserting what the acquire returned; and if that is 0, that the
+ * release succeeded. */
+void conf_taker_ends(struct conf_taker *, int rc);
 
 /* ---- processes --------------------------------------------------------- */
 
 /* A puppet with a client, and a lock of that name in slot 0. */
-void conf_puppet(struct proc *, const char *name, int64_t ttl_ms);
-void conf_puppet_of(struct proc *, const char *name, int64_t ttl_ms,
-                    enum hf_kind, uint32_t size);
+struct proc conf_puppet(const char *name, int64_t ttl_ms);
+struct proc conf_puppet_of(const char *name, int64_t ttl_ms, enum hf_kind,
+                           uint32_t size);
 int conf_puppet_take_as(struct proc *, enum hf_mode, uint32_t permits,
                         int64_t wait_ms);
 int conf_puppet_take(struct proc *, int64_t wait_ms, int64_t lease_ms,
@@ -252,6 +315,9 @@ void conf_puppet_answer(struct proc *, struct proc_reply *);
 /* So many wait for it, as the server sees it: whoever comes now comes after
  * them. Where nobody can tell, those who sleep are there. */
 void conf_await_queue(hf_client *, const char *name, size_t len);
+
+/* What hf_inspect() finds; the frame frees it. */
+hf_info *conf_inspect(hf_client *, const char *name);
 
 /* How many things the server has when it should have none: what goes by itself
  * is waited for, what does not is printed. 0 where nobody can tell. */
@@ -272,5 +338,7 @@ struct conf_call {
 void conf_note(void *call, hf_lock *, int result); /* as its callback */
 /* Dispatches; has the callback been called? */
 bool conf_called(hf_client *, const struct conf_call *);
+/* Until it has been called; asserts its result. */
+void conf_calls_back(hf_client *, const struct conf_call *, int result);
 
 #endif

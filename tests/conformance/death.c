@@ -51,76 +51,63 @@ static bool waits_behind(struct proc *p, struct conf_taker *t,
 /* Kills the holder while a thread waits; how long it took to get it. */
 static int64_t killed_holder(hf_lock *lock, const char *name, int64_t ttl_ms)
 {
-    struct proc p;
     struct proc_reply r;
     struct conf_taker t = {.lock = lock};
     int64_t killed, took;
+    struct proc p = conf_puppet(name, ttl_ms);
 
-    conf_puppet(&p, name, ttl_ms);
     COMES(waits_behind(&p, &t, &r));
     killed = wait_fair();
     proc_kill(&p);
     COMES(conf_taker_has(&t));
     took = wait_fair() - killed;
     assert_true(t.token > r.token);
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     return took;
 }
 
-static void test_death_of_a_holder_frees_the_lock_in_time(void)
+CONF_CASE(test_death_of_a_holder_frees_the_lock_in_time, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
+    hf_lock *lock = conf_lock(conf_open(), name);
     const int64_t ttl_ms = conf.session ? 1000 : 600;
     int64_t took[DEATHS] = {0};
 
     for (int i = 0; i < deaths(); i++)
         took[i] = killed_holder(lock, name, ttl_ms);
     check_bound(took, deaths(), conf_death_ms(ttl_ms));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Nobody waited when it died: whoever comes later finds it free. */
-static void test_death_of_a_holder_is_found_by_who_comes_later(void)
+CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
-    struct proc p;
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc_reply r;
+    struct proc p = conf_puppet(name, 600);
 
-    conf_puppet(&p, name, 600);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     proc_kill(&p);
     COMES_MS(hf_lock_try(lock, NULL) == 0, conf_death_ms(600) + 1000);
     assert_true(conf_token(lock) > r.token);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* exit() without closing is a death like any other. */
-static void test_death_by_exit_frees_the_lock(void)
+CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc_cmd cmd = {.op = PROC_EXIT};
-    struct proc p;
     struct proc_reply r;
+    struct proc p = conf_puppet(name, 600);
 
-    conf_puppet(&p, name, 600);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     assert_int_equal(proc_send(&p, &cmd), 0);
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     assert_true(conf_token(lock) > r.token);
     OK(hf_lock_release(lock, E));
     proc_kill(&p);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* A dead waiter is passed over, wherever it stood. */
@@ -128,29 +115,26 @@ static int64_t killed_waiters(const char *name, hf_lock *held, hf_lock *wanted,
                               int dead)
 {
     struct proc p[3];
-    struct conf_taker t = {0};
+    struct conf_taker t;
     int64_t released, took;
 
     OK(hf_lock_timed(held, WAIT_LONG_MS, E));
     for (int i = 0; i < dead; i++) {
-        conf_puppet(&p[i], name, 2000);
+        p[i] = conf_puppet(name, 2000);
         conf_puppet_wait(&p[i]);
     }
-    conf_taker_start(&t, wanted);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, wanted, HF_WRITE, 0);
     for (int i = 0; i < dead; i++)
         proc_kill(&p[i]);
     released = wait_fair();
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&t));
     took = wait_fair() - released;
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, 0);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     return took;
 }
 
-static void test_death_of_a_waiter_holds_nobody_up(void)
+CONF_CASE(test_death_of_a_waiter_holds_nobody_up, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
@@ -160,13 +144,9 @@ static void test_death_of_a_waiter_holds_nobody_up(void)
     for (int i = 0; i < deaths(); i++)
         took[i] = killed_waiters(name, held, wanted, 1);
     check_bound(took, deaths(), conf_death_ms(2000));
-    conf_free(held);
-    conf_free(wanted);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_death_of_three_waiters_holds_nobody_up(void)
+CONF_CASE(test_death_of_three_waiters_holds_nobody_up, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
@@ -174,10 +154,6 @@ static void test_death_of_three_waiters_holds_nobody_up(void)
 
     assert_true(killed_waiters(name, held, wanted, 3) <=
                 (conf_death_ms(2000) + 1000) * MS);
-    conf_free(held);
-    conf_free(wanted);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* A puppet holds it and another waits for it; or the hold was over before. */
@@ -196,30 +172,24 @@ static bool waits_behind_another(struct proc *waiter, struct proc *holder,
 }
 
 /* The waiter that was about to get it dies together with the holder. */
-static void test_death_of_holder_and_next_waiter(void)
+CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
-    struct proc holder, waiter;
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc_reply r;
-    struct conf_taker t = {0};
+    struct conf_taker t;
+    struct proc holder = conf_puppet(name, 1000);
+    struct proc waiter = conf_puppet(name, 1000);
 
-    conf_puppet(&holder, name, 1000);
-    conf_puppet(&waiter, name, 1000);
     COMES(waits_behind_another(&waiter, &holder, &r));
-    conf_taker_start(&t, lock);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, lock, HF_WRITE, 0);
     kill(holder.pid, SIGKILL);
     kill(waiter.pid, SIGKILL);
     proc_kill(&holder);
     proc_kill(&waiter);
     COMES(conf_taker_has(&t));
     assert_true(t.token > r.token);
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
-    conf_free(lock);
-    OK(hf_close(c));
+    conf_taker_ends(&t, 0);
 }
 
 /* ---- stopped ----------------------------------------------------------- */
@@ -237,15 +207,14 @@ static void stopped_says_lost(struct proc *p)
     EXPECT(HF_ELOST, conf_puppet_do(p, PROC_GIVE, NULL));
 }
 
-static void test_death_stopped_past_its_lease_is_lost(void)
+CONF_CASE(test_death_stopped_past_its_lease_is_lost, CONF_EACH | CONF_LEASE)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
     hf_lock *lock = conf_lock(a, name), *third = conf_lock(b, name);
-    struct proc p;
     struct proc_reply r;
+    struct proc p = conf_puppet(name, conf.session ? 700 : 0);
 
-    conf_puppet(&p, name, conf.session ? 700 : 0);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 700, &r));
     assert_int_equal(proc_stop(&p), 0);
     OK(conf_take_within(lock, HF_WRITE, 0, 700 + conf.tick_ms + 1000));
@@ -256,23 +225,17 @@ static void test_death_stopped_past_its_lease_is_lost(void)
     OK(hf_lock_release(lock, E));
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    conf_free(third);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* Without a lease: where holds are leases it loses it all the same; in shared
  * memory it keeps it, because it lives. */
-static void test_death_stopped_without_a_lease(void)
+CONF_CASE(test_death_stopped_without_a_lease, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
-    struct proc p;
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc_reply r;
+    struct proc p = conf_puppet(name, 700);
 
-    conf_puppet(&p, name, 700);
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     assert_int_equal(proc_stop(&p), 0);
     if (conf.local) {
@@ -288,19 +251,4 @@ static void test_death_stopped_without_a_lease(void)
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_death[] = {
-    CONF_CASE(test_death_of_a_holder_frees_the_lock_in_time, CONF_EACH),
-    CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH),
-    CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH),
-    CONF_CASE(test_death_of_a_waiter_holds_nobody_up, CONF_EACH),
-    CONF_CASE(test_death_of_three_waiters_holds_nobody_up, CONF_EACH),
-    CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH),
-    CONF_CASE(test_death_stopped_past_its_lease_is_lost,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_death_stopped_without_a_lease, CONF_EACH),
-    {0},
-};

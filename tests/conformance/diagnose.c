@@ -2,14 +2,14 @@
 #include "../lib/diagnosis.h"
 #include "conf.h"
 
-static void test_diagnose_finds_and_advises(void)
+CONF_CASE(test_diagnose_finds_and_advises, CONF_INSPECT)
 {
     hf_client *c = conf_open();
     enum hf_level worst = HF_LEVEL_OK;
     hf_diagnosis *d;
 
     OK(hf_diagnose(c, &d, E));
-    OK(hf_close(c)); /* what was found outlives the client */
+    conf_close(c); /* what was found outlives the client */
     assert_true(d->len > 3);
     assert_string_equal(d->findings[0].subject, "promise");
     assert_int_equal(d->findings[0].level, HF_LEVEL_OK);
@@ -26,19 +26,17 @@ static void test_diagnose_finds_and_advises(void)
     hf_diagnosis_free(NULL);
 }
 
-static void test_diagnose_takes_a_lock(void)
+CONF_CASE(test_diagnose_takes_a_lock, CONF_INSPECT)
 {
     hf_client *c = conf_open();
     hf_info *info;
 
     diagnosis_says(c, HF_LEVEL_OK, "locking", "acquired and released");
-    OK(hf_inspect(c, "holdfast-diagnose", HF_CSTRING, &info, E));
+    info = conf_inspect(c, "holdfast-diagnose");
     assert_int_equal(info->holders_len, 0);
-    hf_info_free(info);
-    OK(hf_close(c));
 }
 
-static void test_diagnose_wrong_arguments(void)
+CONF_CASE(test_diagnose_wrong_arguments, 0)
 {
     hf_client *c = conf_open();
     hf_diagnosis *d = (hf_diagnosis *)1;
@@ -46,12 +44,4 @@ static void test_diagnose_wrong_arguments(void)
     EXPECT(HF_EINVAL, hf_diagnose(c, NULL, E));
     EXPECT(HF_EINVAL, hf_diagnose(NULL, &d, E));
     assert_null(d);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_diagnose[] = {
-    CONF_CASE(test_diagnose_finds_and_advises, CONF_INSPECT),
-    CONF_CASE(test_diagnose_takes_a_lock, CONF_INSPECT),
-    CONF_CASE(test_diagnose_wrong_arguments, 0),
-    {0},
-};

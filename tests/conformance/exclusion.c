@@ -2,8 +2,6 @@
  * clients, processes, and all of them at once. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define ROUNDS 200
 
 /* Threads and processes, each an owner, and what they did. */
@@ -66,7 +64,7 @@ static void finish(struct worker *w)
     OK(w->rc);
 }
 
-static void test_exclusion_between_threads(void)
+CONF_CASE(test_exclusion_between_threads, CONF_EACH)
 {
     struct crew crew;
     hf_client *c = conf_open();
@@ -79,7 +77,7 @@ static void test_exclusion_between_threads(void)
     for (int i = 0; i < 8; i++)
         finish(&w[i]);
     conf_free(lock);
-    OK(hf_close(c));
+    conf_close(c);
     end(&crew, 8UL * ROUNDS);
 }
 
@@ -97,10 +95,9 @@ static void add_plainly(void *arg)
     }
 }
 
-static void test_exclusion_orders_memory_between_threads(void)
+CONF_CASE(test_exclusion_orders_memory_between_threads, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct conf_thread t[4];
 
     plain = 0;
@@ -109,11 +106,9 @@ static void test_exclusion_orders_memory_between_threads(void)
     for (int i = 0; i < 4; i++)
         conf_thread_join(&t[i]);
     assert_int_equal(plain, 4 * ROUNDS);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_exclusion_between_clients(void)
+CONF_CASE(test_exclusion_between_clients, CONF_EACH)
 {
     struct crew crew;
     const char *name = conf_name();
@@ -132,7 +127,7 @@ static void test_exclusion_between_clients(void)
         finish(&w[i]);
     for (int i = 0; i < 4; i++) {
         conf_free(lock[i]);
-        OK(hf_close(c[i]));
+        conf_close(c[i]);
     }
     end(&crew, 4UL * ROUNDS);
 }
@@ -159,7 +154,7 @@ static void loop_ended(struct proc *p)
     assert_int_equal(proc_end(p), 0);
 }
 
-static void test_exclusion_between_processes(void)
+CONF_CASE(test_exclusion_between_processes, CONF_EACH)
 {
     struct crew crew;
     const char *name = conf_name();
@@ -167,7 +162,7 @@ static void test_exclusion_between_processes(void)
 
     begin(&crew);
     for (int i = 0; i < 4; i++)
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
     for (uint32_t i = 0; i < 4; i++)
         send_loop(&crew, &p[i], i);
     for (int i = 0; i < 4; i++)
@@ -175,7 +170,7 @@ static void test_exclusion_between_processes(void)
     end(&crew, 4UL * ROUNDS);
 }
 
-static void test_exclusion_between_threads_clients_and_processes(void)
+CONF_CASE(test_exclusion_between_threads_clients_and_processes, CONF_EACH)
 {
     struct crew crew;
     const char *name = conf_name();
@@ -186,7 +181,7 @@ static void test_exclusion_between_threads_clients_and_processes(void)
 
     begin(&crew);
     for (int i = 0; i < 2; i++)
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
     for (uint32_t i = 0; i < 2; i++)
         send_loop(&crew, &p[i], 2 + i);
     for (uint32_t i = 0; i < 6; i++)
@@ -196,7 +191,7 @@ static void test_exclusion_between_threads_clients_and_processes(void)
     for (int i = 0; i < 2; i++) {
         loop_ended(&p[i]);
         conf_free(lock[i]);
-        OK(hf_close(c[i]));
+        conf_close(c[i]);
     }
     end(&crew, 2UL * ROUNDS + 6UL * (ROUNDS / 2));
 }
@@ -246,7 +241,7 @@ static void mix(enum hf_kind kind, uint32_t size)
         conf_thread_start(&m[i].w.t, work_mixed, &m[i]);
     }
     cmd.owner = crew.owners++;
-    conf_puppet_of(&p, name, 0, kind, size);
+    p = conf_puppet_of(name, 0, kind, size);
     snprintf(cmd.text, sizeof(cmd.text), "%s", crew.path);
     assert_int_equal(proc_send(&p, &cmd), 0);
     COMES(record_grants(crew.record, cmd.owner) > ROUNDS / 4);
@@ -259,20 +254,15 @@ static void mix(enum hf_kind kind, uint32_t size)
     for (int i = 0; i < 6; i++)
         conf_free(lock[i]);
     for (int i = 0; i < 2; i++)
-        OK(hf_close(c[i]));
+        conf_close(c[i]);
     assert_true(kind == HF_SEMAPHORE || record_writes(crew.record) > 0);
     end(&crew, record_writes(crew.record));
 }
 
-static void test_exclusion_of_readers_and_writers(void)
-{
-    mix(HF_RWLOCK, 0);
-}
-
-static void test_exclusion_by_permits(void)
-{
-    mix(HF_SEMAPHORE, 3);
-}
+CONF_ROW(test_exclusion_of_readers_and_writers, CONF_EACH | CONF_RWLOCK,
+         mix(HF_RWLOCK, 0));
+CONF_ROW(test_exclusion_by_permits, CONF_EACH | CONF_SEMAPHORE,
+         mix(HF_SEMAPHORE, 3));
 
 /* ---- tokens ------------------------------------------------------------ */
 
@@ -295,30 +285,25 @@ static uint64_t puppet_token(struct proc *p)
     return r.token;
 }
 
-static void test_exclusion_tokens_rise_from_holder_to_holder(void)
+CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *c[2] = {conf_open(), conf_open()};
     hf_lock *lock[2] = {conf_lock(c[0], name), conf_lock(c[1], name)};
-    struct proc p;
     uint64_t last = 0, token;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     for (int i = 0; i < 30; i++) {
         token = i % 3 < 2 ? take_token(lock[i % 3]) : puppet_token(&p);
         assert_true(token > last);
         last = token;
     }
     assert_int_equal(proc_end(&p), 0);
-    for (int i = 0; i < 2; i++) {
-        conf_free(lock[i]);
-        OK(hf_close(c[i]));
-    }
 }
 
 /* The count is the server's or the file's, not the client's: nobody who uses
  * the name is left in between. */
-static void test_exclusion_tokens_rise_when_nobody_is_left(void)
+CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH)
 {
     const char *name = conf_name();
     uint64_t last = 0, token;
@@ -331,42 +316,25 @@ static void test_exclusion_tokens_rise_when_nobody_is_left(void)
         assert_true(token > last);
         last = token;
         conf_free(lock);
-        OK(hf_close(c));
+        conf_close(c);
     }
 }
 
-static void test_exclusion_tokens_rise_across_a_crash(void)
+CONF_CASE(test_exclusion_tokens_rise_across_a_crash, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
+    hf_lock *lock = conf_lock(conf_open(), name);
     uint64_t last = take_token(lock);
 
     for (int i = 0; i < 3; i++) {
         struct proc p;
         struct proc_reply r;
 
-        conf_puppet(&p, name, 500);
+        p = conf_puppet(name, 500);
         OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
         assert_true(r.token > last);
         proc_kill(&p);
         last = take_token(lock);
         assert_true(last > r.token);
     }
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_exclusion[] = {
-    CONF_CASE(test_exclusion_between_threads, CONF_EACH),
-    CONF_CASE(test_exclusion_orders_memory_between_threads, CONF_EACH),
-    CONF_CASE(test_exclusion_between_clients, CONF_EACH),
-    CONF_CASE(test_exclusion_between_processes, CONF_EACH),
-    CONF_CASE(test_exclusion_between_threads_clients_and_processes, CONF_EACH),
-    CONF_CASE(test_exclusion_of_readers_and_writers, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_exclusion_by_permits, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH),
-    CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH),
-    CONF_CASE(test_exclusion_tokens_rise_across_a_crash, CONF_EACH),
-    {0},
-};

@@ -2,9 +2,7 @@
  * hand-over inside a process, and its bound; kinds that do not mix. */
 #include "conf.h"
 
-#include <stdio.h>
-
-static void test_fairness_processes_get_it_in_order(void)
+CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
 {
     enum { N = 5 };
     const char *name = conf_name();
@@ -14,7 +12,7 @@ static void test_fairness_processes_get_it_in_order(void)
     struct proc_reply r;
 
     for (int i = 0; i < N; i++)
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < N; i++) {
         conf_puppet_wait(&p[i]);
@@ -30,21 +28,18 @@ static void test_fairness_processes_get_it_in_order(void)
     }
     for (int i = 0; i < N; i++)
         assert_int_equal(proc_end(&p[i]), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Whoever tries does not pass those who wait. */
-static void test_fairness_try_does_not_jump_the_queue(void)
+CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
     hf_lock *held = conf_lock(a, name), *other = conf_lock(b, name);
-    struct proc p;
     struct proc_reply r;
     int got = 0;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     for (int i = 0; i < 10; i++) {
         OK(hf_lock_timed(held, WAIT_LONG_MS, E));
         conf_puppet_wait(&p);
@@ -58,17 +53,12 @@ static void test_fairness_try_does_not_jump_the_queue(void)
     }
     assert_int_equal(got, 0);
     assert_int_equal(proc_end(&p), 0);
-    conf_free(held);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_fairness_threads_get_it_in_order(void)
+CONF_CASE(test_fairness_threads_get_it_in_order, CONF_FAIR)
 {
     enum { N = 5 };
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct conf_taker t[N] = {0};
 
     OK(hf_lock_acquire(lock, NULL, E));
@@ -81,24 +71,19 @@ static void test_fairness_threads_get_it_in_order(void)
         COMES(conf_taker_has(&t[i]));
         for (int k = i + 1; k < N; k++)
             assert_false(conf_taker_has(&t[k]));
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].release_rc, 0);
+        conf_taker_ends(&t[i], 0);
     }
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Unfair does not mean never. */
-static void test_fairness_nobody_starves(void)
+CONF_CASE(test_fairness_nobody_starves, CONF_EACH)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
-    struct proc p;
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc_reply r;
     int64_t begun;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     conf_puppet_wait(&p);
     OK(hf_lock_release(lock, E));
@@ -109,8 +94,6 @@ static void test_fairness_nobody_starves(void)
     conf_puppet_answer(&p, &r);
     OK(r.rc);
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- local hand-over --------------------------------------------------- */
@@ -180,50 +163,43 @@ static void stop_locals(struct local *l)
 
 /* Threads take turns on one grant, share its token, and not for longer than
  * they may. */
-static void test_fairness_handoff_shares_a_token_and_is_bounded(void)
+CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH)
 {
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = HANDOFF);
     struct local l[LOCALS];
     hf_lock *lock;
 
-    opt.handoff = HANDOFF;
     lock = conf_lock_with(c, conf_name(), &opt);
     start_locals(l, lock);
     COMES(__atomic_load_n(&locals.shared, __ATOMIC_RELAXED) > 0);
     stop_locals(l);
     assert_true(locals.longest <= HANDOFF);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_fairness_without_handoff_each_has_its_token(void)
+CONF_CASE(test_fairness_without_handoff_each_has_its_token, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct local l[LOCALS];
 
     start_locals(l, lock);
     stop_locals(l);
     assert_int_equal(locals.shared, 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* An outside process gets its turn while a busy one hands over inside. */
-static void test_fairness_handoff_lets_others_have_their_turn(void)
+CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = HANDOFF);
     struct local l[LOCALS];
     hf_lock *lock;
     struct proc p;
     struct proc_reply r;
 
-    opt.handoff = HANDOFF;
     lock = conf_lock_with(c, name, &opt);
-    conf_puppet(&p, name, 0);
+    p = conf_puppet(name, 0);
     start_locals(l, lock);
     for (int i = 0; i < 4; i++) {
         long before;
@@ -235,26 +211,23 @@ static void test_fairness_handoff_lets_others_have_their_turn(void)
     }
     stop_locals(l);
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Where it is fair, that is when the turns of the present grant are over. */
-static void test_fairness_handoff_ends_after_so_many(void)
+CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
 {
     enum { WAITING = 3 * HANDOFF };
     const char *name = conf_name();
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = HANDOFF);
     static struct conf_taker t[WAITING];
     hf_lock *lock;
     struct proc p;
     struct proc_reply r;
     int before = 0;
 
-    opt.handoff = HANDOFF;
     lock = conf_lock_with(c, name, &opt);
-    conf_puppet(&p, name, 0);
+    p = conf_puppet(name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     conf_puppet_wait(&p);
     conf_await_queue(c, name, 1);
@@ -273,14 +246,10 @@ static void test_fairness_handoff_ends_after_so_many(void)
     assert_int_equal(before, HANDOFF - 1); /* and this thread */
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     for (int i = 0; i < WAITING; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, 0);
-        assert_int_equal(t[i].release_rc, 0);
+        conf_taker_ends(&t[i], 0);
         assert_int_equal(t[i].token > r.token, i >= HANDOFF - 1);
     }
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- kinds do not mix -------------------------------------------------- */
@@ -288,13 +257,11 @@ static void test_fairness_handoff_ends_after_so_many(void)
 static int try_other(hf_client *c, const char *name, enum hf_kind kind,
                      enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .fairness = fairness,
+                                       .permits = kind == HF_SEMAPHORE ? 3 : 0);
     hf_lock *lock = NULL;
     int rc;
 
-    opt.kind = kind;
-    opt.fairness = fairness;
-    opt.permits = kind == HF_SEMAPHORE ? 3 : 0;
     rc = hf_lock_new(c, name, HF_CSTRING, &opt, &lock, E);
     if (rc)
         return rc;
@@ -307,7 +274,7 @@ static int try_other(hf_client *c, const char *name, enum hf_kind kind,
     return rc;
 }
 
-static void test_fairness_kinds_do_not_mix(void)
+CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open();
@@ -323,7 +290,7 @@ static void test_fairness_kinds_do_not_mix(void)
             int rc =
                 try_other(b, name, (enum hf_kind)kind, (enum hf_fairness)fair);
 
-            OK(hf_close(b));
+            conf_close(b);
             assert_true(rc == HF_ETIMEDOUT || rc == HF_EMISMATCH ||
                         rc == HF_ENOTSUP);
             if (kind == HF_MUTEX && fair == (int)conf.fairness)
@@ -335,12 +302,10 @@ static void test_fairness_kinds_do_not_mix(void)
         }
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(a));
 }
 
 /* A name that nobody uses any more is free for any kind. */
-static void test_fairness_kind_is_free_after_use(void)
+CONF_CASE(test_fairness_kind_is_free_after_use, CONF_EACH)
 {
     const char *name = conf_name();
     hf_client *a = conf_open(), *b = conf_open();
@@ -357,20 +322,4 @@ static void test_fairness_kind_is_free_after_use(void)
             OK(try_other(b, name, HF_MUTEX, (enum hf_fairness)fair));
         }
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
-
-const struct conf_case conf_fairness[] = {
-    CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR),
-    CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR),
-    CONF_CASE(test_fairness_threads_get_it_in_order, CONF_FAIR),
-    CONF_CASE(test_fairness_nobody_starves, CONF_EACH),
-    CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH),
-    CONF_CASE(test_fairness_without_handoff_each_has_its_token, CONF_EACH),
-    CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH),
-    CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR),
-    CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH),
-    CONF_CASE(test_fairness_kind_is_free_after_use, CONF_EACH),
-    {0},
-};

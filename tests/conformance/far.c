@@ -24,17 +24,28 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-static void far_open(struct far *f, int64_t op_timeout_ms)
+/* All its memory has come back with the last handle. */
+static void far_end(void *far)
 {
+    struct far *f = far;
+
+    assert_int_equal(f->blocks, 0);
+    free(f);
+}
+
+static struct far *far_open(int64_t op_timeout_ms)
+{
+    struct far *f = calloc(1, sizeof(*f));
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_hooks hooks = {.ctx = f, .alloc = give, .free = take_back};
 
-    *f = (struct far){.proxy = proxy_start(conf.port)};
-    assert_non_null(f->proxy);
+    assert_non_null(f);
+    f->proxy = conf_proxy();
+    conf_defer(far_end, f);
     opt.hooks = &hooks;
     opt.op_timeout_ms = op_timeout_ms;
-    COMES(hf_open(conf.url_at(proxy_port(f->proxy)), &opt, &f->client, NULL) ==
-          0);
+    f->client = conf_open_through(f->proxy, &opt);
+    return f;
 }
 
 /* A short op_timeout may be over before the answer is there. */
@@ -50,35 +61,28 @@ static void far_heal(struct far *f)
     proxy_cut(f->proxy);
 }
 
-/* The last handle is freed by now. */
-static void far_close(struct far *f)
-{
-    OK(hf_close(f->client));
-    assert_int_equal(f->blocks, 0);
-    proxy_end(f->proxy);
-}
-
 /* ---- renewals ---------------------------------------------------------- */
 
 /* Whether the server has heard that it is to be shorter or not. */
-static void test_far_renewal_that_shortens_counts_at_once(void)
+CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
+          CONF_EACH | CONF_FAR | CONF_LEASE)
 {
-    struct far f;
+    struct far *f;
     hf_lock *lock, *other;
     struct pollfd p = {.events = POLLIN};
     int64_t asked;
     bool over;
     int rc;
 
-    far_open(&f, OP_MS);
-    other = conf_lock(f.client, conf_name());
-    lock = conf_lock(f.client, conf_name());
+    f = far_open(OP_MS);
+    other = conf_lock(f->client, conf_name());
+    lock = conf_lock(f->client, conf_name());
     COMES(conf_take_lease(lock, WAIT_LONG_MS, 30000) == 0);
     p.fd = hf_lock_fd(lock);
     assert_true(p.fd >= 0);
     /* It knows that it has no connection: the renewal is not even sent. */
-    proxy_set(f.proxy, PROXY_REFUSE, 0);
-    proxy_cut(f.proxy);
+    proxy_set(f->proxy, PROXY_REFUSE, 0);
+    proxy_cut(f->proxy);
     EXPECT(HF_EBACKEND, hf_lock_try(other, E));
     asked = wait_now();
     rc = hf_lock_renew(lock, 2 * OP_MS, E);
@@ -86,11 +90,8 @@ static void test_far_renewal_that_shortens_counts_at_once(void)
     conf_expect(over ? HF_ELOST : HF_EUNKNOWN, rc, "hf_lock_renew", __FILE__,
                 __LINE__);
     COMES_MS(poll(&p, 1, 0) == 1, OP_MS + 1000);
-    far_heal(&f);
+    far_heal(f);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    far_close(&f);
 }
 
 /* ---- several locks ----------------------------------------------------- */
@@ -104,46 +105,38 @@ static void take_slowly(int64_t wait_ms, int64_t op_ms, long delay_ms,
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_client *near = conf_open();
     hf_part far_parts[PARTS] = {0}, near_parts[PARTS] = {0};
-    struct far f;
+    struct far *f;
     int64_t began;
 
-    far_open(&f, op_ms);
+    f = far_open(op_ms);
     for (int i = 0; i < PARTS; i++) {
         const char *name = conf_name();
 
-        far_parts[i].lock = conf_lock(f.client, name);
+        far_parts[i].lock = conf_lock(f->client, name);
         near_parts[i].lock = conf_lock(near, name);
     }
-    proxy_set(f.proxy, PROXY_DELAY, delay_ms);
+    proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     opt.wait_ms = wait_ms;
     began = wait_fair();
     EXPECT(result, hf_lock_acquire_all(far_parts, PARTS, &opt, E));
     assert_true(wait_within(began, (wait_ms ? wait_ms : op_ms) + 1000));
-    proxy_set(f.proxy, PROXY_PASS, 0);
+    proxy_set(f->proxy, PROXY_PASS, 0);
     opt.wait_ms = WAIT_LONG_MS;
     if (result == 0)
         OK(hf_lock_release_all(far_parts, PARTS, E));
     OK(hf_lock_acquire_all(near_parts, PARTS, &opt, E));
     OK(hf_lock_release_all(near_parts, PARTS, E));
-    for (int i = 0; i < PARTS; i++) {
-        conf_free(far_parts[i].lock);
-        conf_free(near_parts[i].lock);
-    }
-    far_close(&f);
-    OK(hf_close(near));
 }
 
-static void test_far_several_are_not_had_beyond_their_time(void)
+CONF_CASE(test_far_several_are_not_had_beyond_their_time, CONF_EACH | CONF_FAR)
 {
     take_slowly(100, 5000, 300, HF_ETIMEDOUT);
     /* op_timeout is for all of them together. */
     take_slowly(0, OP_MS, 300, HF_EBACKEND);
 }
 
-static void test_far_several_tries_wait_for_their_answers(void)
-{
-    take_slowly(0, WAIT_LONG_MS, 150, 0);
-}
+CONF_ROW(test_far_several_tries_wait_for_their_answers, CONF_EACH | CONF_FAR,
+         take_slowly(0, WAIT_LONG_MS, 150, 0));
 
 /* ---- releases ---------------------------------------------------------- */
 
@@ -154,155 +147,131 @@ static void release_async(enum proxy_mode mode, long value, int result)
     const char *name = conf_name();
     hf_client *near = conf_open();
     hf_lock *other = conf_lock(near, name), *lock;
-    struct far f;
+    struct far *f;
     int64_t began;
 
-    far_open(&f, result ? OP_MS : 5000);
-    lock = conf_lock_flags(f.client, name, HF_OWNER_HANDLE);
+    f = far_open(result ? OP_MS : 5000);
+    lock = conf_lock_flags(f->client, name, HF_OWNER_HANDLE);
     far_take(lock);
-    proxy_set(f.proxy, mode, value);
+    proxy_set(f->proxy, mode, value);
     began = wait_fair();
     OK(hf_lock_release_async(lock, conf_note, &call, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     EXPECT(HF_EBUSY, hf_lock_release_async(lock, conf_note, &call, E));
-    COMES(conf_called(f.client, &call));
+    COMES(conf_called(f->client, &call));
     EXPECT(result, call.result);
     assert_true(wait_within(began, OP_MS + 1000));
     if (mode == PROXY_DELAY)
-        proxy_set(f.proxy, PROXY_PASS, 0);
+        proxy_set(f->proxy, PROXY_PASS, 0);
     else
-        far_heal(&f);
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
+        far_heal(f);
+    conf_comes_free(other);
     /* The late answer is before this one; and the handle is free for it. */
     far_take(lock);
     conf_release_impatiently(lock);
-    assert_true(hf_client_dispatch(f.client) >= 0);
+    assert_true(hf_client_dispatch(f->client) >= 0);
     assert_int_equal(call.called, 1);
-    conf_free(lock);
-    far_close(&f);
-    conf_free(other);
-    OK(hf_close(near));
 }
 
-static void test_far_release_async_answered_late(void)
-{
-    release_async(PROXY_DELAY, OP_MS / 4, 0);
-}
-
-static void test_far_release_async_answered_too_late_is_unknown(void)
-{
-    release_async(PROXY_DELAY, 2 * OP_MS, HF_EUNKNOWN);
-}
-
-static void test_far_release_async_without_answer_is_unknown(void)
-{
-    release_async(PROXY_SWALLOW, 0, HF_EUNKNOWN);
-}
-
-static void test_far_release_async_unsent_is_unknown(void)
-{
-    release_async(PROXY_DEAF, 0, HF_EUNKNOWN);
-}
+CONF_ROW(test_far_release_async_answered_late, CONF_EACH | CONF_FAR,
+         release_async(PROXY_DELAY, OP_MS / 4, 0));
+CONF_ROW(test_far_release_async_answered_too_late_is_unknown,
+         CONF_EACH | CONF_FAR,
+         release_async(PROXY_DELAY, 2 * OP_MS, HF_EUNKNOWN));
+CONF_ROW(test_far_release_async_without_answer_is_unknown, CONF_EACH | CONF_FAR,
+         release_async(PROXY_SWALLOW, 0, HF_EUNKNOWN));
+CONF_ROW(test_far_release_async_unsent_is_unknown, CONF_EACH | CONF_FAR,
+         release_async(PROXY_DEAF, 0, HF_EUNKNOWN));
 
 /* It is under way when the client is closed. */
-static void test_far_release_async_is_answered_by_the_closing(void)
+CONF_CASE(test_far_release_async_is_answered_by_the_closing,
+          CONF_EACH | CONF_FAR)
 {
     struct conf_call call = {0, 0};
     hf_lock *lock;
-    struct far f;
+    struct far *f;
     int64_t began;
 
-    far_open(&f, OP_MS);
-    lock = conf_lock_flags(f.client, conf_name(), HF_OWNER_HANDLE);
+    f = far_open(OP_MS);
+    lock = conf_lock_flags(f->client, conf_name(), HF_OWNER_HANDLE);
     far_take(lock);
-    proxy_set(f.proxy, PROXY_SWALLOW, 0);
+    proxy_set(f->proxy, PROXY_SWALLOW, 0);
     OK(hf_lock_release_async(lock, conf_note, &call, E));
     began = wait_fair();
-    EXPECT(HF_EUNKNOWN, hf_close(f.client));
+    conf_forget(f->client);
+    EXPECT(HF_EUNKNOWN, hf_close(f->client));
     assert_true(wait_within(began, OP_MS + 1000));
     assert_int_equal(call.called, 1);
     EXPECT(HF_EUNKNOWN, call.result);
-    conf_free(lock);
-    assert_int_equal(f.blocks, 0);
-    proxy_end(f.proxy);
 }
 
 /* ---- silence ----------------------------------------------------------- */
 
 /* One thread drives and sleeps for long, because what it waits for is held by
  * its own process, for long: what others ask for meanwhile has an end too. */
-static void test_far_silence_is_told_beside_a_sleeping_driver(void)
+CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
+          CONF_EACH | CONF_FAR | CONF_LEASE)
 {
     struct conf_call call = {0, 0};
     hf_acquire_options soon = HF_ACQUIRE_OPTIONS_INIT;
     hf_lock *held, *wanted, *mine;
     struct conf_taker driver;
-    struct far f;
+    struct far *f;
     int64_t began, taken;
 
-    far_open(&f, OP_MS);
-    held = conf_lock(f.client, conf_name());
-    wanted = conf_lock(f.client, conf_name());
-    mine = conf_lock_flags(f.client, conf_name(), HF_OWNER_HANDLE);
+    f = far_open(OP_MS);
+    held = conf_lock(f->client, conf_name());
+    wanted = conf_lock(f->client, conf_name());
+    mine = conf_lock_flags(f->client, conf_name(), HF_OWNER_HANDLE);
     COMES(conf_take_lease(held, WAIT_LONG_MS, 600000) == 0);
     conf_taker_wait(&driver, held, HF_WRITE, 0);
     taken = wait_now(); /* what was sent is over then, and has no timer */
     COMES(wait_ms_since(taken) > 2 * OP_MS);
-    proxy_set(f.proxy, PROXY_SWALLOW, 0);
+    proxy_set(f->proxy, PROXY_SWALLOW, 0);
     soon.wait_ms = OP_MS;
     began = wait_fair();
     OK(hf_lock_acquire_async(mine, &soon, conf_note, &call, E));
-    COMES(conf_called(f.client, &call));
+    COMES(conf_called(f->client, &call));
     assert_true(wait_within(began, OP_MS + 1000));
     assert_true(call.result == HF_ETIMEDOUT || call.result == HF_EBACKEND);
     began = wait_fair();
     EXPECT(HF_EBACKEND, hf_lock_acquire(wanted, NULL, E));
     assert_true(wait_within(began, OP_MS + 1000));
     assert_false(conf_taker_has(&driver));
-    far_heal(&f);
+    far_heal(f);
     far_take(wanted);
     conf_release_impatiently(wanted);
     hf_lock_release(held, NULL);
     conf_taker_end(&driver);
-    conf_free(held);
-    conf_free(wanted);
-    conf_free(mine);
-    far_close(&f);
 }
 
 /* Nor is who follows kept by a driver that does not run, however long the
  * answers take. */
-static void test_far_slow_answers_beside_a_driver_that_stands(void)
+CONF_CASE(test_far_slow_answers_beside_a_driver_that_stands,
+          CONF_EACH | CONF_FAR)
 {
     const char *name = conf_name();
     hf_client *near = conf_open_long();
     hf_lock *held = conf_lock(near, name), *wanted, *lock;
     struct conf_taker driver;
-    struct far f;
+    struct far *f;
     int64_t began;
 
-    far_open(&f, 5000);
-    wanted = conf_lock(f.client, name);
-    lock = conf_lock(f.client, conf_name());
+    f = far_open(5000);
+    wanted = conf_lock(f->client, name);
+    lock = conf_lock(f->client, conf_name());
     OK(hf_lock_acquire(held, NULL, E));
     conf_taker_wait(&driver, wanted, HF_WRITE, 0);
     conf_thread_stand(&driver.t);
-    proxy_set(f.proxy, PROXY_DELAY, 300);
+    proxy_set(f->proxy, PROXY_DELAY, 300);
     began = wait_fair();
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
-    OK(hf_lock_release(lock, E));
+    conf_comes_free(lock);
     assert_true(wait_within(began, 4000));
-    proxy_set(f.proxy, PROXY_PASS, 0);
+    proxy_set(f->proxy, PROXY_PASS, 0);
     conf_thread_go_on();
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&driver));
     conf_taker_end(&driver);
-    conf_free(wanted);
-    conf_free(lock);
-    far_close(&f);
-    conf_free(held);
-    OK(hf_close(near));
 }
 
 /* ---- closing ----------------------------------------------------------- */
@@ -326,37 +295,36 @@ static void inspect(void *arg)
 static void close_around_a_question(enum proxy_mode mode, long value)
 {
     struct asker a = {.name = conf_name()};
-    struct far f;
+    struct far *f;
     uint64_t sent;
     int64_t began;
 
-    far_open(&f, OP_MS);
-    a.client = f.client;
-    proxy_set(f.proxy, mode, value);
-    sent = proxy_sent(f.proxy);
+    f = far_open(OP_MS);
+    a.client = f->client;
+    proxy_set(f->proxy, mode, value);
+    sent = proxy_sent(f->proxy);
     conf_thread_start(&a.t, inspect, &a);
-    COMES(proxy_sent(f.proxy) > sent);
+    COMES(proxy_sent(f->proxy) > sent);
     began = wait_fair();
-    assert_in_range(-hf_close(f.client), 0, -HF_EUNKNOWN);
+    conf_forget(f->client);
+    assert_in_range(-hf_close(f->client), 0, -HF_EUNKNOWN);
     assert_true(wait_within(began, OP_MS + 1000));
     conf_thread_join(&a.t);
     assert_true(a.rc == 0 || a.rc == HF_EUNKNOWN || a.rc == HF_ECLOSED);
     if (a.rc == 0)
         hf_info_free(a.info);
-    assert_int_equal(f.blocks, 0);
-    proxy_end(f.proxy);
 }
 
-static void test_far_close_around_a_late_answer(void)
+CONF_CASE(test_far_close_around_a_late_answer,
+          CONF_EACH | CONF_FAR | CONF_INSPECT)
 {
     for (long delay = 1; delay < 2 * OP_MS; delay *= 4)
         close_around_a_question(PROXY_DELAY, delay);
 }
 
-static void test_far_close_around_a_lost_answer(void)
-{
-    close_around_a_question(PROXY_SWALLOW, 0);
-}
+CONF_ROW(test_far_close_around_a_lost_answer,
+         CONF_EACH | CONF_FAR | CONF_INSPECT,
+         close_around_a_question(PROXY_SWALLOW, 0));
 
 /* ---- waits that are given up ------------------------------------------- */
 
@@ -414,10 +382,8 @@ static int join_impatient(struct impatient *w, int n)
 /* Nobody holds it and nobody waits for it, here and at the server. */
 static void nothing_is_left(hf_lock *other, hf_lock *lock)
 {
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
-    OK(hf_lock_release(lock, E));
+    conf_comes_free(other);
+    conf_comes_free(lock);
     assert_int_equal(conf_left(), 0);
 }
 
@@ -428,13 +394,13 @@ static void given_up_with_delay(long delay_ms, bool lets_go)
     hf_client *near = conf_open();
     hf_lock *other = conf_lock(near, name), *lock;
     struct impatient w[N];
-    struct far f;
+    struct far *f;
     int granted;
 
-    far_open(&f, 5000);
-    lock = conf_lock(f.client, name);
+    f = far_open(5000);
+    lock = conf_lock(f->client, name);
     OK(hf_lock_acquire(other, NULL, E));
-    proxy_set(f.proxy, PROXY_DELAY, delay_ms);
+    proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     start_impatient(w, N, lock);
     while (lets_go && !all_ended(w, N)) {
         OK(hf_lock_release(other, E)); /* late grants are given back */
@@ -445,21 +411,17 @@ static void given_up_with_delay(long delay_ms, bool lets_go)
         assert_int_equal(granted, 0);
     OK(hf_lock_check(other));
     OK(hf_lock_release(other, E));
-    proxy_set(f.proxy, PROXY_PASS, 0);
+    proxy_set(f->proxy, PROXY_PASS, 0);
     nothing_is_left(other, lock);
-    conf_free(lock);
-    far_close(&f);
-    conf_free(other);
-    OK(hf_close(near));
 }
 
-static void test_far_waits_given_up_leave_nothing(void)
+CONF_CASE(test_far_waits_given_up_leave_nothing, CONF_EACH | CONF_FAR)
 {
     given_up_with_delay(2, false);
     given_up_with_delay(20, false);
 }
 
-static void test_far_late_grants_are_given_back(void)
+CONF_CASE(test_far_late_grants_are_given_back, CONF_EACH | CONF_FAR)
 {
     given_up_with_delay(2, true);
     given_up_with_delay(8, true);
@@ -495,70 +457,35 @@ static void cancelled_with_delay(long delay_ms, bool cuts)
     const char *name = conf_name();
     hf_client *near = conf_open();
     hf_lock *other = conf_lock(near, name), *lock[N];
-    struct far f;
+    struct far *f;
 
-    far_open(&f, 5000);
+    f = far_open(5000);
     for (int i = 0; i < N; i++)
-        lock[i] = conf_lock_flags(f.client, name, HF_OWNER_HANDLE);
-    proxy_set(f.proxy, PROXY_DELAY, delay_ms);
+        lock[i] = conf_lock_flags(f->client, name, HF_OWNER_HANDLE);
+    proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     for (int round = 0; round < 60; round++) {
         if (round % 8 == 0) /* free half of the time */
             OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-        cancel_in_flight(&f, lock, N, round);
+        cancel_in_flight(f, lock, N, round);
         if (cuts && round % 3 == 0)
-            proxy_cut(f.proxy);
+            proxy_cut(f->proxy);
         if (round % 8 == 4)
             OK(hf_lock_release(other, E));
     }
     OK(hf_lock_release(other, E));
-    proxy_set(f.proxy, PROXY_PASS, 0);
+    proxy_set(f->proxy, PROXY_PASS, 0);
     nothing_is_left(other, lock[0]);
-    for (int i = 0; i < N; i++)
-        conf_free(lock[i]);
-    far_close(&f);
-    conf_free(other);
-    OK(hf_close(near));
 }
 
-static void test_far_cancelled_questions_leave_nothing(void)
+CONF_CASE(test_far_cancelled_questions_leave_nothing, CONF_EACH | CONF_FAR)
 {
     cancelled_with_delay(1, false);
     cancelled_with_delay(20, false);
 }
 
-static void test_far_cancelled_questions_over_lost_connections(void)
+CONF_CASE(test_far_cancelled_questions_over_lost_connections,
+          CONF_EACH | CONF_FAR)
 {
     cancelled_with_delay(1, true);
     cancelled_with_delay(20, true);
 }
-
-const struct conf_case conf_far[] = {
-    CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
-              CONF_EACH | CONF_FAR | CONF_LEASE),
-    CONF_CASE(test_far_several_are_not_had_beyond_their_time,
-              CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_several_tries_wait_for_their_answers,
-              CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_release_async_answered_late, CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_release_async_answered_too_late_is_unknown,
-              CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_release_async_without_answer_is_unknown,
-              CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_release_async_unsent_is_unknown, CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_release_async_is_answered_by_the_closing,
-              CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
-              CONF_EACH | CONF_FAR | CONF_LEASE),
-    CONF_CASE(test_far_slow_answers_beside_a_driver_that_stands,
-              CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_close_around_a_late_answer,
-              CONF_EACH | CONF_FAR | CONF_INSPECT),
-    CONF_CASE(test_far_close_around_a_lost_answer,
-              CONF_EACH | CONF_FAR | CONF_INSPECT),
-    CONF_CASE(test_far_waits_given_up_leave_nothing, CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_late_grants_are_given_back, CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_cancelled_questions_leave_nothing, CONF_EACH | CONF_FAR),
-    CONF_CASE(test_far_cancelled_questions_over_lost_connections,
-              CONF_EACH | CONF_FAR),
-    {0},
-};

@@ -13,16 +13,10 @@
 
 static void done(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
-    (void)lock;
-    (void)result;
 }
 
 static void latch_done(void *arg, hf_latch *latch, int result)
 {
-    (void)arg;
-    (void)latch;
-    (void)result;
 }
 
 struct forked {
@@ -137,12 +131,11 @@ static int try_everything(const struct forked *f)
 /* A client of the child's own is somebody else. */
 static int try_own_client(const char *name)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     int line = 0;
 
-    opt.fairness = conf.fairness;
     CHECK(0, hf_open(conf.url, NULL, &c, NULL));
     CHECK(0, hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL));
     CHECK(HF_EBUSY, hf_lock_try(lock, NULL));
@@ -207,11 +200,10 @@ static int child(void *arg)
     return line ? line : try_own_client(f->name);
 }
 
-static void test_fork_child_says_so_and_parent_holds_on(void)
+CONF_CASE(test_fork_child_says_so_and_parent_holds_on, CONF_EACH)
 {
-    hf_client *b = conf_open();
     struct forked f = {.name = conf_name()};
-    hf_lock *other = conf_lock(b, f.name);
+    hf_lock *other = conf_lock(conf_open(), f.name);
     uint64_t token;
     int64_t forked_at;
 
@@ -219,7 +211,7 @@ static void test_fork_child_says_so_and_parent_holds_on(void)
     f.held = conf_lock(f.c, f.name);
     f.handle = conf_lock_flags(f.c, conf_name(), HF_OWNER_HANDLE);
     if (conf.kind_caps[HF_LATCH])
-        OK(hf_latch_new(f.c, conf_name(), HF_CSTRING, &f.latch, E));
+        f.latch = conf_latch(f.c, conf_name());
     OK(hf_lock_acquire(f.held, NULL, E));
     token = conf_token(f.held);
     forked_at = wait_now();
@@ -231,26 +223,18 @@ static void test_fork_child_says_so_and_parent_holds_on(void)
     assert_true(conf_token(f.held) == token);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
     OK(hf_lock_release(f.held, E));
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
-    conf_free(f.held);
-    conf_free(f.handle);
-    OK(hf_latch_free(f.latch));
-    conf_free(other);
-    OK(hf_close(f.c));
-    OK(hf_close(b));
+    conf_comes_free(other);
 }
 
 /* The child waits in a client of its own, like anybody else. */
 static int wait_in_child(void *arg)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     uint64_t token = 0;
     int line = 0;
 
-    opt.fairness = conf.fairness;
     CHECK(0, hf_open(conf.url, NULL, &c, NULL));
     CHECK(0, hf_lock_new(c, ((struct forked *)arg)->name, HF_CSTRING, &opt,
                          &lock, NULL));
@@ -262,7 +246,7 @@ static int wait_in_child(void *arg)
     return 0;
 }
 
-static void test_fork_child_waits_for_its_parent(void)
+CONF_CASE(test_fork_child_waits_for_its_parent, CONF_EACH)
 {
     struct forked f = {.name = conf_name()};
     int out, line = -1;
@@ -282,8 +266,6 @@ static void test_fork_child_waits_for_its_parent(void)
     OK(hf_lock_timed(f.held, WAIT_LONG_MS, E));
     assert_true(conf_token(f.held) > token + 1); /* it was the child's turn */
     OK(hf_lock_release(f.held, E));
-    conf_free(f.held);
-    OK(hf_close(f.c));
 }
 
 /* Other threads are anywhere in the library when the process forks: what they
@@ -313,7 +295,7 @@ static int try_everything_of(void *arg)
     return try_everything(arg);
 }
 
-static void test_fork_while_threads_are_inside(void)
+CONF_CASE(test_fork_while_threads_are_inside, CONF_EACH)
 {
     enum { N = 3 };
     struct forked f = {.name = conf_name()};
@@ -332,16 +314,5 @@ static void test_fork_while_threads_are_inside(void)
         __atomic_store_n(&b[i].stop, 1, __ATOMIC_RELEASE);
         conf_thread_join(&b[i].t);
         OK(b[i].rc);
-        conf_free(b[i].lock);
     }
-    conf_free(f.held);
-    conf_free(f.handle);
-    OK(hf_close(f.c));
 }
-
-const struct conf_case conf_fork[] = {
-    CONF_CASE(test_fork_child_says_so_and_parent_holds_on, CONF_EACH),
-    CONF_CASE(test_fork_child_waits_for_its_parent, CONF_EACH),
-    CONF_CASE(test_fork_while_threads_are_inside, CONF_EACH),
-    {0},
-};

@@ -55,10 +55,8 @@ static int visit_break(struct visitor *v)
 
 static int new_handle(struct visitor *v, unsigned flags, hf_lock **lock)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = v->fairness, .flags = flags);
 
-    opt.fairness = v->fairness;
-    opt.flags = flags;
     return hf_lock_new(v->client, v->name, HF_CSTRING, &opt, lock, NULL);
 }
 
@@ -81,7 +79,6 @@ static int visit_loss_fd(struct visitor *v)
 
 static void taken(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
     if (!result)
         hf_lock_release_nowait(lock, NULL);
 }
@@ -118,9 +115,9 @@ static void close_under_visits(void)
 {
     size_t len = conf.caps & HF_CAP_INSPECT ? ALL : ALL - INSPECTING;
     hf_client *c = conf_open();
-    hf_lock *stays = conf_lock(c, conf_name());
     struct visitor v[ALL];
 
+    conf_lock(c, conf_name()); /* the handle that stays */
     for (size_t i = 0; i < len; i++) {
         v[i] = (struct visitor){.client = c,
                                 .name = conf_name(),
@@ -130,16 +127,15 @@ static void close_under_visits(void)
     }
     for (size_t i = 0; i < len; i++)
         COMES(__atomic_load_n(&v[i].rounds, __ATOMIC_RELAXED) > 2);
-    OK(hf_close(c));
+    conf_close(c);
     for (size_t i = 0; i < len; i++) {
         conf_thread_join(&v[i].t);
         EXPECT(HF_ECLOSED, v[i].rc);
-        conf_free(v[i].handle);
+        OK(hf_lock_free(v[i].handle));
     }
-    conf_free(stays);
 }
 
-static void test_inside_close_waits_for_whoever_is_there(void)
+CONF_CASE(test_inside_close_waits_for_whoever_is_there, CONF_EACH)
 {
     for (int round = 0; round < 20; round++)
         close_under_visits();
@@ -172,6 +168,7 @@ static void close_at_once(void)
     int closed = 0;
 
     OK(hf_lock_acquire(held, NULL, E));
+    conf_forget(c);
     for (int i = 0; i < N; i++) {
         closer[i] = (struct closer){.client = c, .go = &go};
         conf_thread_start(&closer[i].t, close_it, &closer[i]);
@@ -183,17 +180,10 @@ static void close_at_once(void)
         assert_true(closer[i].rc == 0 || closer[i].rc == HF_ECLOSED);
     }
     assert_int_equal(closed, 1);
-    conf_free(held);
 }
 
-static void test_inside_closed_once_by_several(void)
+CONF_CASE(test_inside_closed_once_by_several, CONF_EACH)
 {
     for (int round = 0; round < 10; round++)
         close_at_once();
 }
-
-const struct conf_case conf_inside[] = {
-    CONF_CASE(test_inside_close_waits_for_whoever_is_there, CONF_EACH),
-    CONF_CASE(test_inside_closed_once_by_several, CONF_EACH),
-    {0},
-};

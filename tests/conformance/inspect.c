@@ -1,48 +1,28 @@
 /* Who holds it, who waits; which names there are; taking a lock away. */
 #include "conf.h"
 
-#include <stdio.h>
-
-static hf_info *look(hf_client *c, const char *name)
-{
-    hf_info *info = NULL;
-
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    assert_non_null(info);
-    return info;
-}
-
 static size_t holders(hf_client *c, const char *name)
 {
-    hf_info *info = look(c, name);
-    size_t n = info->holders_len;
-
-    hf_info_free(info);
-    return n;
+    return conf_inspect(c, name)->holders_len;
 }
 
 static size_t waiters(hf_client *c, const char *name)
 {
-    hf_info *info = look(c, name);
-    size_t n = info->waiters_len;
-
-    hf_info_free(info);
-    return n;
+    return conf_inspect(c, name)->waiters_len;
 }
 
-static void test_inspect_of_an_unused_name_is_empty(void)
+CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT)
 {
     hf_client *c = conf_open();
-    hf_info *info = look(c, conf_name());
+    hf_info *info = conf_inspect(c, conf_name());
 
     assert_int_equal(info->kind, 0);
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(info->waiters_len, 0);
-    hf_info_free(info);
-    OK(hf_close(c));
 }
 
-static void test_inspect_what_it_found_outlives_the_client(void)
+CONF_CASE(test_inspect_what_it_found_outlives_the_client,
+          CONF_EACH | CONF_INSPECT)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -51,16 +31,15 @@ static void test_inspect_what_it_found_outlives_the_client(void)
     hf_info *info;
 
     OK(hf_lock_acquire(lock, NULL, E));
-    info = look(c, name);
+    info = conf_inspect(c, name);
     OK(hf_list(c, name, &names, E));
     OK(hf_lock_release(lock, E));
     conf_free(lock);
-    OK(hf_close(c));
+    conf_close(c);
     assert_int_equal(info->holders_len, 1);
     assert_int_equal(info->holders[0].pid, getpid());
     assert_int_equal(names->len, 1);
     assert_string_equal(names->names[0].bytes, name);
-    hf_info_free(info);
     hf_names_free(names);
 }
 
@@ -72,7 +51,7 @@ static int64_t unix_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void test_inspect_shows_the_holder(void)
+CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open();
     const char *name = conf_name();
@@ -84,10 +63,10 @@ static void test_inspect_shows_the_holder(void)
     pid_t pid;
 
     gethostname(host, sizeof(host) - 1);
-    conf_puppet(&p, name, 20000);
+    p = conf_puppet(name, 20000);
     pid = p.pid;
     OK(conf_puppet_take(&p, HF_FOREVER, 0, &r));
-    info = look(a, name);
+    info = conf_inspect(a, name);
     assert_int_equal(info->kind, HF_MUTEX);
     assert_int_equal(info->fairness, conf.fairness);
     assert_true(info->token == r.token);
@@ -103,35 +82,30 @@ static void test_inspect_shows_the_holder(void)
     assert_true(
         info->holders[0].left_ms == -1 ||
         (info->holders[0].left_ms > 0 && info->holders[0].left_ms <= 20000));
-    hf_info_free(info);
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     assert_int_equal(holders(a, name), 0);
     assert_int_equal(proc_end(&p), 0);
-    OK(hf_close(a));
 }
 
-static void test_inspect_shows_a_fixed_lease_and_a_label(void)
+CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
+          CONF_EACH | CONF_INSPECT | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.label = "nightly \"job\"\n\xff");
     hf_lock *lock;
     hf_info *info;
 
-    opt.label = "nightly \"job\"\n\xff";
     lock = conf_lock_with(c, name, &opt);
     OK(conf_take_lease(lock, HF_FOREVER, 50000));
-    info = look(c, name);
+    info = conf_inspect(c, name);
     assert_int_equal(info->holders_len, 1);
     assert_true(info->holders[0].left_ms > 40000);
     assert_true(info->holders[0].left_ms <= 50000);
     assert_int_equal(info->holders[0].pid, getpid());
     /* It can be shown, whatever is in it. */
     assert_string_equal(info->holders[0].label, "nightly \"job\"\\x0a\\xff");
-    hf_info_free(info);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Who watches the one node of an unfair lock is known to ZooKeeper alone: it
@@ -139,16 +113,15 @@ static void test_inspect_shows_a_fixed_lease_and_a_label(void)
 static bool shows_one_waiter(hf_client *c, const char *name)
 {
     bool unknown = conf.session && conf.fairness == HF_UNFAIR;
-    hf_info *info = look(c, name);
+    hf_info *info = conf_inspect(c, name);
     size_t n = info->waiters_len;
 
     assert_int_equal(info->waiters_unknown, unknown);
-    hf_info_free(info);
     return n == (unknown ? 0 : 1);
 }
 
 /* A hundred threads that want one mutex are one waiter at the server. */
-static void test_inspect_a_client_is_one_waiter(void)
+CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT)
 {
     enum { THREADS = 100 };
     static struct conf_taker t[THREADS];
@@ -171,18 +144,12 @@ static void test_inspect_a_client_is_one_waiter(void)
     for (int i = 0; i < 20; i++)
         assert_true(waiters(a, name) <= 1);
     for (int i = 0; i < THREADS; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, 0);
-        assert_int_equal(t[i].release_rc, 0);
+        conf_taker_ends(&t[i], 0);
     }
     COMES(waiters(a, name) == 0 && holders(a, name) == 0);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_inspect_shows_waiters_in_their_order(void)
+CONF_CASE(test_inspect_shows_waiters_in_their_order, CONF_FAIR | CONF_INSPECT)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -193,12 +160,12 @@ static void test_inspect_shows_waiters_in_their_order(void)
 
     OK(hf_lock_acquire(lock, NULL, E));
     for (size_t i = 0; i < 4; i++) {
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
         pid[i] = p[i].pid;
         conf_puppet_wait(&p[i]);
         COMES(waiters(c, name) == i + 1);
     }
-    info = look(c, name);
+    info = conf_inspect(c, name);
     assert_int_equal(info->holders_len, 1);
     assert_int_equal(info->waiters_len, 4);
     for (size_t i = 0; i < 4; i++) {
@@ -206,7 +173,6 @@ static void test_inspect_shows_waiters_in_their_order(void)
         if (info->waiters[i].pid)
             assert_int_equal(info->waiters[i].pid, pid[i]);
     }
-    hf_info_free(info);
     for (size_t i = 0; i < 4; i++) {
         struct proc_reply r;
 
@@ -214,31 +180,28 @@ static void test_inspect_shows_waiters_in_their_order(void)
              : hf_lock_release(lock, E));
         conf_puppet_answer(&p[i], &r);
         OK(r.rc);
-        info = look(c, name);
+        info = conf_inspect(c, name);
         assert_int_equal(info->waiters_len, 3 - i);
         assert_int_equal(info->holders_len, 1);
         assert_int_equal(info->holders[0].pid, pid[i]);
         assert_true(info->holders[0].token == r.token);
-        hf_info_free(info);
     }
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(proc_end(&p[i]), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 static int64_t left_ms(hf_client *c, const char *name)
 {
-    hf_info *info = look(c, name);
+    hf_info *info = conf_inspect(c, name);
     int64_t left;
 
     assert_int_equal(info->holders_len, 1);
     left = info->holders[0].left_ms;
-    hf_info_free(info);
     return left;
 }
 
-static void test_inspect_shows_a_renewed_lease(void)
+CONF_CASE(test_inspect_shows_a_renewed_lease,
+          CONF_EACH | CONF_INSPECT | CONF_LEASE)
 {
     hf_client *a = conf_open_long(), *b = conf_open();
     const char *name = conf_name();
@@ -247,20 +210,15 @@ static void test_inspect_shows_a_renewed_lease(void)
     hf_info *info;
 
     OK(conf_take_lease(lock, HF_FOREVER, 20000));
-    info = look(b, name);
+    info = conf_inspect(b, name);
     since = info->holders[0].since_unix_ms;
-    hf_info_free(info);
     OK(hf_lock_renew(lock, 90000, E));
     COMES(left_ms(b, name) > 80000);
     assert_true(left_ms(b, name) <= 90000);
-    info = look(b, name);
+    info = conf_inspect(b, name);
     assert_true(info->holders[0].token == conf_token(lock));
     assert_true(llabs(info->holders[0].since_unix_ms - since) < 2000);
-    hf_info_free(info);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* A write hold that became a read hold is the same hold. */
@@ -268,7 +226,7 @@ static void is_shown_as_before(hf_client *c, const char *name,
                                const hf_info *before, uint64_t token)
 {
     const hf_party *was = before->holders, *is;
-    hf_info *info = look(c, name);
+    hf_info *info = conf_inspect(c, name);
 
     assert_int_equal(info->kind, HF_RWLOCK);
     assert_true(info->token == token);
@@ -283,17 +241,15 @@ static void is_shown_as_before(hf_client *c, const char *name,
     assert_true(llabs(is->since_unix_ms - was->since_unix_ms) < 2000);
     assert_true(is->left_ms <= was->left_ms + 20000); /* renewed, maybe */
     assert_int_equal(is->left_ms < 0, was->left_ms < 0);
-    hf_info_free(info);
 }
 
-static void test_inspect_downgrade_changes_the_mode_alone(void)
+CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT | CONF_LEASE)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const int64_t leases[] = {0, 50000};
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_RWLOCK, .label = "nightly");
 
-    opt.kind = HF_RWLOCK;
-    opt.label = "nightly";
     for (int i = 0; i < 2; i++) {
         const char *name = conf_name();
         hf_lock *lock = conf_lock_with(a, name, &opt);
@@ -302,18 +258,15 @@ static void test_inspect_downgrade_changes_the_mode_alone(void)
 
         OK(conf_take_lease(lock, HF_FOREVER, leases[i]));
         token = conf_token(lock);
-        info = look(b, name);
+        info = conf_inspect(b, name);
         assert_int_equal(info->holders_len, 1);
         assert_int_equal(info->holders[0].mode, HF_WRITE);
         assert_string_equal(info->holders[0].label, opt.label);
         OK(hf_lock_downgrade(lock, E));
         is_shown_as_before(b, name, info, token);
-        hf_info_free(info);
         OK(hf_lock_release(lock, E));
         conf_free(lock);
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* ---- list -------------------------------------------------------------- */
@@ -338,7 +291,7 @@ static bool listed(hf_client *c, const char *prefix, const char *name)
     return found;
 }
 
-static void test_inspect_list_shows_what_is_in_use(void)
+CONF_CASE(test_inspect_list_shows_what_is_in_use, CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open(), *b = conf_open();
     char one[128], two[128], odd[128];
@@ -369,11 +322,9 @@ static void test_inspect_list_shows_what_is_in_use(void)
     for (int i = 0; i < 3; i++)
         conf_free(lock[i]);
     assert_false(listed(a, base, two));
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_inspect_list_of_many(void)
+CONF_CASE(test_inspect_list_of_many, CONF_EACH | CONF_INSPECT)
 {
     enum { MANY = 300 };
     static hf_lock *lock[MANY];
@@ -394,12 +345,11 @@ static void test_inspect_list_of_many(void)
         OK(hf_lock_release_nowait(lock[i], E));
         conf_free(lock[i]);
     }
-    OK(hf_close(c));
 }
 
 /* ---- break ------------------------------------------------------------- */
 
-static void test_inspect_break_takes_it_away(void)
+CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
@@ -420,13 +370,10 @@ static void test_inspect_break_takes_it_away(void)
     OK(hf_lock_check(other));
     EXPECT(HF_EBUSY, hf_lock_try(lock, E));
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_inspect_break_is_learned_without_asking(void)
+CONF_CASE(test_inspect_break_is_learned_without_asking,
+          CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
@@ -436,16 +383,12 @@ static void test_inspect_break_is_learned_without_asking(void)
     OK(hf_break(b, name, HF_CSTRING, E));
     COMES_MS(hf_lock_check(lock) == HF_ELOST, CONF_KEPT_TTL_MS + 1000);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(other);
 }
 
 /* The release of a hold that was broken frees nobody else. */
-static void test_inspect_break_then_release_frees_nobody_else(void)
+CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
+          CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open(), *b = conf_open(), *d = conf_open();
     const char *name = conf_name();
@@ -459,34 +402,4 @@ static void test_inspect_break_then_release_frees_nobody_else(void)
     EXPECT(HF_EBUSY, hf_lock_try(third, E));
     OK(hf_lock_check(other));
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    conf_free(third);
-    OK(hf_close(a));
-    OK(hf_close(b));
-    OK(hf_close(d));
 }
-
-const struct conf_case conf_inspect[] = {
-    CONF_CASE(test_inspect_of_an_unused_name_is_empty, CONF_INSPECT),
-    CONF_CASE(test_inspect_what_it_found_outlives_the_client,
-              CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_the_holder, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
-              CONF_EACH | CONF_INSPECT | CONF_LEASE),
-    CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_waiters_in_their_order,
-              CONF_FAIR | CONF_INSPECT),
-    CONF_CASE(test_inspect_shows_a_renewed_lease,
-              CONF_EACH | CONF_INSPECT | CONF_LEASE),
-    CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT | CONF_LEASE),
-    CONF_CASE(test_inspect_list_shows_what_is_in_use, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_list_of_many, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_break_is_learned_without_asking,
-              CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
-              CONF_EACH | CONF_INSPECT),
-    {0},
-};

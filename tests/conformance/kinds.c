@@ -2,8 +2,6 @@
  * mix on one name; several locks at once may be of any. */
 #include "conf.h"
 
-#include <string.h>
-
 #define SIZE 2
 
 static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
@@ -15,18 +13,26 @@ static uint32_t size_of(enum hf_kind kind)
     return kind == HF_SEMAPHORE ? SIZE : 0;
 }
 
+static int new_of(hf_client *c, const char *name, const hf_lock_options *opt,
+                  hf_lock **lock)
+{
+    int rc = hf_lock_new(c, name, HF_CSTRING, opt, lock, E);
+
+    if (!rc)
+        conf_keep_lock(*lock);
+    return rc;
+}
+
 /* With the backend's own fairness: which there are differs between kinds. */
 static int make(hf_client *c, const char *name, enum hf_kind kind,
                 hf_lock **lock)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size_of(kind));
 
-    opt.kind = kind;
-    opt.permits = size_of(kind);
-    return hf_lock_new(c, name, HF_CSTRING, &opt, lock, E);
+    return new_of(c, name, &opt, lock);
 }
 
-static void test_kinds_that_are_not_there_say_so(void)
+CONF_CASE(test_kinds_that_are_not_there_say_so, 0)
 {
     hf_client *c = conf_open();
 
@@ -44,7 +50,6 @@ static void test_kinds_that_are_not_there_say_so(void)
         EXPECT(HF_ENOTSUP, hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
         assert_null(latch);
     }
-    OK(hf_close(c));
 }
 
 /* That of another kind is of no use while the name is held. */
@@ -89,10 +94,9 @@ static void never_granted(hf_client *holder, hf_client *other,
     /* Free again, it is of any kind. */
     COMES(conf_take(wanted, HF_WRITE, 0, 1000) == 0);
     OK(hf_lock_release(wanted, E));
-    conf_free(wanted);
 }
 
-static void test_kinds_do_not_mix(void)
+CONF_CASE(test_kinds_do_not_mix, 0)
 {
     hf_client *a = conf_open(), *b = conf_open();
 
@@ -105,14 +109,12 @@ static void test_kinds_do_not_mix(void)
             if (kinds[i] == HF_RWLOCK)
                 never_granted(a, b, kinds[i], kinds[k], HF_READ);
         }
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* ---- fair beside unfair -------------------------------------------------- */
 
 /* Where the two are made of different things; elsewhere they exclude each
- * other, and wake each other. As hf_lock_new(3) and docs/guarantees.md say. */
+ * other, and wake each other. See hf_lock_new(3), docs/guarantees/common.md. */
 static bool tells_fair_from_unfair(void)
 {
     return strncmp(conf.url, "shm:", 4) == 0 ||
@@ -122,12 +124,10 @@ static bool tells_fair_from_unfair(void)
 static int make_so(hf_client *c, const char *name, enum hf_kind kind, bool fair,
                    hf_lock **lock)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size_of(kind),
+                                       .fairness = fair ? HF_FAIR : HF_UNFAIR);
 
-    opt.kind = kind;
-    opt.permits = size_of(kind);
-    opt.fairness = fair ? HF_FAIR : HF_UNFAIR;
-    return hf_lock_new(c, name, HF_CSTRING, &opt, lock, E);
+    return new_of(c, name, &opt, lock);
 }
 
 static void is_told(hf_client *c, const char *name, enum hf_kind kind,
@@ -142,7 +142,6 @@ static void is_told(hf_client *c, const char *name, enum hf_kind kind,
     EXPECT(HF_EMISMATCH, conf_take(wanted, HF_WRITE, size_of(kind), 0));
     EXPECT(HF_EMISMATCH,
            conf_take(wanted, HF_WRITE, size_of(kind), HF_FOREVER));
-    conf_free(wanted);
 }
 
 static void waits_for(hf_client *c, const char *name, enum hf_kind kind,
@@ -159,10 +158,7 @@ static void waits_for(hf_client *c, const char *name, enum hf_kind kind,
     assert_false(conf_taker_has(&t));
     OK(hf_lock_release(held, E));
     COMES_MS(conf_taker_has(&t), 4000);
-    conf_taker_end(&t);
-    OK(t.rc);
-    OK(t.release_rc);
-    conf_free(wanted);
+    conf_taker_ends(&t, 0);
 }
 
 static void fair_beside_unfair(enum hf_kind kind, bool fair)
@@ -180,12 +176,9 @@ static void fair_beside_unfair(enum hf_kind kind, bool fair)
     } else {
         waits_for(b, name, kind, !fair, held);
     }
-    conf_free(held);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_kinds_fair_beside_unfair(void)
+CONF_CASE(test_kinds_fair_beside_unfair, 0)
 {
     const int both = HF_CAP_FAIR | HF_CAP_UNFAIR;
 
@@ -197,7 +190,7 @@ static void test_kinds_fair_beside_unfair(void)
 }
 
 /* A lock's name is no latch's while it is held. */
-static void test_kinds_latch_is_not_a_lock(void)
+CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -217,9 +210,6 @@ static void test_kinds_latch_is_not_a_lock(void)
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     OK(hf_latch_free(latch));
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* ---- several at once --------------------------------------------------- */
@@ -241,18 +231,10 @@ static void open_mixed(struct mixed *m, const char *const *names)
         }
 }
 
-static void close_mixed(struct mixed *m)
-{
-    for (size_t i = 0; i < m->len; i++)
-        conf_free(m->part[i].lock);
-    OK(hf_close(m->c));
-}
-
 static int take_all(struct mixed *m, int64_t wait_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = wait_ms);
 
-    opt.wait_ms = wait_ms;
     return hf_lock_acquire_all(m->part, m->len, &opt, E);
 }
 
@@ -263,7 +245,7 @@ static int take_one(struct mixed *m, size_t i, int64_t wait_ms)
 }
 
 /* All or none, whichever is the one that is not to be had. */
-static void test_kinds_several_at_once(void)
+CONF_CASE(test_kinds_several_at_once, 0)
 {
     const char *names[KINDS] = {conf_name(), conf_name(), conf_name()};
     struct mixed mine, theirs;
@@ -291,12 +273,10 @@ static void test_kinds_several_at_once(void)
     }
     OK(take_all(&theirs, WAIT_LONG_MS));
     OK(hf_lock_release_all(theirs.part, theirs.len, E));
-    close_mixed(&mine);
-    close_mixed(&theirs);
 }
 
 /* A part has a mode of its own: what both read they have together. */
-static void test_kinds_several_with_modes_of_their_own(void)
+CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
 {
     const char *names[2] = {conf_name(), conf_name()};
     hf_client *c[2] = {conf_open(), conf_open()};
@@ -323,15 +303,10 @@ static void test_kinds_several_with_modes_of_their_own(void)
     OK(conf_take(part[0][0].lock, HF_READ, 0, 0));               /* read */
     OK(hf_lock_release(part[0][0].lock, E));
     OK(hf_lock_release_all(part[1], 2, E));
-    for (int i = 0; i < 2; i++) {
-        conf_free(part[i][0].lock);
-        conf_free(part[i][1].lock);
-        OK(hf_close(c[i]));
-    }
 }
 
 /* And permits of its own. */
-static void test_kinds_several_with_permits_of_their_own(void)
+CONF_CASE(test_kinds_several_with_permits_of_their_own, CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -347,19 +322,4 @@ static void test_kinds_several_with_permits_of_their_own(void)
     EXPECT(HF_EINVAL, hf_lock_acquire_all(&part, 1, NULL, E));
     OK(conf_take(other, HF_WRITE, SIZE, WAIT_LONG_MS));
     OK(hf_lock_release(other, E));
-    conf_free(part.lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
-
-const struct conf_case conf_kinds[] = {
-    CONF_CASE(test_kinds_that_are_not_there_say_so, 0),
-    CONF_CASE(test_kinds_fair_beside_unfair, 0),
-    CONF_CASE(test_kinds_do_not_mix, 0),
-    CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH),
-    CONF_CASE(test_kinds_several_at_once, 0),
-    CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK),
-    CONF_CASE(test_kinds_several_with_permits_of_their_own, CONF_SEMAPHORE),
-    {0},
-};

@@ -7,22 +7,15 @@ struct latches {
     hf_latch *l[2]; /* of one name */
 };
 
-static void begin(struct latches *s)
+static struct latches begin(void)
 {
-    s->name = conf_name();
-    for (int i = 0; i < 2; i++) {
-        s->c[i] = conf_open();
-        OK(hf_latch_new(s->c[i], s->name, HF_CSTRING, &s->l[i], E));
-        assert_non_null(s->l[i]);
-    }
-}
+    struct latches s = {.name = conf_name()};
 
-static void end(struct latches *s)
-{
     for (int i = 0; i < 2; i++) {
-        OK(hf_latch_free(s->l[i]));
-        OK(hf_close(s->c[i]));
+        s.c[i] = conf_open();
+        s.l[i] = conf_latch(s.c[i], s.name);
     }
+    return s;
 }
 
 static void is_at(hf_latch *latch, uint64_t expected)
@@ -48,6 +41,20 @@ static void wait_for_it(void *arg)
     w->rc = hf_latch_wait(w->latch, w->wait_ms, &w->cancel, NULL);
 }
 
+static void returns(struct waiter *w, int rc)
+{
+    conf_thread_join(&w->t);
+    EXPECT(rc, w->rc);
+}
+
+static void all_return(struct waiter *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        COMES(conf_thread_ended(&w[i].t));
+        returns(&w[i], 0);
+    }
+}
+
 static void start(struct waiter *w, hf_latch *latch)
 {
     *w = (struct waiter){.latch = latch, .wait_ms = HF_FOREVER};
@@ -67,12 +74,11 @@ static void start_and_settle(struct waiter *w, hf_latch *latch)
     conf_thread_asleep(&w->t);
 }
 
-static void test_latch_is_counted_down(void)
+CONF_CASE(test_latch_is_counted_down, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     uint64_t after = 0;
 
-    begin(&s);
     is_at(s.l[0], 0);
     OK(hf_latch_set(s.l[0], 3, E));
     for (uint64_t left = 3; left; left--) {
@@ -85,14 +91,12 @@ static void test_latch_is_counted_down(void)
     is_at(s.l[0], 0);
     OK(hf_latch_wait(s.l[0], 0, NULL, E));
     OK(hf_latch_wait(s.l[1], HF_FOREVER, NULL, E));
-    end(&s);
 }
 
-static void test_latch_is_set_once(void)
+CONF_CASE(test_latch_is_set_once, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
 
-    begin(&s);
     OK(hf_latch_set(s.l[0], 2, E));
     EXPECT(HF_EBUSY, hf_latch_set(s.l[0], 5, E));
     EXPECT(HF_EBUSY, hf_latch_set(s.l[1], 2, E));
@@ -104,14 +108,12 @@ static void test_latch_is_set_once(void)
     OK(hf_latch_set(s.l[1], 1, E)); /* at 0 it is gone, and may come again */
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[0], NULL, E));
-    end(&s);
 }
 
-static void test_latch_stays_at_zero(void)
+CONF_CASE(test_latch_stays_at_zero, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
 
-    begin(&s);
     OK(hf_latch_down(s.l[0], NULL, E)); /* never set */
     is_at(s.l[0], 0);
     OK(hf_latch_set(s.l[0], 1, E));
@@ -119,15 +121,13 @@ static void test_latch_stays_at_zero(void)
         OK(hf_latch_down(s.l[i % 2], NULL, E));
     is_at(s.l[0], 0);
     OK(hf_latch_wait(s.l[1], 0, NULL, E));
-    end(&s);
 }
 
-static void test_latch_lets_all_go_at_zero(void)
+CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w[4];
 
-    begin(&s);
     OK(hf_latch_set(s.l[0], 2, E));
     for (int i = 0; i < 4; i++)
         start(&w[i], s.l[i % 2]);
@@ -135,44 +135,38 @@ static void test_latch_lets_all_go_at_zero(void)
     for (int i = 0; i < 4; i++)
         conf_thread_asleep(&w[i].t);
     OK(hf_latch_down(s.l[1], NULL, E));
-    for (int i = 0; i < 4; i++) {
-        COMES(conf_thread_ended(&w[i].t));
-        conf_thread_join(&w[i].t);
-        assert_int_equal(w[i].rc, 0);
-    }
-    end(&s);
+    all_return(w, 4);
 }
 
-/* Who comes after it was set again waits, whoever waits here still for the last
- * time. */
-/* Whoever counts to 0 may free it under those who are just on their way out. */
-static void test_latch_is_freed_when_the_last_wait_is_over(void)
+/* The client that counts to 0 may free the handle while waiters are on their
+ * way out of it. */
+CONF_CASE(test_latch_is_freed_when_the_last_wait_is_over, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w;
     int rc;
 
-    begin(&s);
     for (int i = 0; i < 20; i++) {
         OK(hf_latch_set(s.l[0], 1, E));
         start(&w, s.l[1]);
         OK(hf_latch_down(s.l[0], NULL, E));
+        conf_forget(s.l[1]);
         while ((rc = hf_latch_free(s.l[1])) == HF_EBUSY)
             ;
         OK(rc);
-        conf_thread_join(&w.t);
-        OK(w.rc);
-        OK(hf_latch_new(s.c[1], s.name, HF_CSTRING, &s.l[1], E));
+        returns(&w, 0);
+        s.l[1] = conf_latch(s.c[1], s.name);
     }
-    end(&s);
 }
 
-static void test_latch_set_again_is_another_wait(void)
+/* A wait that begins after the latch was set again waits, while older waits
+ * end.
+ */
+CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w;
 
-    begin(&s);
     for (int i = 0; i < 5; i++) {
         OK(hf_latch_set(s.l[0], 1, E));
         start(&w, s.l[0]);
@@ -181,45 +175,35 @@ static void test_latch_set_again_is_another_wait(void)
         EXPECT(HF_ETIMEDOUT, hf_latch_wait(s.l[0], 20, NULL, E));
         EXPECT(HF_EBUSY, hf_latch_wait(s.l[1], 0, NULL, E));
         OK(hf_latch_down(s.l[0], NULL, E));
-        COMES(conf_thread_ended(&w.t));
-        conf_thread_join(&w.t);
-        assert_int_equal(w.rc, 0);
+        all_return(&w, 1);
     }
-    end(&s);
 }
 
 /* Whoever waited has waited for long enough, even if it is set again before it
  * can look. */
-static void test_latch_set_again_at_once_keeps_nobody(void)
+CONF_CASE(test_latch_set_again_at_once_keeps_nobody, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w[4];
 
-    begin(&s);
     for (int i = 0; i < 15; i++) {
         OK(hf_latch_set(s.l[0], 1, E));
         for (int j = 0; j < 4; j++)
             start_and_settle(&w[j], s.l[j % 2]);
         OK(hf_latch_down(s.l[0], NULL, E));
         OK(hf_latch_set(s.l[0], 1, E));
-        for (int j = 0; j < 4; j++) {
-            COMES(conf_thread_ended(&w[j].t));
-            conf_thread_join(&w[j].t);
-            assert_int_equal(w[j].rc, 0);
-        }
+        all_return(w, 4);
         EXPECT(HF_EBUSY, hf_latch_wait(s.l[1], 0, NULL, E));
         OK(hf_latch_down(s.l[0], NULL, E));
     }
-    end(&s);
 }
 
-static void test_latch_wait_ends_early(void)
+CONF_CASE(test_latch_wait_ends_early, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w;
     struct wait_mark began;
 
-    begin(&s);
     OK(hf_latch_set(s.l[0], 1, E));
     began = wait_mark();
     EXPECT(HF_ETIMEDOUT, hf_latch_wait(s.l[0], 100, NULL, E));
@@ -227,33 +211,26 @@ static void test_latch_wait_ends_early(void)
     start(&w, s.l[1]);
     EXPECT(HF_EBUSY, hf_latch_free(s.l[1]));
     hf_cancel_fire(&w.cancel);
-    conf_thread_join(&w.t);
-    assert_int_equal(w.rc, HF_ECANCELED);
+    returns(&w, HF_ECANCELED);
     EXPECT(HF_EINVAL, hf_latch_wait(s.l[0], -2, NULL, E));
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[0], NULL, E));
-    end(&s);
 }
 
-static void test_latch_wait_ends_with_the_client(void)
+CONF_CASE(test_latch_wait_ends_with_the_client, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w;
 
-    begin(&s);
     OK(hf_latch_set(s.l[0], 1, E));
     start(&w, s.l[1]);
-    OK(hf_close(s.c[1]));
-    conf_thread_join(&w.t);
-    assert_int_equal(w.rc, HF_ECLOSED);
+    conf_close(s.c[1]);
+    returns(&w, HF_ECLOSED);
     EXPECT(HF_ECLOSED, hf_latch_down(s.l[1], NULL, E));
     EXPECT(HF_ECLOSED, hf_latch_set(s.l[1], 1, E));
     EXPECT(HF_ECLOSED, hf_latch_get(s.l[1], &(uint64_t){0}, E));
     EXPECT(HF_ECLOSED, hf_latch_wait(s.l[1], 0, NULL, E));
-    OK(hf_latch_free(s.l[1]));
     OK(hf_latch_down(s.l[0], NULL, E));
-    OK(hf_latch_free(s.l[0]));
-    OK(hf_close(s.c[0]));
 }
 
 /* ---- without blocking -------------------------------------------------- */
@@ -284,12 +261,11 @@ static void wait_async(hf_latch *latch, int64_t wait_ms, struct call *call)
     OK(hf_latch_wait_async(latch, wait_ms, note, call, E));
 }
 
-static void test_latch_async(void)
+CONF_CASE(test_latch_async, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct call call;
 
-    begin(&s);
     wait_async(s.l[0], HF_FOREVER, &call); /* at 0 */
     assert_int_equal(call.called, 0);      /* from dispatch only */
     COMES(called(s.c[0], &call));
@@ -311,58 +287,48 @@ static void test_latch_async(void)
     COMES(called(s.c[1], &call));
     OK(call.result);
     assert_int_equal(call.called, 1);
-    end(&s);
 }
 
-static void test_latch_async_ends_with_the_client(void)
+CONF_CASE(test_latch_async_ends_with_the_client, CONF_LATCH)
 {
-    struct latches s;
+    struct latches s = begin();
     struct call call;
 
-    begin(&s);
     OK(hf_latch_set(s.l[0], 1, E));
     wait_async(s.l[1], HF_FOREVER, &call);
-    OK(hf_close(s.c[1]));
+    conf_close(s.c[1]);
     assert_int_equal(call.called, 1);
     EXPECT(HF_ECLOSED, call.result);
     EXPECT(HF_ECLOSED, hf_latch_wait_async(s.l[1], 0, note, &call, E));
     EXPECT(HF_ECLOSED, hf_latch_cancel(s.l[1]));
-    OK(hf_latch_free(s.l[1]));
     OK(hf_latch_down(s.l[0], NULL, E));
-    OK(hf_latch_free(s.l[0]));
-    OK(hf_close(s.c[0]));
 }
 
-static void test_latch_is_seen(void)
+CONF_CASE(test_latch_is_seen, CONF_LATCH | CONF_INSPECT)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w;
     hf_info *info;
 
-    begin(&s);
     OK(hf_latch_set(s.l[0], 3, E));
     start(&w, s.l[0]);
-    OK(hf_inspect(s.c[1], s.name, HF_CSTRING, &info, E));
+    info = conf_inspect(s.c[1], s.name);
     assert_int_equal(info->kind, HF_LATCH);
     assert_int_equal(info->count, 3);
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(info->waiters_unknown, !conf.local);
     assert_int_equal(info->waiters_len, conf.local ? 1 : 0);
-    hf_info_free(info);
     for (int i = 0; i < 3; i++)
         OK(hf_latch_down(s.l[0], NULL, E));
-    conf_thread_join(&w.t);
-    assert_int_equal(w.rc, 0);
-    end(&s);
+    returns(&w, 0);
 }
 
 /* Nobody holds it, but it keeps people waiting: broken, it is at 0. */
-static void test_latch_break_lets_all_go(void)
+CONF_CASE(test_latch_break_lets_all_go, CONF_LATCH | CONF_INSPECT)
 {
-    struct latches s;
+    struct latches s = begin();
     struct waiter w[2];
 
-    begin(&s);
     EXPECT(HF_ENOTOWNER, hf_break(s.c[1], s.name, HF_CSTRING, E));
     for (int round = 0; round < 2; round++) {
         OK(hf_latch_set(s.l[0], 3, E));
@@ -371,34 +337,28 @@ static void test_latch_break_lets_all_go(void)
         OK(hf_latch_down(s.l[0], NULL, E));
         OK(hf_break(s.c[1], s.name, HF_CSTRING, E));
         is_at(s.l[0], 0);
-        for (int i = 0; i < 2; i++) {
-            COMES(conf_thread_ended(&w[i].t));
-            conf_thread_join(&w[i].t);
-            assert_int_equal(w[i].rc, 0);
-        }
+        all_return(w, 2);
         EXPECT(HF_ENOTOWNER, hf_break(s.c[1], s.name, HF_CSTRING, E));
     }
-    end(&s);
 }
 
 /* It is nobody's: neither a death nor a closed client changes it. */
-static void test_latch_survives_whoever_set_it(void)
+CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH)
 {
     const int64_t ttl_ms = conf.session ? 1500 : 300;
     struct proc_cmd set = {.op = PROC_SET, .times = 2};
     struct proc_cmd wait = {
         .op = PROC_WAIT, .wait_ms = HF_FOREVER, .announce = true};
-    struct latches s;
-    struct proc setter, waiter;
+    struct latches s = begin();
+    struct proc waiter;
     struct proc_reply r;
     int64_t killed;
+    struct proc setter = conf_puppet_of(s.name, ttl_ms, HF_LATCH, 0);
 
-    begin(&s);
-    conf_puppet_of(&setter, s.name, ttl_ms, HF_LATCH, 0);
     assert_int_equal(proc_do(&setter, &set, &r), 0);
     OK(r.rc);
     OK(conf_puppet_do(&setter, PROC_DOWN, NULL));
-    conf_puppet_of(&waiter, s.name, ttl_ms, HF_LATCH, 0);
+    waiter = conf_puppet_of(s.name, ttl_ms, HF_LATCH, 0);
     assert_int_equal(proc_do(&waiter, &wait, &r), 0);
     proc_kill(&setter);
     killed = wait_now();
@@ -409,7 +369,6 @@ static void test_latch_survives_whoever_set_it(void)
     conf_puppet_answer(&waiter, &r);
     OK(r.rc);
     assert_int_equal(proc_end(&waiter), 0);
-    end(&s);
 }
 
 /* Threads, clients and processes count: each down counts once. */
@@ -427,13 +386,12 @@ static void count_down(void *arg)
         c->rc = hf_latch_down(c->latch, NULL, NULL);
 }
 
-static void test_latch_counts_each_once(void)
+CONF_CASE(test_latch_counts_each_once, CONF_LATCH)
 {
     enum { N = 4, TIMES = 50 };
-    struct latches s;
+    struct latches s = begin();
     struct counter c[N];
 
-    begin(&s);
     OK(hf_latch_set(s.l[0], N * TIMES + 1, E));
     for (int i = 0; i < N; i++) {
         c[i] = (struct counter){.latch = s.l[i % 2], .times = TIMES};
@@ -445,20 +403,18 @@ static void test_latch_counts_each_once(void)
     }
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[0], NULL, E));
-    end(&s);
 }
 
-static void test_latch_bad_arguments(void)
+CONF_CASE(test_latch_bad_arguments, CONF_LATCH)
 {
     hf_client *c = conf_open();
-    hf_latch *latch = NULL;
+    hf_latch *latch = conf_latch(c, conf_name()), *none = NULL;
 
-    EXPECT(HF_EINVAL, hf_latch_new(NULL, "n", 1, &latch, E));
-    EXPECT(HF_EINVAL, hf_latch_new(c, NULL, 1, &latch, E));
-    EXPECT(HF_EINVAL, hf_latch_new(c, "", 0, &latch, E));
-    EXPECT(HF_EINVAL, hf_latch_new(c, "a\0b", 3, &latch, E));
+    EXPECT(HF_EINVAL, hf_latch_new(NULL, "n", 1, &none, E));
+    EXPECT(HF_EINVAL, hf_latch_new(c, NULL, 1, &none, E));
+    EXPECT(HF_EINVAL, hf_latch_new(c, "", 0, &none, E));
+    EXPECT(HF_EINVAL, hf_latch_new(c, "a\0b", 3, &none, E));
     EXPECT(HF_EINVAL, hf_latch_new(c, "n", 1, NULL, E));
-    OK(hf_latch_new(c, conf_name(), HF_CSTRING, &latch, E));
     EXPECT(HF_EINVAL, hf_latch_get(latch, NULL, E));
     EXPECT(HF_EINVAL, hf_latch_set(latch, 0, E));
     EXPECT(HF_EINVAL, hf_latch_set(latch, (uint64_t)INT32_MAX + 1, E));
@@ -468,27 +424,5 @@ static void test_latch_bad_arguments(void)
     EXPECT(HF_EINVAL, hf_latch_set(NULL, 1, E));
     EXPECT(HF_EINVAL, hf_latch_down(NULL, NULL, E));
     EXPECT(HF_EINVAL, hf_latch_wait(NULL, 0, NULL, E));
-    OK(hf_latch_free(latch));
     OK(hf_latch_free(NULL));
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_latch[] = {
-    CONF_CASE(test_latch_is_counted_down, CONF_LATCH),
-    CONF_CASE(test_latch_is_set_once, CONF_LATCH),
-    CONF_CASE(test_latch_stays_at_zero, CONF_LATCH),
-    CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH),
-    CONF_CASE(test_latch_is_freed_when_the_last_wait_is_over, CONF_LATCH),
-    CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH),
-    CONF_CASE(test_latch_set_again_at_once_keeps_nobody, CONF_LATCH),
-    CONF_CASE(test_latch_wait_ends_early, CONF_LATCH),
-    CONF_CASE(test_latch_wait_ends_with_the_client, CONF_LATCH),
-    CONF_CASE(test_latch_async, CONF_LATCH),
-    CONF_CASE(test_latch_async_ends_with_the_client, CONF_LATCH),
-    CONF_CASE(test_latch_is_seen, CONF_LATCH | CONF_INSPECT),
-    CONF_CASE(test_latch_break_lets_all_go, CONF_LATCH | CONF_INSPECT),
-    CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH),
-    CONF_CASE(test_latch_counts_each_once, CONF_LATCH),
-    CONF_CASE(test_latch_bad_arguments, CONF_LATCH),
-    {0},
-};

@@ -3,10 +3,9 @@
 
 #define MS ((int64_t)1000000)
 
-static void test_lease_deadline_counts_from_the_sending(void)
+CONF_CASE(test_lease_deadline_counts_from_the_sending, CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open_long();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open_long(), conf_name());
     int64_t before, after, deadline;
 
     for (int i = 0; i < 10; i++) {
@@ -19,24 +18,20 @@ static void test_lease_deadline_counts_from_the_sending(void)
         assert_true(deadline > before + 60000 * MS * 9 / 10);
         OK(hf_lock_release(lock, E));
     }
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_lease_of_a_waiter_counts_from_its_grant(void)
+CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant, CONF_EACH | CONF_LEASE)
 {
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
-    struct proc p;
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc_reply r;
     struct proc_cmd cmd = {.op = PROC_TAKE,
                            .wait_ms = HF_FOREVER,
                            .lease_ms = 10000,
                            .announce = true};
     int64_t released;
+    struct proc p = conf_puppet(name, 0);
 
-    conf_puppet(&p, name, 0);
     OK(hf_lock_acquire(lock, NULL, E));
     assert_int_equal(proc_do(&p, &cmd, &r), 0);
     assert_true(wait_asleep(p.pid, p.pid));
@@ -49,8 +44,6 @@ static void test_lease_of_a_waiter_counts_from_its_grant(void)
     assert_true(r.deadline < r.returned + 10000 * MS);
     assert_true(r.deadline > released + 10000 * MS * 98 / 100);
     assert_int_equal(proc_end(&p), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Two handles of one client wait behind each other, with leases of different
@@ -61,16 +54,14 @@ static void grant_after_another(enum hf_kind kind)
     hf_client *a = conf_open(), *b = conf_open_long();
     const char *name = conf_name();
     hf_lock *held = conf_lock_of(a, name, kind, 0, 0);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .flags = HF_OWNER_HANDLE, .ttl_ms = 6000);
     struct conf_taker first = {0}, second = {0};
     hf_cancel cancel = HF_CANCEL_INIT;
     hf_lock *brief, *lasting;
     hf_info *info;
     int64_t deadline;
 
-    opt.kind = kind;
-    opt.flags = HF_OWNER_HANDLE;
-    opt.ttl_ms = 6000;
     brief = conf_lock_with(b, name, &opt);
     opt.ttl_ms = 60000;
     lasting = conf_lock_with(b, name, &opt);
@@ -82,35 +73,23 @@ static void grant_after_another(enum hf_kind kind)
     conf_taker_start(&second, lasting);
     conf_thread_asleep(&second.t);
     hf_cancel_fire(&cancel);
-    conf_taker_end(&first);
-    EXPECT(HF_ECANCELED, first.rc);
+    conf_taker_ends(&first, HF_ECANCELED);
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&second));
     deadline = conf_deadline(lasting);
-    OK(hf_inspect(a, name, HF_CSTRING, &info, E));
+    info = conf_inspect(a, name);
     assert_int_equal(info->holders_len, 1);
     if (info->holders[0].left_ms >= 0)
         assert_true(deadline <
                     wait_now() + (info->holders[0].left_ms + 1) * MS);
-    hf_info_free(info);
-    conf_taker_end(&second);
-    OK(second.release_rc);
-    conf_free(held);
-    conf_free(brief);
-    conf_free(lasting);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_taker_ends(&second, 0);
 }
 
-static void test_lease_is_that_of_whoever_has_it(void)
-{
-    grant_after_another(HF_MUTEX);
-}
-
-static void test_lease_is_that_of_whoever_writes(void)
-{
-    grant_after_another(HF_RWLOCK);
-}
+CONF_ROW(test_lease_is_that_of_whoever_has_it, CONF_EACH | CONF_INSPECT,
+         grant_after_another(HF_MUTEX));
+CONF_ROW(test_lease_is_that_of_whoever_writes,
+         CONF_EACH | CONF_INSPECT | CONF_RWLOCK,
+         grant_after_another(HF_RWLOCK));
 
 /* A renewed hold either has no end or one that moves on. */
 static bool moved_past(hf_lock *lock, int64_t then)
@@ -120,11 +99,10 @@ static bool moved_past(hf_lock *lock, int64_t then)
     return hf_lock_deadline(lock, &deadline) == 0 && deadline > then;
 }
 
-static void test_lease_watchdog_keeps_the_hold_past_its_ttl(void)
+CONF_CASE(test_lease_watchdog_keeps_the_hold_past_its_ttl, CONF_EACH)
 {
-    hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *lock = conf_lock(conf_open_ttl(CONF_KEPT_TTL_MS), conf_name());
+    hf_lock *other = conf_rival(lock, 0);
     int64_t taken = wait_now();
     uint64_t token;
 
@@ -136,23 +114,17 @@ static void test_lease_watchdog_keeps_the_hold_past_its_ttl(void)
     assert_true(conf_token(lock) == token);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
     OK(hf_lock_release(lock, E));
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(other);
 }
 
-static void test_lease_ttl_of_the_lock_overrides_the_client(void)
+CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH)
 {
     const int64_t ttl_ms = conf.session ? 900 : CONF_KEPT_TTL_MS;
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = ttl_ms);
     hf_lock *lock;
     int64_t taken = wait_now();
 
-    opt.ttl_ms = ttl_ms;
     lock = conf_lock_with(c, conf_name(), &opt);
     OK(hf_lock_acquire(lock, NULL, E));
     if (conf_deadline(lock) != HF_NO_DEADLINE && !conf.session)
@@ -160,23 +132,20 @@ static void test_lease_ttl_of_the_lock_overrides_the_client(void)
     COMES(wait_now() > taken + (ttl_ms + 500) * MS);
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* A thread that waits drives the client; then it does not run for a while,
  * as one of low priority may not. Nobody else shall lose anything by it. */
-static void test_lease_is_renewed_beside_a_driver_that_stands(void)
+CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH)
 {
     hf_client *a = conf_open_ttl(conf.session ? CONF_KEPT_TTL_MS : 60000);
     hf_client *b = conf_open_long();
     const char *name = conf_name();
     hf_lock *wanted = conf_lock(a, name), *other = conf_lock(b, name), *lock;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = CONF_KEPT_TTL_MS);
     struct conf_taker driver;
     int64_t taken;
 
-    opt.ttl_ms = CONF_KEPT_TTL_MS;
     lock = conf_lock_with(a, conf_name(), &opt);
     OK(hf_lock_acquire(other, NULL, E));
     OK(hf_lock_acquire(lock, NULL, E));
@@ -190,16 +159,11 @@ static void test_lease_is_renewed_beside_a_driver_that_stands(void)
     COMES(conf_taker_has(&driver));
     conf_taker_end(&driver);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(wanted);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* Many holds of one client are renewed together; all live. The lease is long
  * enough for a helper thread that waits three seconds for a processor. */
-static void test_lease_watchdog_keeps_many_holds(void)
+CONF_CASE(test_lease_watchdog_keeps_many_holds, CONF_EACH)
 {
     enum { MANY = 300, TTL = 4500 };
     hf_client *c = conf_open_ttl(TTL);
@@ -217,10 +181,9 @@ static void test_lease_watchdog_keeps_many_holds(void)
         OK(hf_lock_release(lock[i], E));
         conf_free(lock[i]);
     }
-    OK(hf_close(c));
 }
 
-static void test_lease_fixed_ends_by_itself(void)
+CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE)
 {
     const int64_t ttl_ms = conf.session ? 2000 : 200;
     hf_client *a = conf_open_ttl(ttl_ms), *b = conf_open();
@@ -241,17 +204,13 @@ static void test_lease_fixed_ends_by_itself(void)
     taken = wait_now();
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     HELD(taken, ttl_ms, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* A waiter of the same client is not in the way of the lease's end. */
-static void test_lease_fixed_ends_for_a_thread_of_the_client(void)
+CONF_CASE(test_lease_fixed_ends_for_a_thread_of_the_client,
+          CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct conf_taker t = {0};
     int64_t taken = wait_now();
     uint64_t token = 0;
@@ -264,17 +223,13 @@ static void test_lease_fixed_ends_for_a_thread_of_the_client(void)
     EXPECT(HF_ELOST, hf_lock_check(lock));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
-    conf_free(lock);
-    OK(hf_close(c));
+    conf_taker_ends(&t, 0);
 }
 
-static void test_lease_fixed_is_released_early(void)
+CONF_CASE(test_lease_fixed_is_released_early, CONF_EACH | CONF_LEASE)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
+    hf_lock *other = conf_rival(lock, 0);
 
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
     OK(hf_lock_release(lock, E));
@@ -282,16 +237,11 @@ static void test_lease_fixed_is_released_early(void)
     OK(hf_lock_release(other, E));
     OK(hf_lock_try(lock, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_lease_renew_extends_a_fixed_one(void)
+CONF_CASE(test_lease_renew_extends_a_fixed_one, CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open_long();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open_long(), conf_name());
     int64_t first, now;
 
     EXPECT(HF_ENOTOWNER, hf_lock_renew(lock, 1000, E));
@@ -305,15 +255,13 @@ static void test_lease_renew_extends_a_fixed_one(void)
     assert_true(conf_deadline(lock) < wait_now() + 20000 * MS);
     assert_true(conf_deadline(lock) > now);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_lease_renewed_fixed_one_is_kept_by_the_server(void)
+CONF_CASE(test_lease_renewed_fixed_one_is_kept_by_the_server,
+          CONF_EACH | CONF_LEASE)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
+    hf_lock *other = conf_rival(lock, 0);
     int64_t first;
 
     first = conf_take_and_extend(lock, 700);
@@ -324,16 +272,11 @@ static void test_lease_renewed_fixed_one_is_kept_by_the_server(void)
     EXPECT(HF_ELOST, hf_lock_renew(lock, 60000, E));
     OK(hf_lock_release(other, E));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_lease_renew_of_a_renewed_one(void)
+CONF_CASE(test_lease_renew_of_a_renewed_one, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     int64_t first;
     uint64_t token;
 
@@ -346,20 +289,17 @@ static void test_lease_renew_of_a_renewed_one(void)
     EXPECT(HF_EINVAL, hf_lock_renew(lock, 1000, E));
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_lease_max_hold_caps_a_renewed_hold(void)
+CONF_CASE(test_lease_max_hold_caps_a_renewed_hold, CONF_EACH)
 {
     const int64_t ttl_ms = CONF_KEPT_TTL_MS, most_ms = CONF_KEPT_MS;
     hf_client *a = conf_open_ttl(ttl_ms), *b = conf_open();
     const char *name = conf_name();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = most_ms);
     hf_lock *lock, *other = conf_lock(b, name);
     int64_t taken;
 
-    opt.max_hold_ms = most_ms;
     lock = conf_lock_with(a, name, &opt);
     taken = wait_now();
     OK(hf_lock_acquire(lock, NULL, E));
@@ -372,20 +312,15 @@ static void test_lease_max_hold_caps_a_renewed_hold(void)
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_lease_max_hold_caps_a_fixed_one(void)
+CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = 400);
     hf_lock *lock;
     int64_t taken, deadline = 0;
 
-    opt.max_hold_ms = 400;
     lock = conf_lock_with(c, conf_name(), &opt);
     taken = wait_now();
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
@@ -400,23 +335,20 @@ static void test_lease_max_hold_caps_a_fixed_one(void)
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* max_hold starts anew */
     HELD(taken, 400, hf_lock_check(lock));
     HELD(taken, 400, hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* The end of a hold that a thread of this client handed on: nobody calls
  * anything, and others get it all the same. */
-static void test_lease_max_hold_ends_what_was_handed_over(void)
+CONF_CASE(test_lease_max_hold_ends_what_was_handed_over, CONF_EACH)
 {
     const int64_t most_ms = 1500; /* time to see that it was handed over */
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = 4);
     hf_lock *lock, *limited, *other = conf_lock(b, name);
     struct conf_taker inside, outside;
     uint64_t token;
 
-    opt.handoff = 4;
     lock = conf_lock_with(a, name, &opt);
     opt.max_hold_ms = most_ms;
     limited = conf_lock_with(a, name, &opt);
@@ -428,39 +360,7 @@ static void test_lease_max_hold_ends_what_was_handed_over(void)
     COMES(conf_taker_has(&inside));
     assert_true(inside.token == token);
     COMES_MS(conf_taker_has(&outside), most_ms + 1000);
-    conf_taker_end(&outside);
-    OK(outside.release_rc);
+    conf_taker_ends(&outside, 0);
     conf_taker_end(&inside);
     EXPECT(HF_ELOST, inside.release_rc);
-    conf_free(lock);
-    conf_free(limited);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
-
-const struct conf_case conf_lease[] = {
-    CONF_CASE(test_lease_is_that_of_whoever_has_it, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_lease_is_that_of_whoever_writes,
-              CONF_EACH | CONF_INSPECT | CONF_RWLOCK),
-    CONF_CASE(test_lease_deadline_counts_from_the_sending,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_watchdog_keeps_the_hold_past_its_ttl, CONF_EACH),
-    CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH),
-    CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH),
-    CONF_CASE(test_lease_watchdog_keeps_many_holds, CONF_EACH),
-    CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_fixed_ends_for_a_thread_of_the_client,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_fixed_is_released_early, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_renew_extends_a_fixed_one, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_renewed_fixed_one_is_kept_by_the_server,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_renew_of_a_renewed_one, CONF_EACH),
-    CONF_CASE(test_lease_max_hold_caps_a_renewed_hold, CONF_EACH),
-    CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_lease_max_hold_ends_what_was_handed_over, CONF_EACH),
-    {0},
-};

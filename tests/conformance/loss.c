@@ -18,10 +18,9 @@ static bool quiet_until(int fd, int64_t since, int64_t ms)
     return !readable(fd) || conf_may_be_over(since, ms);
 }
 
-static void test_loss_every_call_says_so(void)
+CONF_CASE(test_loss_every_call_says_so, CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     uint64_t token;
     int64_t deadline;
     unsigned count;
@@ -43,13 +42,10 @@ static void test_loss_every_call_says_so(void)
     }
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
-    OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
+    conf_comes_free(lock);
 }
 
-static void test_loss_of_a_handle_is_its_own(void)
+CONF_CASE(test_loss_of_a_handle_is_its_own, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -63,13 +59,10 @@ static void test_loss_of_a_handle_is_its_own(void)
     EXPECT(HF_ENOTOWNER, hf_lock_release(one, E));
     OK(hf_lock_check(two));
     OK(hf_lock_release(two, E));
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(c));
 }
 
 /* Whoever frees it is quicker than the library's own look at the clock. */
-static void test_loss_keeps_no_handle(void)
+CONF_CASE(test_loss_keeps_no_handle, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -82,13 +75,12 @@ static void test_loss_keeps_no_handle(void)
         HELD(taken, 100, hf_lock_deadline(lock, &deadline));
         while (wait_now() < deadline)
             ;
-        OK(hf_lock_free(lock));
+        conf_free(lock);
     }
-    OK(hf_close(c));
 }
 
 /* The late release of what was lost frees nobody else. */
-static void test_loss_late_release_frees_nobody_else(void)
+CONF_CASE(test_loss_late_release_frees_nobody_else, CONF_EACH | CONF_LEASE)
 {
     hf_client *a = conf_open(), *b = conf_open(), *d = conf_open();
     const char *name = conf_name();
@@ -102,18 +94,11 @@ static void test_loss_late_release_frees_nobody_else(void)
     EXPECT(HF_EBUSY, hf_lock_try(third, E));
     OK(hf_lock_check(other));
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    conf_free(third);
-    OK(hf_close(a));
-    OK(hf_close(b));
-    OK(hf_close(d));
 }
 
-static void test_loss_makes_the_descriptor_readable(void)
+CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     int fd = hf_lock_fd(lock);
     int64_t taken;
 
@@ -134,12 +119,10 @@ static void test_loss_makes_the_descriptor_readable(void)
     OK(hf_lock_acquire(lock, NULL, E));
     assert_false(readable(fd));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Made while the lock is held; of two handles both tell. */
-static void test_loss_descriptor_is_made_late(void)
+CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -155,13 +138,11 @@ static void test_loss_descriptor_is_made_late(void)
     assert_true(quiet_until(fd2, taken, 500));
     COMES(readable(fd1) && readable(fd2));
     EXPECT(HF_ELOST, hf_lock_release(one, E));
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(c));
 }
 
 /* Two handles take turns; each hears of what it had itself, once. */
-static void test_loss_descriptor_is_about_the_handles_own_hold(void)
+CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
+          CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -188,13 +169,11 @@ static void test_loss_descriptor_is_about_the_handles_own_hold(void)
     assert_false(readable(fd1) || readable(fd2));
     OK(hf_lock_release(two, E));
     assert_false(readable(fd1) || readable(fd2));
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(c));
 }
 
 /* The loss is not told again to whoever has the lock next. */
-static void test_loss_descriptor_is_quiet_about_the_next_hold(void)
+CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
+          CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -216,9 +195,6 @@ static void test_loss_descriptor_is_quiet_about_the_next_hold(void)
     assert_false(readable(fd));
     OK(hf_lock_release(lost, E));
     assert_false(readable(fd));
-    conf_free(lost);
-    conf_free(next);
-    OK(hf_close(c));
 }
 
 /* One handle, two threads: what the one lost stays told until it has released
@@ -233,15 +209,15 @@ struct loser {
 static void lose(void *arg)
 {
     struct loser *l = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
 
-    opt.lease_ms = 200;
     l->rc = hf_lock_acquire(l->lock, &opt, NULL);
     WAIT_FOR(__atomic_load_n(&l->go, __ATOMIC_ACQUIRE));
     l->release_rc = hf_lock_release(l->lock, NULL);
 }
 
-static void test_loss_descriptor_waits_for_the_thread_that_lost(void)
+CONF_CASE(test_loss_descriptor_waits_for_the_thread_that_lost,
+          CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -272,22 +248,20 @@ static void test_loss_descriptor_waits_for_the_thread_that_lost(void)
     assert_false(readable(fd));
     OK(hf_lock_release(l.lock, E));
     conf_free(l.lock);
-    OK(hf_close(c));
 }
 
 static void take_and_exit(void *lock)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
 
-    opt.lease_ms = 200;
     (void)hf_lock_acquire(lock, &opt, NULL);
 }
 
 /* A thread that has exited will not: the next one is not kept waiting. */
-static void test_loss_of_a_thread_that_is_gone_is_told_once(void)
+CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
+          CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     int fd = hf_lock_fd(lock);
     struct conf_thread t;
 
@@ -297,16 +271,13 @@ static void test_loss_of_a_thread_that_is_gone_is_told_once(void)
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     assert_false(readable(fd));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 static void take_lose_and_exit(void *arg)
 {
     struct loser *l = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
 
-    opt.lease_ms = 200;
     l->rc = hf_lock_acquire(l->lock, &opt, NULL);
     WAIT_FOR(hf_lock_check(l->lock) == HF_ELOST);
 }
@@ -337,34 +308,25 @@ static void lose_and_exit(enum hf_kind kind)
     EXPECT(HF_ELOST, hf_lock_release(next, E));
     assert_false(readable(fd_next));
     conf_free(l.lock);
-    conf_free(next);
-    OK(hf_close(c));
 }
 
-static void test_loss_of_a_thread_that_exits_later_is_forgotten(void)
-{
-    lose_and_exit(HF_MUTEX);
-}
-
-static void test_loss_of_a_writer_that_exits_later_is_forgotten(void)
-{
-    lose_and_exit(HF_RWLOCK);
-}
+CONF_ROW(test_loss_of_a_thread_that_exits_later_is_forgotten,
+         CONF_EACH | CONF_LEASE, lose_and_exit(HF_MUTEX));
+CONF_ROW(test_loss_of_a_writer_that_exits_later_is_forgotten,
+         CONF_EACH | CONF_RWLOCK | CONF_LEASE, lose_and_exit(HF_RWLOCK));
 
 /* A handle that owns by itself, beside threads: what it has not released yet is
  * nothing to those, who hear of their own losses. */
 static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.mode = mode, .lease_ms = 200, .wait_ms = WAIT_LONG_MS);
     hf_client *c = conf_open();
     const char *name = conf_name();
     hf_lock *handle = conf_lock_of(c, name, kind, 0, HF_OWNER_HANDLE);
     hf_lock *thread = conf_lock_of(c, name, kind, 0, 0);
     int fd = hf_lock_fd(thread), fd_handle = hf_lock_fd(handle);
 
-    opt.mode = mode;
-    opt.lease_ms = 200;
-    opt.wait_ms = WAIT_LONG_MS;
     OK(hf_lock_acquire(handle, &opt, E));
     COMES(hf_lock_check(handle) == HF_ELOST && readable(fd_handle));
     assert_false(readable(fd));
@@ -380,17 +342,13 @@ static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
     assert_true(readable(fd_handle));
     EXPECT(HF_ELOST, hf_lock_release(handle, E));
     assert_false(readable(fd_handle));
-    conf_free(handle);
-    conf_free(thread);
-    OK(hf_close(c));
 }
 
-static void test_loss_of_a_handle_is_nothing_to_threads(void)
-{
-    lose_beside_threads(HF_MUTEX, HF_WRITE);
-}
+CONF_ROW(test_loss_of_a_handle_is_nothing_to_threads, CONF_EACH | CONF_LEASE,
+         lose_beside_threads(HF_MUTEX, HF_WRITE));
 
-static void test_loss_of_a_handle_is_nothing_to_readers(void)
+CONF_CASE(test_loss_of_a_handle_is_nothing_to_readers,
+          CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
     lose_beside_threads(HF_RWLOCK, HF_WRITE);
     lose_beside_threads(HF_RWLOCK, HF_READ);
@@ -398,7 +356,7 @@ static void test_loss_of_a_handle_is_nothing_to_readers(void)
 
 /* The release is there as soon as the descriptor tells, maybe before anybody
  * else has looked. */
-static void test_loss_is_over_with_the_release_that_finds_it(void)
+CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -416,11 +374,11 @@ static void test_loss_is_over_with_the_release_that_finds_it(void)
         assert_false(readable(fd));
         conf_free(lock);
     }
-    OK(hf_close(c));
 }
 
 /* Readers share a hold, and one of them has left when it is lost. */
-static void test_loss_is_nothing_to_a_reader_that_left(void)
+CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
     hf_client *c = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -450,17 +408,12 @@ static void test_loss_is_nothing_to_a_reader_that_left(void)
     assert_true(readable(fd[2]));
     EXPECT(HF_ELOST, hf_lock_release(lock[2], E));
     assert_false(readable(fd[2]));
-    for (int i = 0; i < 3; i++)
-        conf_free(lock[i]);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
 /* The descriptor follows what renewal does to the deadline. */
-static void test_loss_descriptor_follows_renewal(void)
+CONF_CASE(test_loss_descriptor_follows_renewal, CONF_EACH | CONF_LEASE)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     int fd = hf_lock_fd(lock);
     int64_t first;
 
@@ -470,8 +423,6 @@ static void test_loss_descriptor_follows_renewal(void)
     conf_shorten(lock, 200);
     COMES(readable(fd));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 struct heard {
@@ -496,18 +447,16 @@ static void hear(void *arg, const hf_event *e)
         memcpy(h->name, e->name, e->name_len + 1);
 }
 
-static void test_loss_is_an_event(void)
+CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *c;
     const char *name = conf_name();
     hf_lock *lock;
     uint64_t token;
     int fd;
+    hf_client_options opt = CLIENT_OPTIONS(.on_event = hear, .event_arg = &h);
 
-    opt.on_event = hear;
-    opt.event_arg = &h;
     c = conf_open_with(&opt);
     lock = conf_lock(c, name);
     fd = hf_client_fd(c);
@@ -528,27 +477,21 @@ static void test_loss_is_an_event(void)
     OK(hf_lock_release(lock, E));
     hf_client_dispatch(c);
     assert_int_equal(h.lost, 1);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* A program without a loop of its own hears of it at its next dispatch. */
-static void test_loss_is_an_event_without_the_descriptor(void)
+CONF_CASE(test_loss_is_an_event_without_the_descriptor, CONF_EACH | CONF_LEASE)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *c;
     hf_lock *lock;
+    hf_client_options opt = CLIENT_OPTIONS(.on_event = hear, .event_arg = &h);
 
-    opt.on_event = hear;
-    opt.event_arg = &h;
     c = conf_open_with(&opt);
     lock = conf_lock(c, conf_name());
     OK(conf_take_lease(lock, HF_FOREVER, 200));
     COMES((hf_client_dispatch(c), h.lost == 1));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 #define MANY 2000
@@ -581,7 +524,7 @@ static uint64_t lost_so_far(hf_client *c)
 }
 
 /* However many are lost before the program dispatches, it hears of each. */
-static void test_loss_of_two_thousand_holds_is_told(void)
+CONF_CASE(test_loss_of_two_thousand_holds_is_told, 0)
 {
     static struct crowd crowd;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -609,7 +552,6 @@ static void test_loss_of_two_thousand_holds_is_told(void)
         conf_free(crowd.lock[i]);
     }
     assert_int_equal(crowd.strange, 0);
-    OK(hf_close(c));
 }
 
 /* ---- out of memory ------------------------------------------------------ */
@@ -621,23 +563,20 @@ static void *alloc_or_not(void *ctx, size_t size)
 
 static void free_any(void *ctx, void *p)
 {
-    (void)ctx;
     free(p);
 }
 
-static void test_loss_is_told_without_memory(void)
+CONF_CASE(test_loss_is_told_without_memory, CONF_EACH | CONF_LEASE)
 {
     bool none_left = false;
     hf_hooks hooks = {
         .ctx = &none_left, .alloc = alloc_or_not, .free = free_any};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *c;
     hf_lock *lock;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.on_event = hear, .event_arg = &h, .hooks = &hooks);
 
-    opt.on_event = hear;
-    opt.event_arg = &h;
-    opt.hooks = &hooks;
     c = conf_open_with(&opt);
     lock = conf_lock(c, conf_name());
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
@@ -648,17 +587,14 @@ static void test_loss_is_told_without_memory(void)
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     hf_client_dispatch(c);
     assert_int_equal(h.lost, 1);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_loss_in_a_synchronized_block_is_its_result(void)
+CONF_CASE(test_loss_in_a_synchronized_block_is_its_result, CONF_EACH)
 {
     hf_client *c = conf_open();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = 200);
     hf_lock *lock;
 
-    opt.max_hold_ms = 200;
     lock = conf_lock_with(c, conf_name(), &opt);
     HF_SYNCHRONIZED(lock)
     {
@@ -666,42 +602,4 @@ static void test_loss_in_a_synchronized_block_is_its_result(void)
     }
     EXPECT(HF_ELOST, hf_synchronized_result());
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_loss[] = {
-    CONF_CASE(test_loss_every_call_says_so, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_of_a_handle_is_its_own, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_keeps_no_handle, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_late_release_frees_nobody_else, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_descriptor_follows_renewal, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_descriptor_waits_for_the_thread_that_lost,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_of_a_thread_that_exits_later_is_forgotten,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_of_a_writer_that_exits_later_is_forgotten,
-              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_loss_of_a_handle_is_nothing_to_threads,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_of_a_handle_is_nothing_to_readers,
-              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE),
-    CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_is_an_event_without_the_descriptor,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_of_two_thousand_holds_is_told, 0),
-    CONF_CASE(test_loss_is_told_without_memory, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_loss_in_a_synchronized_block_is_its_result, CONF_EACH),
-    {0},
-};

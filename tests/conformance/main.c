@@ -13,7 +13,6 @@
 
 #include <fnmatch.h>
 #include <signal.h>
-#include <stdio.h>
 
 /* The cases about fork open clients in the child. */
 const char *__tsan_default_options(void);
@@ -25,17 +24,23 @@ const char *__tsan_default_options(void)
 #define CASE_SECONDS 240 /* a case that takes longer hangs */
 #define SETTLED_MS 3000  /* what goes by itself has gone */
 
-static const struct conf_case *const subjects[] = {
-    conf_caps,     conf_mutex,        conf_exclusion, conf_owner,
-    conf_lease,    conf_loss,         conf_reason,    conf_cancel,
-    conf_async,    conf_multi,        conf_inspect,   conf_names,
-    conf_badinput, conf_process,      conf_fork,      conf_death,
-    conf_fairness, conf_waiting,      conf_inside,    conf_far,
-    conf_rwlock,   conf_rwlock_ends,  conf_semaphore, conf_latch,
-    conf_kinds,    conf_storm,        conf_close,     conf_answers,
-    conf_wanted,   conf_breaking,     conf_diagnose,  conf_watch,
-    conf_metrics,  conf_cancellation,
-};
+static const struct conf_case *cases[512];
+static size_t cases_len;
+
+/* The files' constructors run in the order of meson.build, but those of one
+ * file may run in any order. */
+void conf_add_case(const struct conf_case *c)
+{
+    size_t at = cases_len++;
+
+    if (cases_len > sizeof(cases) / sizeof(*cases))
+        abort();
+    for (; at > 0 && cases[at - 1]->line > c->line &&
+           strcmp(cases[at - 1]->file, c->file) == 0;
+         at--)
+        cases[at] = cases[at - 1];
+    cases[at] = c;
+}
 
 /* A case and the fairness it runs with. */
 struct run {
@@ -54,7 +59,6 @@ static void hung(int sig)
 {
     static const char text[] = "conformance: a case hangs\n";
 
-    (void)sig;
     if (write(2, text, sizeof(text) - 1) < 0)
         _exit(2);
     abort();
@@ -83,7 +87,9 @@ static void run(void **state)
     tasks = conf_count_entries("/proc/self/task");
     conf.fairness = r->fairness;
     alarm(CASE_SECONDS);
+    conf_begin();
     r->c->run();
+    conf_end();
     alarm(0);
     COMES(conf_count_entries("/proc/self/task") <= tasks);
     assert_int_equal(conf_count_entries("/proc/self/fd"), fds);
@@ -134,20 +140,21 @@ static bool applies(const struct conf_case *c)
 
 static void collect(void)
 {
-    for (size_t i = 0; i < sizeof(subjects) / sizeof(*subjects); i++)
-        for (const struct conf_case *c = subjects[i]; c->name; c++) {
-            if (!applies(c))
-                continue;
-            if (c->flags & CONF_FAIR)
-                add(c, HF_FAIR, "");
-            else if (!(c->flags & CONF_EACH))
-                add(c, HF_FAIR_DEFAULT, "");
-            else if (caps_of(c) & HF_CAP_FAIR)
-                add(c, HF_FAIR, "_fair");
-            if ((c->flags & CONF_EACH) && !(c->flags & CONF_FAIR) &&
-                (caps_of(c) & HF_CAP_UNFAIR))
-                add(c, HF_UNFAIR, "_unfair");
-        }
+    for (size_t i = 0; i < cases_len; i++) {
+        const struct conf_case *c = cases[i];
+
+        if (!applies(c))
+            continue;
+        if (c->flags & CONF_FAIR)
+            add(c, HF_FAIR, "");
+        else if (!(c->flags & CONF_EACH))
+            add(c, HF_FAIR_DEFAULT, "");
+        else if (caps_of(c) & HF_CAP_FAIR)
+            add(c, HF_FAIR, "_fair");
+        if ((c->flags & CONF_EACH) && !(c->flags & CONF_FAIR) &&
+            (caps_of(c) & HF_CAP_UNFAIR))
+            add(c, HF_UNFAIR, "_unfair");
+    }
 }
 
 static int look_at_caps(void)

@@ -1,8 +1,6 @@
 /* What a client has counted: exact numbers, whatever the backend. */
 #include "conf.h"
 
-#include <string.h>
-
 static hf_metrics look(hf_client *c)
 {
     hf_metrics m = HF_METRICS_INIT;
@@ -31,7 +29,24 @@ static uint64_t within(const hf_metrics *m, int64_t us)
 
 #define COUNTED(client, field, n) assert_int_equal(look(client).field, (n))
 
-static void test_metrics_begin_at_zero(void)
+/* All acquires and releases that were counted, by their fields; the others are
+ * 0. */
+#define COUNTS(client, ...)                                                    \
+    do {                                                                       \
+        const hf_metrics got = look(client), want = {.size = 0, __VA_ARGS__};  \
+                                                                               \
+        assert_int_equal(got.granted, want.granted);                           \
+        assert_int_equal(got.busy, want.busy);                                 \
+        assert_int_equal(got.timed_out, want.timed_out);                       \
+        assert_int_equal(got.cancelled, want.cancelled);                       \
+        assert_int_equal(got.failed, want.failed);                             \
+        assert_int_equal(got.released, want.released);                         \
+        assert_int_equal(got.lost, want.lost);                                 \
+        assert_int_equal(got.held, want.held);                                 \
+        assert_int_equal(got.waiting, want.waiting);                           \
+    } while (0)
+
+CONF_CASE(test_metrics_begin_at_zero, 0)
 {
     hf_client *c = conf_open();
     hf_metrics m = look(c), other = HF_METRICS_INIT;
@@ -43,11 +58,10 @@ static void test_metrics_begin_at_zero(void)
     EXPECT(HF_EINVAL, hf_client_metrics(c, NULL, E));
     m.size--;
     EXPECT(HF_EINVAL, hf_client_metrics(c, &m, E));
-    OK(hf_close(c));
 }
 
 /* Each call counts once, a second acquire by the same thread, too. */
-static void test_metrics_acquire_and_release(void)
+CONF_CASE(test_metrics_acquire_and_release, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -72,18 +86,15 @@ static void test_metrics_acquire_and_release(void)
     assert_int_equal(m.waiting, 0);
     assert_true((int64_t)m.wait_sum_ns <= wait_now() - began.now);
     assert_int_equal(within(&m, INT64_MAX), 6);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_metrics_results(void)
+CONF_CASE(test_metrics_results, CONF_EACH)
 {
-    struct conf_group g;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
     hf_cancel cancel = HF_CANCEL_INIT;
     hf_metrics m;
+    struct conf_group g = conf_group(HF_MUTEX, 0, HF_NOT_REENTRANT);
 
-    conf_group_open(&g, HF_MUTEX, 0, HF_NOT_REENTRANT);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     EXPECT(HF_EDEADLK, hf_lock_acquire(g.l[0], NULL, E));
     COUNTED(g.c[0], failed, 1);
@@ -97,8 +108,7 @@ static void test_metrics_results(void)
     conf_thread_asleep(&t.t);
     COUNTED(g.c[1], waiting, 1);
     hf_cancel_fire(&cancel);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ECANCELED);
+    conf_taker_ends(&t, HF_ECANCELED);
     m = look(g.c[1]);
     assert_int_equal(m.granted, 0);
     assert_int_equal(m.busy, 2);
@@ -110,18 +120,16 @@ static void test_metrics_results(void)
     assert_int_equal(m.wait_sum_ns, 0);
     OK(hf_lock_release(g.l[0], E));
     COUNTED(g.c[2], granted, 0); /* other clients are not counted */
-    conf_group_close(&g);
 }
 
 /* Somebody waits for 40 ms at least, and not for longer than is seen here. */
-static void test_metrics_time_of_a_wait(void)
+CONF_CASE(test_metrics_time_of_a_wait, 0)
 {
-    struct conf_group g;
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
     int64_t began, asleep, took;
     hf_metrics m;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     began = wait_now();
     conf_taker_start(&t, g.l[1]);
@@ -133,30 +141,24 @@ static void test_metrics_time_of_a_wait(void)
     COMES(conf_taker_has(&t));
     took = wait_now() - began;
     m = look(g.c[1]);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, 0);
+    conf_taker_ends(&t, 0);
     assert_int_equal(m.granted, 1);
     assert_int_equal(m.held, 1);
     assert_true(m.wait_sum_ns >= 40 * 1000000 &&
                 (int64_t)m.wait_sum_ns <= took);
     assert_int_equal(within(&m, 39999), 0);
     assert_int_equal(within(&m, 4 * took / 1000), 1);
-    m = look(g.c[1]);
-    assert_int_equal(m.released, 1);
-    assert_int_equal(m.held, 0);
-    conf_group_close(&g);
+    COUNTS(g.c[1], .granted = 1, .released = 1);
 }
 
 /* Threads of one client that wait for each other, and hand it over. */
-static void test_metrics_hand_over(void)
+CONF_CASE(test_metrics_hand_over, CONF_EACH)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.handoff = 10);
     hf_client *c = conf_open();
     struct conf_taker t[3];
     hf_lock *lock;
-    hf_metrics m;
 
-    opt.handoff = 10;
     lock = conf_lock_with(c, conf_name(), &opt);
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < 3; i++) {
@@ -165,21 +167,12 @@ static void test_metrics_hand_over(void)
         conf_taker_start(&t[i], lock);
         conf_thread_asleep(&t[i].t);
     }
-    m = look(c);
-    assert_int_equal(m.waiting, 3);
-    assert_int_equal(m.held, 1);
+    COUNTS(c, .granted = 1, .waiting = 3, .held = 1);
     OK(hf_lock_release(lock, E));
     for (int i = 0; i < 3; i++) {
-        conf_taker_end(&t[i]);
-        assert_int_equal(t[i].rc, 0);
+        conf_taker_ends(&t[i], 0);
     }
-    m = look(c);
-    assert_int_equal(m.granted, 4);
-    assert_int_equal(m.released, 4);
-    assert_int_equal(m.waiting, 0);
-    assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
+    COUNTS(c, .granted = 4, .released = 4);
 }
 
 /* A lock that was acquired twice is lost once. */
@@ -188,7 +181,6 @@ static void break_it(bool looks)
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name);
-    hf_metrics m;
 
     for (int i = 0; i < 2; i++)
         OK(hf_lock_acquire(lock, NULL, E));
@@ -198,10 +190,7 @@ static void break_it(bool looks)
     OK(hf_break(b, name, HF_CSTRING, E));
     if (looks) {
         EXPECT(HF_ELOST, hf_lock_renew(lock, 0, E));
-        m = look(a);
-        assert_int_equal(m.lost, 1);
-        assert_int_equal(m.held, 0);
-        assert_int_equal(m.released, 0);
+        COUNTS(a, .granted = 2, .lost = 1);
         EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, E));
         COUNTED(a, failed, 1);
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -209,56 +198,32 @@ static void break_it(bool looks)
         (void)hf_lock_release(lock, NULL);
     }
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    m = look(a);
-    assert_int_equal(m.lost, 1);
-    assert_int_equal(m.held, 0);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.released, 2);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    COUNTS(a, .granted = 2, .failed = looks, .lost = 1, .released = 2);
 }
 
-static void test_metrics_of_a_broken_hold(void)
-{
-    break_it(true);
-}
+CONF_ROW(test_metrics_of_a_broken_hold, CONF_INSPECT, break_it(true));
+CONF_ROW(test_metrics_of_a_release_that_finds_it_broken, CONF_INSPECT,
+         break_it(false));
 
-static void test_metrics_of_a_release_that_finds_it_broken(void)
-{
-    break_it(false);
-}
-
-static void test_metrics_of_a_lease_that_ended(void)
+CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
-    hf_metrics m;
 
     OK(conf_take_lease(lock, HF_FOREVER, 200));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    m = look(c);
-    assert_int_equal(m.granted, 1);
-    assert_int_equal(m.lost, 1);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 1, .lost = 1);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
     COUNTED(c, held, 1);
     OK(hf_lock_release(lock, E));
-    m = look(c);
-    assert_int_equal(m.lost, 1);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.released, 2);
-    assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
+    COUNTS(c, .lost = 1, .granted = 2, .released = 2);
 }
 
 /* What was counted stays when handles go, and names with them. */
-static void test_metrics_outlive_handles(void)
+CONF_CASE(test_metrics_outlive_handles, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();
-    hf_metrics m;
 
     for (int i = 0; i < 20; i++) {
         const char *name = conf_name();
@@ -269,25 +234,19 @@ static void test_metrics_outlive_handles(void)
         OK(hf_lock_release(lock, E));
         conf_free(lock);
         conf_free(other);
-        m = look(c);
-        assert_int_equal(m.granted, i + 1);
-        assert_int_equal(m.released, i + 1);
+        COUNTS(c, .granted = i + 1, .released = i + 1);
         COUNTED(b, busy, i + 1);
     }
     COUNTED(c, held, 0);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
-static void test_metrics_async(void)
+CONF_CASE(test_metrics_async, CONF_EACH)
 {
-    hf_client *c = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock_flags(c, name, HF_OWNER_HANDLE);
-    hf_lock *other = conf_lock(b, name);
+    hf_client *c = conf_open();
+    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_lock *other = conf_rival(lock, 0);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct conf_call call = {0};
-    hf_metrics m;
 
     OK(hf_lock_acquire(other, NULL, E));
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
@@ -295,39 +254,25 @@ static void test_metrics_async(void)
     EXPECT(HF_EBUSY, hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
     COUNTED(c, failed, 1);
     OK(hf_lock_cancel(lock));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ECANCELED);
+    conf_calls_back(c, &call, HF_ECANCELED);
     call.called = 0;
     opt.wait_ms = 20;
     OK(hf_lock_acquire_async(lock, &opt, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ETIMEDOUT);
+    conf_calls_back(c, &call, HF_ETIMEDOUT);
     OK(hf_lock_release(other, E));
     call.called = 0;
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    OK(call.result);
-    m = look(c);
-    assert_int_equal(m.held, 1);
-    assert_int_equal(m.granted, 1);
-    assert_int_equal(m.cancelled, 1);
-    assert_int_equal(m.timed_out, 1);
-    assert_int_equal(m.waiting, 0);
+    conf_calls_back(c, &call, 0);
+    COUNTS(c, .granted = 1, .cancelled = 1, .timed_out = 1, .failed = 1,
+           .held = 1);
     call.called = 0;
     OK(hf_lock_release_async(lock, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    OK(call.result);
-    m = look(c);
-    assert_int_equal(m.held, 0);
-    assert_int_equal(m.released, 1);
-    assert_int_equal(m.failed, 1);
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(c));
-    OK(hf_close(b));
+    conf_calls_back(c, &call, 0);
+    COUNTS(c, .granted = 1, .cancelled = 1, .timed_out = 1, .failed = 1,
+           .released = 1);
 }
 
-static void test_metrics_of_several_at_once(void)
+CONF_CASE(test_metrics_of_several_at_once, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();
     const char *one = conf_name(), *two = conf_name();
@@ -336,7 +281,6 @@ static void test_metrics_of_several_at_once(void)
     const char *last = strcmp(one, two) > 0 ? one : two;
     hf_lock *other = conf_lock(b, last);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_metrics m;
 
     OK(hf_lock_acquire_all(parts, 2, NULL, E));
     COUNTED(c, held, 2);
@@ -344,17 +288,8 @@ static void test_metrics_of_several_at_once(void)
     OK(hf_lock_acquire(other, NULL, E));
     opt.wait_ms = 0;
     EXPECT(HF_EBUSY, hf_lock_acquire_all(parts, 2, &opt, E));
-    m = look(c);
-    assert_int_equal(m.granted, 3);
-    assert_int_equal(m.busy, 1);
-    assert_int_equal(m.released, 3);
-    assert_int_equal(m.held, 0);
+    COUNTS(c, .granted = 3, .busy = 1, .released = 3);
     OK(hf_lock_release(other, E));
-    conf_free(parts[0].lock);
-    conf_free(parts[1].lock);
-    conf_free(other);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
 /* ---- other kinds ------------------------------------------------------- */
@@ -365,7 +300,6 @@ static void read_it(bool lose)
     hf_client *c = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock[3];
-    hf_metrics m;
 
     for (int i = 0; i < 3; i++) {
         lock[i] = conf_lock_of(c, name, HF_RWLOCK, 0, HF_OWNER_HANDLE);
@@ -380,32 +314,17 @@ static void read_it(bool lose)
         COUNTED(c, held, lose ? 0 : 3 - i);
         EXPECT(lose ? HF_ELOST : 0, hf_lock_release(lock[i], E));
     }
-    m = look(c);
-    assert_int_equal(m.granted, 3);
-    assert_int_equal(m.released, 3);
-    assert_int_equal(m.lost, lose ? 3 : 0);
-    assert_int_equal(m.held, 0);
-    for (int i = 0; i < 3; i++)
-        conf_free(lock[i]);
-    OK(hf_close(c));
-    OK(hf_close(b));
+    COUNTS(c, .granted = 3, .released = 3, .lost = lose ? 3 : 0);
 }
 
-static void test_metrics_readers(void)
-{
-    read_it(false);
-}
+CONF_ROW(test_metrics_readers, CONF_RWLOCK, read_it(false));
+CONF_ROW(test_metrics_readers_that_lose, CONF_RWLOCK | CONF_INSPECT,
+         read_it(true));
 
-static void test_metrics_readers_that_lose(void)
-{
-    read_it(true);
-}
-
-static void test_metrics_downgrade(void)
+CONF_CASE(test_metrics_downgrade, CONF_RWLOCK)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
-    hf_metrics m;
 
     OK(conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
     OK(conf_take(lock, HF_READ, 0, WAIT_LONG_MS));
@@ -415,20 +334,13 @@ static void test_metrics_downgrade(void)
     EXPECT(HF_ENOTSUP, conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(lock, E));
     OK(hf_lock_release(lock, E));
-    m = look(c);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.failed, 1);
-    assert_int_equal(m.released, 2);
-    assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
+    COUNTS(c, .granted = 2, .failed = 1, .released = 2);
 }
 
-static void test_metrics_permits(void)
+CONF_CASE(test_metrics_permits, CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock_of(c, conf_name(), HF_SEMAPHORE, 4, 0);
-    hf_metrics m;
 
     OK(conf_take(lock, HF_WRITE, 3, WAIT_LONG_MS));
     COUNTED(c, held, 1);
@@ -438,16 +350,10 @@ static void test_metrics_permits(void)
     OK(hf_lock_release(lock, E));
     COUNTED(c, held, 1);
     OK(hf_lock_release(lock, E));
-    m = look(c);
-    assert_int_equal(m.granted, 2);
-    assert_int_equal(m.busy, 1);
-    assert_int_equal(m.released, 2);
-    assert_int_equal(m.held, 0);
-    conf_free(lock);
-    OK(hf_close(c));
+    COUNTS(c, .granted = 2, .busy = 1, .released = 2);
 }
 
-static void test_metrics_without_latches(void)
+CONF_CASE(test_metrics_without_latches, CONF_LATCH)
 {
     hf_client *c = conf_open();
     hf_latch *latch = NULL;
@@ -466,7 +372,6 @@ static void test_metrics_without_latches(void)
         OK(hf_latch_free(latch));
         latch = NULL;
     }
-    OK(hf_close(c));
 }
 
 /* ---- beside others ----------------------------------------------------- */
@@ -496,7 +401,7 @@ static void work(void *arg)
 }
 
 /* Counters never fall, whoever reads them meanwhile. */
-static void test_metrics_beside_threads(void)
+CONF_CASE(test_metrics_beside_threads, 0)
 {
     struct worker w[WORKERS];
     const char *shared = conf_name();
@@ -527,19 +432,16 @@ static void test_metrics_beside_threads(void)
     assert_int_equal(m.granted, WORKERS * ROUNDS);
     assert_int_equal(m.released, WORKERS * ROUNDS);
     assert_int_equal(m.held + m.waiting, 0);
-    OK(hf_close(c));
 }
 
-static void test_metrics_of_a_connection(void)
+CONF_CASE(test_metrics_of_a_connection, CONF_FAR)
 {
-    struct proxy *proxy = proxy_start(conf.port);
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = NULL;
+    struct proxy *proxy = conf_proxy();
+    hf_client_options opt = CLIENT_OPTIONS(.op_timeout_ms = CONF_SHORT_OP_MS);
+    hf_client *c;
     hf_lock *lock;
 
-    assert_non_null(proxy);
-    opt.op_timeout_ms = CONF_SHORT_OP_MS;
-    COMES(hf_open(conf.url_at(proxy_port(proxy)), &opt, &c, NULL) == 0);
+    c = conf_open_through(proxy, &opt);
     lock = conf_lock(c, conf_name());
     COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);
     proxy_set(proxy, PROXY_REFUSE, 0);
@@ -552,41 +454,14 @@ static void test_metrics_of_a_connection(void)
     (void)hf_lock_release(lock, NULL);
     COUNTED(c, released, 1);
     COUNTED(c, held, 0);
-    conf_free(lock);
-    conf_close_client(c);
-    proxy_end(proxy);
 }
 
-static void test_metrics_of_a_closed_client(void)
+CONF_CASE(test_metrics_of_a_closed_client, 0)
 {
     hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
     hf_metrics m = HF_METRICS_INIT;
 
-    OK(hf_close(c));
-    EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E)); /* the handle keeps it */
-    conf_free(lock);
+    conf_lock(c, conf_name()); /* keeps the client after its end */
+    conf_close(c);
+    EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E));
 }
-
-const struct conf_case conf_metrics[] = {
-    CONF_CASE(test_metrics_begin_at_zero, 0),
-    CONF_CASE(test_metrics_acquire_and_release, CONF_EACH),
-    CONF_CASE(test_metrics_results, CONF_EACH),
-    CONF_CASE(test_metrics_time_of_a_wait, 0),
-    CONF_CASE(test_metrics_hand_over, CONF_EACH),
-    CONF_CASE(test_metrics_of_a_broken_hold, CONF_INSPECT),
-    CONF_CASE(test_metrics_of_a_release_that_finds_it_broken, CONF_INSPECT),
-    CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE),
-    CONF_CASE(test_metrics_outlive_handles, 0),
-    CONF_CASE(test_metrics_async, CONF_EACH),
-    CONF_CASE(test_metrics_of_several_at_once, 0),
-    CONF_CASE(test_metrics_readers, CONF_RWLOCK),
-    CONF_CASE(test_metrics_readers_that_lose, CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_metrics_downgrade, CONF_RWLOCK),
-    CONF_CASE(test_metrics_permits, CONF_SEMAPHORE),
-    CONF_CASE(test_metrics_without_latches, CONF_LATCH),
-    CONF_CASE(test_metrics_beside_threads, 0),
-    CONF_CASE(test_metrics_of_a_connection, CONF_FAR),
-    CONF_CASE(test_metrics_of_a_closed_client, 0),
-    {0},
-};

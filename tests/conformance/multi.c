@@ -1,8 +1,6 @@
 /* Several locks at once: all or none, and no circle whatever the order. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define N 4
 
 struct set {
@@ -11,27 +9,17 @@ struct set {
     char name[N][80];
 };
 
-static void begin(struct set *s)
+static struct set begin(void)
 {
     const char *base = conf_name();
+    struct set s = {.a = conf_open(), .b = conf_open()};
 
-    s->a = conf_open();
-    s->b = conf_open();
     for (int i = 0; i < N; i++) {
-        snprintf(s->name[i], sizeof(s->name[i]), "%s-%d", base, i * 7 % N);
-        s->mine[i] = (hf_part){.lock = conf_lock(s->a, s->name[i])};
-        s->other[i] = (hf_part){.lock = conf_lock(s->b, s->name[i])};
+        snprintf(s.name[i], sizeof(s.name[i]), "%s-%d", base, i * 7 % N);
+        s.mine[i] = (hf_part){.lock = conf_lock(s.a, s.name[i])};
+        s.other[i] = (hf_part){.lock = conf_lock(s.b, s.name[i])};
     }
-}
-
-static void end(struct set *s)
-{
-    for (int i = 0; i < N; i++) {
-        conf_free(s->mine[i].lock);
-        conf_free(s->other[i].lock);
-    }
-    OK(hf_close(s->a));
-    OK(hf_close(s->b));
+    return s;
 }
 
 static void all_are(const hf_part *locks, int code)
@@ -42,17 +30,15 @@ static void all_are(const hf_part *locks, int code)
 
 static int take_all(const hf_part *locks, int64_t wait_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = wait_ms);
 
-    opt.wait_ms = wait_ms;
     return hf_lock_acquire_all(locks, N, &opt, E);
 }
 
-static void test_multi_takes_all_and_releases_all(void)
+CONF_CASE(test_multi_takes_all_and_releases_all, CONF_EACH)
 {
-    struct set s;
+    struct set s = begin();
 
-    begin(&s);
     OK(hf_lock_acquire_all(s.mine, N, NULL, E));
     all_are(s.mine, 0);
     for (int i = 0; i < N; i++)
@@ -61,15 +47,13 @@ static void test_multi_takes_all_and_releases_all(void)
     all_are(s.mine, HF_ENOTOWNER);
     OK(take_all(s.other, 0));
     OK(hf_lock_release_all(s.other, N, E));
-    end(&s);
 }
 
-static void test_multi_takes_none_if_one_is_busy(void)
+CONF_CASE(test_multi_takes_none_if_one_is_busy, CONF_EACH)
 {
-    struct set s;
     struct wait_mark begun;
+    struct set s = begin();
 
-    begin(&s);
     for (int busy = 0; busy < N; busy++) {
         OK(hf_lock_timed(s.other[busy].lock, WAIT_LONG_MS, E));
         EXPECT(HF_EBUSY, take_all(s.mine, 0));
@@ -80,14 +64,12 @@ static void test_multi_takes_none_if_one_is_busy(void)
         all_are(s.mine, HF_ENOTOWNER);
         for (int i = 0; i < N; i++)
             if (i != busy) {
-                OK(hf_lock_timed(s.other[i].lock, WAIT_LONG_MS, E));
-                OK(hf_lock_release(s.other[i].lock, E));
+                conf_comes_free(s.other[i].lock);
             }
         OK(hf_lock_release(s.other[busy].lock, E));
     }
     OK(take_all(s.mine, WAIT_LONG_MS));
     OK(hf_lock_release_all(s.mine, N, E));
-    end(&s);
 }
 
 struct multi_taker {
@@ -99,19 +81,17 @@ struct multi_taker {
 static void take_all_body(void *arg)
 {
     struct multi_taker *t = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &t->cancel);
 
-    opt.cancel = &t->cancel;
     t->rc = hf_lock_acquire_all(t->s->mine, N, &opt, NULL);
 }
 
-static void test_multi_takes_none_if_cancelled(void)
+CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
 {
-    struct set s;
+    struct set s = begin();
     struct multi_taker t = {.s = &s};
     struct conf_thread thread;
 
-    begin(&s);
     hf_cancel_init(&t.cancel);
     OK(hf_lock_acquire(s.other[2].lock, NULL, E));
     conf_thread_start(&thread, take_all_body, &t);
@@ -122,16 +102,14 @@ static void test_multi_takes_none_if_cancelled(void)
     OK(take_all(s.other, WAIT_LONG_MS)); /* of which one is held already */
     OK(hf_lock_release_all(s.other, N, E));
     OK(hf_lock_release(s.other[2].lock, E));
-    end(&s);
 }
 
 /* What was held before is held after, and a failure takes nothing of it. */
-static void test_multi_counts_reentry(void)
+CONF_CASE(test_multi_counts_reentry, CONF_EACH)
 {
-    struct set s;
     unsigned count = 0;
+    struct set s = begin();
 
-    begin(&s);
     OK(hf_lock_acquire(s.mine[1].lock, NULL, E));
     OK(take_all(s.mine, 0));
     OK(hf_lock_count(s.mine[1].lock, &count));
@@ -144,33 +122,30 @@ static void test_multi_counts_reentry(void)
     assert_int_equal(count, 1);
     OK(hf_lock_release(s.other[3].lock, E));
     OK(hf_lock_release(s.mine[1].lock, E));
-    end(&s);
 }
 
-static void test_multi_release_goes_on_after_a_failure(void)
+CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH)
 {
-    struct set s;
+    struct set s = begin();
 
-    begin(&s);
     OK(take_all(s.mine, 0));
     OK(hf_lock_release(s.mine[1].lock, E));
     EXPECT(HF_ENOTOWNER, hf_lock_release_all(s.mine, N, E));
     all_are(s.mine, HF_ENOTOWNER);
     OK(take_all(s.other, WAIT_LONG_MS));
     OK(hf_lock_release_all(s.other, N, E));
-    end(&s);
 }
 
 /* One of the holds ends while the last is waited for: none, then. */
-static void test_multi_takes_none_if_one_is_lost_meanwhile(void)
+CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
+          CONF_EACH | CONF_LEASE)
 {
-    struct set s;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct conf_taker t = {0};
     hf_lock *last = NULL;
     int rc;
+    struct set s = begin();
 
-    begin(&s);
     for (int i = 0; i < N; i++)
         if (s.name[i][strlen(s.name[i]) - 1] == '0' + N - 1)
             last = s.other[i].lock;
@@ -181,23 +156,19 @@ static void test_multi_takes_none_if_one_is_lost_meanwhile(void)
     opt.wait_ms = 600;
     rc = hf_lock_acquire_all(s.mine, N, &opt, E);
     assert_true(rc == HF_ELOST || rc == HF_ETIMEDOUT);
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     for (int i = 0; i < N; i++) { /* nothing is left, not even a loss */
         EXPECT(HF_ENOTOWNER, hf_lock_check(s.mine[i].lock));
-        OK(hf_lock_timed(s.mine[i].lock, WAIT_LONG_MS, E));
-        OK(hf_lock_release(s.mine[i].lock, E));
+        conf_comes_free(s.mine[i].lock);
     }
-    end(&s);
 }
 
-static void test_multi_bad_arguments(void)
+CONF_CASE(test_multi_bad_arguments, CONF_EACH)
 {
-    struct set s;
     hf_part holes[2] = {0};
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct set s = begin();
 
-    begin(&s);
     holes[0] = s.mine[0];
     EXPECT(HF_EINVAL, hf_lock_acquire_all(NULL, 2, NULL, E));
     EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, 0, NULL, E));
@@ -210,7 +181,6 @@ static void test_multi_bad_arguments(void)
     opt.wait_ms = INT64_MAX;
     EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, N, &opt, E));
     all_are(s.mine, HF_ENOTOWNER);
-    end(&s);
 }
 
 /* ---- opposite orders --------------------------------------------------- */
@@ -232,12 +202,11 @@ static void dine(void *arg)
     }
 }
 
-static void test_multi_opposite_orders_in_threads(void)
+CONF_CASE(test_multi_opposite_orders_in_threads, CONF_EACH)
 {
-    struct set s;
     struct philosopher p[4] = {0};
+    struct set s = begin();
 
-    begin(&s);
     for (int k = 0; k < 4; k++) {
         for (int i = 0; i < N; i++)
             p[k].locks[i] = (k % 2 ? s.mine : s.other)[k < 2 ? i : N - 1 - i];
@@ -248,12 +217,11 @@ static void test_multi_opposite_orders_in_threads(void)
         OK(p[k].rc);
         assert_int_equal(p[k].done, 60);
     }
-    end(&s);
 }
 
 static void puppet_with(struct proc *p, struct set *s)
 {
-    conf_puppet(p, s->name[0], 0);
+    *p = conf_puppet(s->name[0], 0);
     for (unsigned i = 1; i < N; i++) {
         struct proc_cmd cmd = {
             .op = PROC_NEW, .slot = i, .fairness = conf.fairness};
@@ -266,15 +234,14 @@ static void puppet_with(struct proc *p, struct set *s)
     }
 }
 
-static void test_multi_opposite_orders_in_processes(void)
+CONF_CASE(test_multi_opposite_orders_in_processes, CONF_EACH)
 {
     static const unsigned orders[3] = {0x3210, 0x0123, 0x1302};
-    struct set s;
     struct proc p[3];
     struct proc_shared *shared;
     char path[256];
+    struct set s = begin();
 
-    begin(&s);
     snprintf(path, sizeof(path), "%s/multi-%s", conf.dir, s.name[0]);
     shared = proc_shared_map(path);
     assert_non_null(shared);
@@ -297,11 +264,10 @@ static void test_multi_opposite_orders_in_processes(void)
     assert_int_equal(shared->violations, 0);
     proc_shared_unmap(shared);
     unlink(path);
-    end(&s);
 }
 
 /* Two who take some permits, and then more, might wait for each other. */
-static void test_multi_semaphore_is_there_once(void)
+CONF_CASE(test_multi_semaphore_is_there_once, CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -313,36 +279,14 @@ static void test_multi_semaphore_is_there_once(void)
     EXPECT(HF_ENOTOWNER, hf_lock_check(one));
     OK(hf_lock_acquire_all(parts, 1, NULL, E));
     OK(hf_lock_release_all(parts, 1, E));
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(c));
 }
 
-static void test_multi_writes_before_it_reads(void)
+CONF_CASE(test_multi_writes_before_it_reads, CONF_RWLOCK)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    hf_lock *lock = conf_lock_of(conf_open(), conf_name(), HF_RWLOCK, 0, 0);
     hf_part parts[] = {{lock, HF_READ, 0}, {lock, HF_WRITE, 0}};
 
     OK(hf_lock_acquire_all(parts, 2, NULL, E));
     OK(hf_lock_release_all(parts, 2, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_multi[] = {
-    CONF_CASE(test_multi_takes_all_and_releases_all, CONF_EACH),
-    CONF_CASE(test_multi_takes_none_if_one_is_busy, CONF_EACH),
-    CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH),
-    CONF_CASE(test_multi_counts_reentry, CONF_EACH),
-    CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH),
-    CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
-              CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_multi_bad_arguments, CONF_EACH),
-    CONF_CASE(test_multi_semaphore_is_there_once, CONF_SEMAPHORE),
-    CONF_CASE(test_multi_writes_before_it_reads, CONF_RWLOCK),
-    CONF_CASE(test_multi_opposite_orders_in_threads, CONF_EACH),
-    CONF_CASE(test_multi_opposite_orders_in_processes, CONF_EACH),
-    {0},
-};

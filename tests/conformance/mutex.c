@@ -1,10 +1,9 @@
 /* The mutex: taken, tried for, waited for, let go, left by a block. */
 #include "conf.h"
 
-static void test_mutex_is_taken_and_released(void)
+CONF_CASE(test_mutex_is_taken_and_released, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
 
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     OK(hf_lock_acquire(lock, NULL, E));
@@ -13,15 +12,12 @@ static void test_mutex_is_taken_and_released(void)
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_mutex_try_says_busy_at_once(void)
+CONF_CASE(test_mutex_try_says_busy_at_once, CONF_EACH)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *mine = conf_lock(conf_open(), conf_name());
+    hf_lock *other = conf_rival(mine, 0);
 
     OK(hf_lock_try(mine, E));
     for (int i = 0; i < 3; i++)
@@ -31,18 +27,13 @@ static void test_mutex_try_says_busy_at_once(void)
     OK(hf_lock_try(other, E));
     EXPECT(HF_EBUSY, hf_lock_try(mine, E));
     OK(hf_lock_release(other, E));
-    conf_free(mine);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* In a queue or not: whoever gave up leaves nothing behind. */
-static void test_mutex_timed_wait_ends_in_time(void)
+CONF_CASE(test_mutex_timed_wait_ends_in_time, CONF_EACH)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *mine = conf_lock(conf_open(), conf_name());
+    hf_lock *other = conf_rival(mine, 0);
     struct wait_mark begun;
 
     OK(hf_lock_acquire(mine, NULL, E));
@@ -53,34 +44,24 @@ static void test_mutex_timed_wait_ends_in_time(void)
     OK(hf_lock_release(mine, E));
     COMES(hf_lock_try(mine, NULL) == 0); /* its place in the queue is gone */
     OK(hf_lock_release(mine, E));
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
-    conf_free(mine);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(other);
 }
 
-static void test_mutex_timed_wait_between_threads_of_a_client(void)
+CONF_CASE(test_mutex_timed_wait_between_threads_of_a_client, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct conf_taker t = {0};
 
     OK(hf_lock_acquire(lock, NULL, E));
     t.opt = (hf_acquire_options)HF_ACQUIRE_OPTIONS_INIT;
     t.opt.wait_ms = 100;
     conf_taker_start(&t, lock);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ETIMEDOUT);
+    conf_taker_ends(&t, HF_ETIMEDOUT);
     t.opt.wait_ms = 0;
     conf_taker_start(&t, lock);
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_EBUSY);
+    conf_taker_ends(&t, HF_EBUSY);
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* The waiter comes at once when the holder lets go: it is told. */
@@ -88,48 +69,39 @@ static void wait_and_hand_over(hf_client *a, hf_client *b)
 {
     const char *name = conf_name();
     hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
-    struct conf_taker t = {0};
+    struct conf_taker t;
     int64_t released;
 
     OK(hf_lock_acquire(mine, NULL, E));
-    conf_taker_start(&t, other);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, other, HF_WRITE, 0);
     assert_false(conf_taker_has(&t));
     released = wait_fair();
     OK(hf_lock_release(mine, E));
     COMES(conf_taker_has(&t));
     assert_true(wait_within(released, 2000));
-    conf_taker_end(&t);
-    assert_int_equal(t.rc, 0);
-    assert_int_equal(t.release_rc, 0);
-    conf_free(mine);
-    conf_free(other);
+    conf_taker_ends(&t, 0);
 }
 
-static void test_mutex_waiter_gets_it_from_another_client(void)
+CONF_CASE(test_mutex_waiter_gets_it_from_another_client, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
 
     for (int i = 0; i < 5; i++)
         wait_and_hand_over(a, b);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_mutex_waiter_gets_it_from_a_thread_of_its_client(void)
+CONF_CASE(test_mutex_waiter_gets_it_from_a_thread_of_its_client, CONF_EACH)
 {
     hf_client *c = conf_open();
 
     for (int i = 0; i < 5; i++)
         wait_and_hand_over(c, c);
-    OK(hf_close(c));
 }
 
-static void test_mutex_release_by_a_stranger_is_refused(void)
+CONF_CASE(test_mutex_release_by_a_stranger_is_refused, CONF_EACH)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *mine = conf_lock(conf_open(), conf_name());
+    hf_lock *other = conf_rival(mine, 0);
 
     EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E));
     EXPECT(HF_ENOTOWNER, hf_lock_release_nowait(mine, E));
@@ -145,17 +117,12 @@ static void test_mutex_release_by_a_stranger_is_refused(void)
     OK(hf_lock_check(other));
     EXPECT(HF_EBUSY, hf_lock_try(mine, E));
     OK(hf_lock_release(other, E));
-    conf_free(mine);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_mutex_release_without_waiting_frees_it(void)
+CONF_CASE(test_mutex_release_without_waiting_frees_it, CONF_EACH)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *mine = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *mine = conf_lock(conf_open(), conf_name());
+    hf_lock *other = conf_rival(mine, 0);
 
     for (int i = 0; i < 20; i++) {
         OK(hf_lock_acquire(mine, NULL, E));
@@ -169,15 +136,10 @@ static void test_mutex_release_without_waiting_frees_it(void)
         OK(hf_lock_timed(mine, WAIT_LONG_MS, E));
         OK(hf_lock_release_nowait(mine, E));
     }
-    OK(hf_lock_timed(other, WAIT_LONG_MS, E));
-    OK(hf_lock_release(other, E));
-    conf_free(mine);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_comes_free(other);
 }
 
-static void test_mutex_names_do_not_disturb_each_other(void)
+CONF_CASE(test_mutex_names_do_not_disturb_each_other, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock[20];
@@ -192,7 +154,6 @@ static void test_mutex_names_do_not_disturb_each_other(void)
         OK(hf_lock_release(lock[i], E));
         conf_free(lock[i]);
     }
-    OK(hf_close(c));
 }
 
 /* ---- HF_SYNCHRONIZED --------------------------------------------------- */
@@ -233,10 +194,9 @@ out:
     return hf_lock_check(lock);
 }
 
-static void test_mutex_synchronized_lets_go_however_it_is_left(void)
+CONF_CASE(test_mutex_synchronized_lets_go_however_it_is_left, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     int runs = 0;
 
     HF_SYNCHRONIZED(lock)
@@ -253,11 +213,9 @@ static void test_mutex_synchronized_lets_go_however_it_is_left(void)
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     assert_int_equal(leave_by_goto(lock), HF_ENOTOWNER);
     OK(hf_synchronized_result());
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_mutex_synchronized_nests(void)
+CONF_CASE(test_mutex_synchronized_nests, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -278,15 +236,11 @@ static void test_mutex_synchronized_nests(void)
     }
     assert_int_equal(count, 2);
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
-    conf_free(lock);
-    conf_free(inner);
-    OK(hf_close(c));
 }
 
-static void test_mutex_synchronized_is_skipped_when_not_got(void)
+CONF_CASE(test_mutex_synchronized_is_skipped_when_not_got, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_NOT_REENTRANT);
+    hf_lock *lock = conf_lock_flags(conf_open(), conf_name(), HF_NOT_REENTRANT);
     int runs = 0;
 
     OK(hf_lock_acquire(lock, NULL, E));
@@ -304,22 +258,4 @@ static void test_mutex_synchronized_is_skipped_when_not_got(void)
     }
     assert_int_equal(runs, 0);
     EXPECT(HF_EINVAL, hf_synchronized_result());
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_mutex[] = {
-    CONF_CASE(test_mutex_is_taken_and_released, CONF_EACH),
-    CONF_CASE(test_mutex_try_says_busy_at_once, CONF_EACH),
-    CONF_CASE(test_mutex_timed_wait_ends_in_time, CONF_EACH),
-    CONF_CASE(test_mutex_timed_wait_between_threads_of_a_client, CONF_EACH),
-    CONF_CASE(test_mutex_waiter_gets_it_from_another_client, CONF_EACH),
-    CONF_CASE(test_mutex_waiter_gets_it_from_a_thread_of_its_client, CONF_EACH),
-    CONF_CASE(test_mutex_release_by_a_stranger_is_refused, CONF_EACH),
-    CONF_CASE(test_mutex_release_without_waiting_frees_it, CONF_EACH),
-    CONF_CASE(test_mutex_names_do_not_disturb_each_other, CONF_EACH),
-    CONF_CASE(test_mutex_synchronized_lets_go_however_it_is_left, CONF_EACH),
-    CONF_CASE(test_mutex_synchronized_nests, CONF_EACH),
-    CONF_CASE(test_mutex_synchronized_is_skipped_when_not_got, CONF_EACH),
-    {0},
-};

@@ -1,8 +1,6 @@
 /* Names are bytes, and two of them never meet. */
 #include "conf.h"
 
-#include <stdio.h>
-
 struct name {
     size_t len;
     char bytes[HF_NAME_MAX];
@@ -157,17 +155,16 @@ static void hostile_names(void)
 
 static hf_lock *lock_of(hf_client *c, const struct name *n)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
     hf_lock *lock = NULL;
 
-    opt.fairness = conf.fairness;
     OK(hf_lock_new(c, n->bytes, n->len, &opt, &lock, E));
-    return lock;
+    return conf_keep_lock(lock);
 }
 
 /* All are held by one client: no two are one. Another client finds each of
  * them held: each is itself. */
-static void test_names_never_meet(void)
+CONF_CASE(test_names_never_meet, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     static hf_lock *mine[128], *other[128];
@@ -191,37 +188,26 @@ static void test_names_never_meet(void)
         OK(hf_lock_release(mine[i], E));
         OK(hf_lock_try(other[i], E));
         OK(hf_lock_release(other[i], E));
-        conf_free(mine[i]);
-        conf_free(other[i]);
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* Waiting, being told and renewing go through other keys and channels. */
-static void test_names_hostile_ones_can_be_waited_for(void)
+CONF_CASE(test_names_hostile_ones_can_be_waited_for, CONF_EACH)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
 
     hostile_names();
     for (size_t i = 0; i < names_len; i += 7) {
         hf_lock *mine = lock_of(a, &names[i]), *other = lock_of(b, &names[i]);
-        struct conf_taker t = {0};
+        struct conf_taker t;
 
         OK(hf_lock_acquire(mine, NULL, E));
-        conf_taker_start(&t, other);
-        conf_thread_asleep(&t.t);
+        conf_taker_wait(&t, other, HF_WRITE, 0);
         OK(hf_lock_renew(mine, 0, E));
         OK(hf_lock_release(mine, E));
         COMES(conf_taker_has(&t));
-        conf_taker_end(&t);
-        assert_int_equal(t.rc, 0);
-        assert_int_equal(t.release_rc, 0);
-        conf_free(mine);
-        conf_free(other);
+        conf_taker_ends(&t, 0);
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 static bool listed(hf_client *c, const struct name *n)
@@ -237,7 +223,7 @@ static bool listed(hf_client *c, const struct name *n)
     return found;
 }
 
-static void test_names_hostile_ones_can_be_inspected(void)
+CONF_CASE(test_names_hostile_ones_can_be_inspected, CONF_EACH | CONF_INSPECT)
 {
     hf_client *c = conf_open();
 
@@ -254,9 +240,7 @@ static void test_names_hostile_ones_can_be_inspected(void)
         assert_true(listed(c, &names[i]));
         OK(hf_break(c, names[i].bytes, names[i].len, E));
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
-        conf_free(lock);
     }
-    OK(hf_close(c));
 }
 
 /* ---- prefix ------------------------------------------------------------ */
@@ -268,10 +252,10 @@ static hf_client *open_prefix(const char *prefix)
 
     snprintf(option, sizeof(option), "prefix=%s", prefix);
     OK(hf_open(conf_url_with(option), NULL, &c, E));
-    return c;
+    return conf_keep(c);
 }
 
-static void test_names_prefix_sets_clients_apart(void)
+CONF_CASE(test_names_prefix_sets_clients_apart, CONF_EACH)
 {
     char prefix[80], whole[160];
     const char *name = conf_name();
@@ -292,14 +276,9 @@ static void test_names_prefix_sets_clients_apart(void)
     OK(hf_lock_try(full, E));
     EXPECT(HF_EBUSY, hf_lock_try(lock, E));
     OK(hf_lock_release(full, E));
-    conf_free(lock);
-    conf_free(plain);
-    conf_free(full);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_names_prefix_leaves_less_room(void)
+CONF_CASE(test_names_prefix_leaves_less_room, 0)
 {
     hf_client *c = open_prefix("0123456789");
     char name[HF_NAME_MAX];
@@ -309,14 +288,13 @@ static void test_names_prefix_leaves_less_room(void)
     EXPECT(HF_EINVAL, hf_lock_new(c, name, HF_NAME_MAX - 9, NULL, &lock, E));
     assert_null(lock);
     OK(hf_lock_new(c, name, HF_NAME_MAX - 10, NULL, &lock, E));
+    conf_keep_lock(lock);
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* What a client sees has no prefix: events, lists, texts. */
-static void test_names_prefix_does_not_show(void)
+CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
 {
     char prefix[80];
     const char *name = conf_name();
@@ -336,24 +314,8 @@ static void test_names_prefix_does_not_show(void)
     OK(hf_lock_acquire(lock, NULL, E));
     assert_true(listed(a, &n));
     assert_false(listed(b, &n));
-    OK(hf_inspect(a, name, HF_CSTRING, &info, E));
+    info = conf_inspect(a, name);
     assert_int_equal(info->holders_len, 1);
-    hf_info_free(info);
     OK(hf_break(a, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(foreign);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
-
-const struct conf_case conf_names[] = {
-    CONF_CASE(test_names_never_meet, CONF_EACH),
-    CONF_CASE(test_names_hostile_ones_can_be_waited_for, CONF_EACH),
-    CONF_CASE(test_names_hostile_ones_can_be_inspected,
-              CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_names_prefix_sets_clients_apart, CONF_EACH),
-    CONF_CASE(test_names_prefix_leaves_less_room, 0),
-    CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT),
-    {0},
-};

@@ -1,11 +1,10 @@
 /* Whose it is: the thread's, counted, or the handle's. */
 #include "conf.h"
 
-static void test_owner_reentry_keeps_the_token_and_counts(void)
+CONF_CASE(test_owner_reentry_keeps_the_token_and_counts, CONF_EACH)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
+    hf_lock *other = conf_rival(lock, 0);
     uint64_t token;
     unsigned count = 0;
 
@@ -29,14 +28,10 @@ static void test_owner_reentry_keeps_the_token_and_counts(void)
     OK(hf_lock_try(other, E));
     assert_true(conf_token(other) > token);
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* The owner is the thread, whichever handle of the client it uses. */
-static void test_owner_reentry_through_another_handle(void)
+CONF_CASE(test_owner_reentry_through_another_handle, CONF_EACH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -52,32 +47,23 @@ static void test_owner_reentry_through_another_handle(void)
     OK(hf_lock_check(two));
     OK(hf_lock_release(two, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(one));
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(c));
 }
 
 /* Per client: the same thread is somebody else through another one. */
-static void test_owner_is_another_in_another_client(void)
+CONF_CASE(test_owner_is_another_in_another_client, CONF_EACH)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *one = conf_lock(a, name), *two = conf_lock(b, name);
+    hf_lock *one = conf_lock(conf_open(), conf_name());
+    hf_lock *two = conf_rival(one, 0);
 
     OK(hf_lock_acquire(one, NULL, E));
     EXPECT(HF_EBUSY, hf_lock_try(two, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(two));
     OK(hf_lock_release(one, E));
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_owner_not_reentrant_says_deadlock(void)
+CONF_CASE(test_owner_not_reentrant_says_deadlock, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_NOT_REENTRANT);
+    hf_lock *lock = conf_lock_flags(conf_open(), conf_name(), HF_NOT_REENTRANT);
 
     for (int i = 0; i < 2; i++) {
         OK(hf_lock_acquire(lock, NULL, E));
@@ -88,8 +74,6 @@ static void test_owner_not_reentrant_says_deadlock(void)
         OK(hf_lock_release(lock, E));
         EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
     }
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- another thread ---------------------------------------------------- */
@@ -117,10 +101,9 @@ static void be_strange(void *arg)
     s->try = hf_lock_try(s->lock, &s->busy);
 }
 
-static void test_owner_another_thread_is_a_stranger(void)
+CONF_CASE(test_owner_another_thread_is_a_stranger, CONF_EACH)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     struct stranger s = {.lock = lock};
     struct conf_thread t;
 
@@ -139,8 +122,6 @@ static void test_owner_another_thread_is_a_stranger(void)
         strstr(s.busy.text, "held by another thread or handle of this client"));
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 static void try_another(hf_lock *lock, const char *text)
@@ -154,7 +135,7 @@ static void try_another(hf_lock *lock, const char *text)
 }
 
 /* Who is busy says whether it is held here, where that is known. */
-static void test_owner_busy_says_where_it_is_held(void)
+CONF_CASE(test_owner_busy_says_where_it_is_held, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -165,11 +146,6 @@ static void test_owner_busy_says_where_it_is_held(void)
     try_another(handle, "held by another thread or handle of this client");
     try_another(strange, "held by another client");
     OK(hf_lock_release(held, E));
-    conf_free(handle);
-    conf_free(held);
-    conf_free(strange);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 struct releaser {
@@ -185,12 +161,10 @@ static void release_elsewhere(void *arg)
     r->release = hf_lock_release(r->lock, NULL);
 }
 
-static void test_owner_handle_is_released_by_any_thread(void)
+CONF_CASE(test_owner_handle_is_released_by_any_thread, CONF_EACH)
 {
-    hf_client *a = conf_open(), *b = conf_open();
-    const char *name = conf_name();
-    hf_lock *lock = conf_lock_flags(a, name, HF_OWNER_HANDLE);
-    hf_lock *other = conf_lock(b, name);
+    hf_lock *lock = conf_lock_flags(conf_open(), conf_name(), HF_OWNER_HANDLE);
+    hf_lock *other = conf_rival(lock, 0);
     struct releaser r = {.lock = lock};
     struct conf_thread t;
 
@@ -204,14 +178,10 @@ static void test_owner_handle_is_released_by_any_thread(void)
     EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
     OK(hf_lock_try(other, E));
     OK(hf_lock_release(other, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* Two handles are two owners, in one thread too. */
-static void test_owner_handles_exclude_each_other(void)
+CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -228,16 +198,12 @@ static void test_owner_handles_exclude_each_other(void)
     OK(hf_lock_acquire(mine, NULL, E));
     EXPECT(HF_EBUSY, hf_lock_try(one, E));
     OK(hf_lock_release(mine, E));
-    conf_free(one);
-    conf_free(two);
-    conf_free(mine);
-    OK(hf_close(c));
 }
 
 /* The thread is gone and so is the handle's user, but the handle holds on. */
 /* Two threads, one handle, which is one owner: the second is told so whether
  * the first has it or waits for it. */
-static void test_owner_handle_acquires_once(void)
+CONF_CASE(test_owner_handle_acquires_once, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
@@ -254,8 +220,7 @@ static void test_owner_handle_acquires_once(void)
     OK(hf_lock_release(held, E));
     COMES(conf_taker_has(&t));
     EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
+    conf_taker_ends(&t, 0);
     OK(hf_lock_timed(held, WAIT_LONG_MS, E));
     /* One that came to nothing is not in the way. */
     EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 20, E));
@@ -263,22 +228,16 @@ static void test_owner_handle_acquires_once(void)
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
     EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_cancel(lock));
-    COMES(conf_called(b, &call));
-    EXPECT(HF_ECANCELED, call.result);
+    conf_calls_back(b, &call, HF_ECANCELED);
     OK(hf_lock_release(held, E));
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
-    OK(hf_lock_release(lock, E));
+    conf_comes_free(lock);
     assert_int_equal(call.called, 1);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_owner_handle_outlives_the_thread(void)
+CONF_CASE(test_owner_handle_outlives_the_thread, CONF_EACH)
 {
-    hf_client *c = conf_open_ttl(CONF_KEPT_TTL_MS);
-    hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
+    hf_lock *lock = conf_lock_flags(conf_open_ttl(CONF_KEPT_TTL_MS),
+                                    conf_name(), HF_OWNER_HANDLE);
     struct conf_taker t = {.keep = true};
     int64_t begun;
 
@@ -289,8 +248,6 @@ static void test_owner_handle_outlives_the_thread(void)
     COMES(hf_lock_check(lock) || wait_ms_since(begun) > CONF_KEPT_MS);
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- a thread that exits while holding --------------------------------- */
@@ -324,19 +281,17 @@ static bool dispatch_until(hf_client *c, const int *heard)
     return *heard > 0;
 }
 
-static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
+CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed, CONF_EACH)
 {
     enum { TTL_MS = 1500 }; /* the thread has exited before it is over */
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct heard h = {0};
     hf_client *a, *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock, *other = conf_lock(b, name);
     struct conf_taker t = {.keep = true};
+    hf_client_options opt =
+        CLIENT_OPTIONS(.ttl_ms = TTL_MS, .on_event = hear, .event_arg = &h);
 
-    opt.ttl_ms = TTL_MS;
-    opt.on_event = hear;
-    opt.event_arg = &h;
     a = conf_open_with(&opt);
     lock = conf_lock(a, name);
     conf_taker_start(&t, lock);
@@ -354,14 +309,10 @@ static void test_owner_thread_that_exits_is_reported_and_not_renewed(void)
     OK(hf_lock_release(other, E));
     OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* and all goes on */
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* No handle is left through which it could be released. */
-static void test_owner_last_handle_keeps_the_hold_of_a_thread(void)
+CONF_CASE(test_owner_last_handle_keeps_the_hold_of_a_thread, CONF_EACH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -369,29 +320,9 @@ static void test_owner_last_handle_keeps_the_hold_of_a_thread(void)
     hf_lock *other = conf_lock_flags(c, name, HF_OWNER_HANDLE);
 
     OK(hf_lock_acquire(lock, NULL, E));
-    OK(hf_lock_free(lock));
+    conf_free(lock);
     EXPECT(HF_EBUSY, hf_lock_free(other));
     lock = conf_lock(c, name);
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
-    OK(hf_lock_free(lock));
-    OK(hf_lock_free(other));
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_owner[] = {
-    CONF_CASE(test_owner_reentry_keeps_the_token_and_counts, CONF_EACH),
-    CONF_CASE(test_owner_reentry_through_another_handle, CONF_EACH),
-    CONF_CASE(test_owner_is_another_in_another_client, CONF_EACH),
-    CONF_CASE(test_owner_not_reentrant_says_deadlock, CONF_EACH),
-    CONF_CASE(test_owner_another_thread_is_a_stranger, CONF_EACH),
-    CONF_CASE(test_owner_busy_says_where_it_is_held, CONF_EACH),
-    CONF_CASE(test_owner_handle_is_released_by_any_thread, CONF_EACH),
-    CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH),
-    CONF_CASE(test_owner_handle_acquires_once, CONF_EACH),
-    CONF_CASE(test_owner_handle_outlives_the_thread, CONF_EACH),
-    CONF_CASE(test_owner_last_handle_keeps_the_hold_of_a_thread, CONF_EACH),
-    CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed,
-              CONF_EACH),
-    {0},
-};

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
 
 /* Uses everything that makes a descriptor or a thread. */
 struct used {
@@ -35,8 +34,8 @@ static void used(struct used *u)
     conf_taker_end(&u->t);
     conf_free(u->held);
     conf_free(u->wanted);
-    OK(hf_close(u->a));
-    OK(hf_close(u->b));
+    conf_close(u->a);
+    conf_close(u->b);
 }
 
 /* ---- descriptors and threads ------------------------------------------- */
@@ -49,7 +48,7 @@ static void mark_open(bool *open)
         open[fd] = fcntl(fd, F_GETFD) >= 0;
 }
 
-static void test_process_descriptors_are_close_on_exec(void)
+CONF_CASE(test_process_descriptors_are_close_on_exec, CONF_EACH)
 {
     static bool before[FDS], during[FDS];
     struct used u;
@@ -73,7 +72,7 @@ static void test_process_descriptors_are_close_on_exec(void)
 
 /* What is left after the last close is what was there before, however often:
  * descriptors, threads, mappings. */
-static void test_process_leaves_nothing_behind(void)
+CONF_CASE(test_process_leaves_nothing_behind, CONF_EACH)
 {
     size_t fds = 0, tasks = 0;
     struct used u;
@@ -91,7 +90,7 @@ static void test_process_leaves_nothing_behind(void)
     COMES(conf_count_entries("/proc/self/task") <= tasks);
 }
 
-static void test_process_failed_open_leaves_nothing_behind(void)
+CONF_CASE(test_process_failed_open_leaves_nothing_behind, 0)
 {
     size_t fds = conf_count_entries("/proc/self/fd");
     hf_client *c;
@@ -137,7 +136,7 @@ static size_t count_tasks_that_stay(void)
     return tasks;
 }
 
-static void test_process_one_named_thread_per_client(void)
+CONF_CASE(test_process_one_named_thread_per_client, 0)
 {
     size_t tasks = count_tasks_that_stay();
     size_t helpers = count_helpers();
@@ -149,13 +148,13 @@ static void test_process_one_named_thread_per_client(void)
         COMES(count_helpers() == helpers + i + 1);
     }
     for (size_t i = 0; i < 3; i++)
-        OK(hf_close(c[i]));
+        conf_close(c[i]);
     COMES(count_helpers() == helpers);
 }
 
 /* ---- signals ----------------------------------------------------------- */
 
-static void test_process_signals_are_left_alone(void)
+CONF_CASE(test_process_signals_are_left_alone, 0)
 {
     struct sigaction before[NSIG], after;
     sigset_t mask, now;
@@ -175,12 +174,3 @@ static void test_process_signals_are_left_alone(void)
         assert_int_equal(sigismember(&now, sig), sigismember(&mask, sig));
     used(&u);
 }
-
-const struct conf_case conf_process[] = {
-    CONF_CASE(test_process_descriptors_are_close_on_exec, CONF_EACH),
-    CONF_CASE(test_process_leaves_nothing_behind, CONF_EACH),
-    CONF_CASE(test_process_failed_open_leaves_nothing_behind, 0),
-    CONF_CASE(test_process_one_named_thread_per_client, 0),
-    CONF_CASE(test_process_signals_are_left_alone, 0),
-    {0},
-};

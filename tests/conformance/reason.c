@@ -3,8 +3,6 @@
 #include "conf.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 /* What a client's callbacks have heard of a loss. */
 struct heard {
@@ -56,22 +54,14 @@ static void says(const char *text, const char *words)
 /* Every call that can fail by it, and has room for a text. */
 static void all_say(hf_lock *lock, const char *reason)
 {
-    hf_error err = HF_ERROR_INIT;
-
-    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
-    says(err.text, reason);
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_explain(lock, err));
     EXPECT(HF_ELOST, hf_lock_explain(lock, NULL));
-    EXPECT(HF_ELOST, hf_lock_renew(lock, 0, &err));
-    says(err.text, reason);
-    EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, &err));
-    says(err.text, reason);
-    EXPECT(HF_ELOST, hf_lock_downgrade(lock, &err));
-    says(err.text, reason);
-    EXPECT(HF_ELOST, hf_lock_upgrade(lock, &err));
-    says(err.text, reason);
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_renew(lock, 0, err));
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_acquire(lock, NULL, err));
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_downgrade(lock, err));
+    EXPECT_TEXT(HF_ELOST, reason, hf_lock_upgrade(lock, err));
     if (conf.caps & HF_CAP_PUT) {
-        EXPECT(HF_ELOST, hf_lock_put(lock, "k", 1, "v", 1, &err));
-        says(err.text, reason);
+        EXPECT_TEXT(HF_ELOST, reason, hf_lock_put(lock, "k", 1, "v", 1, err));
     }
 }
 
@@ -96,10 +86,10 @@ static void events_say(hf_client *c, const struct heard *h, const char *reason)
 }
 
 /* An end that was agreed upon is no fault, and does not sound like one. */
-static void test_reason_fixed_lease(void)
+CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE)
 {
     static const char reason[] = "its fixed lease of 300 ms ended";
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock(c, conf_name());
     hf_error err = HF_ERROR_INIT;
@@ -113,54 +103,44 @@ static void test_reason_fixed_lease(void)
     all_say(lock, reason);
     releases_say(lock, reason);
     events_say(c, &h, reason);
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* The release is the first to look at the clock. */
-static void test_reason_found_by_the_release(void)
+CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE)
 {
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock(c, conf_name());
-    hf_error err = HF_ERROR_INIT;
     int64_t taken = wait_now(), deadline = 0;
 
     OK(conf_take_lease(lock, HF_FOREVER, 150));
     HELD(taken, 150, hf_lock_deadline(lock, &deadline));
     while (wait_now() < deadline)
         ;
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "its fixed lease of 150 ms ended");
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 150 ms ended",
+                hf_lock_release(lock, err));
     events_say(c, &h, "its fixed lease of 150 ms ended");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_reason_max_hold(void)
+CONF_CASE(test_reason_max_hold, CONF_EACH)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    struct heard h;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = 200);
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
-    hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
 
-    opt.max_hold_ms = 200;
     lock = conf_lock_with(c, conf_name(), &opt);
     OK(hf_lock_acquire(lock, NULL, E));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "max_hold_ms");
+    EXPECT_TEXT(HF_ELOST, "max_hold_ms", hf_lock_release(lock, err));
     COMES((hf_client_dispatch(c), h.lost));
     says(h.reason, "max_hold_ms");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Somebody else's hf_break. The descriptor tells first. */
-static void test_reason_broken(void)
+CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT)
 {
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, CONF_KEPT_TTL_MS), *other = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(c, name);
@@ -180,28 +160,19 @@ static void test_reason_broken(void)
     all_say(lock, h.reason);
     releases_say(lock, h.reason);
     events_say(c, &h, h.reason);
-    conf_free(lock);
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
 
 /* A renewal that the program asks for finds it out. */
-static void test_reason_found_by_the_renewal(void)
+CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT)
 {
     hf_client *c = conf_open(), *other = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(c, name);
-    hf_error err = HF_ERROR_INIT;
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_break(other, name, HF_CSTRING, E));
-    EXPECT(HF_ELOST, hf_lock_renew(lock, 0, &err));
-    says(err.text, "it was taken away: ");
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "it was taken away: ");
-    conf_free(lock);
-    OK(hf_close(c));
-    OK(hf_close(other));
+    EXPECT_TEXT(HF_ELOST, "it was taken away: ", hf_lock_renew(lock, 0, err));
+    EXPECT_TEXT(HF_ELOST, "it was taken away: ", hf_lock_release(lock, err));
 }
 
 static void take_and_exit(void *lock)
@@ -209,9 +180,9 @@ static void take_and_exit(void *lock)
     (void)hf_lock_acquire(lock, NULL, NULL);
 }
 
-static void test_reason_exited_thread(void)
+CONF_CASE(test_reason_exited_thread, CONF_EACH)
 {
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, 1000);
     hf_lock *lock = conf_lock(c, conf_name());
     struct conf_thread t;
@@ -221,14 +192,11 @@ static void test_reason_exited_thread(void)
     COMES((hf_client_dispatch(c), h.lost));
     says(h.reason, "the thread that held it exited");
     says(h.line, h.reason);
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E));
-    OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
+    conf_comes_free(lock);
 }
 
 /* Two handles of one client have lost it, each in its way. */
-static void test_reason_of_each_owner(void)
+CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT)
 {
     hf_client *c = conf_open_long(), *other = conf_open();
     const char *name = conf_name();
@@ -246,45 +214,35 @@ static void test_reason_of_each_owner(void)
     says(err.text, "it was taken away: ");
     EXPECT(HF_ELOST, hf_lock_release(one, &err));
     says(err.text, "its fixed lease of 200 ms ended");
-    conf_free(one);
-    conf_free(two);
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
 
 /* A reader, and one who would write: the text is about what it has lost. */
-static void test_reason_of_a_reader(void)
+CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
-    hf_client *c = conf_open_long();
-    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_error err = HF_ERROR_INIT;
+    hf_lock *lock =
+        conf_lock_of(conf_open_long(), conf_name(), HF_RWLOCK, 0, 0);
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = HF_READ, .lease_ms = 200);
 
-    opt.mode = HF_READ;
-    opt.lease_ms = 200;
     OK(hf_lock_acquire(lock, &opt, E));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_acquire(lock, &opt, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
-    EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
-    EXPECT(HF_ELOST, hf_lock_downgrade(lock, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
-    EXPECT(HF_ELOST, hf_lock_release(lock, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
-    conf_free(lock);
-    OK(hf_close(c));
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_acquire(lock, &opt, err));
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_acquire(lock, NULL, err));
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_downgrade(lock, err));
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_release(lock, err));
 }
 
 /* Of each acquire its own. */
-static void test_reason_of_permits(void)
+CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE)
 {
-    hf_client *c = conf_open_long();
-    hf_lock *lock = conf_lock_of(c, conf_name(), HF_SEMAPHORE, 3, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock *lock =
+        conf_lock_of(conf_open_long(), conf_name(), HF_SEMAPHORE, 3, 0);
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 200);
     hf_error err = HF_ERROR_INIT;
 
-    opt.lease_ms = 200;
     OK(hf_lock_acquire(lock, &opt, E));
     opt.lease_ms = 250;
     OK(hf_lock_acquire(lock, &opt, E));
@@ -295,37 +253,30 @@ static void test_reason_of_permits(void)
     says(err.text, "its fixed lease of 2");
     EXPECT(HF_ELOST, hf_lock_release(lock, &err));
     says(err.text, "its fixed lease of 2");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_reason_asynchronous(void)
+CONF_CASE(test_reason_asynchronous, CONF_EACH | CONF_LEASE)
 {
     struct conf_call call = {0};
-    struct heard h;
+    static struct heard h;
     hf_client *c = open_hearing(&h, conf_long_ms());
     hf_lock *lock = conf_lock_flags(c, conf_name(), HF_OWNER_HANDLE);
-    hf_error err = HF_ERROR_INIT;
 
     OK(conf_take_lease(lock, HF_FOREVER, 200));
     COMES(hf_lock_check(lock) == HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_renew_async(lock, 0, conf_note, &call, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_renew_async(lock, 0, conf_note, &call, err));
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ELOST);
-    EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
-    says(err.text, "its fixed lease of 200 ms ended");
+    conf_calls_back(c, &call, HF_ELOST);
+    EXPECT_TEXT(HF_ELOST, "its fixed lease of 200 ms ended",
+                hf_lock_explain(lock, err));
     call = (struct conf_call){0};
     OK(hf_lock_release_async(lock, conf_note, &call, E));
-    COMES(conf_called(c, &call));
-    assert_int_equal(call.result, HF_ELOST);
+    conf_calls_back(c, &call, HF_ELOST);
     events_say(c, &h, "its fixed lease of 200 ms ended");
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_reason_codes_of_explain(void)
+CONF_CASE(test_reason_codes_of_explain, CONF_EACH)
 {
     hf_client *c = conf_open();
     hf_lock *lock = conf_lock(c, conf_name());
@@ -341,22 +292,6 @@ static void test_reason_codes_of_explain(void)
     assert_int_equal(err.code, 0);
     assert_string_equal(err.text, "");
     OK(hf_lock_release(lock, E));
-    OK(hf_close(c));
+    conf_close(c);
     EXPECT(HF_ECLOSED, hf_lock_explain(lock, E));
-    conf_free(lock);
 }
-
-const struct conf_case conf_reason[] = {
-    CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_reason_max_hold, CONF_EACH),
-    CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT),
-    CONF_CASE(test_reason_exited_thread, CONF_EACH),
-    CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT),
-    CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE),
-    CONF_CASE(test_reason_asynchronous, CONF_EACH | CONF_LEASE),
-    CONF_CASE(test_reason_codes_of_explain, CONF_EACH),
-    {0},
-};

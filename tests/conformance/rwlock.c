@@ -2,9 +2,9 @@
  * fair; reentry, going down, tokens. */
 #include "conf.h"
 
-static void open_three(struct conf_group *g)
+static struct conf_group open_three(void)
 {
-    conf_group_open(g, HF_RWLOCK, 0, 0);
+    return conf_group(HF_RWLOCK, 0, 0);
 }
 
 static int try_as(hf_lock *lock, enum hf_mode mode)
@@ -15,30 +15,25 @@ static int try_as(hf_lock *lock, enum hf_mode mode)
 static void granted_and_back(struct conf_taker *t)
 {
     COMES(conf_taker_has(t));
-    conf_taker_end(t);
-    assert_int_equal(t->rc, 0);
-    assert_int_equal(t->release_rc, 0);
+    conf_taker_ends(t, 0);
 }
 
-static void test_rwlock_reads_share(void)
+CONF_CASE(test_rwlock_reads_share, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     for (int i = 0; i < 3; i++)
         OK(try_as(g.l[i], HF_READ));
     for (int i = 0; i < 3; i++) {
         OK(hf_lock_check(g.l[i]));
         OK(hf_lock_release(g.l[i], E));
     }
-    conf_group_close(&g);
 }
 
 /* Threads of one client, through one handle. */
-static void test_rwlock_reads_share_between_threads(void)
+CONF_CASE(test_rwlock_reads_share_between_threads, CONF_EACH | CONF_RWLOCK)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    hf_lock *lock = conf_lock_of(conf_open(), conf_name(), HF_RWLOCK, 0, 0);
     struct conf_taker t[4] = {0};
 
     for (int i = 0; i < 4; i++) {
@@ -53,15 +48,12 @@ static void test_rwlock_reads_share_between_threads(void)
         granted_and_back(&t[i]);
     OK(conf_take(lock, HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
-static void test_rwlock_writes_exclude(void)
+CONF_CASE(test_rwlock_writes_exclude, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_as(g.l[0], HF_WRITE));
     EXPECT(HF_EBUSY, try_as(g.l[1], HF_WRITE));
     EXPECT(HF_EBUSY, try_as(g.l[1], HF_READ));
@@ -73,15 +65,14 @@ static void test_rwlock_writes_exclude(void)
     OK(hf_lock_release(g.l[1], E));
     OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_waiting_reads_are_let_in_together(void)
+CONF_CASE(test_rwlock_waiting_reads_are_let_in_together,
+          CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
     struct conf_taker one, two;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(hf_lock_acquire(g.l[0], NULL, E));
     conf_taker_wait(&one, g.l[1], HF_READ, 0);
     conf_taker_wait(&two, g.l[2], HF_READ, 0);
@@ -89,16 +80,14 @@ static void test_rwlock_waiting_reads_are_let_in_together(void)
     COMES(conf_taker_has(&one) && conf_taker_has(&two));
     granted_and_back(&one);
     granted_and_back(&two);
-    conf_group_close(&g);
 }
 
 /* Who comes after a waiting writer waits behind it. */
-static void test_rwlock_fair_writer_is_not_starved(void)
+CONF_CASE(test_rwlock_fair_writer_is_not_starved, CONF_FAIR | CONF_RWLOCK)
 {
-    struct conf_group g;
     struct conf_taker writer, reader;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_as(g.l[0], HF_READ));
     conf_taker_wait(&writer, g.l[1], HF_WRITE, 0);
     conf_await_queue(g.c[0], g.name, 1);
@@ -110,17 +99,16 @@ static void test_rwlock_fair_writer_is_not_starved(void)
     granted_and_back(&writer);
     granted_and_back(&reader);
     assert_true(reader.token >= writer.token);
-    conf_group_close(&g);
 }
 
 /* A writer that gives up lets those go who waited behind it. */
-static void test_rwlock_fair_writer_that_gives_up_holds_nobody_up(void)
+CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
+          CONF_FAIR | CONF_RWLOCK)
 {
-    struct conf_group g;
     struct conf_taker writer, reader;
     hf_cancel cancel = HF_CANCEL_INIT;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_as(g.l[0], HF_READ));
     writer = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
     writer.opt.cancel = &cancel;
@@ -129,23 +117,20 @@ static void test_rwlock_fair_writer_that_gives_up_holds_nobody_up(void)
     conf_await_queue(g.c[0], g.name, 1);
     conf_taker_wait(&reader, g.l[2], HF_READ, 0);
     hf_cancel_fire(&cancel);
-    conf_taker_end(&writer);
-    assert_int_equal(writer.rc, HF_ECANCELED);
+    conf_taker_ends(&writer, HF_ECANCELED);
     granted_and_back(&reader); /* while the first one reads */
     OK(hf_lock_check(g.l[0]));
     OK(hf_lock_release(g.l[0], E));
-    conf_group_close(&g);
 }
 
 /* ---- down, and not up -------------------------------------------------- */
 
-static void test_rwlock_down_lets_reads_in_and_no_write(void)
+CONF_CASE(test_rwlock_down_lets_reads_in_and_no_write, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
     struct conf_taker reader, writer;
     uint64_t token;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     EXPECT(HF_ENOTOWNER, hf_lock_downgrade(g.l[0], E));
     OK(hf_lock_acquire(g.l[0], NULL, E));
     token = conf_token(g.l[0]);
@@ -162,13 +147,11 @@ static void test_rwlock_down_lets_reads_in_and_no_write(void)
     OK(hf_lock_release(g.l[0], E));
     granted_and_back(&writer);
     assert_true(writer.token > token);
-    conf_group_close(&g);
 }
 
-static void test_rwlock_never_goes_up(void)
+CONF_CASE(test_rwlock_never_goes_up, CONF_EACH | CONF_RWLOCK)
 {
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock_of(c, conf_name(), HF_RWLOCK, 0, 0);
+    hf_lock *lock = conf_lock_of(conf_open(), conf_name(), HF_RWLOCK, 0, 0);
     int64_t began = wait_fair();
 
     EXPECT(HF_ENOTOWNER, hf_lock_upgrade(lock, E));
@@ -180,8 +163,6 @@ static void test_rwlock_never_goes_up(void)
     OK(hf_lock_check(lock)); /* it reads as before */
     OK(hf_lock_release(lock, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- reentry ----------------------------------------------------------- */
@@ -196,9 +177,8 @@ static void has_count(hf_lock *lock, unsigned expected)
 
 static void take_twice(enum hf_mode first, enum hf_mode second)
 {
-    struct conf_group g;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_as(g.l[0], first));
     OK(try_as(g.l[0], second));
     has_count(g.l[0], 2);
@@ -212,31 +192,22 @@ static void take_twice(enum hf_mode first, enum hf_mode second)
     EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[0], E));
     OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_read_in_read(void)
-{
-    take_twice(HF_READ, HF_READ);
-}
-
-static void test_rwlock_write_in_write(void)
-{
-    take_twice(HF_WRITE, HF_WRITE);
-}
-
-static void test_rwlock_read_in_write(void)
-{
-    take_twice(HF_WRITE, HF_READ);
-}
+CONF_ROW(test_rwlock_read_in_read, CONF_EACH | CONF_RWLOCK,
+         take_twice(HF_READ, HF_READ));
+CONF_ROW(test_rwlock_write_in_write, CONF_EACH | CONF_RWLOCK,
+         take_twice(HF_WRITE, HF_WRITE));
+CONF_ROW(test_rwlock_read_in_write, CONF_EACH | CONF_RWLOCK,
+         take_twice(HF_WRITE, HF_READ));
 
 /* The writer waits for this very reader: reentry does not wait behind it. */
-static void test_rwlock_read_in_read_passes_a_waiting_writer(void)
+CONF_CASE(test_rwlock_read_in_read_passes_a_waiting_writer,
+          CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
     struct conf_taker writer;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_as(g.l[0], HF_READ));
     conf_taker_wait(&writer, g.l[1], HF_WRITE, 0);
     conf_await_queue(g.c[0], g.name, 1);
@@ -244,14 +215,12 @@ static void test_rwlock_read_in_read_passes_a_waiting_writer(void)
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[0], E));
     granted_and_back(&writer);
-    conf_group_close(&g);
 }
 
-static void test_rwlock_not_reentrant_says_so(void)
+CONF_CASE(test_rwlock_not_reentrant_says_so, CONF_EACH | CONF_RWLOCK)
 {
-    hf_client *c = conf_open();
     hf_lock *lock =
-        conf_lock_of(c, conf_name(), HF_RWLOCK, 0, HF_NOT_REENTRANT);
+        conf_lock_of(conf_open(), conf_name(), HF_RWLOCK, 0, HF_NOT_REENTRANT);
 
     for (int mode = HF_WRITE; mode <= HF_READ; mode++) {
         OK(conf_take(lock, (enum hf_mode)mode, 0, WAIT_LONG_MS));
@@ -259,8 +228,6 @@ static void test_rwlock_not_reentrant_says_so(void)
         OK(hf_lock_check(lock));
         OK(hf_lock_release(lock, E));
     }
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* ---- tokens ------------------------------------------------------------ */
@@ -275,12 +242,12 @@ static uint64_t token_as(hf_lock *lock, enum hf_mode mode)
     return token;
 }
 
-static void test_rwlock_tokens_of_writes_rise_and_bind_reads(void)
+CONF_CASE(test_rwlock_tokens_of_writes_rise_and_bind_reads,
+          CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
     uint64_t last = 0;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     for (int i = 0; i < 6; i++) {
         uint64_t wrote = token_as(g.l[i % 3], HF_WRITE);
 
@@ -293,34 +260,29 @@ static void test_rwlock_tokens_of_writes_rise_and_bind_reads(void)
             last = read > last ? read : last;
         }
     }
-    conf_group_close(&g);
 }
 
-static void test_rwlock_tokens_of_reads_do_not_raise(void)
+CONF_CASE(test_rwlock_tokens_of_reads_do_not_raise,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
-    struct conf_group g;
     hf_info *before, *after;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     token_as(g.l[0], HF_WRITE);
     OK(try_as(g.l[0], HF_READ));
-    OK(hf_inspect(g.c[2], g.name, HF_CSTRING, &before, E));
+    before = conf_inspect(g.c[2], g.name);
     for (int i = 0; i < 5; i++)
         token_as(g.l[1], HF_READ);
-    OK(hf_inspect(g.c[2], g.name, HF_CSTRING, &after, E));
+    after = conf_inspect(g.c[2], g.name);
     assert_true(after->token == before->token);
     OK(hf_lock_release(g.l[0], E));
-    hf_info_free(before);
-    hf_info_free(after);
-    conf_group_close(&g);
 }
 
 /* Two threads, one handle, which is one owner: whatever they want. */
-static void test_rwlock_handle_acquires_once(void)
+CONF_CASE(test_rwlock_handle_acquires_once, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, HF_OWNER_HANDLE);
 
-    conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
     for (int first = HF_WRITE; first <= HF_READ; first++) {
         struct conf_taker t = {0};
 
@@ -333,37 +295,9 @@ static void test_rwlock_handle_acquires_once(void)
         EXPECT(HF_EDEADLK, conf_take(g.l[1], HF_READ, 0, HF_FOREVER));
         EXPECT(first == HF_READ ? HF_ENOTSUP : HF_EDEADLK,
                conf_take(g.l[1], HF_WRITE, 0, HF_FOREVER));
-        conf_taker_end(&t);
-        assert_int_equal(t.release_rc, 0);
+        conf_taker_ends(&t, 0);
         EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[1], E)); /* it was one */
     }
     OK(conf_take(g.l[1], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
-
-const struct conf_case conf_rwlock[] = {
-    CONF_CASE(test_rwlock_handle_acquires_once, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_reads_share, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_reads_share_between_threads, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_writes_exclude, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_waiting_reads_are_let_in_together,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_fair_writer_is_not_starved, CONF_FAIR | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
-              CONF_FAIR | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_down_lets_reads_in_and_no_write,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_never_goes_up, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_read_in_read, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_write_in_write, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_read_in_write, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_read_in_read_passes_a_waiting_writer,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_not_reentrant_says_so, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_tokens_of_writes_rise_and_bind_reads,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_tokens_of_reads_do_not_raise,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    {0},
-};

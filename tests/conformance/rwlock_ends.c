@@ -16,13 +16,11 @@ static void take_async(hf_lock *lock, enum hf_mode mode, struct conf_call *call)
 /* ---- death ------------------------------------------------------------- */
 
 /* A dead reader is one reader less; the others read on. */
-static void test_rwlock_dead_reader_lets_go(void)
+CONF_CASE(test_rwlock_dead_reader_lets_go, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
-    struct proc p;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
+    struct proc p = conf_puppet_of(g.name, TTL_MS, HF_RWLOCK, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
-    conf_puppet_of(&p, g.name, TTL_MS, HF_RWLOCK, 0);
     OK(conf_puppet_take_as(&p, HF_READ, 0, WAIT_LONG_MS));
     OK(conf_take(g.l[0], HF_READ, 0, 0));
     proc_kill(&p);
@@ -31,34 +29,29 @@ static void test_rwlock_dead_reader_lets_go(void)
     OK(hf_lock_release(g.l[0], E));
     OK(conf_take_within(g.l[1], HF_WRITE, 0, 1000));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_dead_writer_lets_go(void)
+CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
-    struct proc p;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
+    struct proc p = conf_puppet_of(g.name, TTL_MS, HF_RWLOCK, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
-    conf_puppet_of(&p, g.name, TTL_MS, HF_RWLOCK, 0);
     OK(conf_puppet_take_as(&p, HF_WRITE, 0, WAIT_LONG_MS));
     proc_kill(&p);
     OK(conf_take_within(g.l[0], HF_READ, 0, conf_death_ms(TTL_MS)));
     OK(conf_take_within(g.l[1], HF_READ, 0, 1000));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
 /* It waited, and readers behind it. */
-static void test_rwlock_dead_waiting_writer_holds_nobody_up(void)
+CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
+          CONF_FAIR | CONF_RWLOCK)
 {
     enum { LONG_MS = 3000 }; /* it waits still when the reader comes */
-    struct conf_group g;
-    struct proc p;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
+    struct proc p = conf_puppet_of(g.name, LONG_MS, HF_RWLOCK, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
-    conf_puppet_of(&p, g.name, LONG_MS, HF_RWLOCK, 0);
     OK(conf_take(g.l[0], HF_READ, 0, 0));
     conf_puppet_wait_as(&p, HF_WRITE, 0);
     conf_await_queue(g.c[0], g.name, 1);
@@ -67,17 +60,16 @@ static void test_rwlock_dead_waiting_writer_holds_nobody_up(void)
     OK(conf_take_within(g.l[1], HF_READ, 0, conf_death_ms(LONG_MS)));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
 /* ---- leases ------------------------------------------------------------ */
 
-static void test_rwlock_lease_of_a_reader_is_its_own(void)
+CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
+          CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
-    struct conf_group g;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     opt.mode = HF_READ;
     opt.lease_ms = 200;
     OK(hf_lock_acquire(g.l[0], &opt, E));
@@ -89,7 +81,6 @@ static void test_rwlock_lease_of_a_reader_is_its_own(void)
     OK(hf_lock_release(g.l[1], E));
     OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
 struct room {
@@ -115,10 +106,9 @@ static void take_back(void *ctx, void *p)
 /* Reads with a lease, and ends without a release. */
 static void lose_in_thread(void *arg)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.mode = HF_READ, .lease_ms = HF_LEASE_MIN_MS);
 
-    opt.mode = HF_READ;
-    opt.lease_ms = HF_LEASE_MIN_MS;
     if (!hf_lock_acquire(arg, &opt, NULL))
         WAIT_FOR(hf_lock_check(arg) == HF_ELOST);
 }
@@ -129,21 +119,21 @@ static void lose_in_handle(hf_client *c, const char *name)
 
     lose_in_thread(lock);
     EXPECT(HF_ELOST, hf_lock_check(lock));
-    OK(hf_lock_free(lock));
+    conf_free(lock);
 }
 
 /* What nobody will release any more takes no room. */
-static void test_rwlock_lost_holds_of_the_gone_are_forgotten(void)
+CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
+          CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
     struct room room = {0};
     hf_hooks hooks = {.ctx = &room, .alloc = give, .free = take_back};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.hooks = &hooks);
     const char *name = conf_name();
     size_t used = 0;
     hf_client *c;
     hf_lock *lock;
 
-    opt.hooks = &hooks;
     c = conf_open_with(&opt);
     lock = conf_lock_of(c, name, HF_RWLOCK, 0, 0);
     for (int i = 0; i < 20; i++) {
@@ -157,18 +147,18 @@ static void test_rwlock_lost_holds_of_the_gone_are_forgotten(void)
     }
     /* Each would keep a line, of some pieces. */
     assert_true(__atomic_load_n(&room.used, __ATOMIC_RELAXED) < used + 15);
-    OK(hf_lock_free(lock));
-    OK(hf_close(c));
+    conf_free(lock);
+    conf_close(c);
     assert_int_equal(room.used, 0);
 }
 
 /* Going down keeps the hold, and its renewal. */
-static void test_rwlock_down_is_renewed(void)
+CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK)
 {
-    hf_client *c = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
     const char *name = conf_name();
-    hf_lock *lock = conf_lock_of(c, name, HF_RWLOCK, 0, 0);
-    hf_lock *other = conf_lock_of(b, name, HF_RWLOCK, 0, 0);
+    hf_lock *lock =
+        conf_lock_of(conf_open_ttl(CONF_KEPT_TTL_MS), name, HF_RWLOCK, 0, 0);
+    hf_lock *other = conf_lock_of(conf_open(), name, HF_RWLOCK, 0, 0);
     int64_t began;
 
     OK(hf_lock_acquire(lock, NULL, E));
@@ -179,20 +169,15 @@ static void test_rwlock_down_is_renewed(void)
     EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 0, 0));
     OK(hf_lock_renew(lock, 0, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(c));
-    OK(hf_close(b));
 }
 
 /* ---- without blocking -------------------------------------------------- */
 
-static void test_rwlock_async(void)
+CONF_CASE(test_rwlock_async, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
     struct conf_call one, two, write;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, HF_OWNER_HANDLE);
 
-    conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
     take_async(g.l[0], HF_READ, &one);
     COMES(conf_called(g.c[0], &one));
     take_async(g.l[1], HF_READ, &two);
@@ -204,22 +189,20 @@ static void test_rwlock_async(void)
     assert_false(conf_called(g.c[2], &write));
     two = (struct conf_call){0};
     OK(hf_lock_release_async(g.l[1], conf_note, &two, E));
-    COMES(conf_called(g.c[1], &two) && conf_called(g.c[2], &write));
-    OK(write.result);
+    COMES(conf_called(g.c[1], &two));
+    conf_calls_back(g.c[2], &write, 0);
     EXPECT(HF_EBUSY, conf_take(g.l[0], HF_READ, 0, 0));
     OK(hf_lock_downgrade(g.l[2], E));
     OK(conf_take(g.l[0], HF_READ, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_async_cancel(void)
+CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK)
 {
-    struct conf_group g;
     struct conf_call call;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, HF_OWNER_HANDLE);
 
-    conf_group_open(&g, HF_RWLOCK, 0, HF_OWNER_HANDLE);
     for (int held = HF_WRITE; held <= HF_READ; held++)
         for (int wanted = HF_WRITE; wanted <= HF_READ; wanted++) {
             if (held == HF_READ && wanted == HF_READ)
@@ -228,36 +211,32 @@ static void test_rwlock_async_cancel(void)
             take_async(g.l[1], (enum hf_mode)wanted, &call);
             assert_false(conf_called(g.c[1], &call));
             OK(hf_lock_cancel(g.l[1]));
-            COMES(conf_called(g.c[1], &call));
-            EXPECT(HF_ECANCELED, call.result);
+            conf_calls_back(g.c[1], &call, HF_ECANCELED);
             OK(hf_lock_release(g.l[0], E));
         }
     OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
 
 /* ---- who is seen, and broken ------------------------------------------- */
 
 static void sees(struct conf_group *g, size_t holders, enum hf_mode mode)
 {
-    hf_info *info;
+    hf_info *info = conf_inspect(g->c[2], g->name);
 
-    OK(hf_inspect(g->c[2], g->name, HF_CSTRING, &info, E));
     assert_int_equal(info->kind, HF_RWLOCK);
     assert_int_equal(info->holders_len, holders);
     for (size_t i = 0; i < holders; i++) {
         assert_int_equal(info->holders[i].pid, getpid());
         assert_int_equal(info->holders[i].mode, mode);
     }
-    hf_info_free(info);
 }
 
-static void test_rwlock_inspect_shows_all_readers(void)
+CONF_CASE(test_rwlock_inspect_shows_all_readers,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
-    struct conf_group g;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     OK(conf_take(g.l[0], HF_READ, 0, 0));
     sees(&g, 1, HF_READ);
     OK(conf_take(g.l[1], HF_READ, 0, 0));
@@ -270,14 +249,13 @@ static void test_rwlock_inspect_shows_all_readers(void)
     OK(hf_lock_downgrade(g.l[1], E));
     sees(&g, 1, HF_READ);
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
 }
 
-static void test_rwlock_break_takes_it_from_all(void)
+CONF_CASE(test_rwlock_break_takes_it_from_all,
+          CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
-    struct conf_group g;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     OK(conf_take(g.l[0], HF_READ, 0, 0));
     OK(conf_take(g.l[1], HF_READ, 0, 0));
     OK(hf_break(g.c[2], g.name, HF_CSTRING, E));
@@ -287,24 +265,4 @@ static void test_rwlock_break_takes_it_from_all(void)
     EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
     OK(hf_lock_check(g.l[2])); /* nobody else's */
     OK(hf_lock_release(g.l[2], E));
-    conf_group_close(&g);
 }
-
-const struct conf_case conf_rwlock_ends[] = {
-    CONF_CASE(test_rwlock_dead_reader_lets_go, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
-              CONF_FAIR | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
-              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
-              CONF_EACH | CONF_RWLOCK | CONF_LEASE),
-    CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_async, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_rwlock_inspect_shows_all_readers,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    CONF_CASE(test_rwlock_break_takes_it_from_all,
-              CONF_EACH | CONF_RWLOCK | CONF_INSPECT),
-    {0},
-};

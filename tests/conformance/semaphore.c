@@ -2,8 +2,6 @@
  * and those of the dead come back. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define SIZE 3
 #define TTL_MS 1500
 
@@ -20,9 +18,9 @@ static void granted_and_back(struct conf_taker *t)
     assert_int_equal(t->release_rc, 0);
 }
 
-static void open_three(struct conf_group *g)
+static struct conf_group open_three(void)
 {
-    conf_group_open(g, HF_SEMAPHORE, SIZE, 0);
+    return conf_group(HF_SEMAPHORE, SIZE, 0);
 }
 
 /* All of them are there: one can have them at once. */
@@ -33,11 +31,10 @@ static void all_are_back(struct conf_group *g)
     OK(hf_lock_release(g->l[0], E));
 }
 
-static void test_semaphore_k_of_n(void)
+CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE)
 {
-    struct conf_group g;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_for(g.l[0], 2));
     EXPECT(HF_EBUSY, try_for(g.l[1], 2));
     OK(try_for(g.l[1], 0)); /* 0 is 1 */
@@ -50,15 +47,13 @@ static void test_semaphore_k_of_n(void)
     OK(hf_lock_release(g.l[2], E));
     EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[2], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* It has no owner: each acquire takes more. */
-static void test_semaphore_each_acquire_takes_more(void)
+CONF_CASE(test_semaphore_each_acquire_takes_more, CONF_EACH | CONF_SEMAPHORE)
 {
-    struct conf_group g;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     for (int i = 0; i < SIZE; i++)
         OK(try_for(g.l[0], 1));
     EXPECT(HF_EBUSY, try_for(g.l[0], 1));
@@ -71,10 +66,9 @@ static void test_semaphore_each_acquire_takes_more(void)
     for (int i = 0; i < SIZE; i++)
         OK(hf_lock_release(g.l[1], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
-static void test_semaphore_wrong_numbers(void)
+CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -92,24 +86,21 @@ static void test_semaphore_wrong_numbers(void)
     EXPECT(HF_ENOTSUP, hf_lock_downgrade(lock, E));
     EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* Another size is known at once in one client, and told by the server: when
  * the handle is made or when it is used. */
-static void test_semaphore_size_is_that_of_the_first(void)
+CONF_CASE(test_semaphore_size_is_that_of_the_first, CONF_EACH | CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock_of(a, name, HF_SEMAPHORE, SIZE, 0);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = SIZE + 1,
+                     .fairness = conf.fairness);
     hf_lock *none = lock, *other;
     int rc;
 
-    opt.kind = HF_SEMAPHORE;
-    opt.permits = SIZE + 1;
-    opt.fairness = conf.fairness;
     EXPECT(HF_EMISMATCH, hf_lock_new(a, name, HF_CSTRING, &opt, &none, E));
     assert_null(none);
     OK(try_for(lock, 1));
@@ -124,19 +115,16 @@ static void test_semaphore_size_is_that_of_the_first(void)
     conf_free(lock);
     if (!other) /* nobody uses it as the other any more */
         OK(hf_lock_new(b, name, HF_CSTRING, &opt, &other, E));
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_keep_lock(other);
 }
 
 /* ---- waiting ----------------------------------------------------------- */
 
-static void test_semaphore_waits_for_enough(void)
+CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE)
 {
-    struct conf_group g;
     struct conf_taker t;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_for(g.l[0], 1));
     OK(try_for(g.l[1], 1));
     conf_taker_wait(&t, g.l[2], HF_WRITE, SIZE);
@@ -146,16 +134,14 @@ static void test_semaphore_waits_for_enough(void)
     OK(hf_lock_release(g.l[1], E));
     granted_and_back(&t);
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* Who wants many and came first has them before those who want few. */
-static void test_semaphore_fair_many_are_not_starved(void)
+CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
 {
-    struct conf_group g;
     struct conf_taker many, few;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_for(g.l[0], 1));
     conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
     conf_await_queue(g.c[0], g.name, 1);
@@ -166,17 +152,16 @@ static void test_semaphore_fair_many_are_not_starved(void)
     assert_false(conf_taker_has(&few));
     granted_and_back(&many);
     granted_and_back(&few);
-    conf_group_close(&g);
 }
 
 /* Those behind one who gave up are asked again. */
-static void test_semaphore_cancelled_wait_holds_nobody_up(void)
+CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
+          CONF_EACH | CONF_SEMAPHORE)
 {
-    struct conf_group g;
     struct conf_taker many = {.opt = HF_ACQUIRE_OPTIONS_INIT}, few;
     hf_cancel cancel = HF_CANCEL_INIT;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_for(g.l[0], 1));
     many.opt.permits = SIZE;
     many.opt.cancel = &cancel;
@@ -185,12 +170,10 @@ static void test_semaphore_cancelled_wait_holds_nobody_up(void)
     few = (struct conf_taker){.opt = HF_ACQUIRE_OPTIONS_INIT};
     conf_taker_start(&few, g.l[2]);
     hf_cancel_fire(&cancel);
-    conf_taker_end(&many);
-    assert_int_equal(many.rc, HF_ECANCELED);
+    conf_taker_ends(&many, HF_ECANCELED);
     granted_and_back(&few);
     OK(hf_lock_release(g.l[0], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* ---- never more than there are ----------------------------------------- */
@@ -222,14 +205,13 @@ static void use(void *arg)
     }
 }
 
-static void test_semaphore_never_more_than_there_are(void)
+CONF_CASE(test_semaphore_never_more_than_there_are, CONF_EACH | CONF_SEMAPHORE)
 {
     enum { N = 6 };
-    struct conf_group g;
     struct user u[N];
     int out = 0;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     for (int i = 0; i < N; i++) {
         u[i] = (struct user){.lock = g.l[i % 3], .out = &out, .number = i};
         conf_thread_start(&u[i].t, use, &u[i]);
@@ -240,16 +222,14 @@ static void test_semaphore_never_more_than_there_are(void)
         assert_int_equal(u[i].too_many, 0);
     }
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
-static void test_semaphore_permits_of_the_dead_come_back(void)
+CONF_CASE(test_semaphore_permits_of_the_dead_come_back,
+          CONF_EACH | CONF_SEMAPHORE)
 {
-    struct conf_group g;
-    struct proc p;
+    struct conf_group g = open_three();
+    struct proc p = conf_puppet_of(g.name, TTL_MS, HF_SEMAPHORE, SIZE);
 
-    open_three(&g);
-    conf_puppet_of(&p, g.name, TTL_MS, HF_SEMAPHORE, SIZE);
     OK(conf_puppet_take_as(&p, HF_WRITE, 2, WAIT_LONG_MS));
     OK(try_for(g.l[0], 1));
     EXPECT(HF_EBUSY, try_for(g.l[1], 1));
@@ -260,53 +240,46 @@ static void test_semaphore_permits_of_the_dead_come_back(void)
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
 /* ---- the rest ---------------------------------------------------------- */
 
-static void test_semaphore_async_and_cancel(void)
+CONF_CASE(test_semaphore_async_and_cancel, CONF_EACH | CONF_SEMAPHORE)
 {
-    struct conf_group g;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct conf_call call = {0, 0};
+    struct conf_group g = conf_group(HF_SEMAPHORE, SIZE, HF_OWNER_HANDLE);
 
-    conf_group_open(&g, HF_SEMAPHORE, SIZE, HF_OWNER_HANDLE);
     opt.permits = 2;
     OK(try_for(g.l[0], 2));
     OK(hf_lock_acquire_async(g.l[1], &opt, conf_note, &call, E));
     assert_false(conf_called(g.c[1], &call));
     OK(hf_lock_cancel(g.l[1]));
-    COMES(conf_called(g.c[1], &call));
-    EXPECT(HF_ECANCELED, call.result);
+    conf_calls_back(g.c[1], &call, HF_ECANCELED);
     call = (struct conf_call){0, 0};
     OK(hf_lock_acquire_async(g.l[1], &opt, conf_note, &call, E));
     OK(hf_lock_release(g.l[0], E));
-    COMES(conf_called(g.c[1], &call));
-    OK(call.result);
+    conf_calls_back(g.c[1], &call, 0);
     EXPECT(HF_EBUSY, try_for(g.l[2], 2));
     call = (struct conf_call){0, 0};
     OK(hf_lock_release_async(g.l[1], conf_note, &call, E));
-    COMES(conf_called(g.c[1], &call));
-    OK(call.result);
+    conf_calls_back(g.c[1], &call, 0);
     all_are_back(&g);
-    conf_group_close(&g);
 }
 
-static void test_semaphore_inspect_and_break(void)
+CONF_CASE(test_semaphore_inspect_and_break,
+          CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT)
 {
-    struct conf_group g;
     hf_info *info;
+    struct conf_group g = open_three();
 
-    open_three(&g);
     OK(try_for(g.l[0], 2));
     OK(try_for(g.l[1], 1));
-    OK(hf_inspect(g.c[2], g.name, HF_CSTRING, &info, E));
+    info = conf_inspect(g.c[2], g.name);
     assert_int_equal(info->kind, HF_SEMAPHORE);
     assert_int_equal(info->permits, SIZE);
     assert_int_equal(info->holders_len, 2);
     assert_int_equal(info->holders[0].permits + info->holders[1].permits, SIZE);
-    hf_info_free(info);
     OK(hf_break(g.c[2], g.name, HF_CSTRING, E));
     OK(conf_take(g.l[2], HF_WRITE, SIZE, WAIT_LONG_MS));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
@@ -314,27 +287,4 @@ static void test_semaphore_inspect_and_break(void)
     EXPECT(HF_EBUSY, try_for(g.l[0], 1)); /* those gave nothing back */
     OK(hf_lock_release(g.l[2], E));
     all_are_back(&g);
-    conf_group_close(&g);
 }
-
-const struct conf_case conf_semaphore[] = {
-    CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_each_acquire_takes_more,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_size_is_that_of_the_first,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_fair_many_are_not_starved,
-              CONF_FAIR | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_never_more_than_there_are,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_permits_of_the_dead_come_back,
-              CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_async_and_cancel, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_semaphore_inspect_and_break,
-              CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT),
-    {0},
-};

@@ -4,7 +4,6 @@
 #include "conf.h"
 
 #include <ftw.h>
-#include <stdio.h>
 
 #ifdef HAVE_REDIS
 #include "../lib/redlock_servers.h"
@@ -32,9 +31,6 @@ static char dir[64], url[512];
 static int remove_entry(const char *path, const struct stat *st, int type,
                         struct FTW *ftw)
 {
-    (void)st;
-    (void)type;
-    (void)ftw;
     return remove(path);
 }
 
@@ -143,10 +139,10 @@ static void redlock_print_left(void)
 }
 
 /* A busy machine is no server that is gone. */
-static int start_redlock(bool tls)
+static int start_redlock(const char *how)
 {
     redlock.password = conf.secret = "Geheimnis-7391";
-    redlock.tls = tls ? "server" : NULL;
+    redlock.tls = *how ? "server" : NULL;
     redlock.persist = conf.keeps;
     if (redlock_servers_start(&redlock))
         return -1;
@@ -159,13 +155,12 @@ static int start_redlock(bool tls)
     return 0;
 }
 
-static void stop_redis(void)
+static void stop_redlock(void)
 {
-    redis_server_end(&redis);
     redlock_servers_end(&redlock);
 }
 
-static bool hurt_redis(enum servers_fault fault, unsigned which)
+static bool hurt_redlock(enum servers_fault fault, unsigned which)
 {
     struct redis_server *one = &redlock.server[which % REDLOCK_SERVERS];
 
@@ -175,6 +170,21 @@ static bool hurt_redis(enum servers_fault fault, unsigned which)
         redis_server_kill(one);
         return true;
     }
+    return false;
+}
+
+static int heal_redlock(void)
+{
+    return redlock_servers_heal(&redlock);
+}
+
+static void stop_redis(void)
+{
+    redis_server_end(&redis);
+}
+
+static bool hurt_redis(enum servers_fault fault, unsigned which)
+{
     if (redis.pid <= 0 || (fault == SERVERS_KILLED && !redis.persist))
         return false;
     if (fault == SERVERS_STOPPED)
@@ -186,44 +196,13 @@ static bool hurt_redis(enum servers_fault fault, unsigned which)
 static int heal_redis(void)
 {
     if (!redis.port)
-        return redlock_servers_heal(&redlock);
+        return 0;
     if (redis.pid > 0)
         return redis_server_continue(&redis);
     if (redis_server_again(&redis))
         return -1;
     redis_server_do(&redis, "AUTH %s", conf.secret);
     return WAIT_FOR(redis_server_do(&redis, "DBSIZE") >= 0) ? 0 : -1;
-}
-
-#else
-
-static int start_redis(const char *how)
-{
-    (void)how;
-    fprintf(stderr, "conformance: built without Redis\n");
-    return -1;
-}
-
-static void stop_redis(void)
-{
-}
-
-static int start_redlock(bool tls)
-{
-    (void)tls;
-    return start_redis("");
-}
-
-static bool hurt_redis(enum servers_fault fault, unsigned which)
-{
-    (void)fault;
-    (void)which;
-    return false;
-}
-
-static int heal_redis(void)
-{
-    return 0;
 }
 
 #endif
@@ -251,7 +230,7 @@ static const char *example_url_at(int port)
     return at;
 }
 
-static int start_example(void)
+static int start_example(const char *how)
 {
     if (example_server_start(&example))
         return -1;
@@ -268,7 +247,7 @@ static void stop_example(void)
     example_server_end(&example);
 }
 
-static bool hurt_example(enum servers_fault fault)
+static bool hurt_example(enum servers_fault fault, unsigned which)
 {
     return example.pid > 0 && fault == SERVERS_STOPPED &&
            !example_server_stop(&example);
@@ -277,29 +256,6 @@ static bool hurt_example(enum servers_fault fault)
 static int heal_example(void)
 {
     return example.pid > 0 ? example_server_continue(&example) : 0;
-}
-
-#else
-
-static int start_example(void)
-{
-    fprintf(stderr, "conformance: built without the example\n");
-    return -1;
-}
-
-static void stop_example(void)
-{
-}
-
-static bool hurt_example(enum servers_fault fault)
-{
-    (void)fault;
-    return false;
-}
-
-static int heal_example(void)
-{
-    return 0;
 }
 
 #endif
@@ -411,31 +367,6 @@ static int heal_etcd(void)
     return s->pid > 0 ? etcd_server_continue(s) : etcd_server_again(s);
 }
 
-#else
-
-static int start_etcd(const char *how)
-{
-    (void)how;
-    fprintf(stderr, "conformance: built without etcd\n");
-    return -1;
-}
-
-static void stop_etcd(void)
-{
-}
-
-static bool hurt_etcd(enum servers_fault fault, unsigned which)
-{
-    (void)fault;
-    (void)which;
-    return false;
-}
-
-static int heal_etcd(void)
-{
-    return 0;
-}
-
 #endif
 
 #ifdef HAVE_MYSQL
@@ -498,7 +429,7 @@ static void stop_mysql(void)
     my_server_end(&mysql);
 }
 
-static bool hurt_mysql(enum servers_fault fault)
+static bool hurt_mysql(enum servers_fault fault, unsigned which)
 {
     if (mysql.pid <= 0)
         return false;
@@ -513,30 +444,6 @@ static int heal_mysql(void)
     if (!mysql.port)
         return 0;
     return mysql.pid > 0 ? my_server_continue(&mysql) : my_server_again(&mysql);
-}
-
-#else
-
-static int start_mysql(const char *how)
-{
-    (void)how;
-    fprintf(stderr, "conformance: built without MySQL\n");
-    return -1;
-}
-
-static void stop_mysql(void)
-{
-}
-
-static bool hurt_mysql(enum servers_fault fault)
-{
-    (void)fault;
-    return false;
-}
-
-static int heal_mysql(void)
-{
-    return 0;
 }
 
 #endif
@@ -585,9 +492,10 @@ static const char *zk_url_at(int port)
     return at;
 }
 
-static int start_zk(bool three)
+static int start_zk(const char *how)
 {
     struct zk_server *first = &zk.server[0];
+    bool three = *how;
 
     if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
         return -1;
@@ -656,97 +564,99 @@ static int heal_zk(void)
 
 #else
 
-static int start_zk(bool three)
-{
-    (void)three;
-    fprintf(stderr, "conformance: built without ZooKeeper\n");
-    return -1;
-}
-
 int servers_part(unsigned index)
 {
-    (void)index;
     return -1;
-}
-
-static void stop_zk(void)
-{
-}
-
-static bool hurt_zk(enum servers_fault fault, unsigned which)
-{
-    (void)fault;
-    (void)which;
-    return false;
-}
-
-static int heal_zk(void)
-{
-    return 0;
 }
 
 #endif
+
+/* How the servers of names with that beginning are started, hurt, healed and
+ * stopped; start() has the rest of the name. */
+static const struct family {
+    const char *name;
+    int (*start)(const char *how);
+    void (*stop)(void);
+    bool (*hurt)(enum servers_fault, unsigned which);
+    int (*heal)(void);
+} families[] = {
+#ifdef HAVE_REDIS
+    {"redis", start_redis, stop_redis, hurt_redis, heal_redis},
+    {"redlock", start_redlock, stop_redlock, hurt_redlock, heal_redlock},
+#endif
+#ifdef HAVE_EXAMPLE
+    {"example", start_example, stop_example, hurt_example, heal_example},
+#endif
+#ifdef HAVE_ETCD
+    {"etcd", start_etcd, stop_etcd, hurt_etcd, heal_etcd},
+#endif
+#ifdef HAVE_MYSQL
+    {"mysql", start_mysql, stop_mysql, hurt_mysql, heal_mysql},
+#endif
+#ifdef HAVE_ZOOKEEPER
+    {"zk", start_zk, stop_zk, hurt_zk, heal_zk},
+#endif
+};
+
+#define EACH_FAMILY(f)                                                         \
+    for (const struct family *f = families;                                    \
+         f < families + sizeof(families) / sizeof(*families); f++)
+
+static const char names[] =
+    " shm redis redis-unix redis-string redis-tls redlock redlock-tls example "
+    "etcd etcd-cluster etcd-tls mysql mysql-tls mysql-poll zk zk-ensemble ";
+
+static bool is_a_name(const char *name)
+{
+    char word[64];
+
+    snprintf(word, sizeof(word), " %s ", name);
+    return !strchr(name, ' ') && strstr(names, word);
+}
 
 int servers_start(const char *name)
 {
     if (make_dir())
         return -1;
-    conf.fresh = true;
+    conf.fresh = is_a_name(name);
     if (!strcmp(name, "shm"))
         return start_shm();
-    if (!strcmp(name, "redis") || !strcmp(name, "redis-string") ||
-        !strcmp(name, "redis-tls") || !strcmp(name, "redis-unix"))
-        return start_redis(name + strlen("redis"));
-    if (!strcmp(name, "redlock") || !strcmp(name, "redlock-tls"))
-        return start_redlock(name[7] != '\0');
-    if (!strcmp(name, "example"))
-        return start_example();
-    if (!strcmp(name, "etcd") || !strcmp(name, "etcd-cluster") ||
-        !strcmp(name, "etcd-tls"))
-        return start_etcd(name + strlen("etcd"));
-    if (!strcmp(name, "mysql") || !strcmp(name, "mysql-tls") ||
-        !strcmp(name, "mysql-poll"))
-        return start_mysql(name + strlen("mysql"));
-    if (!strcmp(name, "zk") || !strcmp(name, "zk-ensemble"))
-        return start_zk(name[2] != '\0');
-    conf.fresh = false;
-    if (strchr(name, ':')) {
+    EACH_FAMILY(f)
+    if (conf.fresh && !strncmp(name, f->name, strlen(f->name)))
+        return f->start(name + strlen(f->name));
+    if (!conf.fresh && strchr(name, ':')) {
         conf.url = name;
         conf.local = !strncmp(name, "shm:", 4);
         conf.session = !strncmp(name, "zk:", 3) || !strncmp(name, "etcd", 4);
         return 0;
     }
     fprintf(stderr,
-            "conformance: \"%s\" is neither a URL nor shm, redis, redis-unix, "
-            "redis-string, redis-tls, redlock, redlock-tls, example, etcd, "
-            "etcd-cluster, etcd-tls, mysql, mysql-tls, mysql-poll, zk or "
-            "zk-ensemble\n",
-            name);
+            conf.fresh ? "conformance: built without what %s needs\n"
+                       : "conformance: \"%s\" is neither a URL nor one of%s\n",
+            name, names);
     return -1;
 }
 
 bool servers_hurt(enum servers_fault fault, unsigned which)
 {
-    return hurt_redis(fault, which) || hurt_example(fault) ||
-           hurt_etcd(fault, which) || hurt_mysql(fault) ||
-           hurt_zk(fault, which);
+    EACH_FAMILY(f)
+    if (f->hurt(fault, which))
+        return true;
+    return false;
 }
 
 int servers_heal(void)
 {
-    return heal_redis() || heal_example() || heal_etcd() || heal_mysql() ||
-                   heal_zk()
-               ? -1
-               : 0;
+    EACH_FAMILY(f)
+    if (f->heal())
+        return -1;
+    return 0;
 }
 
 void servers_stop(void)
 {
-    stop_redis();
-    stop_example();
-    stop_etcd();
-    stop_mysql();
-    stop_zk();
+    EACH_FAMILY(f)
+    f->stop();
     if (conf.dir)
         nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

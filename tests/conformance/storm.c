@@ -2,8 +2,6 @@
  * they recorded. */
 #include "conf.h"
 
-#include <stdio.h>
-
 #define PUPPETS 4
 #define THREADS 2
 #define FAULTS 4
@@ -47,7 +45,7 @@ static void join(struct storm *s, struct member *m)
 
     m->owner = cmd.owner = s->owners++;
     m->process = cmd.process = s->processes++;
-    conf_puppet_of(&m->p, s->name, TTL_MS, s->kind, s->size);
+    m->p = conf_puppet_of(s->name, TTL_MS, s->kind, s->size);
     snprintf(cmd.text, sizeof(cmd.text), "%s", s->path);
     assert_int_equal(proc_send(&m->p, &cmd), 0);
 }
@@ -105,12 +103,11 @@ static void replace_one(struct storm *s, struct member *m)
 static void take_all(struct storm *s)
 {
     struct record_owner o = s->local[0].o;
-    hf_acquire_options all = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options all =
+        ACQUIRE_OPTIONS(.permits = s->size, .wait_ms = WAIT_LONG_MS);
 
     o.owner = s->owners++;
     o.lock = conf_lock_of(s->c, s->name, s->kind, s->size, 0);
-    all.permits = s->size;
-    all.wait_ms = WAIT_LONG_MS;
     OK(record_round(&o, &all));
     assert_int_equal(record_grants(s->record, o.owner), 1);
     conf_free(o.lock);
@@ -138,7 +135,7 @@ static void end(struct storm *s)
         conf_free(s->local[i].o.lock);
     }
     take_all(s);
-    OK(hf_close(s->c));
+    conf_close(s->c);
     conf_check_record(s->record, &s->history, TTL_MS);
     record_unmap(s->record);
     history_fini(&s->history);
@@ -181,45 +178,14 @@ static void stops_and_deaths(enum hf_kind kind, uint32_t size)
     end(&s);
 }
 
-static void test_storm_of_deaths(void)
-{
-    deaths(HF_MUTEX, 0);
-}
-
-static void test_storm_of_stops_and_deaths(void)
-{
-    stops_and_deaths(HF_MUTEX, 0);
-}
-
-static void test_storm_of_deaths_among_readers_and_writers(void)
-{
-    deaths(HF_RWLOCK, 0);
-}
-
-static void test_storm_of_stops_and_deaths_among_readers_and_writers(void)
-{
-    stops_and_deaths(HF_RWLOCK, 0);
-}
-
-static void test_storm_of_deaths_with_permits(void)
-{
-    deaths(HF_SEMAPHORE, 4);
-}
-
-static void test_storm_of_stops_and_deaths_with_permits(void)
-{
-    stops_and_deaths(HF_SEMAPHORE, 4);
-}
-
-const struct conf_case conf_storm[] = {
-    CONF_CASE(test_storm_of_deaths, CONF_EACH),
-    CONF_CASE(test_storm_of_stops_and_deaths, CONF_EACH),
-    CONF_CASE(test_storm_of_deaths_among_readers_and_writers,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_storm_of_stops_and_deaths_among_readers_and_writers,
-              CONF_EACH | CONF_RWLOCK),
-    CONF_CASE(test_storm_of_deaths_with_permits, CONF_EACH | CONF_SEMAPHORE),
-    CONF_CASE(test_storm_of_stops_and_deaths_with_permits,
-              CONF_EACH | CONF_SEMAPHORE),
-    {0},
-};
+CONF_ROW(test_storm_of_deaths, CONF_EACH, deaths(HF_MUTEX, 0));
+CONF_ROW(test_storm_of_stops_and_deaths, CONF_EACH,
+         stops_and_deaths(HF_MUTEX, 0));
+CONF_ROW(test_storm_of_deaths_among_readers_and_writers,
+         CONF_EACH | CONF_RWLOCK, deaths(HF_RWLOCK, 0));
+CONF_ROW(test_storm_of_stops_and_deaths_among_readers_and_writers,
+         CONF_EACH | CONF_RWLOCK, stops_and_deaths(HF_RWLOCK, 0));
+CONF_ROW(test_storm_of_deaths_with_permits, CONF_EACH | CONF_SEMAPHORE,
+         deaths(HF_SEMAPHORE, 4));
+CONF_ROW(test_storm_of_stops_and_deaths_with_permits,
+         CONF_EACH | CONF_SEMAPHORE, stops_and_deaths(HF_SEMAPHORE, 4));

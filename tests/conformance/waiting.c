@@ -3,7 +3,6 @@
 #include "conf.h"
 
 #include <dirent.h>
-#include <stdio.h>
 
 static long number_in(const char *path, const char *format)
 {
@@ -94,18 +93,17 @@ static bool sleep_well(const struct proc *p, int n)
 }
 
 /* A server that is late on a busy machine wakes them more often, for once. */
-static void test_waiting_is_sleeping(void)
+CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
 {
     enum { N = 3 };
     const char *name = conf_name();
-    hf_client *c = conf_open();
-    hf_lock *lock = conf_lock(c, name);
+    hf_lock *lock = conf_lock(conf_open(), name);
     struct proc p[N];
     struct proc_reply r;
 
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < N; i++) {
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
         conf_puppet_wait(&p[i]);
     }
     for (int i = 0; i < N && !conf.looks; i++)
@@ -120,13 +118,11 @@ static void test_waiting_is_sleeping(void)
                 assert_int_equal(proc_end(&p[i]), 0);
                 left--;
             }
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 /* The next one gets it; the others do not even wake, but for a look of their
  * own every 1.5 s. */
-static void test_waiting_release_wakes_one(void)
+CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR)
 {
     enum { N = 6, TURNS = 3, OTHERS = N - TURNS - 1 };
     const char *name = conf_name();
@@ -139,7 +135,7 @@ static void test_waiting_release_wakes_one(void)
 
     OK(hf_lock_acquire(lock, NULL, E));
     for (int i = 0; i < N; i++) {
-        conf_puppet(&p[i], name, 0);
+        p[i] = conf_puppet(name, 0);
         conf_puppet_wait(&p[i]);
         conf_await_queue(c, name, (size_t)i + 1);
     }
@@ -168,12 +164,4 @@ static void test_waiting_release_wakes_one(void)
     }
     for (int i = 0; i < N; i++)
         assert_int_equal(proc_end(&p[i]), 0);
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_waiting[] = {
-    CONF_CASE(test_waiting_is_sleeping, CONF_EACH),
-    CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR),
-    {0},
-};

@@ -1,8 +1,6 @@
 /* Holders that are asked to let go, and writes that are for holders alone. */
 #include "conf.h"
 
-#include <stdio.h>
-
 struct ears {
     unsigned wanted;
     uint64_t token;
@@ -24,6 +22,7 @@ static hf_client *open_listening(struct ears *ears)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
 
+    *ears = (struct ears){0};
     opt.on_event = hear;
     opt.event_arg = ears;
     opt.label = "listens";
@@ -40,20 +39,18 @@ static bool heard(hf_client *c, const struct ears *ears)
 /* Whoever looks sees who has it, as before. */
 static void shows_holder(hf_client *c, const char *name, hf_lock *lock)
 {
-    hf_info *info;
+    hf_info *info = conf_inspect(c, name);
 
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
     assert_int_equal(info->holders_len, 1);
     assert_string_equal(info->holders[0].label, "listens");
     assert_int_equal(info->holders[0].pid, getpid());
     assert_true(info->holders[0].token == conf_token(lock));
-    hf_info_free(info);
 }
 
 /* Those who are asked hear it, and nothing else happens. */
-static void test_wanted_is_heard_by_the_holder(void)
+CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED)
 {
-    struct ears ears = {0};
+    static struct ears ears;
     hf_client *a = open_listening(&ears), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name), *other = conf_lock(b, name);
@@ -71,16 +68,12 @@ static void test_wanted_is_heard_by_the_holder(void)
     shows_holder(b, name, lock);
     OK(hf_lock_release(lock, E));
     EXPECT(HF_ENOTOWNER, hf_ask(b, name, HF_CSTRING, E));
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* Each hold is asked for itself: the next one has not been. */
-static void test_wanted_is_about_one_hold(void)
+CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED)
 {
-    struct ears ears = {0};
+    static struct ears ears;
     hf_client *a = open_listening(&ears), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock(a, name);
@@ -98,23 +91,19 @@ static void test_wanted_is_about_one_hold(void)
     assert_true(ears.token == conf_token(lock));
     assert_true(ears.token > first);
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* One who waits is not asked, until it holds. */
-static void test_wanted_is_not_for_those_who_wait(void)
+CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
 {
-    struct ears ears = {0};
+    static struct ears ears;
     hf_client *a = conf_open(), *b = open_listening(&ears);
     const char *name = conf_name();
     hf_lock *held = conf_lock(a, name), *lock = conf_lock(b, name);
-    struct conf_taker t = {0};
+    struct conf_taker t;
 
     OK(hf_lock_acquire(held, NULL, E)); /* it does not listen, which is fine */
-    conf_taker_start(&t, lock);
-    conf_thread_asleep(&t.t);
+    conf_taker_wait(&t, lock, HF_WRITE, 0);
     OK(hf_ask(a, name, HF_CSTRING, E));
     OK(hf_lock_check(held));
     OK(hf_lock_release(held, E));
@@ -123,18 +112,13 @@ static void test_wanted_is_not_for_those_who_wait(void)
     assert_int_equal(ears.wanted, 0);
     OK(hf_ask(a, name, HF_CSTRING, E));
     COMES(heard(b, &ears));
-    conf_taker_end(&t);
-    assert_int_equal(t.release_rc, 0);
-    conf_free(held);
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
+    conf_taker_ends(&t, 0);
 }
 
 /* All who hold it are asked. */
 static void all_hear(enum hf_kind kind, uint32_t size, enum hf_mode mode)
 {
-    struct ears ears[2] = {{0}, {0}};
+    static struct ears ears[2];
     hf_client *c[2] = {open_listening(&ears[0]), open_listening(&ears[1])};
     const char *name = conf_name();
     hf_lock *lock[2];
@@ -146,27 +130,19 @@ static void all_hear(enum hf_kind kind, uint32_t size, enum hf_mode mode)
     OK(hf_ask(c[0], name, HF_CSTRING, E));
     for (int i = 0; i < 2; i++)
         COMES(heard(c[i], &ears[i]));
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         OK(hf_lock_release(lock[i], E));
-        conf_free(lock[i]);
-        OK(hf_close(c[i]));
-    }
 }
 
-static void test_wanted_is_heard_by_all_readers(void)
-{
-    all_hear(HF_RWLOCK, 0, HF_READ);
-}
-
-static void test_wanted_is_heard_by_all_with_permits(void)
-{
-    all_hear(HF_SEMAPHORE, 2, HF_WRITE);
-}
+CONF_ROW(test_wanted_is_heard_by_all_readers, CONF_RWLOCK | CONF_WANTED,
+         all_hear(HF_RWLOCK, 0, HF_READ));
+CONF_ROW(test_wanted_is_heard_by_all_with_permits, CONF_SEMAPHORE | CONF_WANTED,
+         all_hear(HF_SEMAPHORE, 2, HF_WRITE));
 
 /* From write to read it is the same hold. */
-static void test_wanted_is_heard_after_a_downgrade(void)
+CONF_CASE(test_wanted_is_heard_after_a_downgrade, CONF_RWLOCK | CONF_WANTED)
 {
-    struct ears ears = {0};
+    static struct ears ears;
     hf_client *a = open_listening(&ears), *b = conf_open();
     const char *name = conf_name();
     hf_lock *lock = conf_lock_of(a, name, HF_RWLOCK, 0, 0);
@@ -181,14 +157,11 @@ static void test_wanted_is_heard_after_a_downgrade(void)
         shows_holder(b, name, lock);
     }
     OK(hf_lock_release(lock, E));
-    conf_free(lock);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
 /* ---- put ----------------------------------------------------------------- */
 
-static void test_put_ends_with_the_hold(void)
+CONF_CASE(test_put_ends_with_the_hold, CONF_EACH | CONF_PUT | CONF_INSPECT)
 {
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name(), *key = conf_name();
@@ -215,17 +188,12 @@ static void test_put_ends_with_the_hold(void)
     EXPECT(HF_ENOTOWNER, hf_lock_put(other, key, HF_CSTRING, "6", 1, E));
     if (conf.unput)
         conf.unput(key);
-    conf_free(lock);
-    conf_free(other);
-    OK(hf_close(a));
-    OK(hf_close(b));
 }
 
-static void test_put_of_many_bytes(void)
+CONF_CASE(test_put_of_many_bytes, CONF_PUT)
 {
-    hf_client *c = conf_open();
     const char *key = conf_name();
-    hf_lock *lock = conf_lock(c, conf_name());
+    hf_lock *lock = conf_lock(conf_open(), conf_name());
     char *value = calloc(1, HF_PUT_MAX);
 
     assert_non_null(value);
@@ -235,20 +203,4 @@ static void test_put_of_many_bytes(void)
     if (conf.unput)
         conf.unput(key);
     free(value);
-    conf_free(lock);
-    OK(hf_close(c));
 }
-
-const struct conf_case conf_wanted[] = {
-    CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED),
-    CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED),
-    CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED),
-    CONF_CASE(test_wanted_is_heard_by_all_readers, CONF_RWLOCK | CONF_WANTED),
-    CONF_CASE(test_wanted_is_heard_by_all_with_permits,
-              CONF_SEMAPHORE | CONF_WANTED),
-    CONF_CASE(test_wanted_is_heard_after_a_downgrade,
-              CONF_RWLOCK | CONF_WANTED),
-    CONF_CASE(test_put_ends_with_the_hold, CONF_EACH | CONF_PUT | CONF_INSPECT),
-    CONF_CASE(test_put_of_many_bytes, CONF_PUT),
-    {0},
-};

@@ -2,8 +2,6 @@
 #include "conf.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 
 struct seen {
@@ -23,11 +21,18 @@ static void see(void *arg, hf_watch *watch, const char *name, size_t len)
     assert_int_equal(strlen(s->name), len);
 }
 
+static void free_watch(void *watch)
+{
+    OK(hf_watch_free(watch));
+}
+
+/* The frame frees the watch. */
 static void watch(hf_client *c, const char *name, unsigned flags,
                   struct seen *s)
 {
     *s = (struct seen){0};
     OK(hf_watch_new(c, name, HF_CSTRING, flags, see, s, &s->watch, E));
+    conf_defer(free_watch, s->watch);
 }
 
 /* Called since then? */
@@ -39,13 +44,7 @@ static bool is_seen(hf_client *c, const struct seen *s, unsigned before)
 
 static size_t holders(hf_client *c, const char *name)
 {
-    hf_info *info;
-    size_t len;
-
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    len = info->holders_len;
-    hf_info_free(info);
-    return len;
+    return conf_inspect(c, name)->holders_len;
 }
 
 /* What a program does that follows a name: it looks after each call, and so
@@ -63,7 +62,7 @@ static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
     return last == n;
 }
 
-static void test_watch_is_as_declared(void)
+CONF_CASE(test_watch_is_as_declared, CONF_FRESH)
 {
     hf_client *c = conf_open();
     struct seen s = {0};
@@ -78,10 +77,9 @@ static void test_watch_is_as_declared(void)
     assert_int_equal(s.watch != NULL, conf.watches_prefixes);
     OK(hf_watch_free(s.watch));
     OK(hf_watch_free(NULL));
-    OK(hf_close(c));
 }
 
-static void test_watch_wrong_arguments(void)
+CONF_CASE(test_watch_wrong_arguments, 0)
 {
     hf_client *c = conf_open();
     struct seen s = {0};
@@ -99,16 +97,14 @@ static void test_watch_wrong_arguments(void)
     EXPECT(HF_EINVAL, hf_watch_new(c, name, HF_CSTRING, 0, see, &s, &w, E));
     EXPECT(HF_EINVAL,
            hf_watch_new(c, name, HF_CSTRING, HF_WATCH_PREFIX, see, &s, &w, E));
-    OK(hf_close(c));
 }
 
 /* Each change by somebody else is heard, and seen by whoever looks then. */
-static void test_watch_hears_holders(void)
+CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     watch(g.c[0], g.name, 0, &s);
     for (int i = 0; i < 3; i++) {
         OK(hf_lock_acquire(g.l[1], NULL, E));
@@ -118,12 +114,10 @@ static void test_watch_hears_holders(void)
         COMES(shows(g.c[0], &s, g.name, 0));
         assert_string_equal(s.name, g.name);
     }
-    OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 /* Of two locks of this client's own, too, and of two watches on one name. */
-static void test_watch_hears_its_own(void)
+CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH)
 {
     hf_client *c = conf_open();
     const char *name = conf_name();
@@ -134,6 +128,7 @@ static void test_watch_hears_its_own(void)
     watch(c, name, 0, &other);
     OK(hf_lock_acquire(lock, NULL, E));
     COMES(is_seen(c, &s, 0) && is_seen(c, &other, 0));
+    conf_forget(other.watch);
     OK(hf_watch_free(other.watch));
     for (unsigned calls = s.calls; calls == s.calls;) {
         OK(hf_lock_release(lock, E)); /* a call for the grant may come late */
@@ -143,9 +138,6 @@ static void test_watch_hears_its_own(void)
     COMES(shows(c, &s, name, 1));
     OK(hf_lock_release(lock, E));
     COMES(shows(c, &s, name, 0));
-    OK(hf_watch_free(s.watch));
-    conf_free(lock);
-    OK(hf_close(c));
 }
 
 static size_t waiters(hf_client *c, const char *name, bool *unknown)
@@ -153,23 +145,21 @@ static size_t waiters(hf_client *c, const char *name, bool *unknown)
     hf_info *info;
     size_t len;
 
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
+    info = conf_inspect(c, name);
     len = info->waiters_len;
     *unknown = info->waiters_unknown;
-    hf_info_free(info);
     return len;
 }
 
 /* A waiter that comes and goes is a change. */
-static void test_watch_hears_waiters(void)
+CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
 {
-    struct conf_group g;
     struct conf_taker t = {0};
     struct seen s;
     bool unknown;
     unsigned before;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     OK(hf_lock_acquire(g.l[1], NULL, E));
     assert_int_equal(waiters(g.c[0], g.name, &unknown), 0);
     watch(g.c[0], g.name, 0, &s);
@@ -180,18 +170,16 @@ static void test_watch_hears_waiters(void)
     OK(hf_lock_release(g.l[1], E));
     conf_taker_end(&t);
     COMES(is_seen(g.c[0], &s, before));
-    OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 /* A lease that ends, and a hold that is broken. */
-static void test_watch_hears_the_end_of_a_hold(void)
+CONF_CASE(test_watch_hears_the_end_of_a_hold,
+          CONF_EACH | CONF_LEASE | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    struct conf_group g = conf_group(HF_MUTEX, 0, HF_OWNER_HANDLE);
 
-    conf_group_open(&g, HF_MUTEX, 0, HF_OWNER_HANDLE);
     watch(g.c[0], g.name, 0, &s);
     opt.lease_ms = 300;
     OK(hf_lock_acquire(g.l[1], &opt, E));
@@ -203,16 +191,13 @@ static void test_watch_hears_the_end_of_a_hold(void)
     OK(hf_break(g.c[1], g.name, HF_CSTRING, E));
     COMES(shows(g.c[0], &s, g.name, 0));
     hf_lock_release(g.l[2], NULL);
-    OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
-static void test_watch_hears_readers(void)
+CONF_CASE(test_watch_hears_readers, CONF_RWLOCK | CONF_EACH | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
+    struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
 
-    conf_group_open(&g, HF_RWLOCK, 0, 0);
     watch(g.c[0], g.name, 0, &s);
     OK(conf_take(g.l[1], HF_READ, 0, HF_FOREVER));
     COMES(shows(g.c[0], &s, g.name, 1));
@@ -222,16 +207,13 @@ static void test_watch_hears_readers(void)
     COMES(shows(g.c[0], &s, g.name, 1));
     OK(hf_lock_release(g.l[2], E));
     COMES(shows(g.c[0], &s, g.name, 0));
-    OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
-static void test_watch_hears_permits(void)
+CONF_CASE(test_watch_hears_permits, CONF_SEMAPHORE | CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
+    struct conf_group g = conf_group(HF_SEMAPHORE, 3, 0);
 
-    conf_group_open(&g, HF_SEMAPHORE, 3, 0);
     watch(g.c[0], g.name, 0, &s);
     for (int i = 0; i < 2; i++) {
         OK(conf_take(g.l[1], HF_WRITE, 1, HF_FOREVER));
@@ -243,34 +225,25 @@ static void test_watch_hears_permits(void)
         OK(hf_lock_release(g.l[2], E));
         COMES(shows(g.c[0], &s, g.name, 0));
     }
-    OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 static bool counts(hf_client *c, const struct seen *s, unsigned *calls,
                    const char *name, uint64_t n)
 {
-    hf_info *info;
-    bool is_so;
-
     if (!is_seen(c, s, *calls))
         return false;
     *calls = s->calls;
-    OK(hf_inspect(c, name, HF_CSTRING, &info, E));
-    is_so = info->count == n;
-    hf_info_free(info);
-    return is_so;
+    return conf_inspect(c, name)->count == n;
 }
 
-static void test_watch_hears_counts(void)
+CONF_CASE(test_watch_hears_counts, CONF_LATCH | CONF_WATCH)
 {
     hf_client *c = conf_open(), *other = conf_open();
     const char *name = conf_name();
+    hf_latch *latch = conf_latch(other, name);
     unsigned calls = 0;
-    hf_latch *latch;
     struct seen s;
 
-    OK(hf_latch_new(other, name, HF_CSTRING, &latch, E));
     watch(c, name, 0, &s);
     OK(hf_latch_set(latch, 2, E));
     COMES(counts(c, &s, &calls, name, 2));
@@ -278,28 +251,21 @@ static void test_watch_hears_counts(void)
     COMES(counts(c, &s, &calls, name, 1));
     OK(hf_latch_down(latch, NULL, E));
     COMES(counts(c, &s, &calls, name, 0));
-    OK(hf_watch_free(s.watch));
-    OK(hf_latch_free(latch));
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
 
 /* A loop of the program's own is woken for it. */
-static void test_watch_makes_the_descriptor_readable(void)
+CONF_CASE(test_watch_makes_the_descriptor_readable, CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s;
     struct pollfd p = {.events = POLLIN};
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     p.fd = hf_client_fd(g.c[0]);
     assert_true(p.fd >= 0);
     watch(g.c[0], g.name, 0, &s);
     OK(hf_lock_acquire(g.l[1], NULL, E));
     COMES(poll(&p, 1, 0) == 1 && is_seen(g.c[0], &s, 0));
     OK(hf_lock_release(g.l[1], E));
-    OK(hf_watch_free(s.watch));
-    conf_group_close(&g);
 }
 
 static void see_and_free(void *arg, hf_watch *watch, const char *name,
@@ -307,18 +273,15 @@ static void see_and_free(void *arg, hf_watch *watch, const char *name,
 {
     struct seen *s = arg;
 
-    (void)name;
-    (void)len;
     s->calls++;
     s->freed = hf_watch_free(watch);
 }
 
-static void test_watch_is_freed_by_its_callback(void)
+CONF_CASE(test_watch_is_freed_by_its_callback, CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s = {.freed = 1}, after;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     OK(hf_watch_new(g.c[0], g.name, HF_CSTRING, 0, see_and_free, &s, &s.watch,
                     E));
     OK(hf_lock_acquire(g.l[1], NULL, E));
@@ -328,8 +291,6 @@ static void test_watch_is_freed_by_its_callback(void)
     OK(hf_lock_release(g.l[1], E));
     COMES(is_seen(g.c[0], &after, 0));
     assert_int_equal(s.calls, 1);
-    OK(hf_watch_free(after.watch));
-    conf_group_close(&g);
 }
 
 struct stuck {
@@ -342,9 +303,6 @@ static void be_stuck(void *arg, hf_watch *watch, const char *name, size_t len)
 {
     struct stuck *s = arg;
 
-    (void)watch;
-    (void)name;
-    (void)len;
     __atomic_store_n(&s->inside, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
         wait_tick();
@@ -362,13 +320,12 @@ static void dispatch_once(void *arg)
     }
 }
 
-static void test_watch_is_busy_while_its_callback_runs(void)
+CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH)
 {
-    struct conf_group g;
     struct stuck s = {0};
     struct conf_thread t;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     s.c = g.c[0];
     OK(hf_watch_new(s.c, g.name, HF_CSTRING, 0, be_stuck, &s, &s.seen.watch,
                     E));
@@ -380,27 +337,24 @@ static void test_watch_is_busy_while_its_callback_runs(void)
     conf_thread_join(&t);
     OK(hf_lock_release(g.l[1], E));
     OK(hf_watch_free(s.seen.watch));
-    conf_group_close(&g);
 }
 
 /* What has changed is not told any more, and each watch is freed by itself. */
-static void test_watch_outlives_its_client(void)
+CONF_CASE(test_watch_outlives_its_client, CONF_WATCH)
 {
-    struct conf_group g;
     struct seen s, other;
+    struct conf_group g = conf_group(HF_MUTEX, 0, 0);
 
-    conf_group_open(&g, HF_MUTEX, 0, 0);
     watch(g.c[0], g.name, 0, &s);
     watch(g.c[0], conf_name(), 0, &other);
     OK(hf_lock_acquire(g.l[1], NULL, E));
     OK(hf_lock_release(g.l[1], E));
-    conf_group_close(&g);
+    conf_free(g.l[0]);
+    conf_close(g.c[0]);
     assert_int_equal(s.calls, 0);
-    OK(hf_watch_free(s.watch));
-    OK(hf_watch_free(other.watch));
 }
 
-static void test_watch_says_when_it_is_forked(void)
+CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH)
 {
     hf_client *c = conf_open();
     struct seen s;
@@ -417,12 +371,10 @@ static void test_watch_says_when_it_is_forked(void)
                   : 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    OK(hf_watch_free(s.watch));
-    OK(hf_close(c));
 }
 
 /* The name is told, if it is one; no other prefix is heard. */
-static void test_watch_hears_a_prefix(void)
+CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX)
 {
     hf_client *c = conf_open(), *other = conf_open();
     char prefix[128], name[2][160];
@@ -450,30 +402,4 @@ static void test_watch_hears_a_prefix(void)
     for (int i = 1; i < 3; i++)
         OK(hf_lock_release(lock[i], E));
     COMES(is_seen(c, &s, 1) && (!s.name[0] || strcmp(s.name, name[1]) == 0));
-    OK(hf_watch_free(s.watch));
-    OK(hf_watch_free(all.watch));
-    for (int i = 0; i < 3; i++)
-        conf_free(lock[i]);
-    OK(hf_close(c));
-    OK(hf_close(other));
 }
-
-const struct conf_case conf_watch[] = {
-    CONF_CASE(test_watch_is_as_declared, CONF_FRESH),
-    CONF_CASE(test_watch_wrong_arguments, 0),
-    CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_the_end_of_a_hold,
-              CONF_EACH | CONF_LEASE | CONF_WATCH),
-    CONF_CASE(test_watch_hears_readers, CONF_RWLOCK | CONF_EACH | CONF_WATCH),
-    CONF_CASE(test_watch_hears_permits, CONF_SEMAPHORE | CONF_WATCH),
-    CONF_CASE(test_watch_hears_counts, CONF_LATCH | CONF_WATCH),
-    CONF_CASE(test_watch_makes_the_descriptor_readable, CONF_WATCH),
-    CONF_CASE(test_watch_is_freed_by_its_callback, CONF_WATCH),
-    CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH),
-    CONF_CASE(test_watch_outlives_its_client, CONF_WATCH),
-    CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH),
-    CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX),
-    {0},
-};

@@ -300,7 +300,8 @@ def anchors(path):
 
 def links_lead_somewhere():
     for path in (glob.glob(os.path.join(root, '*.md')) +
-                 glob.glob(os.path.join(root, 'docs', '*.md'))):
+                 glob.glob(os.path.join(root, 'docs', '**', '*.md'),
+                           recursive=True)):
         with open(path, encoding='utf-8') as f:
             text = f.read()
         for link, anchor in re.findall(r'\]\(([^)#:]*)(?:#([^)]*))?\)', text):

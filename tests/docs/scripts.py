@@ -65,6 +65,36 @@ def they_run_by_hand():
     assert redis.call('EXISTS', 'm') == '0'
 
 
+def a_release_hands_the_lock_to_a_waiter():
+    holder, waiter = '1' * 36 + ':7', '2' * 36 + ':3'
+    wake = 'holdfast:wake:{}:' + waiter[:36]
+    keys = ['n', 'holdfast:info:{n}', 'holdfast:waiters:{n}',
+            'redisson_lock_token:{n}', 'holdfast:crowd:{n}']
+    fair = ['redisson_lock_queue:{n}', 'redisson_lock_timeout:{n}',
+            'holdfast:seen:{n}']
+
+    def take(owner, queue):
+        return by_hand('take.lua', keys, [owner, '30000', '0', '86400000',
+                                          '0 1\nhost\n', queue, '30000'])
+
+    assert take(holder, '0').splitlines()[0] == '2'
+    with subprocess.Popen(['redis-cli', '-s', redis.socket, 'SUBSCRIBE', wake],
+                          stdout=subprocess.PIPE, encoding='utf-8') as ear:
+        assert ear.stdout.readline() == 'subscribe\n'
+        assert take(waiter, '1').splitlines()[0] == '3'
+        seen = redis.call('HGET', keys[4], waiter).split()[1]
+        assert by_hand('drop.lua', keys + fair,
+                       [holder, 'redisson_lock__channel:{n}',
+                        'holdfast:mark:{n}']) == '1'
+        token = redis.call('GET', keys[3])
+        said = [ear.stdout.readline().strip() for _ in range(5)][-1]
+        assert said == f'u3 {token} {seen} n', said
+        ear.terminate()
+    assert redis.call('HKEYS', 'n') == waiter
+    assert redis.call('GET', keys[1]).startswith(waiter + '\nu\n')
+    assert redis.call('EXISTS', keys[2], keys[4]) == '0'
+
+
 def assemble(script, piece=''):
     """What assemble.py makes of a script with one piece; else what it says."""
     with tempfile.TemporaryDirectory() as name:
@@ -116,6 +146,7 @@ try:
     status = cases.run([the_server_knows_each_by_the_digest_of_its_file,
                         every_piece_is_in_use,
                         what_is_shown_is_what_is_built, they_run_by_hand,
+                        a_release_hands_the_lock_to_a_waiter,
                         names_become_what_they_stand_for,
                         what_is_wrong_ends_the_build])
 finally:

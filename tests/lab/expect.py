@@ -169,9 +169,9 @@ def slow():
             ('fails', 'renewed 1 time only: B came in while A worked'),
             **each('fixed-lease holdfast %s', 'ok',
                    r"A's hold ended \S+ ms before B came in, and A knew; its "
-                   'release freed nobody', AND_MARIADB),
+                   'release freed no other lock', AND_MARIADB),
             **each('watchdog holdfast %s', 'ok',
-                   'held for three TTLs, nobody came in', AND_MARIADB)}
+                   'held for three TTLs, no other client got in', AND_MARIADB)}
 
 
 def stall():
@@ -180,7 +180,7 @@ def stall():
     knew = ('ok', r'A knew \(HF_ELOST\) and did not write')
     rows = {'no-token by hand redis file': stale,
             'no-token watchdog shm file':
-            ('ok', 'nobody came in: shared memory waits for the process'),
+            ('ok', 'no other client got in: shared memory waits for the process'),
             'token watchdog redis redis': refused,
             'token watchdog redis mariadb': refused}
     for way in 'fixed lease shm', 'watchdog redis', 'watchdog zk', \
@@ -192,7 +192,7 @@ def stall():
 
 
 def misdelete():
-    freed = ('ok', "A's late release freed nobody, C stayed out")
+    freed = ('ok', "A's late release freed no other lock, C stayed out")
     return {'two-steps redis':
             ('fails', "A deleted B's lock, C came in while B was inside"),
             'script redis': freed, **each('lock %s', *freed)}
@@ -212,7 +212,7 @@ def failover():
 
 def eviction():
     stale = ('fails', 'the lock was evicted, B came in: 1 stale write, 9 over 7')
-    kept = 'Redis was full: A kept its lock, B was told %s'
+    kept = 'Redis was full: A kept its lock, B got %s'
     return {'no-token by hand redis': stale,
             'no-token holdfast redis': stale,
             'token holdfast redis':

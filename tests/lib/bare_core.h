@@ -1,5 +1,5 @@
-/* What src/net needs to run without a client: a core that allocates, and
- * tells nobody what it is told. */
+/* What src/net needs to run without a client: a core that allocates, and drops
+ * all reports. */
 #ifndef TESTS_BARE_CORE_H
 #define TESTS_BARE_CORE_H
 

@@ -1,7 +1,7 @@
 /*
- * A process that does nothing but nap, and notes by how much it came back too
- * late though it did not wait for a processor: then the machine stood, which is
- * nobody's fault and in none of the kernel's accounts.
+ * A process that only naps, and notes how much too late it woke although it did
+ * not wait for a processor: then the machine stood still, which no account of
+ * the kernel shows.
  */
 #ifndef CANARY_H
 #define CANARY_H
@@ -72,8 +72,8 @@ static inline int64_t canary_stood(const struct canary *c)
     return atomic_load(&c->notes->stood);
 }
 
-/* The same, with what has just been: the nap is over in which we are, and the
- * one whose note is perhaps being written. */
+/* The same up to now: including the nap that is under way, and the one whose
+ * note is perhaps being written. */
 static inline int64_t canary_stood_by_now(const struct canary *c)
 {
     uint64_t naps = atomic_load(&c->notes->naps);

@@ -1,12 +1,12 @@
 /*
- * Certificates for a test, made anew in its directory, as PEM: NAME.pem, and
+ * Certificates for a test, made in its directory, as PEM: NAME.pem, and
  * its key NAME.key. All but the first and the last are signed by `ca`.
  *
  *   ca         a CA
  *   server     for localhost and 127.0.0.1
  *   client     of a client
  *   elsewhere  for elsewhere.example
- *   expired    like server; its time is over
+ *   expired    like server; it has expired
  *   stranger   for localhost and 127.0.0.1, signed by itself
  */
 #ifndef TESTS_CERTS_H

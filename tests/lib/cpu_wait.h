@@ -1,5 +1,5 @@
-/* How long somebody has waited for a processor so far, in ns: on a busy machine
- * that is no fault of ours, and no bound of time may count it. */
+/* How long threads have waited for a processor so far, in ns. No bound of time
+ * may count that: the machine is busy. */
 #ifndef CPU_WAIT_H
 #define CPU_WAIT_H
 

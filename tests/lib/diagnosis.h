@@ -30,7 +30,7 @@ static inline bool diagnosis_has(const hf_diagnosis *d, enum hf_level level,
 }
 
 /* There is a finding of that level on the subject, with that word in it. A
- * machine that stands still makes others: it is tried again. */
+ * machine that stands still causes other findings, so it is tried again. */
 static inline void diagnosis_says(hf_client *c, enum hf_level level,
                                   const char *subject, const char *word)
 {

@@ -1,119 +1,76 @@
 #include "etcd_server.h"
 
-#include "../../lab/servers/port.h"
 #include "certs.h"
-#include "server_process.h"
-#include "shm_dir.h"
+#include "wait.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
 
-/* ---- the process -------------------------------------------------------- */
+/* ---- the process ---- */
 
-static void run(struct etcd_server *s, pid_t parent)
+static void run(void *server)
 {
-    char name[32], data[96], client[64], peer[64], look[64], alone[80],
-        cert[96], key[96], ca[96], log[96];
+    struct etcd_server *s = server;
     const char *other = s->program ? s->program : getenv("TEST_ETCD");
-    const char *argv[48] = {
-        other ? other : "etcd",
-        name,
-        "--data-dir",
-        data,
-        "--listen-client-urls",
-        client,
-        "--advertise-client-urls",
-        client,
-        "--listen-peer-urls",
-        peer,
-        "--initial-advertise-peer-urls",
-        peer,
-        "--initial-cluster",
-        s->cluster ? s->cluster : alone,
-        "--listen-metrics-urls",
-        look,
-        /* A lease lasts a second at least, an election is short. Those who
-           are alone elect nobody because the machine stands still. */
-        s->cluster ? "--heartbeat-interval=50" : "--heartbeat-interval=10",
-        s->cluster ? "--election-timeout=500" : "--election-timeout=100",
-        "--bcrypt-cost=4", /* a password is checked at once */
-        "--logger=zap",
-        "--log-level=error",
-    };
-    size_t n = 0;
-    int fd;
+    const char *tls = s->tls ? "s" : "";
+    struct server_args a = {0};
 
-    while (argv[n])
-        n++;
-    snprintf(name, sizeof(name), "--name=e%d", s->peer);
-    snprintf(data, sizeof(data), "%s/data", s->dir);
-    snprintf(client, sizeof(client), "http%s://127.0.0.1:%d", s->tls ? "s" : "",
-             s->port);
-    snprintf(peer, sizeof(peer), "http://127.0.0.1:%d", s->peer);
-    snprintf(look, sizeof(look), "http://127.0.0.1:%d", s->look);
-    snprintf(alone, sizeof(alone), "e%d=%s", s->peer, peer);
-    snprintf(cert, sizeof(cert), "--cert-file=%s/%s.pem", s->dir,
-             s->tls ? s->tls : "");
-    snprintf(key, sizeof(key), "--key-file=%s/%s.key", s->dir,
-             s->tls ? s->tls : "");
-    snprintf(ca, sizeof(ca), "--trusted-ca-file=%s/ca.pem", s->dir);
-    snprintf(log, sizeof(log), "%s/log", s->dir);
+    server_arg(&a, "%s", other ? other : "etcd");
+    server_arg(&a, "--name=e%d", s->peer);
+    server_arg(&a, "--data-dir=%s/data", s->dir);
+    server_arg(&a, "--listen-client-urls=http%s://127.0.0.1:%d", tls, s->port);
+    server_arg(&a, "--advertise-client-urls=http%s://127.0.0.1:%d", tls,
+               s->port);
+    server_arg(&a, "--listen-peer-urls=http://127.0.0.1:%d", s->peer);
+    server_arg(&a, "--initial-advertise-peer-urls=http://127.0.0.1:%d",
+               s->peer);
+    if (s->cluster)
+        server_arg(&a, "--initial-cluster=%s", s->cluster);
+    else
+        server_arg(&a, "--initial-cluster=e%d=http://127.0.0.1:%d", s->peer,
+                   s->peer);
+    server_arg(&a, "--listen-metrics-urls=http://127.0.0.1:%d", s->look);
+    /* A lease is at least a second long, so elections are short. A member of a
+       cluster does not start one because the machine stands still. */
+    server_arg(&a, "--heartbeat-interval=%d", s->cluster ? 50 : 10);
+    server_arg(&a, "--election-timeout=%d", s->cluster ? 500 : 100);
+    server_arg(&a, "--bcrypt-cost=4"); /* a password is checked at once */
+    server_arg(&a, "--logger=zap");
+    server_arg(&a, "--log-level=error");
     if (s->tls) {
-        argv[n++] = cert;
-        argv[n++] = key;
+        server_arg(&a, "--cert-file=%s/%s.pem", s->dir, s->tls);
+        server_arg(&a, "--key-file=%s/%s.key", s->dir, s->tls);
     }
     if (s->tls && s->asks_certificate) {
-        argv[n++] = ca;
-        argv[n++] = "--client-cert-auth";
+        server_arg(&a, "--trusted-ca-file=%s/ca.pem", s->dir);
+        server_arg(&a, "--client-cert-auth");
     }
-    for (size_t i = 0; i < ETCD_SERVER_ARGS && s->args[i]; i++)
-        argv[n++] = s->args[i];
-    fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    dup2(fd, 1);
-    dup2(fd, 2);
-    setenv("ETCD_UNSUPPORTED_ARCH", "arm64",
-           1); /* for others it says nothing */
-    server_process_exec(argv, parent);
-}
-
-/* Reaps the server if it has ended. */
-static bool ended(struct etcd_server *s)
-{
-    if (waitpid(s->pid, NULL, WNOHANG) != s->pid)
-        return false;
-    s->pid = 0;
-    return true;
+    server_args(&a, s->args, ETCD_SERVER_ARGS);
+    setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1); /* ignored elsewhere */
+    server_exec(&s->process, &a);
 }
 
 /* What it says at that path of the port `look`; "" if it says nothing. */
 static const char *says(const struct etcd_server *s, const char *path)
 {
     static char buf[256 << 10];
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                             .sin_port = htons((uint16_t)s->look)};
-    struct timeval limit = {.tv_sec = 2};
     size_t len = 0;
     ssize_t n = 1;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = server_connect(s->look);
 
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    if (connect(fd, (struct sockaddr *)&in, sizeof(in)) == 0 &&
-        dprintf(fd, "GET %s HTTP/1.0\r\n\r\n", path) > 0)
+    if (fd >= 0 && dprintf(fd, "GET %s HTTP/1.0\r\n\r\n", path) > 0)
         while (n > 0 && len < sizeof(buf) - 1) {
             n = recv(fd, buf + len, sizeof(buf) - 1 - len, 0);
             len += n > 0 ? (size_t)n : 0;
         }
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     buf[len] = '\0';
     return buf;
 }
 
-static bool answers(const struct etcd_server *s)
+static bool answers(void *server)
 {
-    return strstr(says(s, "/health"), "\"health\":\"true\"");
+    return strstr(says(server, "/health"), "\"health\":\"true\"");
 }
 
 double etcd_server_metric(const struct etcd_server *s, const char *name)
@@ -123,41 +80,21 @@ double etcd_server_metric(const struct etcd_server *s, const char *name)
     return at ? strtod(at + strlen(name), NULL) : -1;
 }
 
-static int spawn(struct etcd_server *s)
-{
-    pid_t parent = getpid();
-
-    s->pid = fork();
-    s->is_stopped = false;
-    if (s->pid == 0)
-        run(s, parent);
-    return s->pid < 0 ? -1 : 0;
-}
-
-static int await(struct etcd_server *s)
-{
-    if (WAIT_FOR(ended(s) || answers(s)) && s->pid)
-        return 0;
-    fprintf(stderr, "etcd does not start; see %s/log\n", s->dir);
-    return -1;
-}
-
-int etcd_server_again(struct etcd_server *s)
-{
-    return spawn(s) || await(s) ? -1 : 0;
-}
-
 static int make(struct etcd_server *s)
 {
+    static const struct server_kind kind = {
+        .name = "etcd",
+        .run = run,
+        .answers = answers,
+    };
     int *port[] = {&s->port, &s->peer, &s->look};
 
-    if (!shm_dir_make(s->dir, sizeof(s->dir), "holdfast-etcd"))
+    s->kind = &kind;
+    if (server_dir(&s->process, "holdfast-etcd", false))
         return -1;
-    for (int i = 0; i < 3; i++) {
-        s->reserved[i] = port_reserve(port[i]);
-        if (s->reserved[i] < 0)
+    for (int i = 0; i < 3; i++)
+        if (server_port(&s->process, port[i]))
             return -1;
-    }
     snprintf(s->url, sizeof(s->url), "etcd://127.0.0.1:%d", s->port);
     snprintf(s->tls_url, sizeof(s->tls_url),
              "etcds://127.0.0.1:%d?cacert=%s/ca.pem", s->port, s->dir);
@@ -169,24 +106,6 @@ int etcd_server_start(struct etcd_server *s)
     return make(s) || etcd_server_again(s) ? -1 : 0;
 }
 
-void etcd_server_kill(struct etcd_server *s)
-{
-    server_process_kill(&s->pid);
-    s->is_stopped = false;
-}
-
-int etcd_server_stop(struct etcd_server *s)
-{
-    s->is_stopped = true;
-    return server_process_stop(s->pid);
-}
-
-int etcd_server_continue(struct etcd_server *s)
-{
-    s->is_stopped = false;
-    return kill(s->pid, SIGCONT);
-}
-
 int etcd_server_empty(struct etcd_server *s)
 {
     char data[96];
@@ -196,18 +115,7 @@ int etcd_server_empty(struct etcd_server *s)
     return server_dir_remove(data) || etcd_server_again(s) ? -1 : 0;
 }
 
-void etcd_server_end(struct etcd_server *s)
-{
-    etcd_server_kill(s);
-    for (int i = 0; i < 3; i++)
-        port_give_back(&s->reserved[i]);
-    if (s->dir[0])
-        server_dir_remove(s->dir);
-    s->dir[0] = '\0';
-}
-
-/* ---- the administrator -----------------------------------------------------
- */
+/* ---- the administrator ---- */
 
 int etcd_server_ctl(struct etcd_server *s, const char *args, char *out,
                     size_t size)
@@ -286,16 +194,15 @@ long etcd_server_keys(struct etcd_server *s, bool print)
     return n;
 }
 
-/* ---- a cluster ------------------------------------------------------------
- */
+/* ---- a cluster ---- */
 
 static int spawn_missing(struct etcd_cluster *c)
 {
     for (int i = 0; i < ETCD_CLUSTER; i++)
-        if (!c->server[i].pid && spawn(&c->server[i]))
+        if (!c->server[i].pid && server_spawn(&c->server[i].process))
             return -1;
     for (int i = 0; i < ETCD_CLUSTER; i++)
-        if (await(&c->server[i]))
+        if (server_await(&c->server[i].process))
             return -1;
     return 0;
 }

@@ -6,8 +6,7 @@
 #ifndef TESTS_ETCD_SERVER_H
 #define TESTS_ETCD_SERVER_H
 
-#include <stdbool.h>
-#include <sys/types.h>
+#include "server_process.h"
 
 #define ETCD_SERVER_ARGS 8
 /* How much later than its time a lease may end: it is whole seconds long, and
@@ -16,34 +15,24 @@
 #define ETCD_CLUSTER 3
 
 struct etcd_server {
-    pid_t pid;             /* 0: not running */
-    bool is_stopped;       /* SIGSTOP */
+    SERVER_PROCESS;
     const char *cluster;   /* its members; NULL: it is alone */
     const char *program;   /* NULL: what TEST_ETCD names, or Debian's */
     int port;              /* for clients */
     int peer, look;        /* for other members; for /health, without TLS */
-    int reserved[3];       /* descriptors that keep the ports ours */
     const char *tls;       /* its certificate (certs.h): TLS on its port */
     bool asks_certificate; /* with TLS: of a client, signed by ca */
-    char dir[64];
-    char url[64];         /* etcd://127.0.0.1:port */
-    char tls_url[128];    /* etcds://127.0.0.1:port?cacert=... */
-    const char *password; /* of the user root, once authentication is on */
+    char url[64];          /* etcd://127.0.0.1:port */
+    char tls_url[128];     /* etcds://127.0.0.1:port?cacert=... */
+    const char *password;  /* of the user root, once authentication is on */
     const char *args[ETCD_SERVER_ARGS]; /* more of them, NULL at the end */
 };
 
+SERVER_VERBS(etcd_server)
 /* Those that return an int return 0, or -1 with a text on stderr. */
-int etcd_server_start(struct etcd_server *); /* tls, args ...: set before */
-/* SIGKILL, and gone for sure; the data stay. */
-void etcd_server_kill(struct etcd_server *);
-/* Again, on the same ports. */
-int etcd_server_again(struct etcd_server *);
-/* Killed, and again without its data. */
+int etcd_server_start(struct etcd_server *); /* set tls, args ... before */
+/* Killed, and started again without its data. */
 int etcd_server_empty(struct etcd_server *);
-int etcd_server_stop(struct etcd_server *); /* SIGSTOP, stopped for sure */
-int etcd_server_continue(struct etcd_server *);
-/* Killed, and the directory removed. */
-void etcd_server_end(struct etcd_server *);
 
 /* From now on it wants a user: root has all rights, and `worker` those to what
  * begins with the prefix. Both have that password. */

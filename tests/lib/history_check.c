@@ -91,8 +91,8 @@ bool history_check_claim(const struct history *h, const struct history_rules *r,
 }
 
 /* known: the process has had this token before. Then it is a local turn, which
- * on a server that forgot the hold may come after somebody's higher token; the
- * resource will tell. */
+ * on a server that forgot the hold may follow a higher token of another
+ * process; the resource will tell. */
 static bool tok_returned(struct table *t, const struct history *h, size_t i,
                          bool known, struct history_verdict *v)
 {
@@ -128,7 +128,7 @@ static int by_token(const void *a, const void *b)
     return 0;
 }
 
-/* Those that were granted to one alone. */
+/* Exclusive grants. */
 static size_t exclusive_ones(const struct history *h,
                              const struct history_event **out)
 {

@@ -1,10 +1,8 @@
 /*
- * BOUND and WAKE: a lock that nobody claims while somebody waits has to go to
- * one of those who wait, soon.
- *
- * For each lock there is at any time a moment by which the next grant is due:
- * wake_ns after the lock was free, somebody waited and no fault was under way
- * any more; after a death TTL + tick + 1 s. Something that happens on the lock
+ * BOUND and WAKE: a lock that is free while clients wait has to be granted to
+ * one of them soon. For each lock there is at any time a moment by which the
+ * next grant is due: wake_ns after the lock was free, a client waited and no
+ * fault was under way; after a death TTL + tick + 1 s. An event on the lock
  * later than that shows a violation. Waits of processes that are stopped or
  * dead do not count.
  */
@@ -22,7 +20,7 @@ static void remove_waiter(struct place *p, uint32_t owner)
             p->waiter[i--] = p->waiter[--p->waiters];
 }
 
-/* Deaths and stops change who waits: counted anew. */
+/* Deaths and stops change the set of waiters: it is counted again. */
 static void recount(struct table *t, const struct history *h)
 {
     for (uint32_t l = 0; l < t->locks; l++) {
@@ -36,7 +34,7 @@ static void recount(struct table *t, const struct history *h)
     }
 }
 
-/* What somebody who is gone had is free by then. */
+/* The holds of a dead process were free by then. */
 static void excuse_all(struct table *t, const struct history_event *e,
                        const struct history_rules *r)
 {
@@ -90,7 +88,7 @@ static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
     return at;
 }
 
-/* A grant begins the time anew; else it goes on while it is free for all. */
+/* A grant restarts the time; else it runs on while the lock is free for all. */
 static void look_again(struct table *t, uint32_t lock, int64_t at, bool granted)
 {
     struct place *p = &t->place[lock];

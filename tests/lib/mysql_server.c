@@ -1,17 +1,17 @@
 #include "mysql_server.h"
 
-#include "../../lab/servers/port.h"
 #include "certs.h"
-#include "server_process.h"
-#include "shm_dir.h"
+#include "wait.h"
+
+#include <errno.h>
 
 #include <limits.h>
 #include <mysql.h>
 #include <mysqld_error.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <sys/wait.h>
 
-/* ---- the process -------------------------------------------------------- */
+/* ---- the process ---- */
 
 /* Its data are in memory: nothing has to be synced. */
 static const char *const plain[] = {
@@ -28,19 +28,6 @@ static const char *const elsewhere[] = {
     "--loose-mysqlx=0", "--loose-auto-generate-certs=0",
     "--loose-default-authentication-plugin=mysql_native_password", NULL};
 
-/* The arguments of the server and of what makes its files. */
-struct argv {
-    const char *arg[48];
-    size_t len;
-    char program[PATH_MAX], base[PATH_MAX], data[96], tmp[96];
-};
-
-static void add_list(struct argv *a, const char *const *list)
-{
-    for (; *list; list++)
-        a->arg[a->len++] = *list;
-}
-
 /* MySQL, of which TEST_MYSQL names the directory? */
 static bool is_mysql(void)
 {
@@ -53,46 +40,31 @@ static bool is_mysql(void)
     return access(program, X_OK) != 0;
 }
 
-/* folder: of TEST_MYSQL, in which the program is. */
-static void begin_argv(struct argv *a, const struct my_server *s,
+/* Of the server, and of what makes its files. folder: of TEST_MYSQL, in which
+ * the program is. */
+static void begin_args(struct server_args *a, const struct my_server *s,
                        const char *folder, const char *program)
 {
     const char *dir = getenv("TEST_MYSQL");
 
-    snprintf(a->program, sizeof(a->program), "%s%s%s%s%s", dir ? dir : "",
-             dir ? "/" : "", dir ? folder : "", dir ? "/" : "", program);
-    a->arg[a->len++] = a->program;
-    a->arg[a->len++] = "--no-defaults";
+    if (dir)
+        server_arg(a, "%s/%s/%s", dir, folder, program);
+    else
+        server_arg(a, "%s", program);
+    server_arg(a, "--no-defaults");
     if (dir) {
-        snprintf(a->base, sizeof(a->base), "--basedir=%s", dir);
-        a->arg[a->len++] = a->base;
-        add_list(a, elsewhere);
+        server_arg(a, "--basedir=%s", dir);
+        server_args(a, elsewhere, SIZE_MAX);
     }
-    snprintf(a->data, sizeof(a->data), "--datadir=%s/data", s->dir);
-    snprintf(a->tmp, sizeof(a->tmp), "--tmpdir=%s", s->dir);
-    a->arg[a->len++] = a->data;
-    a->arg[a->len++] = a->tmp;
-    if (geteuid() == 0) /* it does not run as root unless it is told to */
-        a->arg[a->len++] = "--user=root";
+    server_arg(a, "--datadir=%s/data", s->dir);
+    server_arg(a, "--tmpdir=%s", s->dir);
+    if (geteuid() == 0) /* it runs as root only on demand */
+        server_arg(a, "--user=root");
     if (!s->durable)
-        add_list(a, plain);
+        server_args(a, plain, SIZE_MAX);
 }
 
-/* What it says goes to the log. */
-static _Noreturn void execute(const struct my_server *s, const struct argv *a,
-                              pid_t parent)
-{
-    char log[96];
-    int fd;
-
-    snprintf(log, sizeof(log), "%s/log", s->dir);
-    fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
-        _exit(127);
-    server_process_exec(a->arg, parent);
-}
-
-static _Noreturn void run(const struct my_server *s, pid_t parent)
+static void run(void *server)
 {
     static const char *const rest[] = {"--bind-address=127.0.0.1",
                                        "--performance-schema=0",
@@ -102,26 +74,24 @@ static _Noreturn void run(const struct my_server *s, pid_t parent)
                                        "--key-buffer-size=1M",
                                        "--loose-aria-pagecache-buffer-size=1M",
                                        NULL};
-    char port[16], socket[112], pid[96], cert[112], key[112], ca[112];
-    const char *const tls[] = {cert, key, ca, NULL};
-    const char *const no_tls[] = {"--skip-ssl", NULL};
-    struct argv a = {0};
+    struct my_server *s = server;
+    struct server_args a = {0};
 
-    begin_argv(&a, s, "bin", is_mysql() ? "mysqld" : "mariadbd");
-    add_list(&a, rest);
-    snprintf(port, sizeof(port), "--port=%d", s->port);
-    snprintf(socket, sizeof(socket), "--socket=%s", s->socket);
-    snprintf(pid, sizeof(pid), "--pid-file=%s/pid", s->dir);
-    add_list(&a, (const char *const[]){port, socket, pid, NULL});
-    snprintf(cert, sizeof(cert), "--ssl-cert=%s/%s.pem", s->dir,
-             s->tls ? s->tls : "");
-    snprintf(key, sizeof(key), "--ssl-key=%s/%s.key", s->dir,
-             s->tls ? s->tls : "");
-    snprintf(ca, sizeof(ca), "--ssl-ca=%s/ca.pem", s->dir);
-    add_list(&a, s->tls ? tls : no_tls);
-    for (size_t i = 0; i < MY_SERVER_ARGS && s->args[i]; i++)
-        a.arg[a.len++] = s->args[i];
-    execute(s, &a, parent);
+    unlink(s->socket);
+    begin_args(&a, s, "bin", is_mysql() ? "mysqld" : "mariadbd");
+    server_args(&a, rest, SIZE_MAX);
+    server_arg(&a, "--port=%d", s->port);
+    server_arg(&a, "--socket=%s", s->socket);
+    server_arg(&a, "--pid-file=%s/pid", s->dir);
+    if (s->tls) {
+        server_arg(&a, "--ssl-cert=%s/%s.pem", s->dir, s->tls);
+        server_arg(&a, "--ssl-key=%s/%s.key", s->dir, s->tls);
+        server_arg(&a, "--ssl-ca=%s/ca.pem", s->dir);
+    } else {
+        server_arg(&a, "--skip-ssl");
+    }
+    server_args(&a, s->args, MY_SERVER_ARGS);
+    server_exec(&s->process, &a);
 }
 
 /* The system tables: half a second, of MySQL 8 a few. */
@@ -130,40 +100,34 @@ static int install(const struct my_server *s)
     static const char *const mariadb[] = {
         "--auth-root-authentication-method=normal", "--skip-test-db", NULL};
     static const char *const mysql[] = {"--initialize-insecure", NULL};
-    pid_t parent = getpid(), pid = fork();
-    struct argv a = {0};
+    struct server_args a = {0};
+    pid_t pid = fork();
     int status = 0;
 
     if (pid == 0) {
-        begin_argv(&a, s, is_mysql() ? "bin" : "scripts",
+        begin_args(&a, s, is_mysql() ? "bin" : "scripts",
                    is_mysql() ? "mysqld" : "mariadb-install-db");
-        add_list(&a, is_mysql() ? mysql : mariadb);
-        execute(s, &a, parent);
+        server_args(&a, is_mysql() ? mysql : mariadb, SIZE_MAX);
+        server_exec(&s->process, &a);
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return pid < 0 || status ? -1 : 0;
 }
 
-/* Reaps the server if it has ended. */
-static bool ended(struct my_server *s)
+static void forget_admin(void *server)
 {
-    if (waitpid(s->pid, NULL, WNOHANG) != s->pid)
-        return false;
-    s->pid = 0;
-    return true;
-}
+    struct my_server *s = server;
 
-static void forget_admin(struct my_server *s)
-{
     if (s->admin)
         mysql_close(s->admin);
     s->admin = NULL;
 }
 
 /* The connection stays: it is the administrator's. */
-static bool answers(struct my_server *s)
+static bool answers(void *server)
 {
+    struct my_server *s = server;
     unsigned socket = MYSQL_PROTOCOL_SOCKET;
 
     s->admin = mysql_init(NULL);
@@ -179,22 +143,6 @@ static bool answers(struct my_server *s)
     }
     forget_admin(s);
     return false;
-}
-
-int my_server_again(struct my_server *s)
-{
-    pid_t parent = getpid();
-
-    forget_admin(s);
-    unlink(s->socket);
-    s->pid = fork();
-    if (s->pid == 0)
-        run(s, parent);
-    if (s->pid < 0)
-        return -1;
-    if (!WAIT_FOR(ended(s) || answers(s)) || !s->pid)
-        return -1;
-    return 0;
 }
 
 static int make_users(struct my_server *s)
@@ -225,55 +173,30 @@ void my_server_url_at(int port, const char *options, char *url, size_t size)
 
 int my_server_start(struct my_server *s)
 {
+    static const struct server_kind kind = {
+        .name = "the MySQL server",
+        .run = run,
+        .answers = answers,
+        .forget = forget_admin,
+    };
     char tls[96];
 
-    if (s->durable) {
-        snprintf(s->dir, sizeof(s->dir), "/tmp/holdfast-mysql.XXXXXX");
-        if (!mkdtemp(s->dir))
-            return -1;
-    } else if (!shm_dir_make(s->dir, sizeof(s->dir), "holdfast-mysql")) {
+    s->kind = &kind;
+    if (server_dir(&s->process, "holdfast-mysql", s->durable) ||
+        server_port(&s->process, &s->port))
         return -1;
-    }
     snprintf(s->socket, sizeof(s->socket), "%s/socket", s->dir);
-    s->reserved = port_reserve(&s->port);
     my_server_url_at(s->port, "", s->url, sizeof(s->url));
     snprintf(tls, sizeof(tls), "?tls=yes&cacert=%s/ca.pem", s->dir);
     my_server_url_at(s->port, tls, s->tls_url, sizeof(s->tls_url));
-    if (s->tls && certs_make(s->dir))
+    if ((s->tls && certs_make(s->dir)) || install(s)) {
+        fprintf(stderr, "no files for the server; see %s/log\n", s->dir);
         return -1;
-    if (s->reserved >= 0 && !install(s) && !my_server_again(s) &&
-        !make_users(s))
-        return 0;
-    fprintf(stderr, "the server does not start; see %s/log\n", s->dir);
-    return -1;
+    }
+    return my_server_again(s) || make_users(s) ? -1 : 0;
 }
 
-void my_server_kill(struct my_server *s)
-{
-    server_process_kill(&s->pid);
-    forget_admin(s);
-}
-
-int my_server_stop(struct my_server *s)
-{
-    return server_process_stop(s->pid);
-}
-
-int my_server_continue(struct my_server *s)
-{
-    return kill(s->pid, SIGCONT);
-}
-
-void my_server_end(struct my_server *s)
-{
-    my_server_kill(s);
-    port_give_back(&s->reserved);
-    if (s->dir[0])
-        server_dir_remove(s->dir);
-    s->dir[0] = '\0';
-}
-
-/* ---- the administrator --------------------------------------------------- */
+/* ---- the administrator ---- */
 
 static unsigned vtry(struct my_server *s, const char *fmt, va_list ap)
 {
@@ -295,7 +218,7 @@ static unsigned vtry(struct my_server *s, const char *fmt, va_list ap)
     return error;
 }
 
-/* What has gone wrong, and is meant to go well. */
+/* Fails the test if there was an error. */
 static void must(struct my_server *s, unsigned error, const char *fmt)
 {
     if (!error)
@@ -373,8 +296,7 @@ const char *my_server_text(struct my_server *s, const char *fmt, ...)
     return text;
 }
 
-/* ---- what there is of ours ------------------------------------------------
- */
+/* ---- what there is of ours ---- */
 
 #define OF_WORKER                                                              \
     "select count(*) from information_schema.processlist where "               \

@@ -11,9 +11,7 @@
 #ifndef TESTS_MYSQL_SERVER_H
 #define TESTS_MYSQL_SERVER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
+#include "server_process.h"
 
 #define MY_SERVER_ARGS 8
 #define MY_SERVER_USER "worker"
@@ -23,13 +21,11 @@
 #define MY_SERVER_GRANTS "select, insert, update, delete"
 
 struct my_server {
-    pid_t pid;       /* 0: not running */
+    SERVER_PROCESS;
     int port;        /* on 127.0.0.1 */
-    int reserved;    /* a descriptor that keeps it ours; 0: none */
     const char *tls; /* its certificate (certs.h): who has it may use TLS.
                         NULL: no TLS */
     bool durable;    /* data on disk, and synced: the server's defaults */
-    char dir[64];
     char socket[96];
     char url[128];     /* mysql://worker:secret@127.0.0.1:port/locks */
     char tls_url[224]; /* the same with tls=yes and cacert */
@@ -37,16 +33,9 @@ struct my_server {
     struct st_mysql *admin;
 };
 
-/* Those that return an int return 0, or -1 with a text on stderr. */
-int my_server_start(struct my_server *); /* tls, args: set before */
-/* SIGKILL, and gone for sure; the data stay. */
-void my_server_kill(struct my_server *);
-/* Again, on the same port and with its data. */
-int my_server_again(struct my_server *);
-int my_server_stop(struct my_server *); /* SIGSTOP, stopped for sure */
-int my_server_continue(struct my_server *);
-/* Killed, and the directory removed. */
-void my_server_end(struct my_server *);
+SERVER_VERBS(my_server)
+/* 0, or -1 with a text on stderr. Set tls, args before. */
+int my_server_start(struct my_server *);
 /* The URL of the worker at that port, with these options ("?a=b", or ""). */
 void my_server_url_at(int port, const char *options, char *url, size_t size);
 

@@ -1,5 +1,6 @@
 #include "proc.h"
 
+#include "options.h"
 #include "record.h"
 #include "wait.h"
 
@@ -15,7 +16,7 @@
 
 #define PUPPET_FD 3
 
-/* ---- the one who pulls the strings ------------------------------------- */
+/* ---- the one who pulls the strings ---- */
 
 int proc_start(struct proc *p)
 {
@@ -117,7 +118,7 @@ int proc_end(struct proc *p)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* ---- what the lock guards ---------------------------------------------- */
+/* ---- what the lock guards ---- */
 
 struct proc_shared *proc_shared_map(const char *path)
 {
@@ -150,13 +151,13 @@ proc_shared_bump(struct proc_shared *s)
     if (s->inside++)
         s->violations++;
     if (seen % 16 == 0)
-        sched_yield(); /* with the lock held: somebody else may try */
+        sched_yield(); /* with the lock held: another process may try */
     s->counter = seen + 1;
     if (--s->inside)
         s->violations++;
 }
 
-/* ---- the puppet -------------------------------------------------------- */
+/* ---- the puppet ---- */
 
 struct puppet {
     hf_client *client;
@@ -185,11 +186,8 @@ int proc_open(const char *url, const hf_client_options *opt, hf_client **out,
 static int puppet_open(struct puppet *p, const struct proc_cmd *c,
                        struct proc_reply *r)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-
-    opt.ttl_ms = c->ttl_ms;
-    opt.label = c->label;
-    return proc_open(c->text, &opt, &p->client, &r->err);
+    return proc_open(c->text, CLIENT(.ttl_ms = c->ttl_ms, .label = c->label),
+                     &p->client, &r->err);
 }
 
 static int puppet_new(struct puppet *p, const struct proc_cmd *c,
@@ -212,15 +210,13 @@ static int puppet_new(struct puppet *p, const struct proc_cmd *c,
 static int puppet_take(struct puppet *p, const struct proc_cmd *c,
                        struct proc_reply *r)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_lock *lock = p->lock[c->slot];
-    int rc;
+    int rc =
+        hf_lock_acquire(lock,
+                        HOW(c->wait_ms, .mode = c->mode, .permits = c->permits,
+                            .lease_ms = c->lease_ms),
+                        &r->err);
 
-    opt.mode = c->mode;
-    opt.permits = c->permits;
-    opt.wait_ms = c->wait_ms;
-    opt.lease_ms = c->lease_ms;
-    rc = hf_lock_acquire(lock, &opt, &r->err);
     r->returned = wait_now();
     if (!rc)
         rc = hf_lock_token(lock, &r->token);

@@ -1,10 +1,10 @@
 /*
  * Real processes for tests: puppets. The test program runs itself again, and
- * the new process opens a client and does what it is told over a socket, one
- * command at a time. It can be killed, stopped and continued like any other.
+ * the new process opens a client and obeys commands over a socket, one at a
+ * time. It can be killed, stopped and continued like any other.
  *
- * A puppet dies with the thread that started it: start it from the main one.
- * Its main() has to begin with
+ * A puppet dies with the thread that started it, so start it from the main one.
+ * The program's main() has to begin with
  *
  *     if (proc_is_puppet(argc, argv))
  *         return proc_puppet();
@@ -111,7 +111,7 @@ struct proc_shared {
 /* Makes the file if there is none. NULL on failure. */
 struct proc_shared *proc_shared_map(const char *path);
 void proc_shared_unmap(struct proc_shared *);
-/* To be called by whoever holds the lock. */
+/* To be called by the holder of the lock. */
 void proc_shared_bump(struct proc_shared *);
 
 #endif

@@ -30,7 +30,7 @@ struct pair {
 
 struct proxy {
     pthread_t thread;
-    pthread_mutex_t mu; /* all below; the thread lets go while it sleeps */
+    pthread_mutex_t mu; /* all below; the thread releases it while it sleeps */
     pthread_cond_t turned;
     int listener, wake, port, to;
     enum proxy_mode mode;

@@ -1,5 +1,6 @@
 #include "record.h"
 
+#include "options.h"
 #include "wait.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ struct log {
 };
 
 struct record {
-    uint32_t ready;            /* atomic: 0, 1: somebody makes it, 2 */
+    uint32_t ready;            /* atomic: 0, 1: being made, 2 */
     uint32_t over;             /* atomic */
     pthread_mutex_t mu;        /* robust: of the resource */
     uint64_t token, exclusive; /* the highest, of all and of these */
@@ -94,7 +95,7 @@ static void note(const struct record_owner *o, struct history_event e)
         __atomic_add_fetch(&log->grants, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- the resource ------------------------------------------------------ */
+/* ---- the resource ---- */
 
 /* Holders of an exclusive token come after all whom it saw; those who share
  * came at one time, in any order, and after the last exclusive one. */
@@ -126,7 +127,7 @@ static void enter(struct record *r)
     pthread_mutex_consistent(&r->mu);
 }
 
-/* 0, or ELOST: somebody with a higher token was here. */
+/* 0, or ELOST: a holder with a higher token was here. */
 static int use(const struct record_owner *o, int kind, uint64_t token,
                bool shared, uint64_t *value)
 {
@@ -158,7 +159,7 @@ uint64_t record_writes(const struct record *r)
     return r->writes;
 }
 
-/* ---- a round ----------------------------------------------------------- */
+/* ---- a round ---- */
 
 static int64_t after(int64_t now, int64_t ms)
 {
@@ -238,7 +239,7 @@ static int turn_to_reading(const struct record_owner *o)
     return rc == HF_ELOST || rc == HF_EUNKNOWN ? 0 : rc;
 }
 
-/* What the verb said, unless that is no wonder. */
+/* The code of the verb, unless a fault explains it. */
 static int weigh(const struct record_owner *o, int rc)
 {
     return o->rough && (rc == HF_EBACKEND || rc == HF_EUNKNOWN) ? 0 : rc;
@@ -258,7 +259,7 @@ static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
         !is_shared(o, opt)) {
         value++;
         if (value % 8 == 0)
-            sched_yield(); /* with the lock held: somebody else may try */
+            sched_yield(); /* with the lock held: another process may try */
         use(o, HISTORY_WRITE, token, false, &value);
     }
     if (downgrades)
@@ -324,7 +325,7 @@ uint64_t record_grants(const struct record *r, uint32_t owner)
     return __atomic_load_n(&r->log[owner].grants, __ATOMIC_ACQUIRE);
 }
 
-/* ---- gathering --------------------------------------------------------- */
+/* ---- gathering ---- */
 
 /* After the last thing that a process wrote, if that is later than "then". */
 static int64_t after_last(const struct history_event *event,

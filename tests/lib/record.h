@@ -1,10 +1,9 @@
 /*
- * A history of real threads and processes: each owner writes what it does into
- * a part of its own of a file that all map, so that what a killed process had
- * written is there; and the resource that the lock guards, which remembers the
- * highest token and refuses lower ones, writes there too.
- *
- * Whoever made the file adds the deaths, gathers all of it and has it checked.
+ * A history of real threads and processes. Each owner writes what it does into
+ * its own part of a file that all map, so what a killed process had written is
+ * there. The resource that the lock guards remembers the highest token and
+ * refuses lower ones, and writes there too. The process that made the file adds
+ * the deaths, gathers all events and has them checked.
  */
 #ifndef TESTS_RECORD_H
 #define TESTS_RECORD_H
@@ -34,15 +33,15 @@ struct record_owner {
 };
 
 /*
- * Takes the lock, reads the resource, writes it if nobody else has the lock,
- * lets go. Not granted in time or lost is a round like another: 0; else what
- * the verb said.
+ * Acquires the lock, reads the resource, writes it if no other holder is
+ * inside, and releases. A round that is not granted in time or loses its hold
+ * returns 0 too; else the code of the verb.
  */
 int record_round(const struct record_owner *, const hf_acquire_options *);
 /* The same with waits, leases, modes and permits of all sorts, chosen by
  * number; of those who write, some go on to read. */
 int record_any_round(const struct record_owner *, unsigned number);
-/* Any rounds until somebody says that it is over. */
+/* Any rounds until record_over() is called. */
 int record_rounds(const struct record_owner *);
 void record_over(struct record *);
 /* How often the owner has been granted the lock. */
@@ -54,7 +53,7 @@ void record_killed(struct record *, struct history *, uint32_t process,
                    int64_t before);
 void record_stopped(struct history *, uint32_t process, int64_t before);
 void record_continued(struct history *, uint32_t process);
-/* After everybody has ended: all that was written, in order, and the end. */
+/* After all have ended: all that was written, in order, and the end. */
 void record_gather(struct record *, struct history *);
 /* Writes that the resource accepted. */
 uint64_t record_writes(const struct record *);

@@ -1,86 +1,64 @@
 #include "redis_server.h"
 
-#include "../../lab/servers/port.h"
 #include "certs.h"
-#include "server_process.h"
-#include "shm_dir.h"
+#include "wait.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 
-static void run(struct redis_server *s, pid_t parent)
+static void run(void *server)
 {
+    struct redis_server *s = server;
     const char *certs = s->certs ? s->certs : s->dir;
-    char port[16], log[96], cert[96], key[96], ca[96];
-    const char *tls[] = {"--port",
-                         "0",
-                         "--tls-cert-file",
-                         cert,
-                         "--tls-key-file",
-                         key,
-                         "--tls-ca-cert-file",
-                         ca,
-                         "--tls-auth-clients",
-                         s->asks_certificate ? "yes" : "no",
-                         NULL};
     const char *other = getenv("TEST_REDIS");
-    const char *argv[40 + REDIS_SERVER_ARGS] = {
-        other ? other : "redis-server",
-        s->tls ? "--tls-port" : "--port",
-        port,
-        "--bind",
-        "127.0.0.1",
-        "--dir",
-        s->dir,
-        "--unixsocket",
-        s->socket,
-        "--save",
-        "",
-        "--appendonly",
-        s->persist ? "yes" : "no",
-        "--appendfsync",
-        "always",
-        "--logfile",
-        log,
-        "--daemonize",
-        "no",
-        "--repl-diskless-sync-delay",
-        "0",
-    };
-    size_t n = 0;
+    static const char *const fixed[] = {"--bind",
+                                        "127.0.0.1",
+                                        "--save",
+                                        "",
+                                        "--appendfsync",
+                                        "always",
+                                        "--daemonize",
+                                        "no",
+                                        "--repl-diskless-sync-delay",
+                                        "0",
+                                        "--dir"};
+    struct server_args a = {0};
 
-    while (argv[n])
-        n++;
-    for (size_t i = 0; s->tls && tls[i]; i++)
-        argv[n++] = tls[i];
-    for (size_t i = 0; i < REDIS_SERVER_ARGS && s->args[i]; i++)
-        argv[n++] = s->args[i];
-    snprintf(port, sizeof(port), "%d", s->port);
-    snprintf(log, sizeof(log), "%s/log", s->dir);
-    snprintf(cert, sizeof(cert), "%s/%s.pem", certs, s->tls ? s->tls : "");
-    snprintf(key, sizeof(key), "%s/%s.key", certs, s->tls ? s->tls : "");
-    snprintf(ca, sizeof(ca), "%s/ca.pem", certs);
-    server_process_exec(argv, parent);
+    unlink(s->socket);
+    server_arg(&a, "%s", other ? other : "redis-server");
+    server_args(&a, fixed, sizeof(fixed) / sizeof(*fixed));
+    server_arg(&a, "%s", s->dir);
+    server_arg(&a, "--unixsocket");
+    server_arg(&a, "%s", s->socket);
+    server_arg(&a, "--appendonly");
+    server_arg(&a, s->persist ? "yes" : "no");
+    server_arg(&a, s->tls ? "--tls-port" : "--port");
+    server_arg(&a, "%d", s->port);
+    if (s->tls) {
+        server_args(&a, (const char *[]){"--port", "0", "--tls-cert-file"}, 3);
+        server_arg(&a, "%s/%s.pem", certs, s->tls);
+        server_arg(&a, "--tls-key-file");
+        server_arg(&a, "%s/%s.key", certs, s->tls);
+        server_arg(&a, "--tls-ca-cert-file");
+        server_arg(&a, "%s/ca.pem", certs);
+        server_arg(&a, "--tls-auth-clients");
+        server_arg(&a, s->asks_certificate ? "yes" : "no");
+    }
+    server_args(&a, s->args, REDIS_SERVER_ARGS);
+    server_exec(&s->process, &a);
 }
 
-static void forget_admin(struct redis_server *s)
+static void forget_admin(void *server)
 {
+    struct redis_server *s = server;
+
     if (s->admin)
         redisFree(s->admin);
     s->admin = NULL;
 }
 
-/* Reaps the server if it has ended. */
-static bool ended(struct redis_server *s)
+static bool answers(void *server)
 {
-    if (waitpid(s->pid, NULL, WNOHANG) != s->pid)
-        return false;
-    s->pid = 0;
-    return true;
-}
-
-static bool answers(struct redis_server *s)
-{
+    struct redis_server *s = server;
     redisContext *c = redisConnectUnix(s->socket);
     redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
     /* With a password NOAUTH is as good. */
@@ -92,64 +70,28 @@ static bool answers(struct redis_server *s)
     return ok;
 }
 
-int redis_server_again(struct redis_server *s)
-{
-    pid_t parent = getpid();
-
-    forget_admin(s);
-    unlink(s->socket);
-    s->pid = fork();
-    if (s->pid == 0)
-        run(s, parent);
-    if (s->pid < 0)
-        return -1;
-    if (!WAIT_FOR(ended(s) || answers(s)) || !s->pid)
-        return -1;
-    return 0;
-}
-
 int redis_server_start(struct redis_server *s)
 {
+    static const struct server_kind kind = {
+        .name = "redis-server",
+        .run = run,
+        .answers = answers,
+        .forget = forget_admin,
+    };
+
+    s->kind = &kind;
     /* What it syncs has to wait for no disk. */
-    if (!shm_dir_make(s->dir, sizeof(s->dir), "holdfast-redis"))
+    if (server_dir(&s->process, "holdfast-redis", false) ||
+        server_port(&s->process, &s->port))
         return -1;
     snprintf(s->socket, sizeof(s->socket), "%s/socket", s->dir);
     snprintf(s->unix_url, sizeof(s->unix_url), "redis+unix://%s", s->socket);
-    s->reserved = port_reserve(&s->port);
     snprintf(s->url, sizeof(s->url), "redis://127.0.0.1:%d", s->port);
     snprintf(s->tls_url, sizeof(s->tls_url),
              "rediss://127.0.0.1:%d?cacert=%s/ca.pem", s->port, s->dir);
     if (s->tls && !s->certs && certs_make(s->dir))
         return -1;
-    if (s->reserved >= 0 && !redis_server_again(s))
-        return 0;
-    fprintf(stderr, "redis-server does not start; see %s/log\n", s->dir);
-    return -1;
-}
-
-void redis_server_kill(struct redis_server *s)
-{
-    forget_admin(s);
-    server_process_kill(&s->pid);
-}
-
-int redis_server_stop(struct redis_server *s)
-{
-    return server_process_stop(s->pid);
-}
-
-int redis_server_continue(struct redis_server *s)
-{
-    return kill(s->pid, SIGCONT);
-}
-
-void redis_server_end(struct redis_server *s)
-{
-    redis_server_kill(s);
-    port_give_back(&s->reserved);
-    if (s->dir[0])
-        server_dir_remove(s->dir);
-    s->dir[0] = '\0';
+    return server_again(&s->process);
 }
 
 static redisReply *vask(struct redis_server *s, const char *fmt, va_list ap)

@@ -7,23 +7,21 @@
 #ifndef TESTS_REDIS_SERVER_H
 #define TESTS_REDIS_SERVER_H
 
+#include "server_process.h"
+
 #include <hiredis/hiredis.h>
-#include <stdbool.h>
-#include <sys/types.h>
 
 #define REDIS_SERVER_ARGS 16
 
 struct redis_server {
-    pid_t pid; /* 0: not running */
+    SERVER_PROCESS;
     int port;
-    int reserved;          /* a descriptor that keeps it ours; 0: none */
     const char *tls;       /* its certificate (certs.h): TLS on its port, and
                               nothing else there. NULL: no TLS */
     bool asks_certificate; /* with TLS: of a client, signed by ca */
     bool persist;          /* keeps an append-only file over a restart */
     bool may_load; /* it is ready as soon as it says that it loads its data */
     const char *certs; /* the directory with it; NULL: made in its own */
-    char dir[64];
     char socket[96];
     char url[64];       /* redis://127.0.0.1:port */
     char tls_url[128];  /* rediss://127.0.0.1:port?cacert=... */
@@ -32,23 +30,14 @@ struct redis_server {
     redisContext *admin; /* for redis_server_ask; connects when needed */
 };
 
-/* All return 0, or -1 with a text on stderr. */
-int redis_server_start(
-    struct redis_server *); /* persist, args ...: set before */
-/* SIGKILL, and gone for sure; the directory stays. */
-void redis_server_kill(struct redis_server *);
-/* Again, on the same port. */
-int redis_server_again(struct redis_server *);
-int redis_server_stop(struct redis_server *); /* SIGSTOP, stopped for sure */
-int redis_server_continue(struct redis_server *);
-/* Killed, and the directory removed. */
-void redis_server_end(struct redis_server *);
-
+SERVER_VERBS(redis_server)
+/* 0, or -1 with a text on stderr. Set tls, persist, args ... before. */
+int redis_server_start(struct redis_server *);
 /* A command as the administrator; the reply is the caller's to free. Fails
  * the test if there is none. */
 redisReply *redis_server_ask(struct redis_server *, const char *fmt, ...);
-/* The same for those that answer a number, or whose answer nobody wants (-1
- * for an error, 0 for anything else that is no number). */
+/* The same for commands that answer a number (-1: an error, 0: an answer that
+ * is no number). */
 long long redis_server_do(struct redis_server *, const char *fmt, ...);
 /* Becomes a replica of the server at that port, and has what that has. */
 int redis_server_follow(struct redis_server *, int port);

@@ -1,49 +1,62 @@
-/* The process of a test's server, and its directory. */
+/*
+ * The process of a test's server, of whatever kind: its directory, its ports,
+ * its death and its return. A server dies with the thread that started it. It
+ * is ready when it answers, never after a sleep.
+ *
+ * The struct of a kind of server begins with SERVER_PROCESS, and its header has
+ * SERVER_VERBS(kind). Then it has kind_kill(), kind_again() and so on, which
+ * are the functions below.
+ */
 #ifndef TESTS_SERVER_PROCESS_H
 #define TESTS_SERVER_PROCESS_H
 
-#include "wait.h"
-
-#include <errno.h>
 #include <ftw.h>
-#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/types.h>
 
-/* After a fork: becomes the server, which ends with its parent. */
-static inline _Noreturn void server_process_exec(const char *const *argv,
-                                                 pid_t parent)
-{
-    sigset_t none;
+#define SERVER_PORTS 3
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (getppid() == parent)
-        execvp(argv[0], (char *const *)argv);
-    _exit(127);
-}
+#define SERVER_FIELDS                                                          \
+    pid_t pid;                  /* 0: not running */                           \
+    bool is_stopped;            /* by SIGSTOP */                               \
+    char dir[64];               /* its own; "": none */                        \
+    int reserved[SERVER_PORTS]; /* descriptors that keep its ports */          \
+    const struct server_kind *kind;
 
-/* It is gone when this returns; nothing to do if there is none. */
-static inline void server_process_kill(pid_t *pid)
-{
-    if (*pid <= 0)
-        return;
-    kill(*pid, SIGKILL);
-    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    *pid = 0;
-}
+struct server_process {
+    SERVER_FIELDS
+};
 
-/* SIGSTOP, and stopped for sure. */
-static inline int server_process_stop(pid_t pid)
-{
-    if (kill(pid, SIGSTOP))
-        return -1;
-    return WAIT_FOR(wait_state(pid, pid) == 'T') ? 0 : -1;
-}
+#define SERVER_PROCESS                                                         \
+    union {                                                                    \
+        struct server_process process;                                         \
+        struct {                                                               \
+            SERVER_FIELDS                                                      \
+        };                                                                     \
+    }
+
+/* The functions get the server whose first member is the process. */
+struct server_kind {
+    const char *name; /* of the program, for messages */
+    /* Called after the fork. Becomes the server, by server_exec(). */
+    void (*run)(void *server);
+    bool (*answers)(void *server);
+    /* Closes what the test has open at the server; or NULL. */
+    void (*forget)(void *server);
+    /* Once it answers again: 0, or -1; or NULL. */
+    int (*warm)(void *server);
+    int ready_ms; /* 0: WAIT_LONG_MS */
+};
+
+/* Those that return an int return 0, or -1 with a text on stderr. */
+
+/* Reserves a loopback port for the server. */
+int server_port(struct server_process *, int *port);
+/* Makes its directory, in memory unless `durable`. */
+int server_dir(struct server_process *, const char *name, bool durable);
 
 static inline int server_dir_remove_one(const char *path, const struct stat *st,
                                         int type, struct FTW *ftw)
@@ -57,5 +70,56 @@ static inline int server_dir_remove(const char *dir)
 {
     return nftw(dir, server_dir_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
+
+/* Starts the process; waits until it is ready. */
+int server_spawn(struct server_process *);
+int server_await(struct server_process *);
+/* Both: for the first time, or on the same ports after a kill. */
+int server_again(struct server_process *);
+/* SIGKILL; gone when this returns. The directory stays. */
+void server_kill(struct server_process *);
+int server_stop(struct server_process *); /* SIGSTOP; stopped when it returns */
+int server_continue(struct server_process *);
+/* Kills it and removes the directory. */
+void server_end(struct server_process *);
+
+#define SERVER_VERBS(kind)                                                     \
+    static inline int kind##_again(struct kind *s)                             \
+    {                                                                          \
+        return server_again(&s->process);                                      \
+    }                                                                          \
+    static inline void kind##_kill(struct kind *s)                             \
+    {                                                                          \
+        server_kill(&s->process);                                              \
+    }                                                                          \
+    static inline int kind##_stop(struct kind *s)                              \
+    {                                                                          \
+        return server_stop(&s->process);                                       \
+    }                                                                          \
+    static inline int kind##_continue(struct kind *s)                          \
+    {                                                                          \
+        return server_continue(&s->process);                                   \
+    }                                                                          \
+    static inline void kind##_end(struct kind *s)                              \
+    {                                                                          \
+        server_end(&s->process);                                               \
+    }
+
+/* ---- for run() ---- */
+
+struct server_args {
+    char *arg[64]; /* NULL at the end */
+    char text[4096];
+    size_t len, used;
+};
+
+/* Adds an argument; several; those of a list that NULL ends or `most`. */
+void server_arg(struct server_args *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void server_args(struct server_args *, const char *const *list, size_t most);
+/* What the server prints goes to the file `log` in its directory. */
+_Noreturn void server_exec(const struct server_process *, struct server_args *);
+/* A connection to 127.0.0.1 that gives up reading after 2 s; -1: none. */
+int server_connect(int port);
 
 #endif

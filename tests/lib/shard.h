@@ -4,8 +4,8 @@
  * a server of its own costs too much. TEST_SHARD=I/N in the environment of a
  * program of test-lib chooses every N-th case of each of its groups, from the
  * I-th on (0 to N - 1). Each of them says how many cases it has of how many, so
- * that
- * ./dev can see that none was left out.
+ * that ./dev can see that none was left out. With TEST_LIST a program prints
+ * the names of its cases instead.
  */
 #ifndef TESTS_SHARD_H
 #define TESTS_SHARD_H
@@ -18,7 +18,7 @@ struct shard {
     unsigned index, of;
 };
 
-/* NULL stands for everything. False: the text names no shard. */
+/* NULL means everything. False: the text names no shard. */
 static inline bool shard_parse(const char *text, struct shard *s)
 {
     int end = 0;

@@ -1,11 +1,9 @@
 /*
- * Waiting for a condition, never for a time. A wait looks every millisecond
- * and gives up after `ms`; what is asserted is that the condition came true, or
- * that it never did.
- *
- * A bound of time is what the contract says, by a fair clock: it stands while
- * somebody on this machine waits for a processor, or this machine for one of
- * its host's, which is nobody's fault.
+ * Waiting for a condition, never for a time. A wait looks every millisecond and
+ * gives up after `ms`; a test asserts that the condition came true, or that it
+ * never did. A bound of time is what the contract says, measured by a fair
+ * clock. It stops while a thread on this machine waits for a processor, or this
+ * machine for one of its host's.
  */
 #ifndef TESTS_WAIT_H
 #define TESTS_WAIT_H
@@ -23,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Long enough for a loaded machine under a sanitizer; nobody waits that long
- * unless something is wrong. */
+/* Long enough for a loaded machine under a sanitizer; only a failing test waits
+ * that long. */
 #define WAIT_LONG_MS 20000
 
 static inline int64_t wait_now(void)
@@ -47,7 +45,7 @@ static inline void wait_tick(void)
 
 #define WAIT_PRESSURE "/proc/pressure/cpu"
 
-/* Does the kernel say how long anybody waits for a processor? */
+/* Does the kernel say how long threads wait for a processor? */
 static inline bool wait_is_fair(void)
 {
     return !access(WAIT_PRESSURE, R_OK);
@@ -79,11 +77,11 @@ static inline int64_t wait_stolen(void)
     return ticks * (1000000000 / sysconf(_SC_CLK_TCK));
 }
 
-/* For how long, since it was started, somebody on this machine has waited for a
- * processor, in ns; where the kernel does not say, our first thread. What
- * passes between two looks that are less than a tick apart the kernel does not
- * count, so a thread looks at most every 20 ms. It never falls: a test that has
- * no descriptor left to look with sees what it saw before. */
+/* For how long, since it was started, a thread on this machine has waited for a
+ * processor, in ns; where the kernel does not say, our first thread. The kernel
+ * does not count what passes between two looks that are less than a tick apart,
+ * so a thread looks at most every 20 ms. It never falls: a test without a free
+ * descriptor sees the last value. */
 static inline int64_t wait_stalled(void)
 {
     static _Thread_local int64_t looked_at, seen;
@@ -200,9 +198,10 @@ static inline char wait_state(pid_t pid, pid_t tid)
     return at && at[1] ? at[2] : 0;
 }
 
-/* It sleeps, and did so at each of many looks in a row: whoever is on its way
- * into a wait has arrived there. Not all looks count for which somebody waited
- * for a processor: maybe who should have answered it. False if it is gone. */
+/* The thread sleeps, and did so at each of many looks in a row: a thread on its
+ * way into a wait has arrived there. Looks during which a thread waited for a
+ * processor count less: it may be the one that has to answer. False if the
+ * thread is gone. */
 static inline bool wait_asleep(pid_t pid, pid_t tid)
 {
     enum { ENOUGH = 20, BUSY = 3 };

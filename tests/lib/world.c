@@ -4,6 +4,9 @@
 
 #include <dirent.h>
 
+/* The group that runs; its server and its functions, from any of its files. */
+static struct world_group running;
+
 static size_t count_entries(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -27,47 +30,31 @@ void world_url(const struct world *w, const char *host, char *url, size_t size)
              w->user ? w->user : "", host, w->path ? w->path : "");
 }
 
-int world_begin(void **state, const struct world_server *server)
+static int begin(struct world *w)
 {
-    struct world *w = calloc(1, sizeof(*w));
     char host[32];
 
-    *state = w;
-    if (!w)
-        return -1;
-    w->server = server;
     w->entries = entries();
-    if (server->begin(w))
+    if (w->server->begin(w))
         return -1;
     w->proxy = proxy_start(w->port);
     if (!w->proxy)
         return -1;
     snprintf(host, sizeof(host), "127.0.0.1:%d", proxy_port(w->proxy));
     world_url(w, host, w->far_url, sizeof(w->far_url));
-    return 0;
+    return running.begin ? running.begin(w) : 0;
 }
 
-int world_end(void **state)
+void world_close(struct world *w)
 {
-    struct world *w = *state;
-    bool clean;
-
     __atomic_store_n(&w->taker.done, 1, __ATOMIC_RELEASE);
-    for (size_t i = 0; i < w->len; i++)
+    for (size_t i = 0; i < w->len; i++) {
         hf_close(w->clients[i]);
-    taker_end(&w->taker);
-    for (size_t i = 0; i < w->len; i++)
-        hf_lock_free(w->locks[i]);
-    proxy_end(w->proxy);
-    clean = !w->server->end(w) && WAIT_FOR(entries() <= w->entries);
-    free(w);
-    if (!clean)
-        fprintf(stderr, "descriptors or threads are left\n");
-    return clean ? 0 : -1;
+        w->clients[i] = NULL;
+    }
 }
 
-/* ---- clients --------------------------------------------------------------
- */
+/* ---- clients ---- */
 
 static void note_line(void *ctx, const char *text)
 {
@@ -111,13 +98,7 @@ bool world_heard_wish(struct world *w, size_t i)
     return __atomic_load_n(&w->ears[i].wanted, __ATOMIC_RELAXED) > 0;
 }
 
-static void says(const char *text, const char *words)
-{
-    if (!strstr(text, words))
-        fail_msg("\"%s\" does not say \"%s\"", text, words);
-}
-
-/* An error has not as much room as an event. */
+/* An error has less room than an event. */
 static void gives(const hf_error *err, const char *reason)
 {
     const char *given = strstr(err->text, "lost: ");
@@ -134,9 +115,9 @@ const char *world_loses(struct world *w, size_t i, const char *word)
     const char *reason = w->ears[i].reason;
     hf_error err = HF_ERROR_INIT;
 
-    assert_true(WAIT_FOR(hf_lock_check(lock) == HF_ELOST));
-    assert_true(WAIT_FOR(world_heard_loss(w, i)));
-    says(reason, word);
+    COMES(hf_lock_check(lock) == HF_ELOST);
+    COMES(world_heard_loss(w, i));
+    expect_words(reason, word);
     assert_int_equal(hf_lock_explain(lock, &err), HF_ELOST);
     gives(&err, reason);
     assert_int_equal(hf_lock_renew(lock, 0, &err), HF_ELOST);
@@ -145,7 +126,7 @@ const char *world_loses(struct world *w, size_t i, const char *word)
     gives(&err, reason);
     assert_int_equal(hf_lock_release(lock, &err), HF_ELOST);
     gives(&err, reason);
-    says(w->ears[i].lost_line, reason);
+    expect_words(w->ears[i].lost_line, reason);
     return reason;
 }
 
@@ -200,6 +181,101 @@ hf_lock *world_change(struct world *w, size_t i, enum hf_kind kind,
     return w->locks[i];
 }
 
+void *world_own(struct world *w, void *it, int (*end_it)(void *))
+{
+    assert_true(w->things_len < WORLD_THINGS);
+    w->things[w->things_len++] = (struct world_thing){it, end_it};
+    return it;
+}
+
+static int close_client(void *c)
+{
+    return hf_close(c);
+}
+
+static int free_lock(void *lock)
+{
+    return hf_lock_free(lock);
+}
+
+static int free_latch(void *latch)
+{
+    return hf_latch_free(latch);
+}
+
+hf_client *world_open(struct world *w, const char *url,
+                      const hf_client_options *opt)
+{
+    hf_client *c = NULL;
+
+    OK(proc_open(url, opt, &c, &w->err));
+    return world_own(w, c, close_client);
+}
+
+hf_lock *world_handle(struct world *w, hf_client *c, const char *name,
+                      const hf_lock_options *opt)
+{
+    hf_lock *lock = NULL;
+
+    OK(hf_lock_new(c, name, HF_CSTRING, opt, &lock, &w->err));
+    return world_own(w, lock, free_lock);
+}
+
+hf_latch *world_latch(struct world *w, hf_client *c, const char *name)
+{
+    hf_latch *latch = NULL;
+
+    OK(hf_latch_new(c, name, HF_CSTRING, &latch, &w->err));
+    return world_own(w, latch, free_latch);
+}
+
+static int free_info(void *info)
+{
+    hf_info_free(info);
+    return 0;
+}
+
+hf_info *world_inspect(struct world *w, hf_client *c)
+{
+    hf_info *info = NULL;
+
+    OK(hf_inspect(c, "n", 1, &info, &w->err));
+    return world_own(w, info, free_info);
+}
+
+void world_ends(struct world *w, void *it)
+{
+    size_t i = w->things_len;
+    struct world_thing thing;
+
+    while (i && w->things[i - 1].it != it)
+        i--;
+    assert_true(i > 0);
+    thing = w->things[i - 1];
+    memmove(&w->things[i - 1], &w->things[i],
+            (w->things_len-- - i) * sizeof(thing));
+    OK(thing.end(it));
+}
+
+/* The first code that is not 0. */
+static int end_things(struct world *w)
+{
+    int rc = 0, last;
+
+    while (w->things_len) {
+        struct world_thing *t = &w->things[--w->things_len];
+
+        last = t->end(t->it);
+        rc = rc ? rc : last;
+    }
+    return rc;
+}
+
+void world_end_things(struct world *w)
+{
+    OK(end_things(w));
+}
+
 void world_heal(struct world *w)
 {
     proxy_set(w->proxy, PROXY_PASS, 0);
@@ -252,11 +328,10 @@ void world_renews(hf_lock *lock)
 {
     int64_t before = deadline_of(lock);
 
-    assert_true(WAIT_FOR(deadline_of(lock) > before));
+    COMES(deadline_of(lock) > before);
 }
 
-/* ---- takers ---------------------------------------------------------------
- */
+/* ---- takers ---- */
 
 static void *taker_main(void *arg)
 {
@@ -323,6 +398,15 @@ struct taker *taker_start_all(struct world *w, hf_lock *lock, int64_t wait_ms)
                                          .wait_ms = wait_ms});
 }
 
+struct taker *taker_behind(struct world *w, hf_lock *holder, hf_lock *waiter,
+                           int64_t wait_ms)
+{
+    OK(hf_lock_timed(holder, 5000, &w->err));
+    taker_start(w, waiter, wait_ms);
+    COMES(w->server->is_waited_for(w));
+    return &w->taker;
+}
+
 bool taker_back(struct taker *t)
 {
     return __atomic_load_n(&t->returned, __ATOMIC_ACQUIRE) != 0;
@@ -336,42 +420,199 @@ void taker_end(struct taker *t)
     t->started = false;
 }
 
-void taker_gets_it(struct taker *t, int64_t within_ms)
+static void is_back(struct taker *t, int code, int64_t within_ms)
 {
     if (!WAIT_FOR_MS(taker_back(t), within_ms))
         fail_msg("not back in %d ms", (int)within_ms);
-    if (t->rc)
-        fail_msg("%s", t->err.text);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    if (t->rc != code)
+        fail_msg("%s: %s", hf_error_name(t->rc), t->err.text);
 }
 
-/* ---- the program ----------------------------------------------------------
- */
+void taker_has_it(struct taker *t, int64_t within_ms)
+{
+    is_back(t, 0, within_ms);
+}
+
+void taker_fails(struct taker *t, int code, int64_t within_ms)
+{
+    is_back(t, code, within_ms);
+    taker_end(t);
+}
+
+void taker_gives(struct taker *t)
+{
+    taker_end(t);
+    OK(t->release_rc);
+}
+
+void taker_gets_it(struct taker *t, int64_t within_ms)
+{
+    taker_has_it(t, within_ms);
+    taker_gives(t);
+}
+
+/* ---- the program ---- */
+
+static struct world_case *cases; /* in the order in which they run */
+static const struct world_server *program_server;
+
+void world_add(struct world_case *c)
+{
+    struct world_case **at = &cases;
+
+    if (c->group->unless && *c->group->unless)
+        return;
+    while (*at && ((*at)->group != c->group || (*at)->order < c->order))
+        at = &(*at)->next;
+    c->next = *at;
+    *at = c;
+}
+
+static int end(struct world *w)
+{
+    int rc = running.end ? running.end(w) : 0;
+
+    world_close(w);
+    end_things(w);
+    taker_end(&w->taker);
+    for (size_t i = 0; i < w->len; i++)
+        hf_lock_free(w->locks[i]);
+    proxy_end(w->proxy);
+    if (w->server->end(w))
+        rc = -1;
+    if (rc || WAIT_FOR(entries() <= w->entries))
+        return rc;
+    fprintf(stderr, "descriptors or threads are left\n");
+    return -1;
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return -1;
+    w->at = *state;
+    w->server = running.server;
+    expect_error = &w->err;
+    *state = w;
+    return begin(w);
+}
+
+static void run(void **state)
+{
+    struct world *w = *state;
+
+    w->at->run(w);
+    world_end_things(w);
+    if (!w->may_leave)
+        world_is_clean(w);
+}
+
+static int tear_down(void **state)
+{
+    int rc = end(*state);
+
+    expect_error = NULL;
+    free(*state);
+    return rc;
+}
+
+static int start_group(void **state)
+{
+    (void)state;
+    return running.start ? running.start() : 0;
+}
+
+static int stop_group(void **state)
+{
+    (void)state;
+    if (running.stop)
+        running.stop();
+    return 0;
+}
+
+static bool is_in(const struct world_case *c, const char *group)
+{
+    return strcmp(c->group->name, group) == 0;
+}
+
+static void find_group(const char *name)
+{
+    const struct world_server *server = program_server;
+
+    running = (struct world_group){.name = name};
+    for (const struct world_case *c = cases; c; c = c->next) {
+        const struct world_group *g = c->group;
+
+        if (!is_in(c, name))
+            continue;
+        server = g->server ? g->server : server;
+        running.start = g->start ? g->start : running.start;
+        running.stop = g->stop ? g->stop : running.stop;
+        running.begin = g->begin ? g->begin : running.begin;
+        running.end = g->end ? g->end : running.end;
+    }
+    running.server = server;
+    running.start = running.start ? running.start : server->start;
+    running.stop = running.stop ? running.stop : server->stop;
+}
+
+/* How many of its cases failed; -1: there is no such group. */
+static int run_group(const char *name)
+{
+    struct CMUnitTest *tests = NULL;
+    size_t len = 0;
+    int failed = -1;
+
+    find_group(name);
+    for (struct world_case *c = cases; c; c = c->next) {
+        if (!is_in(c, name))
+            continue;
+        tests = realloc(tests, (len + 1) * sizeof(*tests));
+        if (!tests)
+            abort();
+        tests[len++] = (struct CMUnitTest){c->name, run, set_up, tear_down, c};
+    }
+    if (len)
+        failed =
+            _cmocka_run_group_tests(name, tests, len, start_group, stop_group);
+    free(tests);
+    return failed;
+}
+
+static int run_all(void)
+{
+    int failed = 0;
+
+    for (const struct world_case *c = cases; c; c = c->next) {
+        const struct world_case *first = cases;
+
+        while (!is_in(first, c->group->name))
+            first = first->next;
+        if (first == c)
+            failed += run_group(c->group->name);
+    }
+    return failed;
+}
 
 static void *nothing(void *arg)
 {
     return arg;
 }
 
-int world_main(int argc, char **argv, const struct world_group *groups,
-               size_t len)
+int world_main(int argc, char **argv, const struct world_server *server)
 {
-    int failed = 0, ran = 0;
     pthread_t thread;
 
     if (proc_is_puppet(argc, argv))
         return proc_puppet();
+    program_server = server;
     if (argc > 2)
         cmocka_set_test_filter(argv[2]);
-    /* A sanitizer's own thread comes with the first: it is no leak. */
+    /* A sanitizer starts a thread of its own with the first: it is no leak. */
     if (pthread_create(&thread, NULL, nothing, NULL) ||
         pthread_join(thread, NULL))
         return 1;
-    for (size_t i = 0; i < len; i++)
-        if (argc < 2 || !strcmp(argv[1], groups[i].name)) {
-            failed += groups[i].run();
-            ran++;
-        }
-    return failed || !ran;
+    return (argc > 1 ? run_group(argv[1]) : run_all()) != 0;
 }

@@ -42,7 +42,7 @@ static void watcher(zhandle_t *zh, int type, int state, const char *path,
     h->events += type != ZOO_SESSION_EVENT;
 }
 
-/* ---- driving ------------------------------------------------------------ */
+/* ---- driving ---- */
 
 static void turn(struct zk_hand *h, int most_ms)
 {
@@ -75,8 +75,8 @@ static void on_nudge(int rc, const struct Stat *stat, const void *data)
     (void)rc, (void)stat, (void)data;
 }
 
-/* A member of an ensemble of 3.8 may fall asleep over what it has received, if
- * nobody asks it anything else: one question more wakes it. */
+/* A member of an ensemble of 3.8 may not process what it has received until it
+ * is asked again: one more question wakes it. */
 int zk_hand_await(struct zk_hand *h)
 {
     int failed;
@@ -97,7 +97,7 @@ int zk_hand_await_event(struct zk_hand *h, unsigned long since, int ms)
     return DRIVE_UNTIL(h, h->events > since, ms) ? 0 : -1;
 }
 
-/* ---- a session ---------------------------------------------------------- */
+/* ---- a session ---- */
 
 static struct zk_hand *open_as(const char *hosts, int session_ms,
                                const clientid_t *id)
@@ -153,7 +153,7 @@ unsigned long zk_hand_events(const struct zk_hand *h)
     return h->events;
 }
 
-/* ---- questions ---------------------------------------------------------- */
+/* ---- questions ---- */
 
 static struct question *begin(struct zk_hand *h, struct question as)
 {

@@ -18,7 +18,7 @@ struct zk_hand;
 /* Connected, or NULL. */
 struct zk_hand *zk_hand_open(const char *hosts, int session_ms);
 /* The session of that id, of any client: the server makes the password of a
- * session from its id. Closed, it is over. */
+ * session from its id. Closing it ends that session. */
 struct zk_hand *zk_hand_steal(const char *hosts, int64_t session_id);
 void zk_hand_close(struct zk_hand *);
 zhandle_t *zk_hand_handle(struct zk_hand *);

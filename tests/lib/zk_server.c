@@ -1,16 +1,14 @@
 #include "zk_server.h"
 
-#include "../../lab/servers/port.h"
 #include "proxy.h"
-#include "server_process.h"
+#include "wait.h"
 #include "zk_hand.h"
 
-#include <stdlib.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 
 #define ELECTIONS 20
 #define SERVES_MS 180000 /* a dozen of suites may start theirs at a time */
-#define ADMIN_MS 300000  /* nobody drives it between two questions */
+#define ADMIN_MS 300000  /* no thread drives it between two questions */
 #define WARM_LITTLE 3
 #define WARM_TIMES 20
 #define WARM_QUICK_MS 25
@@ -18,19 +16,7 @@
 #define CLASSPATH                                                              \
     "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
 
-/* ---- one server --------------------------------------------------------- */
-
-static int reserve_ports(struct zk_server *s)
-{
-    s->reserved[0] = port_reserve(&s->port);
-    s->reserved[1] = port_reserve(&s->peer_port);
-    s->reserved[2] = port_reserve(&s->election_port);
-    snprintf(s->url, sizeof(s->url), "zk://127.0.0.1:%d", s->port);
-    for (int i = 0; i < ZK_SERVER_PORTS; i++)
-        if (s->reserved[i] < 0)
-            return -1;
-    return 0;
-}
+/* ---- one server ---- */
 
 static FILE *create(const struct zk_server *s, const char *name)
 {
@@ -57,7 +43,7 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
     int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
-    /* Nobody is cut off because the machine stands still for seconds, unless
+    /* No member is cut off because the machine stands still for seconds, unless
      * the test is about that and waits for it. */
     bool soon = e && e->can_be_cut;
 
@@ -81,26 +67,9 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
     return fclose(f);
 }
 
-static int make(struct zk_server *s)
+static void run(void *server)
 {
-    strcpy(s->dir, "/tmp/holdfast-zk-XXXXXX");
-    return mkdtemp(s->dir) ? reserve_ports(s) : -1;
-}
-
-static void redirect(const struct zk_server *s)
-{
-    FILE *f = create(s, "log");
-
-    if (!f)
-        _exit(127);
-    dup2(fileno(f), 1);
-    dup2(fileno(f), 2);
-}
-
-static void run(const struct zk_server *s, pid_t parent)
-{
-    char config[96];
-    const char *argv[24 + ZK_SERVER_FLAGS] = {
+    static const char *const fixed[] = {
         "java",
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
@@ -113,21 +82,19 @@ static void run(const struct zk_server *s, pid_t parent)
         "-Dzookeeper.fastleader.maxNotificationInterval=400",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
         "-Dorg.slf4j.simpleLogger.showDateTime=true",
-        s->durable ? "-Dzookeeper.forceSync=yes" : "-Dzookeeper.forceSync=no",
         "-cp",
         CLASSPATH,
+        NULL,
     };
-    size_t n = 0;
+    struct zk_server *s = server;
+    struct server_args a = {0};
 
-    while (argv[n])
-        n++;
-    for (size_t i = 0; i < ZK_SERVER_FLAGS && s->flags[i]; i++)
-        argv[n++] = s->flags[i];
-    argv[n++] = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-    argv[n++] = config;
-    snprintf(config, sizeof(config), "%s/config", s->dir);
-    redirect(s);
-    server_process_exec(argv, parent);
+    server_args(&a, fixed, SIZE_MAX);
+    server_arg(&a, "-Dzookeeper.forceSync=%s", s->durable ? "yes" : "no");
+    server_args(&a, s->flags, ZK_SERVER_FLAGS);
+    server_arg(&a, "org.apache.zookeeper.server.quorum.QuorumPeerMain");
+    server_arg(&a, "%s/config", s->dir);
+    server_exec(&s->process, &a);
 }
 
 void zk_server_leave(struct zk_server *s)
@@ -136,30 +103,9 @@ void zk_server_leave(struct zk_server *s)
     s->admin = NULL;
 }
 
-static int spawn(struct zk_server *s)
+static void leave(void *server)
 {
-    pid_t parent = getpid();
-
-    s->pid = fork();
-    if (s->pid == 0)
-        run(s, parent);
-    return s->pid < 0 ? -1 : 0;
-}
-
-/* Reaps the server if it has ended. */
-static bool ended(struct zk_server *s)
-{
-    if (s->pid > 0 && waitpid(s->pid, NULL, WNOHANG) != s->pid)
-        return false;
-    s->pid = 0;
-    return true;
-}
-
-static int await(struct zk_server *s)
-{
-    if (WAIT_FOR_MS(ended(s) || zk_server_serves(s), SERVES_MS) && s->pid)
-        return 0;
-    return -1;
+    zk_server_leave(server);
 }
 
 /* What a lock does, once. */
@@ -182,17 +128,15 @@ static void use(const struct zk_server *s)
 }
 
 /* A JVM that has just begun takes half a second for its first answers, which
- * is more than some tests are ready to wait. */
-int zk_server_again(struct zk_server *s)
+ * is longer than some tests are ready to wait. */
+static int warm_a_little(void *server)
 {
-    if (spawn(s) || await(s))
-        return -1;
     for (int i = 0; i < WARM_LITTLE; i++)
-        use(s);
+        use(server);
     return 0;
 }
 
-/* And it is not as quick as it will be. */
+/* Until the JVM is as quick as it will be. */
 static void warm_up(const struct zk_server *s)
 {
     int64_t until = wait_now() + (int64_t)WARM_MS * 1000000;
@@ -205,65 +149,40 @@ static void warm_up(const struct zk_server *s)
     }
 }
 
-static int complain(const struct zk_server *s)
+static bool answers(void *server)
 {
-    fprintf(stderr, "zookeeper does not start; see %s/log\n", s->dir);
-    return -1;
+    return zk_server_serves(server);
+}
+
+static int make(struct zk_server *s)
+{
+    static const struct server_kind kind = {
+        .name = "zookeeper",
+        .run = run,
+        .answers = answers,
+        .forget = leave,
+        .warm = warm_a_little,
+        .ready_ms = SERVES_MS,
+    };
+    int *port[] = {&s->port, &s->peer_port, &s->election_port};
+
+    s->kind = &kind;
+    for (int i = 0; i < 3; i++)
+        if (server_port(&s->process, port[i]))
+            return -1;
+    snprintf(s->url, sizeof(s->url), "zk://127.0.0.1:%d", s->port);
+    return server_dir(&s->process, "holdfast-zk", true);
 }
 
 int zk_server_start(struct zk_server *s)
 {
-    if (make(s))
+    if (make(s) || write_config(s, NULL) || zk_server_again(s))
         return -1;
-    if (write_config(s, NULL) || zk_server_again(s))
-        return complain(s);
     warm_up(s);
     return 0;
 }
 
-void zk_server_kill(struct zk_server *s)
-{
-    zk_server_leave(s);
-    server_process_kill(&s->pid);
-}
-
-int zk_server_stop(struct zk_server *s)
-{
-    return server_process_stop(s->pid);
-}
-
-int zk_server_continue(struct zk_server *s)
-{
-    return kill(s->pid, SIGCONT);
-}
-
-void zk_server_end(struct zk_server *s)
-{
-    zk_server_kill(s);
-    for (int i = 0; i < ZK_SERVER_PORTS; i++)
-        port_give_back(&s->reserved[i]);
-    if (s->dir[0])
-        server_dir_remove(s->dir);
-    s->dir[0] = '\0';
-}
-
-/* ---- what it says ------------------------------------------------------- */
-
-static int connect_to(int port)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct timeval patience = {.tv_sec = 2};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    if (fd >= 0 && !connect(fd, (struct sockaddr *)&in, sizeof(in)))
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
+/* ---- what it says ---- */
 
 /* A server that is just starting says so, and does not close the connection. */
 static bool is_refusal(const char *text)
@@ -274,7 +193,7 @@ static bool is_refusal(const char *text)
 void zk_server_ask(const struct zk_server *s, const char *word, char *text,
                    size_t size)
 {
-    int fd = connect_to(s->port);
+    int fd = server_connect(s->port);
     size_t len = 0;
     ssize_t n = 1;
 
@@ -343,7 +262,7 @@ static long count_children(struct zk_hand *h, const char *path, bool print)
     long n = 0;
     int rc = zk_hand_children(h, path, &names);
 
-    if (rc) /* it has gone meanwhile; or nobody knows, and it is not nothing */
+    if (rc) /* the node is gone; else it is unknown, and counts */
         return rc == ZNONODE ? 0 : 1;
     for (int i = 0; i < names.count; i++) {
         snprintf(child, sizeof(child), "%s/%s", path[1] ? path : "",
@@ -396,12 +315,12 @@ long zk_server_children(struct zk_server *s, const char *path)
     return n;
 }
 
-/* ---- an ensemble -------------------------------------------------------- */
+/* ---- an ensemble ---- */
 
 static int spawn_all(struct zk_ensemble *e)
 {
     for (int i = 0; i < ZK_ENSEMBLE; i++)
-        if (!e->server[i].pid && spawn(&e->server[i]))
+        if (!e->server[i].pid && server_spawn(&e->server[i].process))
             return -1;
     return zk_ensemble_serves(e);
 }
@@ -439,7 +358,7 @@ int zk_ensemble_start(struct zk_ensemble *e)
             return -1;
     }
     if (configure_all(e) || spawn_all(e))
-        return complain(&e->server[0]);
+        return -1;
     for (int i = 0; i < ZK_ENSEMBLE; i++)
         warm_up(&e->server[i]);
     return 0;
@@ -448,7 +367,7 @@ int zk_ensemble_start(struct zk_ensemble *e)
 int zk_ensemble_serves(struct zk_ensemble *e)
 {
     for (int i = 0; i < ZK_ENSEMBLE; i++)
-        if (e->server[i].pid && await(&e->server[i]))
+        if (e->server[i].pid && server_await(&e->server[i].process))
             return -1;
     return 0;
 }
@@ -508,7 +427,7 @@ void zk_ensemble_cut(struct zk_ensemble *e)
         proxy_set(e->way[i], PROXY_BLACK_HOLE, 0);
 }
 
-/* What it answers has come from the leader. */
+/* Does it serve what it got from the leader? */
 static bool follows(const struct zk_server *s)
 {
     char host[32];

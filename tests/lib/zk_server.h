@@ -8,12 +8,9 @@
 #ifndef TESTS_ZK_SERVER_H
 #define TESTS_ZK_SERVER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
+#include "server_process.h"
 
 #define ZK_SERVER_FLAGS 8
-#define ZK_SERVER_PORTS 3
 #define ZK_TICK_MS 100
 #define ZK_ENSEMBLE 3
 
@@ -21,35 +18,27 @@ struct proxy;
 struct zk_hand;
 
 struct zk_server {
-    pid_t pid; /* of the JVM; 0: not running */
+    SERVER_PROCESS; /* the JVM */
     int port, peer_port, election_port;
-    int reserved[ZK_SERVER_PORTS]; /* descriptors that keep these ours */
-    int id;                        /* in an ensemble, from 1; 0: alone */
+    int id;       /* in an ensemble, from 1; 0: a single server */
     bool durable; /* syncs its log as servers do; else as fast as can be */
     int tick_ms, min_session_ms;        /* 0: ZK_TICK_MS, and two ticks */
     const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
-    char dir[64];
-    char url[64];          /* zk://127.0.0.1:port */
+    char url[64];                       /* zk://127.0.0.1:port */
     struct zk_hand *admin; /* for zk_server_hand; connects when needed */
 };
 
+SERVER_VERBS(zk_server)
 /* All return 0, or -1 with a text on stderr. */
-int zk_server_start(struct zk_server *); /* durable to flags: set before */
-/* SIGKILL, and gone for sure; the directory stays. */
-void zk_server_kill(struct zk_server *);
-/* Again, on the same port. */
-int zk_server_again(struct zk_server *);
-int zk_server_stop(struct zk_server *); /* SIGSTOP, stopped for sure */
-int zk_server_continue(struct zk_server *);
-/* Killed, and the directory removed. */
-void zk_server_end(struct zk_server *);
+int zk_server_start(struct zk_server *); /* set durable to flags before */
 
 /* What it says to one of the words of four letters, "" if it says nothing. */
 void zk_server_ask(const struct zk_server *, const char *word, char *text,
                    size_t size);
 /* A number of `mntr`, -1 if it is not there: "zk_watch_count". */
 long zk_server_number(const struct zk_server *, const char *name);
-/* Serves requests: it is alone, or knows a leader that has a quorum. */
+/* Serves requests: it is a single server, or knows a leader that has a
+ * quorum. */
 bool zk_server_serves(const struct zk_server *);
 
 /* A session of the administrator; fails the test if there is none. */
@@ -67,8 +56,8 @@ struct zk_ensemble {
     struct zk_server server[ZK_ENSEMBLE];
     bool can_be_cut; /* set before */
     bool is_cut;
-    /* The first one's ways to the others: as long as it follows, it hears of
-     * the others through these alone. */
+    /* The first one's ways to the others: as long as it follows, it reaches the
+     * others only through these. */
     struct proxy *way[ZK_ENSEMBLE];
     char hosts[96]; /* 127.0.0.1:port,... */
     char url[112];

@@ -206,14 +206,13 @@ MUTANTS = {
          "if (g->latch && rc == HF__GRANTED) {")],
     # downgrade
     "downgrade-not-renewed": [
-        (LEASE, "from->renew_at == HF__NEVER ? HF__NEVER : now;",
-         "from->renew_at;")],
+        (LEASE, "        to->renew_at = now;\n",
+         "        to->renew_at = from->renew_at;\n")],
     "downgrade-in-two-places": [
         (LEASE, "    hf__lease_gone(from, now);\n", "")],
     "downgrade-forgets-the-end": [
-        (LEASE, "    to->max_until = from->max_until;\n",
-         "    to->max_until = HF__NEVER;\n"),
-        (LEASE, "    to->fixed = from->fixed;\n", "    to->fixed = false;\n")],
+        (LEASE, "    *to = *from;\n",
+         "    *to = *from;\n    to->max_until = HF__NEVER;\n    to->fixed = false;\n")],
     "downgrade-not-counted": [
         (QUEUE, "    r->count = from->count;\n", "")],
     # which line

@@ -1,13 +1,7 @@
 /* A checker that never objects proves nothing: each is shown a history that is
  * wrong, and the same one put right. */
 #include "../lib/history.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "../unit/cases.h"
 
 #define MS 1000000LL
 #define SEC (1000 * MS)
@@ -78,37 +72,31 @@ static const char *judge_by(const struct history_rules *rules,
 #define EXPECT(verdict, ...)                                                   \
     assert_string_equal(JUDGE(&usual, __VA_ARGS__), verdict)
 
-static void test_claim_catches_two_holders(void **state)
+CASE(test_claim_catches_two_holders)
 {
-    (void)state;
     EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
            got(50, 2, 6, 150));
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
            of(HISTORY_RELEASE, 49, 1), got(50, 2, 6, 150));
 }
 
-static void test_claim_ends_at_the_deadline(void **state)
-{
-    (void)state;
+ROW(test_claim_ends_at_the_deadline,
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1),
-           got(50, 2, 6, 150));
-}
+           got(50, 2, 6, 150)));
 
-static void test_claim_ends_at_death(void **state)
+CASE(test_claim_ends_at_death)
 {
-    (void)state;
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
            of(HISTORY_KILLED, 10, 1), got(50, 2, 6, 150));
     EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
            of(HISTORY_KILLED, 10, 3), got(50, 2, 6, 150));
 }
 
-static void test_claim_follows_a_deadline_that_moves(void **state)
+CASE(test_claim_follows_a_deadline_that_moves)
 {
     struct history_event more = of(HISTORY_DEADLINE, 40, 1);
     struct history_event late = of(HISTORY_DEADLINE, 60, 1);
 
-    (void)state;
     more.until = 90 * MS;
     late.until = 90 * MS;
     EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1), more,
@@ -117,9 +105,8 @@ static void test_claim_follows_a_deadline_that_moves(void **state)
            got(55, 2, 6, 150), late);
 }
 
-static void test_claim_counts_reentry(void **state)
+CASE(test_claim_counts_reentry)
 {
-    (void)state;
     EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, -1), call(2, 1, -1),
            got(2, 1, 5, -1), of(HISTORY_RELEASE, 3, 1), call(4, 2, -1),
            got(5, 2, 6, -1));
@@ -128,11 +115,10 @@ static void test_claim_counts_reentry(void **state)
            of(HISTORY_RELEASE, 4, 1), call(4, 2, -1), got(5, 2, 6, -1));
 }
 
-static void test_claim_is_not_asked_for_when_the_server_forgot(void **state)
+CASE(test_claim_is_not_asked_for_when_the_server_forgot)
 {
     struct history_rules lossy = usual;
 
-    (void)state;
     lossy.lossy = true;
     assert_string_equal(JUDGE(&lossy, call(0, 1, -1), got(1, 1, 5, 100),
                               call(2, 2, -1), got(50, 2, 6, 150)),
@@ -149,9 +135,8 @@ static struct history_event touch(int kind, int64_t at_ms, uint64_t token,
                                   .result = result};
 }
 
-static void test_me_catches_an_old_token(void **state)
+CASE(test_me_catches_an_old_token)
 {
-    (void)state;
     EXPECT("ME", touch(HISTORY_READ, 1, 5, 0, 0),
            touch(HISTORY_READ, 2, 6, 0, 0), touch(HISTORY_WRITE, 3, 5, 1, 0));
     EXPECT("fine", touch(HISTORY_READ, 1, 5, 0, 0),
@@ -159,18 +144,16 @@ static void test_me_catches_an_old_token(void **state)
            touch(HISTORY_WRITE, 4, 6, 1, 0));
 }
 
-static void test_me_catches_a_lost_update(void **state)
+CASE(test_me_catches_a_lost_update)
 {
-    (void)state;
     EXPECT("ME", touch(HISTORY_WRITE, 1, 5, 1, 0),
            touch(HISTORY_WRITE, 2, 5, 1, 0));
     EXPECT("fine", touch(HISTORY_WRITE, 1, 5, 1, 0),
            touch(HISTORY_WRITE, 2, 5, 2, 0));
 }
 
-static void test_tok_catches_a_token_that_falls(void **state)
+CASE(test_tok_catches_a_token_that_falls)
 {
-    (void)state;
     EXPECT("TOK", call(0, 1, -1), got(1, 1, 5, 2), call(3, 2, -1),
            got(4, 2, 4, 10));
     /* Called before the other one returned: any order is right. */
@@ -178,43 +161,33 @@ static void test_tok_catches_a_token_that_falls(void **state)
            got(4, 2, 4, 10));
 }
 
-static void test_tok_catches_a_token_twice(void **state)
-{
-    (void)state;
+ROW(test_tok_catches_a_token_twice,
     EXPECT("TOK", call(0, 1, -1), call(0, 2, -1), call(0, 3, -1),
-           got(1, 1, 5, 2), got(3, 2, 7, 4), got(5, 3, 5, 6));
-}
-
-static void test_tok_catches_a_reentry_with_a_new_token(void **state)
-{
-    (void)state;
+           got(1, 1, 5, 2), got(3, 2, 7, 4), got(5, 3, 5, 6)));
+ROW(test_tok_catches_a_reentry_with_a_new_token,
     EXPECT("TOK", call(0, 1, -1), got(1, 1, 5, -1), call(2, 1, -1),
-           got(3, 1, 6, -1));
-}
+           got(3, 1, 6, -1)));
 
-static void test_wake_catches_a_lost_wakeup(void **state)
+CASE(test_wake_catches_a_lost_wakeup)
 {
-    (void)state;
     EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            of(HISTORY_RELEASE, 10, 1), got(2100, 2, 6, -1));
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            of(HISTORY_RELEASE, 10, 1), got(2000, 2, 6, -1));
 }
 
-static void test_wake_catches_a_wait_that_never_ends(void **state)
+CASE(test_wake_catches_a_wait_that_never_ends)
 {
-    (void)state;
     EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            of(HISTORY_RELEASE, 10, 1), end(60000));
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            end(60000));
 }
 
-static void test_wake_waits_for_the_end_of_a_fault(void **state)
+CASE(test_wake_waits_for_the_end_of_a_fault)
 {
     struct history_event fault = of(HISTORY_FAULT, 20, 0);
 
-    (void)state;
     fault.until = 5000 * MS;
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            of(HISTORY_RELEASE, 10, 1), fault, got(6900, 2, 6, -1));
@@ -222,9 +195,8 @@ static void test_wake_waits_for_the_end_of_a_fault(void **state)
            of(HISTORY_RELEASE, 10, 1), fault, got(7100, 2, 6, -1));
 }
 
-static void test_wake_does_not_count_those_who_are_stopped(void **state)
+CASE(test_wake_does_not_count_those_who_are_stopped)
 {
-    (void)state;
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            of(HISTORY_STOPPED, 3, 2), of(HISTORY_RELEASE, 10, 1),
            of(HISTORY_CONTINUED, 60000, 2), got(60010, 2, 6, -1));
@@ -233,20 +205,18 @@ static void test_wake_does_not_count_those_who_are_stopped(void **state)
            of(HISTORY_CONTINUED, 60000, 2), got(62010, 2, 6, -1));
 }
 
-static void test_bound_catches_the_dead_who_hold_on(void **state)
+CASE(test_bound_catches_the_dead_who_hold_on)
 {
-    (void)state;
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            of(HISTORY_KILLED, 10, 1), got(4100, 2, 6, -1));
     EXPECT("BOUND", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
            of(HISTORY_KILLED, 10, 1), got(4200, 2, 6, -1));
 }
 
-static void test_ret_catches_a_call_that_is_late(void **state)
+CASE(test_ret_catches_a_call_that_is_late)
 {
     struct history_event busy = of(HISTORY_RETURN, 1600, 1);
 
-    (void)state;
     busy.result = -1;
     EXPECT("RET", call(0, 1, 500), busy);
     EXPECT("fine", call(0, 1, 600), busy);
@@ -255,11 +225,10 @@ static void test_ret_catches_a_call_that_is_late(void **state)
            of(HISTORY_CONTINUED, 1500, 1), busy);
 }
 
-static void test_ret_catches_a_call_that_never_returns(void **state)
+CASE(test_ret_catches_a_call_that_never_returns)
 {
     struct history_rules patient = usual;
 
-    (void)state;
     patient.unhurried = true;
     assert_string_equal(JUDGE(&patient, call(0, 1, 500), end(1600)), "RET");
     assert_string_equal(JUDGE(&patient, call(0, 1, 500), end(1400)), "fine");
@@ -268,32 +237,29 @@ static void test_ret_catches_a_call_that_never_returns(void **state)
         "fine");
 }
 
-static void test_ret_catches_a_release_that_is_late(void **state)
+CASE(test_ret_catches_a_release_that_is_late)
 {
-    (void)state;
     EXPECT("RET", call(0, 1, -1), got(1, 1, 5, -1), of(HISTORY_RELEASE, 2, 1),
            of(HISTORY_RELEASED, 2100, 1));
     EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), of(HISTORY_RELEASE, 2, 1),
            of(HISTORY_RELEASED, 1900, 1));
 }
 
-static void test_leak_catches_what_is_left(void **state)
+CASE(test_leak_catches_what_is_left)
 {
     struct history_event left = of(HISTORY_LEFT, 5, 0);
 
-    (void)state;
     EXPECT("fine", left);
     left.value = 1;
     EXPECT("LEAK", left);
 }
 
-static void test_cap_catches_a_hold_that_outlasts_its_lease(void **state)
+CASE(test_cap_catches_a_hold_that_outlasts_its_lease)
 {
     struct history_event fixed = got(1, 1, 5, 100);
     struct history_event more = of(HISTORY_DEADLINE, 50, 1);
     struct history_event asked = of(HISTORY_RENEW, 40, 1);
 
-    (void)state;
     fixed.cap = 101 * MS;
     more.until = 150 * MS;
     asked.until = 160 * MS;
@@ -301,12 +267,11 @@ static void test_cap_catches_a_hold_that_outlasts_its_lease(void **state)
     EXPECT("fine", call(0, 1, -1), fixed, asked, more);
 }
 
-static void test_turn_catches_too_many_owners_on_one_grant(void **state)
+CASE(test_turn_catches_too_many_owners_on_one_grant)
 {
     struct history_rules one = usual;
     struct history_event second = got(3, 2, 5, -1), third = got(5, 3, 5, -1);
 
-    (void)state;
     one.turns = 1;
     second.process = third.process = 1;
     assert_string_equal(JUDGE(&one, call(0, 1, -1), got(1, 1, 5, -1),
@@ -341,9 +306,8 @@ static struct history_event writes(int64_t at_ms, uint32_t owner)
     return part(at_ms, owner, HISTORY_MANY, HISTORY_MANY);
 }
 
-static void test_claim_lets_readers_share_and_no_writer(void **state)
+CASE(test_claim_lets_readers_share_and_no_writer)
 {
-    (void)state;
     EXPECT("fine", reads(0, 1), got(1, 1, 5, 100), reads(2, 2),
            got(3, 2, 5, 100), reads(4, 3), got(5, 3, 5, 100));
     EXPECT("CLAIM", reads(0, 1), got(1, 1, 5, 100), writes(2, 2),
@@ -358,9 +322,8 @@ static void test_claim_lets_readers_share_and_no_writer(void **state)
            of(HISTORY_RELEASE, 3, 2), writes(4, 4), got(60, 4, 6, 100));
 }
 
-static void test_claim_counts_permits(void **state)
+CASE(test_claim_counts_permits)
 {
-    (void)state;
     EXPECT("fine", part(0, 1, 1, 3), got(1, 1, 5, 100), part(2, 2, 2, 3),
            got(3, 2, 5, 100));
     EXPECT("CLAIM", part(0, 1, 2, 3), got(1, 1, 5, 100), part(2, 2, 2, 3),
@@ -369,18 +332,16 @@ static void test_claim_counts_permits(void **state)
            of(HISTORY_KILLED, 3, 1), got(4, 2, 5, 100));
 }
 
-static void test_claim_follows_a_downgrade(void **state)
+CASE(test_claim_follows_a_downgrade)
 {
-    (void)state;
     EXPECT("fine", writes(0, 1), got(1, 1, 5, 100), reads(2, 2),
            of(HISTORY_DOWNGRADE, 3, 1), got(4, 2, 5, 100));
     EXPECT("CLAIM", writes(0, 1), got(1, 1, 5, 100), writes(2, 2),
            of(HISTORY_DOWNGRADE, 3, 1), got(4, 2, 6, 100));
 }
 
-static void test_tok_of_shared_holds_does_not_fall(void **state)
+CASE(test_tok_of_shared_holds_does_not_fall)
 {
-    (void)state;
     EXPECT("fine", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 5, 9),
            reads(3, 3), got(4, 3, 5, 9), writes(10, 4), got(11, 4, 6, 12));
     EXPECT("TOK", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 4, 9));
@@ -390,28 +351,25 @@ static void test_tok_of_shared_holds_does_not_fall(void **state)
 
 /* Not even if one process has all of them, and another one had the same token
  * before. */
-static void test_tok_of_permits_need_not_rise(void **state)
+CASE(test_tok_of_permits_need_not_rise)
 {
-    (void)state;
     EXPECT("fine", part(0, 1, 1, 3), got(1, 1, 5, 2), part(3, 2, 3, 3),
            got(4, 2, 5, 9));
     EXPECT("TOK", part(0, 1, 1, 3), got(1, 1, 5, 2), part(3, 2, 3, 3),
            got(4, 2, 4, 9));
 }
 
-static void test_turn_does_not_count_those_who_share(void **state)
+CASE(test_turn_does_not_count_those_who_share)
 {
     struct history_event second = got(2, 2, 5, -1), third = got(3, 3, 5, -1);
 
-    (void)state;
     second.process = third.process = 1;
     EXPECT("fine", reads(0, 1), reads(0, 2), reads(0, 3), got(1, 1, 5, -1),
            second, third);
 }
 
-static void test_wake_wants_room_for_each_who_waits(void **state)
+CASE(test_wake_wants_room_for_each_who_waits)
 {
-    (void)state;
     EXPECT("WAKE", part(0, 1, 1, 3), got(1, 1, 5, -1), part(2, 2, 2, 3),
            got(2100, 2, 5, -1));
     EXPECT("fine", part(0, 1, 2, 3), got(1, 1, 5, -1), part(2, 2, 2, 3),
@@ -427,20 +385,18 @@ static void test_wake_wants_room_for_each_who_waits(void **state)
 }
 
 /* Others who come along do not begin the time anew; a grant does. */
-static void test_wake_is_not_put_off_by_those_who_come(void **state)
+CASE(test_wake_is_not_put_off_by_those_who_come)
 {
-    (void)state;
     EXPECT("WAKE", reads(0, 1), reads(1500, 2), got(2100, 1, 5, -1));
     EXPECT("fine", reads(0, 1), reads(100, 2), got(1500, 1, 5, -1),
            got(3400, 2, 5, -1));
 }
 
-static void test_history_sorts_by_time_and_keeps_order(void **state)
+CASE(test_history_sorts_by_time_and_keeps_order)
 {
     struct history h;
     struct history_event e = {0};
 
-    (void)state;
     history_init(&h);
     for (uint32_t i = 0; i < 1000; i++) {
         e.at = (int64_t)(i * 7919 % 100);
@@ -456,41 +412,4 @@ static void test_history_sorts_by_time_and_keeps_order(void **state)
     history_fini(&h);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_claim_catches_two_holders),
-        cmocka_unit_test(test_claim_ends_at_the_deadline),
-        cmocka_unit_test(test_claim_ends_at_death),
-        cmocka_unit_test(test_claim_follows_a_deadline_that_moves),
-        cmocka_unit_test(test_claim_counts_reentry),
-        cmocka_unit_test(test_claim_is_not_asked_for_when_the_server_forgot),
-        cmocka_unit_test(test_me_catches_an_old_token),
-        cmocka_unit_test(test_me_catches_a_lost_update),
-        cmocka_unit_test(test_tok_catches_a_token_that_falls),
-        cmocka_unit_test(test_tok_catches_a_token_twice),
-        cmocka_unit_test(test_tok_catches_a_reentry_with_a_new_token),
-        cmocka_unit_test(test_wake_catches_a_lost_wakeup),
-        cmocka_unit_test(test_wake_catches_a_wait_that_never_ends),
-        cmocka_unit_test(test_wake_waits_for_the_end_of_a_fault),
-        cmocka_unit_test(test_wake_does_not_count_those_who_are_stopped),
-        cmocka_unit_test(test_bound_catches_the_dead_who_hold_on),
-        cmocka_unit_test(test_ret_catches_a_call_that_is_late),
-        cmocka_unit_test(test_ret_catches_a_call_that_never_returns),
-        cmocka_unit_test(test_ret_catches_a_release_that_is_late),
-        cmocka_unit_test(test_leak_catches_what_is_left),
-        cmocka_unit_test(test_cap_catches_a_hold_that_outlasts_its_lease),
-        cmocka_unit_test(test_turn_catches_too_many_owners_on_one_grant),
-        cmocka_unit_test(test_claim_lets_readers_share_and_no_writer),
-        cmocka_unit_test(test_claim_counts_permits),
-        cmocka_unit_test(test_claim_follows_a_downgrade),
-        cmocka_unit_test(test_tok_of_shared_holds_does_not_fall),
-        cmocka_unit_test(test_tok_of_permits_need_not_rise),
-        cmocka_unit_test(test_turn_does_not_count_those_who_share),
-        cmocka_unit_test(test_wake_wants_room_for_each_who_waits),
-        cmocka_unit_test(test_wake_is_not_put_off_by_those_who_come),
-        cmocka_unit_test(test_history_sorts_by_time_and_keeps_order),
-    };
-
-    return cmocka_run_group_tests_name("history", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

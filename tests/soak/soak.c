@@ -2,10 +2,10 @@
  * soak NAME|URL [--seed N] [--seconds N] [--rounds N] [--useless]
  * soak --names
  *
- * Processes lock, read and write what the lock guards, and let go, while others
- * are killed and stopped, the network fails and servers stop or die: faults
- * drawn from a seed. NAME is one that the conformance suite knows; of a URL
- * nobody hurts the server.
+ * Processes lock, read and write what the lock guards, and release, while
+ * others are killed and stopped, the network fails and servers stop or die:
+ * faults drawn from a seed. NAME is one that the conformance suite knows; the
+ * server of a URL is not hurt.
  *
  * A round is a lock of a kind, a few faults and a verdict, from a seed of its
  * own: seed, seed + 1, ... The referee is the history (history.h) that the
@@ -14,7 +14,7 @@
  * the same faults, not the same history.
  *
  * --useless: every process has a lock of its own, so that they protect nothing.
- * That has to be seen. --names: those that were built.
+ * The verdict has to say so. --names: prints those that were built.
  */
 #include "../conformance/conf.h"
 #include "../conformance/servers.h"
@@ -29,7 +29,7 @@
 #define TTL_MS 600
 #define OP_TIMEOUT_MS 5000
 #define PATIENCE 5     /* times that a machine which stands is tried again */
-#define STUCK_MS 60000 /* nobody waits that long, even on such a one */
+#define STUCK_MS 60000 /* no call lasts that long, even then */
 #define MS ((int64_t)1000000)
 
 _Static_assert(WORKERS *(STEPS + 1) <= RECORD_OWNERS,
@@ -153,7 +153,7 @@ static void kill_one(struct round *r, struct worker *w)
     struct proc_reply reply = {0};
 
     if (proc_ready(&w->p, 0) && !proc_recv(&w->p, &reply, WAIT_LONG_MS) &&
-        reply.rc) /* it has ended by itself, and nobody would hear why */
+        reply.rc) /* it has ended by itself: report why */
         against(r, hf_error_name(reply.rc), "is what a verb said");
     proc_kill(&w->p);
     record_killed(r->record, &r->history, w->process, before);

@@ -8,18 +8,13 @@
 #include "base/futex.h"
 #include "base/list.h"
 #include "base/time.h"
+#include "cases.h"
 #include "core/client.h"
 #include "core/line.h"
 #include "core/lock.h"
 #include "loop/backend_services.h"
 #include "loop/module.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include "options.h"
 
 #include "../lib/wait.h"
 
@@ -59,13 +54,11 @@ static int server_open(hf_client *c, const struct hf__core *core,
 
 static int server_opened(void *self)
 {
-    (void)self;
     return server.never_ready ? HF__PENDING : server.gets_ready;
 }
 
 static void server_close(void *self)
 {
-    (void)self;
     __atomic_add_fetch(&server.closed, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -92,15 +85,12 @@ static void answer_one(void)
 static void server_ready(void *self, uint32_t tag, uint32_t events,
                          hf__time now)
 {
-    (void)self;
-    (void)now;
     if (server.in_ready)
         server.in_ready(tag, events);
 }
 
 static void server_advance(void *self, hf__time now)
 {
-    (void)self;
     if (server.in_advance)
         server.in_advance(now);
     while (server.asked && refuses(server.asked))
@@ -111,26 +101,20 @@ static void server_advance(void *self, hf__time now)
 
 static hf__time server_timeout(void *self)
 {
-    (void)self;
     return server.in_timeout ? server.in_timeout() : HF__NEVER;
 }
 
 static int server_attach(void *self, struct hf__remote *remote)
 {
-    (void)self;
-    (void)remote;
     return 0;
 }
 
 static void server_detach(void *self, struct hf__remote *remote)
 {
-    (void)self;
-    (void)remote;
 }
 
 static int server_ask(void *self, struct hf__req *req)
 {
-    (void)self;
     req->next = server.asked;
     server.asked = req;
     if (server.answers)
@@ -152,8 +136,6 @@ static int server_attempt(void *self, struct hf__req *req)
  * and before the backend heard of it. */
 static int server_abandon(void *self, struct hf__req *req)
 {
-    (void)self;
-    (void)req;
     while (server.asked && server.answers_late)
         answer_one();
     server.asked = NULL;
@@ -211,8 +193,6 @@ static struct hf__backend backend = {
 int hf__backend_find(const char *scheme, const struct hf__backend **out,
                      hf_error *err)
 {
-    (void)scheme;
-    (void)err;
     *out = &backend;
     return 0;
 }
@@ -235,12 +215,10 @@ static inline hf_lock *make_lock(hf_client *c, const char *name,
                                  enum hf_kind kind, unsigned flags,
                                  uint32_t permits)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .flags = flags, .permits = permits);
     hf_lock *lock;
 
-    opt.kind = kind;
-    opt.flags = flags;
-    opt.permits = permits;
     assert_int_equal(hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL), 0);
     return lock;
 }
@@ -269,13 +247,11 @@ static inline void note(struct call *call, int result)
 
 static inline void note_lock(void *call, hf_lock *lock, int result)
 {
-    (void)lock;
     note(call, result);
 }
 
 static inline void note_latch(void *call, hf_latch *latch, int result)
 {
-    (void)latch;
     note(call, result);
 }
 
@@ -304,9 +280,8 @@ struct waiter {
 static inline void *wait_for_it(void *arg)
 {
     struct waiter *w = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &w->cancel);
 
-    opt.cancel = &w->cancel;
     w->rc = hf_lock_acquire(w->lock, &opt, NULL);
     return NULL;
 }

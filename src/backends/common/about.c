@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 void hf__uuid(const uint8_t random[16], char out[HF__UUID_LEN + 1])
@@ -20,6 +21,22 @@ void hf__uuid(const uint8_t random[16], char out[HF__UUID_LEN + 1])
         *out++ = digits[byte & 15];
     }
     *out = '\0';
+}
+
+int64_t hf__wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t hf__left_ms(int64_t lease_ms, int64_t since_ms, int64_t now_ms)
+{
+    int64_t from = since_ms > 0 ? since_ms : 0;
+    int64_t spent = now_ms > from ? now_ms - from : 0;
+
+    return spent < lease_ms ? lease_ms - spent : 0;
 }
 
 size_t hf__about(char *out, size_t size, const char *what)

@@ -1,11 +1,11 @@
-/* Numbers by chance on which nothing secret hangs: xorshift64*. Pure; the
- * caller owns the state, and seeds it with anything but 0. */
+/* Random numbers for uses that need no secrecy: xorshift64*. Pure; the caller
+ * owns the state and seeds it with anything but 0. */
 #ifndef HF_CHANCE_H
 #define HF_CHANCE_H
 
 #include <stdint.h>
 
-/* 0 .. below - 1; *chance is never 0. */
+/* Returns 0 to below - 1; *chance is never 0. */
 static inline uint32_t hf__chance(uint64_t *chance, uint32_t below)
 {
     *chance ^= *chance >> 12;

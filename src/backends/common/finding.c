@@ -1,10 +1,11 @@
 #include "finding.h"
 
+#include "about.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define CLOCK_MS 1000 /* so far the clocks may be apart */
+#define CLOCK_MS 1000 /* the tolerated difference */
 
 #define FIND(level, subject, ...)                                              \
     core->find(client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
@@ -20,7 +21,7 @@ static unsigned finding_count_hosts(const char *hosts)
     return n;
 }
 
-/* A name may lead to several servers, an address does not. */
+/* A name may resolve to several servers. */
 static bool finding_has_names(const char *hosts)
 {
     return strspn(hosts, "0123456789.:,") != strlen(hosts) &&
@@ -37,7 +38,7 @@ static void find_hosts(const struct hf__core *core, hf_client *client,
     else if (finding_has_names(of->hosts))
         FIND(OK, "hosts",
              "the URL names %u host%s, and there are %u %ss: name all, unless "
-             "a name leads to several",
+             "one name resolves to several",
              n, n == 1 ? "" : "s", of->voters, of->one);
     else
         FIND(WARNING, "hosts",
@@ -51,15 +52,14 @@ void hf__find_quorum(const struct hf__core *core, hf_client *client,
 {
     if (of->voters < 2)
         FIND(WARNING, of->subject,
-             "one %s alone: no locks while it is down. Use three or five",
+             "only one %s: no locks while it is down. Use three or five",
              of->one);
     else if (of->voters == 2)
         FIND(WARNING, of->subject,
              "2 %ss: no locks unless both are up. Use three or five", of->one);
     else if (of->voters % 2 == 0)
         FIND(WARNING, of->subject,
-             "%u %ss, of which %u may be down, no more than of %u: use an odd "
-             "number",
+             "%u %ss, of which %u may be down, as with %u: use an odd number",
              of->voters, of->one, (of->voters - 1) / 2, of->voters - 1);
     else
         FIND(OK, of->subject, "%u %ss, of which %u may be down", of->voters,
@@ -72,16 +72,14 @@ void hf__find_clock(const struct hf__core *core, hf_client *client,
                     struct hf__query *q, int64_t server_us, hf__time trip)
 {
     long long ms = trip / HF__MS, apart;
-    struct timespec t;
 
-    clock_gettime(CLOCK_REALTIME, &t);
-    apart = llabs(t.tv_sec * 1000LL + t.tv_nsec / 1000000 - ms / 2 -
-                  (long long)server_us / 1000);
+    apart =
+        llabs((long long)hf__wall_ms() - ms / 2 - (long long)server_us / 1000);
     if (apart > CLOCK_MS + ms)
         FIND(WARNING, "clock",
-             "the server's clock and ours are %lld ms apart. Leases go by the "
-             "server's clock alone, but it must not jump: run NTP on both "
-             "machines",
+             "the server's clock and ours are %lld ms apart. Leases depend "
+             "only on the server's clock, but it must not jump: run NTP on "
+             "both machines",
              apart);
     else
         FIND(OK, "clock", "the server's clock and ours are %lld ms apart",

@@ -1,8 +1,8 @@
 /*
- * A hash table of what is found by a text and a number beside it: the keys that
- * somebody waits for. An entry begins with a struct hf__keyed, and ends with
- * the text. The table allocates the entries and frees them; a pointer to one is
- * valid until it is removed. Called with the client's mutex held.
+ * A hash table keyed by a text and a number, for the keys that locks wait for.
+ * An entry begins with a struct hf__keyed and is followed by its text. The
+ * table allocates and frees the entries; a pointer to one is valid until it is
+ * removed. Called with the client's mutex held.
  */
 #ifndef HF_TABLE_H
 #define HF_TABLE_H
@@ -12,11 +12,11 @@
 #include <stddef.h>
 
 struct hf__keyed {
-    struct hf__keyed *next; /* of the same bucket */
+    struct hf__keyed *next; /* in the same bucket */
     uint32_t hash;
     uint16_t number;
     uint16_t len;
-    const char *text; /* terminated too */
+    const char *text; /* terminated */
 };
 
 struct hf__table {
@@ -27,16 +27,17 @@ struct hf__table {
 };
 
 void *hf__table_find(const struct hf__table *, uint16_t number,
-                     const char *text, size_t len); /* or NULL */
-/* A new one of that size, zeroed, with its text behind it; NULL: out of
- * memory. */
+                     const char *text, size_t len); /* NULL: not found */
+/* Adds a zeroed entry of that size, with a copy of the text behind it. NULL:
+ * out of memory. */
 void *hf__table_add(struct hf__table *, size_t size, uint16_t number,
                     const char *text, size_t len);
-/* And frees it. */
+/* Removes the entry and frees it. */
 void hf__table_remove(struct hf__table *, void *keyed);
-/* The one after it; NULL: the first. None may be added in between. */
+/* The entry after that one, or the first if it is NULL. No entry may be added
+ * between two calls. */
 void *hf__table_next(const struct hf__table *, const void *keyed);
-/* Frees all. */
+/* Removes and frees all entries. */
 void hf__table_fini(struct hf__table *);
 
 #endif

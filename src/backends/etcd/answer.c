@@ -1,16 +1,13 @@
-/* What the server answers to a request about an entry: it decides about one
- * lock, or, of a renewal, about many. */
 #include "answer.h"
 
 #include "batch.h"
 #include "entry.h"
 #include "entry_request.h"
 #include "etcd.h"
-#include "fixed_lease.h"
+#include "exchange.h"
 #include "lease.h"
 #include "lock.h"
 #include "lock_state.h"
-#include "refusal.h"
 #include "txn.h"
 
 #include <string.h>
@@ -28,10 +25,10 @@ static void answer_keep(struct et_ahead *s, const Etcd__KeyValue *kv)
         return;
     memcpy(s->before, kv->key.data, kv->key.len);
     s->len = kv->key.len;
-    s->mod = kv->mod_revision;
 }
 
-/* One that is before ours, from the youngest on. True: nothing else matters. */
+/* Takes one entry that is older than ours; entries come the youngest first.
+ * Returns true if older entries do not matter. */
 static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
 {
     const struct et_lock *l = a->lock;
@@ -61,9 +58,10 @@ static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
     return !hf__et_needs_all(l);
 }
 
-/* A transaction may have made several keys: those of the last revision of a
- * page may go on behind it, and are left to the next one. Unless there are more
- * of them than fit. */
+/* Returns the create revision at which the next page begins, or 0: what is
+ * newer is on this page. A transaction may have made several keys, which share
+ * a revision, so the last revision of a page is left to the next page, unless
+ * it fills the largest page. */
 static int64_t answer_page_end(const struct et_request *a,
                                const Etcd__RangeAnswer *r)
 {
@@ -73,7 +71,8 @@ static int64_t answer_page_end(const struct et_request *a,
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* The entries before ours, as far as this view shows. */
+/* Takes the entries before ours that part i of the answer holds. Reads the next
+ * page, or lets the lock take its next step. */
 static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
                          size_t i)
 {
@@ -96,13 +95,13 @@ static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
     if (!a->view)
         a->view = t->header->revision;
     if (is_over || !r->more || !r->n_kvs) {
-        hf__et_queue_read(l, 0, &a->ahead, a->view);
+        hf__et_queue_read(l, &a->ahead, a->view);
         return 0;
     }
     a->below = end < from ? end + 1 : from;
-    rc = hf__et_read_on(a);
+    rc = hf__et_read_queue(l, a);
     if (rc)
-        hf__et_queue_read(l, rc == HF__LATER ? HF_EUNKNOWN : rc, NULL, 0);
+        hf__et_stepped(l, rc == HF__LATER ? HF_EUNKNOWN : rc);
     return 0;
 }
 
@@ -111,7 +110,7 @@ static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
     return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
 }
 
-/* There is an entry already, or the guard was written. */
+/* The entry exists already, or the guard was written by a later request. */
 static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
@@ -129,16 +128,14 @@ static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
         l->maybe = false;
         memcpy(s.before, l->key, l->key_len);
         s.len = l->key_len;
-        s.mod = mine->kvs[0]->mod_revision;
-        hf__et_queue_read(l, 0, &s, t->header->revision);
+        hf__et_queue_read(l, &s, t->header->revision);
         return 0;
     }
     if (mine->n_kvs) {
         l->rev = mine->kvs[0]->create_revision;
-        l->mod = mine->kvs[0]->mod_revision;
         l->maybe = false;
     }
-    hf__et_entered(l, 0);
+    hf__et_stepped(l, 0);
     return 0;
 }
 
@@ -146,12 +143,12 @@ static int answer_entered(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     if (!t->succeeded)
         return answer_not_entered(a->lock, t);
-    a->lock->rev = a->lock->mod = t->header->revision;
+    a->lock->rev = t->header->revision;
     a->lock->maybe = false;
     return answer_decide(a, t, 1);
 }
 
-/* The writer, its mark, or neither. */
+/* The answer holds the writer and its mark, one of them, or neither. */
 static int answer_mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -163,27 +160,26 @@ static int answer_mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
         is_there = is_there || r->kvs[i]->key.len == a->ahead.len;
         is_marked = is_marked || r->kvs[i]->key.len > a->ahead.len;
     }
-    if (!is_there) /* there may be an older one */
-        hf__et_entered(a->lock, 0);
+    if (!is_there) /* an older writer may block us */
+        hf__et_stepped(a->lock, 0);
     else
         hf__et_mark_read(a->lock, &a->ahead, !is_marked, t->header->revision);
     return 0;
 }
 
-static int answer_counted(struct et_lock *l, const Etcd__TxnAnswer *t)
+static int answer_counted(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
 
     if (!r)
         return HF_EPROTO;
-    hf__et_counted(l, r->n_kvs ? r->kvs[0]->create_revision : 0,
-                   r->n_kvs ? r->kvs[0]->mod_revision : 0, t->header->revision);
+    hf__et_counted(a->lock, r->n_kvs ? r->kvs[0]->create_revision : 0,
+                   t->header->revision);
     return 0;
 }
 
-/* Then it is deleted by its revision. */
-static int answer_confirmed(const struct et_request *a,
-                            const Etcd__TxnAnswer *t)
+/* The entry that is found is deleted next, by its create revision. */
+static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 1);
@@ -195,7 +191,7 @@ static int answer_confirmed(const struct et_request *a,
         l->e->guard = t->header->revision;
     kv = r->n_kvs ? r->kvs[0] : NULL;
     if (kv && kv->create_revision != l->rev && kv->lease != l->e->lease)
-        kv = NULL; /* of another client */
+        kv = NULL; /* the entry of another client */
     l->is_late = kv && l->rev && kv->create_revision != l->rev;
     l->rev = kv ? kv->create_revision : 0;
     l->maybe = l->doubt = false;
@@ -208,7 +204,7 @@ static int answer_confirmed(const struct et_request *a,
     return 0;
 }
 
-static int answer_dropped(const struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_dropped(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
     const Etcd__DeleteAnswer *d = hf__et_deleted(t, 0);
@@ -221,14 +217,13 @@ static int answer_dropped(const struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-static int answer_mark_written(const struct et_request *a,
-                               const Etcd__TxnAnswer *t)
+static int answer_mark_written(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->batch->item[a->from].remote->impl;
     bool is_gone = !t->succeeded;
 
     if (t->succeeded && l->rev == a->rev)
-        l->owes_mark = false;
+        l->mark = ET_MARKED;
     hf__et_checked(a, 0, &is_gone);
     return 0;
 }
@@ -249,180 +244,88 @@ static int answer_checked(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-/* Of a renewal, or nobody's. */
-static int answered_batch(struct et_request *a, const Etcd__TxnAnswer *t)
-{
-    switch (a->op) {
-    case ET_WRITE_MARK:
-        return answer_mark_written(a, t);
-    case ET_RENEW:
-        return answer_checked(a, t);
-    case ET_MOVE:
-        return hf__et_moved(a, t);
-    default:
-        return 0;
-    }
-}
-
-/* Its lock may send something else from inside: it is not under way then. */
-static int answered(struct et_request *a, const Etcd__TxnAnswer *t)
+static int answer_queue_read(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
 
-    if (!l)
-        return answered_batch(a, t);
-    l->under_way = NULL;
-    switch (a->op) {
-    case ET_ENTER:
-        return answer_entered(a, t);
-    case ET_READ_QUEUE:
-        if (t->succeeded)
-            return answer_decide(a, t, 0);
-        hf__et_lock_taken(l); /* somebody has deleted it, */
-        l->maybe = true;      /* unless the member is behind */
-        hf__et_entered(l, 0);
-        return 0;
-    case ET_READ_MARK:
-        return answer_mark_read(a, t);
-    case ET_COUNT:
-        return answer_counted(l, t);
-    case ET_CONFIRM:
-        return answer_confirmed(a, t);
-    case ET_DROP:
-        return answer_dropped(a, t);
-    case ET_MOVE:
-        return hf__et_moved(a, t);
-    default:
-        return 0;
-    }
+    if (t->succeeded)
+        return answer_decide(a, t, 0);
+    hf__et_lock_taken(l); /* another client deleted it, */
+    l->maybe = true;      /* or this member lags behind */
+    hf__et_stepped(l, 0);
+    return 0;
 }
 
-static void answer_fail(struct et_request *a, int code)
+/* The request leaves its lock first, so that the lock can send the next one. */
+static int answer_read(struct et_request *a)
 {
-    struct et_lock *l = a->lock;
+    static int (*const take[])(struct et_request *, const Etcd__TxnAnswer *) = {
+        [ET_ENTER] = answer_entered,
+        [ET_READ_QUEUE] = answer_queue_read,
+        [ET_READ_MARK] = answer_mark_read,
+        [ET_COUNT] = answer_counted,
+        [ET_CONFIRM] = answer_confirmed,
+        [ET_DROP] = answer_dropped,
+        [ET_RENEW] = answer_checked,
+        [ET_WRITE_MARK] = answer_mark_written,
+    };
+    Etcd__TxnAnswer *t = hf__et_txn_read(&a->call);
+    int rc = t ? 0 : HF_EPROTO;
 
-    if (l)
-        l->under_way = NULL;
-    switch (a->op) {
-    case ET_ENTER:
-        hf__et_entered(l, code);
-        break;
-    case ET_READ_QUEUE:
-    case ET_READ_MARK:
-    case ET_COUNT:
-        hf__et_queue_read(l, code, NULL, 0);
-        break;
-    case ET_CONFIRM:
-    case ET_DROP:
-        hf__et_dropped(l, code, false);
-        break;
-    case ET_RENEW:
-    case ET_WRITE_MARK:
+    hf__et_request_over(a);
+    if (t && take[a->op])
+        rc = take[a->op](a, t);
+    hf__et_txn_free(&a->call, t);
+    return rc;
+}
+
+static void answer_fail(const struct et_request *a, int code)
+{
+    if (a->batch)
         hf__et_checked(a, code, NULL);
-        break;
-    case ET_TERM:
-    case ET_MOVE:
-        hf__et_term_failed(a, code);
-        break;
-    case ET_TOUCH:
-    case ET_REVOKE:
-        break;
-    }
+    else if (a->op == ET_CONFIRM || a->op == ET_DROP)
+        hf__et_dropped(a->lock, code, false);
+    else if (a->lock)
+        hf__et_stepped(a->lock, code);
 }
 
-/* A CONFIRM that says so answers what was to be found out: the entry is gone as
- * well. */
-static int answer_lease_gone(struct et_request *a)
-{
-    struct et_lock *l = a->lock;
-    bool is_answer = a->op == ET_CONFIRM && !l->lease && !l->moving;
-    int rc;
-
-    if (l)
-        l->under_way = NULL;
-    rc = hf__et_lease_over(a->call.g->owner,
-                           "the server ended the client's lease");
-    answer_fail(a, is_answer ? 0 : HF_EUNKNOWN);
-    return rc;
-}
-
-static int answer_refused(struct et_request *a)
-{
-    struct etcd *e = a->call.g->owner;
-    const struct grpc_call *c = &a->call;
-
-    if (a->op == ET_REVOKE)
-        return 0;
-    if (c->status == 5 && a->op == ET_MOVE) {
-        answer_fail(a, HF_EUNKNOWN); /* it has ended already */
-        return 0;
-    }
-    if (c->status == 5)
-        return answer_lease_gone(a);
-    if (!hf__et_is_unsure(c)) {
-        answer_fail(a, hf__et_refusal(e, c));
-        return 0;
-    }
-    hf__et_request_lost(a);
-    e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where, c->text);
-    answer_fail(a, HF_EUNKNOWN);
-    return hf__et_leave_member(e, c);
-}
-
-static int answer_transacted(struct et_request *a, const uint8_t *p, size_t len)
-{
-    struct etcd *e = a->call.g->owner;
-    Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
-    int rc =
-        t && t->header && t->header->revision > 0 ? answered(a, t) : HF_EPROTO;
-
-    if (t)
-        etcd__txn_answer__free_unpacked(t, &e->memory);
-    return rc;
-}
-
-static int answer_termed(struct et_request *a, const uint8_t *p, size_t len)
-{
-    if (a->lock)
-        a->lock->under_way = NULL;
-    return hf__et_termed(a, p, len);
-}
-
-static int answer_understood(struct et_request *a)
-{
-    struct etcd *e = a->call.g->owner;
-    size_t len;
-    const uint8_t *p = hf__grpc_answer(&a->call, &len);
-    int rc = a->op == ET_REVOKE ? 0
-             : a->op == ET_TERM ? answer_termed(a, p, len)
-                                : answer_transacted(a, p, len);
-
-    if (rc != HF_EPROTO)
-        return rc;
-    hf__et_request_lost(a);
-    answer_fail(a, HF_EUNKNOWN);
-    return hf__et_odd(e);
-}
-
-int hf__et_request_over(struct grpc_call *c, hf__time now)
+static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
 {
     struct et_request *a = (struct et_request *)c;
-    struct etcd *e = c->g->owner;
+    bool is_odd = hf__et_has_answer(c);
+    int rc = is_odd ? code : 0;
+
+    (void)can_repeat; /* the core sends it again */
+    hf__et_request_over(a);
+    if (code == HF_ENOTOWNER) {
+        rc = hf__et_lease_over(c->g->owner,
+                               "the server ended the client's lease");
+        /* A CONFIRM asks whether the entry is gone, and this answers it. */
+        answer_fail(a, a->op == ET_CONFIRM ? 0 : HF_EUNKNOWN);
+        return rc;
+    }
+    if (is_odd)
+        code = HF_EUNKNOWN;
+    if (code == HF_EUNKNOWN)
+        hf__et_request_lost(a);
+    answer_fail(a, code);
+    return rc;
+}
+
+int hf__et_answered(struct grpc_call *c, hf__time now)
+{
+    struct et_request *a = (struct et_request *)c;
     int rc = 0;
 
     (void)now;
     if (c->end == GRPC_UNSENT && a->lock) {
-        a->lock->under_way = NULL;
+        hf__et_request_over(a);
         hf__et_unsent(a->lock);
-    } else if (c->end != GRPC_ANSWERED) {
-        hf__et_request_lost(a);
-        e->core->why(e->client, HF_EUNKNOWN, "%s", c->text);
-        answer_fail(a, HF_EUNKNOWN);
-    } else if (c->status) {
-        rc = answer_refused(a);
     } else {
-        rc = answer_understood(a);
+        rc = hf__et_has_answer(c) ? answer_read(a) : HF_EPROTO;
+        if (rc == HF_EPROTO)
+            rc = hf__et_failed(c, answer_failed);
     }
-    hf__et_request_free(e, a);
+    hf__et_request_free(c->g->owner, a);
     return rc;
 }

@@ -1,15 +1,15 @@
 /*
- * Reads what the server answers to the requests of entry_request.h, and passes
- * it on: to lock.h (the next step of an attempt or a release), to fixed_lease.h
- * or to batch.h. It decides what an answer says about the entry, not what is
- * done next.
+ * Reads what the server answers to the requests of entry_request.h. This unit
+ * decides what an answer says about the entry; lock.h (attempts, releases) and
+ * batch.h (renewals) decide what is done next.
  */
 #ifndef HF_ETCD_ANSWER_H
 #define HF_ETCD_ANSWER_H
 
 #include "net/grpc/grpc.h"
 
-/* etcd.request_over. A request may be sent for the same lock from inside. */
-int hf__et_request_over(struct grpc_call *, hf__time now);
+/* For etcd.answered. May send another request for the same lock before it
+ * returns. */
+int hf__et_answered(struct grpc_call *, hf__time now);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Renewals that are under way: a batch is over when all its parts were answered
- * and a keep-alive that was sent for it was confirmed. Then the core hears of
- * it.
+ * Renewals under way. A batch ends when all its parts were answered and a
+ * keep-alive that was sent for it was confirmed; then it is reported to the
+ * core.
  */
 #ifndef HF_ETCD_BATCH_H
 #define HF_ETCD_BATCH_H
@@ -11,15 +11,18 @@
 struct etcd;
 struct et_request;
 
-/* Is the entry of that hold still ours, as far as we know? */
+/* Does the client still have the entry of that hold, as far as it knows? */
 bool hf__et_item_is_held(const struct hf__renewal *);
-/* These items have no other result yet: they get the code. */
+/* Sets the code as the result of these items, unless an item has another result
+ * already. */
 void hf__et_batch_lose(struct hf__batch *, size_t from, size_t len, int code);
-/* A part was answered: a code, or which of its items are gone. */
+/* One part of the batch has ended: with a code, or with 0 and the items that
+ * are gone. */
 void hf__et_checked(const struct et_request *, int code, const bool *gone);
-/* A keep-alive was confirmed. */
+/* A keep-alive was confirmed: ends the batches that waited for it. */
 void hf__et_renew_kept(struct etcd *);
-/* It will not be: those who wait for it hear the code. */
+/* No keep-alive will be confirmed on this connection: ends the waiting batches
+ * with the code. */
 void hf__et_renew_failed(struct etcd *, int code);
 
 #endif

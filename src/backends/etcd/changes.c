@@ -14,9 +14,9 @@ struct et_changes {
     struct et_changes *next, *prev; /* etcd.changes */
     struct hf__listener *on;
     struct hf__query *q;    /* the LISTEN that is not answered yet; NULL */
-    struct et_watch *watch; /* NULL: to be made */
+    struct et_watch *watch; /* NULL: not made yet */
     size_t len;
-    char key[]; /* all that begins so */
+    char key[]; /* the prefix that is watched */
 };
 
 static void changes_answer(struct etcd *e, struct et_changes *r, int result)
@@ -35,7 +35,8 @@ static void changes_confirmed(struct etcd *e, struct et_changes *r)
         e->core->changed(e->client, r->on, NULL, 0);
 }
 
-/* Of a prefix the name is said, if the key is an entry. */
+/* Reports the name, if a prefix is watched; keys that are no entries are
+ * ignored then. */
 static void changes_written(struct etcd *e, struct et_changes *r,
                             const char *key, size_t len)
 {
@@ -108,8 +109,8 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     changes_begin(e, r);
-    /* We are connected. A stream that fails is opened again later, which begins
-     * this watch, too; else it is memory that is lacking. */
+    /* If the stream has failed recently, it is opened later, together with this
+     * watch. Otherwise memory was short. */
     if (!r->watch && e->core->now() >= e->stream_at) {
         hf__et_unlisten(e, on);
         return HF_ENOMEM;

@@ -1,7 +1,7 @@
 /*
- * Those who listen to changes of a name, or of all names with a prefix: a watch
- * on all that is below. When the stream has ended the watch is made anew. When
- * it is confirmed, what happened meanwhile is reported as one change.
+ * Listeners: a watch on all keys of a name, or of all names with a prefix. When
+ * the stream of watches has ended, the watch is made again. Once the server
+ * confirms it, one change is reported for everything that was missed.
  */
 #ifndef HF_ETCD_CHANGES_H
 #define HF_ETCD_CHANGES_H
@@ -12,7 +12,8 @@ struct etcd;
 
 int hf__et_listen(struct etcd *, struct hf__query *);
 void hf__et_unlisten(void *, struct hf__listener *);
-/* Makes the watches that are missing. */
+/* Makes the watches that are missing. To be called when the connection is
+ * up. */
 void hf__et_changes_up(struct etcd *);
 void hf__et_changes_down(struct etcd *);
 void hf__et_changes_fini(struct etcd *);

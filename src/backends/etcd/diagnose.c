@@ -1,11 +1,9 @@
-/* What the server says of itself, of its cluster, and the lease that it gave.
- */
 #include "diagnose.h"
 
 #include "backends/common/finding.h"
 
 #include "etcd.h"
-#include "message.h"
+#include "exchange.h"
 #include "query.h"
 
 #include <stdio.h>
@@ -56,8 +54,8 @@ static void diagnose_find_rights(struct etcd *e, struct hf__query *q)
 {
     if (e->user[0] && !e->g.token)
         FIND(WARNING, "rights",
-             "authentication is not enabled at the server: the user is not "
-             "looked at, and every client may break locks");
+             "authentication is not enabled at the server: the user is "
+             "ignored, and every client may break locks");
     else if (e->user[0])
         FIND(OK, "rights", "the server knows this client as a user");
     else
@@ -66,7 +64,7 @@ static void diagnose_find_rights(struct etcd *e, struct hf__query *q)
              "locks, unless authentication is enabled there");
 }
 
-/* The server ends if a client does so while the server reads for it: see
+/* These servers may stop when a client is killed while they read for it: see
  * etcd-io/etcd issue 14110. */
 static void diagnose_find_version(struct etcd *e, struct hf__query *q,
                                   const char *version)
@@ -81,7 +79,7 @@ static void diagnose_find_version(struct etcd *e, struct hf__query *q,
         FIND(OK, "version", "etcd %.40s", version);
 }
 
-/* Its alarms, and what else it says is wrong. */
+/* Reports alarms and other errors. Returns false if there are none. */
 static bool diagnose_find_errors(struct etcd *e, struct hf__query *q,
                                  const Etcd__StatusAnswer *a)
 {
@@ -136,13 +134,15 @@ static int diagnose_find_server(struct etcd *e, struct hf__query *q,
     return HF__PENDING;
 }
 
-static void diagnose_find_promise(struct etcd *e, struct hf__query *q)
+static void diagnose_find_rest(struct etcd *e, struct hf__query *q)
 {
     FIND(OK, HF__PROMISE,
          "a crashed process loses its hold within %u s (its lease, which a new "
-         "leader begins anew); holds survive if the servers are back "
+         "leader restarts); holds survive if the servers are back "
          "within that time; a majority of the members has stored every answer",
          e->term_ms / 1000 + 1);
+    diagnose_find_lease(e, q);
+    diagnose_find_rights(e, q);
 }
 
 static int diagnose_find_members(struct etcd *e, struct hf__query *q,
@@ -158,13 +158,12 @@ static int diagnose_find_members(struct etcd *e, struct hf__query *q,
         quorum.voters += !a->members[i]->is_learner;
     etcd__member_list_answer__free_unpacked(a, &e->memory);
     hf__find_quorum(e->core, e->client, q, &quorum);
-    diagnose_find_promise(e, q);
-    diagnose_find_lease(e, q);
-    diagnose_find_rights(e, q);
+    diagnose_find_rest(e, q);
     return HF__DONE;
 }
 
-/* What may not be read is a finding. */
+/* The user may lack the right to read this, which is a finding and not a
+ * failure. */
 static int diagnose_refused(struct et_query *x, int code)
 {
     struct etcd *e = x->e;
@@ -174,9 +173,7 @@ static int diagnose_refused(struct et_query *x, int code)
     FIND(WARNING, "cluster", "the %s may not be read: %.120s",
          x->call.method == &status ? "status" : "list of members",
          x->call.text);
-    diagnose_find_promise(e, q);
-    diagnose_find_lease(e, q);
-    diagnose_find_rights(e, q);
+    diagnose_find_rest(e, q);
     return HF__DONE;
 }
 

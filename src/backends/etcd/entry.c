@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LEASE_DIGITS 16
 #define OURS "holdfast "
@@ -21,7 +20,7 @@ static bool entry_is_hex(const char *at, size_t len)
     return len > 0;
 }
 
-/* Takes the text from the front. */
+/* Moves past the text if the input begins with it. */
 static bool entry_skip(const char **at, size_t *len, const char *text)
 {
     size_t n = strlen(text);
@@ -33,8 +32,8 @@ static bool entry_skip(const char **at, size_t *len, const char *text)
     return true;
 }
 
-/* A number of 32 bits, and not 0, behind the last `stop`, which is taken from
- * the end. */
+/* Parses the digits after the last `stop` as a number from 1 to UINT32_MAX, and
+ * cuts them off. */
 static bool entry_last_number(const char *at, size_t *len, char stop,
                               uint32_t *out)
 {
@@ -86,7 +85,7 @@ enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
     return ET_FORM_PERMIT;
 }
 
-/* The rest has one part, or two. */
+/* An entry has one or two parts after its name. */
 size_t hf__et_name_len(const char *key, size_t len)
 {
     const char *slash = memrchr(key, '/', len);
@@ -101,7 +100,7 @@ size_t hf__et_name_len(const char *key, size_t len)
     return 0;
 }
 
-/* "\0" stands for the first key, and as an end for none. */
+/* "\0" is the first possible key. As the end of a range it means: no end. */
 size_t hf__et_prefix(char *key, size_t *len, char *end)
 {
     size_t n = *len;
@@ -171,7 +170,7 @@ size_t hf__et_rest(char out[ET_REST_MAX], enum et_form form, int64_t lease,
                             dirs[form], lease, hold_id, end);
 }
 
-/* ---- what it says of itself --------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,
@@ -194,14 +193,6 @@ int64_t hf__et_number(const char **at, const char *end)
     return strtoll(text, NULL, 10);
 }
 
-static int64_t entry_left_ms(int64_t lease, int64_t written_ms, int64_t now_ms)
-{
-    int64_t from = written_ms > 0 ? written_ms : 0;
-    int64_t spent = now_ms > from ? now_ms - from : 0;
-
-    return spent < lease ? lease - spent : 0;
-}
-
 void hf__et_value_read(hf_party *p, const char *value, size_t len,
                        int64_t now_ms)
 {
@@ -216,7 +207,7 @@ void hf__et_value_read(hf_party *p, const char *value, size_t len,
     lease = hf__et_number(&line, stop);
     p->since_unix_ms = hf__et_number(&line, stop);
     if (lease > 0 && lease <= UINT32_MAX)
-        p->left_ms = entry_left_ms(lease, hf__et_number(&line, stop), now_ms);
+        p->left_ms = hf__left_ms(lease, hf__et_number(&line, stop), now_ms);
     line = hf__cut(&value, end, '\n', &n);
     p->pid = hf__et_number(&line, line + n);
     hf__about_read(p, value, end);
@@ -239,17 +230,4 @@ bool hf__et_count_parse(const char *value, size_t len, uint64_t *count)
     errno = 0;
     *count = strtoull(text, &end, 10);
     return !*end && !errno;
-}
-
-int64_t hf__et_wall_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-bool hf__et_may_have_lease(enum et_form form)
-{
-    return form != ET_FORM_READ && form != ET_FORM_WRITE;
 }

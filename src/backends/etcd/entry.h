@@ -1,18 +1,17 @@
 /*
- * The keys of entries, below ROOT NAME/, and their values. Pure, but for the
- * clock.
+ * The keys of entries, below ROOT NAME/, and their values. Pure.
  *
  *   MUTEX   <lease>           1 to 16 hexadecimal digits, as Go's Mutex
- *   UNFAIR  lock              of an unfair mutex: its creator holds it
+ *   UNFAIR  lock              an unfair mutex: the creator of the key holds it
  *   READ    read/<own>        as Go's RWMutex
  *   WRITE   write/<own>
- *   MARK    write/<own>+      the writer reads now, and lets readers in
+ *   MARK    write/<own>+      the writer only reads now, and lets readers in
  *   PERMIT  permit/<own>.<permits>.<size>
  *   LATCH   latch
  *
- * <own> is "<lease>-<hold id>", both in hexadecimal, the lease in 16 digits; of
- * Go a number of 19 digits. It has more than 16 characters: so NAME/read can be
- * the name of a mutex.
+ * <own> is "<lease>-<hold id>", both in hexadecimal, the lease in 16 digits; Go
+ * writes a number of 19 digits. <own> has more than 16 characters, so NAME/read
+ * can be the name of a mutex.
  */
 #ifndef HF_ETCD_ENTRY_H
 #define HF_ETCD_ENTRY_H
@@ -23,7 +22,7 @@
 #include <stdint.h>
 
 enum et_form {
-    ET_FORM_NONE, /* no entry: of a name below this one, or of a stranger */
+    ET_FORM_NONE, /* no entry: of a name below this one, or another program */
     ET_FORM_MUTEX,
     ET_FORM_UNFAIR,
     ET_FORM_READ,
@@ -33,33 +32,34 @@ enum et_form {
     ET_FORM_LATCH,
 };
 
-#define ET_OURS "holdfast:" /* parts of keys that are no lock's begin so */
-#define ET_REST_MAX 80      /* of a key, behind NAME/ */
+#define ET_OURS                                                                \
+    "holdfast:"        /* keys with a part that begins so are no locks'        \
+                        */
+#define ET_REST_MAX 80 /* of an entry's key, the part after NAME/ */
 #define ET_KEY_MAX (HF_NAME_MAX + 300)
-#define ET_MARK '+' /* behind the key of a writer: its mark's */
+#define ET_MARK '+' /* added to a writer's key: its mark */
 
-/* What is behind NAME/. permits, size: of a PERMIT, may be NULL. */
+/* Parses what follows NAME/. Sets permits and size, which may be NULL, if it is
+ * a PERMIT. */
 enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
                          uint32_t *size);
-/* Where the name ends that the key (without ROOT) is an entry of; 0: of none.
- */
+/* Returns the length of the name in this key (without ROOT); 0: it is no
+ * entry. */
 size_t hf__et_name_len(const char *key, size_t len);
-/* Of a range of all that begins with the key: its end, and that end's length.
- * An empty key becomes the first one that can be. */
+/* Writes the end of the range of all keys with that prefix and returns its
+ * length. An empty prefix becomes the first possible key; there must be room
+ * for it. */
 size_t hf__et_prefix(char *key, size_t *len, char *end);
-/* Has it a part that begins with ET_OURS? */
+/* Does a part of it begin with ET_OURS? */
 bool hf__et_is_reserved(const char *name, size_t len);
-/* The kind of lock that has such entries; 0: NONE. */
+/* Returns the kind of lock that has such entries; 0 for NONE. */
 int hf__et_kind(enum et_form);
-/* Writes what is behind NAME/; the length. */
+/* Writes what follows NAME/ and returns its length. */
 size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
                    uint64_t hold_id, uint32_t permits, uint32_t size);
 
-/* Can an entry with a fixed lease be under a lease of its own? */
-bool hf__et_may_have_lease(enum et_form);
-
 /*
- * What an entry of ours says of itself, as a value; Go's have none.
+ * The value of an entry describes the client that made it; Go's have none:
  *
  *   holdfast <fixed lease in ms, or 0> <since, unix ms> <written, unix ms>
  *   <pid>
@@ -70,16 +70,15 @@ bool hf__et_may_have_lease(enum et_form);
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,
                     int64_t now_ms);
-/* Now, as values have it. */
-int64_t hf__et_wall_ms(void);
-/* Fills in what it says; nothing, if it is not one of ours. */
+/* Fills in what the value says; nothing, if another program wrote it. */
 void hf__et_value_read(hf_party *, const char *value, size_t len,
                        int64_t now_ms);
 
-/* Takes a number, and the space behind it, from the front. */
+/* Reads a number and moves *at behind it and the space that follows. */
 int64_t hf__et_number(const char **at, const char *end);
 
-/* The value of a LATCH. */
+/* The value of a LATCH. Parsing returns false if it is not one of
+ * holdfast's. */
 size_t hf__et_count_text(char out[ET_VALUE_MAX], uint64_t count);
 bool hf__et_count_parse(const char *value, size_t len, uint64_t *count);
 

@@ -1,42 +1,36 @@
-/* Requests about entries. Most are transactions. */
 #include "entry_request.h"
 
+#include "backends/common/about.h"
 #include "base/list.h"
 
 #include "entry.h"
 #include "etcd.h"
+#include "exchange.h"
 #include "lock_state.h"
-#include "message.h"
 #include "txn.h"
 
 #include <string.h>
 
-#define VIEW 8 /* entries that are read in one go */
+#define VIEW 8 /* entries on the first page, where the youngest decides */
 
 static int over_request(struct grpc_call *c, hf__time now)
 {
-    return ((struct etcd *)c->owner)->request_over(c, now);
+    return ((struct etcd *)c->owner)->answered(c, now);
 }
 
 static const struct grpc_method txn = {
     .path = "/etcdserverpb.KV/Txn", .most = ET_ANSWER, .over = over_request};
-static const struct grpc_method grant = {.path =
-                                             "/etcdserverpb.Lease/LeaseGrant",
-                                         .most = ET_ANSWER,
-                                         .over = over_request};
-static const struct grpc_method revoke = {.path =
-                                              "/etcdserverpb.Lease/LeaseRevoke",
-                                          .most = ET_ANSWER,
-                                          .over = over_request};
 
-/* ---- memory ---------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------- */
 
-struct et_request *hf__et_request_new(struct etcd *e, enum et_op op,
-                                      struct et_lock *line)
+/* Also begins the transaction. Returns NULL if memory is short; request_send()
+ * accepts that, so the caller may fill in the transaction all the same. */
+static struct et_request *request_new(struct etcd *e, enum et_op op,
+                                      struct et_lock *line, struct et_txn *t)
 {
     struct et_request *a = e->spare;
 
+    hf__et_txn(t);
     if (a) {
         e->spare = a->next;
     } else {
@@ -45,8 +39,8 @@ struct et_request *hf__et_request_new(struct etcd *e, enum et_op op,
             return NULL;
         hf__grpc_call_init(&a->call, &e->g, &txn, e);
     }
-    a->call.method = op == ET_TERM ? &grant : op == ET_REVOKE ? &revoke : &txn;
-    a->call.is_local = op == ET_READ_QUEUE || op == ET_READ_MARK;
+    a->call.is_local = op == ET_READ_MARK ||
+                       (op == ET_READ_QUEUE && !hf__et_is_safety_look(line));
     a->op = op;
     a->lock = line;
     a->batch = NULL;
@@ -57,10 +51,15 @@ struct et_request *hf__et_request_new(struct etcd *e, enum et_op op,
     return a;
 }
 
-void hf__et_request_free(struct etcd *e, struct et_request *a)
+void hf__et_request_over(struct et_request *a)
 {
     if (a->lock && a->lock->under_way == a)
         a->lock->under_way = NULL;
+}
+
+void hf__et_request_free(struct etcd *e, struct et_request *a)
+{
+    hf__et_request_over(a);
     e->drops -= a->op == ET_DROP || a->op == ET_CONFIRM;
     hf__list_remove(e->requests, a);
     a->next = e->spare;
@@ -80,7 +79,6 @@ void hf__et_requests_fini(struct etcd *e)
     }
 }
 
-/* An ENTER that nobody hears of may have been done, or be done yet. */
 void hf__et_request_lost(const struct et_request *a)
 {
     if (a->op != ET_ENTER || !a->lock)
@@ -99,17 +97,20 @@ void hf__et_request_forget(struct et_lock *l)
     hf__et_request_free(l->e, a);
 }
 
-/* ---- requests ----------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
-int hf__et_request_send(struct et_request *a, const void *message)
+/* 0, HF__LATER, HF_ENOMEM. A request that was not sent is freed. */
+static int request_send(struct et_request *a, const struct et_txn *t)
 {
-    struct etcd *e = a->call.g->owner;
-    int rc = hf__et_pack(&a->call, message);
+    int rc;
 
+    if (!a)
+        return HF_ENOMEM;
+    rc = hf__et_pack(&a->call, &t->m);
     if (!rc)
         rc = hf__grpc_start(&a->call, ET_CALL_MS);
     if (rc) {
-        hf__et_request_free(e, a);
+        hf__et_request_free(a->call.g->owner, a);
         return rc;
     }
     if (a->lock)
@@ -117,17 +118,15 @@ int hf__et_request_send(struct et_request *a, const void *message)
     return 0;
 }
 
-/* Where one that stands at the end has the lock, the youngest before ours
- * is all that matters. */
 bool hf__et_needs_all(const struct et_lock *l)
 {
     return l->form == ET_FORM_READ || l->form == ET_FORM_PERMIT;
 }
 
-/* The youngest entries below NAME/ that are older than a->below; all, if that
- * is 0. The member answers alone, without its leader: it has what was there
- * when our entry was made, because it has answered that or the greeting since,
- * and what it shows as deleted is. */
+/* Adds a range of the youngest entries below NAME/; if a->below is set, of
+ * those that are older. It may be read from this member without its leader: the
+ * member has answered the ENTER, or the greeting since, so it knows everything
+ * older than our entry, and what it reports as deleted is deleted. */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
@@ -142,7 +141,7 @@ static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
     r->limit = a->limit;
     r->sort_order = ETCD__RANGE__ORDER__DESCEND;
     r->sort_target = ETCD__RANGE__TARGET__CREATE;
-    r->serializable = true;
+    r->serializable = a->op == ET_ENTER || a->call.is_local;
     r->max_create_revision = a->below ? a->below - 1 : 0;
 }
 
@@ -156,101 +155,83 @@ static void request_add_guard(const struct etcd *e, struct et_txn *t,
 int hf__et_enter(struct et_lock *l)
 {
     struct etcd *e = l->e;
-    struct et_request *a = hf__et_request_new(e, ET_ENTER, l);
     char end[ET_KEY_MAX], value[ET_VALUE_MAX];
     struct et_txn t;
+    struct et_request *a = request_new(e, ET_ENTER, l, &t);
     size_t len;
 
     if (!a)
         return HF_ENOMEM;
-    l->since_ms = hf__et_wall_ms();
+    l->since_ms = hf__wall_ms();
     len = hf__et_value(value, e->about, l->remote->label,
-                       l->attempt->fixed && !hf__et_may_have_lease(l->form)
-                           ? l->attempt->lease_ms
-                           : 0,
+                       l->attempt->fixed ? l->attempt->lease_ms : 0,
                        l->since_ms, l->since_ms);
-    hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, 0);
     hf__et_if_changed(&t, e->guard_key, e->guard_len, e->guard);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, e->lease);
     request_add_view(a, &t, end);
     hf__et_range(&t, ET_ELSE, l->key, l->key_len)->keys_only = false;
     hf__et_range(&t, ET_ELSE, e->guard_key, e->guard_len);
-    return hf__et_request_send(a, &t.m);
+    return request_send(a, &t);
 }
 
-/* Those before ours, from a->below on. */
-static int request_read_queue(struct et_request *a)
+int hf__et_read_queue(struct et_lock *l, const struct et_request *before)
 {
-    const struct et_lock *l = a->lock;
     char end[ET_KEY_MAX];
     struct et_txn t;
-
-    hf__et_txn(&t);
-    hf__et_if_created(&t, l->key, l->key_len, l->rev);
-    request_add_view(a, &t, end);
-    return hf__et_request_send(a, &t.m);
-}
-
-int hf__et_read_queue(struct et_lock *l)
-{
-    struct et_request *a = hf__et_request_new(l->e, ET_READ_QUEUE, l);
+    struct et_request *a = request_new(l->e, ET_READ_QUEUE, l, &t);
 
     if (!a)
         return HF_ENOMEM;
     a->below = l->rev;
-    return request_read_queue(a);
+    if (before) {
+        a->below = before->below;
+        a->ahead = before->ahead;
+        a->view = before->view;
+        a->limit =
+            before->limit < ET_VIEW_MAX ? 16 * before->limit : ET_VIEW_MAX;
+    }
+    hf__et_if_created(&t, l->key, l->key_len, l->rev);
+    request_add_view(a, &t, end);
+    return request_send(a, &t);
 }
 
-int hf__et_read_on(const struct et_request *before)
-{
-    struct et_request *a =
-        hf__et_request_new(before->lock->e, ET_READ_QUEUE, before->lock);
-
-    if (!a)
-        return HF_ENOMEM;
-    a->below = before->below;
-    a->ahead = before->ahead;
-    a->view = before->view;
-    a->limit = before->limit < ET_VIEW_MAX ? 16 * before->limit : ET_VIEW_MAX;
-    return request_read_queue(a);
-}
-
-/* A writer and its mark stand beside each other. */
+/* The mark's key follows the writer's key. */
 int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 {
-    struct et_request *a = hf__et_request_new(l->e, ET_READ_MARK, l);
     char end[ET_KEY_MAX + 1];
-    Etcd__Range *r;
     struct et_txn t;
+    struct et_request *a = request_new(l->e, ET_READ_MARK, l, &t);
+    Etcd__Range *r = hf__et_range(&t, ET_THEN, s->before, s->len);
 
-    if (!a)
-        return HF_ENOMEM;
-    a->ahead = *s;
     memcpy(end, s->before, s->len);
     end[s->len] = ET_MARK + 1;
-    hf__et_txn(&t);
-    r = hf__et_range(&t, ET_THEN, s->before, s->len);
     r->range_end.data = (uint8_t *)end;
     r->range_end.len = s->len + 1;
     r->serializable = true;
-    return hf__et_request_send(a, &t.m);
+    if (a)
+        a->ahead = *s;
+    return request_send(a, &t);
 }
 
-/* Whether there is an entry, and of which revision: no ENTER of the past is
- * done after the guard was written, so what is found stays so. */
+/* Writes the guard and reads the entry. No earlier ENTER can succeed after
+ * that, so the answer stays true. */
 static int request_confirm(struct et_lock *l)
 {
-    struct etcd *e = l->e;
-    struct et_request *a = hf__et_request_new(e, ET_CONFIRM, l);
     struct et_txn t;
+    struct et_request *a = request_new(l->e, ET_CONFIRM, l, &t);
 
-    if (!a)
-        return HF_ENOMEM;
-    hf__et_txn(&t);
-    request_add_guard(e, &t, ET_THEN);
+    request_add_guard(l->e, &t, ET_THEN);
     hf__et_range(&t, ET_THEN, l->key, l->key_len)->keys_only = false;
-    return hf__et_request_send(a, &t.m);
+    return request_send(a, &t);
+}
+
+static size_t request_mark_of(const struct et_lock *l,
+                              char mark[ET_KEY_MAX + 1])
+{
+    memcpy(mark, l->key, l->key_len);
+    mark[l->key_len] = ET_MARK;
+    return l->key_len + 1;
 }
 
 static void request_add_drop(struct et_txn *t, const struct et_lock *l,
@@ -258,27 +239,21 @@ static void request_add_drop(struct et_txn *t, const struct et_lock *l,
 {
     hf__et_if_created(t, l->key, l->key_len, l->rev);
     hf__et_delete(t, ET_THEN, l->key, l->key_len);
-    if (!l->is_marked)
-        return;
-    memcpy(mark, l->key, l->key_len);
-    mark[l->key_len] = ET_MARK;
-    hf__et_delete(t, ET_THEN, mark, l->key_len + 1);
+    if (l->mark != ET_UNMARKED)
+        hf__et_delete(t, ET_THEN, mark, request_mark_of(l, mark));
 }
 
 int hf__et_drop(struct et_lock *l)
 {
-    struct et_request *a;
     char mark[ET_KEY_MAX + 1];
+    struct et_request *a;
     struct et_txn t;
 
     if (!l->rev || l->doubt)
         return request_confirm(l);
-    a = hf__et_request_new(l->e, ET_DROP, l);
-    if (!a)
-        return HF_ENOMEM;
-    hf__et_txn(&t);
+    a = request_new(l->e, ET_DROP, l, &t);
     request_add_drop(&t, l, mark);
-    return hf__et_request_send(a, &t.m);
+    return request_send(a, &t);
 }
 
 bool hf__et_is_dropped(const struct et_lock *l)
@@ -287,126 +262,107 @@ bool hf__et_is_dropped(const struct et_lock *l)
            (l->under_way->op == ET_DROP || l->under_way->op == ET_CONFIRM);
 }
 
-/* Only for keys that no other entry has ever had, so that one that is done late
- * finds no other. */
+/* To be called only for keys that no other entry will ever have: the deletion
+ * may be carried out late. */
 void hf__et_leave(struct et_lock *l)
 {
-    struct etcd *e = l->e;
-    struct et_request *a;
     char mark[ET_KEY_MAX + 1];
+    struct et_request *a;
     struct et_txn t;
 
     hf__et_request_forget(l);
-    if (!l->rev && !l->maybe && !l->doubt)
+    if (!hf__et_may_be_there(l))
         return;
-    a = hf__et_request_new(e, ET_TOUCH, NULL);
+    a = request_new(l->e, ET_TOUCH, NULL, &t);
     if (!a)
         return;
-    hf__et_txn(&t);
     if (l->rev)
         request_add_drop(&t, l, mark);
     else
         hf__et_delete(&t, ET_THEN, l->key, l->key_len);
     if (l->doubt)
-        request_add_guard(e, &t, ET_THEN);
-    hf__et_request_send(a, &t.m);
+        request_add_guard(l->e, &t, ET_THEN);
+    request_send(a, &t);
     l->rev = 0;
-    l->maybe = l->doubt = l->is_marked = false;
+    l->maybe = l->doubt = false;
+    l->mark = ET_UNMARKED;
 }
 
-/* Writes our entry, which the next waiter watches: that one is the first now.
- * If the event is lost, its safety poll finds out. */
-void hf__et_touch(struct et_lock *l)
+/* Go's RWMutex orders entries by their last change, so entries of read-write
+ * locks must never be written again. */
+void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {
     struct etcd *e = l->e;
-    struct et_request *a = hf__et_request_new(e, ET_TOUCH, NULL);
     char value[ET_VALUE_MAX];
+    struct et_request *a;
     struct et_txn t;
     size_t len;
 
-    if (!a)
+    if (l->form == ET_FORM_READ || l->form == ET_FORM_WRITE)
         return;
-    l->since_ms = hf__et_wall_ms();
-    len = hf__et_value(value, e->about, l->remote->label, 0, l->since_ms,
-                       l->since_ms);
-    hf__et_txn(&t);
+    a = request_new(e, ET_TOUCH, NULL, &t);
+    len = hf__et_value(value, e->about, l->remote->label, lease_ms, l->since_ms,
+                       hf__wall_ms());
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, e->lease);
-    hf__et_request_send(a, &t.m); /* if it fails, nothing depends on it */
+    request_send(a, &t); /* a failure does no harm */
+}
+
+void hf__et_wipe(struct etcd *e, const char *key, size_t len)
+{
+    struct et_txn t;
+    struct et_request *a = request_new(e, ET_TOUCH, NULL, &t);
+
+    hf__et_delete(&t, ET_THEN, key, len);
+    request_send(a, &t); /* a failure does no harm: the lease removes the key */
+}
+
+int hf__et_count(struct et_lock *l)
+{
+    struct et_txn t;
+    struct et_request *a = request_new(l->e, ET_COUNT, l, &t);
+
+    hf__et_range(&t, ET_THEN, l->key, l->key_len);
+    return request_send(a, &t);
+}
+
+/* ---- requests of a renewal ----------------------------------------------- */
+
+static int request_send_of(struct et_request *a, const struct et_txn *t,
+                           struct hf__batch *b, size_t from, size_t len)
+{
+    if (a) {
+        a->batch = b;
+        a->from = from;
+        a->len = len;
+    }
+    return request_send(a, t);
 }
 
 int hf__et_write_mark(struct etcd *e, struct hf__batch *b, size_t item)
 {
     const struct et_lock *l = b->item[item].remote->impl;
-    struct et_request *a = hf__et_request_new(e, ET_WRITE_MARK, NULL);
     char mark[ET_KEY_MAX + 1];
     struct et_txn t;
+    struct et_request *a = request_new(e, ET_WRITE_MARK, NULL, &t);
 
-    if (!a)
-        return HF_ENOMEM;
-    a->batch = b;
-    a->from = item;
-    a->len = 1;
-    a->rev = l->rev;
-    memcpy(mark, l->key, l->key_len);
-    mark[l->key_len] = ET_MARK;
-    hf__et_txn(&t);
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
-    hf__et_put(&t, ET_THEN, mark, l->key_len + 1, "", 0, e->lease);
-    return hf__et_request_send(a, &t.m);
-}
-
-void hf__et_wipe(struct etcd *e, const char *key, size_t len)
-{
-    struct et_request *a = hf__et_request_new(e, ET_TOUCH, NULL);
-    struct et_txn t;
-
-    if (!a)
-        return;
-    hf__et_txn(&t);
-    hf__et_delete(&t, ET_THEN, key, len);
-    hf__et_request_send(a, &t.m); /* if it fails, nothing depends on it */
-}
-
-int hf__et_count(struct et_lock *l)
-{
-    struct et_request *a = hf__et_request_new(l->e, ET_COUNT, l);
-    struct et_txn t;
-
-    if (!a)
-        return HF_ENOMEM;
-    hf__et_txn(&t);
-    hf__et_range(&t, ET_THEN, l->key, l->key_len);
-    return hf__et_request_send(a, &t.m);
+    hf__et_put(&t, ET_THEN, mark, request_mark_of(l, mark), "", 0, e->lease);
+    if (a)
+        a->rev = l->rev;
+    return request_send_of(a, &t, b, item, 1);
 }
 
 int hf__et_check(struct etcd *e, struct hf__batch *b, size_t from, size_t len)
 {
-    struct et_request *a = hf__et_request_new(e, ET_RENEW, NULL);
     struct et_txn t;
+    struct et_request *a = request_new(e, ET_RENEW, NULL, &t);
 
-    if (!a)
-        return HF_ENOMEM;
-    a->batch = b;
-    a->from = from;
-    a->len = len;
-    hf__et_txn(&t);
     for (size_t i = 0; i < len; i++) {
         const struct et_lock *l = b->item[from + i].remote->impl;
 
         hf__et_if_created(&t, l->key, l->key_len, l->rev);
         hf__et_range(&t, ET_ELSE, l->key, l->key_len);
     }
-    return hf__et_request_send(a, &t.m);
-}
-
-void hf__et_revoke(struct etcd *e, int64_t lease)
-{
-    struct et_request *a = hf__et_request_new(e, ET_REVOKE, NULL);
-    Etcd__Revoke m = ETCD__REVOKE__INIT;
-
-    if (!a)
-        return;
-    m.id = lease;
-    hf__et_request_send(a, &m); /* if it fails, it ends by itself */
+    return request_send_of(a, &t, b, from, len);
 }

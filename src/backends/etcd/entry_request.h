@@ -1,10 +1,9 @@
 /*
- * The requests about entries: one gRPC call each, most of them a transaction. A
- * request of an attempt or a release belongs to a lock, which has at most one
- * of them under way; one of a renewal belongs to some items of a batch; the
- * rest belongs to nobody. This unit packs and sends them and owns their memory.
- * What an answer means is not decided here: it goes to etcd.request_over, which
- * frees the request afterwards.
+ * Requests about entries: one gRPC call each, which is a transaction. A request
+ * of an attempt or a release belongs to a lock, which has at most one of them
+ * under way. A request of a renewal belongs to some items of a batch. For the
+ * rest no caller waits. This unit packs and sends requests and owns their
+ * memory. Answers go to etcd.answered, which frees the request.
  */
 #ifndef HF_ETCD_ENTRY_REQUEST_H
 #define HF_ETCD_ENTRY_REQUEST_H
@@ -15,15 +14,14 @@
 struct etcd;
 struct et_lock;
 
-#define ET_VIEW_MAX 1024 /* entries that are read in one go */
+#define ET_VIEW_MAX 1024 /* entries on one page, at most */
 
-/* What was read before our entry. */
+/* What was read so far of the entries that are older than ours. */
 struct et_ahead {
-    uint8_t other;    /* enum et_form: one of another kind; or PERMIT, */
-    uint32_t size;    /* of a semaphore of that size */
-    uint64_t permits; /* of all of them */
-    int64_t mod;      /* when that was written: */
-    size_t len;       /* the youngest that we have to wait for; 0: none */
+    uint8_t other;    /* enum et_form of an entry that does not fit; 0 */
+    uint32_t size;    /* if that is a PERMIT: the size of its semaphore */
+    uint64_t permits; /* of all entries read */
+    size_t len;       /* of the youngest entry that blocks ours; 0: none does */
     char before[ET_KEY_MAX];
 };
 
@@ -37,74 +35,68 @@ enum et_op {
     ET_RENEW,
     ET_TOUCH,
     ET_WRITE_MARK,
-    ET_TERM,
-    ET_MOVE,
-    ET_REVOKE
 };
 
-/* A request about entries. */
 struct et_request {
-    struct grpc_call call; /* first: callbacks cast it back */
+    struct grpc_call call; /* first: callbacks cast it to et_request */
     struct et_request *next, *prev;
     enum et_op op;
-    struct et_lock *lock;    /* NULL: nobody wants to hear of it any more */
-    int64_t below, limit;    /* of a view */
-    struct et_ahead ahead;   /* what was seen so far, */
-    int64_t view;            /* at this revision; 0: at that of the answer */
-    struct hf__batch *batch; /* RENEW, or of a TERM that a renewal wants: */
-    size_t from, len;        /* these of its items */
-    int64_t rev, lease;      /* TERM, MOVE: of this entry, to this lease */
-    uint32_t lease_ms;
+    struct et_lock *lock;  /* NULL: no lock waits for the answer */
+    int64_t below, limit;  /* READ_QUEUE: only older entries; at most so many */
+    struct et_ahead ahead; /* what earlier pages have shown, read */
+    int64_t view;          /* at this revision; 0: this is the first page */
+    struct hf__batch *batch; /* RENEW, WRITE_MARK: it is for these items */
+    size_t from, len;
+    int64_t rev; /* WRITE_MARK: create revision of the entry */
 };
 
-/* ---- requests of a lock ------------------------------------------------- */
+/* ---- requests of a lock -------------------------------------------------- */
 
-/* These return 0: it is under way; HF__LATER, HF_ENOMEM. */
+/* Each of these sends a request. 0: it is under way. HF__LATER: there is no
+ * connection. HF_ENOMEM. */
 int hf__et_enter(struct et_lock *);
-/* Reads the entries before ours. */
-int hf__et_read_queue(struct et_lock *);
-/* The same from where the last answer ended. */
-int hf__et_read_on(const struct et_request *);
-/* READ: is the writer that was found marked? */
+/* Reads the entries before ours: all pages from the youngest on, or the next
+ * one after that request. */
+int hf__et_read_queue(struct et_lock *, const struct et_request *before);
+/* For a READ lock: does the writer that blocks it have a mark? */
 int hf__et_read_mark(struct et_lock *, const struct et_ahead *);
-/* LATCH: is it set? */
+/* For a latch: is it set? */
 int hf__et_count(struct et_lock *);
-/* Deletes the entry, also one that may yet be made: then a CONFIRM comes
- * first. */
+/* Deletes the entry. If it is not known whether there is one, or an ENTER may
+ * still make one, this sends a CONFIRM first. */
 int hf__et_drop(struct et_lock *);
 bool hf__et_is_dropped(const struct et_lock *);
-/* Where a lock that has the whole queue behind it may still be granted
- * (readers, permits), all entries before ours matter; else only the youngest.
- */
+/* Readers and holders of permits may be granted behind other holders, so all
+ * older entries matter to them. For other locks only the youngest
+ * older entry matters. */
 bool hf__et_needs_all(const struct et_lock *);
 
-/* ---- requests of a renewal; as those above ------------------------------- */
+/* ---- requests of a renewal; they return the same ------------------------- */
 
-/* Are the entries of these items still there? */
+/* Checks whether the entries of these items are still there. */
 int hf__et_check(struct etcd *, struct hf__batch *, size_t from, size_t len);
-/* WRITE: writes the mark, which says that the writer reads now. */
+/* Writes the mark of a writer that only reads now. */
 int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
 
-/* ---- requests whose answers nobody waits for ---------------------------- */
+/* ---- requests for which no caller waits ---------------------------------- */
 
-/* PERMIT: writes our entry, which the next waiter watches. */
-void hf__et_touch(struct et_lock *);
+/* Writes the entry's value again, with that fixed lease (0: none). The next
+ * waiter for permits watches the entry, and so notices that it is the first
+ * waiter now. Does nothing for read-write locks. */
+void hf__et_touch(const struct et_lock *, uint32_t lease_ms);
 void hf__et_wipe(struct etcd *, const char *key, size_t len);
-/* Deletes the entry as hf__et_drop() does; the lock forgets it at once. */
+/* Deletes the entry like hf__et_drop(), but the lock forgets it at once. */
 void hf__et_leave(struct et_lock *);
-void hf__et_revoke(struct etcd *, int64_t lease);
 
-/* ---- a request from its beginning to its end ---------------------------- */
+/* ---- a request from its beginning to its end ----------------------------- */
 
-/* NULL: out of memory. */
-struct et_request *hf__et_request_new(struct etcd *, enum et_op,
-                                      struct et_lock *);
-/* As those above; other than by 0 the request is gone. */
-int hf__et_request_send(struct et_request *, const void *message);
+/* The request no longer counts as the lock's. */
+void hf__et_request_over(struct et_request *);
 void hf__et_request_free(struct etcd *, struct et_request *);
-/* It ends without an answer: an ENTER may have been done, or be done yet. */
+/* The request has no answer: an ENTER may have been carried out, or may be
+ * carried out later. */
 void hf__et_request_lost(const struct et_request *);
-/* Whatever is under way for the lock is cancelled, as if it was lost. */
+/* Cancels the lock's request, if there is one, as if its answer was lost. */
 void hf__et_request_forget(struct et_lock *);
 void hf__et_requests_fini(struct etcd *);
 

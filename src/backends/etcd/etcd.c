@@ -1,5 +1,5 @@
 /*
- * The backend's table, and a client's beginning and end.
+ * The backend's table; opening and closing a client.
  *
  *   etcd://[user[:password]@]host[:2379][,host...][/path]
  *   etcds://...[?cacert=FILE&cert=FILE&key=FILE]   the same with TLS
@@ -45,8 +45,8 @@ static char *etcd_copy(struct etcd *e, const char *text, const char *end)
     return p;
 }
 
-/* Of an answer that is being read. What is usual has its room already. Two
- * bytes of an answer may become a hundred of ours, so there is a limit. */
+/* Allocates memory for an answer that is being read, usually from etcd.room.
+ * Two bytes of an answer may need a hundred in memory, so there is a limit. */
 static void *etcd_take(void *self, size_t size)
 {
     struct etcd *e = self;
@@ -55,7 +55,7 @@ static void *etcd_take(void *self, size_t size)
     void *p = r->data + r->used;
 
     if (size > ET_MEMORY - r->bytes)
-        return NULL; /* it is no answer of etcd's */
+        return NULL; /* no answer of etcd needs that much */
     if (some > ET_ROOM - r->used) {
         p = e->core->alloc(e->client, size);
         e->is_short = e->is_short || !p;
@@ -98,8 +98,7 @@ static void etcd_free_all(struct etcd *e)
     e->core->free(e->client, e);
 }
 
-/* ---- open ------------------------------------------------------------------
- */
+/* ---- open ---------------------------------------------------------------- */
 
 static int etcd_parse_hosts(struct etcd *e, const struct hf__url *url)
 {
@@ -126,7 +125,7 @@ static int etcd_parse_root(struct etcd *e, const struct hf__url *url)
     if (hf__et_is_reserved(e->root, len))
         return e->core->why(e->client, HF_EINVAL,
                             "a part of the path begins with \"" ET_OURS
-                            "\", which is for keys of holdfast's own");
+                            "\", which is reserved for holdfast's keys");
     if (len > 200)
         return e->core->why(
             e->client, HF_EINVAL,
@@ -179,8 +178,9 @@ static int etcd_parse(struct etcd *e, const struct hf__config *config)
     return rc ? rc : etcd_parse_tls(e, config->url);
 }
 
-/* A PING is answered within that time. Where there is another member, a waiter
- * that hears nothing is better off there. */
+/* How long the client waits for the answer to a PING. If there are other
+ * members it gives up sooner, because a waiter behind a dead member hears
+ * nothing. */
 static uint32_t etcd_silence_of(const struct etcd *e,
                                 const struct hf__config *config)
 {
@@ -206,7 +206,7 @@ static int start_etcd(struct etcd *e, const struct hf__config *config)
     l->lost = "etcd: lost the connection";
     l->doubt = l->stream.tls ? "; is it etcd, with TLS?"
                              : "; is it etcd? With TLS it is etcds://";
-    l->goes_round = true; /* that member may answer nobody */
+    l->goes_round = true; /* some members may answer nothing */
     l->connect_ms = config->open_timeout_ms;
     l->silence_ms = etcd_silence_of(e, config);
     l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
@@ -215,7 +215,6 @@ static int start_etcd(struct etcd *e, const struct hf__config *config)
     e->g.token_name = "token";
     e->g.ping_ms = 10000;
     e->ttl_s = (config->ttl_ms + 999) / 1000;
-    e->op_timeout_ms = config->op_timeout_ms;
     e->listens = config->listens;
     hf__link_start(l, e->core->now());
     return 0;
@@ -232,7 +231,7 @@ static int etcd_open(hf_client *client, const struct hf__core *core,
     e->core = e->peer.core = e->watches.core = core;
     e->client = e->peer.client = e->watches.client = client;
     e->memory = (ProtobufCAllocator){etcd_take, etcd_give, e};
-    e->request_over = hf__et_request_over;
+    e->answered = hf__et_answered;
     hf__about(e->about, sizeof(e->about), "");
     rc = hf__et_session_init(e);
     if (!rc)
@@ -263,7 +262,7 @@ static void etcd_close(void *self)
     etcd_free_all(e);
 }
 
-/* ---- driving ------------------------------------------------------------ */
+/* ---- driving ------------------------------------------------------------- */
 
 static void etcd_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
@@ -293,7 +292,7 @@ static int etcd_query(void *self, struct hf__query *q)
 {
     struct etcd *e = self;
 
-    /* These are about a hold, and are never parked. */
+    /* These are about a hold, so they are never parked. */
     if (q->req.op == HF__DOWNGRADE)
         return hf__et_downgrade(e, q);
     if (q->req.op == HF__PUT)
@@ -302,13 +301,11 @@ static int etcd_query(void *self, struct hf__query *q)
         return HF__LATER;
     switch (q->req.op) {
     case HF__INSPECT:
+    case HF__BREAK:
+    case HF__ASK:
         return hf__et_inspect(e, q);
     case HF__LIST:
         return hf__et_list(e, q);
-    case HF__BREAK:
-        return hf__et_break(e, q);
-    case HF__ASK:
-        return hf__et_ask_holders(e, q);
     case HF__DIAGNOSE:
         return hf__et_diagnose(e, q);
     case HF__LISTEN:
@@ -355,6 +352,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* one table for both */
+    (void)scheme; /* one table serves both schemes */
     return abi == HF__ABI ? &backend : NULL;
 }

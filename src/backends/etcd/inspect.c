@@ -1,8 +1,11 @@
 /*
- * The entries of a name, the oldest first, and which of them hold it. Entries
- * of Go's clients are among them.
+ * The entries of a name, the oldest first, and which of them hold the lock.
+ * Entries of Go's clients are among them.
  */
 #include "inspect.h"
+
+#include "backends/common/about.h"
+#include "backends/common/order.h"
 
 #include "entry.h"
 #include "etcd.h"
@@ -13,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE 500      /* entries of an answer */
-#define SEEN_MAX 5000 /* that are shown */
-#define DOOMED 16     /* that are deleted, or asked, in a transaction */
+#define PAGE 500      /* entries on a page */
+#define SEEN_MAX 5000 /* entries that are read, at most */
+#define DOOMED 16     /* entries that one transaction deletes or asks */
 
 struct seen {
     struct seen *next;
@@ -23,20 +26,20 @@ struct seen {
     enum et_form form;
     uint32_t permits, size;
     bool is_marked, holds;
-    bool is_doomed; /* BREAK: it is to be deleted; ASK: its holder is asked */
+    bool is_doomed; /* BREAK: to be deleted; ASK: its holder is to be asked */
     size_t key_len, value_len;
-    char data[]; /* the key, with room for its mark's; the value */
+    char data[]; /* the key, room for the end of its mark's key, the value */
 };
 
 struct inspection {
     struct et_query base;
-    int64_t from; /* the next page begins there */
+    int64_t from; /* create revision at which the next page begins */
     size_t seen_len;
-    struct seen *seen, **last; /* in the order of their creation */
-    bool is_known;             /* all were seen */
-    bool is_sent;              /* BREAK: a deletion was, and not answered */
-    bool is_unsure;            /* BREAK: such a one was sent again */
-    char tokens[ET_WISHES];    /* ASK: of DOOMED */
+    struct seen *seen, **last; /* the oldest first */
+    bool is_known;             /* all entries were read */
+    bool is_sent;              /* BREAK: a deletion was sent and not answered */
+    bool is_unsure; /* BREAK: one was sent twice, and may have been done */
+    char tokens[ET_WISHES]; /* ASK: of up to DOOMED holders */
 };
 
 static void inspect_forget(struct inspection *k)
@@ -59,7 +62,7 @@ static void inspect_fini(struct et_query *x)
     inspect_forget((struct inspection *)x);
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------- */
 
 static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
 {
@@ -93,8 +96,9 @@ static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
     return 0;
 }
 
-/* Where the page ends: keys of one revision may go on behind it, and are left
- * to the next one then, unless there are more than fit. */
+/* Returns the create revision at which the next page begins. Keys of one
+ * revision may go on behind this page; then all of them are left to the next
+ * page, unless they fill a page by themselves. */
 static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
 {
     int64_t last = r->kvs[r->n_kvs - 1]->create_revision;
@@ -102,7 +106,7 @@ static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
     return r->more && r->kvs[0]->create_revision < last ? last : last + 1;
 }
 
-/* PENDING: there are more. */
+/* PENDING: there are more pages. */
 static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -128,7 +132,7 @@ static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
     return r->more && k->seen_len < SEEN_MAX ? HF__PENDING : 0;
 }
 
-/* ---- who holds it ------------------------------------------------------- */
+/* ---- holders ------------------------------------------------------------- */
 
 static void inspect_find_marks(struct inspection *k)
 {
@@ -142,7 +146,7 @@ static void inspect_find_marks(struct inspection *k)
 
 static void inspect_find_holders(struct inspection *k)
 {
-    bool has_reader = false, has_writer = false;
+    struct hf__order order = {0};
     uint64_t permits = 0;
 
     inspect_find_marks(k);
@@ -155,13 +159,9 @@ static void inspect_find_holders(struct inspection *k)
             s->holds = s == k->seen;
             break;
         case ET_FORM_READ:
-            s->holds = !has_writer;
-            has_reader = true;
-            break;
         case ET_FORM_WRITE:
-            s->holds = !has_writer && !has_reader;
-            has_writer = has_writer || !s->is_marked;
-            has_reader = true;
+            s->holds =
+                hf__order_holds(&order, s->form == ET_FORM_READ, s->is_marked);
             break;
         case ET_FORM_PERMIT:
             s->holds = permits <= s->size;
@@ -179,8 +179,9 @@ static void inspect_party_of(const struct seen *s, hf_party *p)
     p->left_ms = -1;
     p->mode = s->form == ET_FORM_READ || s->is_marked ? HF_READ : HF_WRITE;
     p->permits = s->permits;
-    hf__et_value_read(p, s->data + s->key_len + 1, s->value_len,
-                      hf__et_wall_ms());
+    hf__et_value_read(p, s->data + s->key_len + 1, s->value_len, hf__wall_ms());
+    if (!s->holds)
+        p->left_ms = -1;
 }
 
 static uint64_t inspect_count_of(const struct seen *s)
@@ -222,7 +223,7 @@ static int inspect_show(struct inspection *k)
     return 0;
 }
 
-/* ---- inspect ------------------------------------------------------------ */
+/* ---- inspect ------------------------------------------------------------- */
 
 static void send_inspect(struct et_query *x, struct et_txn *t)
 {
@@ -238,40 +239,17 @@ static int inspected(struct et_query *x, const Etcd__TxnAnswer *t)
     return rc ? rc : inspect_show((struct inspection *)x);
 }
 
-static int inspect_begin(struct etcd *e, struct hf__query *q,
-                         const struct et_play *play)
-{
-    int rc;
-    struct inspection *k = hf__et_query_new(e, q, play, "/", &rc);
-
-    if (!k)
-        return rc;
-    inspect_forget(k);
-    return hf__et_query_begin(&k->base);
-}
-
-int hf__et_inspect(struct etcd *e, struct hf__query *q)
-{
-    static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = send_inspect,
-                                        .answered = inspected,
-                                        .fini = inspect_fini};
-
-    return inspect_begin(e, q, &play);
-}
-
-/* ---- break, ask --------------------------------------------------------- */
+/* ---- break, ask ---------------------------------------------------------- */
 
 static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
 {
     hf_party p = {0};
 
     inspect_party_of(s, &p);
-    return (!q->token || q->token == p.token) &&
-           (!q->owner[0] || strcmp(q->owner, p.owner) == 0);
+    return hf__order_means(q, p.token, p.owner);
 }
 
-/* Which are meant. PENDING: there are some. */
+/* Marks the holders that the query means. PENDING: there are some. */
 static int inspect_choose(struct inspection *k)
 {
     struct etcd *e = k->base.e;
@@ -284,8 +262,8 @@ static int inspect_choose(struct inspection *k)
             continue;
         if (s->form == ET_FORM_LATCH && q->req.op == HF__ASK)
             continue;
-        s->is_doomed = inspect_is_meant(q, s) && (s->form != ET_FORM_LATCH ||
-                                                  (!q->token && !q->owner[0]));
+        s->is_doomed = s->form == ET_FORM_LATCH ? hf__order_means_all(q)
+                                                : inspect_is_meant(q, s);
         any = any || s->is_doomed;
         if (s->is_doomed)
             continue;
@@ -295,7 +273,7 @@ static int inspect_choose(struct inspection *k)
     k->is_known = true;
     if (any)
         return HF__PENDING;
-    if (k->is_unsure) /* they are gone, by us or meanwhile */
+    if (k->is_unsure) /* deleted by us, or by others meanwhile */
         return HF__DONE;
     if (others)
         return HF_EBUSY;
@@ -325,7 +303,8 @@ static void inspect_send_break(struct et_query *x, struct et_txn *t)
     }
 }
 
-/* Of those that were sent: they are gone. True: there are more. */
+/* The entries of the last transaction are gone. Returns true if others are
+ * left. */
 static bool inspect_strike(struct inspection *k)
 {
     unsigned len = 0;
@@ -353,22 +332,12 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
     k->is_sent = false;
     if (t->succeeded)
         return inspect_strike(k) ? HF__PENDING : HF__DONE;
-    inspect_forget(k); /* one has gone meanwhile */
+    inspect_forget(k); /* one has gone in the meantime: read again */
     return HF__PENDING;
 }
 
-int hf__et_break(struct etcd *e, struct hf__query *q)
-{
-    static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = inspect_send_break,
-                                        .answered = inspect_broke,
-                                        .fini = inspect_fini};
-
-    return inspect_begin(e, q, &play);
-}
-
-/* Under our lease, so that it goes with us. The create revisions say which
- * holds are meant, so it may be written twice, or late. */
+/* The key is under the client's lease, so it goes with the client. Create
+ * revisions name the holds, so it does no harm to write it twice or late. */
 static void inspect_send_ask(struct et_query *x, struct et_txn *t)
 {
     struct inspection *k = (struct inspection *)x;
@@ -389,12 +358,22 @@ static void inspect_send_ask(struct et_query *x, struct et_txn *t)
                x->e->lease);
 }
 
-int hf__et_ask_holders(struct etcd *e, struct hf__query *q)
+int hf__et_inspect(struct etcd *e, struct hf__query *q)
 {
-    static const struct et_play play = {.size = sizeof(struct inspection),
-                                        .send = inspect_send_ask,
-                                        .answered = inspect_broke,
-                                        .fini = inspect_fini};
+#define PLAY(s, a)                                                             \
+    {                                                                          \
+        .size = sizeof(struct inspection), .send = s, .answered = a,           \
+        .fini = inspect_fini                                                   \
+    }
+    static const struct et_play plays[] = {
+        [HF__INSPECT] = PLAY(send_inspect, inspected),
+        [HF__BREAK] = PLAY(inspect_send_break, inspect_broke),
+        [HF__ASK] = PLAY(inspect_send_ask, inspect_broke)};
+    int rc;
+    struct inspection *k = hf__et_query_new(e, q, &plays[q->req.op], "/", &rc);
 
-    return inspect_begin(e, q, &play);
+    if (!k)
+        return rc;
+    inspect_forget(k);
+    return hf__et_query_begin(&k->base);
 }

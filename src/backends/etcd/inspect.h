@@ -1,7 +1,8 @@
 /*
- * Queries about the entries of a name: who holds it and who waits; break, which
- * deletes entries; and hf_ask, which writes the tokens of holders that are to
- * let go. PENDING, or a result at once.
+ * Queries about the entries of a name: inspect, which lists holders and
+ * waiters; break, which deletes the entries of holders; and ask, which writes
+ * the tokens of the holders that another client waits for. PENDING, or a result
+ * at once.
  */
 #ifndef HF_ETCD_INSPECT_H
 #define HF_ETCD_INSPECT_H
@@ -11,7 +12,5 @@
 struct etcd;
 
 int hf__et_inspect(struct etcd *, struct hf__query *);
-int hf__et_break(struct etcd *, struct hf__query *);
-int hf__et_ask_holders(struct etcd *, struct hf__query *);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * The latch: a key whose value is the count. At 0 it goes. Its create revision
- * tells one round from the next.
+ * The latch: a key whose value is the count, deleted when it reaches 0. Its
+ * create revision tells one round from the next.
  *
- * A set or a down is one transaction with the creation of a mark, a key of this
- * client and this request. If the answer is lost and it is sent again, the mark
- * tells that it was counted. When it is answered the mark is deleted, unless it
- * was sent more than once: then the other one may be done later, and must find
- * it. The mark goes with the lease at the latest: then nobody can tell.
+ * A set or a count-down is one transaction, which also creates a mark: a key of
+ * this client and this request. If the answer is lost and the transaction is
+ * sent again, the mark shows that it was counted. The answer deletes the mark,
+ * unless the transaction was sent more than once: one that is carried out late
+ * must find the mark. The mark is under the lease. When the lease has ended, it
+ * is unknown whether the request was counted.
  */
 #include "latch.h"
 
@@ -24,17 +25,17 @@
 
 struct count {
     struct et_query base;
-    bool is_sent;     /* it was, and is not answered */
-    bool is_repeated; /* and was sent again: the first one may be done yet */
-    bool is_known;    /* what follows was read */
+    bool is_sent;     /* sent, and not answered */
+    bool is_repeated; /* sent twice: the first may be carried out late */
+    bool is_known;    /* the fields below were read */
     bool is_marked;   /* it was counted before */
-    bool is_written;  /* SET: it is set by us, unless a lock was there before */
+    bool is_written;  /* SET: this client has set it, perhaps beside a lock */
     bool has_others;  /* SET: the name is in use as a lock */
-    bool undoes;      /* SET: that came between */
-    size_t from_len;  /* SET: what is below the name is read from there on; */
-    char from[ET_KEY_MAX]; /* 0: from the beginning */
-    int64_t created;       /* when the latch was set; 0: it is not */
-    int64_t revision;      /* of the last change; the same */
+    bool undoes;      /* SET: deletes the latch, which was set beside a lock */
+    size_t from_len;  /* SET: where the next page of keys begins; */
+    char from[ET_KEY_MAX]; /* 0: at the first one */
+    int64_t created;       /* create revision of the latch; 0: it is not set */
+    int64_t revision;      /* mod revision; the same */
     uint64_t left;
     size_t mark_len, dir_len;
     char mark[ET_KEY_MAX], value[ET_VALUE_MAX];
@@ -45,10 +46,10 @@ static bool latch_counts(const struct count *c)
     return c->base.q->req.op != HF__LATCH_GET;
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------- */
 
-/* What is below NAME/, to see whether there are entries. Names below this one
- * are among it, so there may be many pages. */
+/* Adds a range of the keys below NAME/. Entries of other names may be among
+ * them, so there may be many pages. */
 static void latch_add_others(struct count *c, struct et_txn *t,
                              enum et_branch branch)
 {
@@ -73,7 +74,8 @@ static void latch_add_read(struct count *c, struct et_txn *t,
         latch_add_others(c, t, branch);
 }
 
-/* A lock that came after the latch was set is refused by itself. */
+/* A lock that came after the latch was set is refused by its own client, so it
+ * does not count. */
 static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 {
     for (size_t i = 0; i < r->n_kvs; i++) {
@@ -90,7 +92,7 @@ static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
     return false;
 }
 
-/* Of a page of others; true: there is another one. */
+/* Reads a page of keys below NAME/. Returns true if there is another one. */
 static bool latch_read_others(struct count *c, const Etcd__RangeAnswer *r)
 {
     const ProtobufCBinaryData *last =
@@ -109,7 +111,7 @@ static int latch_mismatch(struct etcd *e, const char *text)
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* The answer to what latch_add_read() has added. */
+/* Reads the answer to latch_add_read(). */
 static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;
@@ -128,8 +130,8 @@ static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
         if (!hf__et_count_parse((char *)kv->value.data, kv->value.len,
                                 &c->left))
             return latch_mismatch(
-                e, "the key \"latch\" of this name is no latch of "
-                   "holdfast's");
+                e, "the key \"latch\" of this name was not made by "
+                   "holdfast");
         c->revision = kv->mod_revision;
         c->created = kv->create_revision;
     }
@@ -138,7 +140,7 @@ static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
     return is_set && latch_read_others(c, others) ? HF__PENDING : 0;
 }
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------- */
 
 static void latch_send_count(struct et_query *x, struct et_txn *t)
 {
@@ -184,7 +186,7 @@ static int latch_done(struct count *c, int rc, uint64_t left)
     return rc;
 }
 
-/* Unless a lock was there before it. */
+/* The latch is undone if a lock was there before it. */
 static int latch_is_set_by_us(struct count *c)
 {
     if (!c->has_others || !c->created)
@@ -193,7 +195,7 @@ static int latch_is_set_by_us(struct count *c)
     return HF__PENDING;
 }
 
-/* What is known decides, or leads to the next transaction. */
+/* Returns the result, or PENDING if another transaction is needed. */
 static int latch_decide(struct count *c)
 {
     struct etcd *e = c->base.e;
@@ -261,33 +263,20 @@ static int latch_answered(struct et_query *x, const Etcd__TxnAnswer *t)
     return rc ? rc : latch_decide(c);
 }
 
-/* ---- all three ---------------------------------------------------------- */
-
-/* What was sent under a lease that has ended may have been counted: its mark is
- * gone, and it must not be sent again. */
-static bool latch_may_count_twice(struct etcd *e, const struct hf__query *q)
-{
-    if (e->latch_lease != e->lease) {
-        e->latch_lease = e->lease;
-        e->latch_before = e->latch_last;
-    }
-    if (q->request <= e->latch_before)
-        return true;
-    if (q->request > e->latch_last)
-        e->latch_last = q->request;
-    return false;
-}
+/* ---- all three ----------------------------------------------------------- */
 
 int hf__et_latch(struct etcd *e, struct hf__query *q)
 {
     static const struct et_play play = {.size = sizeof(struct count),
                                         .send = latch_send_count,
                                         .answered = latch_answered};
-    bool is_repeated = q->request <= e->latch_last;
+    enum hf__latch_sending sending = HF__LATCH_FIRST;
     struct count *c;
     int rc;
 
-    if (q->req.op != HF__LATCH_GET && latch_may_count_twice(e, q)) {
+    if (q->req.op != HF__LATCH_GET)
+        sending = hf__latch_request(&e->latch_requests, e->lease, q->request);
+    if (sending == HF__LATCH_IN_DOUBT) {
         q->request = 0;
         return e->core->why(e->client, HF_EUNKNOWN,
                             "the lease ended before the answer came");
@@ -295,7 +284,7 @@ int hf__et_latch(struct etcd *e, struct hf__query *q)
     c = hf__et_query_new(e, q, &play, "/latch", &rc);
     if (!c)
         return rc;
-    c->is_repeated = is_repeated;
+    c->is_repeated = sending == HF__LATCH_AGAIN;
     c->dir_len = c->base.len - strlen("latch");
     c->mark_len = (size_t)snprintf(c->mark, sizeof(c->mark),
                                    "%s" ET_OURS "mark/%" PRIx64 "-%" PRIu64,

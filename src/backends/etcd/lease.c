@@ -1,8 +1,8 @@
 #include "lease.h"
 
 #include "etcd.h"
+#include "exchange.h"
 #include "lock_state.h"
-#include "message.h"
 
 static hf__time lease_part(const struct etcd *e, unsigned of)
 {
@@ -22,13 +22,13 @@ void hf__et_keep(struct etcd *e, hf__time now)
         e->kept_at[e->kept_len++] = now;
     else
         e->keep_at = now + 100 * HF__MS;
-    /* A member that does not answer is left while there is time. */
+    /* a dead member is left while there is time */
     if (now - e->g.pinged_at >= lease_part(e, 4))
         hf__grpc_ping(&e->g, now);
 }
 
-/* A DROP that is under way is answered before the connection ends: only its
- * answer tells whether the entry was there. */
+/* DROPs under way are answered before the connection ends, because only their
+ * answers tell whether the entries were still there. */
 int hf__et_lease_over(struct etcd *e, const char *why)
 {
     e->lease = e->guard = e->heard = e->kept_rev = 0;

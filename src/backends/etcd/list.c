@@ -1,5 +1,3 @@
-/* The names that are in use: all keys below ROOT, some at a time, in their own
- * order. A key that can be an entry has the name before it. */
 #include "list.h"
 
 #include "entry.h"

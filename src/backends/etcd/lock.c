@@ -1,23 +1,20 @@
-/* What the core wants of a lock, step by step. */
 #include "lock.h"
 
+#include "backends/common/about.h"
 #include "base/list.h"
 
 #include "entry.h"
 #include "entry_request.h"
 #include "etcd.h"
-#include "fixed_lease.h"
 #include "lease.h"
 #include "lock_state.h"
-#include "safety_poll.h"
 #include "slot.h"
 #include "watch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- locks ------------------------------------------------------------------
- */
+/* ---- attach, detach ------------------------------------------------------ */
 
 static enum et_form lock_form_of(const struct hf__remote *r)
 {
@@ -33,7 +30,7 @@ static enum et_form lock_form_of(const struct hf__remote *r)
     }
 }
 
-/* The key of a new entry. */
+/* Sets the key of the entry that is made next. */
 static void lock_set_key(struct et_lock *l)
 {
     const struct hf__req *req = l->attempt;
@@ -53,7 +50,7 @@ int hf__et_attach(void *self, struct hf__remote *remote)
     if (hf__et_is_reserved(remote->name, remote->name_len))
         return e->core->why(e->client, HF_EINVAL,
                             "a part of the name begins with \"" ET_OURS
-                            "\", which is for keys of holdfast's own");
+                            "\", which is reserved for holdfast's keys");
     l = e->core->alloc(e->client, sizeof(*l) + len + ET_REST_MAX);
     if (!l)
         return HF_ENOMEM;
@@ -81,10 +78,10 @@ void hf__et_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* ---- answers to the core ------------------------------------------------ */
+/* ---- answers to the core ------------------------------------------------- */
 
-/* Is the lease known to live for long enough? What is believed begins when
- * that was sent, and so does a fixed lease. */
+/* Has the lease enough time left? Half of its TTL must be left; a fixed lease
+ * begins with the proof, so the proof must be fresh. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -94,21 +91,21 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
     return !req->fixed || age < (hf__time)req->lease_ms * HF__MS / 100;
 }
 
-/* etcd 3.4 is up to 100 ms late with the events of a new watch if there was a
- * write while it was made. */
+/* etcd 3.4 delivers the events of a new watch up to 100 ms late if something
+ * was written while the watch was made. After three early looks the lock looks
+ * once in a while, in case the watch has failed silently. */
 static void lock_queue(struct et_lock *l)
 {
-    static const uint32_t recheck_ms[] = {5, 20, 80};
+    static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
     struct etcd *e = l->e;
 
-    l->attempt->poll_at = HF__NEVER;
-    if (l->rechecks < sizeof(recheck_ms) / sizeof(recheck_ms[0]))
-        l->attempt->poll_at =
-            e->core->now() + recheck_ms[l->rechecks++] * HF__MS;
+    if (l->looks < ET_LOOKS)
+        l->looks++;
+    l->attempt->poll_at = e->core->now() + pause_ms[l->looks - 1] * HF__MS;
     hf__et_finish(e, l->attempt, HF__QUEUED);
 }
 
-/* What is next for an attempt could not be sent. */
+/* The next request of the attempt could not be sent. */
 static void lock_not_sent(struct et_lock *l, int rc)
 {
     l->verdict = 0;
@@ -119,7 +116,6 @@ static void lock_grant(struct et_lock *l)
 {
     struct etcd *e = l->e;
     struct hf__req *req = l->attempt;
-    int rc;
 
     if (l->awaits != ET_AWAITS_PROOF && !lock_is_proved(e, req)) {
         l->awaits = ET_AWAITS_PROOF;
@@ -128,31 +124,19 @@ static void lock_grant(struct et_lock *l)
     }
     req->sent_at = e->proved;
     req->session_ms = e->term_ms;
-    if (req->fixed && hf__et_may_have_lease(l->form)) {
-        l->awaits = ET_AWAITS_ANSWER;
-        rc = hf__et_term(l);
-        if (rc)
-            lock_not_sent(l, rc);
-        return;
-    }
-    if (l->form == ET_FORM_PERMIT && !l->is_fresh)
-        hf__et_touch(l); /* those who came since have seen it wait */
-    hf__et_granted(l);
-}
-
-void hf__et_granted(struct et_lock *l)
-{
-    struct hf__req *req = l->attempt;
-
-    if (!req)
-        return;
-    hf__et_watch_own(l);
     l->awaits = ET_AWAITS_ANSWER;
     l->state = ET_HELD;
+    l->is_fixed = req->fixed;
+    /* Later waiters for permits have seen this entry wait. */
+    if (!l->is_fresh && (l->form == ET_FORM_PERMIT || req->fixed)) {
+        l->since_ms = hf__wall_ms();
+        hf__et_touch(l, req->fixed ? req->lease_ms : 0);
+    }
+    hf__et_watch_own(l);
     req->token = (uint64_t)l->rev;
-    hf__et_finish(l->e, req, HF__GRANTED);
+    hf__et_finish(e, req, HF__GRANTED);
     if (l->wanted == l->rev)
-        l->e->core->wanted(l->e->client, l->remote, (uint64_t)l->rev);
+        e->core->wanted(e->client, l->remote, (uint64_t)l->rev);
 }
 
 bool hf__et_locks_proved(struct etcd *e)
@@ -170,14 +154,6 @@ bool hf__et_locks_proved(struct etcd *e)
     return is_all;
 }
 
-/* What the client has lost with its session goes at once. */
-void hf__et_locks_up(struct etcd *e)
-{
-    for (struct et_lock *l = e->locks; l; l = l->next)
-        if (l->is_left && !l->attempt && !l->under_way)
-            hf__et_drop(l);
-}
-
 void hf__et_locks_down(struct etcd *e)
 {
     for (struct et_lock *l = e->locks; l; l = l->next) {
@@ -192,7 +168,7 @@ void hf__et_locks_down(struct etcd *e)
     }
 }
 
-/* ---- steps -------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------- */
 
 static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
 {
@@ -200,8 +176,8 @@ static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
            memcmp(a->key, b->key, a->dir_len) == 0;
 }
 
-/* The server serves requests in any order. Who does not wait must not find what
- * the same client has let go of before. */
+/* The server carries out requests in any order, so an attempt that does not
+ * wait might still find the entry that the same client has just released. */
 static bool lock_is_dropped_beside(const struct et_lock *l)
 {
     const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
@@ -211,23 +187,23 @@ static bool lock_is_dropped_beside(const struct et_lock *l)
     return o;
 }
 
-/* The entry of an earlier hold must be known to be gone: a DROP of it whose
- * answer was lost may yet be done. */
+/* The entry of an earlier hold must be known to be gone first: a DROP whose
+ * answer was lost may be carried out late. */
 static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {
-        if (l->rev || l->maybe || l->doubt)
+        if (hf__et_may_be_there(l))
             return hf__et_drop(l);
         l->hold_id = l->attempt->hold_id;
         l->form = lock_form_of(l->remote);
         l->state = ET_RESTING;
-        l->owes_mark = false;
+        l->mark = ET_UNMARKED;
         l->round = 0;
         l->writes = 0;
     }
     if (l->rev)
-        return hf__et_read_queue(l);
-    /* A proof that an earlier step waited for is not waited for any more. */
+        return hf__et_read_queue(l, NULL);
+    /* This step replaces one that may have waited for a proof. */
     l->awaits = !l->attempt->may_queue && lock_is_dropped_beside(l)
                     ? ET_AWAITS_DROP
                     : ET_AWAITS_ANSWER;
@@ -237,7 +213,7 @@ static int lock_step(struct et_lock *l)
     return l->form == ET_FORM_LATCH ? hf__et_count(l) : hf__et_enter(l);
 }
 
-/* From inside of an answer. */
+/* For callbacks: takes the next step unless a request is under way. */
 static void lock_next_step(struct et_lock *l)
 {
     int rc = l->attempt && !l->under_way && !l->let_go ? lock_step(l) : 0;
@@ -269,7 +245,7 @@ static int lock_mismatch(const struct et_lock *l)
                         kinds[hf__et_kind(l->other)]);
 }
 
-/* By its verdict. */
+/* Reports the verdict to the core. */
 static void lock_end_attempt(struct et_lock *l)
 {
     int verdict = l->verdict;
@@ -280,7 +256,7 @@ static void lock_end_attempt(struct et_lock *l)
                   verdict == HF_EMISMATCH ? lock_mismatch(l) : verdict);
 }
 
-void hf__et_entered(struct et_lock *l, int code)
+void hf__et_stepped(struct et_lock *l, int code)
 {
     if (!l->attempt)
         return;
@@ -290,7 +266,8 @@ void hf__et_entered(struct et_lock *l, int code)
         lock_next_step(l);
 }
 
-/* It is not granted: first the entry goes, and what may yet come of it. */
+/* The attempt fails with this verdict once its entry, and any that may still be
+ * made, is gone. */
 static void lock_give_up(struct et_lock *l, int verdict)
 {
     int rc;
@@ -306,19 +283,19 @@ static void lock_give_up(struct et_lock *l, int verdict)
 }
 
 static void lock_wait_for(struct et_lock *l, enum et_wait how, const char *key,
-                          size_t len, int64_t mod, int64_t view)
+                          size_t len, int64_t view)
 {
     if (!l->attempt->may_queue) {
         lock_give_up(l, HF__BUSY);
         return;
     }
-    hf__et_poll_wanted(l->e);
-    hf__et_wait(l, how, key, len, mod, view);
+    hf__et_wait(l, how, key, len, view);
     lock_queue(l);
 }
 
-/* The first who waits hears of all who go; everybody else of the one before,
- * that it is first now, or has gone. */
+/* The first waiter watches all permits that are released. Every other waiter
+ * watches the one before it, which is written when it becomes a holder and
+ * deleted when it goes. */
 static void lock_wait_for_permits(struct et_lock *l, const struct et_ahead *s,
                                   int64_t view)
 {
@@ -326,12 +303,12 @@ static void lock_wait_for_permits(struct et_lock *l, const struct et_ahead *s,
     char dir[ET_KEY_MAX];
 
     if (s->permits > l->remote->permits) {
-        lock_wait_for(l, ET_WRITTEN, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_WRITTEN, s->before, s->len, view);
         return;
     }
     memcpy(dir, l->key, l->dir_len);
     memcpy(dir + l->dir_len, below, sizeof(below) - 1);
-    lock_wait_for(l, ET_BELOW, dir, l->dir_len + sizeof(below) - 1, 0, view);
+    lock_wait_for(l, ET_BELOW, dir, l->dir_len + sizeof(below) - 1, view);
 }
 
 static bool lock_is_free(const struct et_lock *l, const struct et_ahead *s)
@@ -342,16 +319,14 @@ static bool lock_is_free(const struct et_lock *l, const struct et_ahead *s)
                                      : !s->len;
 }
 
-void hf__et_queue_read(struct et_lock *l, int code, const struct et_ahead *s,
+void hf__et_queue_read(struct et_lock *l, const struct et_ahead *s,
                        int64_t view)
 {
     int rc;
 
     if (!l->attempt)
         return;
-    if (code) {
-        hf__et_finish(l->e, l->attempt, code);
-    } else if (s->other) {
+    if (s->other) {
         l->other = s->other;
         l->size = s->size;
         lock_give_up(l, HF_EMISMATCH);
@@ -360,7 +335,7 @@ void hf__et_queue_read(struct et_lock *l, int code, const struct et_ahead *s,
     } else if (l->form == ET_FORM_PERMIT) {
         lock_wait_for_permits(l, s, view);
     } else if (l->form != ET_FORM_READ) {
-        lock_wait_for(l, ET_GONE, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_GONE, s->before, s->len, view);
     } else {
         rc = hf__et_read_mark(l, s);
         if (rc)
@@ -374,14 +349,14 @@ void hf__et_mark_read(struct et_lock *l, const struct et_ahead *s,
     if (!l->attempt)
         return;
     if (is_blocked)
-        lock_wait_for(l, ET_PAIR, s->before, s->len, s->mod, view);
+        lock_wait_for(l, ET_PAIR, s->before, s->len, view);
     else
         lock_grant(l);
 }
 
-/* Who waits waits for the round that it has found first. A latch holds
- * nothing. */
-void hf__et_counted(struct et_lock *l, int64_t round, int64_t mod, int64_t view)
+/* A waiter waits for the round that it found first. A granted latch leaves
+ * nothing to release. */
+void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
 {
     struct etcd *e = l->e;
     struct hf__req *req = l->attempt;
@@ -391,7 +366,7 @@ void hf__et_counted(struct et_lock *l, int64_t round, int64_t mod, int64_t view)
     if (!l->round)
         l->round = round;
     if (round && round == l->round) {
-        lock_wait_for(l, ET_GONE, l->key, l->key_len, mod, view);
+        lock_wait_for(l, ET_GONE, l->key, l->key_len, view);
         return;
     }
     hf__et_unqueue(l);
@@ -436,11 +411,11 @@ void hf__et_unsent(struct et_lock *l)
         l->attempt = NULL;
     else
         l->let_go = NULL;
-    e->put_off = true; /* it is parked */
+    e->put_off = true; /* the core parks it */
     e->core->unsent(e->client, req);
 }
 
-/* ---- slots -------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------- */
 
 int hf__et_attempt(void *self, struct hf__req *req)
 {
@@ -452,6 +427,8 @@ int hf__et_attempt(void *self, struct hf__req *req)
         return HF__LATER;
     req->sent_at = e->core->now();
     l->attempt = req;
+    if (hf__et_is_safety_look(l)) /* does the member answer at all? */
+        hf__grpc_ping(&e->g, req->sent_at);
     if (!l->under_way && !l->let_go)
         rc = lock_step(l);
     if (rc) {
@@ -470,12 +447,12 @@ static int lock_let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
 
     if (hf__et_is_down(e))
         return HF__LATER;
-    if (l->hold_id != req->hold_id || (!l->rev && !l->maybe && !l->doubt))
+    if (l->hold_id != req->hold_id || !hf__et_may_be_there(l))
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
     req->sent_at = e->core->now();
     l->let_go = req;
     hf__et_unhold(l);
-    if (!l->under_way && !l->writes) /* else it is being dropped, or will be */
+    if (!l->under_way && !l->writes) /* else it is dropped after these */
         rc = hf__et_drop(l);
     if (rc) {
         l->let_go = NULL;
@@ -508,8 +485,8 @@ int hf__et_abandon(void *self, struct hf__req *req)
 {
     struct et_lock *l = req->remote->impl;
 
-    /* Sent again, it may be about an earlier hold id than what is asked for
-     * now. */
+    /* An abandon that is sent again may be about an earlier hold than the
+     * attempt. */
     if (l->attempt && l->attempt->hold_id == req->hold_id) {
         l->attempt = NULL;
         hf__et_unproved(l);

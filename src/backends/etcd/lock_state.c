@@ -14,32 +14,25 @@ struct et_lock *hf__et_lock_of(const struct etcd *e, uint64_t hold_id)
 
 void hf__et_lock_taken(struct et_lock *l)
 {
-    if (l->lease)
-        hf__et_revoke(l->e, l->lease);
-    if (l->moving && l->moving != l->lease)
-        hf__et_revoke(l->e, l->moving);
-    l->rev = l->lease = l->moving = 0;
-    l->maybe = l->is_late = l->is_marked = l->is_left = false;
+    l->rev = 0;
+    l->maybe = l->is_late = false;
+    l->mark = ET_UNMARKED;
     hf__et_unhold(l);
 }
 
-/* One that has a lease of its own is still there, until it is dropped. What the
- * server says of the entry is of no interest any more, but for a DROP. */
+/* A DROP goes on, because its answer tells whether the entry was there. */
 void hf__et_lock_over(struct et_lock *l, const char *why)
 {
-    bool is_dropped = hf__et_is_dropped(l);
+    bool was_late = l->is_late && hf__et_is_dropped(l);
 
-    if (!is_dropped)
+    if (!hf__et_is_dropped(l))
         hf__et_request_forget(l);
     if (l->state == ET_HELD)
         l->e->core->lost(l->e->client, l->remote, l->hold_id, why);
-    l->is_left = l->lease || l->moving;
-    if (!l->is_left)
-        l->rev = 0;
-    l->maybe = l->doubt = l->is_marked = false;
-    hf__et_unhold(l);
+    hf__et_lock_taken(l);
+    l->doubt = false;
+    l->is_late = was_late;
     hf__et_unproved(l);
-    l->is_late = l->is_late && is_dropped;
 }
 
 void hf__et_finish(struct etcd *e, struct hf__req *req, int result)

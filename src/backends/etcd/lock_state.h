@@ -1,8 +1,7 @@
 /*
- * What a client knows of one lock at the server: its entry, the request that is
- * under way for it, and the core's request that waits for the outcome. It
- * belongs to the core's hf__remote (remote->impl) from attach to detach. lock.c
- * decides what is done with it.
+ * The state of one lock at the server: its entry, the request under way for it,
+ * and the core's requests that wait for the outcome. It belongs to the core's
+ * hf__remote (remote->impl) from attach to detach. lock.c changes it.
  */
 #ifndef HF_ETCD_LOCK_STATE_H
 #define HF_ETCD_LOCK_STATE_H
@@ -13,22 +12,24 @@ struct etcd;
 struct et_request;
 struct et_watch;
 
-#define ET_WATCHES 2 /* of a lock */
+#define ET_WATCHES 2 /* watches that a lock keeps */
+#define ET_LOOKS 4   /* pauses between looks; the last one repeats */
 
 /*
- * Where the lock is, between the requests of the core:
+ * The state of a lock:
  *
  *   state    requests under way for it       fields that mean something
  *   -----    -------------------------       --------------------------
  *   RESTING  none; of an attempt: ENTER,     rev, maybe, doubt; verdict while
- *            READ_QUEUE, READ_MARK, COUNT,   an attempt is given up
- *            TERM, MOVE; of what is let go
- *            or given up: CONFIRM, DROP
- *   QUEUED   none; then those of the next    the same; watch[0], view, before:
- *            attempt, as RESTING             it rings when that changes; round
+ *            READ_QUEUE, READ_MARK, COUNT;   an attempt is given up
+ *            of a release, an abandon or an
+ *            attempt that fails: CONFIRM,
+ *            DROP
+ *   QUEUED   none; then those of the next    the same; watch[0], view: it rings
+ *            attempt, as RESTING             when that changes; looks; round
  *   RUNG     as QUEUED                       the same; it has rung
- *   HELD     none; of an attempt with        rev, lease, moving; own, wanted;
- *            another hold id: CONFIRM, DROP  owes_mark, writes
+ *   HELD     none; of an attempt with        rev; own, wanted; mark,
+ *            another hold id: CONFIRM, DROP  writes; is_fixed
  *
  *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING. (A QUEUED
  *   lock was not rung if the core sends its attempt again because it is time.)
@@ -39,8 +40,8 @@ struct et_watch;
 enum et_lock_state {
     ET_RESTING,
     ET_QUEUED, /* the core waits for a bell */
-    ET_RUNG,   /* the bell was rung: the core will send another attempt */
-    ET_HELD,   /* it was granted */
+    ET_RUNG,   /* the bell has rung: the core will send another attempt */
+    ET_HELD,
 };
 
 /*
@@ -51,29 +52,33 @@ enum et_lock_state {
  *   ANSWER  any      any                                 any
  *   DROP    pending  nothing of this lock; the DROP of   0
  *                    another lock of the same name
- *   PROOF   pending  nothing of this lock; a keep-alive  not 0: nobody is
+ *   PROOF   pending  nothing of this lock; a keep-alive  not 0: no entry is
  *                    of the client                       before it
  *
  * With DROP and PROOF the state is RESTING, QUEUED or RUNG. DROP may be left
- * over when there is no attempt any more, and means nothing then.
+ * over after the attempt has ended, and has no meaning then.
  */
 enum et_awaits { ET_AWAITS_ANSWER, ET_AWAITS_DROP, ET_AWAITS_PROOF };
 
+/* The mark of a writer that only reads now. */
+enum et_mark {
+    ET_UNMARKED,
+    ET_MARK_OWED, /* it may be there; the next renewal writes it */
+    ET_MARKED,    /* it is there */
+};
+
 /*
- * What the client knows of the entry, in any state (x: it is set; -: it is not;
- * any: either):
+ * What the client knows about the entry, in any state (x: set; -: not set; any:
+ * either):
  *
- *   rev  maybe  doubt  is_late  is_left
- *    -     -      -       -        -     there is none
- *    -     x     any      -        -     there may be one
- *    -     -      x       -        -     there is none; an ENTER may make one
- *    x     -     any      -        -     there is one
- *    x     -     any      x       any    there is one, but not the one that was
- *                                        held: an ENTER that came late has made
- *                                        it, and it is dropped
- *    x     -      -      any       x     there is one by a lease of its own,
- *                                        after the client's lease has ended:
- *                                        it is dropped
+ *   rev  maybe  doubt  is_late
+ *    -     -      -       -     there is none
+ *    -     x     any      -     there may be one
+ *    -     -      x       -     there is none; an ENTER may still make one
+ *    x     -     any      -     there is one
+ *    x     -     any      x     there is one, but not the one that was held: it
+ *                               was made by an ENTER that was carried out late,
+ *                               and is being dropped
  */
 struct et_lock {
     struct et_lock *next, *prev; /* etcd.locks */
@@ -82,45 +87,51 @@ struct et_lock {
     enum et_lock_state state;
     enum et_awaits awaits;
     uint64_t hold_id; /* of the entry */
-    int64_t rev;      /* its create revision; 0: not known */
-    int64_t mod;      /* when it was last written, as far as we know */
-    int64_t lease;    /* of a fixed lease; 0: it is under the client's, */
-    int64_t moving;   /* or perhaps under this one; 0 */
+    int64_t rev;      /* create revision of the entry; 0: not known */
     int64_t since_ms; /* when it was made or granted, by the wall clock */
     uint8_t form;     /* enum et_form */
-    uint8_t other;    /* of its verdict EMISMATCH: what was found, */
-    uint32_t size;    /* and how large that semaphore is */
-    int16_t verdict; /* it is being dropped, and then the attempt comes to this;
-                        0: it is not */
-    bool maybe, doubt, is_late, is_left; /* as above */
-    bool is_marked;                      /* its mark is there, or may be */
-    bool owes_mark;                      /* it is not known to be */
-    bool is_fresh;    /* its ENTER has found the entries before it */
-    uint8_t rechecks; /* since a watch was made */
-    int64_t round;    /* of a latch: its create revision; 0 */
-    int64_t wanted;   /* somebody asked for the entry of that create revision */
-    struct hf__req *attempt;      /* the one that is pending; NULL */
+    uint8_t other;    /* EMISMATCH: the form that was found */
+    uint32_t size;    /* EMISMATCH: the size of that semaphore, or 0 */
+    int16_t verdict;  /* the entry is being dropped, and then the attempt ends
+                         with this; 0: it is not */
+    bool maybe, doubt, is_late; /* see above */
+    bool is_fixed;              /* it has a fixed lease, which the core ends */
+    enum et_mark mark;
+    bool is_fresh;  /* the answer to its ENTER had the entries before it */
+    uint8_t looks;  /* since a watch was made; ET_LOOKS at most */
+    int64_t round;  /* create revision of the latch that is waited for; 0 */
+    int64_t wanted; /* the create revision for which hf_ask was heard */
+    struct hf__req *attempt;      /* the pending one; NULL */
     struct hf__req *let_go;       /* a release or an abandon; NULL */
     struct et_request *under_way; /* about this entry; NULL */
-    unsigned writes; /* of its holder that are under way: a DROP waits */
-    struct et_watch *watch[ET_WATCHES]; /* the first is waited for: QUEUED */
-    struct et_watch *own; /* on its own entry, if the program hears of events;
-                             NULL */
-    int64_t view;         /* the revision at which that was there */
-    int64_t before;       /* and when it had been written */
-    uint32_t poll_no;     /* the last poll that has checked it */
-    size_t key_len;       /* with ROOT and what an entry has behind NAME/ */
-    size_t dir_len;       /* up to there */
+    unsigned writes; /* of the holder, under way; a DROP waits for them */
+    struct et_watch *watch[ET_WATCHES]; /* QUEUED: the first is waited for */
+    struct et_watch *own; /* on its own entry, if the program listens; NULL */
+    int64_t view;         /* the revision at which watch[0] was there */
+    size_t key_len;       /* of key: ROOT, NAME/ and what follows */
+    size_t dir_len;       /* of ROOT and NAME/ */
     char key[];
 };
 
-/* Was the core answered QUEUED? */
+/* Is there an entry, or may there be one? */
+static inline bool hf__et_may_be_there(const struct et_lock *l)
+{
+    return l->rev || l->maybe || l->doubt;
+}
+
+/* Did its last attempt end as QUEUED? */
 static inline bool hf__et_is_queued(const struct et_lock *l)
 {
     return l->state == ET_QUEUED || l->state == ET_RUNG;
 }
 
-/* It waits no more, or it is not held any more; else nothing changes. */
+/* Is this look due only because no event came for a while? */
+static inline bool hf__et_is_safety_look(const struct et_lock *l)
+{
+    return l->state == ET_QUEUED && l->looks == ET_LOOKS;
+}
+
+/* It no longer waits, or is no longer held. Otherwise nothing changes. */
 static inline void hf__et_unqueue(struct et_lock *l)
 {
     if (hf__et_is_queued(l))
@@ -133,21 +144,21 @@ static inline void hf__et_unhold(struct et_lock *l)
         l->state = ET_RESTING;
 }
 
-/* It awaits no proof any more; else nothing changes. */
+/* It no longer waits for a proof. Otherwise nothing changes. */
 static inline void hf__et_unproved(struct et_lock *l)
 {
     if (l->awaits == ET_AWAITS_PROOF)
         l->awaits = ET_AWAITS_ANSWER;
 }
 
-/* The one that has that hold, or NULL. */
+/* Returns the lock that has that hold, or NULL. */
 struct et_lock *hf__et_lock_of(const struct etcd *, uint64_t hold_id);
-/* The entry is gone: it was deleted. Its own leases are revoked. */
+/* The entry was deleted. */
 void hf__et_lock_taken(struct et_lock *);
-/* The client's lease has ended, with the entry. The core hears of a loss. */
+/* The client's lease has ended, and the entry with it. Reports a loss to the
+ * core if it was held. */
 void hf__et_lock_over(struct et_lock *, const char *why);
-/* Reports the result of a core's request. The lock, if it is of one, forgets
- * it. */
+/* Reports the result of a request of the core, which the lock then forgets. */
 void hf__et_finish(struct etcd *, struct hf__req *, int result);
 
 #endif

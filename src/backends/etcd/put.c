@@ -1,10 +1,10 @@
 /*
- * What a holder writes: a value, if the hold is still there, and the mark of a
- * writer that goes on reading.
+ * Writes of a holder: a value, if the hold is still there, and the mark of a
+ * writer that only reads from now on.
  *
- * A value that was not answered may be written later, over one that the same
- * holder wrote since. So both look at the guard, and whoever writes after one
- * that is unsure writes the guard, too.
+ * A value whose answer was lost may be written later, over a newer value of the
+ * same holder. So each write compares the guard, and the next one after a write
+ * in doubt also writes the guard.
  */
 #include "put.h"
 
@@ -22,13 +22,14 @@
 struct put {
     struct et_query base;
     int64_t rev;
-    bool bumps;       /* it writes the guard */
-    bool is_answered; /* else it may be done later */
+    bool bumps;       /* it also writes the guard */
+    bool is_answered; /* else it may be carried out late */
     size_t entry_len;
     char entry[ET_KEY_MAX];
 };
 
-/* The server serves requests in any order: the release waits for this one. */
+/* The server carries out requests in any order, so the release waits for this
+ * one. */
 static void put_over(struct et_query *x)
 {
     struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
@@ -52,7 +53,7 @@ static void send_put(struct et_query *x, struct et_txn *t)
     struct etcd *e = x->e;
 
     if (!p->is_answered)
-        e->put_doubt = true; /* it was sent before */
+        e->put_doubt = true; /* it is sent again */
     p->bumps = e->put_doubt;
     p->is_answered = false;
     hf__et_if_created(t, p->entry, p->entry_len, p->rev);
@@ -113,11 +114,11 @@ int hf__et_put_value(struct etcd *e, struct hf__query *q)
         return HF_ENOTOWNER;
     if (hf__et_is_reserved(q->name, q->name_len))
         return e->core->why(e->client, HF_EINVAL,
-                            "a part of key begins with \"" ET_OURS
-                            "\", which is for keys of holdfast's own");
+                            "a part of the key begins with \"" ET_OURS
+                            "\", which is reserved for holdfast's keys");
     if (hf__et_name_len(q->name, q->name_len))
         return e->core->why(e->client, HF_EINVAL,
-                            "key would be an entry of a lock");
+                            "the key has the form of an entry of a lock");
     if (e->g.link.state != NET_UP)
         return e->core->why(e->client, HF_EBACKEND,
                             "not connected; nothing was written");
@@ -133,7 +134,7 @@ int hf__et_put_value(struct etcd *e, struct hf__query *q)
     return rc == HF__LATER ? HF_EBACKEND : rc;
 }
 
-/* ---- from write to read ------------------------------------------------- */
+/* ---- downgrade ----------------------------------------------------------- */
 
 static void put_send_mark(struct et_query *x, struct et_txn *t)
 {
@@ -149,27 +150,26 @@ static int put_marked(struct et_query *x, const Etcd__TxnAnswer *t)
     struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
 
     if (l && l->rev == p->rev)
-        l->owes_mark = false;
-    /* It is nobody's loss if we have let go of it meanwhile. */
+        l->mark = ET_MARKED;
+    /* If the lock was released in the meantime, nothing is lost. */
     return t->succeeded || !l || l->let_go || l->rev != p->rev ? HF__DONE
                                                                : HF_ENOTOWNER;
 }
 
-/* From here on the entry is that of the other lock. */
+/* The entry and the hold belong to the other lock from now on. */
 static void put_move(struct et_lock *from, struct et_lock *into)
 {
     hf__et_leave(into);
     into->hold_id = from->hold_id;
     into->rev = from->rev;
-    into->lease = from->lease;
     into->form = ET_FORM_WRITE;
     into->key_len = from->key_len;
     memcpy(into->key, from->key, from->key_len);
     into->state = ET_HELD;
-    into->is_marked = into->owes_mark = true;
+    into->mark = ET_MARK_OWED;
     into->doubt = from->doubt;
     into->writes = from->writes;
-    from->rev = from->lease = 0;
+    from->rev = 0;
     from->hold_id = 0;
     from->writes = 0;
     from->doubt = from->maybe = false;
@@ -191,7 +191,7 @@ int hf__et_downgrade(struct etcd *e, struct hf__query *q)
         return HF_ENOTOWNER;
     put_move(from, into);
     if (e->g.link.state != NET_UP)
-        return HF_EUNKNOWN; /* the next renewal tells it */
+        return HF_EUNKNOWN; /* the next renewal writes the mark */
     p = hf__et_query_new(e, q, &play, "", &rc);
     if (!p)
         return HF_EUNKNOWN;

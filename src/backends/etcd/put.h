@@ -1,7 +1,7 @@
 /*
- * What a holder writes: a value beside its lock, and the mark of a writer that
- * goes on reading. Both are about a hold, so they are never parked. PENDING, or
- * a result at once.
+ * Writes of a holder: a value beside its lock, and the mark of a writer that
+ * only reads from now on. Both are about a hold, so they are never parked.
+ * PENDING, or a result at once.
  */
 #ifndef HF_ETCD_PUT_H
 #define HF_ETCD_PUT_H

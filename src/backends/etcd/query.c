@@ -1,13 +1,11 @@
-
 #include "query.h"
 
 #include "base/list.h"
 
 #include "etcd.h"
+#include "exchange.h"
 #include "lease.h"
 #include "lock_state.h"
-#include "message.h"
-#include "refusal.h"
 #include "slot.h"
 #include "txn.h"
 
@@ -45,7 +43,10 @@ void *hf__et_query_new(struct etcd *e, struct hf__query *q,
         return NULL;
     if (root + q->name_len + more > ET_KEY_MAX) {
         e->core->free(e->client, x);
-        *rc = e->core->why(e->client, HF_EINVAL, "the key is too long");
+        *rc = e->core->why(e->client, HF_EINVAL,
+                           "the key has %zu bytes with the path; it must have "
+                           "at most %d",
+                           root + q->name_len + more, ET_KEY_MAX);
         return NULL;
     }
     x->e = e;
@@ -137,39 +138,33 @@ static void query_go_on(struct et_query *x)
         query_end(x, rc == HF__LATER ? HF_EUNKNOWN : rc);
 }
 
-static int query_read_txn(struct et_query *x, const uint8_t *p, size_t len)
+static int query_read_txn(struct et_query *x)
 {
-    struct etcd *e = x->e;
-    Etcd__TxnAnswer *t = etcd__txn_answer__unpack(&e->memory, len, p);
-    int rc = t && t->header && t->header->revision > 0 ? x->play->answered(x, t)
-                                                       : HF_EPROTO;
+    Etcd__TxnAnswer *t = hf__et_txn_read(&x->call);
+    int rc = t ? x->play->answered(x, t) : HF_EPROTO;
 
-    if (t)
-        etcd__txn_answer__free_unpacked(t, &e->memory);
+    hf__et_txn_free(&x->call, t);
     return rc;
 }
 
-/* What only reads, or can be sent again, fails for want of memory. */
-static int query_not_understood(struct et_query *x)
+/* A query that only reads, or that can be sent again, fails because memory is
+ * short; the connection goes on. */
+static bool query_may_fail(const struct et_query *x)
 {
-    int code = hf__et_odd(x->e), op = x->q->req.op;
-    bool is_over = code == HF_ENOMEM &&
-                   (op == HF__INSPECT || op == HF__LIST || op == HF__BREAK ||
-                    op == HF__ASK || op == HF__LATCH_GET || op == HF__DIAGNOSE);
+    int op = x->q->req.op;
 
-    query_end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);
-    return is_over ? 0 : code;
+    return op == HF__INSPECT || op == HF__LIST || op == HF__BREAK ||
+           op == HF__ASK || op == HF__LATCH_GET || op == HF__DIAGNOSE;
 }
 
-static int query_understood(struct et_query *x)
+static int query_answered(struct et_query *x)
 {
     size_t len;
     const uint8_t *p = hf__grpc_answer(&x->call, &len);
-    int rc =
-        x->play->read ? x->play->read(x, p, len) : query_read_txn(x, p, len);
+    int rc = x->play->read ? x->play->read(x, p, len) : query_read_txn(x);
 
     if (rc == HF_EPROTO)
-        return query_not_understood(x);
+        return rc;
     if (rc == HF__PENDING)
         query_go_on(x);
     else
@@ -177,33 +172,36 @@ static int query_understood(struct et_query *x)
     return 0;
 }
 
-static void query_refused(struct et_query *x, int code)
+static int query_failed(struct grpc_call *c, int code, bool can_repeat)
 {
-    query_end(x, x->play->refused ? x->play->refused(x, code) : code);
+    struct et_query *x = (struct et_query *)c;
+    struct etcd *e = x->e;
+
+    if (code == HF_ENOTOWNER) {
+        query_end(x, x->q->line ? HF_ENOTOWNER : HF_EUNKNOWN);
+        return hf__et_lease_over(e, "the server ended the client's lease");
+    }
+    if (can_repeat) {
+        query_go_on(x);
+        return 0;
+    }
+    if (hf__et_has_answer(c)) { /* it cannot be read */
+        bool is_over = code == HF_ENOMEM && query_may_fail(x);
+
+        query_end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);
+        return is_over ? 0 : code;
+    }
+    if (code != HF_EUNKNOWN && x->play->refused)
+        code = x->play->refused(x, code);
+    query_end(x, code);
+    return 0;
 }
 
 int hf__et_query_over(struct grpc_call *c, hf__time now)
 {
-    struct et_query *x = (struct et_query *)c;
-    struct etcd *e = x->e;
-    int rc;
+    int rc =
+        hf__et_has_answer(c) ? query_answered((struct et_query *)c) : HF_EPROTO;
 
     (void)now;
-    if (c->end == GRPC_ANSWERED && !c->status)
-        return query_understood(x);
-    if (c->end == GRPC_ANSWERED && c->status == 5) {
-        query_end(x, x->q->line ? HF_ENOTOWNER : HF_EUNKNOWN);
-        return hf__et_lease_over(e, "the server ended the client's lease");
-    }
-    if (c->end == GRPC_ANSWERED && !hf__et_is_unsure(c)) {
-        query_refused(x, hf__et_refusal(e, c));
-        return 0;
-    }
-    e->core->why(e->client, HF_EUNKNOWN, "%s: %s", e->g.link.where, c->text);
-    rc = c->end == GRPC_ANSWERED ? hf__et_leave_member(e, c) : 0;
-    if (!rc && (c->end == GRPC_LATE || c->end == GRPC_ANSWERED))
-        query_go_on(x);
-    else
-        query_end(x, HF_EUNKNOWN);
-    return rc;
+    return rc == HF_EPROTO ? hf__et_failed(c, query_failed) : rc;
 }

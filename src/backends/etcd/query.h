@@ -1,9 +1,9 @@
 /*
- * Queries about a name: a few transactions (or other calls), one after the
- * other. Each can be sent again if its answer does not come: it says the same
- * then, or finds that it was done. A kind of query is a struct et_play, whose
- * functions say what is sent and what an answer means; this unit sends,
- * repeats, and reports the result to the core.
+ * Queries about a name: a few transactions or other calls, one after the other.
+ * Each can be sent again if it was not answered: it then says the same, or
+ * finds that it was carried out. A struct et_play describes one kind of query:
+ * what is sent and what an answer means. This unit sends and repeats the calls
+ * and reports the result to the core.
  */
 #ifndef HF_ETCD_QUERY_H
 #define HF_ETCD_QUERY_H
@@ -12,44 +12,46 @@
 #include "txn.h"
 
 struct et_query {
-    struct grpc_call call;        /* first: callbacks cast it back */
+    struct grpc_call call;        /* first: callbacks cast it to et_query */
     struct et_query *next, *prev; /* etcd.queries */
     struct etcd *e;
     struct hf__query *q;
     const struct et_play *play;
-    size_t len; /* of key, and of end: of a range of what is below it */
+    size_t len; /* of key and of end, if a range below key is read */
     char key[ET_KEY_MAX], end[ET_KEY_MAX];
 };
 
 struct et_play {
-    size_t size; /* of the whole, which begins with a struct et_query */
-    void (*send)(struct et_query *, struct et_txn *); /* puts it together */
-    /* The result; HF__PENDING: something more is to be sent. */
+    size_t size; /* of the whole struct, which begins with a struct et_query */
+    /* Fills in the next transaction. */
+    void (*send)(struct et_query *, struct et_txn *);
+    /* Returns the result, or HF__PENDING to send something more. */
     int (*answered)(struct et_query *, const Etcd__TxnAnswer *);
     void (*fini)(struct et_query *); /* may be NULL */
-    /* If it is made of other calls than transactions: packs the next one.
-     * 0, HF_ENOMEM; and reads what it says, as answered(). */
+    /* Instead of send() and answered(), for calls that are no transactions:
+     * packs the next call (0, HF_ENOMEM), and reads its answer. */
     int (*pack)(struct et_query *);
     int (*read)(struct et_query *, const uint8_t *, size_t len);
-    int (*refused)(struct et_query *, int code); /* its result; may be NULL */
+    /* Returns the result of a refusal; may be NULL. */
+    int (*refused)(struct et_query *, int code);
 };
 
-/* For other calls: /service/Method, as the query's txn. */
+/* The `over` of the methods of other calls. */
 int hf__et_query_over(struct grpc_call *, hf__time now);
 
-/* Of zeroed memory, with its key: ROOT, the name, and that behind it. NULL and
- * *rc: ENOMEM, or EINVAL. */
+/* Returns zeroed memory with its key set: ROOT, the name, and `behind`. NULL:
+ * *rc is ENOMEM or EINVAL. */
 void *hf__et_query_new(struct etcd *, struct hf__query *,
                        const struct et_play *, const char *behind, int *rc);
-/* A range of what is below its key, the oldest first, from that create revision
- * on. */
+/* Adds a range of what is below its key, the oldest first, beginning with that
+ * create revision. */
 Etcd__Range *hf__et_range_below(struct et_query *, struct et_txn *,
                                 int64_t from, int64_t limit);
-/* Where the page behind one with that last key begins. What is longer than keys
- * of ours can be is skipped. */
+/* Writes the key with which the page after that last key begins. Keys longer
+ * than any of ours are skipped. */
 void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
                    const ProtobufCBinaryData *last);
-/* Begins it. PENDING, or why not; then it is gone. */
+/* Sends the first call. PENDING; or a code, and the query is freed. */
 int hf__et_query_begin(struct et_query *);
 
 void hf__et_queries_fini(struct etcd *);

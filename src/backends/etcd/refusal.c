@@ -70,7 +70,8 @@ int hf__et_refusal(struct etcd *e, const struct grpc_call *c)
                         hf__et_advice(e, c, text));
 }
 
-/* All but these are also said of what was done, by a proxy at least. */
+/* At least a proxy may return any other status for a request that was carried
+ * out. */
 bool hf__et_is_unsure(const struct grpc_call *c)
 {
     static const uint32_t sure = 1u << 3 | 1u << 5 | 1u << 6 | 1u << 7 |

@@ -1,8 +1,7 @@
 /*
- * What it means when the server refuses a request: which code of holdfast's it
- * becomes, whether the request may have been done all the same, and what the
- * user can do about it. It sends nothing. Functions that return a code have set
- * its text.
+ * What a refusal of the server means: its error code, whether the request may
+ * have been carried out all the same, and what the user can do. Sends nothing.
+ * A function that returns a code has set its text, unless it says otherwise.
  */
 #ifndef HF_ETCD_REFUSAL_H
 #define HF_ETCD_REFUSAL_H
@@ -13,22 +12,22 @@ struct etcd;
 
 #define ET_ADVICE 160
 
-/* Does the server's text contain this one? */
+/* Does the text of the server's status contain this one? */
 bool hf__et_says(const struct grpc_call *, const char *text);
-/* Without a text. */
+/* Sets no text. */
 int hf__et_code_of(const struct grpc_call *);
-/* What the user lacks, or "". Returns text. */
+/* Writes which right the user lacks, or "". Returns text. */
 const char *hf__et_advice(const struct etcd *, const struct grpc_call *,
                           char text[ET_ADVICE]);
-/* For a request that was refused for good. */
+/* Returns the code of a request that was refused and not carried out. */
 int hf__et_refusal(struct etcd *, const struct grpc_call *);
-/* The server refuses the request, and may have done it all the same. */
+/* Does the status leave open whether the request was carried out? */
 bool hf__et_is_unsure(const struct grpc_call *);
-/* A code that ends the connection, if another member may know better; else 0.
- */
+/* Returns a code that ends the connection if another member may do better; else
+ * 0. */
 int hf__et_leave_member(struct etcd *, const struct grpc_call *);
-/* These end the connection. An answer cannot be read: EPROTO, or ENOMEM if that
- * was because memory was short. */
+/* Return codes that end the connection. odd: an answer cannot be read, which is
+ * EPROTO, or ENOMEM if memory was short. */
 int hf__et_odd(struct etcd *);
 int hf__et_no_memory(struct etcd *);
 

@@ -3,13 +3,12 @@
 #include "batch.h"
 #include "entry_request.h"
 #include "etcd.h"
-#include "fixed_lease.h"
 #include "lease.h"
 #include "lock_state.h"
 #include "slot.h"
 
-/* Those that are there stand together, so that they can be checked in one go.
- */
+/* Moves the items that are held to the front, so that they are checked in as
+ * few transactions as possible. Returns how many they are. */
 static size_t renew_sort(struct hf__batch *b)
 {
     size_t n = 0;
@@ -27,7 +26,7 @@ static size_t renew_sort(struct hf__batch *b)
     return n;
 }
 
-/* A part is under way, or could not be sent. */
+/* A part of the batch was sent, or could not be sent. */
 static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)
@@ -36,15 +35,15 @@ static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
         b->chunks++;
 }
 
-/* What the server is to hear of a hold. */
+/* Sends what the server does not know yet about this hold. */
 static void renew_update(struct etcd *e, struct hf__batch *b, size_t i)
 {
-    struct et_lock *l = b->item[i].remote->impl;
+    const struct et_lock *l = b->item[i].remote->impl;
 
-    if (l->owes_mark)
+    if (l->mark == ET_MARK_OWED)
         renew_count(b, i, 1, hf__et_write_mark(e, b, i));
-    if (l->lease && b->item[i].lease_ms)
-        renew_count(b, i, 1, hf__et_term_anew(e, b, i));
+    if (l->is_fixed && b->item[i].lease_ms)
+        hf__et_touch(l, b->item[i].lease_ms);
 }
 
 int hf__et_renew(void *self, struct hf__batch *b)

@@ -1,7 +1,7 @@
 /*
- * The renewal slot: one keep-alive renews the lease, and with it every hold.
- * Beside it transactions check whether the entries are still there. A renewal
- * is over when both were answered (batch.h).
+ * The renewal slot. One keep-alive renews the lease, and with it every hold.
+ * Transactions check whether the entries are still there. A renewal ends when
+ * both were answered (batch.h).
  */
 #ifndef HF_ETCD_RENEW_H
 #define HF_ETCD_RENEW_H

@@ -1,18 +1,19 @@
 /*
- * The connection and the lease. A connection is greeted by these steps, each
- * the answer to the one before:
+ * The connection and the lease. A greeting has these steps, each begun by the
+ * answer to the one before:
  *
  *   Authenticate   if there is a user
- *   LeaseGrant     if there is no lease (or it is not known to be granted); of
- *                  hf_open() beside it Status: is the server too old?
- *   Put the guard  under the lease: no ENTER of the past is done from now on;
- *                  and the member that we talk to has a leader. A server that
- *                  is full refuses it, as it refuses every ENTER. It renews
- *                  leases and deletes entries all the same, so a client that
- *                  has written its guard before does without
+ *   LeaseGrant     if there is no lease, or if it is not known to be granted.
+ *                  During hf_open() a Status goes with it: is the server too
+ *                  old?
+ *   Put the guard  under the lease. No earlier ENTER can be carried out after
+ *                  it, and it shows that the member has a leader. A full server
+ *                  refuses it, as it refuses every ENTER, but still renews
+ *                  leases and deletes entries. So a client that has written its
+ *                  guard before goes on without it
  *
- * If the lease is gone, everything that was under it is, and the next greeting
- * makes a new one.
+ * If the lease is gone, everything under it is gone, and the next greeting
+ * makes another one.
  */
 #include "session.h"
 
@@ -21,12 +22,11 @@
 #include "batch.h"
 #include "changes.h"
 #include "etcd.h"
+#include "exchange.h"
 #include "lease.h"
 #include "lock.h"
 #include "lock_state.h"
-#include "message.h"
 #include "refusal.h"
-#include "safety_poll.h"
 #include "watch.h"
 
 #include <poll.h>
@@ -34,9 +34,9 @@
 #include <string.h>
 #include <time.h>
 
-#define CLOSE_MS 500 /* for the lease to be revoked */
+#define CLOSE_MS 500 /* for the answer to the revocation of the lease */
 
-/* ---- refusals ----------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
 {
@@ -48,8 +48,8 @@ static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
                                 hf__et_says(c, "user name is empty"))));
 }
 
-/* Of a step of the greeting that has failed. What a balancer says is ODD, too.
- */
+/* The code for a step of the greeting that has failed. A load balancer's answer
+ * is also ODD. */
 static int session_code_of_step(const struct grpc_call *c)
 {
     int code = hf__et_code_of(c);
@@ -91,8 +91,7 @@ static bool session_is_ok(const struct grpc_call *c)
     return c->end == GRPC_ANSWERED && c->status == GRPC_OK;
 }
 
-/* ---- the greeting -----------------------------------------------------------
- */
+/* ---- the greeting -------------------------------------------------------- */
 
 static int session_version_reported(struct grpc_call *, hf__time);
 static int session_guarded(struct grpc_call *, hf__time);
@@ -129,7 +128,7 @@ static const struct grpc_method keep = {
     .message = session_kept,
     .over = session_keep_over};
 
-/* The link limits the greeting. */
+/* During the greeting the link's time limit applies. */
 static int session_start(struct etcd *e, struct grpc_call *c,
                          const void *message)
 {
@@ -197,8 +196,8 @@ static int session_hello(struct grpc *g, hf__time now)
     return e->user[0] ? session_step_user(e) : session_step_lease(e, now);
 }
 
-/* Calls that wait for a token hear of a refusal only; whatever passes is tried
- * again on the next connection. */
+/* A token could not be renewed. Calls that wait for it hear only of a refusal;
+ * any other failure ends the connection. */
 static int session_not_signed_in(struct etcd *e, const struct grpc_call *c,
                                  hf__time now)
 {
@@ -237,7 +236,7 @@ static int session_signed_in(struct grpc_call *c, hf__time now)
         return hf__et_no_memory(e);
     if (is_greeting)
         return session_step_lease(e, now);
-    /* The stream of watches has the old one, and hears of no other. */
+    /* The stream of watches has the old token and cannot get another one. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
     e->watch_at = e->stream_at = now;
@@ -250,13 +249,14 @@ static int session_renew_token(struct grpc *g, hf__time now)
     return session_step_user(g->owner);
 }
 
-/* "Already exists": an earlier one of ours was done, and its answer was lost.
- * Then we do not know since when it counts: a keep-alive says so. */
+/* "Already exists" means that an earlier grant was carried out and its answer
+ * was lost. A keep-alive then tells when the lease began. */
 static int session_granted(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
     Etcd__GrantAnswer *a;
     const uint8_t *p;
+    int64_t ttl;
     size_t len;
 
     if (c->end == GRPC_ANSWERED && c->status == 9) {
@@ -267,19 +267,17 @@ static int session_granted(struct grpc_call *c, hf__time now)
         return session_not_greeted(e, c, now);
     p = hf__grpc_answer(c, &len);
     a = etcd__grant_answer__unpack(&e->memory, len, p);
-    if (!a || a->ttl <= 0 || a->ttl > UINT32_MAX / 1000) {
-        if (a)
-            etcd__grant_answer__free_unpacked(a, &e->memory);
+    ttl = a ? a->ttl : 0;
+    etcd__grant_answer__free_unpacked(a, &e->memory);
+    if (ttl <= 0 || ttl > UINT32_MAX / 1000)
         return hf__et_odd(e);
-    }
-    e->term_ms = (uint32_t)a->ttl * 1000;
+    e->term_ms = (uint32_t)ttl * 1000;
     e->proved = e->grant_sent_at;
     e->is_granted = true;
-    etcd__grant_answer__free_unpacked(a, &e->memory);
     return session_step_guard(e);
 }
 
-/* The last of the two answers ends the greeting. */
+/* The greeting ends with the later of these two answers. */
 static int session_guarded_and_known(struct etcd *e, hf__time now)
 {
     if (e->is_guarded && hf__grpc_is_idle(&e->get_version))
@@ -287,7 +285,7 @@ static int session_guarded_and_known(struct etcd *e, hf__time now)
     return 0;
 }
 
-/* What does not begin with a number is nobody's version. */
+/* A text that does not begin with a number says nothing about the version. */
 static bool session_is_old(const char *version)
 {
     unsigned major = 0, minor = 0;
@@ -296,7 +294,7 @@ static bool session_is_old(const char *version)
            (major < 3 || (major == 3 && minor < 4));
 }
 
-/* A server that does not tell is not known to be too old. */
+/* A server that does not tell its version is accepted. */
 static int session_version_reported(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
@@ -320,8 +318,7 @@ static int session_version_reported(struct grpc_call *c, hf__time now)
                           "etcd %.40s is too old: use etcd 3.4 or later",
                           a->version);
     }
-    if (a)
-        etcd__status_answer__free_unpacked(a, &e->memory);
+    etcd__status_answer__free_unpacked(a, &e->memory);
     return rc ? rc : session_guarded_and_known(e, now);
 }
 
@@ -330,6 +327,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     struct etcd *e = c->owner;
     Etcd__PutAnswer *a;
     const uint8_t *p;
+    int64_t revision;
     size_t len;
 
     if (c->end == GRPC_ANSWERED && c->status == 5)
@@ -342,22 +340,20 @@ static int session_guarded(struct grpc_call *c, hf__time now)
         return session_not_greeted(e, c, now);
     p = hf__grpc_answer(c, &len);
     a = etcd__put_answer__unpack(&e->memory, len, p);
-    if (!a || !a->header || a->header->revision <= 0) {
-        if (a)
-            etcd__put_answer__free_unpacked(a, &e->memory);
+    revision = a && a->header ? a->header->revision : 0;
+    etcd__put_answer__free_unpacked(a, &e->memory);
+    if (revision <= 0)
         return hf__et_odd(e);
-    }
-    e->guard = a->header->revision;
+    e->guard = revision;
     if (!e->heard) /* no hold of this lease is older */
         hf__et_heard(e, e->guard);
-    etcd__put_answer__free_unpacked(a, &e->memory);
     for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
     e->is_guarded = true;
     return session_guarded_and_known(e, now);
 }
 
-/* Those who hear of changes come first. */
+/* Listeners come first. */
 static void session_watch(struct etcd *e, hf__time now)
 {
     if (!hf__et_watch_is_due(e, now))
@@ -376,15 +372,14 @@ static void session_up(struct grpc *g, hf__time now)
     e->was_up = true;
     e->kept_len = 0;
     hf__et_keep(e, now);
-    hf__et_locks_up(e);
     e->watch_at = e->stream_at = now;
     session_watch(e, now);
 }
 
-/* ---- the lease ---------------------------------------------------------- */
+/* ---- the lease ----------------------------------------------------------- */
 
-/* Without a lease the client is leaving, and the answer is about a lease that
- * is known to be gone. */
+/* Without a lease the client is leaving: the answer is about a lease that has
+ * ended. */
 static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
                         hf__time now)
 {
@@ -397,8 +392,7 @@ static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
 
     if (!e->lease)
         return 0;
-    if (a)
-        etcd__keep_alive_answer__free_unpacked(a, &e->memory);
+    etcd__keep_alive_answer__free_unpacked(a, &e->memory);
     if (!is_ours || ttl < 0 || ttl > UINT32_MAX / 1000)
         return hf__et_odd(e);
     if (!ttl)
@@ -413,21 +407,21 @@ static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
     return 0;
 }
 
-/* The connection may live on: it is made anew. A member without a leader or one
- * that stops is left. */
+/* The stream of keep-alives is opened again. A member that has no leader, or
+ * that stops, is left. */
 static int session_keep_over(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
 
     e->kept_len = 0;
-    e->keep_at = now + 100 * HF__MS; /* for those who wait for it, too */
+    e->keep_at = now + 100 * HF__MS; /* soon: grants and renewals wait for it */
     hf__et_renew_failed(e, HF_EUNKNOWN);
     return c->end == GRPC_ANSWERED && c->status == 14
                ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)
                : 0;
 }
 
-/* ---- the end of a connection -------------------------------------------- */
+/* ---- the end of a connection --------------------------------------------- */
 
 static void session_down(struct grpc *g, int code, bool was_up, hf__time now)
 {
@@ -448,7 +442,8 @@ static void session_down(struct grpc *g, int code, bool was_up, hf__time now)
     e->core->why(e->client, code, "%s", l->text);
     if (code == HF_EPROTO && l->timer > now)
         e->core->refuse(e->client, code);
-    /* A refusal is an answer, unless another address is tried now. */
+    /* A refusal is reported to callers, unless the link tries another address
+     * at once. */
     else if (l->refused_at == now && l->timer > now)
         e->core->refuse(e->client, code);
 }
@@ -459,7 +454,7 @@ static const struct grpc_owner owner = {.hello = session_hello,
                                         .is_stale = session_is_stale,
                                         .renew = session_renew_token};
 
-/* ---- beginning, driving, end -------------------------------------------- */
+/* ---- beginning, driving, end --------------------------------------------- */
 
 int hf__et_session_init(struct etcd *e)
 {
@@ -471,7 +466,6 @@ int hf__et_session_init(struct etcd *e)
     hf__grpc_call_init(&e->put_guard, &e->g, &put_guard, e);
     hf__grpc_call_init(&e->keep, &e->g, &keep, e);
     hf__grpc_call_init(&e->watch, &e->g, &hf__et_watch, e);
-    hf__et_poll_init(e);
     return rc;
 }
 
@@ -485,8 +479,7 @@ void hf__et_session_fini(struct etcd *e)
     hf__grpc_call_fini(&e->put_guard);
     hf__grpc_call_fini(&e->keep);
     hf__grpc_call_fini(&e->watch);
-    hf__grpc_call_fini(&e->poll.call);
-    hf__et_watches_fini(e);
+    hf__table_fini(&e->watches);
     hf__grpc_fini(&e->g);
     hf__tls_free(tls);
 }
@@ -497,7 +490,6 @@ void hf__et_session_move(struct etcd *e, hf__time now)
         if (now >= e->keep_at)
             hf__et_keep(e, now);
         session_watch(e, now);
-        hf__et_poll(e, now);
     }
     hf__grpc_advance(&e->g, now);
 }

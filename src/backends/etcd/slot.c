@@ -1,7 +1,6 @@
 #include "slot.h"
 
 #include "etcd.h"
-#include "safety_poll.h"
 #include "watch.h"
 
 bool hf__et_is_down(struct etcd *e)
@@ -17,7 +16,6 @@ hf__time hf__et_timeout(const struct etcd *e)
 
     if (e->g.link.state != NET_UP)
         return at;
-    at = hf__min_time(at, hf__et_poll_timeout(e));
     return hf__min_time(at, hf__min_time(e->keep_at, hf__et_watch_timeout(e)));
 }
 

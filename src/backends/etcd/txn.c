@@ -45,15 +45,6 @@ void hf__et_if_changed(struct et_txn *t, const char *key, size_t len,
     c->mod_revision = revision;
 }
 
-void hf__et_if_lease(struct et_txn *t, const char *key, size_t len,
-                     int64_t lease)
-{
-    Etcd__Compare *c = txn_compare(t, ETCD__COMPARE__TARGET__LEASE, key, len);
-
-    c->with_case = ETCD__COMPARE__WITH_LEASE;
-    c->lease = lease;
-}
-
 static struct et_txn_op *txn_add(struct et_txn *t, enum et_branch branch)
 {
     size_t *len = branch == ET_THEN ? &t->m.n_success : &t->m.n_failure;

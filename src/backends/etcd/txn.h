@@ -1,5 +1,5 @@
-/* A transaction, put together on the stack. Keys and values are referred to,
- * not copied. */
+/* A transaction, put together on the stack. Refers to keys and values, and does
+ * not copy them. */
 #ifndef HF_ETCD_TXN_H
 #define HF_ETCD_TXN_H
 
@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ET_OPS 64 /* at most, of both branches together */
+#define ET_OPS 64 /* in both branches together, at most */
 
 enum et_branch { ET_THEN, ET_ELSE };
 
 struct et_txn {
     Etcd__Txn m;
-    size_t len; /* of op */
+    size_t len;
     struct et_txn_op {
         Etcd__Op op;
         union {
@@ -29,15 +29,14 @@ struct et_txn {
 };
 
 void hf__et_txn(struct et_txn *);
-/* It succeeds if all of these are so. 0: there is no such key. */
+/* Conditions, of which all must be true. Revision 0: the key does not exist. */
 void hf__et_if_created(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
 void hf__et_if_changed(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
-void hf__et_if_lease(struct et_txn *, const char *key, size_t len,
-                     int64_t lease);
-/* Then, or else, these are done, in this order. A range is of one key, without
- * its value and, by etcd 3.7, its lease, unless the caller changes that. */
+/* Operations of a branch, done in this order. A range is about one key and
+ * returns no value (etcd 3.7: and no lease), unless the caller changes what is
+ * returned. */
 Etcd__Range *hf__et_range(struct et_txn *, enum et_branch, const char *key,
                           size_t len);
 void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
@@ -45,7 +44,7 @@ void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
 void hf__et_delete(struct et_txn *, enum et_branch, const char *key,
                    size_t len);
 
-/* An answer's parts; NULL: it has no such part, or another one. */
+/* Part i of the answer; NULL if it does not exist or is of another type. */
 const Etcd__RangeAnswer *hf__et_ranged(const Etcd__TxnAnswer *, size_t i);
 const Etcd__DeleteAnswer *hf__et_deleted(const Etcd__TxnAnswer *, size_t i);
 

@@ -1,50 +1,51 @@
 /*
- * One stream of watches for all of a client. A lock that waits watches the
- * entry before its own, and nobody else's. A watch begins at the present,
- * because the server serves one that begins in the past every 100 ms only. So
- * when it is confirmed at another revision than that of our view, we read once
- * more.
+ * One stream of watches for the whole client.
  *
- * A lock keeps its last watches when it has been granted: where the same
- * clients queue again and again, the one before us is the same every time. What
- * such a watch reports is remembered, because it may come before the answer
- * that makes us wait. One that reports something while its lock rests is ended,
- * and one that reports again and again what nobody waits for: each event costs
+ * A waiting lock watches only the entry before its own. A watch begins at the
+ * present, because the server serves watches that begin in the past only every
+ * 100 ms. So if the watch is confirmed at a later revision than that of our
+ * view, the lock reads the queue once more.
+ *
+ * A lock keeps its last watches after it was granted: when the same clients
+ * queue again and again, the same entry precedes ours each time. An event of
+ * such a watch is remembered, because it may come before the answer that makes
+ * the lock wait. A watch that reports something while its lock rests is ended,
+ * and so is one that reports several events that no lock waited for: each costs
  * the server a message.
  *
- * The guard is watched, too: it goes with the lease, and so we hear at once if
- * somebody has revoked that.
+ * The guard is watched as well. It is deleted with the lease, so the client
+ * learns at once that another client has revoked the lease.
  *
- * Programs that hear of events hear of wishes (hf_ask): their clients watch the
- * one key that all wishes are written to. That watch begins where the last one
- * ended, so that a connection may be lost in between.
+ * If the program listens to events, its client watches the one key to which
+ * hf_ask writes. That watch begins where the last one ended, so that a lost
+ * connection loses no event.
  */
 #include "watch.h"
 
 #include "entry.h"
 #include "etcd.h"
+#include "exchange.h"
 #include "lock_state.h"
-#include "message.h"
 #include "refusal.h"
 
 #include <string.h>
 
-#define IDLE_MOST 4           /* events that nobody has waited for */
+#define IDLE_MOST 4           /* events for which no lock waited */
 #define PAUSE (1000 * HF__MS) /* after a stream or a watch was refused */
 
 struct et_watch {
-    struct hf__keyed key; /* its id */
-    struct et_lock *lock; /* NULL: of changes, of the guard, or of wishes */
-    struct et_changes *changes;           /* the one that hears of it */
-    const struct et_watch_events *events; /* by these */
-    struct et_watch **place;              /* without a lock: where it is kept */
+    struct hf__keyed key;       /* its id */
+    struct et_lock *lock;       /* NULL: for changes.c, the guard or ask_key */
+    struct et_changes *changes; /* NULL, or the listener that hears of it */
+    const struct et_watch_events *events; /* the callbacks for it */
+    struct et_watch **place; /* without a lock: the pointer to this watch */
     int64_t id;
-    int64_t revision; /* what happens later is reported; 0: not confirmed */
-    int64_t reported; /* the last event */
-    unsigned idle;    /* events since it was last waited for */
+    int64_t revision; /* later events are reported; 0: not confirmed yet */
+    int64_t reported; /* revision of the last event */
+    unsigned idle;    /* events since a lock last waited for it */
     enum et_wait how;
     size_t len;
-    char *what; /* the key that is watched, and an ET_MARK */
+    char what[]; /* the key that is watched; has room for a byte more */
 };
 
 static int watch_message(struct grpc_call *, const uint8_t *, size_t, hf__time);
@@ -65,7 +66,7 @@ const struct grpc_method hf__et_watch = {.path = "/etcdserverpb.Watch/Watch",
                                          .message = watch_message,
                                          .over = watch_over};
 
-/* A stream that fails each time is opened once in a while. */
+/* A stream that fails each time is opened only once per PAUSE. */
 static bool watch_say(struct etcd *e, const Etcd__Watch *m)
 {
     bool is_open = !hf__grpc_is_idle(&e->watch);
@@ -76,7 +77,7 @@ static bool watch_say(struct etcd *e, const Etcd__Watch *m)
            (is_open || hf__grpc_start(&e->watch, 0) == 0);
 }
 
-/* ---- beginning and end -------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------- */
 
 static struct et_watch **watch_place_of(const struct et_watch *w)
 {
@@ -90,7 +91,6 @@ static struct et_watch **watch_place_of(const struct et_watch *w)
 static void watch_forget(struct etcd *e, struct et_watch *w)
 {
     *watch_place_of(w) = NULL;
-    e->core->free(e->client, w->what);
     hf__table_remove(&e->watches, w);
 }
 
@@ -107,28 +107,22 @@ static void watch_cancel(struct etcd *e, struct et_watch *w)
     watch_forget(e, w);
 }
 
-/* An id is never used again: the server may give it what was meant for the one
- * before. */
+/* Ids are never used again, because the server may still report events of the
+ * old watch. */
 static struct et_watch *watch_new(struct etcd *e, struct et_lock *l,
                                   enum et_wait how, const char *what,
                                   size_t len)
 {
     int64_t id = ++e->watch_ids;
-    char *copy = e->core->alloc(e->client, len + 1);
-    struct et_watch *w = copy ? hf__table_add(&e->watches, sizeof(*w), 0,
-                                              (char *)&id, sizeof(id))
-                              : NULL;
+    struct et_watch *w = hf__table_add(&e->watches, sizeof(*w) + len + 1, 0,
+                                       (char *)&id, sizeof(id));
 
-    if (!w) {
-        e->core->free(e->client, copy);
+    if (!w)
         return NULL;
-    }
-    memcpy(copy, what, len);
-    copy[len] = ET_MARK;
+    memcpy(w->what, what, len);
     w->lock = l;
     w->how = how;
     w->id = id;
-    w->what = copy;
     w->len = len;
     return w;
 }
@@ -161,7 +155,7 @@ static bool watch_begin(struct etcd *e, struct et_watch *w)
     return watch_say(e, &m);
 }
 
-/* For no lock; *place is NULL if it cannot be. */
+/* For no lock. Sets *place, unless the watch cannot be made. */
 static void watch_alone(struct etcd *e, struct et_changes *changes,
                         struct et_watch **place, enum et_wait how,
                         const char *key, size_t len)
@@ -177,7 +171,7 @@ static void watch_alone(struct etcd *e, struct et_changes *changes,
         watch_forget(e, w);
 }
 
-/* ---- locks -------------------------------------------------------------- */
+/* ---- locks --------------------------------------------------------------- */
 
 static bool watch_is_on(const struct et_watch *w, enum et_wait how,
                         const char *what, size_t len)
@@ -185,7 +179,8 @@ static bool watch_is_on(const struct et_watch *w, enum et_wait how,
     return w->how == how && w->len == len && memcmp(w->what, what, len) == 0;
 }
 
-/* The lock's watch of that key, in front; NULL: it has none. */
+/* Returns the lock's watch of that key, moved to the front; NULL: it has
+ * none. */
 static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
                                    const char *what, size_t len)
 {
@@ -202,7 +197,8 @@ static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
     return NULL;
 }
 
-/* In front, in place of the one that was not waited for the longest. */
+/* Makes a watch at the front. It replaces the one that was not waited for the
+ * longest. */
 static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
                                   const char *what, size_t len)
 {
@@ -219,7 +215,7 @@ static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
         watch_forget(e, w);
         return NULL;
     }
-    l->rechecks = 0;
+    l->looks = 0;
     return w;
 }
 
@@ -230,31 +226,17 @@ void hf__et_ring(struct et_lock *l)
     l->e->core->bell(l->e->client, l->remote);
 }
 
-/* If it cannot be watched, the next poll checks the lock. */
 void hf__et_wait(struct et_lock *l, enum et_wait how, const char *key,
-                 size_t len, int64_t mod, int64_t view)
+                 size_t len, int64_t view)
 {
     const struct et_watch *w = watch_kept(l, how, key, len);
 
     if (!w)
         w = watch_add(l, how, key, len);
     l->view = view;
-    l->before = mod;
     l->state = ET_QUEUED;
     if (w && (w->reported > view || w->revision > view))
         hf__et_ring(l);
-}
-
-const char *hf__et_watched(const struct et_lock *l, enum et_wait *how,
-                           size_t *len)
-{
-    const struct et_watch *w = l->watch[0];
-
-    if (!w)
-        return NULL;
-    *how = w->how;
-    *len = w->len;
-    return w->what;
 }
 
 void hf__et_unwatch(struct et_lock *l)
@@ -266,8 +248,8 @@ void hf__et_unwatch(struct et_lock *l)
         watch_cancel(l->e, l->own);
 }
 
-/* Where the next entry has the same key it is kept. What happens before it is
- * confirmed is found by the next renewal. */
+/* A watch on the same key is kept. What happens before it is confirmed is found
+ * by the next renewal. */
 void hf__et_watch_own(struct et_lock *l)
 {
     struct etcd *e = l->e;
@@ -283,7 +265,7 @@ void hf__et_watch_own(struct et_lock *l)
         watch_forget(e, l->own);
 }
 
-/* ---- the guard, wishes -------------------------------------------------- */
+/* ---- the guard, hf_ask --------------------------------------------------- */
 
 hf__time hf__et_watch_timeout(const struct etcd *e)
 {
@@ -296,8 +278,8 @@ void hf__et_heard(struct etcd *e, int64_t revision)
         e->heard = revision;
 }
 
-/* What was there at the keep-alive before has been reported since, if a watch
- * was there all the time. */
+/* Everything up to the previous keep-alive has been reported by now, if the
+ * watch existed all the time. */
 void hf__et_heard_all(struct etcd *e, int64_t revision)
 {
     bool listens = e->ask_watch && e->ask_watch->revision;
@@ -336,7 +318,7 @@ void hf__et_watch_all(struct etcd *e)
                     e->guard_len);
 }
 
-/* ---- those who listen --------------------------------------------------- */
+/* ---- changes ------------------------------------------------------------- */
 
 void hf__et_watch_changes(struct etcd *e, const struct et_watch_events *events,
                           struct et_changes *changes, struct et_watch **place,
@@ -352,15 +334,15 @@ void hf__et_watch_end(struct etcd *e, struct et_watch *w)
     watch_cancel(e, w);
 }
 
-/* ---- what the server reports ----------------------------------------------
- */
+/* ---- what the server reports --------------------------------------------- */
 
 static struct et_watch *watch_find(const struct etcd *e, int64_t id)
 {
     return hf__table_find(&e->watches, 0, (char *)&id, sizeof(id));
 }
 
-/* A refusal has no id. It is about the oldest one that is not confirmed. */
+/* A refusal carries no id. It is about the oldest watch that is not
+ * confirmed. */
 static struct et_watch *watch_refused(const struct etcd *e)
 {
     struct et_watch *first = NULL, *w = NULL;
@@ -386,7 +368,7 @@ static bool watch_is_resting(const struct et_lock *l)
     return !l->attempt && l->state == ET_RESTING;
 }
 
-/* An unfair one has the key of all others. */
+/* Every entry of an unfair mutex has the same key, so its watch is not kept. */
 static void watch_own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
     struct et_lock *l = w->lock;
@@ -436,7 +418,7 @@ static void watch_changes_reported(struct etcd *e, struct et_watch *w,
                                a->events[i]->kv->key.len);
 }
 
-/* A hold that is about to be granted hears of it then. */
+/* A hold that is about to be granted hears of it once it is granted. */
 static void watch_ask_for(struct etcd *e, int64_t token)
 {
     for (struct et_lock *l = e->locks; l; l = l->next) {
@@ -457,7 +439,7 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
         if (!kv)
             continue;
         hf__et_heard(e, kv->mod_revision);
-        if (!kv->value.len || kv->value.len > ET_WISHES) /* it was deleted */
+        if (!kv->value.len || kv->value.len > ET_WISHES) /* deleted */
             continue;
         at = (char *)kv->value.data;
         end = at + kv->value.len;
@@ -466,8 +448,9 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
     }
 }
 
-/* The server will report nothing more. A lock reads again, which makes another
- * one; but not at once, if that one is refused as well. */
+/* The server will report nothing more for this watch. A waiting lock reads the
+ * queue again, which makes another watch; but not at once if a watch was
+ * refused a moment ago. */
 static int watch_ended(struct etcd *e, struct et_watch *w,
                        const Etcd__WatchAnswer *a, hf__time now)
 {
@@ -478,7 +461,8 @@ static int watch_ended(struct etcd *e, struct et_watch *w,
     e->lacks_watch = e->lacks_watch || w->changes || w == e->ask_watch;
     if (w == e->ask_watch) {
         e->kept_rev = 0;
-        hf__et_heard(e, a->compact_revision); /* it is too late for what was */
+        /* Events before that revision are lost. */
+        hf__et_heard(e, a->compact_revision);
     }
     if (w->changes)
         w->events->refused(e, w->changes, a->cancel_reason);
@@ -513,9 +497,9 @@ static int watch_reported(struct etcd *e, const Etcd__WatchAnswer *a,
         watch_wishes_reported(e, a);
         return 0;
     }
-    if (!watch_last_event(a) || e->is_closing) /* then by us, with the lease */
+    if (!watch_last_event(a) || e->is_closing) /* then we have deleted it */
         return 0;
-    /* With the lease, or alone: the next greeting finds out. */
+    /* Deleted with the lease, or by itself: the next greeting finds out. */
     return hf__grpc_leave(&e->g, "the client's key has been deleted");
 }
 
@@ -527,8 +511,7 @@ static int watch_message(struct grpc_call *c, const uint8_t *p, size_t len,
     int rc = a && (a->header || a->canceled) ? watch_reported(e, a, now)
                                              : hf__et_odd(e);
 
-    if (a)
-        etcd__watch_answer__free_unpacked(a, &e->memory);
+    etcd__watch_answer__free_unpacked(a, &e->memory);
     return rc;
 }
 
@@ -543,13 +526,4 @@ void hf__et_watches_down(struct etcd *e)
             hf__et_ring(w->lock);
         watch_forget(e, w);
     }
-}
-
-void hf__et_watches_fini(struct etcd *e)
-{
-    if (e->guard_watch)
-        watch_forget(e, e->guard_watch);
-    if (e->ask_watch)
-        watch_forget(e, e->ask_watch);
-    hf__table_fini(&e->watches);
 }

@@ -1,9 +1,9 @@
 /*
- * One stream of watches for all of a client, and who hears of its events: a
- * lock that waits (its core gets a bell), a hold whose entry is deleted (it is
- * lost), holders that are wanted (hf_ask), changes.c, and the client itself,
- * whose guard goes with its lease. Watches may be lost at any time;
- * safety_poll.c and renewals find what they missed.
+ * One stream of watches for the whole client. It reports events to a lock that
+ * waits (the core gets a bell), to a hold whose entry was deleted (it is lost),
+ * to holders that are asked to release (hf_ask), to changes.c, and to the
+ * client itself, whose guard goes with its lease. Watches may be lost at any
+ * time; the looks of waiters (lock.c) and renewals find what was missed.
  */
 #ifndef HF_ETCD_WATCH_H
 #define HF_ETCD_WATCH_H
@@ -18,31 +18,29 @@ struct et_watch;
 extern const struct grpc_method hf__et_watch; /* of the stream */
 
 enum et_wait {
-    ET_GONE,    /* it goes */
-    ET_WRITTEN, /* or is written */
-    ET_PAIR,    /* or its mark is */
-    ET_BELOW,   /* something that begins so goes */
-    ET_ALL,     /* or is written */
+    ET_GONE,    /* the key is deleted */
+    ET_WRITTEN, /* the key is deleted or written */
+    ET_PAIR,    /* the same of the key or its mark */
+    ET_BELOW,   /* a key with this prefix is deleted */
+    ET_ALL,     /* a key with this prefix is deleted or written */
 };
 
-/* ---- a lock that waits -------------------------------------------------- */
+/* ---- a lock that waits --------------------------------------------------- */
 
-/* It is QUEUED, and rings when that happens to the key, as it was at the
- * revision `view`, last written at `mod`. If the key cannot be watched, the
- * next poll finds out. */
+/* Sets the lock QUEUED, and rings once that happens to the key after revision
+ * `view`. If the key cannot be watched, the next look finds out. */
 void hf__et_wait(struct et_lock *, enum et_wait, const char *key, size_t len,
-                 int64_t mod, int64_t view);
+                 int64_t view);
 void hf__et_ring(struct et_lock *);
-/* What is waited for, with an ET_MARK behind it; NULL: nothing is watched. */
-const char *hf__et_watched(const struct et_lock *, enum et_wait *, size_t *len);
-/* It keeps no watch any more. */
+/* Ends all its watches. */
 void hf__et_unwatch(struct et_lock *);
-/* It is held: the core hears of it if somebody deletes the entry. */
+/* Watches the entry of a held lock, so that the core hears at once if another
+ * client deletes it. */
 void hf__et_watch_own(struct et_lock *);
 
-/* ---- changes ------------------------------------------------------------ */
+/* ---- changes ------------------------------------------------------------- */
 
-/* What is said to the one for whom changes are watched. */
+/* Callbacks of changes.c. */
 struct et_watch_events {
     void (*confirmed)(struct etcd *, struct et_changes *);
     /* That key was written or deleted. */
@@ -51,27 +49,26 @@ struct et_watch_events {
     void (*refused)(struct etcd *, struct et_changes *, const char *why);
 };
 
-/* Watches all that begins with the key; *place is NULL if that cannot be, and
- * when the watch has ended. */
+/* Watches all keys with that prefix. *place is NULL if the watch cannot be
+ * made, and again after it has ended. */
 void hf__et_watch_changes(struct etcd *, const struct et_watch_events *,
                           struct et_changes *, struct et_watch **place,
                           const char *key, size_t len);
 void hf__et_watch_end(struct etcd *, struct et_watch *);
 
-/* ---- the client --------------------------------------------------------- */
+/* ---- the client ---------------------------------------------------------- */
 
-/* Some watch is to be made now: changes come first, then hf__et_watch_all()
- * makes those of the client and its holds. */
+/* Are missing watches to be made now? Then make those of listeners, and
+ * after them call hf__et_watch_all(), which makes those of the client and of
+ * holds. */
 bool hf__et_watch_is_due(struct etcd *, hf__time now);
 void hf__et_watch_all(struct etcd *);
 hf__time hf__et_watch_timeout(const struct etcd *);
-/* What holders were asked up to that revision has been heard. */
+/* All that was asked of holders up to that revision was heard. */
 void hf__et_heard(struct etcd *, int64_t revision);
 /* A keep-alive was answered at that revision. */
 void hf__et_heard_all(struct etcd *, int64_t revision);
-/* The stream is gone. */
+/* The stream has ended. */
 void hf__et_watches_down(struct etcd *);
-/* There are no locks any more. */
-void hf__et_watches_fini(struct etcd *);
 
 #endif

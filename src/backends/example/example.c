@@ -1,7 +1,7 @@
 /*
  * The smallest complete networked backend: a mutex, at a server that keeps a
- * queue. It is there to be read (docs/backend.md goes through it) and is built
- * for the tests alone; tests/lib/example_server.py is its server.
+ * queue. It is an example to read (docs/backend.md explains it) and is built
+ * only for the tests; tests/lib/example_server.py is its server.
  *
  *   example://host[:7007]
  *
@@ -18,7 +18,7 @@
  *
  * The server answers in the order of the requests. What makes lost answers
  * harmless:
- * - TAKE, DROP and KEEP find what they are about by the hold alone, so that the
+ * - TAKE, DROP and KEEP find what they are about only by the hold, so that the
  *   same line, sent again, does the same. TAKE of a hold that is there makes
  *   it last longer and says the same token.
  * - A hold lasts as long as its lease, by the server's clock; a place in the
@@ -38,9 +38,9 @@
 #include <string.h>
 
 #define PORT 7007
-#define LINE_MAX 80 /* any line, but for the name in it */
+#define LINE_MAX 80 /* any line without the name in it */
 
-/* What is kept of a lock: what remote->impl is. */
+/* The state of a lock; remote->impl points to it. */
 struct example_lock {
     struct example_lock *next;
     struct hf__remote *remote;
@@ -51,20 +51,20 @@ struct example {
     const struct hf__core *core;
     hf_client *client;
     struct net_endpoint peer;
-    struct net_link link; /* connects, again and again; calls `talk` */
+    struct net_link link; /* connects, again and again; calls example_talk */
     uint32_t tags;
     uint64_t me;                 /* the client's number at the server */
-    uint64_t clock;              /* of the server, in ms, */
-    hf__time clock_at;           /* and when we heard of it */
+    uint64_t clock;              /* the server's clock in ms, */
+    hf__time clock_at;           /* and when it was read */
     struct hf__req *first, **to; /* pending, in the order of sending */
     struct example_lock *locks;
-    bool put_off; /* a slot has said LATER, and we owe a go_on() */
-    bool opened;  /* it was up once */
+    bool put_off; /* a slot has returned LATER, so go_on() must follow */
+    bool opened;  /* it has been connected once */
     size_t in_len;
-    char in[256]; /* what has come of a line */
+    char in[256]; /* the part of a line that has arrived */
 };
 
-/* The core owns them; `next` is ours while they are pending. */
+/* The core owns requests; `next` is the backend's while they are pending. */
 static void example_take_out(struct example *x, struct hf__req **at)
 {
     *at = (*at)->next;
@@ -72,7 +72,7 @@ static void example_take_out(struct example *x, struct hf__req **at)
         x->to = at;
 }
 
-/* The first of these kinds, with that hold id (0: any). */
+/* Finds the first request of these kinds with that hold id (0: any). */
 static struct hf__req **example_find(struct example *x, unsigned ops,
                                      uint64_t hold_id)
 {
@@ -93,9 +93,9 @@ static void example_finish(struct example *x, struct hf__req **at, int result)
     x->core->done(x->client, req);
 }
 
-/* The connection is over, or was not made. What was sent and not answered may
- * have been done, or not: EUNKNOWN, and the core sends it again. (What was
- * never written could go back by core->unsent(), which spares a request.) */
+/* The connection has ended, or could not be made. A request without an answer
+ * may have been done or not: EUNKNOWN, and the core sends it again. (One that
+ * was never written could go back by core->unsent(), which saves a request.) */
 static void example_down(void *self, int code, bool was_up, hf__time now)
 {
     struct example *x = self;
@@ -108,11 +108,11 @@ static void example_down(void *self, int code, bool was_up, hf__time now)
     x->core->why(x->client, HF_EUNKNOWN, "%s", x->link.text);
     while (x->first)
         example_finish(x, &x->first, HF_EUNKNOWN);
-    /* Places are gone with it, and nobody would wake those who wait. A bell for
-     * somebody who does not wait is not heard. */
+    /* The places in the queue have gone with it, so no TURN will come for them.
+     * A bell for a lock that does not wait has no effect. */
     for (struct example_lock *lock = x->locks; lock; lock = lock->next)
         x->core->bell(x->client, lock->remote);
-    if (code == HF_EPROTO) { /* somebody is there, but not our server */
+    if (code == HF_EPROTO) { /* a program answers, but not our server */
         x->core->why(x->client, code, "%s", x->link.text);
         x->core->refuse(x->client, code);
     }
@@ -150,13 +150,13 @@ static int example_welcome(struct example *x, uint64_t clock)
     x->core->trouble(x->client, NULL);
     if (x->opened)
         x->core->session(x->client, HF_EVENT_UP, NULL);
-    x->opened = true; /* advance() follows, and says go_on() */
+    x->opened = true; /* advance() follows, and calls go_on() */
     return 0;
 }
 
-/* Every slot that sends begins here. 0: there is room for so many bytes; else
- * what the slot returns. Once LATER was said it is said until go_on(), so that
- * no request overtakes one that is parked. */
+/* Every slot that sends begins here. 0: there is room for that many bytes; else
+ * what the slot returns: LATER, once it was returned, until go_on(), so that no
+ * request overtakes a parked one. */
 static int example_begin(struct example *x, struct hf__req *req, size_t size)
 {
     x->put_off = !hf__link_wanted(&x->link) || x->put_off;
@@ -170,10 +170,9 @@ static int example_begin(struct example *x, struct hf__req *req, size_t size)
     return 0;
 }
 
-/* And ends here. Those that were parked come one after the other, and are
- * written together by advance(). Who drives may sleep for longer than the
- * server may be silent; or the write has failed, and advance() shall see to it,
- * not we. */
+/* And ends here. advance() writes parked requests together. Otherwise the
+ * driver may sleep for too long for the server's silence to be noticed, or the
+ * write has failed: advance() takes care of both. */
 static int example_end(struct example *x, struct hf__req *req)
 {
     hf__link_await(&x->link, req->sent_at);
@@ -203,7 +202,7 @@ static int example_attempt(void *self, struct hf__req *req)
     return example_end(x, req);
 }
 
-/* Of a hold, of a place, or of nothing at all: the server finds out. */
+/* Releases a hold or a place, or nothing at all; the server finds out. */
 static int example_release(void *self, struct hf__req *req)
 {
     struct example *x = self;
@@ -215,9 +214,9 @@ static int example_release(void *self, struct hf__req *req)
     return example_end(x, req);
 }
 
-/* The attempt may be pending still. The core has forgotten it and will use
- * its memory again: so we forget it first of all, even if the rest comes LATER.
- * Its answer will find nobody. */
+/* The attempt may still be pending. The core will reuse its memory, so it is
+ * taken out first, even if the rest returns LATER. Its answer finds no
+ * request. */
 static int example_abandon(void *self, struct hf__req *req)
 {
     struct hf__req **attempt =
@@ -228,9 +227,9 @@ static int example_abandon(void *self, struct hf__req *req)
     return example_release(self, req);
 }
 
-/* `until` is meant_until by the server's clock; 0: always. We heard of that
- * clock a little after it was read, so it is rather too early than too late: it
- * is better to refuse than to do what the caller has heard will not be done. */
+/* `until` is meant_until by the server's clock; 0: no limit. The clock is read
+ * a little after the server has sent it, so `until` is rather too early: a
+ * refusal is better than a renewal that the caller has given up. */
 static int example_renew(void *self, struct hf__batch *b)
 {
     struct example *x = self;
@@ -273,8 +272,8 @@ static void example_detach(void *self, struct hf__remote *remote)
     x->core->free(x->client, lock);
 }
 
-/* Answers come in order, so this is about the first batch that is pending, and
- * the batch is over with its last item. */
+/* Answers come in order, so this one is for the first pending batch, which ends
+ * with its last item. */
 static int example_kept(struct example *x, uint64_t hold_id, uint64_t what)
 {
     static const int16_t result[] = {HF_ENOTOWNER, HF__DONE, HF_EUNKNOWN};
@@ -292,7 +291,7 @@ static int example_kept(struct example *x, uint64_t hold_id, uint64_t what)
     return 0;
 }
 
-/* An attempt that was abandoned meanwhile is not found: nobody hears of it. */
+/* The answer to an attempt that was abandoned meanwhile finds no request. */
 static int example_taken(struct example *x, uint64_t hold_id, int result,
                          uint64_t token)
 {
@@ -301,8 +300,7 @@ static int example_taken(struct example *x, uint64_t hold_id, int result,
     if (!*at)
         return 0;
     if (result == HF__QUEUED)
-        (*at)->poll_at =
-            HF__NEVER; /* TURN, or example_down(), is sure to ring */
+        (*at)->poll_at = HF__NEVER; /* TURN or example_down() is sure to ring */
     else
         (*at)->token = token;
     example_finish(x, at, result);
@@ -321,13 +319,12 @@ static int example_dropped(struct example *x, uint64_t hold_id, bool was_held)
     return 0;
 }
 
-/* What the server says by itself may be about a hold that we have let go. */
+/* This may be about a hold that has been let go. */
 static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
 {
     struct example_lock *lock = x->locks;
 
-    while (lock &&
-           lock->hold_id != hold_id) /* a table, if they were thousands */
+    while (lock && lock->hold_id != hold_id) /* slow with thousands */
         lock = lock->next;
     if (lock && is_lost)
         x->core->lost(x->client, lock->remote, hold_id, NULL);
@@ -336,8 +333,8 @@ static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
     return 0;
 }
 
-/* 0, or EPROTO: then the connection is left, because nobody knows any more
- * what the next answer is about. */
+/* 0, or EPROTO: the connection is closed, because answers no longer match the
+ * requests. */
 static int example_answer(struct example *x, const char *line)
 {
     char word[16];
@@ -361,7 +358,7 @@ static int example_answer(struct example *x, const char *line)
     return HF_EPROTO;
 }
 
-/* Bytes have come. */
+/* Bytes have arrived. */
 static int example_data(void *self, const char *p, size_t len, hf__time now)
 {
     struct example *x = self;
@@ -406,7 +403,7 @@ static void example_advance(void *self, hf__time now)
     hf__net_flush(&x->link.stream);
     if (x->put_off && x->link.state == NET_UP) {
         x->put_off = false;
-        x->core->go_on(x->client); /* the slots are called, then advance() */
+        x->core->go_on(x->client); /* the slots, then advance() */
     }
 }
 
@@ -431,13 +428,13 @@ static int example_prepare(struct example *x, const struct hf__config *config)
                             "example://host:%d",
                             PORT);
     x->link.connect_ms = config->connect_timeout_ms;
-    x->link.pause_ms = op_ms / 8; /* a server that is back soon finds us */
-    /* There is time for a renewal to be sent once more. */
+    x->link.pause_ms = op_ms / 8; /* finds a server that is back soon */
+    /* Leaves time to send a renewal once more. */
     x->link.silence_ms = third < 200 ? 200 : third < op_ms ? third : op_ms;
     rc = x->core->random(&x->me, sizeof(x->me));
     if (!rc)
         rc = hf__net_set_hosts(&x->peer, url->hosts, 1, PORT);
-    return rc ? rc : hf__net_find(&x->peer); /* blocks, as open() alone may */
+    return rc ? rc : hf__net_find(&x->peer); /* it blocks, as only open() may */
 }
 
 static int example_open(hf_client *client, const struct hf__core *core,
@@ -477,7 +474,7 @@ static const struct hf__backend backend = {
     .name = "example",
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS},
     .fair_by_default = true,
-    .taken = "it was broken, or the server was started anew",
+    .taken = "it was broken, or the server was restarted",
     .open = example_open,
     .opened = example_opened,
     .close = example_close,

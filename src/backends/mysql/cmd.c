@@ -34,7 +34,7 @@ static bool cmd_has_room(const struct mysql *m)
 {
     const struct net_link *l = &m->cmd.link;
 
-    return l->state == NET_UP && !l->stream.broken && !m->alone &&
+    return l->state == NET_UP && !l->stream.broken && !m->exclusive &&
            l->stream.out.len - l->stream.out.from < OUT_HIGH;
 }
 
@@ -115,8 +115,8 @@ struct my_flight *hf__my_sent(struct mysql *m, struct hf__req *req)
     f->hold_id = req->hold_id;
     f->late_us = hf__my_late(m, req);
     f->tries = m->tries;
-    f->alone = cmd_is_alone(req);
-    m->alone = m->alone || f->alone;
+    f->exclusive = cmd_is_alone(req);
+    m->exclusive = m->exclusive || f->exclusive;
     return f;
 }
 
@@ -239,7 +239,7 @@ static int cmd_refused(struct mysql *m, const struct my_answer *a)
     if (hf__my_means(error, MY_LEAVES))
         return cmd_leave(m, a);
     again = cmd_may_try_again(&f, error);
-    if (f.alone && !(again && f.req && !m->cmd.sents.len))
+    if (f.exclusive && !(again && f.req && !m->cmd.sents.len))
         hf__my_aside(m, "rollback");
     if (again) {
         cmd_try_again(m, &f);
@@ -262,8 +262,8 @@ static int cmd_answered(struct my_conn *c, const struct my_answer *a)
     struct mysql *m = c->owner;
     const struct my_flight f = *(const struct my_flight *)a->sent;
 
-    if (f.alone)
-        m->alone = false;
+    if (f.exclusive)
+        m->exclusive = false;
     if (a->last->error && f.op != HF__DIAGNOSE)
         return cmd_refused(m, a);
     return cmd_op_of(m, f.op)->answer(m, &f, a);
@@ -280,7 +280,7 @@ static void cmd_up(struct my_conn *c, hf__time now)
                m->connect_ms); /* hf_open() has a timeout of its own */
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
     m->here.len = 1;
-    m->alone = false;
+    m->exclusive = false;
     if (m->opened) {
         m->core->log(m->client, "mysql: connected again to %s", c->link.where);
         m->core->session(m->client, HF_EVENT_UP, NULL);
@@ -332,7 +332,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         cmd_unsend(m, c);
     if (back.req)
         cmd_unsend_one(m, &back);
-    m->alone = false;
+    m->exclusive = false;
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
     /* A refusal counts as an answer, unless another address is tried now. */

@@ -25,10 +25,10 @@ struct my_flight {
     uint32_t first, len; /* RENEW: the items of the batch */
     uint8_t op;          /* enum hf__op */
     uint8_t tries;
-    bool fresh;   /* the first packet of hold_id */
-    bool refused; /* nothing was done for it; another server may do it */
-    bool alone;   /* a transaction: nothing may be sent behind it before its
-                     answer, because an error would leave it open */
+    bool fresh;     /* the first packet of hold_id */
+    bool refused;   /* nothing was done for it; another server may do it */
+    bool exclusive; /* a transaction: nothing may be sent behind it before its
+                   answer, because an error would leave it open */
 };
 
 /* How requests are done: attempts, releases and abandons; renewals; others. */

@@ -294,7 +294,8 @@ static hf__time mysql_next_timeout(void *self)
 /* Only the mutex has HF_CAP_EVENTS: its bell needs no right. For the other
  * kinds a release wakes the waiter by KILL, which does not work between clients
  * that log in as different users. (A client behind a proxy that shares
- * connections wakes no waiter; guarantees.md says so.) */
+ * connections wakes no waiter; guarantees/mysql.md
+ * says so.) */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

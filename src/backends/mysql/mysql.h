@@ -108,7 +108,7 @@ struct mysql {
     uint32_t connect_ms, op_timeout_ms, idle_s;
     bool put_off; /* the core keeps requests until go_on() */
     bool opened;
-    bool alone;        /* a transaction is in flight */
+    bool exclusive;    /* a transaction is in flight */
     bool wants_alone;  /* a transaction waits until nothing is in flight */
     bool must_poll;    /* wait=poll */
     bool listens;      /* the program has an event handler */

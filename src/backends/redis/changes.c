@@ -1,15 +1,14 @@
 /*
- * Changes of names, as the server publishes them: keyspace notifications. They
- * are about keys, whoever changes them, so Redisson's holders are heard as
- * well. Of a name its own key is listened to and the lists of waiters; of a
- * prefix all keys that begin so, which are names. A renewal is no change.
+ * Changes of names: keyspace notifications. They concern keys and do not depend
+ * on the program that changes them, so changes by Redisson count as well. A
+ * watched name stands for its own key and those of its waiters, a watched
+ * prefix for all keys that begin with it and are names. A renewal is no change.
  *
- * They have a connection of their own (redis.changes), which is there while
- * anybody listens. It begins with a request for notify-keyspace-events, for
- * which it is too late after the first SUBSCRIBE: so the setting is that of the
- * very server that will publish. If it is wrong, or a subscription is refused,
- * the connection is given up. The caller that has just begun to listen gets the
- * reason; those who have listened before try again later.
+ * The connection (redis.changes) exists while there is a watcher. It begins
+ * with a request for notify-keyspace-events: after the first SUBSCRIBE this
+ * command is forbidden, and on another connection another server may answer. If
+ * the setting is wrong or a subscription is refused, the connection is closed.
+ * A new watcher gets the reason as its result; the others try again later.
  */
 #include "changes.h"
 
@@ -28,7 +27,7 @@
 struct rd_watcher {
     struct rd_watcher *next, *prev;
     struct hf__listener *on;
-    struct hf__query *query; /* LISTEN is not answered yet; else NULL */
+    struct hf__query *query; /* until LISTEN is answered; then NULL */
 };
 
 static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_QUEUE, RD_KEY_WAITERS,
@@ -90,7 +89,8 @@ static void changes_answer(struct redis *r, struct rd_watcher *e, int result)
 
 /* ---- the connection ----------------------------------------------------- */
 
-/* Anew, if anybody listens; by advance(), which may report. */
+/* Reconnects if there is a watcher. advance() does it, because it may
+ * report. */
 static void changes_restart(struct redis *r, hf__time at)
 {
     hf__rd_pipe_stop(&r->changes);
@@ -121,7 +121,7 @@ static int changes_setting_read(struct rd_pipe *p, struct rd_sent *sent,
         int code = hf__rd_error_code(reply->text);
 
         if (code != HF_EAUTH && hf__rd_is_forbidden(reply->text))
-            code = HF_ENOTSUP; /* there is no such command */
+            code = HF_ENOTSUP; /* the server has no CONFIG */
         return hf__link_why(
             &p->link, code, RD_EVENTS_SETTING " cannot be read: %.80s%s",
             reply->text, code == HF_EAUTH ? "; allow +config|get" : "");
@@ -130,8 +130,9 @@ static int changes_setting_read(struct rd_pipe *p, struct rd_sent *sent,
         return HF_EPROTO;
     if (!hf__rd_publishes_changes(value->text))
         return hf__link_why(&p->link, HF_ENOTSUP,
-                            "changes are not told; " RD_EVENTS_SETTING
-                            " is \"%.40s\", set it to KA or K" RD_EVENTS_NEEDED,
+                            "Redis does not announce key changes "
+                            "(" RD_EVENTS_SETTING " is \"%.40s\"): run CONFIG "
+                            "SET " RD_EVENTS_SETTING " KA",
                             value->text);
     r->watchers.state = RD_CHANGES_CONFIRMING;
     for (struct rd_watcher *e = r->watchers.first; e; e = e->next)
@@ -167,7 +168,7 @@ static void changes_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     (void)was_up;
     r->watchers.state = RD_CHANGES_OFF;
     if (!refused && p->link.timer <= now)
-        return; /* it is tried again at once */
+        return; /* the link tries again at once */
     for (e = r->watchers.first; e; e = next) {
         next = e->next;
         if (!e->query)
@@ -200,12 +201,12 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
     struct net_link *l = &r->changes.link, *cmd = &r->cmd.link;
 
     if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
-        changes_restart(r, now); /* there may be another server now */
+        changes_restart(r, now); /* this may be another server */
     if (l->state == NET_OFF && r->watchers.first && now >= r->watchers.again)
         hf__link_start(l, now);
     hf__link_advance(l, now);
     if (l->state == NET_UP && r->watchers.due)
-        hf__link_await(l, now); /* data() has counted answers to commands */
+        hf__link_await(l, now); /* link.c counts replies to commands only */
     if (now >= changes_next_ping(l))
         changes_begin(r, "PING", 0);
     hf__net_flush(&l->stream);
@@ -256,14 +257,13 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
         return;
     hf__list_remove(r->watchers.first, e);
     r->core->free(r->client, e);
-    changes_restart(
-        r, 0); /* or the server would publish for ever what nobody wants */
+    changes_restart(r, 0); /* else the server would go on publishing for it */
 }
 
 /* ---- messages ---------------------------------------------------------- */
 
-/* When all are confirmed each watcher gets a result, or one change: it may have
- * missed something. */
+/* At the last confirmation each new watcher gets its result, and the others one
+ * change, because they may have missed some. */
 static void changes_confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)
@@ -282,7 +282,7 @@ static bool changes_is_of(const struct hf__listener *on, const char *key,
     char text[RD_KEY_MAX + 1];
 
     if (!memmem(key, len, on->name, on->name_len))
-        return false; /* as of most */
+        return false; /* the usual case */
     if (on->is_prefix)
         return !hf__rd_reserved(key, len) &&
                memcmp(key, on->name, on->name_len) == 0;

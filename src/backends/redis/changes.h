@@ -1,14 +1,14 @@
 /*
- * Changes of names that the program watches: keyspace notifications, by a
+ * Changes of the names that the program watches: keyspace notifications, over a
  * connection of their own (redis.changes). query.c passes LISTEN on;
- * hf__rd_unlisten() is the slot of the backend's table.
+ * hf__rd_unlisten() is a slot of the backend's table.
  */
 #ifndef HF_REDIS_CHANGES_H
 #define HF_REDIS_CHANGES_H
 
 #include "pipe.h"
 
-/* What the server has to publish, so that names can be watched; and K. */
+/* The server's setting, and the letters that it must contain beside K. */
 #define RD_EVENTS_SETTING "notify-keyspace-events"
 #define RD_EVENTS_NEEDED "g$lhxe"
 
@@ -16,17 +16,17 @@ struct redis;
 struct rd_watcher;
 
 /*
- * How far r->changes has come.
+ * State of r->changes.
  *
- *   state        link      `due`          who is subscribed
- *   OFF          not UP    of no meaning  nobody
- *   CHECKING     UP        0              nobody: the setting is requested
- *   CONFIRMING   UP        any            all, and not all are confirmed
+ *   state        link      `due`          subscribed
+ *   OFF          not UP    meaningless    no watcher
+ *   CHECKING     UP        0              none; the setting is requested
+ *   CONFIRMING   UP        any            all, but not all are confirmed
  *   ON           UP        any            all; `due` of later watchers
  *
  * OFF -> CHECKING when the connection is up, -> CONFIRMING when the setting is
- * right, -> ON with the last confirmation: then each watcher hears that it may
- * have missed something. Any loss or refusal leads to OFF.
+ * right, -> ON at the last confirmation. Each watcher then gets one change,
+ * because it may have missed some. A loss or a refusal leads to OFF.
  */
 enum rd_changes_state {
     RD_CHANGES_OFF,
@@ -38,9 +38,8 @@ enum rd_changes_state {
 struct rd_watchers {
     struct rd_watcher *first;
     enum rd_changes_state state;
-    size_t due; /* confirmations that are to come */
-    hf__time
-        again; /* the link is OFF, and somebody watches: it is started then */
+    size_t due;     /* number of missing confirmations */
+    hf__time again; /* in OFF with watchers: when to reconnect */
 };
 
 /* The owner of r->changes. */
@@ -53,7 +52,7 @@ void hf__rd_changes_move(struct redis *, hf__time now);
 hf__time hf__rd_changes_timeout(const struct redis *);
 void hf__rd_changes_fini(struct redis *);
 
-/* This value of the setting is enough. */
+/* True if this value of the setting is sufficient. */
 bool hf__rd_publishes_changes(const char *setting);
 
 #endif

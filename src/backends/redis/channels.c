@@ -1,7 +1,6 @@
 /*
- * The table of names that somebody of ours waits for, or did a moment ago, by
- * name, kind and (of a mutex) fairness; and the list of those that linger, the
- * oldest first.
+ * The table of names that are or were waited for, by name, kind and (for a
+ * mutex) fairness, and the list of chans that linger, the oldest first.
  */
 #include "channels.h"
 
@@ -67,7 +66,6 @@ void hf__rd_chan_remove_lock(struct rd_lock *lock)
     lock->chan = NULL;
 }
 
-/* It lingers, and nobody is subscribed by it any more. */
 void hf__rd_chan_forget(struct redis *r, struct rd_chan *c)
 {
     hf__rd_chan_unlinger(r, c);
@@ -86,7 +84,7 @@ struct rd_chan *hf__rd_chan_next(const struct redis *r, const struct rd_chan *c)
 void hf__rd_ring_one(struct redis *r, struct rd_lock *lock)
 {
     if (lock->attempting)
-        lock->rang = true; /* the answer may be older than this */
+        lock->rang = true; /* the reply may be older than this bell */
     else if (lock->waits)
         r->core->bell(r->client, lock->remote);
 }
@@ -105,6 +103,6 @@ void hf__rd_ring_all(struct redis *r)
 
 void hf__rd_no_messages(struct redis *r, const char *verb, const char *text)
 {
-    r->core->log(r->client, "redis: %s: %.120s; looking instead", verb, text);
+    r->core->log(r->client, "redis: %s: %.120s; polling instead", verb, text);
     hf__rd_ring_all(r);
 }

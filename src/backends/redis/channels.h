@@ -1,12 +1,12 @@
 /*
- * The names that somebody of this client waits for, or did a moment ago, and
- * the locks of each; and the bells that those waiters get. subscribe.c decides
- * which channels of the server belong to them.
+ * The names that lines of this client wait for or have waited for lately, the
+ * locks of each name, and the bells of their waiters. subscribe.c decides which
+ * channels of the server belong to a name.
  *
- * A channel (struct rd_chan) is there from the first wait. After the last one
- * it lingers, in the order of its end, and hf__rd_chan_forget() frees it. The
- * state of the subscription itself (struct rd_chans) belongs to subscribe.c,
- * the proof to same_server.c.
+ * A chan (struct rd_chan) exists from the first wait. After its last wait it
+ * lingers; chans that linger are kept in the order of their end, and
+ * hf__rd_chan_forget() frees them. subscribe.c owns the state of the
+ * subscription (struct rd_chans), same_server.c that of the proof.
  */
 #ifndef HF_REDIS_CHANNELS_H
 #define HF_REDIS_CHANNELS_H
@@ -17,84 +17,86 @@
 struct redis;
 struct rd_lock;
 
-/* A name that somebody of ours waits for, or did a moment ago. */
+/* A name that is waited for, or was until a moment ago. */
 struct rd_chan {
     struct hf__keyed key;        /* its name */
-    struct rd_chan *next, *prev; /* while it lingers */
-    struct rd_lock *locks;       /* who waits, or did a moment ago */
-    size_t waiting;              /* 0: it lingers */
-    hf__time until;              /* lingers until */
-    hf__time confirmed_at;       /* its channels; 0: not */
+    struct rd_chan *next, *prev; /* of those that linger */
+    struct rd_lock *locks;       /* that wait or have waited */
+    size_t waiting;        /* how many of them wait; 0: the chan lingers */
+    hf__time until;        /* end of lingering */
+    hf__time confirmed_at; /* its channels; 0: they are not confirmed */
     uint8_t kind;
-    bool fair;       /* of the mutex: the others have one channel for both */
-    bool joined;     /* SUBSCRIBE was sent for its channels */
-    bool ring_later; /* ring when they are confirmed */
+    bool fair;       /* a fair mutex; the other kinds share one channel */
+    bool joined;     /* SUBSCRIBE was sent */
+    bool ring_later; /* ring when the channels are confirmed */
 };
 
-/* A message for an attempt whose answer has not come yet: both come by
- * connections of their own, in any order. Kept until it is asked for, until all
- * that was under way is answered, or until so many others have come. */
+/* A message for an attempt whose reply has not come yet. The two use different
+ * connections, so either may come first. The message is kept until
+ * hf__rd_was_called() takes it, until all commands under way at its arrival are
+ * answered, or until RD_EARLY newer ones have come. */
 #define RD_EARLY 64
 struct rd_early {
-    uint64_t hold_id; /* 0: none */
-    size_t last;      /* how many answers there are with the last of those */
-    uint64_t token;   /* 0: try */
-    uint32_t seen_ms; /* the attempt that got it */
+    uint64_t hold_id; /* 0: free */
+    size_t last;      /* number of the last command under way at its arrival */
+    uint64_t token;   /* 0: "try" */
+    uint32_t seen_ms; /* identifies the attempt */
 };
 
 /*
- * What the messages of r->sub are worth.
+ * How far the messages of r->sub are trusted.
  *
  *   state       r->sub      r->cmd   pair.state      messages
  *   NONE        any         any      NONE            none, or not all
  *   CONFIRMED   UP          any      any             a reason to try
  *   LIVE        UP          UP       NONE            trusted
  *
- * NONE becomes CONFIRMED when our own channel is subscribed, and CONFIRMED LIVE
- * by a proof. The loss of r->cmd leads from LIVE to CONFIRMED, that of r->sub
- * to NONE. (A server that confirms our channel a second time makes a proof
- * begin while it is LIVE.) `refused` is apart from this: waiters poll then.
+ * The confirmation of our own channel leads from NONE to CONFIRMED, and a proof
+ * from CONFIRMED to LIVE. Losing r->cmd leads from LIVE to CONFIRMED, losing
+ * r->sub to NONE. (If a server confirms our channel a second time, a proof
+ * begins while the state is LIVE.) `refused` is independent of the state and
+ * makes waiters poll.
  */
 enum rd_sub_state { RD_SUB_NONE, RD_SUB_CONFIRMED, RD_SUB_LIVE };
 
 struct rd_chans {
     struct hf__table table; /* by name, kind and fairness */
     size_t waiting;
-    struct rd_chan *oldest, *newest; /* of those that linger */
+    struct rd_chan *oldest, *newest; /* lingering chans */
     enum rd_sub_state state;
     struct rd_pair pair;
-    hf__time live_at; /* LIVE since when */
-    /* A subscription of this connection was refused: waiters poll. If that may
-     * pass, a new connection is made at `again`; 0: it lasts. */
+    hf__time live_at; /* when the state became LIVE */
+    /* The server refused a subscription of this connection, so waiters poll.
+     * `again` is when to try a new connection; 0: the refusal is permanent. */
     bool refused;
     hf__time again;
-    uint8_t put_off; /* how often in a row it was refused so, up to a bound */
-    hf__time early_lost_at; /* one of these had to make room */
-    unsigned early_at;      /* the next place */
+    uint8_t put_off;        /* number of such refusals in a row, capped */
+    hf__time early_lost_at; /* when a message in `early` was overwritten */
+    unsigned early_at;      /* the next slot */
     struct rd_early early[RD_EARLY];
 };
 
-/* NULL: there is none; or (add) out of memory. */
+/* Return NULL if there is none, or (add) out of memory. */
 struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
                                  size_t len, enum hf_kind, bool fair);
 struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);
 struct rd_chan *hf__rd_chan_next(const struct redis *, const struct rd_chan *);
 void hf__rd_chan_linger(struct redis *, struct rd_chan *, hf__time until);
 void hf__rd_chan_unlinger(struct redis *, struct rd_chan *);
-/* It lingers, and nobody is subscribed by it any more: frees it. */
+/* Frees a chan that lingers. Its subscriptions must have ended. */
 void hf__rd_chan_forget(struct redis *, struct rd_chan *);
 void hf__rd_chan_add_lock(struct rd_chan *, struct rd_lock *);
 void hf__rd_chan_remove_lock(struct rd_lock *);
 
-/* A message for one waiter, or for all of a name: whoever waits asks again. */
+/* Ring one waiter, or all of a name: each repeats its attempt. */
 void hf__rd_ring_one(struct redis *, struct rd_lock *);
 void hf__rd_ring(struct redis *, struct rd_chan *);
 
-/* All waiters try again. */
+/* Rings the waiters of all names. */
 void hf__rd_ring_all(struct redis *);
 
-/* No messages are to be had from the server: logs why, and all waiters try
- * again. */
+/* The server sends no messages: logs why, and rings all waiters, which poll
+ * from now on. */
 void hf__rd_no_messages(struct redis *, const char *verb, const char *text);
 
 #endif

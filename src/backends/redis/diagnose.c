@@ -1,8 +1,8 @@
 /*
- * What the server says of itself: INFO, the rights of the user, and CONFIG for
- * what these leave open. query->count is which step was sent last, ->token what
- * was learned so far (enum fact), ->request how many replicas there are. A
- * command that is refused is a finding. CONFIG may not be called by a script.
+ * What the server says about itself: INFO, the rights of the user, and CONFIG
+ * for the rest. query->count is the step that was sent last, ->token what is
+ * known so far (enum fact), ->request the number of replicas. A refused command
+ * is a finding. Scripts may not call CONFIG.
  */
 #include "diagnose.h"
 
@@ -27,44 +27,19 @@ enum step {
     STEPS
 };
 
-static const char *const settings[STEPS] = {
-    [STEP_FSYNC] = "appendfsync",
-    [STEP_SAVE] = "save",
-    [STEP_SAFE] = "min-replicas-to-write",
-    [STEP_EVENTS] = RD_EVENTS_SETTING,
-};
-
 enum fact {
     HAS_FILE = 1 << 0,   /* appendonly yes */
-    KEEPS_ALL = 1 << 1,  /* through a restart of the machine, */
-    KEEPS_MOST = 1 << 2, /* but for the last second, */
-    KEEPS_OLD = 1 << 3,  /* what the last snapshot has, */
-    KEEPS_NONE = 1 << 4, /* nothing */
-    NO_INFO = 1 << 5,    /* INFO is refused, */
-    NO_CONFIG = 1 << 6,  /* CONFIG GET is */
-    NO_MASTER = 1 << 7,  /* a replica, or a role that is not known */
+    KEEPS_ALL = 1 << 1,  /* holds survive a crash of the machine */
+    KEEPS_MOST = 1 << 2, /* all but those of the last second do */
+    KEEPS_OLD = 1 << 3,  /* those in the last snapshot do */
+    KEEPS_NONE = 1 << 4, /* none does */
+    NO_INFO = 1 << 5,    /* INFO is refused */
+    NO_CONFIG = 1 << 6,  /* CONFIG GET is refused */
+    NO_MASTER = 1 << 7,  /* a replica, or the role is unknown */
 };
 
 #define FIND(level, subject, ...)                                              \
     r->core->find(r->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
-
-int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
-{
-    const char *word[] = {"CONFIG", "GET", settings[q->count]};
-    size_t len = word[2] ? 3 : 1;
-    struct net_out *o;
-
-    if (q->count == STEP_RIGHTS)
-        return hf__rd_rights_encode(r, q);
-    o = hf__rd_command(r, &q->req, len, 128);
-    if (!o)
-        return HF_ENOMEM;
-    if (q->count == STEP_INFO)
-        word[0] = "INFO";
-    for (size_t i = 0; i < len; i++)
-        hf__rd_put_text(o, word[i]);
-    return 0;
-}
 
 static void diagnose_pass(struct redis *r, struct hf__query *q,
                           const char *subject, struct rd_verdict v)
@@ -74,7 +49,7 @@ static void diagnose_pass(struct redis *r, struct hf__query *q,
 
 /* ---- INFO --------------------------------------------------------------- */
 
-/* Redis before 6 does not tell its time. */
+/* Redis before 6 does not report its time. */
 static void diagnose_find_clock(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -114,7 +89,7 @@ static void diagnose_find_role(struct redis *r, struct hf__query *q,
              "down");
 }
 
-/* CONFIG tells what a failover does. */
+/* True if CONFIG is needed to tell what a failover does. */
 static bool diagnose_has_replicas(const struct redis *r,
                                   const struct hf__query *q)
 {
@@ -138,8 +113,8 @@ static void diagnose_find_persistence(struct redis *r, struct hf__query *q,
              "stop-writes-on-bgsave-error is no");
 }
 
-/* A server that has just forgotten everything may give away what a client still
- * believes to hold. */
+/* A server that has just lost its data may grant locks that other clients still
+ * believe to hold. */
 static void diagnose_find_start(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -154,7 +129,7 @@ static void diagnose_find_start(struct redis *r, struct hf__query *q,
              s, q->req.lease_ms / 1000);
 }
 
-/* No answer to the command that tells it, for which the user needs a right. */
+/* The command that would tell was refused, or its reply makes no sense. */
 static void diagnose_not_known(struct redis *r, struct hf__query *q,
                                const char *subject, const char *what,
                                const char *right, const struct rd_node *reply)
@@ -218,7 +193,7 @@ static void diagnose_find_save(struct redis *r, struct hf__query *q,
          *value ? "the holds since its last snapshot" : "every hold");
 }
 
-/* What a failover to a replica does. */
+/* The effect of a failover to a replica. */
 static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                    const char *value)
 {
@@ -232,10 +207,10 @@ static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
              r->doubts.need, n);
     else
         FIND(WARNING, "replication",
-             "%llu replicas are written to asynchronously: after a failover a "
-             "lock may have two holders for a while. Check tokens at the "
-             "resource (docs/fencing.md), and set replicas=%llu in the URL%s",
-             n, (n + 1) / 2,
+             "%llu %s written to asynchronously: after a failover a lock may "
+             "have two holders for a while. Check tokens at the resource "
+             "(docs/fencing.md), and set replicas=%llu in the URL%s",
+             n, n == 1 ? "replica is" : "replicas are", (n + 1) / 2,
              strcmp(value, "0") ? ""
                                 : ". Set min-replicas-to-write 1 and "
                                   "min-replicas-max-lag 2 at every server, so "
@@ -243,48 +218,48 @@ static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                   "write");
 }
 
-/* Locks do not need it. */
+/* Never more than OK: locks do not need notifications. */
 static void diagnose_find_events(struct redis *r, struct hf__query *q,
                                  const char *value)
 {
     if (hf__rd_publishes_changes(value))
         FIND(OK, "watching",
-             "the server tells of changes: names can be "
-             "watched");
+             "the server announces changes: names can be watched");
     else
         FIND(OK, "watching",
-             "the server does not tell of changes (" RD_EVENTS_SETTING
-             " is \"%s\"), so that `holdfast watch' polls. Locks do not need "
-             "it; to be told, set it to KA",
+             "the server does not announce changes (" RD_EVENTS_SETTING
+             " is \"%s\"), so `holdfast watch' polls. Locks do not need this; "
+             "to avoid polling, set it to KA",
              value);
 }
+
+static const struct {
+    const char *setting; /* NULL: not a CONFIG step */
+    void (*find)(struct redis *, struct hf__query *, const char *value);
+    const char *
+        unknown; /* a finding about persistence if CONFIG is refused; or NULL */
+} steps[STEPS] = {
+    [STEP_FSYNC] = {"appendfsync", diagnose_find_fsync,
+                    "appendonly is on, but appendfsync is"},
+    [STEP_SAVE] = {"save", diagnose_find_save,
+                   "appendonly is off, and whether there are snapshots is"},
+    [STEP_SAFE] = {"min-replicas-to-write", diagnose_find_replicas, NULL},
+    [STEP_EVENTS] = {RD_EVENTS_SETTING, diagnose_find_events, NULL},
+};
 
 static void diagnose_find_setting(struct redis *r, struct hf__query *q,
                                   const struct rd_node *reply)
 {
-    static void (*const find[STEPS])(struct redis *, struct hf__query *,
-                                     const char *) = {
-        [STEP_FSYNC] = diagnose_find_fsync,
-        [STEP_SAVE] = diagnose_find_save,
-        [STEP_SAFE] = diagnose_find_replicas,
-        [STEP_EVENTS] = diagnose_find_events,
-    };
     const struct rd_node *value = hf__rd_at(reply, 1);
 
     if (value && value->text) {
-        find[q->count](r, q, value->text);
+        steps[q->count].find(r, q, value->text);
         return;
     }
     q->token |= NO_CONFIG;
-    if (q->count == STEP_FSYNC)
-        diagnose_not_known(r, q, "persistence",
-                           "appendonly is on, but appendfsync is",
+    if (steps[q->count].unknown)
+        diagnose_not_known(r, q, "persistence", steps[q->count].unknown,
                            "+config|get", reply);
-    else if (q->count == STEP_SAVE)
-        diagnose_not_known(
-            r, q, "persistence",
-            "appendonly is off, and whether there are snapshots is",
-            "+config|get", reply);
     else if (q->count == STEP_SAFE)
         diagnose_find_replicas(r, q, "");
 }
@@ -329,6 +304,24 @@ static bool diagnose_is_due(const struct redis *r, const struct hf__query *q,
     default:
         return true;
     }
+}
+
+int hf__rd_diagnose_encode(struct redis *r, struct hf__query *q)
+{
+    const char *word[] = {"CONFIG", "GET", steps[q->count].setting};
+    size_t len = word[2] ? 3 : 1;
+    struct net_out *o;
+
+    if (q->count == STEP_RIGHTS)
+        return hf__rd_rights_encode(r, q);
+    o = hf__rd_command(r, &q->req, len, 128);
+    if (!o)
+        return HF_ENOMEM;
+    if (q->count == STEP_INFO)
+        word[0] = "INFO";
+    for (size_t i = 0; i < len; i++)
+        hf__rd_put_text(o, word[i]);
+    return 0;
 }
 
 int hf__rd_diagnosed(struct redis *r, struct hf__query *q,

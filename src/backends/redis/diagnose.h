@@ -1,6 +1,6 @@
 /*
- * A diagnosis: what the server says of itself, as findings (core->find). One
- * command after the other; query->count says which one was sent last.
+ * A diagnosis: what the server says about itself, as findings (core->find). It
+ * sends one command after another; query->count is the last one.
  */
 #ifndef HF_REDIS_DIAGNOSE_H
 #define HF_REDIS_DIAGNOSE_H
@@ -10,8 +10,8 @@
 struct redis;
 
 int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
-/* What becomes of the answer, which may be an error: a code; RD_AGAIN: the
- * caller sends the query again, which is another command now. */
+/* Handles a reply, which may be an error: a code, or RD_AGAIN: the caller must
+ * send the query again, which is the next command now. */
 int hf__rd_diagnosed(struct redis *, struct hf__query *,
                      const struct rd_node *);
 

@@ -1,6 +1,6 @@
 /*
- * Commands on the command connection: in the out buffer, on the wire, or at the
- * server, in order (flights).
+ * Commands on the command connection that have no reply yet, and the server's
+ * clock.
  */
 #include "flights.h"
 
@@ -39,6 +39,40 @@ void hf__rd_forget_remote(struct redis *r, const struct hf__remote *remote)
         if (f->remote == remote)
             f->remote = NULL;
     }
+}
+
+/* ---- the server's clock ------------------------------------------------ */
+
+static int64_t flights_clock(const struct redis *r, hf__time at)
+{
+    return r->server_us ? r->server_us + (at - r->server_at) / 1000 : 0;
+}
+
+int64_t hf__rd_valid_until(const struct redis *r, hf__time now)
+{
+    return flights_clock(r, now + (hf__time)r->op_timeout_ms * HF__MS);
+}
+
+int64_t hf__rd_meant_until(const struct redis *r, const struct hf__req *req)
+{
+    if (req->meant_until == HF__NEVER)
+        return 0;
+    return flights_clock(r, req->meant_until - r->server_ahead);
+}
+
+bool hf__rd_clock(struct redis *r, const struct rd_node *node, hf__time sent_at)
+{
+    int64_t server_us;
+
+    if (!hf__rd_int(node, &server_us) || server_us <= 0 ||
+        server_us > INT64_MAX / 2)
+        return false;
+    /* The server read its clock after `sent_at`. So this estimate is never
+     * behind the server's clock, and a valid attempt is not refused. */
+    r->server_us = server_us;
+    r->server_at = sent_at;
+    r->server_ahead = r->core->now() - sent_at;
+    return true;
 }
 
 /* ---- sending ------------------------------------------------------------ */
@@ -92,13 +126,9 @@ struct net_out *hf__rd_call(struct redis *r, struct hf__req *req,
     f = hf__rd_newest(r);
     f->script = (uint8_t)s;
     f->by_text = by_text;
-    if (by_text) {
-        hf__rd_put(o, "EVAL", 4);
-        hf__rd_put(o, script->text, script->len);
-    } else {
-        hf__rd_put(o, "EVALSHA", 7);
-        hf__rd_put(o, script->digest, 40);
-    }
+    hf__rd_put(o, by_text ? "EVAL" : "EVALSHA", by_text ? 4 : 7);
+    hf__rd_put(o, by_text ? script->text : script->digest,
+               by_text ? script->len : 40);
     hf__rd_put_num(o, (int64_t)keys);
     r->by_text[s] = false;
     return o;

@@ -1,10 +1,10 @@
 /*
- * From a name to keys and channels. Redisson's P(x,n) is x:{n}, or x:n where n
- * has a brace of its own, so that n = "{m}" and n = "m" come to the same
- * P(x,n). A shared channel or token does no harm (one too many looks, one
- * token skipped); a shared queue or set of permits would: there, and in the
- * keys of ours, the two stay apart. The price: a fair lock or a semaphore named
- * "{m}" is not Redisson's. S(n,x) is {n}:x, or n:x in that case.
+ * From names to keys and channels. Redisson's P(x,n) is x:{n}, or x:n if n has
+ * a brace itself, so that "{m}" and "m" have the same P(x,n). A shared channel
+ * or token does no harm: one poll too many, one token skipped. A shared queue
+ * or set of permits would do harm, so these two and our own keys differ. The
+ * price is that a fair lock or a semaphore named "{m}" is not Redisson's.
+ * S(n,x) is {n}:x, or n:x in that case.
  */
 #include "keys.h"
 
@@ -39,15 +39,9 @@ static const char *const prefixes[] = {
     [RD_CHANNEL_LATCH] = "redisson_countdownlatch__channel__",
 };
 
-static bool keys_is_redissons(enum rd_key key)
+const char *hf__rd_prefix(enum rd_key key)
 {
-    return strncmp(prefixes[key], "holdfast:", 9) != 0;
-}
-
-/* What stands behind the name. */
-static const char *keys_suffix_of(enum rd_key key)
-{
-    return key == RD_KEY_PERMITS ? ":timeout" : "";
+    return prefixes[key];
 }
 
 bool hf__rd_has_twin(const char *name, size_t len)
@@ -56,8 +50,8 @@ bool hf__rd_has_twin(const char *name, size_t len)
            !memchr(name + 1, '{', len - 1);
 }
 
-/* Before a name that has a brace. Ours have one colon more, which no wrapped
- * name can begin with. */
+/* The prefix of a name that has a brace. Our own keys have one more colon,
+ * which no wrapped name can begin with. */
 static char *keys_put_prefix(char *to, enum rd_key key, const char *name,
                              size_t len)
 {
@@ -70,7 +64,7 @@ static char *keys_put_prefix(char *to, enum rd_key key, const char *name,
     if (twin && key == RD_KEY_PERMITS)
         return stpcpy(to, "holdfast:permits:");
     to = stpcpy(to, prefixes[key]);
-    return keys_is_redissons(key) ? to : stpcpy(to, ":");
+    return strncmp(prefixes[key], "holdfast:", 9) ? to : stpcpy(to, ":");
 }
 
 size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
@@ -86,7 +80,7 @@ size_t hf__rd_key(char *to, enum rd_key key, const char *name, size_t len)
         p = mempcpy(p, name, len);
         *p++ = '}';
     }
-    return (size_t)(stpcpy(p, keys_suffix_of(key)) - to);
+    return (size_t)(stpcpy(p, key == RD_KEY_PERMITS ? ":timeout" : "") - to);
 }
 
 void hf__rd_put_key(struct net_out *o, enum rd_key key, const char *name,
@@ -113,7 +107,8 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
                                   : RD_MARK;
 }
 
-/* Is it S(n,x) of some n: permits of a semaphore, or a read hold's time? */
+/* True if the name is S(n,x) of some n: a semaphore's permits or the timeout of
+ * a read hold. */
 static bool keys_is_kept_beside(const char *name, size_t len)
 {
     static const char permits[] = ":timeout", read[] = ":rwlock_timeout:";

@@ -1,14 +1,12 @@
 /*
- * The commands of mutexes, read-write locks and semaphores, in both dialects.
- * Their texts are in lua/, and have the same arguments in front.
+ * The commands of all kinds, in both dialects. Their scripts are in lua/; those
+ * of one verb begin with the same arguments.
  */
 #include "kinds.h"
 
 #include "channels.h"
-#include "clock.h"
 #include "flights.h"
 #include "keys.h"
-#include "latch.h"
 #include "lock.h"
 #include "pipe.h"
 #include "redis.h"
@@ -27,7 +25,7 @@ static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
-/* The lease with which it may be handed to us; 0: an attempt is needed. */
+/* The lease with which a release may hand the lock over; 0: never. */
 static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
@@ -35,7 +33,7 @@ static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
                : req->lease_ms;
 }
 
-/* What every TAKE has from ARGV[1] to ARGV[6]. */
+/* ARGV[1] to ARGV[6] of every TAKE. */
 static void kinds_put_terms(const struct redis *r, struct net_out *o,
                             const struct hf__req *req)
 {
@@ -55,7 +53,7 @@ static void kinds_put_terms(const struct redis *r, struct net_out *o,
     lock->sent = true;
 }
 
-/* Of ATTEMPT, RELEASE or ABANDON. */
+/* op: ATTEMPT, RELEASE or ABANDON. */
 enum rd_script hf__rd_script_of(const struct redis *r,
                                 const struct hf__remote *m, enum hf__op op)
 {
@@ -72,7 +70,7 @@ enum rd_script hf__rd_script_of(const struct redis *r,
                                         : m->fair][op - HF__ATTEMPT];
 }
 
-/* What the kinds that are not a mutex have behind the terms. */
+/* The next arguments of the kinds that are not a mutex. */
 static void kinds_put_want(const struct redis *r, struct net_out *o,
                            const struct hf__req *req)
 {
@@ -142,10 +140,82 @@ static int kinds_encode_drop(struct redis *r, struct hf__req *req)
     return 0;
 }
 
+static int kinds_encode_wait(struct redis *r, struct hf__req *req)
+{
+    const struct hf__remote *m = req->remote;
+    struct rd_lock *lock = m->impl;
+    struct net_out *o =
+        hf__rd_begin(r, req, RD_WAIT_LATCH, m->name, m->name_len, 5, 160);
+
+    if (!o)
+        return HF_ENOMEM;
+    hf__rd_put(o, "", 0);
+    hf__rd_put(o, "", 0);
+    hf__rd_put_num(o, hf__rd_valid_until(r, req->sent_at));
+    hf__rd_put(o, req->may_queue ? "1" : "0", 1);
+    hf__rd_put_num(o, lock->waits ? (int64_t)lock->round : 0);
+    lock->sent = true;
+    return 0;
+}
+
 int hf__rd_verb_encode(struct redis *r, struct hf__req *req)
 {
     if (req->remote->kind == HF_LATCH)
-        return hf__rd_latch_encode(r, req);
+        return kinds_encode_wait(r, req);
     return req->op == HF__ATTEMPT ? kinds_encode_take(r, req)
                                   : kinds_encode_drop(r, req);
+}
+
+/* ---- the count of a latch ---------------------------------------------- */
+
+/* holdfast:did:{n}:<uuid>:<request> */
+static void kinds_put_did(const struct redis *r, struct net_out *o,
+                          const struct hf__query *q)
+{
+    char text[RD_KEY_MAX + 1 + RD_OWNER_MAX];
+    size_t len = hf__rd_key(text, RD_KEY_DID, q->name, q->name_len);
+
+    text[len++] = ':';
+    len += hf__rd_owner(r, q->request, text + len);
+    hf__rd_put(o, text, len);
+}
+
+int hf__rd_count_encode(struct redis *r, struct hf__query *q)
+{
+    const char *op = q->req.op == HF__LATCH_SET    ? "s"
+                     : q->req.op == HF__LATCH_DOWN ? "d"
+                                                   : "g";
+    struct net_out *o = hf__rd_begin(r, &q->req, RD_LATCH, q->name, q->name_len,
+                                     5, 2 * (RD_KEY_MAX + 80) + 128);
+
+    if (!o)
+        return HF_ENOMEM;
+    kinds_put_did(r, o, q);
+    hf__rd_put(o, op, 1);
+    hf__rd_put_num(o, (int64_t)q->count);
+    hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
+    /* Longer than the request can be repeated. */
+    hf__rd_put_num(o, 3 * (int64_t)r->op_timeout_ms + 1000);
+    hf__rd_put_key(o, RD_CHANNEL_LATCH, q->name, q->name_len);
+    return 0;
+}
+
+int hf__rd_count_reply(struct redis *r, struct hf__query *q,
+                       const struct rd_node *reply)
+{
+    int64_t what, count;
+
+    if (!hf__rd_int(hf__rd_at(reply, 0), &what) ||
+        !hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
+        return HF_EPROTO;
+    if (what == RD_STALE)
+        return RD_AGAIN;
+    if (what == RD_MISMATCH)
+        return r->core->why(r->client, HF_EMISMATCH,
+                            "the name is in use as another kind of lock");
+    if (!hf__rd_int(hf__rd_at(reply, 2), &count) || count < 0 ||
+        (what != HF__DONE && what != RD_BUSY))
+        return HF_EPROTO;
+    q->count = (uint64_t)count;
+    return what == RD_BUSY ? HF_EBUSY : HF__DONE;
 }

@@ -1,19 +1,26 @@
 /*
- * From a request for a mutex, a read-write lock or a semaphore to its command,
- * in both dialects: which script, which keys and words. Encodes only; lock.c
- * decides what is sent, and reads the answer.
+ * Encodes requests of every kind, in both dialects: which script, which keys
+ * and arguments; and the counts of a latch. lock.c decides what is sent and
+ * reads the replies of the verbs.
  */
 #ifndef HF_REDIS_KINDS_H
 #define HF_REDIS_KINDS_H
 
+#include "reply.h"
 #include "scripts.h"
 
 struct redis;
 
-/* Encode into the out buffer: 0 or HF_ENOMEM. */
+/* Encodes an attempt, a release or an abandon. 0, HF_ENOMEM. */
 int hf__rd_verb_encode(struct redis *, struct hf__req *);
 
 enum rd_script hf__rd_script_of(const struct redis *, const struct hf__remote *,
                                 enum hf__op);
+
+/* LATCH_SET, LATCH_DOWN and LATCH_GET. The reply gives the result of the query,
+ * HF_EPROTO, or RD_AGAIN: the caller must send the query again. */
+int hf__rd_count_encode(struct redis *, struct hf__query *);
+int hf__rd_count_reply(struct redis *, struct hf__query *,
+                       const struct rd_node *);
 
 #endif

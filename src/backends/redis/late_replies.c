@@ -1,15 +1,14 @@
 /*
- * Questions that may be answered after all is over. When a connection breaks,
- * what we sent by it may still lie in front of the server and be executed
- * later than what a new connection brings: than the release or the giving up
- * of that same hold id. An attempt is refused once it is too old (ARGV[3] of
- * the TAKE scripts), so the danger has an end: what was let go before that is
- * let go once more after it. Nobody waits for that answer.
+ * Attempts whose connection broke. The server may still execute such an attempt
+ * later than a request on the new connection, such as the release or abandon of
+ * the same hold id. The TAKE scripts refuse an attempt that is too old
+ * (ARGV[3]), so the danger has an end. If the hold id was let go before that
+ * end, it is let go once more after it. No request waits for that reply.
  *
- * How old it is the server says by its own clock, and we know that from an
- * answer: it was executed after it was sent, and before it was answered. By so
- * much what we take for its clock may be ahead, and the question be refused
- * later. Then it is let go at both ends of that time.
+ * The end is given by the server's clock, of which we have an estimate: a reply
+ * tells a time between the sending of its command and its arrival. So the
+ * estimate may be ahead by that interval, and the attempt may be refused that
+ * much later. Then the hold id is let go at both ends of the interval.
  */
 #include "late_replies.h"
 
@@ -19,14 +18,14 @@
 
 #include <string.h>
 
-#define MARGIN (100 * HF__MS) /* the server's clock is known by that */
+#define MARGIN (100 * HF__MS) /* tolerance for the server's clock */
 
 struct rd_late {
     struct rd_late *next;
     uint64_t hold_id;
-    hf__time at;    /* the old question is refused from here on */
-    hf__time doubt; /* or so much later: who knows */
-    bool over;      /* it was let go: at that time once more */
+    hf__time at;    /* the attempt is refused from then on, */
+    hf__time doubt; /* or up to this much later */
+    bool over;      /* was let go: do so again at `at` */
     bool fair;
     uint8_t kind;
     uint16_t name_len;
@@ -43,7 +42,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
-        return; /* then its lease ends it */
+        return; /* its lease ends it then */
     l->hold_id = f->hold_id;
     l->at = at;
     l->doubt = f->ahead > MARGIN ? f->ahead : 0;
@@ -54,7 +53,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     memcpy(l->name, m->name, m->name_len);
     l->next = r->late;
     r->late = l;
-    r->core->due(r->client, at); /* nobody may be driving by then */
+    r->core->due(r->client, at); /* in case no thread is driving then */
 }
 
 void hf__rd_late_over(struct redis *r, uint64_t hold_id)
@@ -72,7 +71,7 @@ static void replies_let_go(struct redis *r, const struct rd_late *l)
     struct hf__req req = {
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
 
-    /* Nobody will be there to send it again. */
+    /* There is no request that could be sent again on NOSCRIPT. */
     r->by_text[hf__rd_script_of(r, &remote, HF__ABANDON)] = true;
     if (hf__rd_verb_encode(r, &req) == 0)
         hf__rd_forget(r, &req);
@@ -93,7 +92,7 @@ void hf__rd_late_move(struct redis *r, hf__time now)
             l->at += l->doubt;
             l->doubt = 0;
             r->core->due(r->client, l->at);
-            continue; /* maybe that is over, too */
+            continue; /* may be due as well */
         }
         *at = l->next;
         r->core->free(r->client, l);

@@ -1,12 +1,11 @@
 /*
- * The verbs, of every kind: from a request to what is sent (kinds.c),
- * and from the answer to an outcome. Batches of renewals are in renew.c.
+ * The verbs of every kind: from a request to its command (kinds.c), and from
+ * the reply to an outcome. Renewals are in renew.c.
  */
 #include "lock.h"
 
 #include "backends/common/chance.h"
 #include "channels.h"
-#include "clock.h"
 #include "flights.h"
 #include "keys.h"
 #include "kinds.h"
@@ -21,8 +20,8 @@
 
 #include <string.h>
 
-/* When the lease of the holder ends everybody tries again, spread by so much
- * for each who waits. */
+/* When the holder's lease ends all waiters try again, spread over this much
+ * time for each of them. */
 #define RD_EXPIRY_SLACK_MS 2
 #define RD_EXPIRY_EACH_MS 2
 #define RD_EXPIRY_MIN_MS 8
@@ -37,7 +36,7 @@ int hf__rd_attach(void *self, struct hf__remote *remote)
         return HF_EINVAL;
     if ((remote->fair || remote->kind != HF_MUTEX) && r->string_dialect)
         return r->core->why(r->client, HF_ENOTSUP,
-                            "the string dialect has the unfair mutex alone");
+                            "dialect=string has only the unfair mutex");
     if (hf__rd_reserved(remote->name, remote->name_len))
         return r->core->why(r->client, HF_EINVAL,
                             "a name may not begin or end as our own keys do "
@@ -65,8 +64,9 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
-/* The previous holder may have handed the lock over to us (lua/README.md): its
- * message is the answer to the attempt that was last answered "wait". */
+/* True if the previous holder has handed the lock over (lua/README.md). Its
+ * message serves as the reply to the last attempt, which was answered
+ * "wait". */
 static bool lock_handed_over(struct redis *r, struct hf__req *req)
 {
     struct rd_lock *lock = req->remote->impl;
@@ -82,7 +82,7 @@ static bool lock_handed_over(struct redis *r, struct hf__req *req)
     if (req->lease_ms > lock->lease_ms ||
         now - lock->sent_at > lock->lease_ms * HF__MS / 2 ||
         hf__rd_was_broken(r, req))
-        return false; /* an attempt makes it last longer */
+        return false; /* an attempt makes the lease longer */
     hf__rd_wait_end(r, req->remote, now);
     hf__rd_held(r, req, now);
     return true;
@@ -132,8 +132,8 @@ int hf__rd_abandon(void *self, struct hf__req *req)
 
     hf__rd_late_over(r, req->hold_id);
     hf__rd_held_end(r, req->remote, req->hold_id);
-    /* Sent again, it may be about an earlier hold id than the attempt now is.
-     */
+    /* A repeated abandon may concern an older hold id than the current
+     * attempt. */
     if (lock->attempt_id != req->hold_id)
         return req->remote->kind == HF_LATCH
                    ? HF__DONE
@@ -143,7 +143,7 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     lock->attempting = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
     if (!lock->sent || req->remote->kind == HF_LATCH)
-        return HF__DONE; /* the server has never heard of it */
+        return HF__DONE; /* the server does not know this hold id */
     return hf__rd_submit(r, req, hf__rd_verb_encode);
 }
 
@@ -154,11 +154,11 @@ static int64_t lock_clamp(int64_t n, int64_t low, int64_t high)
     return n < low ? low : n > high ? high : n;
 }
 
-/* What an answer says about our place in the queue. */
+/* What a reply says about the caller's place in the queue. */
 struct place {
-    int64_t ttl_ms;  /* until the lease of the holder ends; -1: unknown */
-    int64_t foreign; /* the holder is not one of us */
-    int64_t waiting; /* how many */
+    int64_t ttl_ms;  /* rest of the holder's lease; -1: unknown */
+    int64_t foreign; /* the holder is not a holdfast client */
+    int64_t waiting; /* number of waiters */
     int64_t near;    /* 1: among the first, 2: among the last */
 };
 
@@ -170,9 +170,9 @@ static bool lock_read_place(const struct rd_node *reply, struct place *p)
            hf__rd_int(hf__rd_at(reply, 5), &p->near);
 }
 
-/* ms until the safety poll: see scripts.h. Those between at random, from now
- * on: so they never come together, even if they came together, and of those who
- * have just come some come soon. */
+/* Milliseconds until the safety poll (scripts.h). Waiters in the middle of the
+ * queue poll at a random time from now on. So their polls are spread even if
+ * they arrived together, and some of the new ones poll early. */
 static int64_t lock_safety_poll(struct redis *r, const struct place *p)
 {
     int64_t most =
@@ -183,9 +183,10 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Where no message comes (a foreign holder in the string dialect publishes
- * nothing; a server that forbids our channels; no second connection), every
- * 100 ms at first, then ever less often up to 1 s. */
+/* Polling where no message will come: a foreign holder in the string dialect
+ * publishes nothing, the server may forbid our channels, or the second
+ * connection is missing. Every 100 ms at first, then less and less often, down
+ * to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -197,7 +198,7 @@ static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
     return poll / 2 + hf__chance(&r->chance, poll);
 }
 
-/* When to try again although nobody rang. */
+/* When to try again if no message comes. */
 static hf__time lock_poll_at(struct redis *r, struct rd_lock *lock,
                              const struct place *p, hf__time now)
 {
@@ -224,9 +225,9 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* The attempt was on its way when others of ours began to listen: they were
- * rung then, and it was not among them yet. Or when so many messages came
- * before their answers that one was forgotten: it may have been for us. */
+/* True if a message for this waiter may have been missed. Either the other
+ * waiters were rung while this attempt was under way, so that it was not among
+ * them; or so many early messages came that one was dropped. */
 static bool lock_missed_something(const struct redis *r,
                                   const struct rd_lock *lock)
 {
@@ -236,22 +237,12 @@ static bool lock_missed_something(const struct redis *r,
            r->chans.early_lost_at >= lock->sent_at;
 }
 
-/* By it a message says which attempt it is about. */
-static uint32_t lock_seen_of(const struct rd_node *reply)
+/* The i-th number of a reply; 0 if it is missing or negative. */
+static uint64_t lock_number(const struct rd_node *reply, size_t i)
 {
-    int64_t server_us = 0;
+    int64_t n = 0;
 
-    hf__rd_int(hf__rd_at(reply, 1), &server_us);
-    return (uint32_t)(server_us / 1000);
-}
-
-static uint64_t lock_round_of(const struct rd_node *reply)
-{
-    int64_t round;
-
-    return hf__rd_int(hf__rd_at(reply, 6), &round) && round > 0
-               ? (uint64_t)round
-               : 0;
+    return hf__rd_int(hf__rd_at(reply, i), &n) && n > 0 ? (uint64_t)n : 0;
 }
 
 static int lock_queued(struct redis *r, struct hf__req *req,
@@ -268,9 +259,9 @@ static int lock_queued(struct redis *r, struct hf__req *req,
         return 0;
     }
     lock->sent_at = req->sent_at;
-    lock->seen_ms = lock_seen_of(reply);
+    lock->seen_ms = (uint32_t)(lock_number(reply, 1) / 1000);
     if (req->remote->kind == HF_LATCH)
-        lock->round = lock_round_of(reply);
+        lock->round = lock_number(reply, 6);
     else
         hf__rd_was_called(r, lock, req->hold_id);
     if (lock->token && req->remote->kind != HF_LATCH) {
@@ -317,7 +308,8 @@ static int lock_taken(struct redis *r, const struct rd_flight *f, int64_t what,
         hf__rd_finish(r, req, HF__BUSY);
         return 0;
     case RD_STALE:
-        /* Nothing was done, and now we know the server's time better. */
+        /* The script has done nothing, and the reply has improved our estimate
+         * of the server's clock. */
         rc = hf__rd_verb_encode(r, req);
         if (rc)
             hf__rd_finish(r, req, rc);
@@ -345,7 +337,7 @@ static int lock_take_reply(struct redis *r, const struct rd_flight *f,
         !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.net.at))
         return HF_EPROTO;
     if (!f->req)
-        return 0; /* given up meanwhile; the abandon follows */
+        return 0; /* given up; the abandon follows */
     return lock_taken(r, f, what, reply, now);
 }
 

@@ -1,5 +1,4 @@
-/* How the servers of a client are entered: what its URL says of user, password,
- * database and TLS, for every connection that it makes. */
+/* What a client's URL says about user, password, database and TLS. */
 #include "login.h"
 
 #include "net/tls.h"
@@ -34,8 +33,7 @@ static int login_parse_db(const struct hf__core *core, hf_client *client,
                          "db=; it must be given once");
     if (*text < '0' || *text > '9' || *end || n > 65535)
         return core->why(client, HF_EINVAL,
-                         "database \"%.40s\": a number from 0 to 65535 would "
-                         "be right",
+                         "database \"%.40s\": must be a number from 0 to 65535",
                          text);
     *db = (uint32_t)n;
     return 0;
@@ -82,10 +80,11 @@ void hf__rd_login_fini(const struct hf__core *core, hf_client *client,
     hf__tls_free(login->tls);
 }
 
-/* With TLS a part is left of what hf_open() has: a server without TLS may wait
- * for more, and our text says so, where that of hf_open() would not. Pauses are
- * short beside op_timeout, so that a server that is back before that finds us
- * there. */
+/* A TLS connection may take 7/8 of the time that hf_open() has: a server
+ * without TLS may wait for more bytes, and the link's error text names that
+ * cause while a timeout of hf_open() would not. Pauses are short beside
+ * op_timeout, so that requests in time still find a server that has come
+ * back. */
 void hf__rd_login_aim(struct rd_pipe *p, struct net_endpoint *peer,
                       const struct rd_login *login, uint32_t *tags,
                       uint32_t connect_ms, uint32_t op_ms)

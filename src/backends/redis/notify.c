@@ -1,11 +1,11 @@
 /*
- * Holders that listen. Their clients are subscribed to their own channel
- * (subscribe.c) while they hold something, and not only while they wait. A
- * client that asks for a lock finds out who holds it (query.c), and lua/ask.lua
- * publishes "w<hold id>" on the channel of each holder. If nobody is subscribed
- * to it, the message is kept for a minute, and published again as soon as both
- * connections are there: lua/prove.lua. In the same way "b<hold id> <token>"
- * says that a hold was broken, which is not kept: the next renewal finds out.
+ * Programs that listen. Their clients are subscribed to their own channel
+ * (subscribe.c) while they hold a lock, not only while they wait. A client that
+ * asks for a lock looks up its holders (query.c), and lua/ask.lua publishes
+ * "w<hold id>" on the channel of each. If no connection is subscribed there,
+ * the server keeps the wish for a minute, and lua/prove.lua publishes it again
+ * once both connections are up. In the same way "b<hold id> <token>" says that
+ * a hold was broken. This is not kept, because the next renewal finds out.
  */
 #include "notify.h"
 
@@ -45,13 +45,20 @@ static void notify_broken(struct redis *r, struct rd_held *h)
 
 void hf__rd_held(struct redis *r, const struct hf__req *req, hf__time now)
 {
+    bool is_wanted = false;
+
     if (!r->listens || req->remote->kind == HF_LATCH)
         return;
     notify_put(r, req->remote->impl, req->hold_id, req->token);
     if (r->sub.link.state == NET_OFF)
         r->core->due(r->client, now + RD_CONNECT_POLL_MS * HF__MS);
     hf__link_start(&r->sub.link, now);
-    if (r->wished == req->hold_id)
+    for (size_t i = 0; i < RD_WISHES; i++)
+        if (r->wished[i] == req->hold_id) {
+            is_wanted = true;
+            r->wished[i] = 0;
+        }
+    if (is_wanted)
         r->core->wanted(r->client, req->remote, req->token);
     if (r->chans.state == RD_SUB_LIVE && hf__rd_was_broken(r, req))
         notify_broken(r, req->remote->impl);
@@ -90,8 +97,8 @@ static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
     return h;
 }
 
-/* The number of one that we do not hold may be that of one whose grant is still
- * to be read: the answers come by the other connection. */
+/* An unknown hold id may belong to a grant that was not read yet: replies come
+ * over the other connection. */
 void hf__rd_wished(struct redis *r, const char *number)
 {
     uint64_t hold_id = strtoull(number, NULL, 10);
@@ -100,12 +107,12 @@ void hf__rd_wished(struct redis *r, const char *number)
     if (h)
         r->core->wanted(r->client, h->lock.remote, h->token);
     else
-        r->wished = hold_id;
+        r->wished[r->wished_at++ % RD_WISHES] = hold_id;
 }
 
-/* Believed as "it is yours" is: if the server of our commands says it. Else the
- * next renewal finds out. The token tells it from a hold that was granted anew
- * to the same request. As above, the grant may still be to be read. */
+/* A broken hold is reported only if the messages come from the server of our
+ * commands; else the next renewal finds out. The token tells it from a later
+ * grant to the same request. Its grant, too, may not be read yet. */
 void hf__rd_broken(struct redis *r, const char *numbers)
 {
     char *rest;

@@ -1,19 +1,22 @@
 /*
- * Questions about a name, and breaking a lock. A list is a walk over the whole
- * keyspace, about a hundred keys at a time, so that each step keeps the server
- * from others for less than a millisecond; its cursor is kept in query->count,
- * and op_timeout is the time of one step. The others try it as a mutex,
- * and again if the answer is that it is of another kind: which, is kept there.
+ * Inspect, list, break, ask and downgrade.
+ *
+ * A list walks the whole keyspace, about a hundred keys per command, so that no
+ * step blocks the server for longer than a millisecond. query->count is the
+ * cursor, query->token the size of the names so far, and op_timeout limits one
+ * step.
+ *
+ * The others treat the name as a mutex first. If the reply says that it is
+ * another kind, that kind is kept in query->count and the query is repeated.
  */
 #include "query.h"
 
 #include "backends/common/about.h"
 #include "changes.h"
-#include "clock.h"
 #include "diagnose.h"
 #include "flights.h"
 #include "keys.h"
-#include "latch.h"
+#include "kinds.h"
 #include "notify.h"
 #include "pipe.h"
 #include "redis.h"
@@ -26,6 +29,9 @@
 #include <string.h>
 
 #define SCAN_COUNT 100
+/* Limit of the names in one list, because a hostile server can send them
+ * without end. */
+#define LIST_MAX (256u << 20)
 
 /* ---- sending ----------------------------------------------------------- */
 
@@ -48,7 +54,7 @@ static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
 static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                           RD_CHANNEL_LATCH};
 
-/* The lease ends when it would have: one that is renewed is so at once. */
+/* The lease keeps its end; a renewal follows at once if the hold is renewed. */
 static int query_encode_downgrade(struct redis *r, struct hf__query *q)
 {
     struct net_out *o = query_begin(r, q, RD_DOWNGRADE, 4);
@@ -60,8 +66,8 @@ static int query_encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* What DROP has; then until when it is meant, and which token is to be broken.
- */
+/* The arguments of DROP, then until when the request is valid, and the token to
+ * break. */
 static int query_encode_meant(struct redis *r, struct hf__query *q,
                               enum rd_script s, const enum rd_key *keys,
                               size_t len)
@@ -104,7 +110,7 @@ static size_t query_pattern_of(const struct redis *r, const struct hf__query *q,
 {
     char *p = to;
 
-    /* Our own keys have "{" or ":" before the name (keys.c). */
+    /* Our own keys have "{" or ":" in front of the name (keys.c). */
     if (r->string_dialect)
         p = stpcpy(p, "holdfast:info:[{:]");
     return (size_t)(hf__rd_glob(p, q->name, q->name_len) - to);
@@ -125,31 +131,6 @@ static int query_encode_list(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-int hf__rd_query_encode(struct redis *r, struct hf__query *q)
-{
-    if (r->core->now() >= q->req.meant_until)
-        return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
-    switch (q->req.op) {
-    case HF__INSPECT:
-    case HF__ASK: /* first, to know whom */
-        return query_encode_inspect(r, q);
-    case HF__BREAK:
-        return query_encode_break(r, q);
-    case HF__DOWNGRADE:
-        return query_encode_downgrade(r, q);
-    case HF__DIAGNOSE:
-        return hf__rd_diagnose_encode(r, q);
-    case HF__LATCH_SET:
-    case HF__LATCH_DOWN:
-    case HF__LATCH_GET:
-        return hf__rd_count_encode(r, q);
-    case HF__LIST:
-        return query_encode_list(r, q);
-    default:
-        return HF_ENOTSUP;
-    }
-}
-
 static int query_encode(struct redis *r, struct hf__req *req)
 {
     return hf__rd_query_encode(r, (struct hf__query *)req);
@@ -166,7 +147,7 @@ int hf__rd_query(void *self, struct hf__query *q)
     return hf__rd_submit(self, &q->req, query_encode);
 }
 
-/* The same once more, for an answer: PENDING, or why not. */
+/* Sends the query again after a reply: PENDING or an error code. */
 static int query_again(struct redis *r, struct hf__query *q)
 {
     int rc = hf__rd_query_encode(r, q);
@@ -186,7 +167,7 @@ static void query_add_about(hf_party *p, const char *at, const char *end)
     hf__about_read(p, at, end);
 }
 
-/* What lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout"; older
+/* Reads what lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout". Older
  * clients write no token there. */
 static void query_add_info(hf_party *p, hf_info *info,
                            const struct rd_node *text)
@@ -201,14 +182,14 @@ static void query_add_info(hf_party *p, hf_info *info,
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), &since_end, 10);
-    if (*since_end == ' ') /* it outlives the counter */
+    if (*since_end == ' ') /* the token outlives its counter */
         p->token = strtoull(since_end, NULL, 10);
     if (p->token > info->token)
         info->token = p->token;
     query_add_about(p, at, end);
 }
 
-/* What lua/pieces/note.lua wrote: "u|f\nwant\ntoken\nsince\nabout". */
+/* Reads what lua/pieces/note.lua wrote: "u|f\nwant\ntoken\nsince\nabout". */
 static void query_add_note(hf_party *p, hf_info *info,
                            const struct rd_node *text)
 {
@@ -216,7 +197,7 @@ static void query_add_note(hf_party *p, hf_info *info,
     size_t len;
 
     if (!text->len)
-        return; /* none of ours */
+        return; /* not a holdfast client */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     hf__cut(&at, end, '\n', &len);
@@ -225,14 +206,14 @@ static void query_add_note(hf_party *p, hf_info *info,
     query_add_about(p, at, end);
 }
 
-/* "r" and "w", or how many permits. */
+/* "r" or "w", or the number of permits. */
 static void query_add_want(hf_party *p, const char *want)
 {
     p->mode = *want == 'r' ? HF_READ : HF_WRITE;
     p->permits = (uint32_t)strtoul(want, NULL, 10);
 }
 
-/* Of that owner; NULL: out of memory. */
+/* NULL: out of memory. */
 static hf_party *query_add_party(struct redis *r, struct hf__query *q,
                                  bool holds, const struct rd_node *owner,
                                  int64_t left_ms)
@@ -246,7 +227,7 @@ static hf_party *query_add_party(struct redis *r, struct hf__query *q,
     return p;
 }
 
-/* Each is owner, want, ms left, note. */
+/* Each item is {owner, want, ms left, note}. */
 static int query_add_others(struct redis *r, struct hf__query *q,
                             const struct rd_node *list)
 {
@@ -268,10 +249,11 @@ static int query_add_others(struct redis *r, struct hf__query *q,
     return 0;
 }
 
-/* Owner, then "until seen hand_ms about", of a fair one "until seen ear hand_ms
- * about", or nothing, of Redisson's. Of the other kinds "until seen ear fair
- * want hand_ms size about". (ear: how the waiter is called; the word of the
- * scripts, whose text stays.) */
+/* The list alternates between owners and their texts, which have `numbers`
+ * words before the about text: "until seen hand_ms about" of an unfair waiter,
+ * "until seen ear hand_ms about" of a fair one, "until seen ear fair want
+ * hand_ms size about" of the other kinds. Redisson's waiters have an empty
+ * text. (`ear` says how to reach the waiter.) */
 static int query_add_waiters(struct redis *r, struct hf__query *q,
                              const struct rd_node *list, int numbers)
 {
@@ -318,7 +300,9 @@ static int query_add_holder(struct redis *r, struct hf__query *q,
 static int query_unknown(struct redis *r)
 {
     return r->core->why(r->client, HF_EMISMATCH,
-                        "the key is no lock of a kind we know");
+                        "the key is not a lock of dialect=%s; try dialect=%s",
+                        r->string_dialect ? "string" : "redisson",
+                        r->string_dialect ? "redisson" : "string");
 }
 
 static enum hf_kind query_kind_of(char c)
@@ -326,7 +310,7 @@ static enum hf_kind query_kind_of(char c)
     return c == 'r'   ? HF_RWLOCK
            : c == 's' ? HF_SEMAPHORE
            : c == 'l' ? HF_LATCH
-                      : 0; /* nobody uses it */
+                      : 0; /* the name is not in use */
 }
 
 /* {kind, token, size, count, holders, waiters} */
@@ -357,7 +341,7 @@ static int query_inspected_other(struct redis *r, struct hf__query *q,
     return rc ? rc : query_add_waiters(r, q, waiters, 7);
 }
 
-/* PENDING: it is sent again, as what it is. */
+/* Sends the query again for that kind: PENDING or an error code. */
 static int query_again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
@@ -375,6 +359,8 @@ static int query_inspected(struct redis *r, struct hf__query *q,
     int64_t kind, left_ms, token = 0;
     int rc;
 
+    if (q->count)
+        return query_inspected_other(r, q, reply);
     if (!hf__rd_int(hf__rd_at(reply, 0), &kind) ||
         !hf__rd_int(hf__rd_at(reply, 2), &left_ms) || !waiters ||
         queue->type != REDIS_REPLY_ARRAY ||
@@ -397,8 +383,9 @@ static int query_inspected(struct redis *r, struct hf__query *q,
 
 /* ---- ask --------------------------------------------------------------- */
 
-/* One who holds it, if it is one of ours: what it has written of itself then
- * begins behind so many lines. o may be NULL. */
+/* Appends a holder and the length of its prefix to the command, if it is a
+ * holdfast client. Its about text begins after `lines` lines of the note. With
+ * o == NULL it only checks. */
 static bool query_put_holder(struct net_out *o, const struct rd_node *owner,
                              const struct rd_node *note, int lines)
 {
@@ -432,7 +419,8 @@ static bool query_is_about(const struct rd_node *info,
            info->text[owner->len] == '\n';
 }
 
-/* How many of the holders in the answer of INSPECT are ours. -1: EPROTO. */
+/* Returns how many holders in the reply to INSPECT are holdfast clients, or -1
+ * (EPROTO). Appends them unless o is NULL. */
 static int query_put_holders(struct net_out *o, const struct hf__query *q,
                              const struct rd_node *reply)
 {
@@ -452,7 +440,7 @@ static int query_put_holders(struct net_out *o, const struct hf__query *q,
     return found;
 }
 
-/* PENDING: they are notified now. */
+/* PENDING: the command that notifies them is under way. */
 static int query_notify_holders(struct redis *r, struct hf__query *q,
                                 const struct rd_node *reply)
 {
@@ -475,8 +463,8 @@ static int query_notify_holders(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* The answer of INSPECT, then that they were notified; or that it was too late.
- */
+/* The first reply is that of INSPECT, the second one says that the holders were
+ * notified. Either may say that the command came too late. */
 static int query_asked(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
@@ -529,12 +517,19 @@ static int query_listed(struct redis *r, struct hf__query *q,
 
     if (!cursor || !cursor->text || !cursor->len)
         return HF_EPROTO;
-    for (const struct rd_node *n = cursor->next; n && !rc; n = n->next)
+    for (const struct rd_node *n = cursor->next; n && !rc; n = n->next) {
         rc = n->text ? query_add_name(r, q, n->text, n->len) : HF_EPROTO;
+        q->token += sizeof(*n) + n->len;
+    }
+    if (!rc && q->token > LIST_MAX)
+        rc = r->core->why(r->client, HF_EBACKEND,
+                          "the names take more than %u MiB; list a longer "
+                          "prefix",
+                          LIST_MAX >> 20);
     if (rc)
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);
-    if (q->count && q->req.meant_until > now) /* its caller still waits */
+    if (q->count && q->req.meant_until > now) /* the caller still waits */
         q->req.meant_until = now + r->op_timeout_ms * HF__MS;
     return q->count ? query_again(r, q) : 0;
 }
@@ -546,12 +541,13 @@ static int query_broken(struct redis *r, struct hf__query *q,
 {
     int64_t was_held;
 
-    if (reply->type == REDIS_REPLY_ARRAY) { /* too late, by the old clock */
+    if (reply->type ==
+        REDIS_REPLY_ARRAY) { /* too late, by our old estimate of the clock */
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
         return query_again(r, q);
     }
-    if (reply->type == REDIS_REPLY_STRING) { /* by another */
+    if (reply->type == REDIS_REPLY_STRING) { /* held with another token */
         q->count = strtoull(reply->text, NULL, 10);
         return HF_EBUSY;
     }
@@ -564,41 +560,48 @@ static int query_broken(struct redis *r, struct hf__query *q,
     return was_held == 1 ? 0 : HF_EPROTO;
 }
 
-static int query_gone_down(const struct rd_node *reply)
+static int query_gone_down(struct redis *r, struct hf__query *q,
+                           const struct rd_node *reply)
 {
     int64_t was_ours;
 
+    (void)r;
+    (void)q;
     if (!hf__rd_int(reply, &was_ours))
         return HF_EPROTO;
     return was_ours ? 0 : HF_ENOTOWNER;
 }
 
-static int query_answered(struct redis *r, struct hf__query *q,
-                          const struct rd_node *reply)
+/* ---- what belongs to which ---------------------------------------------- */
+
+static const struct {
+    int (*encode)(struct redis *, struct hf__query *);
+    int (*answered)(struct redis *, struct hf__query *, const struct rd_node *);
+} query_ops[] = {
+    [HF__INSPECT] = {query_encode_inspect, query_inspected},
+    [HF__LIST] = {query_encode_list, query_listed},
+    [HF__BREAK] = {query_encode_break, query_broken},
+    [HF__DOWNGRADE] = {query_encode_downgrade, query_gone_down},
+    [HF__LATCH_SET] = {hf__rd_count_encode, hf__rd_count_reply},
+    [HF__LATCH_DOWN] = {hf__rd_count_encode, hf__rd_count_reply},
+    [HF__LATCH_GET] = {hf__rd_count_encode, hf__rd_count_reply},
+    [HF__ASK] = {query_encode_inspect, query_asked}, /* to find the holders */
+    [HF__DIAGNOSE] = {hf__rd_diagnose_encode, hf__rd_diagnosed},
+};
+
+int hf__rd_query_encode(struct redis *r, struct hf__query *q)
 {
-    switch (q->req.op) {
-    case HF__INSPECT:
-        return q->count ? query_inspected_other(r, q, reply)
-                        : query_inspected(r, q, reply);
-    case HF__ASK:
-        return query_asked(r, q, reply);
-    case HF__LIST:
-        return query_listed(r, q, reply);
-    case HF__BREAK:
-        return query_broken(r, q, reply);
-    case HF__DOWNGRADE:
-        return query_gone_down(reply);
-    case HF__DIAGNOSE:
-        return hf__rd_diagnosed(r, q, reply);
-    default:
-        return hf__rd_count_reply(r, q, reply);
-    }
+    if (r->core->now() >= q->req.meant_until)
+        return r->core->why(r->client, HF_EUNKNOWN, "not sent in time");
+    return q->req.op <= HF__DIAGNOSE && query_ops[q->req.op].encode
+               ? query_ops[q->req.op].encode(r, q)
+               : HF_ENOTSUP;
 }
 
 int hf__rd_query_reply(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
-    int rc = query_answered(r, q, reply);
+    int rc = query_ops[q->req.op].answered(r, q, reply);
 
     if (rc == RD_AGAIN)
         rc = query_again(r, q);

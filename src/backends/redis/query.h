@@ -1,7 +1,7 @@
 /*
- * Queries: inspect, list, break, ask, downgrade; those of a latch and diagnoses
- * pass through. hf__rd_query() is the slot of the backend's table. A query may
- * need several commands; it is finished with the last answer.
+ * Queries: inspect, list, break, ask and downgrade; those of a latch and
+ * diagnoses are passed on. hf__rd_query() is a slot of the backend's table. A
+ * query may take several commands; it is finished with the last reply.
  */
 #ifndef HF_REDIS_QUERY_H
 #define HF_REDIS_QUERY_H

@@ -1,5 +1,5 @@
 /*
- * The backend's table, and a client's beginning and end.
+ * The backend's table; opening and closing a client.
  *
  *   redis://[user[:password]@]host[:6379][/db]
  *   redis+unix:///path[?db=n]
@@ -8,10 +8,9 @@
  *                    RReadWriteLock, RPermitExpirableSemaphore and
  *                    RCountDownLatch)
  *   dialect=string   (redsync, node-redlock, redis-py; the unfair mutex only)
- *   keep_tokens=yes  the counters of tokens never expire
+ *   keep_tokens=yes  token counters never expire
  *   replicas=n&replica_timeout=TIME
- *                    grants and renewals count if n replicas have them
- *                    (replica.c)
+ *                    a grant or a renewal needs n replicas (replica.c)
  */
 #include "redis.h"
 
@@ -34,8 +33,10 @@
 #include <string.h>
 #include <sys/un.h>
 
-static void redis_free_all(struct redis *r)
+static void redis_close(void *self)
 {
+    struct redis *r = self;
+
     hf__rd_pipe_fini(&r->cmd);
     hf__rd_pipe_fini(&r->sub);
     hf__rd_pipe_fini(&r->changes);
@@ -132,9 +133,10 @@ static int redis_parse(struct redis *r, const struct hf__config *config)
                         &r->login);
 }
 
-/* Who we are: to the server a random uuid, to people host and pid. The scripts
- * have to know how long our prefix is, which every name of ours begins with, to
- * find our channel; it is in there so that an ACL can tell tenants apart. */
+/* The client's identity: a random uuid for the server, host and pid for people.
+ * The scripts find a client's channel by the length of its prefix, with which
+ * all its names begin. The channel contains the prefix so that an ACL can keep
+ * tenants apart. */
 static int redis_introduce(struct redis *r, const struct hf__config *config)
 {
     const char *prefix = r->core->option(config->url, "prefix");
@@ -199,7 +201,7 @@ static int redis_open(hf_client *client, const struct hf__core *core,
     if (!rc)
         rc = redis_start(r, config);
     if (rc) {
-        redis_free_all(r);
+        redis_close(r);
         return rc;
     }
     *self = r;
@@ -209,11 +211,6 @@ static int redis_open(hf_client *client, const struct hf__core *core,
 static int redis_opened(void *self)
 {
     return hf__link_opened(&((struct redis *)self)->cmd.link);
-}
-
-static void redis_close(void *self)
-{
-    redis_free_all(self);
 }
 
 /* ---- driving ----------------------------------------------------------- */

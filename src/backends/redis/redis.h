@@ -1,17 +1,16 @@
 /*
- * The Redis backend, inside: the state of a client. One server, up to three
- * pipes (pipe.h):
+ * State of a Redis client: one server, up to three pipes (pipe.h).
  *
- *   cmd      every request, in order of submission; answers come in that order
- *   sub      opened when somebody first has to wait, or holds something and
- *            listens; carries messages only
- *   changes  while the program watches names: their changes
+ *   cmd      all requests, in order of submission; replies come in that order
+ *   sub      messages only. Opened when a line first has to wait, or when the
+ *            program listens and holds a lock
+ *   changes  keyspace notifications, while the program watches names
  *
- * Everything here runs with the client's mutex held, except open(), which runs
- * on the helper thread before that.
+ * All of it is called with the client's mutex held, except open(), which runs
+ * on the helper thread before the client exists.
  *
- * redis.c fills and frees it. Each unit has a header of its name, which says
- * who calls it; README.md has the list.
+ * redis.c fills and frees the struct. README.md lists the units; the header of
+ * each says who calls it.
  */
 #ifndef HF_REDIS_H
 #define HF_REDIS_H
@@ -24,45 +23,49 @@
 #include "replica.h"
 #include "scripts.h"
 
-/* Beside enum hf__outcome, of an answer to a query: the query is sent again, as
- * it is now. It never leaves query.c. */
+/* Beside enum hf__outcome, in query.c only: the query must be sent again in its
+ * present state. */
 #define RD_AGAIN 100
+
+/* How many wishes are kept whose holds are not granted yet. */
+#define RD_WISHES 16
 
 struct redis {
     const struct hf__core *core;
     hf_client *client;
     bool string_dialect;
     bool keep_tokens;
-    bool opened;  /* has been up once */
-    bool listens; /* the program hears of events */
+    bool opened;  /* was up at least once */
+    bool listens; /* the program receives events */
     uint32_t op_timeout_ms;
     struct rd_login login;
     struct net_endpoint peer;
     char about[128]; /* "pid\nhost\n" */
     size_t about_len;
     char uuid[HF__UUID_LEN + 1];
-    char wake[HF_NAME_MAX + 64]; /* our own channel */
+    char wake[HF_NAME_MAX + 64]; /* the client's own channel */
     size_t wake_len;
-    uint64_t chance;          /* state of the jitter */
-    bool by_text[RD_SCRIPTS]; /* the server has forgotten it: send the text */
+    uint64_t chance;          /* state of hf__chance() */
+    bool by_text[RD_SCRIPTS]; /* the server lacks the script: send EVAL */
     struct rd_pipe cmd, sub, changes;
-    uint32_t tags; /* of their descriptors */
-    bool put_off;  /* the core keeps requests that are not sent yet */
+    uint32_t tags; /* the last tag given to a descriptor */
+    bool put_off;  /* the core keeps requests until go_on() */
     struct rd_late *late;
     struct rd_doubts doubts;
-    unsigned renewing;       /* batches that are not reported yet */
-    uint32_t renew_lease_ms; /* the shortest lease of them, and of one that
-                                waits */
-    hf__time renew_until;    /* the core keeps that one until we are connected;
-                                it is meant until then. 0: it keeps none */
-    int64_t server_us;       /* the server's clock at server_at; 0: not known */
+    unsigned renewing;       /* batches under way */
+    uint32_t renew_lease_ms; /* the shortest lease in these batches and in the
+                                parked one */
+    hf__time renew_until; /* when the batch that the core has parked expires; 0:
+                             no batch is parked */
+    int64_t server_us;    /* the server's clock at server_at; 0: not known */
     hf__time server_at;
-    hf__time server_ahead; /* by how much that is ahead of it, at most */
+    hf__time server_ahead; /* by how much this estimate may be ahead */
     struct rd_chans chans;
-    struct rd_held *held; /* if the program listens */
-    uint64_t wished;      /* a hold that was asked for and is not there */
-    uint64_t broken_id, broken_token; /* the last that was broken, as `sub` has
-                                         said; 0: none */
+    struct rd_held *held;       /* only if the program listens */
+    uint64_t wished[RD_WISHES]; /* hold ids that were asked for before their
+                                   grant was read; 0: free */
+    unsigned wished_at;         /* the next slot */
+    uint64_t broken_id, broken_token; /* the last broken hold; 0: none */
     struct rd_watchers watchers;
 };
 

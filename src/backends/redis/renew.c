@@ -1,12 +1,11 @@
 /*
- * Renewals: a batch of any length goes out in chunks, each one script, so that
- * no script keeps the server for long (a semaphore's has to renew each permit
- * of each hold), and is reported when the last chunk is answered or lost.
+ * Renewals. A batch of any length is sent in chunks, one script each, so that
+ * no script blocks the server for long: a semaphore's script renews each permit
+ * of each hold. The batch is reported when the last chunk was answered or lost.
  */
 #include "renew.h"
 
 #include "backends/common/about.h"
-#include "clock.h"
 #include "flights.h"
 #include "keys.h"
 #include "late_replies.h"
@@ -21,7 +20,7 @@
 
 #include <string.h>
 
-/* `until`: it waits, and is meant until then. */
+/* until: when a parked batch expires; 0: it was sent. */
 static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
     if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
@@ -31,7 +30,7 @@ static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
         r->renew_until = until;
 }
 
-/* Items of one kind go together. */
+/* A chunk has items of one script only. */
 static enum rd_script renew_script_of(const struct redis *r,
                                       const struct hf__renewal *item)
 {
@@ -78,7 +77,7 @@ static void renew_put_item(struct net_out *o, const struct hf__renewal *item)
     if (m->kind != HF_RWLOCK)
         return;
     hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
-    if (m->mode == HF_READ) /* it may have gone down, and nobody knows */
+    if (m->mode == HF_READ) /* it may have been downgraded without a reply */
         hf__rd_put_key(o, RD_CHANNEL_RW, m->name, m->name_len);
     else
         hf__rd_put(o, "", 0);
@@ -102,7 +101,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     o = hf__rd_call(r, &b->req, s, keys * len, 2 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
-    if (b->chunks) /* the leases count from the first, sent again or not */
+    if (b->chunks) /* leases count from the first chunk */
         b->req.sent_at = sent_at;
     f = hf__rd_newest(r);
     f->first = first;
@@ -118,7 +117,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     return 0;
 }
 
-/* 0, HF_ENOMEM: nothing of it was encoded. */
+/* 0, or HF_ENOMEM if nothing was encoded. */
 static int renew_encode(struct redis *r, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;
@@ -127,7 +126,7 @@ static int renew_encode(struct redis *r, struct hf__req *req)
     for (; sent < b->len; sent += len) {
         len = renew_chunk_len(r, b, sent);
         if (hf__rd_renew_chunk(r, b, sent, len))
-            break; /* no memory: the others stay unknown */
+            break; /* no memory: the others remain EUNKNOWN */
         b->chunks++;
     }
     return sent ? 0 : HF_ENOMEM;
@@ -168,12 +167,13 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     struct hf__batch *b = (struct hf__batch *)f->req;
 
     for (uint32_t i = f->first; i < f->first + f->len; i++)
-        if (b->item[i].result != HF_ENOTOWNER) /* that was an answer */
+        if (b->item[i].result != HF_ENOTOWNER) /* an earlier reply is final */
             b->item[i].result = (int16_t)code;
     hf__rd_renew_landed(r, b);
 }
 
-/* By the clock as we knew it; by that of this answer it may be meant still. */
+/* The script refused the chunk by our estimate of its clock. The reply improves
+ * the estimate, so the chunk may still be valid. */
 static int renew_too_late(struct redis *r, const struct rd_flight *f,
                           const struct rd_node *reply)
 {
@@ -206,7 +206,7 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
         item->result = is_ours ? HF__DONE : HF_ENOTOWNER;
         if (!is_ours)
             hf__rd_held_end(r, item->remote, item->hold_id);
-        if (!is_ours) /* an older copy of its question may still come */
+        if (!is_ours) /* an older copy of its attempt may still arrive */
             hf__rd_late_over(r, item->hold_id);
     }
     if (!hf__rd_doubt(r, f))

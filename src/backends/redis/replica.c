@@ -1,31 +1,31 @@
 /*
  * replicas=n: a grant or a renewal counts only if n replicas have it.
  *
- * Redis answers a script before its replicas have its writes. WAIT answers how
- * many replicas have all writes up to the last command of its own connection,
- * as soon as they are enough or replica_timeout is over. So a script that says
- * "granted" or "renewed" leaves its request in doubt, and the next answer to a
- * WAIT decides on all requests that are in doubt then: answers come in the
+ * Redis answers a script before its replicas have its writes. WAIT returns how
+ * many replicas have all writes up to the previous command of the same
+ * connection, as soon as there are enough or replica_timeout has passed. So
+ * after a script has said "granted" or "renewed" the request is in doubt, and
+ * the next reply to a WAIT decides all requests in doubt. Replies come in the
  * order of sending, so that WAIT was sent after their scripts.
  *
- * - WAIT goes out in one packet with the first attempt of an acquire, with the
- *   one that follows a message, and with renewals. The safety polls of waiters
- *   rarely find the lock free: their WAIT follows a grant.
- * - WAIT blocks its connection. So one at most is under way, and the next one
- *   is for all that was sent meanwhile: a command waits for one
- *   replica_timeout at most, a grant or a renewal for two.
- * - Too few: the acquire is refused (EBACKEND), and the core abandons it, as it
- *   does with every refusal that may have left something. That is the
- *   roll-back. A renewal that is refused is tried again until the deadline.
- * - A lock is not handed over to such a client: the write would be another
- *   connection's. It is rung instead, and tries (hand_ms is 0).
- * - WAIT behind NOSCRIPT is answered as well. Nothing is in doubt then: the
- *   script is sent again, and another WAIT behind it.
- * - If the connection is lost, what is in doubt is EUNKNOWN: the core asks
- *   again, under the same hold id, of the server that is there then.
+ * - WAIT is sent in one packet with the first attempt of an acquire, with the
+ *   attempt after a message, and with renewals. A safety poll rarely finds the
+ *   lock free, so its WAIT follows only after a grant.
+ * - WAIT blocks its connection. So at most one is under way, and the next one
+ *   covers all commands sent meanwhile. A command waits for at most one
+ *   replica_timeout, a grant or a renewal for two.
+ * - Too few replicas: the acquire fails with EBACKEND, and the core abandons
+ *   it, as it does after every failure that may have left a hold. That is the
+ *   rollback. A failed renewal is repeated until the deadline.
+ * - No lock is handed over to a client with replicas=, because the write would
+ *   belong to another connection. The client is rung and tries (hand_ms is 0).
+ * - A WAIT after NOSCRIPT is answered too. Nothing is in doubt then; the script
+ *   and another WAIT are sent again.
+ * - If the connection is lost, requests in doubt become EUNKNOWN. The core
+ *   repeats them under the same hold id at the server that it reaches then.
  *
- * Not for latches, nor for a release, nor for a downgrade (a renewal follows
- * it at once).
+ * Latches, releases and downgrades are never in doubt. (A renewal follows a
+ * downgrade at once.)
  */
 #include "replica.h"
 
@@ -54,8 +54,8 @@ static int replica_parse_need(struct redis *r, const char *text)
     return 0;
 }
 
-/* Twice the time, and an answer behind it, must be over in op_timeout, and
- * leave a renewal the time to be repeated. */
+/* Two timeouts and the replies after them must fit into op_timeout, and leave
+ * time to repeat a renewal. */
 static int replica_parse_timeout(struct redis *r, const char *text,
                                  const struct hf__config *config)
 {

@@ -1,11 +1,11 @@
 /*
- * Answers, from bytes to nodes. hiredis' reader does the grammar; the objects
- * are ours, in an arena that is emptied after each answer:
- * - in the usual case no allocation at all;
- * - an array announces a length but allocates nothing for it (0.14.1's own
- *   objects multiply it unchecked: CVE-2021-32765), so that the memory an
- *   answer takes is bounded by the bytes that really came, and those by
- *   RD_REPLY_MAX. hiredis bounds the nesting.
+ * From the bytes of a reply to nodes. hiredis' reader does the parsing; the
+ * objects are ours, in an arena that is emptied after each reply:
+ * - a usual reply allocates nothing;
+ * - the announced length of an array allocates nothing (hiredis 0.14.1's own
+ *   objects multiply it unchecked: CVE-2021-32765). So the memory of a reply is
+ *   bounded by the bytes received, and these by RD_REPLY_MAX. hiredis bounds
+ *   the nesting.
  */
 #include "reply.h"
 
@@ -70,13 +70,13 @@ static void *reply_new_nil(const redisReadTask *task)
     struct rd_node *node = reply_new_node(task, 0);
 
     if (node)
-        node->type = REDIS_REPLY_NIL; /* the task is still that of a string */
+        node->type = REDIS_REPLY_NIL; /* hiredis gives the type of a string */
     return node;
 }
 
 static void reply_free_nothing(void *node)
 {
-    (void)node; /* the arena's */
+    (void)node; /* the arena frees it */
 }
 
 redisReader *hf__rd_reader_new(struct hf__arena *arena)
@@ -89,8 +89,8 @@ redisReader *hf__rd_reader_new(struct hf__arena *arena)
     if (!reader)
         return NULL;
     reader->privdata = arena;
-    /* Keep the buffer: 0.14.1 gives a large one back by way of an assert that
-     * there is memory. RD_REPLY_MAX bounds it. */
+    /* Keep the buffer: to give back a large one, hiredis 0.14.1 allocates and
+     * asserts that there was memory. RD_REPLY_MAX bounds it. */
     reader->maxbuf = 0;
     return reader;
 }
@@ -154,10 +154,10 @@ static bool reply_begins(const char *text, const char *word)
            (text[len] == ' ' || text[len] == '\0');
 }
 
-/* Redis 6 quotes what went wrong inside a script: "ERR Error running script
- * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7
- * puts the same words in front of "script: ..., on @user_script:3.", those
- * about rights behind "ERR". */
+/* Redis 6 quotes an error inside a script: "ERR Error running script (call to
+ * f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7 puts the
+ * same words before "script: ..., on @user_script:3.", and those about rights
+ * after "ERR". */
 const char *hf__rd_error_text(const char *text)
 {
     static const char place[] = "@user_script:";
@@ -210,8 +210,8 @@ bool hf__rd_is_replica(const char *text)
            reply_begins(text, "NOREPLICAS");
 }
 
-/* The server refuses for now: it starts, has too much to do, is out of memory
- * or disk, or changes its role. */
+/* The server refuses temporarily: it is loading, busy, out of memory or disk,
+ * or changing its role. */
 static bool reply_refuses_for_now(const char *text)
 {
     static const char *const words[] = {
@@ -238,9 +238,9 @@ bool hf__rd_is_forbidden(const char *text)
 }
 
 /*
- * Of a script this holds for what refuses writes, too: the server refuses the
- * first one, and what allows the first allows the others. Rights are looked at
- * for each command anew, so a script that lacks one may have done a part.
+ * This holds for scripts that are refused to write, too: the server refuses
+ * their first write, and the condition is the same for all writes. Rights are
+ * checked for each command, so a script that lacks one may have done a part.
  */
 bool hf__rd_did_nothing(const char *text)
 {
@@ -275,7 +275,7 @@ bool hf__rd_says(const char *info, const char *key, const char *value)
     return strcmp(hf__rd_value(info, key).text, value) == 0;
 }
 
-/* What a server may say is any number: this one can be multiplied. */
+/* Clamped, because a server may send any number: callers can multiply it. */
 long long hf__rd_number(const char *info, const char *key)
 {
     long long n = strtoll(hf__rd_value(info, key).text, NULL, 10);

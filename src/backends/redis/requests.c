@@ -1,8 +1,6 @@
 /*
- * Requests: how they come from the core, and how their results go there. While
- * the command connection is down, or has enough to write, the core keeps what
- * comes (HF__LATER). hf__rd_submit() never reports anything itself: a request
- * that cannot be written is found out by advance().
+ * Requests from the core and their results. hf__rd_submit() reports nothing
+ * itself: advance() finds out that a request cannot be written.
  */
 #include "requests.h"
 
@@ -13,24 +11,24 @@
 #include "replica.h"
 #include "subscribe.h"
 
-/* A connection with a longer way than this is no use for so short a lease. */
+/* Lower bound for the patience during renewals. A connection with a longer
+ * round trip is of no use for such short leases. */
 #define RENEW_PATIENCE_MIN_MS 200
 
-/* A batch is with us, or is kept by the core and still meant. */
 bool hf__rd_is_renewing(const struct redis *r)
 {
     return r->renewing || r->core->now() < r->renew_until;
 }
 
-/* A server that is stopped goes on where it was, and the order of what we sent
- * is worth a lot: give it time before a connection is given up. But no more
- * than leaves time for a renewal to be sent again, and again. */
+/* A server that was stopped continues where it was, and reconnecting would lose
+ * the order of our requests. So give it time, but leave enough to repeat a
+ * renewal twice. */
 void hf__rd_hurry(struct redis *r)
 {
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
-    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may be before it */
+    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may come before it */
     ms = ms < most ? ms : most;
     hf__link_hurry(&r->cmd.link, hf__rd_is_renewing(r) ? ms : 0,
                    r->core->now());
@@ -50,7 +48,7 @@ int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
 {
     int rc;
 
-    /* There will be room in ready() or advance() alone. */
+    /* Only ready() and advance() make room. */
     if (!hf__link_wanted(&r->cmd.link) || !requests_has_room(r)) {
         r->put_off = true;
         return HF__LATER;
@@ -88,7 +86,7 @@ static void requests_attempt_over(struct redis *r, const struct hf__req *req,
     if (result != HF__BUSY && result != HF_EMISMATCH &&
         (!req->untouched || result == HF_EUNKNOWN))
         return;
-    /* The core might not abandon it, so end the wait here. */
+    /* The core may not abandon it, so end the wait here. */
     hf__rd_wait_end(r, req->remote, r->core->now());
     hf__rd_late_over(r, req->hold_id);
 }

@@ -1,8 +1,8 @@
 /*
- * How a request comes from the core and how its result goes there. While the
- * command connection is down, or has enough to write, the core keeps what comes
- * (HF__LATER), and learns by go_on() when there is room. Each request that is
- * under way is finished exactly once, here.
+ * How requests come from the core and how their results go back. While the
+ * command connection is down or has much to write, the core keeps new requests
+ * (HF__LATER), and go_on() asks for them when there is room. Each request under
+ * way is finished exactly once, here.
  */
 #ifndef HF_REDIS_REQUESTS_H
 #define HF_REDIS_REQUESTS_H
@@ -11,22 +11,23 @@
 
 struct redis;
 
-/* Writes the command of a request: 0, or a code; nothing was written then. */
+/* Writes the command of a request: 0, or a code if nothing was written. */
 typedef int rd_encode_fn(struct redis *, struct hf__req *);
-/* HF__PENDING: the request is under way; or HF__LATER, or a code. Reports
- * nothing. */
+/* HF__PENDING: the request is under way; HF__LATER; or an error code. Reports
+ * nothing to the core. */
 int hf__rd_submit(struct redis *, struct hf__req *, rd_encode_fn *);
 
-/* Writes; and if there is room then, what the core keeps can come. */
+/* Writes what is queued, and asks the core for parked requests if there is
+ * room. */
 void hf__rd_pump(struct redis *);
 
-/* Gives the request back to the core with its result. */
+/* Returns the request to the core with its result. */
 void hf__rd_finish(struct redis *, struct hf__req *, int result);
 
-/* Renewals have come, or may be over: how long the server may take. */
+/* Updates how long the server may be silent, after renewals came or ended. */
 void hf__rd_hurry(struct redis *);
 
-/* A batch is with us, or is kept by the core and still meant. */
+/* True while a batch is under way, or parked in the core and not expired. */
 bool hf__rd_is_renewing(const struct redis *);
 
 #endif

@@ -1,5 +1,5 @@
-/* Which rights the user lacks: what lua/rights.lua is sent, and what it
- * answers. */
+/* The arguments of lua/rights.lua and its reply: the rights that the user
+ * lacks. */
 #include "rights.h"
 
 #include "flights.h"
@@ -30,27 +30,25 @@ static const enum rd_key keys[] = {
     RD_KEY_PARTY, RD_KEY_KIND,    RD_KEY_PERMITS};
 static const enum rd_key string_keys[] = {
     RD_KEY_LOCK, RD_KEY_INFO, RD_KEY_WAITERS, RD_KEY_CROWD, RD_KEY_TOKEN_S};
-static const enum rd_key channels[] = {
-    RD_CHANNEL,     RD_MARK,     RD_CHANNEL_RW,   RD_MARK_RW,
-    RD_CHANNEL_SEM, RD_MARK_SEM, RD_CHANNEL_LATCH};
 
 int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
 {
     const enum rd_key *k = r->string_dialect ? string_keys : keys;
     size_t keys_len = r->string_dialect ? LEN(string_keys) : LEN(keys);
-    size_t channels_len = r->string_dialect ? 0 : LEN(channels);
+    size_t channels_len =
+        r->string_dialect ? 0 : RD_CHANNEL_LATCH - RD_CHANNEL + 1;
     size_t len = q->name_len + sizeof(SCRATCH) - 1, more;
     char name[HF_NAME_MAX + sizeof(SCRATCH)];
     struct rd_commands l = {0};
     struct net_out *o;
 
     if (len > HF_NAME_MAX)
-        len = HF_NAME_MAX; /* the prefix is that long: no lock is possible */
+        len = HF_NAME_MAX; /* with such a long prefix no lock is possible */
     snprintf(name, sizeof(name), "%.*s" SCRATCH, (int)q->name_len, q->name);
     hf__rd_rules_commands(&l, rights_rules_of(r), r->doubts.need > 0);
     more = (keys_len + channels_len + 1) * (RD_KEY_MAX + 32) +
            l.len * (sizeof(struct rd_command) + 16) + 64;
-    r->by_text[RD_RIGHTS] = true; /* once: not worth a digest */
+    r->by_text[RD_RIGHTS] = true; /* used once, so its digest is of no use */
     o = hf__rd_call(r, &q->req, RD_RIGHTS, 0,
                     2 + keys_len + channels_len + 1 + l.len, more);
     if (!o)
@@ -60,14 +58,14 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     for (size_t i = 0; i < keys_len; i++)
         hf__rd_put_key(o, k[i], name, len);
     for (size_t i = 0; i < channels_len; i++)
-        hf__rd_put_key(o, channels[i], name, len);
+        hf__rd_put_key(o, RD_CHANNEL + (enum rd_key)i, name, len);
     hf__rd_put(o, r->wake, r->wake_len);
     for (size_t i = 0; i < l.len; i++)
         hf__rd_put_text(o, l.all[i].word);
     return 0;
 }
 
-/* Without these waiters poll, or names cannot be listed; locks work. */
+/* Without the others waiters poll, or names cannot be listed; locks work. */
 static bool rights_is_needed(const char *command)
 {
     static const char *const spare[] = {"subscribe", "unsubscribe", "pubsub",
@@ -93,7 +91,7 @@ static void rights_find_none_missing(struct redis *r, struct hf__query *q)
              r->login.user[0] ? r->login.user : "default");
 }
 
-/* One rule for each command that is missing. */
+/* Appends a rule for each missing command. */
 static enum hf_level rights_find_commands(const struct rd_node *missing,
                                           struct rd_rules *to)
 {
@@ -109,7 +107,7 @@ static enum hf_level rights_find_commands(const struct rd_node *missing,
     return level;
 }
 
-/* What is missing, {commands, keys, channels}: how to allow it. */
+/* list: the missing commands, keys and channels. Finds how to allow them. */
 static void rights_find_missing(struct redis *r, struct hf__query *q,
                                 const struct rd_node *const list[3])
 {

@@ -1,6 +1,7 @@
 /*
- * The part of a diagnosis that finds which rights the user lacks, by a script
- * that the server runs without doing anything (lua/rights.lua).
+ * The part of a diagnosis that finds the rights that the user lacks, by a
+ * script that changes nothing (lua/rights.lua). encode: 0, HF_ENOMEM. found: 0,
+ * HF_EPROTO.
  */
 #ifndef HF_REDIS_RIGHTS_H
 #define HF_REDIS_RIGHTS_H

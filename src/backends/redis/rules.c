@@ -1,4 +1,4 @@
-/* Rules for ACL SETUSER. The commands are those of the scripts themselves. */
+/* Rules for ACL SETUSER. The commands are read from the scripts themselves. */
 #include "rules.h"
 
 #include "keys.h"
@@ -43,7 +43,8 @@ static void rules_add_script(struct rd_commands *l, const char *text)
     static const char call[] = "call('";
 
     while ((text = strstr(text, call))) {
-        bool is_redis = text[-1] == '.' || text[-1] == 'p'; /* or a local */
+        bool is_redis = text[-1] == '.' ||
+                        text[-1] == 'p'; /* redis.call(), redis.pcall() */
         size_t len;
 
         text += sizeof(call) - 1;
@@ -53,7 +54,6 @@ static void rules_add_script(struct rd_commands *l, const char *text)
     }
 }
 
-/* Those of the scripts, and those that are sent without a script. */
 void hf__rd_rules_commands(struct rd_commands *l, enum rd_rules_of of,
                            bool wait)
 {
@@ -84,8 +84,8 @@ void hf__rd_rules_commands(struct rd_commands *l, enum rd_rules_of of,
 /* ---- rules for ACL SETUSER ------------------------------------------------
  */
 
-static void rules_put_word(struct rd_rules *to, const char *mark,
-                           const char *word, size_t len)
+static void rules_put_word(struct rd_rules *to, char mark, const char *word,
+                           size_t len)
 {
     if (to->is_cut || to->len + len + 8 > to->size) {
         if (!to->is_cut)
@@ -93,7 +93,7 @@ static void rules_put_word(struct rd_rules *to, const char *mark,
         to->is_cut = true;
         return;
     }
-    to->len += (size_t)snprintf(to->to + to->len, to->size - to->len, " %s%.*s",
+    to->len += (size_t)snprintf(to->to + to->len, to->size - to->len, " %c%.*s",
                                 mark, (int)len, word);
 }
 
@@ -104,47 +104,38 @@ void hf__rd_rules_put(struct rd_rules *to, const char *command)
     command += strspn(command, "@&");
     len = strcspn(command, " ");
     if (rules_is(command, len, "pubsub"))
-        rules_put_word(to, "+", "pubsub|numsub", 13);
+        rules_put_word(to, '+', "pubsub|numsub", 13);
     else
-        rules_put_word(to, "+", command, len);
+        rules_put_word(to, '+', command, len);
 }
 
-/* A key or a channel of the names that begin with a prefix; `head` matches what
- * is before the name in all keys of its sort. */
-struct pattern {
+/* Patterns for the keys and channels of names that begin with a prefix. `head`
+ * matches the part before the name in all keys of that group. */
+enum { REDISSON = 1 << RD_RULES_REDISSON, STRING = 1 << RD_RULES_STRING };
+enum { REDLOCK = 1 << RD_RULES_REDLOCK };
+
+static const struct pattern {
+    char mark;  /* ~ key, & channel */
+    uint8_t of; /* a bit for each enum rd_rules_of */
     enum rd_key key;
-    const char *before, *head;
+    const char *head;
+} patterns[] = {
+    {'~', REDISSON | STRING | REDLOCK, RD_KEY_LOCK, ""},
+    {'~', REDISSON, RD_KEY_PERMITS, ""},
+    {'~', REDISSON, RD_KEY_TOKEN, "redisson_lock_*:"},
+    {'~', REDISSON | STRING, RD_KEY_INFO, "holdfast:*:"},
+    {'~', REDLOCK, RD_KEY_RESERVE, "holdfast:reserve:"},
+    {'&', REDISSON, RD_CHANNEL, "redisson_lock__channel:"},
+    {'&', REDISSON, RD_CHANNEL_RW, "redisson_rwlock:"},
+    {'&', REDISSON, RD_CHANNEL_SEM, "redisson_sc:"},
+    {'&', REDISSON, RD_CHANNEL_LATCH, "redisson_countdownlatch__channel__"},
+    {'&', REDISSON, RD_MARK, "holdfast:*mark:"},
 };
 
-static const struct pattern key_patterns[] = {
-    {RD_KEY_LOCK, "", ""},
-    {RD_KEY_PERMITS, "", ""},
-    {RD_KEY_TOKEN, "redisson_lock_token:", "redisson_lock_*:"},
-    {RD_KEY_INFO, "holdfast:info:", "holdfast:*:"},
-};
-static const struct pattern string_patterns[] = {
-    {RD_KEY_LOCK, "", ""},
-    {RD_KEY_INFO, "holdfast:info:", "holdfast:*:"},
-};
-static const struct pattern redlock_patterns[] = {
-    {RD_KEY_LOCK, "", ""},
-    {RD_KEY_RESERVE, "holdfast:reserve:", "holdfast:reserve:"},
-};
-static const struct pattern channel_patterns[] = {
-    {RD_CHANNEL, "redisson_lock__channel:", "redisson_lock__channel:"},
-    {RD_CHANNEL_RW, "redisson_rwlock:", "redisson_rwlock:"},
-    {RD_CHANNEL_SEM, "redisson_sc:", "redisson_sc:"},
-    {RD_CHANNEL_LATCH, "redisson_countdownlatch__channel__",
-     "redisson_countdownlatch__channel__"},
-    {RD_MARK, "holdfast:mark:", "holdfast:*mark:"},
-};
-
-#define LEN(a) (sizeof(a) / sizeof(*(a)))
-
-/* For a byte that a rule cannot have, or that redis-cli takes for a quote, the
- * pattern matches any byte. */
-static void rules_put_pattern(struct rd_rules *to, const char *mark,
-                              const char *head, const char *text, size_t len)
+/* A byte that rules cannot contain, or that redis-cli treats as a quote,
+ * becomes "?", which matches any byte. */
+static void rules_put_pattern(struct rd_rules *to, char mark, const char *head,
+                              const char *text, size_t len)
 {
     char word[2 * RD_KEY_MAX + 64];
     char *end = hf__rd_glob(stpcpy(word, head), text, len);
@@ -155,52 +146,45 @@ static void rules_put_pattern(struct rd_rules *to, const char *mark,
     rules_put_word(to, mark, word, (size_t)(end - word));
 }
 
-static void rules_put_patterns(struct rd_rules *to, const char *mark,
-                               const struct pattern *p, size_t n,
-                               const char *prefix, size_t len)
+static void rules_put_patterns(struct rd_rules *to, char mark,
+                               enum rd_rules_of of, const char *prefix,
+                               size_t len)
 {
     char name[HF_NAME_MAX + 1], text[RD_KEY_MAX + 1], *from, *at;
 
     if (len >= HF_NAME_MAX)
-        len = HF_NAME_MAX - 1; /* no name is possible */
+        len = HF_NAME_MAX - 1; /* with such a long prefix no name is possible */
     snprintf(name, sizeof(name), "%.*sx", (int)len, prefix);
-    for (; n; n--, p++) {
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+        const struct pattern *p = &patterns[i];
         size_t key_len = hf__rd_key(text, p->key, name, len + 1);
 
-        from = text + strlen(p->before);
-        at = memmem(from, key_len - strlen(p->before), prefix, len);
+        if (p->mark != mark || !(p->of & 1u << of))
+            continue;
+        from = text + strlen(hf__rd_prefix(p->key));
+        at = memmem(from, key_len - (size_t)(from - text), prefix, len);
         rules_put_pattern(to, mark, p->head, from,
                           len && at ? (size_t)(at - from) + len : 0);
         if (!len && p->key == RD_KEY_LOCK)
-            return; /* it matches all keys */
+            return; /* this pattern matches all keys */
     }
 }
 
 void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
                            const char *prefix, size_t len)
 {
-    static const struct {
-        const struct pattern *all;
-        size_t len;
-    } of_set[] = {
-        [RD_RULES_REDISSON] = {key_patterns, LEN(key_patterns)},
-        [RD_RULES_STRING] = {string_patterns, LEN(string_patterns)},
-        [RD_RULES_REDLOCK] = {redlock_patterns, LEN(redlock_patterns)},
-    };
-
-    rules_put_patterns(to, "~", of_set[of].all, of_set[of].len, prefix, len);
-    /* What ask.lua keeps for a client; without a brace this is matched. */
+    rules_put_patterns(to, '~', of, prefix, len);
+    /* The key in which ask.lua keeps wishes. Without a brace in the prefix,
+     * another pattern matches it. */
     if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
-        rules_put_pattern(to, "~", "holdfast:wake:{", prefix, len);
+        rules_put_pattern(to, '~', "holdfast:wake:{", prefix, len);
 }
 
 void hf__rd_rules_put_channels(struct rd_rules *to, enum rd_rules_of of,
                                const char *prefix, size_t len)
 {
-    if (of == RD_RULES_REDISSON)
-        rules_put_patterns(to, "&", channel_patterns, LEN(channel_patterns),
-                           prefix, len);
-    rules_put_pattern(to, "&", "holdfast:wake:{", prefix, len);
+    rules_put_patterns(to, '&', of, prefix, len);
+    rules_put_pattern(to, '&', "holdfast:wake:{", prefix, len);
 }
 
 const char *hf__rd_rules(char *buffer, size_t size, enum rd_rules_of of,

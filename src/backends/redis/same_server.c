@@ -1,17 +1,18 @@
 /*
- * Do both connections end at one server? Each has an address of its own. After
- * a failover the connection for messages may stay with the old master, which,
- * as a replica, passes on what is published at the new one.
+ * Checks that both connections end at the same server. Each of them has an
+ * address of its own. After a failover the connection for messages may stay
+ * with the old master, which is a replica then and passes on what is published
+ * at the new one.
  *
- * So what is said there is believed only after a proof, one for each pair of
- * connections: a number that was published by the command connection has come
- * back by the other one, and the server of the commands has counted our channel
- * among those that are listened to there. A replica would pass the number on,
- * and its master would not count us. Until then waiters poll, and "it
- * is yours" means "try" (subscribe.c).
+ * So messages are trusted only after a proof, one for each pair of connections.
+ * The command connection publishes a number, which must come back as a message,
+ * and the server of the commands must count our channel among those that have a
+ * listener there. A replica would pass the number on, but its master would not
+ * count us. Until the proof, waiters poll, and "it is yours" means "try"
+ * (subscribe.c).
  *
- * The scripts see to the rest: they say "it is yours" only where they count a
- * listener of their own server, and then it is true (lua/README.md).
+ * The scripts do the rest: they say "it is yours" only if their own server
+ * counts a listener, and then it is true (lua/README.md).
  */
 #include "same_server.h"
 
@@ -26,16 +27,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* If a proof fails, reconnect at once. After the second failure keep the
- * connection, whose messages are still a reason to try, and reconnect after
- * this pause, which is doubled each time, up to 8 minutes: behind a proxy that
- * counts listeners at another node no connection will do. */
+/* The first failure of a proof makes a new connection at once. After the second
+ * one the connection is kept, because its messages are still a reason to try,
+ * and replaced after this pause. The pause doubles each time, up to 8 minutes:
+ * behind a proxy that counts listeners at another node no connection can
+ * pass. */
 #define APART_MS 30000
 #define APART_MOST 5
-/* After this, a proof that the server has refused for now is begun again. */
+/* Pause before a proof that the server refused temporarily is repeated. */
 #define AGAIN_MS 1000
-/* A number that is not heard for so long is not coming. Nobody is in a hurry:
- * waiters poll meanwhile, and a machine may stand still for seconds. */
+/* How long to wait for the number. This may be long, because waiters poll
+ * meanwhile and a machine may stand still for seconds. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)
@@ -46,7 +48,7 @@ void hf__rd_pair_end(struct redis *r)
     p->put_off = false;
     if (r->chans.state == RD_SUB_LIVE)
         r->chans.state = RD_SUB_CONFIRMED;
-    /* Nor does a message of this pair complete an answer of the next one. */
+    /* Messages of this pair must not complete replies of the next one. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;
 }
@@ -71,8 +73,8 @@ static void server_apart(struct redis *r, hf__time now)
         p->apart++;
 }
 
-/* For good, or for now; the log has one line of the latter, however often it is
- * refused. */
+/* A refusal, permanent or temporary. Repeated temporary ones are logged
+ * once. */
 static void server_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_pair *p = &r->chans.pair;
@@ -89,11 +91,11 @@ bool hf__rd_pair_is_under_way(const struct redis *r)
 {
     const struct rd_pair *p = &r->chans.pair;
 
-    return p->state == RD_PROOF_SENT || p->state == RD_PROOF_HEARD ||
-           p->state == RD_PROOF_COUNTED;
+    return p->state >= RD_PROOF_SENT && p->state <= RD_PROOF_COUNTED;
 }
 
-/* One half of the proof is there: it is complete if the other one is, too. */
+/* One half of the proof has come. Completes the proof if the other half is
+ * there. */
 static void server_half(struct redis *r, enum rd_proof this,
                         enum rd_proof other)
 {
@@ -153,7 +155,7 @@ void hf__rd_pair_begin(struct redis *r)
     p->state = RD_PROOF_SENT;
     p->at = f->sent.net.at + PROOF_MS * HF__MS;
     hf__rd_put_count(o, '*', 5);
-    hf__rd_put_text(o, "EVAL"); /* nobody would send it again */
+    hf__rd_put_text(o, "EVAL"); /* not repeated on NOSCRIPT */
     hf__rd_put(o, script->text, script->len);
     hf__rd_put_num(o, 0);
     hf__rd_put(o, r->wake, r->wake_len);

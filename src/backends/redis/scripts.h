@@ -1,10 +1,10 @@
 /*
- * The scripts that run at the server. scripts.c is made by lua/assemble.py from
- * the files of lua/ and the numbers that are defined here; lua/README.md
- * describes both. A text is named by its digest (EVALSHA), and sent whole
- * (EVAL) where the server does not know it. Older clients run the same texts on
- * the same keys, so a text, and with it these numbers, does not change by
- * chance: unit-redis-reply knows the digests.
+ * The scripts that run at the server. lua/assemble.py makes scripts.c from the
+ * files of lua/ and the numbers defined here; lua/README.md describes both. A
+ * script is called by its digest (EVALSHA), or sent as text (EVAL) if the
+ * server does not know it. Older clients run the same scripts on the same keys,
+ * so a script and these numbers must not change by accident: unit-redis-reply
+ * has the digests.
  */
 #ifndef HF_REDIS_SCRIPTS_H
 #define HF_REDIS_SCRIPTS_H
@@ -12,13 +12,13 @@
 #include "keys.h"
 
 /*
- * Safety polls, in case an event was lost. The first in the queue and the last
- * poll after this, and sooner by up to the jitter: so a lock that is free while
- * they wait is taken within 2 s. A run of hand-overs takes away the first
- * before those behind know that they are; it does not come to the last, who
- * know it since they came. Those between poll at random times, the more of them
- * the less often each, up to the bound. All poll when the lease of the holder
- * ends (lock.c).
+ * Safety polls, in case a message was lost. The first waiters in the queue and
+ * the last ones poll after RD_POLL_MS, minus the jitter, so a free lock is
+ * taken within 2 s. A run of hand-overs may remove the first waiters before the
+ * next ones know that they are first, but it reaches the last ones last, and
+ * these have known their place since they came. The waiters between poll at
+ * random times, the less often the more there are, up to RD_POLL_MAX_MS. All
+ * poll when the holder's lease ends (lock.c).
  */
 #define RD_POLL_FIRST 4
 #define RD_POLL_LAST 4
@@ -26,11 +26,11 @@
 #define RD_POLL_JITTER 6 /* a sixth */
 #define RD_POLL_EACH_MS 300
 #define RD_POLL_MAX_MS 50000
-/* Who has not polled although he should have, and so long ago, is dead or
- * stopped. Of those behind nobody knows it until they are rung. */
+/* A waiter whose poll is overdue by this much is dead or stopped. Waiters
+ * behind the first ones are not checked before they are rung. */
 #define RD_LATE_MS 1100
 #define RD_ALIVE_MS 3000 /* RD_POLL_MS + RD_LATE_MS */
-/* The queues outlive the last poll by this. */
+/* The queues outlive the last poll by this time. */
 #define RD_KEEP_MS 60000
 
 enum rd_script {
@@ -55,7 +55,7 @@ enum rd_script {
     RD_DROP_SEM,
     RD_LEAVE_SEM,
     RD_RENEW_SEM,
-    RD_INSPECT_STRING, /* a semaphore, or a latch */
+    RD_INSPECT_STRING, /* a semaphore or a latch */
     RD_BREAK_STRING,
     RD_WAIT_LATCH,
     RD_LATCH,
@@ -73,25 +73,25 @@ enum rd_script {
     RD_SCRIPTS,
 };
 
-/* First number of the answer of a TAKE. */
+/* First number in the reply of a TAKE. */
 enum rd_take {
     RD_GRANTED = 2, /* now, token */
-    RD_QUEUED = 3,  /* now, ms until a poll is worth it or -1, foreign, how
-                       many wait, whether we are among the first */
+    RD_QUEUED = 3,  /* now, ms until a poll is useful or -1, foreign, number of
+                       waiters, place in the queue */
     RD_BUSY = 4,    /* now */
-    RD_STALE = 5,   /* now: the attempt came too late to be meant */
+    RD_STALE = 5,   /* now: the attempt was no longer valid */
     RD_MISMATCH = 6,
 };
 
-/* INSPECT, BREAK: the name is of another kind: this and its hf_kind, or this
- * alone. */
+/* Reply of INSPECT and BREAK if the name is another kind: RD_OTHER plus its
+ * hf_kind, or RD_OTHER. */
 #define RD_OTHER 10
 
 /* Made by lua/assemble.py. */
 struct rd_text {
-    char digest[41]; /* SHA-1, by which EVALSHA names a script */
+    char digest[41]; /* SHA-1, the name for EVALSHA */
     uint8_t keys_len;
-    uint8_t keys[8]; /* enum rd_key: what its head says */
+    uint8_t keys[8]; /* enum rd_key, from the script's head */
     size_t len;
     const char *text;
 };

@@ -1,19 +1,22 @@
 /*
- * Messages. One connection for all who wait, opened when somebody first has
- * to, or holds something and listens (notify.c), with these subscriptions:
+ * Messages. All waiters share one connection. It is opened when a line first
+ * has to wait, or when the program listens and holds a lock (notify.c). Its
+ * subscriptions:
  *
- *   holdfast:wake:{prefix}:<uuid> ours: "it is your turn", from our own kind;
- *                                 and "it is wanted", of what we hold
- *   redisson_lock__channel:{n}    unfair: Redisson has let go of n; together
- *   + holdfast:mark:{n}           with a mark, by which ours can be counted
+ *   holdfast:wake:{prefix}:<uuid> the client's own: "it is your turn" from
+ *                                 holdfast clients, and "it is wanted" for
+ * holds redisson_lock__channel:{n}    unfair: Redisson has released n;
+ * subscribed
+ *   + holdfast:mark:{n}           with a mark, which counts holdfast's waiters
  *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
  *   redisson_rwlock:{n}, redisson_sc:{n}, redisson_countdownlatch__channel__{n}
- *                                 the other kinds; but for the latch with a
+ *                                 the other kinds; all but the latch have a
  *                                 mark of their own
  *
- * No event may be lost between an attempt and listening: whoever tried before
- * the subscription was confirmed is rung when it is. After a reconnect that is
- * everybody. A chan is kept for a while after its wait (it lingers).
+ * No event may be lost between an attempt and its subscription. So a waiter
+ * that tried before the subscription was confirmed is rung at the confirmation;
+ * after a reconnect these are all waiters. A chan lingers for a while after its
+ * last wait.
  */
 #include "subscribe.h"
 
@@ -34,14 +37,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After a subscription was refused for now: the pause before a new connection,
- * doubled each time, up to 32 s. Waiters poll meanwhile. */
+/* Pause before a new connection after a subscription was refused temporarily.
+ * It doubles each time, up to 32 s; waiters poll meanwhile. */
 #define PUT_OFF_MS 1000
 #define PUT_OFF_MOST 6
 
 /* ---- commands ---------------------------------------------------------- */
 
-/* Of a failure advance() hears by stream.broken. */
+/* NULL: not connected, or out of memory. The latter sets stream.broken, and
+ * advance() ends the connection. */
 static struct net_out *subscribe_begin(struct redis *r, const char *verb,
                                        size_t args)
 {
@@ -59,7 +63,8 @@ static struct net_out *subscribe_begin(struct redis *r, const char *verb,
     return o;
 }
 
-/* Both channels in one command, so that nobody ever sees one alone. */
+/* One command for both channels, so that the server never has one without the
+ * other. */
 static void subscribe_pair(struct redis *r, const struct rd_chan *c,
                            const char *verb)
 {
@@ -106,15 +111,15 @@ static void subscribe_join_own(struct redis *r, struct rd_lock *lock)
     lock->own = true;
 }
 
-/* "m" and "{m}" share Redisson's channel (keys.c). Our marks differ, so that
- * while both wait Redisson gets one message too many. */
+/* "m" and "{m}" share Redisson's channel (keys.c) and have different marks.
+ * While both wait Redisson gets one message too many. */
 static bool subscribe_is_shared(const struct redis *r, const struct rd_chan *c)
 {
     char wrapped[HF_NAME_MAX + 2];
     const struct rd_chan *twin;
 
     if (c->kind == HF_LATCH)
-        return false; /* those always have braces */
+        return false; /* latch channels always have braces */
     if (hf__rd_has_twin(c->key.text, c->key.len)) {
         twin = hf__rd_chan_find(r, c->key.text + 1, c->key.len - 2u, c->kind,
                                 false);
@@ -145,7 +150,8 @@ static void subscribe_part(struct redis *r, struct rd_chan *c)
 
 /* ---- waiting ----------------------------------------------------------- */
 
-/* The chan of this lock; it does not linger any more. */
+/* Returns the chan of this line, which no longer lingers. NULL: out of
+ * memory. */
 static struct rd_chan *subscribe_chan_of(struct redis *r, struct hf__remote *m)
 {
     struct rd_lock *lock = m->impl;
@@ -179,7 +185,7 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
     r->sub.link.lost = "redis: lost the connection for messages";
     hf__link_start(&r->sub.link, r->core->now());
     if (r->sub.link.state != NET_UP)
-        return 0; /* all of it when it is up */
+        return 0; /* subscribe_up() subscribes all waiters */
     subscribe_join(r, c, foreign);
     if (c->fair && foreign)
         subscribe_join_own(r, lock);
@@ -199,8 +205,8 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
         lock->own = false;
         hf__net_flush(&r->sub.link.stream);
     }
-    if (lock->rang)
-        hf__rd_was_called(r, lock, lock->attempt_id); /* nobody else will */
+    if (lock->rang) /* takes the early message: no later call will */
+        hf__rd_was_called(r, lock, lock->attempt_id);
     lock->waits = false;
     lock->rang = false;
     lock->token = 0;
@@ -232,12 +238,12 @@ static void subscribe_up(struct rd_pipe *p, hf__time now)
 
     (void)now;
     r->chans.refused = false;
-    /* Who else is in the queue, and so whether we need a channel of our own
-     * there, the attempt that follows will show. */
+    /* Whether a fair waiter needs a channel of its own depends on the others in
+     * the queue. The attempt that follows finds out. */
     for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
             subscribe_join(r, c, false);
-    /* Our own comes last: when it is confirmed all of them are. */
+    /* The client's own channel is last: its confirmation implies all others. */
     o = subscribe_begin(r, "SUBSCRIBE", 1);
     if (o)
         hf__rd_put(o, r->wake, r->wake_len);
@@ -265,13 +271,13 @@ static void subscribe_down(struct rd_pipe *p, int code, bool was_up,
             lock->own = false;
     }
     if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
-        hf__rd_ring_all(r); /* no message will come: they poll from now on */
+        hf__rd_ring_all(r); /* no messages now, so they must poll */
     if (!subscribe_is_needed(r))
         hf__rd_pipe_stop(p);
 }
 
-/* Makes a new connection, without a word in the log: nothing was lost. */
-static void subscribe_connect_anew(struct redis *r, hf__time now)
+/* Makes a new connection. Nothing is logged, because nothing was lost. */
+static void subscribe_reconnect(struct redis *r, hf__time now)
 {
     hf__link_look_up(&r->sub.link, now);
     hf__rd_pipe_stop(&r->sub);
@@ -289,24 +295,17 @@ static hf__time subscribe_next_ping(const struct redis *r)
                : HF__NEVER;
 }
 
-/* A thread that waits also drives this connection while it is being made. A
- * thread that holds the lock does not, so the helper thread has to poll. */
+/* True if the helper thread must poll while the connection is being made: a
+ * waiting thread would drive it, but a thread that holds the lock does not. */
 static bool subscribe_is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
+    enum net_state state = r->sub.link.state;
 
-    if (!r->held || c->waiting)
-        return false;
-    switch (r->sub.link.state) {
-    case NET_CONNECTING:
-    case NET_GREETING:
-        return true;
-    case NET_UP:
-        return (c->state == RD_SUB_NONE && !c->refused) ||
-               hf__rd_pair_is_under_way(r);
-    default:
-        return false;
-    }
+    return r->held && !c->waiting &&
+           (state == NET_CONNECTING || state == NET_GREETING ||
+            (state == NET_UP && (hf__rd_pair_is_under_way(r) ||
+                                 (c->state == RD_SUB_NONE && !c->refused))));
 }
 
 hf__time hf__rd_sub_timeout(const struct redis *r)
@@ -328,9 +327,9 @@ void hf__rd_sub_move(struct redis *r, hf__time now)
 
     hf__link_advance(&r->sub.link, now);
     if (hf__rd_pair_move(r, now))
-        subscribe_connect_anew(r, now);
+        subscribe_reconnect(r, now);
     if (r->chans.again && now >= r->chans.again)
-        subscribe_connect_anew(r, now);
+        subscribe_reconnect(r, now);
     while ((c = r->chans.oldest) && now >= c->until) {
         subscribe_part(r, c);
         hf__rd_chan_forget(r, c);
@@ -353,45 +352,36 @@ void hf__rd_sub_fini(struct redis *r)
 
 /* ---- messages --------------------------------------------------------- */
 
-/* The name in a channel of Redisson's: without the braces it may have got, and
- * as it is, if it has some of its own. */
+/* Calls fn for the chans that a name in one of Redisson's channels stands for:
+ * the name without braces, and the name as it is if it has braces itself. */
 static void subscribe_each_name(struct redis *r, const char *text, size_t len,
                                 enum hf_kind kind, bool fair,
                                 void (*fn)(struct redis *, struct rd_chan *))
 {
-    struct rd_chan *c;
+    struct rd_chan *c = NULL;
 
     if (len > 2 && text[0] == '{' && text[len - 1] == '}' &&
-        (kind == HF_LATCH || !memchr(text + 1, '{', len - 1))) {
+        (kind == HF_LATCH || !memchr(text + 1, '{', len - 1)))
         c = hf__rd_chan_find(r, text + 1, len - 2, kind, fair);
-        if (c)
-            fn(r, c);
-    }
-    if (kind == HF_LATCH || !memchr(text, '{', len))
-        return;
-    c = hf__rd_chan_find(r, text, len, kind, fair);
+    if (c)
+        fn(r, c);
+    c = kind != HF_LATCH && memchr(text, '{', len)
+            ? hf__rd_chan_find(r, text, len, kind, fair)
+            : NULL;
     if (c)
         fn(r, c);
 }
 
-/* What a channel's name has before that of the lock; 0: it is none of them. */
+/* Length of the channel's prefix before the name of the lock; 0: not a channel
+ * of a lock. */
 static size_t subscribe_prefix_of(const struct rd_node *channel,
                                   enum hf_kind *kind)
 {
-    static const struct {
-        enum hf_kind kind;
-        const char *text;
-    } prefixes[] = {{HF_MUTEX, "redisson_lock__channel:"},
-                    {HF_RWLOCK, "redisson_rwlock:"},
-                    {HF_SEMAPHORE, "redisson_sc:"},
-                    {HF_LATCH, "redisson_countdownlatch__channel__"}};
+    for (*kind = HF_MUTEX; *kind <= HF_LATCH; ++*kind) {
+        const char *prefix = hf__rd_prefix(hf__rd_channel(*kind));
+        size_t len = strlen(prefix);
 
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
-        size_t len = strlen(prefixes[i].text);
-
-        *kind = prefixes[i].kind;
-        if (channel->len > len &&
-            memcmp(channel->text, prefixes[i].text, len) == 0)
+        if (channel->len > len && memcmp(channel->text, prefix, len) == 0)
             return len;
     }
     return 0;
@@ -427,8 +417,8 @@ static void subscribe_confirmed(struct redis *r, struct rd_chan *c)
     c->ring_later = false;
 }
 
-/* The question that a message came before is one of those under way. <=,
- * because head is raised before the answer is handled. */
+/* True if the attempt that an early message is about is still under way. `<=`,
+ * because head is raised before the reply is handled. */
 static bool subscribe_is_awaited(const struct redis *r,
                                  const struct rd_early *e)
 {
@@ -452,13 +442,13 @@ static void subscribe_complete(struct rd_lock *lock,
         lock->token = call->token;
 }
 
-/* "u|f|r|s<hold id> <token> <seen> <name>": it is ours, or with token 0: try.
- * If nobody wants it any more it is being let go already. It is ours by one
- * attempt, and that one's answer is completed: if a later one was answered,
- * what we were given may be over, and be somebody else's. Then we try again;
- * and as long as another server than that of our commands may have said it
- * (same_server.c).
- */
+/* A message "u|f|r|s<hold id> <token> <seen> <name>". With a token the lock was
+ * handed over; token 0 means "try". A hold that is no longer wanted is being
+ * released already. The hand-over counts from one attempt and completes only
+ * that attempt's reply. If a later attempt was answered meanwhile, the hold may
+ * have ended and the lock may have another holder, so the waiter tries again.
+ * It also tries again while the message may come from another server than the
+ * replies (same_server.c). */
 static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
@@ -506,8 +496,8 @@ void hf__rd_was_called(struct redis *r, struct rd_lock *lock, uint64_t hold_id)
     }
 }
 
-/* What ours publish to those of Redisson's alone is a number with a 0 too much
- * in front: our own have been pushed, each by itself. */
+/* A number with an extra 0 in front is for Redisson's waiters only. Holdfast's
+ * waiters get messages of their own. */
 static bool subscribe_not_for_us(const struct rd_node *payload)
 {
     return payload->len > 1 && payload->text[0] == '0';
@@ -530,7 +520,8 @@ static void subscribe_heard(struct redis *r, const struct rd_node *channel,
     }
 }
 
-/* For good, or for now; the log has one line, however often it is repeated. */
+/* A refusal, permanent or temporary. It is logged once, however often it is
+ * repeated. */
 static void subscribe_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_chans *c = &r->chans;

@@ -1,11 +1,12 @@
-/* What the servers say of themselves: INFO of each, requested as soon as it is
- * connected. When all have answered that do not refuse to be connected, or half
- * of op_timeout is over, the findings are written. */
+/* What the servers say about themselves. INFO is sent to each as soon as it is
+ * connected. The findings are written when all servers have replied that accept
+ * a connection, or after half of op_timeout. */
 #include "diagnose.h"
 
 #include "backends/redis/pipe.h"
 #include "backends/redis/reply.h"
 #include "backends/redis/rules.h"
+#include "base/list.h"
 #include "hold.h"
 #include "redlock.h"
 #include "server.h"
@@ -15,16 +16,16 @@
 #include <string.h>
 
 struct rl_checkup {
-    struct rl_checkup *next, **at; /* of those that are not over */
-    struct hf__query *q;           /* NULL: it is over */
+    struct rl_checkup *next, *prev; /* in redlock.checkups */
+    struct hf__query *q;            /* NULL: finished */
     hf__time until;
-    size_t due;         /* answers, and one until it is over */
-    uint16_t requested; /* servers, a bit for each */
+    size_t due;         /* missing replies, plus one until it is finished */
+    uint16_t requested; /* a bit for each server */
     struct seen {
         bool answered;
         struct rd_verdict version, memory;
         bool is_replica, has_replicas, has_file;
-        int64_t ahead_us; /* its clock, of ours */
+        int64_t ahead_us; /* its clock minus ours */
     } seen[HF__HOSTS];
 };
 
@@ -63,7 +64,7 @@ static size_t diagnose_host_len(const struct redlock *rl, size_t i)
                     rl->server[i].peer.hosts);
 }
 
-/* Of how many the host of this one has. */
+/* How many servers are on the same host as this one. */
 static size_t diagnose_same_host(const struct redlock *rl, size_t i)
 {
     const char *host = rl->server[i].peer.hosts;
@@ -90,13 +91,11 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
             rl->server[i].peer.hosts);
         return;
     }
-    FIND(OK, "independence",
-         "no host has so many servers that all locks stop "
-         "with it");
+    FIND(OK, "independence", "locks survive the loss of any one host");
 }
 
-/* What is said of all servers needs an answer of all: a user may not have the
- * right to ask, or a server may not answer. True: all have answered. */
+/* A statement about all servers needs a reply from all. The user may lack the
+ * right to INFO, or a server may not answer. True: all have replied. */
 static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;
@@ -170,7 +169,7 @@ static void diagnose_find_persistence(struct redlock *rl, struct rl_checkup *c,
              "has to be always");
 }
 
-/* The servers' clocks among themselves: tokens are made of them. */
+/* Compares the servers' clocks, from which tokens are made. */
 static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
@@ -198,7 +197,7 @@ static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
              apart);
 }
 
-/* One line for each that is not as it should be, or one for all. */
+/* A finding for each server with a problem, or one for all. */
 static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
                                const char *subject, size_t at, const char *well,
                                bool whole)
@@ -219,7 +218,8 @@ static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
         FIND(OK, subject, "%s", well);
 }
 
-/* It is not checked which of them the user has: "locking" shows it. */
+/* Lists the rights without checking them; "locking" shows whether they
+ * suffice. */
 static void diagnose_find_rights(struct redlock *rl, struct rl_checkup *c)
 {
     char rules[600];
@@ -261,45 +261,34 @@ void hf__rl_checkup_drop(struct redlock *rl, struct rl_checkup *c)
         rl->core->free(rl->client, c);
 }
 
-static void diagnose_leave_list(struct rl_checkup *c)
-{
-    *c->at = c->next;
-    if (c->next)
-        c->next->at = c->at;
-}
-
 static void diagnose_end(struct redlock *rl, struct rl_checkup *c)
 {
-    struct hf__req *req = &c->q->req;
-
     diagnose_finish(rl, c);
-    diagnose_leave_list(c);
+    hf__list_remove(rl->checkups, c);
     c->q = NULL;
     hf__rl_checkup_drop(rl, c);
-    req->result = HF__DONE;
-    rl->core->done(rl->client, req);
 }
 
 void hf__rl_checkups_fini(struct redlock *rl)
 {
-    while (rl->checkups) {
-        struct rl_checkup *c = rl->checkups;
+    struct rl_checkup *c;
 
-        diagnose_leave_list(c);
+    while ((c = rl->checkups)) {
+        rl->checkups = c->next;
         hf__rl_checkup_drop(rl, c);
     }
 }
 
 static bool diagnose_request_info(struct rl_server *, struct rl_checkup *);
 
-/* Is being connected, and no attempt has failed so far. */
+/* True if it is being connected and no attempt has failed yet. */
 static bool diagnose_is_coming(const struct net_link *l)
 {
     return (l->state == NET_CONNECTING || l->state == NET_GREETING) &&
            !l->open_code;
 }
 
-/* Asks those that are connected by now. True: there is nothing to wait for. */
+/* Sends INFO to newly connected servers. True: there is nothing to wait for. */
 static bool diagnose_move(struct redlock *rl, struct rl_checkup *c,
                           hf__time now)
 {
@@ -322,9 +311,14 @@ void hf__rl_checkup_move(struct redlock *rl, hf__time now)
     struct rl_checkup *c, *next;
 
     for (c = rl->checkups; c; c = next) {
+        struct hf__req *req = &c->q->req;
+
         next = c->next;
-        if (diagnose_move(rl, c, now))
-            diagnose_end(rl, c);
+        if (!diagnose_move(rl, c, now))
+            continue;
+        diagnose_end(rl, c);
+        req->result = HF__DONE;
+        rl->core->done(rl->client, req);
     }
 }
 
@@ -381,6 +375,7 @@ static bool diagnose_request_info(struct rl_server *s, struct rl_checkup *c)
 int hf__rl_query(void *self, struct hf__query *q)
 {
     struct redlock *rl = self;
+    hf__time now = rl->core->now();
     struct rl_checkup *c;
 
     if (q->req.op != HF__DIAGNOSE)
@@ -390,19 +385,12 @@ int hf__rl_query(void *self, struct hf__query *q)
         return HF_ENOMEM;
     c->q = q;
     c->due = 1;
-    c->until = rl->core->now() + rl->op_timeout_ms / 2 * HF__MS;
-    if (diagnose_move(rl, c,
-                      rl->core->now())) { /* answers may be due all the same */
-        diagnose_finish(rl, c);
-        c->q = NULL;
-        hf__rl_checkup_drop(rl, c);
+    c->until = now + rl->op_timeout_ms / 2 * HF__MS;
+    hf__list_add(rl->checkups, c);
+    if (diagnose_move(rl, c, now)) {
+        diagnose_end(rl, c); /* replies may still come, and are dropped */
         return HF__DONE;
     }
-    c->next = rl->checkups;
-    if (c->next)
-        c->next->at = &c->next;
-    c->at = &rl->checkups;
-    rl->checkups = c;
     rl->core->due(rl->client, c->until);
     hf__rl_flush(rl);
     return HF__PENDING;

@@ -1,6 +1,6 @@
 /*
  * A diagnosis: INFO of every server, as findings (core->find). hf__rl_query()
- * is the slot of the backend's table, which has no other queries.
+ * is a slot of the backend's table; other queries are ENOTSUP.
  */
 #ifndef HF_RL_DIAGNOSE_H
 #define HF_RL_DIAGNOSE_H
@@ -9,8 +9,9 @@
 
 int hf__rl_query(void *, struct hf__query *);
 
-/* One answer to INFO has come, or none will; advance() comes afterwards, and
- * with it hf__rl_checkup_move(), unless the client ends. */
+/* A reply to INFO has come, or none will. Unless the client is closing, the
+ * caller is driven by advance(), which calls hf__rl_checkup_move()
+ * afterwards. */
 void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
 void hf__rl_checkups_fini(struct redlock *);
 void hf__rl_checkup_move(struct redlock *, hf__time now);

@@ -1,25 +1,12 @@
-/* An attempt and what becomes of it, as long as anybody needs it. */
 #include "hold.h"
 
+#include "base/list.h"
 #include "redlock.h"
 
-enum rl_op hf__rl_end_of(const struct rl_hold *h)
+void hf__rl_poll_end(struct redlock *rl, struct rl_poll *p)
 {
-    return h->held ? RL_DROP : RL_UNDO;
-}
-
-uint32_t hf__rl_ahead_ms(const struct rl_hold *h)
-{
-    return h->lease_ms < RL_AHEAD_MS ? h->lease_ms : RL_AHEAD_MS;
-}
-
-void hf__rl_poll_end(struct rl_poll *p)
-{
-    if (!p->req)
-        return;
-    *p->at = p->next;
-    if (p->next)
-        p->next->at = p->at;
+    if (p->req)
+        hf__list_remove(rl->polls, p);
     p->req = NULL;
 }
 
@@ -29,10 +16,10 @@ void hf__rl_hold_drop(struct redlock *rl, struct rl_hold *h)
 
     if (!h || --h->refs)
         return;
-    hf__rl_poll_end(&h->poll);
+    hf__rl_poll_end(rl, &h->poll);
     while ((p = h->keeps)) {
         h->keeps = p->more;
-        hf__rl_poll_end(p);
+        hf__rl_poll_end(rl, p);
         rl->core->free(rl->client, p);
     }
     rl->core->free(rl->client, h);

@@ -1,6 +1,7 @@
 /*
- * The entry of the module redis, which has two backends: that of one server,
- * and Redlock. It is here because redlock may use redis, and not the other way.
+ * The entry of the module redis, which has two backends: one server, and
+ * Redlock. It is here because redlock may use redis, but not the other way
+ * round.
  */
 #include "backends/redis/redis.h"
 #include "redlock.h"

@@ -1,12 +1,11 @@
 /*
- * The table of Redlock, a client's beginning and end, and driving.
+ * The backend's table; opening, closing and driving a client.
  *
  *   redlock://[user[:password]@]host[:6379],host[:6379],...[/db]
  *   tls=yes              all with TLS; cacert=FILE&cert=FILE&key=FILE
- *   server_timeout=50ms  a server that has not answered by then has no vote
- *   max_lease=TIME       no lease is longer (default: ttl=). The same for all
- *                        clients. 0: servers keep what they have through a
- *                        restart
+ *   server_timeout=50ms  a server that has not replied by then has no vote
+ *   max_lease=TIME       upper bound of all leases (default: ttl=), the same
+ * for all clients. 0: servers keep their keys through a restart
  */
 #include "redlock.h"
 
@@ -64,9 +63,10 @@ static int redlock_parse_hosts(struct redlock *rl, const struct hf__url *url)
             if (!strcmp(url->hosts[i].name, url->hosts[j].name) &&
                 redlock_port_of(&url->hosts[i]) ==
                     redlock_port_of(&url->hosts[j]))
-                return rl->core->why(
-                    rl->client, HF_EINVAL, "the server %.80s:%d is there twice",
-                    url->hosts[i].name, redlock_port_of(&url->hosts[i]));
+                return rl->core->why(rl->client, HF_EINVAL,
+                                     "the server %.80s:%d is listed twice",
+                                     url->hosts[i].name,
+                                     redlock_port_of(&url->hosts[i]));
         hf__rl_server_init(&rl->server[i], rl);
         rl->len++;
         rc = hf__net_set_hosts(&rl->server[i].peer, &url->hosts[i], 1, PORT);
@@ -105,7 +105,8 @@ static int redlock_parse(struct redlock *rl, const struct hf__config *config)
                              has_tls ? NULL : "tls=yes", &rl->login);
 }
 
-/* A host that is not found is one server less, if enough are left. */
+/* A host that is not found only reduces the number of servers, if enough are
+ * left. */
 static int start_redlock(struct redlock *rl, const struct hf__config *config)
 {
     hf__time now = rl->core->now();
@@ -196,7 +197,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
 /* ---- how many there are ----------------------------------------------------
  */
 
-/* How many can be used, and why not the others. */
+/* How many servers can vote, and why the others cannot. */
 static void redlock_count_up(const struct redlock *rl, char *to, size_t size)
 {
     hf__time now = rl->core->now();
@@ -207,7 +208,7 @@ static void redlock_count_up(const struct redlock *rl, char *to, size_t size)
     hf__rl_describe(rl, NULL, now, to + n, size - (size_t)n);
 }
 
-/* A server lets the user in and allows too little. */
+/* Advice if a server accepts the user but refuses commands. */
 static void redlock_advise(const struct redlock *rl, char *to, size_t size)
 {
     char rules[200];
@@ -241,7 +242,7 @@ static int redlock_opened(void *self)
             code = l->open_code;
     }
     if (up + failed < rl->len && !is_over)
-        return HF__PENDING; /* so that all can vote, or are reported */
+        return HF__PENDING; /* wait until each can vote or be reported */
     if (up >= rl->majority) {
         rl->is_open = true;
         return HF__DONE;
@@ -267,7 +268,7 @@ static void redlock_ready(void *self, uint32_t tag, uint32_t events,
             return;
 }
 
-/* Reports to the core what it shows to people. */
+/* Reports the state of the servers to the core. */
 static void redlock_report_state(struct redlock *rl, hf__time now)
 {
     bool is_down = !hf__rl_has_majority(rl, now);
@@ -299,8 +300,8 @@ static void redlock_advance(void *self, hf__time now)
     hf__rl_vote_move(rl, now);
     hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
-    redlock_report_state(
-        rl, rl->core->now()); /* as new as that of the slots, or newer */
+    /* Not `now`, which may be older than the time in the slots. */
+    redlock_report_state(rl, rl->core->now());
     if (rl->put_off && !rl->is_down) {
         rl->put_off = false;
         rl->core->go_on(rl->client);

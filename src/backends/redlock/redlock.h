@@ -1,19 +1,19 @@
 /*
  * Redlock: a lock on the majority of several independent Redis servers, each of
- * which has the string of the `string` dialect. The mutex alone, unfair.
+ * which has a string as in the `string` dialect. Only the unfair mutex.
  *
- * An attempt (struct rl_hold) is known by a value that nobody had before, and
- * is sent to all servers at once. What is sent to a server, by letter
+ * An attempt (struct rl_hold) has a value that was never used before, and is
+ * sent to all servers at once. The commands to a server, by letter
  * (lua/vote.lua):
  *
- *   g  grant   sets the key unless it is there, and answers a number, `base`,
- *              that is above every token that anybody may have got there
+ *   g  grant   sets the key if it does not exist, and returns a number, `base`,
+ *              that is above every token a client may have got there
  *   r  raise   a second round: this token is going to be used
  *   k  keep    a renewal
  *   d  drop    a release
- *   u  undo    the grant comes to nothing
+ *   u  undo    the grant failed
  *
- *                 yes of a majority, whose numbers are close
+ *                 yes of a majority with close numbers
  *        GRANT -----------------------------------------------> HELD --+ k
  *          |  \                                                ^  | ^--+
  *          |   +--> RAISE (numbers are not close): majority ---+  |
@@ -21,21 +21,21 @@
  *          v              v                                       v
  *        UNDONE <---------+                                    DROPPED
  *
- * The token is the highest base of the majority M and one more. A server that
- * answers b gives nobody else a base below b + `ahead`; so if the token is not
- * above that at any server of M, it is used at once: every later holder shares
- * a server with M, and gets a higher one. Otherwise the token is written to a
- * majority first. A model of it is in tests/sim (redlock-model).
+ * The token is the highest base of the majority M plus one. A server that
+ * returned b gives no other attempt a base below b + `ahead`. If the token is
+ * not above that limit at any server of M, it is used at once: every later
+ * holder shares a server with M and gets a higher one. Otherwise the token is
+ * written to a majority first. tests/sim has a model of it (redlock-model).
  *
- * A lease counts from the first byte of the attempt, or of the renewal. A
- * server that may have lost its memory (it was started less than max_lease ago,
- * or another one answers at its address) is out: nothing is sent to it until
- * all leases of that time are over.
+ * A lease counts from the first byte of the attempt or the renewal. A server
+ * that may have lost its memory (it was started less than max_lease ago, or
+ * another process answers at its address) is out: nothing is sent to it until
+ * all leases of that time have ended.
  *
- * Everything runs with the client's mutex held, but for open().
+ * All of it runs with the client's mutex held, except open().
  *
  * redlock.c fills and frees struct redlock. Each unit has a header of its name;
- * README.md has the list.
+ * README.md lists them.
  */
 #ifndef HF_REDLOCK_H
 #define HF_REDLOCK_H
@@ -49,21 +49,20 @@ struct redlock {
     const struct rl_calls *calls;
     struct rd_login login;
     uint32_t op_timeout_ms, server_timeout_ms;
-    uint32_t
-        max_lease_ms; /* 0: servers keep what they have through a restart */
+    uint32_t max_lease_ms; /* 0: servers keep their keys through a restart */
     char uuid[HF__UUID_LEN + 1];
-    uint64_t values;       /* how many there were */
-    uint64_t chance;       /* state of the jitter */
-    struct rl_poll *polls; /* those that are not decided */
+    uint64_t values;       /* number of the last value */
+    uint64_t chance;       /* state of hf__chance() */
+    struct rl_poll *polls; /* undecided polls */
     struct rl_hold *debtors;
-    struct rl_checkup *checkups; /* that are not over */
+    struct rl_checkup *checkups; /* diagnoses under way */
     uint32_t tags;
-    bool put_off;         /* the core keeps requests that are not sent yet */
-    bool is_down;         /* and the core knows */
-    bool is_unheard;      /* no majority has voted since one did not */
-    bool is_open;         /* hf_open has its client */
+    bool put_off;         /* the core keeps requests until go_on() */
+    bool is_down;         /* no majority can vote; the core knows it */
+    bool is_unheard;      /* the last attempt had no majority of votes */
+    bool is_open;         /* hf_open() has returned the client */
     bool is_up;           /* a majority is connected */
-    hf__time opens_until; /* so long hf_open waits for the others, too */
+    hf__time opens_until; /* until then hf_open() waits for all servers */
     size_t majority, len;
     struct rl_server server[HF__HOSTS];
 };

@@ -1,5 +1,5 @@
-/* One server of several: the hello, whether it can be relied on, commands to it
- * and their answers, and what it is still owed. */
+/* One server of several: the hello, whether it can be relied on, commands and
+ * replies, and what it is owed. */
 #include "server.h"
 
 #include "backends/redis/keys.h"
@@ -17,7 +17,7 @@
 
 #define PAY_AGAIN_MS 250
 #define PAY_POLL_MS 10
-#define UPTIME_SLACK_MS 1000 /* it is given in whole seconds */
+#define UPTIME_SLACK_MS 1000 /* INFO gives whole seconds */
 
 size_t hf__rl_index(const struct rl_server *s)
 {
@@ -26,8 +26,8 @@ size_t hf__rl_index(const struct rl_server *s)
 
 /* ---- can it be relied on? ----------------------------------------------- */
 
-/* Something was sent to it, and it has said nothing for as long as we wait for
- * one. */
+/* True if a command is under way and the server has sent nothing for
+ * server_timeout. */
 static bool server_is_silent(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -67,11 +67,11 @@ void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
     if (l->state == NET_UP && server_is_twin(s))
         snprintf(buf, size, "the same server as %s", s->twin->pipe.link.where);
     else if (l->state == NET_UP && s->out_until > now)
-        snprintf(buf, size, "started lately, votes in %lld s",
+        snprintf(buf, size, "started recently, votes in %lld s",
                  (long long)((s->out_until - now) / (1000 * HF__MS) + 1));
     else if (l->state == NET_UP)
         snprintf(buf, size, "no answer");
-    else /* "where: why"; "": not connected yet */
+    else /* "where: why"; "" before the first connection */
         snprintf(buf, size, "%s",
                  strncmp(l->text, l->where, where) == 0 &&
                          strncmp(l->text + where, ": ", 2) == 0
@@ -151,8 +151,8 @@ static int server_hello(struct rd_pipe *p, hf__time now)
     return 0;
 }
 
-/* Another process than the one that we knew has nothing of what that one had,
- * since now for all we know; of the first one its uptime says. */
+/* A new process has lost what the old one had, for all we know just now. At the
+ * first contact the uptime tells since when it has kept keys. */
 static hf__time server_out_until(const struct rl_server *s, bool is_new,
                                  hf__time now)
 {
@@ -167,7 +167,14 @@ static hf__time server_out_until(const struct rl_server *s, bool is_new,
     return ms > 0 ? now + ms * HF__MS : 0;
 }
 
-/* What is still true of what it is owed, is sent. */
+/* A token that was used is never undone. */
+static enum rl_op server_end_of(const struct rl_hold *h)
+{
+    return h->held ? RL_DROP : RL_UNDO;
+}
+
+/* Sends what the server is still owed. lost_all: it has lost its keys, so it is
+ * owed nothing. */
 static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 {
     struct redlock *rl = s->rl;
@@ -176,20 +183,19 @@ static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 
     s->pay_at = HF__NEVER;
     while ((h = *at)) {
-        if (h->gone_at <= now) /* their leases have ended all its keys */
+        if (h->gone_at <= now) /* all its keys have expired */
             h->owes = 0;
         if (h->owes & bit &&
-            (lost_all || hf__rl_send(s, &h->poll, hf__rl_end_of(h))))
+            (lost_all || hf__rl_send(s, &h->poll, server_end_of(h))))
             h->owes &= (uint16_t)~bit;
         if (h->owes & bit)
             s->pay_at = now + PAY_AGAIN_MS * HF__MS;
         if (h->owes) {
             at = &h->next_debtor;
-        } else {
-            *at = h->next_debtor;
-            h->is_debtor = false;
-            hf__rl_hold_drop(rl, h);
+            continue;
         }
+        *at = h->next_debtor;
+        hf__rl_hold_drop(rl, h);
     }
 }
 
@@ -210,8 +216,8 @@ static void server_up(struct rd_pipe *p, hf__time now)
     server_pay(s, is_new && rl->max_lease_ms, now);
 }
 
-/* Nobody may be there to hear that it is connected again, and then server_up()
- * pays: so poll. */
+/* While a connection is made, no thread may be there to notice that it is up,
+ * which calls server_up(). So poll. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -250,7 +256,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
     size_t i = hf__rl_index(s);
     const struct rd_text *script = &hf__rd_script[RD_VOTE];
     hf__time now = s->rl->core->now();
-    int64_t number = op == RL_GRANT  ? 1000 * (int64_t)hf__rl_ahead_ms(h)
+    int64_t number = op == RL_GRANT  ? h->ahead_us
                      : op == RL_UNDO ? 0
                                      : (int64_t)h->token;
     char letter = (char)op;
@@ -273,10 +279,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
     o = &s->pipe.link.stream.out;
     hf__rd_put_count(o, '*', 3 + 2 + 5 + meant);
     hf__rd_put_text(o, s->by_text ? "EVAL" : "EVALSHA");
-    if (s->by_text)
-        hf__rd_put(o, script->text, script->len);
-    else
-        hf__rd_put_text(o, script->digest);
+    hf__rd_put_text(o, s->by_text ? script->text : script->digest);
     hf__rd_put_num(o, 2);
     hf__rd_put_key(o, RD_KEY_LOCK, h->name, h->name_len);
     hf__rd_put_key(o, RD_KEY_RESERVE, h->name, h->name_len);
@@ -298,20 +301,19 @@ static void server_owe(struct rl_server *s, struct rl_hold *h)
     struct redlock *rl = s->rl;
     hf__time now = rl->core->now();
 
-    h->owes |= (uint16_t)(1u << hf__rl_index(s));
-    if (!h->is_debtor) {
-        h->is_debtor = true;
+    if (!h->owes) {
         h->next_debtor = rl->debtors;
         rl->debtors = h;
         h->refs++;
     }
+    h->owes |= (uint16_t)(1u << hf__rl_index(s));
     s->pay_at = now + PAY_AGAIN_MS * HF__MS;
     rl->core->due(rl->client, s->pay_at);
 }
 
 void hf__rl_end_at(struct rl_server *s, struct rl_hold *h)
 {
-    if (!hf__rl_send(s, &h->poll, hf__rl_end_of(h)))
+    if (!hf__rl_send(s, &h->poll, server_end_of(h)))
         server_owe(s, h);
 }
 
@@ -331,7 +333,7 @@ bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
            p->vote[hf__rl_index(s)] == RL_SENT;
 }
 
-/* What is answered with an error, or not any more. */
+/* An error reply, or no reply will come. */
 static void server_failed(struct rl_server *s, const struct rl_flight *f,
                           enum rl_vote vote, bool lost)
 {
@@ -340,7 +342,7 @@ static void server_failed(struct rl_server *s, const struct rl_flight *f,
     s->rl->calls->failed(s, f, vote, lost);
 }
 
-/* A server that does not know the script has done nothing. */
+/* An error reply. A server that lacks the script has done nothing. */
 static void server_refused(struct rl_server *s, const struct rl_flight *f,
                            const char *text)
 {
@@ -354,12 +356,12 @@ static void server_refused(struct rl_server *s, const struct rl_flight *f,
     }
     s->error_code = hf__rd_error_code(text);
     if (s->error_code == HF_EMISMATCH)
-        text = "something other than a lock has the name";
+        text = "the name is used by something other than a lock";
     snprintf(s->error, sizeof(s->error), "%.*s", hf__rd_error_len(text), text);
     server_failed(s, f, RL_ERROR, lost);
 }
 
-/* A grant is answered with the time and a number, all else with a code. */
+/* The reply to a grant has the time and a number, all others a code. */
 static bool server_read_answer(struct rl_server *s, const struct rl_flight *f,
                                const struct rd_node *reply, int64_t *what,
                                int64_t *base)
@@ -399,7 +401,7 @@ static int server_answered(struct rd_pipe *p, struct rd_sent *sent,
 static void server_gone(struct rl_server *s, const struct rl_flight *at,
                         bool written)
 {
-    struct rl_flight f = *at; /* what follows may move it */
+    struct rl_flight f = *at; /* the calls below may move it */
 
     if (f.checkup) {
         s->rl->calls->unchecked(s->rl, f.checkup);

@@ -1,4 +1,4 @@
-/* All servers together: how many can be used, and why not the others. */
+/* All servers of a client: how many can vote, and why the others cannot. */
 #include "servers.h"
 
 #include "hold.h"

@@ -1,5 +1,5 @@
-/* Attempts, renewals and releases: each goes to all servers, and their votes
- * decide. redlock.h has the protocol. */
+/* Attempts, renewals and releases are sent to all servers, whose votes decide.
+ * redlock.h has the protocol. */
 #include "vote.h"
 
 #include "backends/common/about.h"
@@ -7,6 +7,8 @@
 #include "backends/redis/keys.h"
 #include "backends/redis/pipe.h"
 #include "backends/redis/scripts.h"
+#include "base/hash.h"
+#include "base/list.h"
 #include "hold.h"
 #include "redlock.h"
 #include "server.h"
@@ -44,7 +46,7 @@ static struct rl_hold *vote_hold_of(const struct hf__remote *m,
     return h;
 }
 
-/* Nobody will need it any more. */
+/* Removes the hold from its lock, which no longer needs it. */
 static void vote_remove_hold(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_hold **at = &h->lock->holds;
@@ -84,7 +86,7 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* What is sent now may be done until op_timeout is over. */
+/* A command sent now may be executed until op_timeout has passed. */
 static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
@@ -101,6 +103,8 @@ static struct rl_hold *vote_new_hold(struct redlock *rl,
     h->refs = 1;
     h->hold_id = req->hold_id;
     h->lease_ms = req->lease_ms;
+    h->ahead_us =
+        req->lease_ms < RL_AHEAD_MS ? 1000 * req->lease_ms : 1000 * RL_AHEAD_MS;
     h->sent_at = now;
     h->poll.hold = h;
     memcpy(h->value, rl->uuid, HF__UUID_LEN);
@@ -138,16 +142,12 @@ static void vote_begin_poll(struct redlock *rl, struct rl_poll *p,
                             enum rl_op op, struct hf__req *req, uint32_t ms,
                             hf__time now)
 {
-    hf__rl_poll_end(p);
+    hf__rl_poll_end(rl, p);
     p->op = op;
     p->round = ++p->hold->rounds;
     p->req = req;
     p->until = now + ms * HF__MS;
-    p->next = rl->polls;
-    if (p->next)
-        p->next->at = &p->next;
-    p->at = &rl->polls;
-    rl->polls = p;
+    hf__list_add(rl->polls, p);
     rl->core->due(rl->client, p->until);
 }
 
@@ -172,7 +172,7 @@ static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
     struct hf__req *req = p->req;
     struct hf__batch *b = (struct hf__batch *)req;
 
-    hf__rl_poll_end(p);
+    hf__rl_poll_end(rl, p);
     if (req->op == HF__RENEW) {
         b->item[p->item].result = (int16_t)result;
         if (--b->chunks)
@@ -183,8 +183,8 @@ static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
     rl->core->done(rl->client, req);
 }
 
-/* Nothing is sent while too few could answer, and nothing overtakes what the
- * core keeps. */
+/* Sends nothing while too few servers could reply, and lets no request overtake
+ * the parked ones. */
 static bool vote_put_off(struct redlock *rl, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
@@ -196,16 +196,15 @@ static bool vote_put_off(struct redlock *rl, hf__time now)
 /* ---- attempts --------------------------------------------------------------
  */
 
-/* The first of these servers, in an order of its own for each name, so that all
+/* The first of these servers in an order that depends on the name, so that all
  * clients begin at the same one. */
 static size_t vote_first_of(const struct redlock *rl, const struct rl_hold *h,
                             unsigned these)
 {
-    uint32_t hash = 2166136261u, rank, highest = 0;
+    uint32_t hash = hf__hash32(HF__HASH32, h->name, h->name_len);
+    uint32_t rank, highest = 0;
     size_t first = 0;
 
-    for (size_t i = 0; i < h->name_len; i++)
-        hash = (hash ^ (unsigned char)h->name[i]) * 16777619u;
     for (size_t i = 0; i < rl->len; i++) {
         rank = (hash ^ (uint32_t)i) * 2654435761u;
         if (!(these & 1u << i) || rank < highest)
@@ -262,23 +261,30 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     else
         vote_send_rest(rl, &h->poll, now);
     if (!vote_count(rl, &h->poll).sent) {
-        h->poll.until = 0; /* judged soon: a slot reports nothing */
+        h->poll.until = 0; /* decided by advance(): a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     vote_flush(rl, req);
     return HF__PENDING;
 }
 
-/* It comes to nothing. */
-static void vote_undo(struct redlock *rl, struct rl_hold *h)
+/* Deletes the keys that the hold may have. */
+static void vote_forget(struct redlock *rl, struct rl_hold *h)
 {
-    hf__rl_poll_end(&h->poll);
     for (size_t i = 0; i < rl->len; i++)
         if (h->touched & 1u << i)
             hf__rl_end_at(&rl->server[i], h);
 }
 
-/* Is it the holder that we know? Where it has no key others come and go. */
+/* The attempt has failed. */
+static void vote_undo(struct redlock *rl, struct rl_hold *h)
+{
+    hf__rl_poll_end(rl, &h->poll);
+    vote_forget(rl, h);
+}
+
+/* Updates since when the holder is the same. Servers without its key do not
+ * count: attempts of others come and go there. */
 static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
                      hf__time now)
 {
@@ -299,8 +305,8 @@ static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
         lock->seen_at = now;
 }
 
-/* An eighth of the time for which it is known to be held, less up to a half of
- * that. */
+/* Half to all of an eighth of the time for which the lock is known to be
+ * held. */
 static hf__time vote_pause(struct redlock *rl, hf__time held)
 {
     uint32_t us = RL_PAUSE_MIN_MS * 1000;
@@ -312,7 +318,7 @@ static hf__time vote_pause(struct redlock *rl, hf__time held)
     return (us / 2 + hf__chance(&rl->chance, us / 2)) * 1000LL;
 }
 
-/* So many servers refuse that no majority can be had. */
+/* So many servers have replied with errors that there can be no majority. */
 static bool vote_is_hopeless(const struct redlock *rl, struct count c)
 {
     return c.errors > rl->len - rl->majority;
@@ -323,8 +329,8 @@ static bool vote_is_heard(const struct redlock *rl, struct count c)
     return c.yes + c.no >= rl->majority;
 }
 
-/* Why no majority has decided. If answers are missing it may have, or may do so
- * later: EUNKNOWN. */
+/* Why no majority has decided. If replies are missing, the request may have
+ * been or may be executed: EUNKNOWN. */
 static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
                         hf__time now)
 {
@@ -339,9 +345,9 @@ static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* No majority has answered the attempt. The core repeats an unknown attempt at
- * once, until op_timeout, so the backend reports it after a pause: an eighth of
- * the time for which this attempt has had no answer. Until then the hold stays
+/* No majority has voted on the attempt. The core repeats an unknown attempt at
+ * once until op_timeout, so the backend reports it after a pause: an eighth of
+ * the time for which this attempt has had no votes. Until then the hold stays
  * in the lock, where an abandon finds it, with a poll that sends nothing. */
 static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
@@ -367,17 +373,13 @@ static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 
 static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
 {
-    struct hf__req *req = h->poll.req;
-
-    hf__rl_poll_end(&h->poll);
+    vote_report(rl, &h->poll, HF_EUNKNOWN);
     vote_remove_hold(rl, h);
-    req->result = HF_EUNKNOWN;
-    rl->core->done(rl->client, req);
 }
 
 /* The attempt has no majority. If a majority has voted, a try ends with BUSY
- * and a waiter goes on waiting. A waiter that has tried one server only (taken)
- * goes on waiting if that server says no. */
+ * and a waiter goes on waiting. taken: only one server was asked, and refused;
+ * a waiter goes on waiting then. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {
@@ -397,21 +399,19 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
         result = vote_why_not(rl, &h->poll, now);
     else if (!req->may_queue)
         result = HF__BUSY;
-    else /* 0: votes were split */
+    else /* votes were split: short pause */
         req->poll_at = now + vote_pause(rl, taken ? now - lock->seen_at : 0);
-    vote_undo(rl, h);
+    vote_report(rl, &h->poll, result);
+    vote_forget(rl, h);
     vote_remove_hold(rl, h);
-    req->result = (int16_t)result;
-    rl->core->done(rl->client, req);
     vote_flush(rl, req);
 }
 
-/* The lowest token of any majority whose numbers are close; 0: there is none.
- * *highest: one that is above all numbers. */
+/* The lowest token of any majority whose numbers are close, or 0. *highest is
+ * above all numbers. */
 static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
                               uint64_t *highest)
 {
-    int64_t ahead_us = 1000 * (int64_t)hf__rl_ahead_ms(h);
     int64_t base[HF__HOSTS];
     size_t len = 0, at;
 
@@ -426,7 +426,7 @@ static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
         base[at] = h->base[i];
     }
     for (at = rl->majority - 1; at < len; at++)
-        if (base[at] + 1 <= base[at + 1 - rl->majority] + ahead_us)
+        if (base[at] + 1 <= base[at + 1 - rl->majority] + h->ahead_us)
             return (uint64_t)base[at] + 1;
     return 0;
 }
@@ -501,8 +501,8 @@ static void vote_judge_raise(struct redlock *rl, struct rl_hold *h,
 /* ---- renewals and releases --------------------------------------------------
  */
 
-/* How long votes on a renewal or a release are waited for: so that there is
- * time for another one. */
+/* How long to wait for votes on a renewal or a release, so that it can be
+ * repeated in time. */
 static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
 {
     uint32_t ms = lease_ms / 6, most = rl->op_timeout_ms / 2 + 1;
@@ -511,7 +511,7 @@ static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
     return ms < most ? ms : most;
 }
 
-/* Sent again, it goes to those alone that have not answered. */
+/* A repeated drop is sent only to the servers that have not replied. */
 static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
 {
     hf__time now = rl->core->now();
@@ -534,8 +534,7 @@ static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         vote_flush(rl, req);
         return HF__PENDING;
     }
-    hf__rl_poll_end(
-        &h->poll); /* the others are owed it: there is no more to be done */
+    hf__rl_poll_end(rl, &h->poll); /* the other servers are owed it */
     vote_remove_hold(rl, h);
     return HF__DONE;
 }
@@ -547,7 +546,7 @@ int hf__rl_release(void *self, struct hf__req *req)
     return h && h->held ? vote_drop(self, h, req) : HF_ENOTOWNER;
 }
 
-/* What was refused is undone already. */
+/* A refused attempt was undone at once. */
 int hf__rl_abandon(void *self, struct hf__req *req)
 {
     struct redlock *rl = self;
@@ -563,7 +562,7 @@ int hf__rl_abandon(void *self, struct hf__req *req)
     return HF__DONE;
 }
 
-/* One that is decided, or a new one. */
+/* Reuses a decided poll, or makes a new one. */
 static struct rl_poll *vote_keep_of(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_poll *p = h->keeps;
@@ -603,7 +602,7 @@ static int vote_keep(struct redlock *rl, struct hf__batch *b, size_t i,
         vote_send_to(rl, p, s);
     if (vote_count(rl, p).sent)
         return HF__PENDING;
-    hf__rl_poll_end(p); /* nothing that is under way keeps the hold */
+    hf__rl_poll_end(rl, p); /* no command under way keeps the hold */
     return vote_why_not(rl, p, now);
 }
 
@@ -632,16 +631,8 @@ int hf__rl_renew(void *self, struct hf__batch *b)
     return HF__PENDING;
 }
 
-/* The keys that renewals have set again. */
-static void vote_forget(struct redlock *rl, struct rl_hold *h)
-{
-    for (size_t i = 0; i < rl->len; i++)
-        if (h->touched & 1u << i)
-            hf__rl_end_at(&rl->server[i], h);
-}
-
-/* Where the key was gone the renewal has set it again, which does not count,
- * nor does the next one there: a majority must have had it all the time. */
+/* Where the key was gone the renewal has set it again. That is not a yes, nor
+ * is the next renewal there: a majority must have had the key all the time. */
 static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
     struct count c = vote_count(rl, p);
@@ -651,26 +642,24 @@ static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
         p->hold->good = p->round;
         vote_report(rl, p, HF__DONE);
     } else if (c.no >= rl->majority) {
-        vote_forget(rl, p->hold);
+        vote_forget(rl, p->hold); /* renewals have set keys again */
         vote_report(rl, p, HF_ENOTOWNER);
     } else if (!c.sent) {
         vote_report(rl, p, vote_why_not(rl, p, now));
     }
 }
 
-/* What is unknown is sent again at once by the core: not before its time
- * is over. */
+/* The core repeats an unknown drop at once, so report it only after its time
+ * has passed. */
 static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct count c = vote_count(rl, &h->poll);
     bool ours = c.yes >= rl->majority || h->poll.req->op == HF__ABANDON;
 
     if (c.yes >= rl->majority || c.no >= rl->majority) {
-        h->refs++;
+        vote_report(rl, &h->poll, ours ? HF__DONE : HF_ENOTOWNER);
         if (h->lock)
             vote_remove_hold(rl, h);
-        vote_report(rl, &h->poll, ours ? HF__DONE : HF_ENOTOWNER);
-        hf__rl_hold_drop(rl, h);
     } else if (!c.sent && (vote_is_hopeless(rl, c) || h->poll.until <= now)) {
         vote_report(rl, &h->poll, vote_why_not(rl, &h->poll, now));
     }
@@ -679,7 +668,7 @@ static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 /* ---- answers ----------------------------------------------------------------
  */
 
-/* What a majority answers is no trouble, whatever it is. */
+/* Any answer of a majority ends the trouble. */
 static void vote_hear(struct redlock *rl, const struct rl_poll *p)
 {
     if (!rl->is_unheard || !vote_is_heard(rl, vote_count(rl, p)))
@@ -723,7 +712,7 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
     if (!hf__rl_counts(s, f))
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
-        h->late |= (uint16_t)(1u << i); /* its clock is known better now */
+        h->late |= (uint16_t)(1u << i); /* the reply has told its clock */
         vote_send_to(s->rl, f->poll, i);
     } else {
         f->poll->vote[i] = what == RD_STALE ? RL_SLOW : yes ? RL_YES : RL_NO;

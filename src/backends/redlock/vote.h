@@ -1,8 +1,8 @@
 /*
- * Attempts, renewals and releases: each is sent to all servers, and their votes
- * decide. The first six functions are slots of the backend's table; the servers
- * report answers and failures (struct rl_calls). A slot reports nothing itself:
- * what is decided at once is reported by hf__rl_vote_move().
+ * Attempts, renewals and releases are sent to all servers, whose votes decide.
+ * The first six functions are slots of the backend's table; struct rl_calls
+ * brings replies and failures. A slot reports nothing itself:
+ * hf__rl_vote_move() reports what is decided at once.
  */
 #ifndef HF_RL_VOTE_H
 #define HF_RL_VOTE_H
@@ -11,18 +11,19 @@
 
 #define RL_PAUSE_MIN_MS 1
 #define RL_PAUSE_MAX_MS 250
-#define RL_ALL_MS 400 /* held for longer: now and then all get the attempt */
+/* If the holder is the same for so long, every fourth attempt goes to all. */
+#define RL_ALL_MS 400
 
-/* What is kept of each line of the core (remote->impl). */
+/* The backend's state of a line (remote->impl). */
 struct rl_lock {
-    struct rl_hold *holds;   /* the newest, and those that are being released */
-    bool careful;            /* the last try has failed: one server first */
-    uint16_t lacks;          /* servers without the key of the holder */
-    uint8_t polls;           /* how many attempts there were */
-    uint64_t unheard;        /* the hold id that no majority has answered, 0; */
+    struct rl_hold *holds;   /* the newest, and those being released */
+    bool careful;            /* the last attempt failed: ask one server first */
+    uint16_t lacks;          /* servers without the holder's key */
+    uint8_t polls;           /* number of careful attempts */
+    uint64_t unheard;        /* hold id without a majority of votes; 0: none */
     hf__time unheard_at;     /* since when */
-    hf__time seen_at;        /* since when the same one holds it, */
-    int64_t seen[HF__HOSTS]; /* by the numbers of its values */
+    hf__time seen_at;        /* since when the holder is the same */
+    int64_t seen[HF__HOSTS]; /* numbers of its values */
 };
 
 int hf__rl_attach(void *, struct hf__remote *);
@@ -32,10 +33,10 @@ int hf__rl_release(void *, struct hf__req *);
 int hf__rl_abandon(void *, struct hf__req *);
 int hf__rl_renew(void *, struct hf__batch *);
 
-/* The answer of a server has come: its first number, and the last. */
+/* Handles a reply: its first number, and its last. */
 void hf__rl_voted(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
-/* An error, or no answer will come; lost: the server may have done it. */
+/* An error, or no reply will come. lost: the command may have been executed. */
 void hf__rl_failed(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
 

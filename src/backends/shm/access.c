@@ -1,9 +1,9 @@
 /*
- * Whose the directory and the file may be, and who may write to them.
+ * Checks who owns the directory and the file, and who may write to them.
  *
- * Everybody who may write to the file is trusted with the locks in it. So a
- * directory or a file that another user has put there for us is refused; one
- * for a group must be of a member of it.
+ * Every user who may write to the file is trusted with the locks in it. So a
+ * directory or a file that another user put there for us is refused; one that a
+ * group shares must belong to a member of that group.
  */
 #include "access.h"
 
@@ -25,7 +25,8 @@ static bool access_is_in(gid_t group, const gid_t *list, int len)
     return false;
 }
 
-/* As the user database has it: as primary group or as another. */
+/* Is the user a member of the group, by the user database: primary or
+ * supplementary? */
 static bool access_is_member(struct shm *s, uid_t user, gid_t group)
 {
     struct passwd entry, *found = NULL;
@@ -77,9 +78,10 @@ int hf__shm_refuse_stranger(struct shm *s, const struct shm_location *p,
                         path, (unsigned)owner, (unsigned)geteuid());
 }
 
-/* Ours or root's; or, if the URL asks for a group, that of a member, given to
- * the group. The group alone says nothing: in a directory with the setgid bit
- * anybody's files have it. */
+/* The owner must be our own user or root; or, if the URL asks for a group, a
+ * member of the group who has given the file to it. That the file has the right
+ * group is not enough: in a directory with the setgid bit the files of any user
+ * have it. */
 int hf__shm_check_owner(struct shm *s, const struct shm_location *p,
                         const char *path, const struct stat *st)
 {

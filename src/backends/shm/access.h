@@ -1,6 +1,6 @@
 /*
- * Whose the directory and the file may be. Each check returns 0, or EBACKEND
- * with a text.
+ * Checks who may own the directory and the file. Each check returns 0, or
+ * EBACKEND with a text.
  */
 #ifndef HF_SHM_ACCESS_H
 #define HF_SHM_ACCESS_H
@@ -10,17 +10,20 @@
 
 #include <sys/stat.h>
 
-/* Is the user trusted with the locks? */
+/* True for root, for our own user, and for members of the group in the URL. */
 bool hf__shm_is_trusted(struct shm *, const struct shm_location *, uid_t user);
+/* Refuses an owner that is not trusted. A group member is trusted only if the
+ * file is given to the group. */
 int hf__shm_check_owner(struct shm *, const struct shm_location *,
                         const char *path, const struct stat *);
-/* A group that may write to it must be that of the URL. */
+/* A group that may write to it must be the group of the URL. */
 int hf__shm_check_group(struct shm *, const struct shm_location *,
                         const char *path, const struct stat *);
-/* Members of the group cannot use it as it is, but with this mode. */
+/* Returns EBACKEND, and says that members of the group have no access, but
+ * would have it with this mode. */
 int hf__shm_keeps_out(struct shm *, const struct shm_location *,
                       const char *path, const struct stat *, const char *mode);
-/* It belongs to that user, who is not trusted. */
+/* Returns EBACKEND, and says that the owner is not trusted. */
 int hf__shm_refuse_stranger(struct shm *, const struct shm_location *,
                             const char *path, uid_t owner);
 

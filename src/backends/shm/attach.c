@@ -1,5 +1,5 @@
-/* An entry is made, or made anew, with the tables locked; who lets go of the
- * last lock on a name never waits for them. */
+/* An entry is made, or made again, with the tables locked. The client that
+ * gives up the last lock on a name never waits for the tables. */
 #include "attach.h"
 
 #include "cell_lock.h"
@@ -47,8 +47,9 @@ static int attach_mismatch(struct shm *s, const struct shm_entry *e)
                         kinds[kind <= HF_LATCH ? kind : 0]);
 }
 
-/* The entry of that name, made if there is none, or made anew if it is of
- * another kind and nobody uses it. */
+/* Returns the index of the entry of that name. Makes the entry if there is
+ * none, or makes it again if it is of another kind and unused. Returns a code
+ * if neither works. */
 static int attach_find_or_make_locked(struct shm *s,
                                       const struct hf__remote *remote)
 {
@@ -81,7 +82,8 @@ static void attach_init_lock(struct shm *s, const struct hf__remote *remote,
         (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
 }
 
-/* The first of ours to that name: others see that we have one. */
+/* This client's first lock on the name: marks the entry as attached, for other
+ * clients to see. */
 static int attach_first(struct shm *s, const struct hf__remote *remote,
                         int *index)
 {
@@ -99,7 +101,8 @@ static int attach_first(struct shm *s, const struct hf__remote *remote,
     return *index < 0 ? *index : 0;
 }
 
-/* What other kinds than the mutex need. */
+/* Kinds other than the mutex have several locks to a name, which are
+ * counted. */
 static int attach_prepare_lock_counts(struct shm *s,
                                       const struct hf__remote *remote)
 {
@@ -149,7 +152,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* The last of ours to that name. */
+/* This client's last lock on the name is gone. */
 static void attach_detach_last(struct shm *s, struct shm_lock *lock)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;

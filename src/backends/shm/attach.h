@@ -1,14 +1,18 @@
 /*
  * Attaches this client to names. The core calls both with the mutex of the
- * client locked; hf__remote.impl is a struct shm_lock in between, which the
- * backend owns.
+ * client locked. Between attach and detach hf__remote.impl is a struct
+ * shm_lock, which the backend owns.
  */
 #ifndef HF_SHM_ATTACH_H
 #define HF_SHM_ATTACH_H
 
 #include "shm.h"
 
+/* Returns 0; HF__LATER if the tables could not be locked in time; EBACKEND if
+ * the file is gone; EMISMATCH if the name is in use as another kind; or EINVAL,
+ * ENOMEM. */
 int hf__shm_attach(void *, struct hf__remote *);
+/* Also ends what the lock still has: a hold or a wait. */
 void hf__shm_detach(void *, struct hf__remote *);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Takes a lock away from its holders, for hf_break. With the tables locked; the
- * lock itself may change meanwhile. What is broken is one grant that was seen:
- * if the word has changed it is read again.
+ * Takes a lock away from its holders, for hf_break. The tables are locked, but
+ * the lock itself may change meanwhile. Only a grant that was read is broken:
+ * if the word has changed since, it is read again.
  */
 #include "break.h"
 
@@ -29,16 +29,17 @@ static bool break_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
     return false;
 }
 
-/* A cell that was found before belongs to another name perhaps. If it is looked
- * at after the word was read, and is still here, then a swap of that word works
- * only if it has stayed: who takes it away stirs before it is free. */
+/* A cell that was found before may belong to another name by now. If it still
+ * belongs here after the word was read, a swap of that word succeeds only if
+ * the cell has stayed: a client that removes a cell stirs the word before the
+ * cell is free. */
 static bool break_is_here(struct shm *s, unsigned index, unsigned cell)
 {
     return hf__shm_queue_next(s, index, cell) == cell;
 }
 
-/* The token of what the cell has in the word that was read before; 0: not known
- * yet, because its owner has been granted it and has not seen it. */
+/* The token of the cell's hold, as of the word that was read before. 0: not
+ * known yet, because the owner has not seen its grant. */
 static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
                                unsigned cell)
 {
@@ -47,8 +48,8 @@ static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
                : 0;
 }
 
-/* DONE: it was broken. EBUSY: what it has is not meant. ENOTOWNER: it has
- * nothing. */
+/* Returns DONE: broken; EBUSY: it is not the hold that the query names;
+ * ENOTOWNER: the cell holds nothing. */
 static int break_cell(struct shm *s, unsigned index, unsigned cell,
                       struct hf__query *q)
 {

@@ -1,13 +1,13 @@
 /*
- * Breaks holds, for hf_break. With the tables locked.
+ * Breaks holds, for hf_break. The caller has the tables locked.
  */
 #ifndef HF_SHM_BREAK_H
 #define HF_SHM_BREAK_H
 
 #include "shm.h"
 
-/* 0; ENOTOWNER: there is no hold; EBUSY: it is not the one that is meant, and
- * the query has its token; EBACKEND. */
+/* Returns 0; ENOTOWNER if there is no hold; EBUSY if it is another hold than
+ * the query names, whose token is then in the query; or EBACKEND. */
 int hf__shm_break(struct shm *, struct hf__query *);
 
 #endif

@@ -1,4 +1,4 @@
-/* A cell is given back when it is in no queue, has no permits and no word names
+/* A cell may be freed when it is in no queue, has no permits, and no word names
  * it. */
 #include "cell_free.h"
 
@@ -6,8 +6,8 @@
 #include "shared_word.h"
 #include "watch.h"
 
-/* Its name goes first: who has seen it in a queue before must not take it for
- * the next owner's wait for the same. */
+/* Clears its name first. A client that saw the cell in a queue must not take
+ * the next owner's wait for the wait that it saw. */
 void hf__shm_cell_free(struct shm_cell *c)
 {
     atomic_store_explicit(&c->name, SHM_NO_NAME, memory_order_relaxed);
@@ -15,8 +15,8 @@ void hf__shm_cell_free(struct shm_cell *c)
     atomic_store(&c->owner, 0);
 }
 
-/* Out of the entry's list, whatever it is there for. False: it has permits
- * still, and could not give them back. */
+/* Takes the cell out of the entry's list. False: the cell still has permits,
+ * which could not be given back. */
 static bool free_leave_entry(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
@@ -37,8 +37,8 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
     unsigned index = atomic_load(&c->name) % SHM_NAMES;
 
     SHM_POINT();
-    /* What could not be given back stays in its list: when its owner is dead,
-     * others take it back. */
+    /* A cell that could not be given back stays in its list. When its owner has
+     * died, another client takes it back. */
     if ((atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 &
          1) &&
         !free_leave_entry(s, index, cell))

@@ -1,15 +1,16 @@
 /*
- * Gives cells back. The caller owns the cell, or buries its owner with the
- * tables locked.
+ * Gives cells back. The caller owns the cell, or has the tables locked to bury
+ * its owner.
  */
 #ifndef HF_SHM_CELL_FREE_H
 #define HF_SHM_CELL_FREE_H
 
 #include "shm.h"
 
-/* It is in nobody's queue any more: anybody's. */
+/* Frees a cell that is in no queue: any client may take it from now on. */
 void hf__shm_cell_free(struct shm_cell *);
-/* Gives it back, with whatever it has. */
+/* Frees the cell, after giving back its permits and its place in a queue. A
+ * cell whose permits cannot be given back is kept. */
 void hf__shm_cell_drop(struct shm *, unsigned cell);
 
 #endif

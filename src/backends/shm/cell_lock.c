@@ -1,5 +1,5 @@
-/* A lock of a kind that has a cell: taking and giving back the cell, entering
- * and leaving the queue with it. */
+/* A lock of a kind that has a cell: takes and gives back the cell, enters and
+ * leaves the queue with it. */
 #include "cell_lock.h"
 
 #include "cell_free.h"

@@ -1,7 +1,7 @@
 /*
- * A lock of any kind but the mutex: it has a cell, to hold and to wait with.
- * Its cell stays with it when it is idle, if there are enough. The caller has
- * the mutex of the line locked.
+ * A lock of any kind but the mutex. It has a cell, to hold and to wait with,
+ * which it keeps while it is idle, if enough cells are free. The caller has the
+ * mutex of the line locked.
  */
 #ifndef HF_SHM_CELL_LOCK_H
 #define HF_SHM_CELL_LOCK_H
@@ -9,20 +9,20 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* Cells that idle locks keep for the next time: so many of a client, and never
- * the last quarter of all. */
+/* How many cells the idle locks of a client may keep, and up to which cell: the
+ * last quarter of all cells is not kept. */
 #define SHM_KEPT_MAX 64u
 #define SHM_KEPT_BELOW (SHM_CELLS / 4 * 3)
 
-/* A cell of that entry, for the lock to hold or wait with. */
+/* Takes a cell for the lock, if it has none. Returns 0 or a code. */
 int hf__shm_cell_lock_take_cell(struct shm *, struct shm_cell_lock *,
                                 const struct hf__remote *);
-/* The lock is idle. */
+/* Gives back the cell, if there is one. The lock must be idle. */
 void hf__shm_cell_lock_give_cell(struct shm *, struct shm_cell_lock *);
-/* Into the queue: the cell has a ticket. */
+/* Enters the queue: the cell gets a ticket. Returns 0 or a code. */
 int hf__shm_cell_lock_enqueue(struct shm *, struct shm_cell_lock *,
                               struct hf__req *);
-/* Out of the queue, with or without what it waited for. */
+/* Leaves the queue, with or without a grant. */
 void hf__shm_cell_lock_dequeue(struct shm *, struct shm_cell_lock *);
 
 static inline struct shm_cell *shm_cell_lock_cell(struct shm *s,
@@ -32,7 +32,7 @@ static inline struct shm_cell *shm_cell_lock_cell(struct shm *s,
                           SHM_CELLS];
 }
 
-/* The permits that the request wants. */
+/* How many permits the request wants. */
 static inline unsigned shm_cell_lock_wanted(const struct shm_cell_lock *l,
                                             const struct hf__req *req)
 {
@@ -41,14 +41,14 @@ static inline unsigned shm_cell_lock_wanted(const struct shm_cell_lock *l,
     return req->permits ? req->permits : 1;
 }
 
-/* Is it held still? */
+/* Does the cell still hold permits? */
 static inline bool shm_cell_lock_has(struct shm *s, struct shm_cell_lock *l)
 {
     return shm_has(s->file, atomic_load(&l->lock.entry->word),
                    atomic_load_explicit(&l->cell, memory_order_relaxed));
 }
 
-/* The lock is idle: others may need its cell. */
+/* Gives back the cell of an idle lock if other locks may need it. */
 static inline void shm_cell_lock_rest(struct shm *s, struct shm_cell_lock *l)
 {
     if (__builtin_expect(

@@ -1,6 +1,7 @@
 /*
- * A client takes a free cell when it needs one, without the lock of the tables:
- * near the number of its slot, so that clients do not all try the same.
+ * A client takes a free cell without the lock of the tables. It begins to
+ * search at the number of its slot, so that clients do not all try the same
+ * cell.
  */
 #include "cell_take.h"
 
@@ -8,7 +9,9 @@
 #include "retry.h"
 #include "table_lock.h"
 
-/* Up to where cells are looked for. Before one is taken, lest it be lost. */
+/* Raises the end of the range in which clients search for cells. Called before
+ * the cell is taken, or a client that is killed in between would leave a cell
+ * that no search finds. */
 static void take_raise_high(struct shm *s, uint32_t high)
 {
     shm_u32 *at = &s->file->header.cells_high;

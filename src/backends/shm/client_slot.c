@@ -1,5 +1,5 @@
-/* Clients: each has a slot for as long as it is open. See liveness.c for what
- * the slot says of its client's life. */
+/* Each client has a slot for as long as it is open. liveness.c says what the
+ * slot tells about the life of its client. */
 #include "client_slot.h"
 
 #include "dead_clients.h"
@@ -46,8 +46,9 @@ static int slot_take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
     return 0;
 }
 
-/* A free slot, and its byte. A child of whoever was killed there may have that
- * still: then another slot is better, if there is one. 0: none is free. */
+/* Finds a free slot and locks its byte. A child process of a client that was
+ * killed in that slot may still have the byte locked; then a slot whose byte is
+ * free is better, if there is one. Returns 0 if no slot is free. */
 static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
 {
     uint32_t found = 0;
@@ -64,7 +65,7 @@ static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
         if (*has_byte)
             return i;
         if (errno != EAGAIN && errno != EACCES)
-            break; /* not to be had in this file system */
+            break; /* this file system has no such locks */
     }
     return found;
 }
@@ -93,9 +94,9 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
                         s->path, SHM_SLOTS - 1);
 }
 
-/* A child that was forked meanwhile may have the descriptor for long: whoever
- * comes after us needs the byte. In this order, see
- * hf__shm_is_file_closed.  */
+/* Unlocks the byte for the next client of the slot, because a child that was
+ * forked meanwhile may keep the descriptor open for long. The order matters,
+ * see hf__shm_is_file_closed. */
 static void slot_give_byte(struct shm *s, uint32_t n)
 {
     struct flock byte = shm_slot_byte(n);
@@ -107,8 +108,8 @@ static void slot_give_byte(struct shm *s, uint32_t n)
     SHM_POINT();
 }
 
-/* Needs no lock: what is swept is our own, and the state is set last. Names
- * that nobody uses any more are left to others if it is not free. */
+/* Needs no lock: it sweeps only what is ours, and sets the state last. If the
+ * tables are not free, unused names are left for other clients to take back. */
 void hf__shm_slot_give(struct shm *s)
 {
     uint32_t n = s->me & SHM_SLOT_MASK;

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Whatever says that this slot waits, holds or has a handle. */
 void hf__shm_sweep_client(struct shm *s, uint32_t slot, bool reclaim)
 {
     struct shm_file *f = s->file;
@@ -56,7 +55,8 @@ static void clients_bury_locked(struct shm *s, uint32_t n)
     atomic_store(&slot->state, SHM_SLOT_FREE);
 }
 
-/* The kernel goes through all bytes to find one: of many, some at a time. */
+/* To find one byte lock the kernel goes through all of them. So with many
+ * clients each process checks only some slots. */
 static bool clients_is_checked_now(uint32_t slot, uint32_t high)
 {
     return high <= 64 || (slot ^ (uint32_t)getpid()) % 64 == 0;
@@ -85,7 +85,7 @@ void hf__shm_bury(struct shm *s, uint32_t owner)
     struct shm_thread thread;
 
     if (!hf__shm_tables_trylock(s, &thread))
-        return; /* the next who opens a client will do it */
+        return; /* the next client that opens the file does it */
     if (hf__shm_is_registered(shm_slot_of(s, owner), owner) &&
         hf__shm_gone(s, owner))
         clients_bury_locked(s, owner & SHM_SLOT_MASK);

@@ -1,4 +1,3 @@
-/* Who shares the file, where it is, and what may delete it. */
 #include "diagnose.h"
 
 #include <dirent.h>
@@ -14,13 +13,16 @@
 
 #define LOGIND "/etc/systemd/logind.conf"
 #define LINGER "/var/lib/systemd/linger"
-#define LOOKUP ((size_t)64 << 10) /* bytes of a user, or of a group */
-#define SYSTEM_USER_MAX 999       /* of Debian, Fedora and systemd's default */
+/* bytes for an entry of the user or group database */
+#define LOOKUP ((size_t)64 << 10)
+/* the highest user id of a system user: the default of Debian, Fedora and
+ * systemd */
+#define SYSTEM_USER_MAX 999
 
 #define FIND(level, subject, ...)                                              \
     s->core->find(s->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
-/* "ann (1000)", or the number alone. */
+/* Writes "ann (1000)", or only the number. */
 static void diagnose_name_user(struct shm *s, uid_t uid, char *to, size_t size)
 {
     struct passwd entry, *found = NULL;
@@ -32,7 +34,8 @@ static void diagnose_name_user(struct shm *s, uid_t uid, char *to, size_t size)
     s->core->free(s->client, buf);
 }
 
-/* "locks (1001: ann, bob)". Who has it as the primary group is not listed. */
+/* Writes "locks (1001: ann, bob)". Users whose primary group it is are not
+ * listed. */
 static void diagnose_name_group(struct shm *s, gid_t gid, char *to, size_t size)
 {
     struct group entry, *found = NULL;
@@ -74,7 +77,7 @@ static void diagnose_find_sharing(struct shm *s, struct hf__query *q,
              s->path, user);
 }
 
-/* Of RemoveIPC= in the file, if it is there. */
+/* Reads RemoveIPC= from the file, if it is there. */
 static void diagnose_read_setting(const char *path, bool *removes)
 {
     char text[256];
@@ -92,8 +95,8 @@ static void diagnose_read_setting(const char *path, bool *removes)
         fclose(f);
 }
 
-/* The default of systemd is yes. Files of logind.conf.d count after it, in
- * their order. */
+/* systemd's default is yes. The files in logind.conf.d are read after it, in
+ * alphabetical order. */
 bool hf__shm_logind_removes(const char *conf)
 {
     struct dirent **list = NULL;
@@ -133,7 +136,7 @@ static void diagnose_find_logind(struct shm *s, struct hf__query *q,
     if (strncmp(s->path, "/dev/shm/", 9) != 0)
         FIND(OK, "RemoveIPC", "the file is not in /dev/shm: logind leaves it");
     else if (st->st_uid <= SYSTEM_USER_MAX)
-        FIND(OK, "RemoveIPC", "logind leaves files of system users alone");
+        FIND(OK, "RemoveIPC", "logind does not delete files of system users");
     else if (access("/run/systemd/system", F_OK))
         FIND(OK, "RemoveIPC", "systemd does not run here");
     else if (hf__shm_lingers(LINGER, st->st_uid))

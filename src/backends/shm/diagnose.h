@@ -1,5 +1,5 @@
 /*
- * Findings of hf_diagnose: who shares the file, where it is, and what may
+ * The findings of hf_diagnose: who shares the file, where it is, and what may
  * delete it.
  */
 #ifndef HF_SHM_DIAGNOSE_H
@@ -7,8 +7,12 @@
 
 #include "shm.h"
 
+/* Adds the findings to the query. Returns HF__DONE or a code. */
 int hf__shm_diagnose(struct shm *, struct hf__query *);
-bool hf__shm_logind_removes(const char *conf); /* by that file and its .d */
+/* Does logind delete the files of users that log out? Reads that file and its
+ * .d directory. */
+bool hf__shm_logind_removes(const char *conf);
+/* Is there a file for the user in that directory (loginctl enable-linger)? */
 bool hf__shm_lingers(const char *dir, uid_t);
 
 #endif

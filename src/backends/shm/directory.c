@@ -1,5 +1,5 @@
-/* Opens the directory of the file, makes it if there is none, and checks who
- * may write to it. */
+/* Opens the directory of the file, creates it if necessary, and checks who may
+ * write to it. */
 #include "directory.h"
 
 #include "access.h"
@@ -44,7 +44,8 @@ static bool directory_is_empty(int dir_fd)
     return empty;
 }
 
-/* The process that made it was killed before it gave it to the group. */
+/* True if the process that created the directory was killed before it gave it
+ * to the group. */
 static bool directory_is_half_made(const struct shm *s,
                                    const struct shm_location *p,
                                    const struct stat *st)
@@ -53,7 +54,7 @@ static bool directory_is_half_made(const struct shm *s,
            directory_is_empty(s->dir_fd);
 }
 
-/* It is there, and cannot be opened. */
+/* The directory exists and cannot be opened. */
 static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
 {
     int error = errno;
@@ -69,8 +70,8 @@ static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
     return hf__shm_refuse_errno(s, p->dir, "open the directory");
 }
 
-/* With the sticky bit: members of the group may not remove what is not
- * theirs. */
+/* Gives the directory to the group and sets its mode; with the sticky bit, so
+ * that a member of the group cannot remove files of another. */
 static int directory_give_rights(struct shm *s, const struct shm_location *p,
                                  struct stat *st)
 {
@@ -92,7 +93,8 @@ static bool directory_lets_group_in(const struct shm_location *p,
     return !p->group_given || (st->st_mode & needed) == needed;
 }
 
-/* The process that made the directory may be about to give it to the group. */
+/* Waits briefly: the process that created the directory may be about to give it
+ * to the group. */
 static int directory_await_rights(struct shm *s, const struct shm_location *p,
                                   struct stat *st)
 {
@@ -106,7 +108,7 @@ static int directory_await_rights(struct shm *s, const struct shm_location *p,
     return 0;
 }
 
-/* In a directory without the sticky bit each user who may write to it can
+/* Without the sticky bit, each user who may write to the directory could
  * replace the file. */
 static int directory_check_rights(struct shm *s, const struct shm_location *p,
                                   const struct stat *st)
@@ -118,9 +120,10 @@ static int directory_check_rights(struct shm *s, const struct shm_location *p,
                               "others may write to the directory; it must be "
                               "one that only its users may write to");
     if ((st->st_mode & 020) && !(p->mode & 020))
-        return hf__shm_refuse(s, p->dir,
-                              "its group may write to the directory "
-                              "(mode=0660 in the URL allows that)");
+        return hf__shm_refuse(
+            s, p->dir,
+            "its group may write to the directory; to share it, "
+            "add mode=0660&group=GROUP to the URL");
     if ((st->st_mode & 020) && !(st->st_mode & S_ISVTX))
         return s->core->why(s->client, HF_EBACKEND,
                             "%s: its group may write to the directory, which "

@@ -1,5 +1,5 @@
 /*
- * The directory of the file.
+ * The directory that contains the file.
  */
 #ifndef HF_SHM_DIRECTORY_H
 #define HF_SHM_DIRECTORY_H
@@ -7,11 +7,11 @@
 #include "location.h"
 #include "shm.h"
 
-/* Makes the directory if there is none, and opens it: s->dir_fd. */
+/* Opens the directory as s->dir_fd; creates it if there is none. */
 int hf__shm_directory_open(struct shm *, const struct shm_location *);
-/* A process that makes something for a group gives it to the group a moment
- * later: what may not be opened now may be opened soon. Returns a descriptor,
- * or -1 and errno. */
+/* Opens a file or directory. If access is denied, keeps trying for a short
+ * time, because a process that creates something for a group gives it to the
+ * group a moment later. Returns a descriptor, or -1 and errno. */
 int hf__shm_open_soon(int at, const char *path, int flags,
                       const struct shm_location *);
 

@@ -1,4 +1,4 @@
-/* Each of the two is one swap of the word. Everything else is in lock.c. */
+/* Each of the two is one swap of the word. All other cases are in lock.c. */
 #include "fast_path.h"
 
 #include "lock.h"
@@ -45,7 +45,7 @@ int hf__shm_fast_release(void *self, struct hf__req *req)
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
         return HF_ENOTOWNER;
     SHM_POINT();
-    /* Nobody waits; or one who does is on the way, and may be late. */
+    /* No client waits; or a waiter has been woken already, and may be late. */
     if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !shm_is_fair(l))) &&
         atomic_compare_exchange_strong_explicit(
             &l->entry->word, &word, word & ~SHM_OWNER_MASK,

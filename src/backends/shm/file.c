@@ -2,16 +2,16 @@
  * Opens the file: <directory>/locks. A directory or a file with a wrong owner,
  * mode, size or header is refused, with its name and the reason, and not
  * changed: another user may be using it, or may have put it there for us. Only
- * what a killed process of ours has half made is finished.
+ * a file that a killed process of our own user left half made is completed.
  *
- * Everybody who uses the file holds a shared flock(2) on it for life. So who
- * gets the exclusive one is alone, and may initialise a file that is new, or
- * of an earlier boot, or of namespaces in which nobody is left. The magic
- * (new file) and the boot id (old file) are written last: an initialisation
- * that was killed is done again by the next.
+ * Every client holds a shared flock(2) on the file while it is open. So a
+ * client that gets the exclusive flock is the only one, and may initialise a
+ * file that is new, or from an earlier boot, or from namespaces in which no
+ * client is left. The magic (of a new file) and the boot id (of an old one) are
+ * written last: if an initialisation is killed, the next client repeats it.
  *
- * The file is allocated in full, so that a full disk is an error here and not
- * a SIGBUS later. Truncating it under us is not survived.
+ * The file is allocated in full, so that a full disk is an error here and not a
+ * SIGBUS later. A client does not survive the truncation of the file.
  */
 #include "file.h"
 
@@ -36,14 +36,14 @@ static void file_unmap(struct shm *s)
         munmap(s->file, sizeof(struct shm_file));
     s->file = NULL;
     if (s->fd >= 0) {
-        flock(s->fd, LOCK_UN); /* children may have the descriptor for long */
+        flock(s->fd, LOCK_UN); /* a child may keep the descriptor for long */
         close(s->fd);
     }
     s->fd = -1;
 }
 
-/* The boot, and the pid and time namespaces that process ids and times here
- * belong to. */
+/* The boot, and the pid and time namespaces, to which process ids and times in
+ * the file belong. */
 static int file_find_world(struct shm *s, struct shm_location *p)
 {
     static const char boot[] = "/proc/sys/kernel/random/boot_id";
@@ -88,7 +88,7 @@ static int check_file(struct shm *s, const struct shm_location *p,
         return hf__shm_refuse(s, s->path, "has a second name (hard link)");
     if ((rc = hf__shm_check_group(s, p, s->path, st)))
         return rc;
-    /* It has its rights before it has a size. */
+    /* A file gets its rights before its size. */
     if (p->group_given && st->st_size &&
         (st->st_gid != p->group || (st->st_mode & 060) != 060))
         return hf__shm_keeps_out(s, p, s->path, st, "660");
@@ -106,9 +106,9 @@ static int file_check_size(struct shm *s, const struct stat *st)
     return 0;
 }
 
-/* A new file whose rights cannot be set would lock the group out. Alone, by the
- * exclusive flock: a process that has opened it meanwhile sees that it is
- * deleted, and makes another one. */
+/* A new file whose rights cannot be set would lock the group out. The caller
+ * has the exclusive flock; a process that opened the file meanwhile sees that
+ * it is deleted, and makes another one. */
 static void file_remove_new(struct shm *s)
 {
     struct stat ours, there;
@@ -120,7 +120,7 @@ static void file_remove_new(struct shm *s)
         unlinkat(s->dir_fd, SHM_FILE_NAME, 0);
 }
 
-/* Of a file that has no size yet. */
+/* For a file that has no size yet. */
 static int file_give_rights(struct shm *s, const struct shm_location *p)
 {
     int rc = 0;
@@ -167,8 +167,8 @@ static int map_file(struct shm *s)
     return 0;
 }
 
-/* Of another version of holdfast: told by what every version begins with. 0:
- * it is not. */
+/* Returns the version of a file of another version of holdfast, or 0. All
+ * versions begin with the same fields. */
 static uint32_t file_other_version(const struct shm *s)
 {
     struct {
@@ -182,10 +182,9 @@ static uint32_t file_other_version(const struct shm *s)
                : 0;
 }
 
-/* A file that another version left behind is begun anew, if nobody uses it: its
- * tokens start from the wall clock, as those of a new file. HF__PENDING: try
- * again. */
-static int file_begin_anew(struct shm *s, struct shm_location *p)
+/* An unused file of another version is initialised again; its tokens start from
+ * the wall clock, as in a new file. Returns HF__PENDING: try again. */
+static int file_reinitialise(struct shm *s, struct shm_location *p)
 {
     int rc = HF__PENDING;
 
@@ -194,13 +193,14 @@ static int file_begin_anew(struct shm *s, struct shm_location *p)
         if (p->existing)
             rc = hf__shm_absent(s);
         else if (file_other_version(s) && ftruncate(s->fd, 0))
-            rc = hf__shm_refuse_errno(s, s->path, "begin it anew");
+            rc = hf__shm_refuse_errno(s, s->path, "initialise it again");
     }
     flock(s->fd, LOCK_UN);
     return rc;
 }
 
-/* HF__DONE: good as it is. HF__PENDING: to be initialised, by who is alone. */
+/* Returns HF__DONE: the file can be used as it is; HF__PENDING: a client with
+ * the exclusive flock must initialise it. */
 static int file_check_header(struct shm *s, const struct shm_location *p)
 {
     struct shm_header *h = &s->file->header;
@@ -217,8 +217,8 @@ static int file_check_header(struct shm *s, const struct shm_location *p)
     return HF__DONE;
 }
 
-/* Alone, by the exclusive flock. Tokens go on: the highest of the old file
- * becomes the floor of the new one. */
+/* Needs the exclusive flock. Tokens continue: the highest token of the old file
+ * is the floor of the new one. */
 static int file_initialise(struct shm *s, const struct shm_location *p)
 {
     struct shm_file *f = s->file;
@@ -231,7 +231,7 @@ static int file_initialise(struct shm *s, const struct shm_location *p)
         if (atomic_load(&f->hash[i]) && token > floor)
             floor = token;
     }
-    memset(h->boot, 0, sizeof(h->boot)); /* good for nobody, until the end */
+    memset(h->boot, 0, sizeof(h->boot)); /* not valid until the end */
     atomic_store(&h->floor, floor);
     SHM_POINT();
     memset(f->hash, 0, sizeof(*f) - offsetof(struct shm_file, hash));
@@ -253,8 +253,8 @@ static int file_initialise(struct shm *s, const struct shm_location *p)
     return HF__DONE;
 }
 
-/* A new file gets its size, and its rights if who made it did not live to give
- * them. */
+/* Gives a new file its size, and its rights if the process that created it was
+ * killed before it set them. */
 static int file_allocate(struct shm *s, const struct shm_location *p,
                          const struct stat *st)
 {
@@ -270,8 +270,8 @@ static int file_allocate(struct shm *s, const struct shm_location *p,
     return rc ? hf__shm_refuse_errno(s, s->path, "allocate it") : 0;
 }
 
-/* With the exclusive flock: nobody else uses the file. */
-static int file_prepare_alone(struct shm *s, const struct shm_location *p)
+/* Needs the exclusive flock: no other client uses the file. */
+static int file_prepare_exclusive(struct shm *s, const struct shm_location *p)
 {
     struct stat st;
     int rc = check_file(s, p, &st);
@@ -291,7 +291,7 @@ static int file_prepare_alone(struct shm *s, const struct shm_location *p)
     return rc;
 }
 
-/* Valid, but of another pid or time namespace. */
+/* The file is valid, but belongs to another pid or time namespace. */
 static bool file_is_of_another_world(const struct shm *s,
                                      const struct shm_location *p)
 {
@@ -301,9 +301,9 @@ static bool file_is_of_another_world(const struct shm *s,
            !memcmp(h->boot, p->boot, sizeof(p->boot)) && h->world != p->world;
 }
 
-/* One try at having the file, shared and in order. HF__PENDING: try again.
- * Another process is initialising it, or it is another file by now, or we have
- * initialised it. */
+/* Tries once to open the file, with a shared flock and in order. Returns
+ * HF__PENDING, to try again, if another process is initialising it, if the path
+ * leads to another file by now, or if we have initialised it. */
 static int file_prepare(struct shm *s, struct shm_location *p)
 {
     struct stat st;
@@ -319,7 +319,7 @@ static int file_prepare(struct shm *s, struct shm_location *p)
     if (rc)
         return rc;
     if ((p->other_version = file_other_version(s)))
-        return file_begin_anew(s, p);
+        return file_reinitialise(s, p);
     rc = file_check_size(s, &st);
     if (rc)
         return rc;
@@ -333,13 +333,13 @@ static int file_prepare(struct shm *s, struct shm_location *p)
     if (rc != HF__PENDING)
         return rc;
     p->other_world = st.st_size && file_is_of_another_world(s, p);
-    /* flock lets go of one lock before it takes the other, this way and back:
-     * hence everything is checked again. */
+    /* flock releases the one lock before it takes the other, in both
+     * directions. So everything is checked again. */
     if (flock(s->fd, LOCK_EX | LOCK_NB)) {
         flock(s->fd, LOCK_UN);
         return HF__PENDING;
     }
-    rc = p->existing ? hf__shm_absent(s) : file_prepare_alone(s, p);
+    rc = p->existing ? hf__shm_absent(s) : file_prepare_exclusive(s, p);
     flock(s->fd, LOCK_UN);
     return rc == HF__DONE ? HF__PENDING : rc;
 }
@@ -385,11 +385,11 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
             return rc;
         limit = config->open_timeout_ms * HF__MS * 9 / 10;
         if ((p.other_version || p.other_world) && limit > 300 * HF__MS)
-            limit = 300 * HF__MS; /* its users do not go away so soon */
+            limit = 300 * HF__MS; /* its users will not go away soon */
         if (s->core->now() - start >= limit)
             return file_not_in_time(s, &p);
-        /* Of different lengths, or two could be in each other's way for
-         * ever. */
+        /* Pauses of different lengths, or two clients could block each other
+         * for ever. */
         s->core->random(&chance, 1);
         nap.tv_nsec = 500000 + chance * 10000;
         nanosleep(&nap, NULL);
@@ -421,7 +421,7 @@ static bool file_is_at_our_root(const struct shm *s)
 }
 
 /* Would a client that opens the path now use another file? A process that has
- * given up its rights may not be able to tell: then it would not. */
+ * dropped privileges may not be able to tell; then the answer is no. */
 static bool file_is_elsewhere(const struct shm *s, const struct stat *ours)
 {
     bool by_path = file_is_at_our_root(s);
@@ -451,7 +451,7 @@ bool hf__shm_file_is_there(struct shm *s)
     return false;
 }
 
-/* A wait may be over in a microsecond. */
+/* Checks at most once in 64 ms, because a wait may take only a microsecond. */
 bool hf__shm_file_still_there(struct shm *s)
 {
     uint64_t now = shm_wall_ms() / 64;

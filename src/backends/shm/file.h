@@ -1,18 +1,21 @@
 /*
- * The file and its mapping: opened when the client is opened, by the helper
- * thread, and closed with it.
+ * The file and its mapping. The helper thread opens it when the client is
+ * opened, and closes it with the client.
  */
 #ifndef HF_SHM_FILE_H
 #define HF_SHM_FILE_H
 
 #include "shm.h"
 
+/* Returns HF__DONE; ENOTOWNER if there is no file in use and none is to be
+ * created; or another code. May block for nine tenths of open_timeout_ms. */
 int hf__shm_file_open(struct shm *, const struct hf__config *);
+/* Unmaps and closes the file, and the directory. */
 void hf__shm_file_close(struct shm *);
-/* False, and the loss is reported to the client, when the file was deleted
- * under us, or the path leads to another one. */
+/* Returns false, after reporting the loss to the client, if the file was
+ * deleted or the path leads to another file. */
 bool hf__shm_file_is_there(struct shm *);
-/* The same, but asks the kernel now and then only, until the file is gone. */
+/* The same, but asks the kernel only now and then while the file is there. */
 bool hf__shm_file_still_there(struct shm *);
 /* Returns EBACKEND, and says that the file is gone. */
 int hf__shm_file_lost(struct shm *);

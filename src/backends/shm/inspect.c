@@ -1,7 +1,7 @@
 /*
- * Inspect and list. With the tables locked, so that an entry is not taken back
- * meanwhile; the lock itself may change while it is read, and the answer is
- * then of one moment or the next.
+ * Inspect and list. The tables are locked, so that no entry is taken back
+ * meanwhile. A lock may change while it is read; the answer is then a mixture
+ * of two moments.
  */
 #include "inspect.h"
 
@@ -33,7 +33,8 @@ static void inspect_describe(struct shm *s, hf_party *party, uint32_t owner)
     party->left_ms = -1;
 }
 
-/* What is left of a lease that ends then; -1: it does not end. */
+/* Returns what is left, in ms, of a lease that ends at that time; -1: it has no
+ * end. */
 static int64_t inspect_left_ms(struct shm *s, hf__time end)
 {
     hf__time now = s->core->now();
@@ -64,7 +65,9 @@ static bool inspect_is_waiting(struct shm *s, unsigned index, uint64_t word,
     struct shm_cell *c = &s->file->cell[cell];
     uint32_t owner = atomic_load(&c->owner);
 
-    if (shm_kind(e) == HF_MUTEX) /* the holder's: it is not awake yet */
+    /* a cell of the holder does not wait: its client has not yet seen the
+     * grant */
+    if (shm_kind(e) == HF_MUTEX)
         return owner != shm_owner(word) && hf__shm_alive(s, owner);
     return atomic_load(&c->ticket) &&
            !(shm_is_shared(e) && shm_has(s->file, word, cell)) &&
@@ -82,7 +85,7 @@ static bool inspect_is_waited_for(struct shm *s, unsigned index)
     return r.first != SHM_NO_CELL;
 }
 
-/* What the party of a cell has, or wants. */
+/* Describes the client of a cell, with the permits that it has or wants. */
 static void inspect_describe_cell(struct shm *s, hf_party *party,
                                   struct shm_entry *e, struct shm_cell *c,
                                   unsigned permits)
@@ -173,7 +176,6 @@ static int inspect_add_waiters(struct shm *s, struct hf__query *q,
     return rc;
 }
 
-/* Held by somebody who is not dead; or a latch that is set. */
 bool hf__shm_inspect_is_held(struct shm *s, unsigned index, uint64_t word)
 {
     struct shm_entry *e = &s->file->entry[index];

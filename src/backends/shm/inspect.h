@@ -1,16 +1,21 @@
 /*
- * Reads who holds a name and who waits for it. With the tables locked.
+ * Reads who holds a name and who waits for it. The caller has the tables
+ * locked.
  */
 #ifndef HF_SHM_INSPECT_H
 #define HF_SHM_INSPECT_H
 
 #include "shm.h"
 
+/* Returns 0; ENOMEM; or EPROTO if the entry is damaged. A name without an entry
+ * is free. */
 int hf__shm_inspect(struct shm *, struct hf__query *);
+/* Lists the names that are held or waited for. Returns 0 or ENOMEM. */
 int hf__shm_inspect_list(struct shm *, struct hf__query *);
-/* Is it held by somebody who is not dead; or a latch that is set? */
+/* True if a client that is not gone holds the name, or if it is a latch that is
+ * set. */
 bool hf__shm_inspect_is_held(struct shm *, unsigned index, uint64_t word);
-/* The text by which people name that client: hf_party.owner. */
+/* Writes the text that identifies that client: hf_party.owner. */
 void hf__shm_inspect_owner(struct shm *, char to[64], uint32_t owner);
 
 #endif

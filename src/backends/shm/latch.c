@@ -1,13 +1,13 @@
 /*
- * The latch: a count in a word that everybody swaps, and cells of those who
- * wait for it to come to 0. There is no order among them and nobody to watch:
- * each sleeps on its bell, and is let through when the count is 0, or has been
- * since it came (the round is another): who sets it again at once keeps nobody
- * of those who waited for the last one.
+ * The latch: a count in a word that clients swap, and a cell for each client
+ * that waits until the count is 0. The waiters have no order, and watch no
+ * other client. Each sleeps on its bell. It is let through when the count is 0,
+ * or has been 0 since it began to wait (the round is another one): if a client
+ * sets the latch again at once, it keeps none of the earlier waiters.
  *
- * A latch is in use until it has come down to 0, whoever lives. One who is
- * killed between the last count and the last bell leaves the rest to their
- * next check.
+ * A latch is in use until its count is 0, even if all its clients have died. If
+ * the client that counted to 0 is killed before it has rung all bells, the
+ * other waiters notice at their next check.
  */
 #include "latch.h"
 
@@ -24,7 +24,8 @@ static uint32_t latch_round_of(uint64_t word)
     return (uint32_t)(word >> 33);
 }
 
-/* Where we cannot be overlooked any more. False: the word has changed. */
+/* Sets QUEUE, so that the client that counts to 0 rings us. False: the word has
+ * changed. */
 static bool latch_announce(struct shm_entry *e, uint64_t word)
 {
     if (word & SHM_LATCH_QUEUE)

@@ -1,8 +1,9 @@
 /*
- * The latch. An attempt is a wait for the count to come to 0, and its caller
- * has the mutex of the line locked; the others change the count, and may be
- * called with an entry that stays what it is: attached, or with the tables
- * locked.
+ * The latch. An attempt waits until the count is 0. The caller of
+ * hf__shm_latch_attempt and hf__shm_latch_let_go has the mutex of the line
+ * locked, or no thread uses the lock. The other functions change the count;
+ * their caller is attached to the entry or has the tables locked, so that the
+ * entry stays what it is.
  */
 #ifndef HF_SHM_LATCH_H
 #define HF_SHM_LATCH_H
@@ -10,13 +11,16 @@
 #include "lock_state.h"
 #include "shm.h"
 
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. */
 int hf__shm_latch_attempt(struct shm *, struct hf__req *);
 /* Ends the wait, if there is one. */
 int hf__shm_latch_let_go(struct shm *, struct shm_cell_lock *);
-/* One less, or all; what is left. DONE, EBACKEND; ENOTOWNER: it was at 0. */
+/* Lowers the count by one, or to 0; *left is the rest. Returns DONE; ENOTOWNER
+ * if it was 0; or EBACKEND. */
 int hf__shm_latch_count_down(struct shm *, unsigned index, bool all,
                              uint32_t *left);
-/* DONE; EBUSY, and the count that it has, if that is not 0; EBACKEND. */
+/* Sets the count if it is 0. Returns DONE; EBUSY and the present count if it is
+ * not; or EBACKEND. */
 int hf__shm_latch_set(struct shm *, struct shm_entry *, uint64_t *count);
 
 #endif

@@ -1,64 +1,64 @@
 /*
- * What is in the file. Everything that another process may change is atomic;
- * nothing in it is a pointer (nor an object of the C library, which would have
- * some), and every index is as narrow as its table is long (twelve bits, 4096
- * places) or checked. Every loop over it has a limit of steps or of time, see
- * retry.c. So a wrong byte can make locks wrong, but it does not make a process
- * crash, hang or write outside the file; only truncating the file does
- * (SIGBUS). tests/faults/shm/flips.c flips every bit of one thing of each kind;
- * hammer.c changes one word all the time.
+ * What is in the file. Everything that another process may change is atomic.
+ * Nothing in it is a pointer (nor an object of the C library, which would
+ * contain some), and every index is as narrow as its table is long (twelve
+ * bits, 4096 elements) or is checked. Every loop over it has a limit of steps
+ * or of time, see retry.c. So a wrong byte can make locks wrong, but it cannot
+ * make a process crash, hang or write outside the file. Only truncating the
+ * file can (SIGBUS). tests/faults/shm/flips.c flips every bit of one thing of
+ * each kind; hammer.c changes one word all the time.
  *
- * The truth about a lock is one word of 64 bits:
+ * The state of a mutex is one word of 64 bits:
  *
  *     bits  0-11  slot of the client that holds it, 0: free
  *          12-19  that slot's generation, low bits
- *          20     WAITERS  somebody is, or was, in the queue
- *          21     WAKING   unfair: a waiter has been rung and not looked yet
- *          22     LEASED   `lease` is the present holder's
+ *          20     WAITERS  a client is, or was, in the queue
+ *          21     WAKING   unfair: a waiter was woken and has not looked yet
+ *          22     LEASED   `lease` belongs to the present holder
  *          24-39  stir
  *          40-63  count of grants, low bits of the token
  *
  * Two rules make every interleaving safe:
  * 1. Each grant raises the count, in the same compare-and-swap that grants.
- *    So a word names one grant, and what was decided about an earlier one
- *    (it is dead, its lease is over) cannot be done to a later one.
- * 2. Who changes what others decide by (a cell enters or leaves the queue, a
- *    lease is prolonged) changes that first and *stirs* the word afterwards.
- *    Who decides reads the word first, then the rest, then swaps the word. So
- *    a decision that was made on an old view fails and is made again.
+ *    So a word names one grant, and a decision about an earlier grant (its
+ *    holder is dead, its lease has ended) cannot hit a later one.
+ * 2. A client that changes what others decide by (a cell enters or leaves the
+ *    queue, a lease is prolonged) makes that change first and *stirs* the word
+ *    afterwards. A client that decides reads the word first, then the rest,
+ *    then swaps the word. So a decision on an old view fails and is repeated.
  *
- * The token is the count, widened: `epoch` holds its upper bits and overlaps
- * the count by one (EPOCH_SHIFT is one less than the count has bits). When
- * that bit differs the count has moved on by half its range since the epoch
- * was written, and whoever is granted next raises the epoch. So a token costs
- * no write, and its order is the order of the words.
+ * The token is the count, widened: `epoch` holds the upper bits and overlaps
+ * the count by one bit (EPOCH_SHIFT is one less than the count has bits). If
+ * that bit differs, the count has moved on by half its range since the epoch
+ * was written, and the next holder raises the epoch. So a token costs no write,
+ * and tokens have the order of the words.
  *
- * A read-write lock and a semaphore are one thing: a number of permits, of
+ * A read-write lock and a semaphore are the same thing: a number of permits, of
  * which a reader takes one and a writer all. Each hold or wait has a cell. The
- * truth about all of them together is again one word:
+ * state of all cells together is again one word:
  *
- *     bits  0-11  cell that the last change was about
+ *     bits  0-11  the cell that the last change was about
  *          12-23  permits that this cell has since
  *          24-35  permits that all cells have together
- *          36     NAMED    bits 0-23 mean something
- *          37     QUEUE    somebody is, or was, in the queue
+ *          36     NAMED    bits 0-23 are valid
+ *          37     QUEUE    a client is, or was, in the queue
  *          38-63  count of changes
  *
- * What a cell has is in the word if that names it, else in the cell's `hold`.
- * Who wants to name another cell first *writes down*, into the `hold` of the
- * one that is named, what the word says of it: with a version that makes
- * everybody fail who is late with the same. So every change is one swap, and
- * whoever is killed between two leaves nothing half done. The two rules hold
- * here, too: a change raises the count, and who enters or leaves the queue or
- * prolongs a lease stirs (raises the count, the rest as it was) afterwards.
- * A cell waits while it has a ticket and no permits. The token is `epoch`,
- * which those raise who have all permits.
+ * If the word names a cell, the word says what that cell has, else the cell's
+ * `hold` does. A client that wants to name another cell first *writes down*
+ * what the word says of the named one, into the `hold` of that cell. The `hold`
+ * has a version, so that a client that comes late to write down the same fails.
+ * So every change is one swap, and a client that is killed between two swaps
+ * leaves nothing half done. The two rules hold here, too: a change raises the
+ * count, and a client that enters or leaves the queue or prolongs a lease stirs
+ * (raises only the count) afterwards. A cell waits while it has a ticket and no
+ * permits. The token is `epoch`, which is raised by each holder of all permits.
  *
  * A latch:
  *
- *     bits  0-31  what is left
+ *     bits  0-31  the count that is left
  *          32     QUEUE
- *          33-63  round: how often it has come down to 0
+ *          33-63  round: how often the count has reached 0
  */
 #ifndef HF_SHM_LAYOUT_H
 #define HF_SHM_LAYOUT_H
@@ -77,7 +77,7 @@
 
 #define SHM_NAMES 4096u
 #define SHM_CELLS 4096u
-#define SHM_SLOTS 4096u /* the first is nobody's: 4095 clients */
+#define SHM_SLOTS 4096u /* the first is never used: 4095 clients */
 #define SHM_MAP_LEN (4096u / 64u)
 #define SHM_LABEL 64u
 #define SHM_NAME_MAX 512u
@@ -93,7 +93,7 @@
 #define SHM_STIR_MASK (0xffffULL << 24)
 #define SHM_COUNT_ONE (1ULL << 40)
 #define SHM_COUNT_MASK (0xffffffULL << 40)
-/* What tells one grant from another. */
+/* What distinguishes one grant from another. */
 #define SHM_GRANT_MASK (SHM_OWNER_MASK | SHM_COUNT_MASK)
 #define SHM_EPOCH_SHIFT 23
 
@@ -107,11 +107,11 @@
 #define SHM_LATCH_QUEUE (1ULL << 32)
 #define SHM_ROUND_ONE (1ULL << 33)
 
-#define SHM_WATCHED 6u /* deaths that one cell watches for */
+#define SHM_WATCHED 6u /* clients whose death one cell watches for */
 
-/* Of a cell's `minted`: `epoch` is the token of what the cell has (else its
- * owner has not asked for the token yet); what its owner is notified of:
- * see notify.c. */
+/* Bits of a cell's `minted`. MINTED: `epoch` is the token of the cell's hold
+ * (else its owner has not read the token yet). The others: what its owner is
+ * notified of, see notify.c. */
 #define SHM_MINTED 1u
 #define SHM_ASKED 2u
 #define SHM_BROKEN 4u
@@ -122,9 +122,9 @@ typedef _Atomic uint32_t shm_u32;
 typedef _Atomic uint64_t shm_u64;
 
 /*
- * A client. `alive` is a robust futex: it holds the number of the client's
- * helper thread for as long as the client is open, and the kernel marks it when
- * that thread is gone. Those who wait for this client to do something watch it.
+ * A client. `alive` is a robust futex: it holds the id of the client's helper
+ * thread while the client is open, and the kernel marks it when that thread
+ * ends. Clients that wait for this one watch it.
  */
 enum shm_slot_state { SHM_SLOT_FREE = 0, SHM_SLOT_USED = 1 };
 
@@ -133,37 +133,37 @@ struct shm_slot {
     shm_u32 state;
     shm_u32 gen;
     shm_u32 pid;
-    shm_u32 doorbell; /* futex of its helper: asynchronous waits, and
-                         what it is notified of */
-    shm_u32 has_byte; /* its descriptor has the lock on the slot's byte */
-    shm_u32 watchers; /* cells that watch it, about */
-    shm_u32 listens;  /* its program hears of events */
+    shm_u32 doorbell; /* futex of its helper: for asynchronous waits and
+                         notifications */
+    shm_u32 has_byte; /* its descriptor has locked the slot's byte */
+    shm_u32 watchers; /* approximate number of cells that watch it */
+    shm_u32 listens;  /* the program receives events */
     shm_u64 start;    /* of the process, in ticks since boot */
     shm_u64 label[SHM_LABEL / 8];
-    shm_u32 marks;  /* how often its helper was rung because of a hold */
-    shm_u32 broken; /* a mutex of its client was, since its helper checked */
+    shm_u32 marks;  /* how often its helper was woken because of a hold */
+    shm_u32 broken; /* one of its mutexes was broken since its helper checked */
 };
 
 /*
- * One client waiting for one name, or, of a shared kind, holding it. Taken by
- * a swap of `owner` from 0; given back by its owner, or by who buries that
- * owner.
+ * One client that waits for one name or, for a shared kind, holds it. A client
+ * takes a cell by swapping `owner` from 0; the owner gives it back, or the
+ * client that buries the owner.
  */
 struct shm_cell {
     _Alignas(64) shm_u32 owner; /* slot and generation as in a word; 0: free */
-    shm_u32 bell;               /* futex: look at the word */
+    shm_u32 bell;               /* futex: the word is worth a look */
     shm_u64 ticket;             /* its place in the queue */
     shm_u64 since;              /* wall clock, ms */
     shm_u64 hold;     /* permits, 12 bits; version, which is never reset */
-    shm_u64 lease;    /* until, as of an entry; 0: none; ticket, 24 bits */
-    shm_u32 lease_ms; /* fixed lease that it wants; 0: none */
-    shm_u16 name;     /* index of the entry; of a free one SHM_NO_NAME */
+    shm_u64 lease;    /* its end, as in an entry; 0: none; ticket, 24 bits */
+    shm_u32 lease_ms; /* the fixed lease that it wants; 0: none */
+    shm_u16 name;     /* index of the entry; SHM_NO_NAME if the cell is free */
     shm_u16 want;     /* permits */
-    shm_u16 watching[SHM_WATCHED]; /* slots whose death concerns it; 0: none */
-    shm_u8 is_async;               /* ring the owner's doorbell as well */
-    shm_u8 announced;              /* who is behind it knows of it */
-    shm_u8 rung_for; /* shared: rung for the grant of that ticket, 8 bits */
-    shm_u8 minted;   /* shared: SHM_MINTED and others */
+    shm_u16 watching[SHM_WATCHED]; /* slots that it watches; 0: none */
+    shm_u8 is_async;  /* wake the owner's helper thread, by its doorbell */
+    shm_u8 announced; /* the waiter behind it, if any, knows of it */
+    shm_u8 rung_for; /* shared: was rung for the grant of that ticket, 8 bits */
+    shm_u8 minted;   /* shared: SHM_MINTED and the bits after it */
     shm_u64 label[SHM_LABEL / 8];
 };
 
@@ -171,32 +171,33 @@ struct shm_cell {
 struct shm_entry {
     _Alignas(64) shm_u64 word;
     shm_u64 epoch;
-    shm_u64 since; /* wall clock of the grant, ms, to the second */
-    shm_u64 lease; /* until, ms of BOOTTIME, 40 bits; count, 24 bits */
+    shm_u64 since; /* wall clock of the grant in ms, rounded to seconds */
+    shm_u64 lease; /* its end, ms of BOOTTIME, 40 bits; count, 24 bits */
     shm_u64 next_ticket;
-    shm_u32 label_count; /* of the grant that `label` belongs to */
+    shm_u32 label_count; /* count of the grant that `label` belongs to */
     shm_u16 name_len;
-    shm_u16 kind; /* enum hf_kind, 0x100 if fair */
+    shm_u16 kind; /* enum hf_kind, plus 0x100 if fair */
     shm_u32 permits;
     uint32_t reserved;
-    shm_u64 asked; /* mutex: the grant whose holder is asked; 0: none */
+    shm_u64 asked; /* mutex: the grant whose holder was asked; 0: none */
     shm_u64 label[SHM_LABEL / 8];
     char name[SHM_NAME_MAX];
     shm_u64 attached[SHM_MAP_LEN]; /* slots that have a handle on it */
-    shm_u64 cells[SHM_MAP_LEN];    /* in its queue; shared: or holding, idle */
+    shm_u64 cells[SHM_MAP_LEN]; /* in its queue; shared: also holding or idle */
 };
 
 struct shm_header {
-    shm_u64 magic; /* written last when the file is made */
+    shm_u64 magic; /* written last when the file is initialised */
     uint32_t version;
     uint32_t reserved;
     uint64_t size;
     char boot[40];  /* the kernel's boot id */
-    uint64_t world; /* inodes of the pid and, from bit 32 on, time namespace */
-    shm_u64 floor;  /* no entry that is made from now on starts lower */
+    uint64_t world; /* inodes of the pid namespace and, from bit 32 on, the time
+                       namespace */
+    shm_u64 floor;  /* no new entry starts with a lower token */
     shm_u32 slots_high, names_high,
-        cells_high;  /* in use so far: scan to here */
-    shm_u32 unswept; /* names that are not swept yet, about */
+        cells_high;  /* what was in use so far: where scans end */
+    shm_u32 unswept; /* approximate number of names to be swept */
     /* The lock of names and slots, see table_lock.c. */
     _Alignas(64) shm_u32 tables;
     shm_u32 unlocks; /* how often it was unlocked */
@@ -235,14 +236,14 @@ static inline uint64_t shm_lease(uint64_t until_ms, uint64_t word)
     return until_ms << 24 | word >> 40;
 }
 
-/* The token that goes with a word of the present epoch or the next. */
+/* The token of a word that belongs to this epoch or the next. */
 static inline uint64_t shm_token(uint64_t epoch, uint64_t word)
 {
     epoch += (epoch ^ word >> 63) & 1;
     return epoch << SHM_EPOCH_SHIFT | (word >> 40 & 0x7fffff);
 }
 
-/* enum hf_kind; what is in the file may be damaged. */
+/* enum hf_kind, or any value if the file is damaged. */
 static inline unsigned shm_kind(const struct shm_entry *e)
 {
     return e->kind & 0xff;
@@ -253,7 +254,7 @@ static inline bool shm_is_shared(const struct shm_entry *e)
     return shm_kind(e) == HF_RWLOCK || shm_kind(e) == HF_SEMAPHORE;
 }
 
-/* The last one that was given. */
+/* The last token that was granted. */
 static inline uint64_t shm_entry_token(struct shm_entry *e)
 {
     uint64_t epoch = atomic_load(&e->epoch);
@@ -284,7 +285,8 @@ static inline unsigned shm_used(uint64_t word)
     return (unsigned)(word >> 24 & 0xfff);
 }
 
-/* After a change: that cell has so many, and all together `used`. */
+/* The word after a change: that cell has `has` permits, and all cells together
+ * have `used`. */
 static inline uint64_t shm_changed(uint64_t word, unsigned cell, unsigned has,
                                    unsigned used)
 {
@@ -293,7 +295,7 @@ static inline uint64_t shm_changed(uint64_t word, unsigned cell, unsigned has,
            cell;
 }
 
-/* What the cell has, as of that word. */
+/* The permits of the cell, according to that word. */
 static inline unsigned shm_has(struct shm_file *f, uint64_t word, unsigned cell)
 {
     if (shm_names(word, cell))

@@ -1,18 +1,19 @@
 /*
- * A client is alive while `alive` holds its helper's thread id. When that
+ * A client is alive while `alive` holds the id of its helper thread. When that
  * thread ends, the kernel marks the word and wakes one of the threads that
- * sleep on it (table_lock.c). Marked is not yet gone: other threads of the
- * process may still be inside a system call that writes what the lock protects.
- * So a waiter's place is skipped on the mark alone, but a lock is taken from
- * its holder only when the process is gone: its pid is free, a zombie, or
- * somebody else's; or its descriptor of the file is closed, as after execve(2).
- * For that each client has an open-file-description lock on the byte of its
- * slot.
+ * sleep on it (table_lock.c). A marked client is not yet gone: other threads of
+ * its process may still be inside a system call that writes what the lock
+ * protects. So the mark is enough to skip a waiter, but a lock is taken from
+ * its holder only when the process is gone: its pid is free, or belongs to a
+ * zombie or to another process; or its descriptor of the file is closed, as
+ * after execve(2). For the last case each client has an open-file-description
+ * lock on the byte of its slot.
  *
- * The kernel finds what it is to mark by a list in the thread's own memory.
- * Where that was taken away before (the reaper of out-of-memory kills,
- * process_mrelease(2)), or the word is damaged, it marks nothing: a client that
- * has waited in vain asks for the process, and marks on the kernel's behalf.
+ * The kernel finds the word by a list in the thread's own memory. If that
+ * memory was taken away before (by the out-of-memory reaper, or
+ * process_mrelease(2)), or if the word is damaged, the kernel marks nothing. So
+ * a client that has waited in vain checks the process, and marks the word
+ * instead of the kernel.
  */
 #include "liveness.h"
 
@@ -45,8 +46,6 @@ bool hf__shm_alive(struct shm *s, uint32_t owner)
            hf__shm_is_registered(slot, owner);
 }
 
-/* The state and the start time of a process: fields 3, 20 and 22. 0 if it
- * cannot be read, -1 if there is no such process. */
 int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
 {
     HF__UNCANCELLED;
@@ -63,7 +62,7 @@ int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
     if (n <= 0)
         return n < 0 && errno == ESRCH ? -1 : 0;
     buf[n] = '\0';
-    at = strrchr(buf, ')'); /* the command may contain anything */
+    at = strrchr(buf, ')'); /* the command may contain any character */
     if (!at || sscanf(at + 1,
                       " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                       "%*s %*s %*s %*s %ld %*s %llu",
@@ -72,8 +71,9 @@ int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
     return 1;
 }
 
-/* Without pidfd_open(2), or where it cannot tell: by /proc. With hidepid= we
- * may not see the processes of others: what exists is then taken for alive. */
+/* Checks /proc, where pidfd_open(2) is missing or cannot tell. With hidepid= we
+ * may not see the processes of other users; a process that exists is then taken
+ * for alive. */
 static bool liveness_is_process_gone_by_proc(uint32_t pid, uint64_t start)
 {
     char state = '?';
@@ -101,9 +101,9 @@ enum shm_life hf__shm_life_of(uint32_t pid)
     return gone ? SHM_EXITED : SHM_LIVES;
 }
 
-/* True if nobody has the client's descriptor any more. A child that it forked
- * may have it: then this cannot tell. Who closes lets go of the byte before its
- * slot: says so before, and is asked again after. */
+/* A client that closes unlocks the byte before it frees its slot. So it clears
+ * has_byte first, which is read before and after the test. If a child that the
+ * client forked has the descriptor, the answer is false. */
 bool hf__shm_is_file_closed(struct shm *s, uint32_t slot)
 {
     shm_u32 *has_byte = &s->file->slot[slot].has_byte;
@@ -128,7 +128,6 @@ bool hf__shm_gone(struct shm *s, uint32_t owner)
            liveness_is_process_gone_by_proc(pid, atomic_load(&slot->start));
 }
 
-/* As the kernel does it, when the thread of `word` is gone. */
 void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
 {
     SHM_POINT();
@@ -137,10 +136,10 @@ void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
         hf__shm_futex_wake(at, INT_MAX);
 }
 
-/* The word is read before the process is asked about: if the slot has gone to
- * another client since, the word is another one, too. /proc is used only for a
- * client whose byte lock is gone: it may be of another pid namespace than
- * ours. */
+/* The word is read before the process is checked: if the slot belongs to
+ * another client since, the word has changed, too, and the swap fails. /proc is
+ * used only for a client whose byte is unlocked, because a client with a locked
+ * byte may be in another pid namespace than ours. */
 void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
 {
     struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];

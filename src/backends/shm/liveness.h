@@ -1,7 +1,7 @@
 /*
  * Is a client alive, and if not, is its process gone? `owner` is a slot and its
  * generation, as in the word of a mutex. A client that is dead but not yet gone
- * has no place in a queue any more, but keeps what it holds.
+ * no longer has a place in a queue, but keeps what it holds.
  */
 #ifndef HF_SHM_LIVENESS_H
 #define HF_SHM_LIVENESS_H
@@ -18,28 +18,35 @@ static inline struct shm_slot *shm_slot_of(struct shm *s, uint32_t owner)
     return &s->file->slot[owner & SHM_SLOT_MASK];
 }
 
-/* The byte of the file that the client of that slot has locked for life. */
+/* The byte of the file that the client of that slot keeps locked while it is
+ * open. */
 static inline struct flock shm_slot_byte(uint32_t slot)
 {
     return (struct flock){
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
 }
 
+/* True if the client has not closed and the kernel has not marked it. */
 bool hf__shm_alive(struct shm *, uint32_t owner);
+/* True if the client is not alive and its process no longer runs, or has closed
+ * the file: then its holds may be taken. */
 bool hf__shm_gone(struct shm *, uint32_t owner);
 /* Does the slot belong to that generation? */
 bool hf__shm_is_registered(struct shm_slot *, uint32_t owner);
-/* Has nobody the descriptor of the slot's client any more? */
+/* True if no process has the descriptor of the slot's client open. */
 bool hf__shm_is_file_closed(struct shm *, uint32_t slot);
-/* By pidfd_open(2). What lives may be another process of the same number. */
+/* Asks by pidfd_open(2). SHM_LIVES may mean another process with the same
+ * pid. */
 enum shm_life hf__shm_life_of(uint32_t pid);
-/* Reads /proc/PID/stat: 1; 0 if it cannot be read, -1 if there is no such
+/* Reads the state, the number of threads and the start time from
+ * /proc/PID/stat. Returns 1; 0 if it cannot be read; -1 if there is no such
  * process. */
 int hf__shm_read_stat(uint32_t pid, char *state, long *threads,
                       uint64_t *start);
 /* Marks a word as the kernel does when the thread that it names ends. */
 void hf__shm_mark_dead(shm_u32 *at, uint32_t word);
-/* Is the client of that slot dead after all? Then it is from now on. */
+/* Marks the client of that slot as dead if its process is gone but the kernel
+ * has not marked it. */
 void hf__shm_mark_unmarked(struct shm *, uint32_t slot);
 
 #endif

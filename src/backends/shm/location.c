@@ -1,6 +1,6 @@
 /*
- * Where the file is: the URL's directory, or the user's own in /dev/shm; and
- * the texts with which a location is refused.
+ * Finds the file: in the URL's directory, or in the user's own below /dev/shm.
+ * Has the texts with which a location is refused.
  */
 #include "location.h"
 
@@ -25,8 +25,8 @@ int hf__shm_refuse_errno(struct shm *s, const char *what, const char *verb)
 
 int hf__shm_absent(struct shm *s)
 {
-    return s->core->why(s->client, HF_ENOTOWNER, "%s: nobody uses locks there",
-                        s->path);
+    return s->core->why(s->client, HF_ENOTOWNER,
+                        "%s: no locks are in use there", s->path);
 }
 
 int hf__shm_no_parent(struct shm *s, const struct shm_location *p)
@@ -37,7 +37,7 @@ int hf__shm_no_parent(struct shm *s, const struct shm_location *p)
                           "its parent does not exist; make that first");
 }
 
-/* 0; ENOENT: there is none; or why it cannot be looked up. */
+/* Returns 0; ENOENT if there is no such group; or why the lookup failed. */
 static int location_look_up_group(struct shm *s, const char *name, gid_t *gid)
 {
     struct group group, *found = NULL;
@@ -121,7 +121,8 @@ int hf__shm_location_find(struct shm *s, const struct hf__config *config,
         return core->why(s->client, HF_EINVAL, "waitv=%s: must be yes or no",
                          waitv);
     atomic_init(&s->no_waitv, waitv && waitv[0] == 'n');
-    while (len > 1 && path[len - 1] == '/') /* else O_NOFOLLOW would follow */
+    /* O_NOFOLLOW follows a link with a slash behind it */
+    while (len > 1 && path[len - 1] == '/')
         len--;
     p->is_default = !len;
     if (!len)

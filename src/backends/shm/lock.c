@@ -1,4 +1,4 @@
-/* The verbs of a lock of any kind, off the fast path: each goes to the file of
+/* The verbs of a lock of any kind, off the fast path. Each calls the file of
  * the lock's kind. */
 #include "lock.h"
 
@@ -33,7 +33,8 @@ int hf__shm_lock_abandon(void *self, struct hf__req *req)
     return hf__shm_lock_let_go(self, l) == HF_EBACKEND ? HF_EBACKEND : HF__DONE;
 }
 
-/* What the lock has, wanted once more. */
+/* Has the lock this hold already? The core may repeat an attempt with the same
+ * hold id. */
 static bool lock_still_held(struct shm *s, struct shm_lock *l,
                             struct hf__req *req)
 {
@@ -59,7 +60,7 @@ int hf__shm_lock_attempt(struct shm *s, struct hf__req *req)
         hf__shm_lock_let_go(s, l);
         return hf__shm_file_lost(s);
     }
-    /* What is left of an earlier hold must not be taken for this one. */
+    /* An earlier hold that was not ended yet must not be taken for this one. */
     if (atomic_load(&l->hold_id) != req->hold_id) {
         if (hf__shm_lock_let_go(s, l) == HF_EBACKEND)
             return HF_EBACKEND;
@@ -107,7 +108,8 @@ static int lock_renew_one(struct shm *s, const struct hf__renewal *item,
     return HF__DONE;
 }
 
-/* A hold without a lease has nothing to renew: it is only looked at. */
+/* A hold without a lease needs no renewal: this only checks that it is still
+ * there. */
 int hf__shm_lock_renew(void *self, struct hf__batch *batch)
 {
     struct shm *s = self;

@@ -1,7 +1,7 @@
 /*
  * The verbs of a lock of any kind, off the fast path. The core calls attempt
- * and abandon with the mutex of the line locked, and renew with that of the
- * client.
+ * and abandon with the mutex of the line locked, and renew with the mutex of
+ * the client.
  */
 #ifndef HF_SHM_LOCK_H
 #define HF_SHM_LOCK_H
@@ -9,10 +9,16 @@
 #include "lock_state.h"
 #include "shm.h"
 
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. Buries the client from
+ * which it took the lock. */
 int hf__shm_lock_attempt(struct shm *, struct hf__req *);
+/* Ends the wait or hold of that hold id. Returns HF__DONE, or EBACKEND: the
+ * core tries again. */
 int hf__shm_lock_abandon(void *, struct hf__req *);
+/* Returns HF__DONE; each item has its own result. */
 int hf__shm_lock_renew(void *, struct hf__batch *);
-/* Ends whatever the lock has: a hold or a wait. */
+/* Ends the lock's hold or wait, if it has one. The caller has the mutex of the
+ * line locked, or no thread uses the lock. Returns HF__DONE or a code. */
 int hf__shm_lock_let_go(struct shm *, struct shm_lock *);
 
 #endif

@@ -9,10 +9,11 @@
  *     HELD     is, unless it was broken  SHM_NO_CELL      both are valid
  *     LEAVING  may be still              SHM_NO_CELL      hold_id is valid
  *
- * LEAVING: a loop that was to end the hold or the wait was given up (retry.c);
- * it is finished before anything else is done with the lock. A latch is IDLE or
- * QUEUED. Of a lock with a cell (struct shm_cell_lock) "in our name" means that
- * the cell has permits; its `cell` may be SHM_NO_CELL while it is IDLE.
+ * LEAVING: a loop that should end the hold or the wait gave up (retry.c); it is
+ * completed before anything else is done with the lock. A latch is IDLE or
+ * QUEUED. For a lock with a cell (struct shm_cell_lock) "in our name" means
+ * that the cell has permits; its `cell` may be SHM_NO_CELL while the lock is
+ * IDLE.
  */
 #ifndef HF_SHM_LOCK_STATE_H
 #define HF_SHM_LOCK_STATE_H
@@ -21,32 +22,33 @@
 
 enum shm_lock_state { SHM_IDLE, SHM_QUEUED, SHM_HELD, SHM_LEAVING };
 
-/* One name in one client: hf__remote.impl. There may be thousands: small. */
+/* One name in one client: hf__remote.impl. There may be thousands, so it is
+ * small. */
 struct shm_lock {
     struct shm_entry *entry;
-    shm_u64 mine; /* HELD: the word, as it was granted */
+    shm_u64 mine; /* HELD: the word with which it was granted */
     shm_u64 hold_id;
-    _Atomic(struct shm_wait *) wait; /* NULL until there was one */
+    _Atomic(struct shm_wait *) wait; /* NULL until the first wait */
     uint32_t take_mask; /* bits of the word that must be 0 to take it at once */
     uint16_t index;     /* of the entry */
     uint8_t state;
-    uint8_t kind; /* of any but HF_MUTEX it is a shm_cell_lock */
+    uint8_t kind; /* unless HF_MUTEX, this is a shm_cell_lock */
 };
 
-/* A mutex of which nobody takes what is free before those who wait. */
+/* A fair mutex: no client takes it before those that wait. */
 static inline bool shm_is_fair(const struct shm_lock *l)
 {
     return l->take_mask & SHM_FLAGS;
 }
 
-/* One of the locks of a name of another kind. Its cell stays with it when it
- * is idle, if there are enough. */
+/* One of the locks of a name of another kind. It keeps its cell while it is
+ * idle, if enough cells are free. */
 struct shm_cell_lock {
     struct shm_lock lock;
     shm_u16 cell;   /* or SHM_NO_CELL; renew reads it */
-    uint16_t size;  /* permits that there are */
-    bool leased;    /* the cell's lease may have an end */
-    uint32_t round; /* latch: when the wait began */
+    uint16_t size;  /* all permits of the name */
+    bool leased;    /* the cell's `lease` may be set */
+    uint32_t round; /* latch: the round in which the wait began */
 };
 
 #endif

@@ -1,12 +1,11 @@
 /*
  * A mutex, off the fast path: entering and leaving its queue, attempts, and the
- * slow release. See mutex_word.c for the queue and for passing on.
+ * slow release. mutex_word.c has the queue and passes the lock on.
  *
- * An attempt checks, again and again with the same hold id: is the word in
- * our name, or free, or in the name of somebody who is dead or whose lease is
- * over? If it is none of these we wait, and the attempt ends with the choice of
- * what to sleep on. It begins with reading our bell, so that whatever happens
- * after that keeps us from sleeping.
+ * An attempt checks, again and again with the same hold id: is the word in our
+ * name, or free, or in the name of a client that is dead or whose lease has
+ * ended? If not, we wait, and the attempt ends by choosing what to sleep on. It
+ * reads our bell first, so that anything that happens later prevents the sleep.
  */
 #include "mutex.h"
 
@@ -35,8 +34,8 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     hf__shm_wait_begin(s, l, (unsigned)n, req);
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
     SHM_POINT();
-    /* Last: who has read the map when the cell was in it for another believes
-     * the rest of it if it has this name. */
+    /* Last, because a client that read the map while another owner had the cell
+     * trusts the other fields if it finds this name. */
     atomic_store(&c->name, l->index);
     SHM_POINT();
     atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
@@ -44,8 +43,8 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     return 0;
 }
 
-/* Out of the queue, with the lock: the word is in our name, so nobody decides
- * by our cell any more, and nothing has to be stirred. */
+/* Leaves the queue with the lock. The word is in our name, so that no client
+ * decides by our cell, and nothing must be stirred. */
 static void mutex_dequeue(struct shm *s, struct shm_lock *l)
 {
     unsigned n = hf__shm_wait_end(s, l);
@@ -68,7 +67,7 @@ static int mutex_leave_word(struct shm *s, struct shm_lock *l)
         uint64_t w = atomic_load(&e->word);
 
         SHM_POINT();
-        /* It was given to us after all; or we were on the way to take it. */
+        /* The lock was given to us after all; or we were about to take it. */
         if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
             if (hf__shm_mutex_pass(s, l->index, w))
                 return HF__DONE;
@@ -81,7 +80,7 @@ static int mutex_leave_word(struct shm *s, struct shm_lock *l)
     return hf__shm_retry_refuse(s);
 }
 
-/* Out of the queue, without it. */
+/* Leaves the queue without the lock. */
 static int mutex_leave(struct shm *s, struct shm_lock *l)
 {
     struct shm_cell *c;
@@ -124,8 +123,8 @@ int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
     return hf__shm_retry_refuse(s);
 }
 
-/* The word is in our name: the rest of the grant. False: it was broken in the
- * meantime. */
+/* The word is in our name: completes the grant. False: it was broken
+ * meanwhile. */
 static bool mutex_granted(struct shm *s, struct shm_lock *l,
                           struct hf__req *req, uint64_t word)
 {
@@ -163,13 +162,14 @@ static struct shm_cell *mutex_cell_of(struct shm *s, struct shm_wait *wait)
     return &s->file->cell[atomic_load(&wait->cell)];
 }
 
-/* One try at a word that is free. */
+/* Tries once to take a word that is free. */
 static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
 {
     uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
     struct shm_queue_scan r;
 
-    if (l->state == SHM_QUEUED) { /* whoever was rung, we are the one */
+    /* we are the waiter that was woken, or take its place */
+    if (l->state == SHM_QUEUED) {
         hf__shm_queue_scan(s, l->index, s->me, 0, &r);
         new &= ~(SHM_FLAGS);
         if (r.len)
@@ -180,7 +180,8 @@ static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
     return atomic_compare_exchange_strong(&l->entry->word, &old, new);
 }
 
-/* Says in the word that we wait. False: the word has changed. */
+/* Sets the flag in the word that says that we wait. False: the word has
+ * changed. */
 static bool mutex_announce(struct shm_lock *l, const struct shm_wait *wait,
                            uint64_t word)
 {
@@ -192,8 +193,8 @@ static bool mutex_announce(struct shm_lock *l, const struct shm_wait *wait,
     return atomic_compare_exchange_strong(&l->entry->word, &word, new);
 }
 
-/* Chooses whose death would concern us, and when to look again. False: it has
- * been passed on meanwhile, and whom we watch is perhaps not the one. */
+/* Chooses whose death to watch for, and when to look again. False: the lock was
+ * passed on meanwhile, so we may watch the wrong client. */
 static bool mutex_wait_behind(struct shm *s, struct shm_lock *l, uint64_t word)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
@@ -206,13 +207,14 @@ static bool mutex_wait_behind(struct shm *s, struct shm_lock *l, uint64_t word)
     hf__shm_wait_announce(s, wait, r.behind);
     if (r.before != SHM_NO_CELL && r.before_owner != owner) {
         hf__shm_watch(s, wait, &r.before_owner, 1, HF__NEVER);
-        return true; /* whoever holds it by now: we come after that waiter */
+        return true; /* our turn comes after that waiter, even if the holder
+                        changes */
     }
     hf__shm_watch(s, wait, &owner, 1, hf__shm_mutex_lease_end(l->entry, word));
     return shm_is_grant(atomic_load(&l->entry->word), word);
 }
 
-/* Passes the lock on if its holder is dead or its lease is over. */
+/* Passes the lock on if its holder is dead or its lease has ended. */
 static bool mutex_help(struct shm *s, struct shm_lock *l, uint64_t word,
                        uint32_t *dead)
 {
@@ -239,8 +241,9 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
                          atomic_load(&mutex_cell_of(s, wait)->bell));
         w = atomic_load(&l->entry->word);
         if (!shm_owner(w)) {
-            /* Fair, and one waits: not possible, unless it has been overlooked.
-             * If it is free again after that, the entry is damaged. */
+            /* A fair lock is not free while a client waits, unless the waiter
+             * was overlooked. If it is free again after passing it on, the
+             * entry is damaged. */
             if (l->state != SHM_QUEUED && (w & l->take_mask) && !passed)
                 passed = hf__shm_mutex_pass(s, l->index, w);
             else if (mutex_take(s, l, &w) && mutex_granted(s, l, req, w))
@@ -263,15 +266,15 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
         }
         if (!mutex_announce(l, wait, w))
             continue;
-        /* Unfair, others may take it all the time: one more check is enough,
-         * for who is first is rung. */
+        /* Other clients may take an unfair lock at any time. One more check is
+         * enough, because the first waiter is rung. */
         if (mutex_wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_wait_sleep(s, wait, req);
         again = true;
     } while (hf__shm_retry(s, &retry));
     if (l->state == SHM_IDLE)
         l->state =
-            SHM_LEAVING; /* it may have been granted, but for its lease */
+            SHM_LEAVING; /* it may have been granted, all but its lease */
     hf__shm_mutex_let_go(s, l);
     return hf__shm_retry_refuse(s);
 }

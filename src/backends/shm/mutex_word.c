@@ -1,22 +1,25 @@
 /*
- * A mutex: its word and its queue. layout.h has the two rules: a grant changes
- * the count, and who changes what others decide by stirs the word afterwards.
+ * The word and the queue of a mutex. layout.h has the two rules: a grant
+ * changes the count, and a client that changes what others decide by stirs the
+ * word afterwards.
  *
- * In the queue each waiter watches one liveness word: that of the waiter
- * before it, or the holder's if it is the first. So when a client dies, the
- * one behind it looks:
- * - It was the holder: the lock is passed on, on its behalf, by whoever sees
- *   it. Any number may try; the swap of the word lets one.
- * - It waited: the next to look skips it, and watches who is before it.
- * - It had passed the lock on and not rung yet: the first waiter watches it,
- *   and finds the word in its own name.
- * Who leaves the queue alive rings the one behind. Who enters it with a lower
- * ticket than somebody who is there already rings that one, too.
+ * In the queue each waiter watches one liveness word: that of the waiter before
+ * it, or the holder's if it is the first. So when a client dies, the waiter
+ * behind it looks:
+ * - The holder died: any client that sees it passes the lock on. Any number
+ *   may try; the swap of the word lets one succeed.
+ * - A waiter died: the next to look skips it, and watches the one before it.
+ * - A client died that had passed the lock on and had not rung yet: the first
+ *   waiter watches it, and finds the word in its own name.
+ * A client that leaves the queue alive rings the waiter behind it. A client
+ * that enters with a lower ticket than a waiter that is there already rings
+ * that one, too.
  *
- * A fair lock is never free while somebody waits: it is passed from holder to
- * holder. An unfair one becomes free, the first waiter is rung (WAKING), and
- * whoever comes may take it meanwhile; nobody else is rung until a waiter has
- * looked. That one then watches the new holder, so the rule above is kept.
+ * A fair lock is never free while a client waits: it is passed from holder to
+ * holder. An unfair lock becomes free, and the first waiter is rung (WAKING).
+ * Any client may take it meanwhile; no other waiter is rung until the first has
+ * looked. The waiter that was rung then watches the new holder, so that the
+ * rule above holds.
  */
 #include "mutex_word.h"
 
@@ -24,7 +27,7 @@
 #include "retry.h"
 #include "wakeup.h"
 
-/* When the count has moved on, see layout.h. Seldom. */
+/* Raises the epoch when the count has moved on, see layout.h. Rare. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *e, uint64_t epoch)
 {
     SHM_POINT();
@@ -49,9 +52,10 @@ hf__time hf__shm_mutex_lease_end(struct shm_entry *e, uint64_t word)
 }
 
 /*
- * Writes the lease of a grant, then says so in the word. False: the grant is
- * over. A lease that is there already is only replaced by its own holder
- * (`mine`): who passed the lock on may come late with an earlier end.
+ * Writes the lease of a grant, then sets LEASED in the word. False: the grant
+ * has ended. Only its own holder (`mine`) replaces a lease that is there
+ * already: the client that passed the lock on may come late, with an earlier
+ * end.
  */
 bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
                                hf__time until, bool mine)
@@ -66,11 +70,11 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
         w = atomic_load(&e->word);
         if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
             return false;
-        if (!((old ^ new) & 0xffffff)) { /* there is one, or was long ago */
+        if (!((old ^ new) & 0xffffff)) { /* there is a lease, or was long ago */
             if (!mine)
                 return true;
             if ((w & SHM_LEASED) && old > new)
-                new = old; /* never shorter than its holder thinks */
+                new = old; /* never shorter than its holder believes */
         }
         SHM_POINT();
     } while (!atomic_compare_exchange_strong(&e->lease, &old, new));
@@ -83,7 +87,8 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     } while (!atomic_compare_exchange_strong(&e->word, &w,
                                              shm_stirred(w) | SHM_LEASED));
     SHM_POINT();
-    if (mine && (w & SHM_WAITERS)) { /* it sleeps without knowing the end */
+    /* the first waiter sleeps without knowing the end of the lease */
+    if (mine && (w & SHM_WAITERS)) {
         hf__shm_queue_scan(s, index, s->me, 0, &r);
         if (r.first != SHM_NO_CELL)
             hf__shm_ring_cell(s, r.first);
@@ -91,9 +96,9 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     return true;
 }
 
-/* If it has not come so far as to ring the one behind it, and dies now, nobody
- * would notice; and if it has a lease now, nobody knows when that ends. So the
- * one behind is rung, too. */
+/* Rings the first waiter. If that one has not yet rung the one behind it and
+ * dies now, no client would notice; and if it gets a lease now, no client knows
+ * when that ends. So the waiter behind it is rung, too. */
 static void word_ring_first(struct shm *s, unsigned index,
                             const struct shm_queue_scan *r, bool is_known)
 {
@@ -120,11 +125,12 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
     bool announced;
 
     hf__shm_queue_scan(s, index, owner, 0, &r);
-    /* What the first, if there is one, wants, and how far it has come: after
-     * the swap that grants, the cell may be somebody else's. If it becomes that
-     * before, whoever left has stirred, and the swap fails. */
+    /* Reads what the first waiter wants before the swap that grants, because
+     * its cell may belong to another client afterwards. If it does so earlier,
+     * the client that left has stirred, and the swap fails. */
     c = &s->file->cell[r.first % SHM_CELLS];
-    lease_ms = fair ? atomic_load(&c->lease_ms) : 0; /* else not granted here */
+    /* an unfair lock is not granted here, so no lease begins */
+    lease_ms = fair ? atomic_load(&c->lease_ms) : 0;
     announced = atomic_load(&c->announced);
     if (r.first == SHM_NO_CELL)
         new = word & ~(SHM_OWNER_MASK | SHM_FLAGS);
@@ -143,8 +149,8 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
     if (lease_ms)
         hf__shm_mutex_lease_write(s, index, new,
                                   s->core->now() + lease_ms * HF__MS, false);
-    /* Somebody is on the way: the holder, who lets go often, need not ring.
-     * Others who pass it on do. */
+    /* A waiter was woken already: a holder that releases often need not ring
+     * again. Other clients that pass the lock on do. */
     if (fair || owner != s->me || !(word & SHM_WAKING))
         word_ring_first(s, index, &r, announced && !lease_ms);
     return true;

@@ -1,7 +1,7 @@
 /*
  * The word of a mutex: grants, leases, and passing the lock on. Any client may
- * call these for any mutex: each change is a swap that fails if the word is not
- * the one that was read.
+ * call these for any mutex: each change is a swap that fails if the word has
+ * changed since it was read.
  */
 #ifndef HF_SHM_MUTEX_WORD_H
 #define HF_SHM_MUTEX_WORD_H
@@ -14,22 +14,26 @@ static inline bool shm_is_grant(uint64_t a, uint64_t b)
     return !((a ^ b) & SHM_GRANT_MASK);
 }
 
-/* The count of grants has moved on by half its range. */
+/* The count of grants has moved on by half its range: raises the epoch. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *, uint64_t epoch);
-/* The label of that grant, where it is not its client's. */
+/* Writes the label of that grant. Needed only if it differs from its
+ * client's. */
 void hf__shm_mutex_label_grant(struct shm_entry *, const char *, uint64_t word);
 /* When the lease of the word's holder ends; HF__NEVER if it has none. */
 hf__time hf__shm_mutex_lease_end(struct shm_entry *, uint64_t word);
-/* The lease of that grant; `mine`: we are its holder. False: it is over. */
+/* Sets the lease of that grant; `mine`: we are its holder. False: the grant has
+ * ended. */
 bool hf__shm_mutex_lease_write(struct shm *, unsigned index, uint64_t word,
                                hf__time until, bool mine);
-/* Takes the lock from the word's owner and gives it to whoever is next. False:
- * the word has changed. */
+/* Takes the lock from the word's owner. A fair lock goes to the first waiter;
+ * an unfair one becomes free, and the first waiter is rung. False: the word has
+ * changed. */
 bool hf__shm_mutex_pass(struct shm *, unsigned index, uint64_t word);
 
 /*
- * The word is in our name: writes down what goes with it. False: it is not any
- * more (broken); then the token might be a wrong one, too.
+ * The word is in our name: records the grant in the lock and in the entry.
+ * False: the word is no longer in our name (broken); then the token may be
+ * wrong, too.
  */
 static inline bool shm_mutex_grant(const struct shm *s, struct shm_lock *l,
                                    struct hf__req *req, uint64_t word)
@@ -42,14 +46,14 @@ static inline bool shm_mutex_grant(const struct shm *s, struct shm_lock *l,
     if ((atomic_load_explicit(&e->word, memory_order_relaxed) ^ word) &
         SHM_GRANT_MASK)
         return false;
-    /* To the second, for people: half the price of the finer clock. */
+    /* Seconds are enough for people, and cost half of the finer clock. */
     atomic_store_explicit(&e->since, (uint64_t)time(NULL) * 1000,
                           memory_order_relaxed);
     if (__builtin_expect(req->remote->label != s->label, 0))
         hf__shm_mutex_label_grant(e, req->remote->label, word);
     req->token = shm_token(epoch, word);
     l->state = SHM_HELD;
-    /* In this order, for renew: it reads them in the other one. */
+    /* In this order, because renew reads them in the other one. */
     atomic_store_explicit(&l->hold_id, req->hold_id, memory_order_relaxed);
     atomic_store_explicit(&l->mine, word, memory_order_release);
     return true;

@@ -1,17 +1,18 @@
 /*
- * Names. An entry is in use while a client that lives has a handle on it, or
- * somebody holds it or waits for it; then it is taken back. Nobody but those
- * who are attached ever touches an entry without the lock of the tables, so
- * that one that nobody is attached to can be given another name. Who lets go of
- * a name never waits for that: the next thread that has it sweeps.
+ * Names. An entry is in use while a client that lives has a handle on it, or a
+ * client holds it or waits for it. After that it is taken back. Without the
+ * lock of the tables only attached clients touch an entry, so that an entry to
+ * which no client is attached can be given another name. A client that gives up
+ * a name never waits for the lock of the tables: the next thread that has it
+ * sweeps.
  *
- * Tokens must go on rising when an entry is taken back and made again, when
+ * Tokens must continue to rise when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall
- * clock, in units of 64 ns: more than 15 million grants a second of one name,
- * all the time, would be needed to get ahead of it. And not below the floor,
- * which is the highest token of the entries taken back so far. Counted from
- * 2025 the tokens stay exact in a double (2^53) until 2043: Lua and JSON
- * readers have nothing better.
+ * clock, in units of 64 ns: only more than 15 million grants of one name per
+ * second, all the time, would get ahead of it. And it does not start below the
+ * floor, which is the highest token of the entries taken back so far. Counted
+ * from 2025, tokens stay exact in a double (2^53) until 2043, which Lua and
+ * JSON readers need.
  */
 #include "name_table.h"
 
@@ -72,8 +73,9 @@ void hf__shm_name_make_locked(struct shm *s, unsigned index,
     } else {
         atomic_store(&e->epoch, token);
     }
-    /* Tickets of two entries do not meet: who is late with the lease of a cell
-     * that has gone to another entry tells it by the ticket. */
+    /* Two entries never have the same tickets. So a client that comes late with
+     * the lease of a cell that belongs to another entry by now notices it by
+     * the ticket. */
     atomic_store(&e->next_ticket, token);
     atomic_store(&e->kind, shm_entry_kind(remote));
     atomic_store(&e->permits, remote->permits);
@@ -95,7 +97,7 @@ static bool name_table_is_any(shm_u64 *map)
     return false;
 }
 
-/* Held, or a latch that is set. (Who holds what is shared has a cell.) */
+/* Held, or a latch that is set. (A holder of a shared kind has a cell.) */
 static bool name_table_is_taken(struct shm_entry *e)
 {
     uint64_t word = atomic_load(&e->word);
@@ -123,8 +125,9 @@ bool hf__shm_name_reclaim_locked(struct shm *s, unsigned index)
     return true;
 }
 
-/* One that is missed here (whoever left it was killed) does no harm: it is
- * taken back when the table is full, or the name wanted as another kind. */
+/* A name that is missed here, because the client that left it was killed, does
+ * no harm: it is taken back when the table is full, or when a client wants the
+ * name as another kind. */
 void hf__shm_names_sweep_locked(struct shm *s)
 {
     struct shm_file *f = s->file;

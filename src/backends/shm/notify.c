@@ -1,24 +1,24 @@
 /*
- * Holders that listen, and those who have something to report to them: that the
- * lock is wanted, or that it was broken. What is reported is a mark at the
- * hold; the holder's helper is rung by its doorbell, and looks for marks at all
- * locks of its client. A client that does not listen gets no mark, and is not
- * woken.
+ * Notifies holders that listen: the lock is wanted, or their hold was broken.
+ * The notification is a mark at the hold. The doorbell wakes the helper thread
+ * of the holder, which looks for marks at all locks of its client. A client
+ * that does not listen gets no mark and is not woken.
  *
- * That a mutex was broken has no mark, which would be in the way of one for the
- * next holder: the slot says so, and the helper thread looks at all mutexes.
+ * A broken mutex gets no mark, because its entry has room for one mark, which
+ * the next holder may need. The slot says that a mutex was broken, and the
+ * helper thread checks all mutexes.
  *
- * A mark is about one hold. Of a mutex it is the word of its grant. Of a shared
- * kind it is two bits of `minted`, which the owner of the cell sets anew for
- * each hold, so that they go with the hold. Those who mark have the tables
- * locked: they are one at a time.
+ * A mark belongs to one hold. For a mutex it is the word of its grant. For a
+ * shared kind it is two bits of `minted`, which the owner of the cell resets
+ * for each hold. Clients that mark have the tables locked, so there is one at a
+ * time.
  *
- * A hold that its owner has not seen yet keeps its mark until it has: the
- * program shall not hear of a hold that it does not know. (But a mark that
- * comes while a thread is about to take a free permit, between its swap of the
- * word and the end of its attempt, is lost.)
+ * A hold that its owner has not seen yet keeps its mark until the owner has
+ * seen it, because the program must not hear of a hold that it does not know.
+ * (A mark is lost if it comes while a thread takes a free permit: between its
+ * swap of the word and the end of its attempt.)
  *
- * The list of locks is the client's: its mutex is locked.
+ * The mutex of the client guards the list of its locks.
  */
 #include "notify.h"
 
@@ -40,7 +40,7 @@ static void notify_ring(struct shm *s, uint32_t owner)
     hf__shm_ring_doorbell(s, owner);
 }
 
-/* No mark says which: by then it may be the next holder's. */
+/* No mark says which mutex: it could hit the next holder. */
 void hf__shm_notify_broken(struct shm *s, uint32_t owner)
 {
     struct shm_slot *slot = shm_slot_of(s, owner);
@@ -174,7 +174,7 @@ static void notify_check_cell_mark(struct shm *s, struct hf__remote *remote)
     if (cell == SHM_NO_CELL || !(mark & (SHM_ASKED | SHM_BROKEN)))
         return;
     is_asked = (mark & SHM_ASKED) && shm_cell_lock_has(s, l);
-    /* If it changes meanwhile, there is something else to be heard. */
+    /* If the mark changes meanwhile, there is another one to look at. */
     if ((is_asked && !(mark & SHM_MINTED)) ||
         !atomic_compare_exchange_strong(minted, &mark, mark & SHM_MINTED))
         s->early_marks = true;

@@ -1,18 +1,19 @@
 /*
- * The directories above ours, from / on. Who may rename what is in one of them
- * can move our directory away while it is in use: the next client would make
- * another one, with locks of its own. So each of them, and each symbolic link
- * on the way, must be of a user who is trusted with the locks, and no others
- * may write to it, unless the sticky bit keeps them from renaming what is not
- * theirs (as in /tmp and /dev/shm).
+ * Checks the directories above ours, from / downwards. A user who may rename
+ * what is in one of them can move our directory away while it is in use: the
+ * next client would create another one, with locks of its own. So each of them,
+ * and each symbolic link on the way, must belong to a user who is trusted with
+ * the locks. No other user may have write access, unless the sticky bit
+ * prevents renaming what belongs to others (as in /tmp and /dev/shm).
  *
- * Trusted are root, the user of this process and, if the URL names a group, its
- * members; and the owner of /. In a user namespace without a root of its own
- * that is nobody, who then owns all that belongs to the machine's root.
+ * Trusted are root, the user of this process, the owner of / and, if the URL
+ * names a group, its members. (In a user namespace without a root of its own, /
+ * belongs to the overflow user (65534), as does all that belongs to the
+ * machine's root.)
  *
- * A group may write to a directory above if it is root's, that of the URL, or a
- * private one: of the name of our user and without other members, as many
- * distributions give one to each user.
+ * A group may write to a directory above if it is root's group, the group of
+ * the URL, or a private group: one that has the name of our user and no other
+ * members, as many distributions create for each user.
  */
 #include "parent_dirs.h"
 
@@ -79,8 +80,8 @@ static int dirs_check_one(struct shm *s, const struct shm_location *p,
     return dirs_refuse_writers(s, path, group, "g-w");
 }
 
-/* Puts what is in a symbolic link in its place: it is the first `len` bytes of
- * the path. */
+/* Replaces the symbolic link, which is the first `len` bytes of the path, by
+ * what it contains. Returns HF__PENDING, or a code. */
 static int dirs_follow(struct shm *s, char path[PATH_MAX], size_t len)
 {
     char symlink_path[PATH_MAX], all[PATH_MAX];
@@ -103,7 +104,7 @@ static int dirs_follow(struct shm *s, char path[PATH_MAX], size_t len)
     return HF__PENDING;
 }
 
-/* HF__PENDING: there was a link, which has been followed. */
+/* Returns HF__PENDING if there was a link, which has been followed. */
 static int dirs_check_from_root(struct shm *s, const struct shm_location *p,
                                 char path[PATH_MAX])
 {

@@ -7,7 +7,7 @@
 #include "location.h"
 #include "shm.h"
 
-/* EBACKEND if a user who is not trusted may rename the directory. */
+/* Returns EBACKEND if a user who is not trusted may rename the directory. */
 int hf__shm_parent_dirs_check(struct shm *, const struct shm_location *);
 
 #endif

@@ -1,23 +1,22 @@
 /*
  * Sleeping and being woken. A waiter's thread sleeps in futex_waitv(2) on
- * some words at once: its cell's bell, the liveness words of the clients that
- * it waits behind (mostly one), and the private word by which its own process
- * gets it out. Where that call is missing (before Linux 5.16) or forbidden, it
- * sleeps on the bell alone and looks at the rest every 50 ms.
+ * several words at once: the bell of its cell, the liveness words of the
+ * clients that it waits behind (mostly one), and the private word by which its
+ * own process wakes it. Where that call is missing (before Linux 5.16) or
+ * forbidden, the thread sleeps on the bell and checks the other words every 50
+ * ms.
  *
- * Nothing can be missed: the bell was read before the lock's word was looked
- * at, and the liveness word as it was when its owner was seen alive; if either
- * has changed since, the kernel does not let us sleep.
+ * No wake-up is missed: the bell was read before the lock's word, and the
+ * liveness word when its owner was seen alive. If either has changed since, the
+ * kernel does not let the thread sleep.
  *
- * For asynchronous waits nobody sleeps: the helper thread does, on its own
- * doorbell (by which those who listen are reached, too: notify.c) and on all
- * liveness words that they watch. Without futex_waitv the core is told to look
- * every 50 ms.
+ * Asynchronous waits have no thread. For them the helper thread sleeps, on its
+ * doorbell (which notify.c rings, too) and on all liveness words that these
+ * waits watch. Without futex_waitv the core checks every 50 ms.
  *
- * Deadlines are of CLOCK_BOOTTIME, which goes on while the machine is
- * suspended; a futex knows only clocks that stand still then, or that people
- * set. So no sleep is long, and a deadline that passed during a suspend is
- * seen at most that long after it.
+ * Deadlines count by CLOCK_BOOTTIME, which continues while the machine is
+ * suspended. A futex has no such clock. So no sleep is long: a deadline that
+ * passes during a suspend is noticed when the sleep ends.
  */
 #include "park.h"
 
@@ -34,14 +33,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAP_NS (5000 * HF__MS) /* the helper thread; of suspends see above */
-#define WATCHED_MAX 100u       /* by the helper thread, in one sleep */
+/* the longest sleep of the helper thread, because of suspends */
+#define NAP_NS (5000 * HF__MS)
+/* words that the helper thread watches in one sleep */
+#define WATCHED_MAX 100u
 
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
 
-/* Of our own, since headers older than the kernel do not have it. */
+/* struct futex_waitv, which older headers do not have. */
 struct wait_on {
     uint64_t value;
     uint64_t address;
@@ -70,8 +71,8 @@ static void park_wait_for(struct wait_on *on, const void *word, uint32_t value,
                            is_private ? 2 | 128 : 2, 0};
 }
 
-/* False: it did not sleep. A filter may answer for the kernel, with whatever it
- * likes. */
+/* False: it did not sleep. A seccomp filter may answer instead of the kernel,
+ * with any error. */
 static bool park_sleep_on(struct shm *s, struct wait_on *on, unsigned len,
                           hf__time from_now)
 {
@@ -97,7 +98,8 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     unsigned len = 2;
     hf__time left;
 
-    if (!shm_is_lost(s)) /* who only holds does not ask */
+    /* a client that only holds does not check it anywhere else */
+    if (!shm_is_lost(s))
         hf__shm_file_still_there(s);
     if (s->early_marks)
         until = hf__min_time(until, s->core->now() + SHM_POLL_NS);
@@ -125,9 +127,9 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     pthread_mutex_unlock(&s->async_mutex);
     if (left <= 0 || park_sleep_on(s, on, len, left))
         return;
-    /* By its own word alone it does not hear the doorbell: those who wait
-     * asynchronously, and those who come before they know, rely on it, and
-     * those who listen. */
+    /* Asleep on `word` only, the helper thread does not hear the doorbell. But
+     * listeners and asynchronous waits rely on it; so does a wait that begins
+     * before no_waitv is known to be set. For them the sleep is short. */
     hf__shm_futex_wait(word, FUTEX_WAIT_PRIVATE, expect,
                        is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }
@@ -152,7 +154,7 @@ void hf__shm_park(void *self, struct hf__remote *remote, uint32_t *word,
         return;
     bell = atomic_load(&w->watch.bell);
     if (atomic_load(&w->cell) != cell)
-        return; /* it has another place by now, and that is its bell */
+        return; /* the wait has another cell by now, with another bell */
     park_wait_for(&on[0], &s->file->cell[cell].bell, bell, false);
     park_wait_for(&on[1], word, expect, true);
     for (unsigned i = 0; i < SHM_WATCHED; i++)

@@ -1,4 +1,4 @@
-/* The requests that are no part of an attempt: each goes to the file that
+/* The requests that are not part of an attempt. Each is passed to the file that
  * serves it. */
 #include "query.h"
 
@@ -29,8 +29,8 @@ static int query_latch_request(struct shm *s, struct hf__query *q,
     return rc == HF_ENOTOWNER ? HF__DONE : rc;
 }
 
-/* No answer gets lost here, so nothing is ever sent again: the number of the
- * request need not be kept. */
+/* No answer is lost here and no request repeated, so the number of the request
+ * need not be kept. */
 static int query_latch(struct shm *s, struct hf__query *q)
 {
     struct hf__remote remote = {.name = q->name,

@@ -1,6 +1,6 @@
 /*
- * Everything that is no attempt, release or renewal: the core calls it with the
- * mutex of the client locked.
+ * All requests but attempt, release and renewal. The core calls it with the
+ * mutex of the client locked. Returns HF__DONE or a code.
  */
 #ifndef HF_SHM_QUERY_H
 #define HF_SHM_QUERY_H

@@ -1,7 +1,7 @@
 /*
- * The queue of a name of any kind: cells whose bits are set in the entry.
- * Cells of the dead are skipped here and taken back when the dead are buried
- * (dead_clients.c).
+ * The queue of a name of any kind: the cells whose bits are set in the entry.
+ * Cells of dead clients are skipped here and taken back when the client is
+ * buried (dead_clients.c).
  */
 #include "queue.h"
 
@@ -68,8 +68,8 @@ static void queue_scan_once(struct shm *s, unsigned index, uint32_t except,
         uint64_t ticket;
 
         SHM_POINT();
-        /* If it has this name still, that was the owner of this wait and not of
-         * the cell's next (cell_free.c). */
+        /* If the cell still has this name, `owner` is the owner of this wait
+         * and not the next owner of the cell (cell_free.c). */
         if (!owner || atomic_load(&f->cell[n].name) != index)
             continue;
         ticket = atomic_load(&f->cell[n].ticket);
@@ -86,10 +86,7 @@ static bool queue_is_dead(struct shm *s, unsigned cell)
 }
 
 /*
- * The queue as it is, of any kind, without the cells of `except`. Those it
- * finds are alive; to look at the life of all is left for when one of them is
- * not. What is read here is only believed if the word has not changed in
- * between, or if a wrong answer does no harm.
+ * Checks the liveness of all cells only if one of those that it found is dead.
  */
 void hf__shm_queue_scan(struct shm *s, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *r)

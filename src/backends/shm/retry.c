@@ -1,21 +1,20 @@
 /*
- * Every change of a word is a swap that fails if the word has changed since it
- * was read; then it is tried again. Among clients that keep to the rules one
- * that fails does so because another has come on, and the next try is another
- * chance. But a process that changes the word all the time, or a word that is
- * damaged, would keep a caller for ever. So a loop ends when its thread has
- * tried in vain for a time that no contention comes to: a tenth of a second on
- * a processor (time in which it did not run does not count), which is some
- * thousand tries beside the longest queue, and a million beside a short one.
+ * Every change of a word is a swap, which fails if the word has changed since
+ * it was read, and is tried again. If all clients keep to the rules, a swap
+ * fails only because another one succeeded, and each try is a new chance. But a
+ * process that changes the word all the time, or a damaged word, would keep a
+ * caller for ever. So a loop ends when its thread has tried in vain for longer
+ * than any contention takes: a tenth of a second on a processor. (Time in which
+ * the thread does not run does not count.) That is some thousand tries beside
+ * the longest queue, and a million beside a short one.
  *
- * What was to be done then stays undone, and the caller gets EBACKEND. A
- * release that was given up is one that was refused, as a server refuses it:
- * its owner does not hold the lock any more, the word stays in our name, and
- * the core repeats the release until it succeeds. So does a wait that could not
- * leave.
+ * The change is then not made, and the caller gets EBACKEND. A release that
+ * gives up is like a release that a server refuses: its owner no longer holds
+ * the lock, the word stays in our name, and the core repeats the release until
+ * it succeeds. The same is true of a wait that could not leave.
  *
- * A call may come to several such loops. So after one was given up the others
- * about the same name end early, for a second.
+ * One call may run several such loops. So after one of them gave up, those
+ * about the same name give up early for a second.
  */
 #include "retry.h"
 
@@ -23,7 +22,7 @@
 
 #define RETRY_NS (100 * HF__MS)
 
-#define RETRY_BETWEEN 64u /* looks at the clock */
+#define RETRY_BETWEEN 64u /* tries between two readings of the clock */
 
 #define HURRY_NS (1000 * HF__MS)
 
@@ -35,8 +34,8 @@ static int64_t retry_processor_time(void)
     return (int64_t)now.tv_sec * 1000 * HF__MS + now.tv_nsec;
 }
 
-/* The place of what t is about, and what is there while it is hurried: its
- * number in 16 bits, and before that the end in ms. */
+/* Returns the place for what t is about. While that is hurried, the place
+ * contains its number in 16 bits and, above these, the end in ms. */
 static shm_u64 *retry_hurried(struct shm *s, const struct shm_retry *t,
                               uint64_t *number)
 {
@@ -81,7 +80,7 @@ int hf__shm_retry_refuse(struct shm *s)
 {
     return s->core->why(s->client, HF_EBACKEND,
                         "%s: the word of a lock changes all the time: the file "
-                        "is damaged, or a process does it that does not keep "
-                        "to the rules",
+                        "is damaged, or a process that uses it breaks the "
+                        "rules",
                         s->path);
 }

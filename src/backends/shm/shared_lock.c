@@ -1,11 +1,11 @@
 /*
- * What the core calls for a read-write lock or a semaphore: attempt,
- * release, downgrade, renew.
+ * What the core calls for a read-write lock or a semaphore: attempt, release,
+ * downgrade, renew.
  *
- * An attempt checks, as for a mutex (mutex.c): has our cell got what it
- * wants, is there enough and nobody waits, or is there somebody whose permits
- * can be taken back? If none of these we wait, and the attempt ends with the
- * choice of what to sleep on.
+ * An attempt checks, as for a mutex (mutex.c): does our cell have what it
+ * wants; are enough permits free, with no queue; is there a holder whose
+ * permits can be taken back? If not, we wait, and the attempt ends by choosing
+ * what to sleep on.
  */
 #include "shared_lock.h"
 
@@ -20,7 +20,7 @@
 
 #include <time.h>
 
-/* The cell has nothing any more that it was granted after all. */
+/* Gives back what the cell was granted after all. */
 static int lock_leave_word(struct shm *s, struct shm_cell_lock *l)
 {
     struct shm_entry *e = l->lock.entry;
@@ -74,7 +74,7 @@ static unsigned lock_add_owner(uint32_t *owners, unsigned len, uint32_t owner)
     return len + 1;
 }
 
-/* False: the word has changed, and with it who holds. */
+/* False: the word has changed, and with it the holders. */
 static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
                                uint64_t word)
 {
@@ -100,7 +100,7 @@ static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
     return atomic_load(&l->lock.entry->word) == word;
 }
 
-/* Chooses whose death would concern us, and when to look again. False: look at
+/* Chooses whose death to watch for, and when to look again. False: look at
  * once. */
 static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
                              uint64_t word, const struct shm_queue_scan *r)
@@ -117,8 +117,9 @@ static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
     return true;
 }
 
-/* The lease ends no earlier than that; it is never made shorter than its holder
- * thinks. False: the cell has nothing any more, or somebody else was at it. */
+/* Prolongs the lease: it ends at that time or later. It is never made shorter
+ * than its holder believes. False: the cell has no permits, or another client
+ * changed the lease. */
 static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
                          uint64_t old, hf__time until)
 {
@@ -139,10 +140,9 @@ static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
     return true;
 }
 
-/* The cell has it: the rest of the grant. False: it was taken away in the
- * meantime; then the token might be a wrong one, too. What its owner was
- * notified of so far was of an earlier hold, but if this one is known to others
- * already. */
+/* The cell has its permits: completes the grant. False: they were taken away
+ * meanwhile; then the token may be wrong, too. Marks that the cell has were for
+ * an earlier hold, unless other clients know this one already (`is_known`). */
 static inline __attribute__((always_inline)) bool
 lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                   bool is_known)
@@ -150,7 +150,8 @@ lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
     struct shm_entry *e = l->lock.entry;
     uint64_t token;
 
-    if (shm_cell_lock_wanted(l, req) == l->size) /* all: nobody else has it */
+    /* all permits: no other holder */
+    if (shm_cell_lock_wanted(l, req) == l->size)
         token = atomic_fetch_add(&e->epoch, 1) + 1;
     else
         token = atomic_load(&e->epoch);
@@ -171,7 +172,7 @@ lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
     return true;
 }
 
-/* One try at what is free. */
+/* Tries once to take what is free. */
 static bool lock_take(struct shm *s, struct shm_cell_lock *l,
                       struct hf__req *req, uint64_t word)
 {
@@ -191,7 +192,7 @@ static bool lock_take(struct shm *s, struct shm_cell_lock *l,
            lock_finish_grant(s, l, req, false);
 }
 
-/* Our cell was granted it. */
+/* Another client granted our cell its permits. */
 static bool lock_granted(struct shm *s, struct shm_cell_lock *l,
                          struct hf__req *req)
 {
@@ -213,7 +214,8 @@ static bool lock_granted(struct shm *s, struct shm_cell_lock *l,
     return ok;
 }
 
-/* Takes back what can be. False: nothing. */
+/* Takes back permits of holders that are gone or whose lease has ended. False:
+ * there were none. */
 static bool lock_help(struct shm *s, const struct shm_cell_lock *l,
                       uint64_t word, uint32_t *dead)
 {
@@ -235,8 +237,8 @@ static bool lock_help(struct shm *s, const struct shm_cell_lock *l,
     return helped;
 }
 
-/* For who comes, is first, or has waited: is there anything that would bring it
- * on? */
+/* For a client that is new, or first, or has waited for a while: helps the
+ * queue to move on. False: nothing could be done. */
 static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
                           uint32_t *dead)
 {
@@ -246,7 +248,7 @@ static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
            hf__shm_shared_pass(s, l->lock.index, atomic_load(&l->cell));
 }
 
-/* A check by who waits. False: check again. */
+/* One check by a waiter. False: check again. */
 static bool lock_check_queued(struct shm *s, struct shm_cell_lock *l,
                               uint64_t word, uint32_t *dead)
 {
@@ -258,13 +260,14 @@ static bool lock_check_queued(struct shm *s, struct shm_cell_lock *l,
         hf__shm_cell_lock_dequeue(s, l);
         return false;
     }
-    if (!(word & SHM_QUEUE)) { /* it is damaged: nobody would grant to us */
+    /* the word is damaged: no client would grant to us */
+    if (!(word & SHM_QUEUE)) {
         hf__shm_queue_stir(s, l->lock.entry, SHM_QUEUE);
         return false;
     }
     hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
-    /* The first does it at once; those behind it when they look again, for the
-     * first may be stopped. */
+    /* The first waiter helps at once; those behind it at their next look,
+     * because the first may be stopped. */
     if ((!r.before_owner || atomic_load(&l->lock.wait)->announced) &&
         lock_bring_on(s, l, word, dead))
         return false;
@@ -305,7 +308,7 @@ static int lock_attempt(struct shm *s, struct shm_cell_lock *l,
         }
     } while (hf__shm_retry(s, &retry));
     if (l->lock.state == SHM_IDLE)
-        l->lock.state = SHM_LEAVING; /* the cell may have it */
+        l->lock.state = SHM_LEAVING; /* the cell may have been granted it */
     hf__shm_shared_let_go(s, l);
     return hf__shm_retry_refuse(s);
 }
@@ -343,7 +346,7 @@ bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
            lock_finish_grant(s, l, req, false);
 }
 
-/* The cell keeps that many permits of what it has, and others may go. */
+/* The cell keeps that many of its permits, and the others are passed on. */
 static inline int lock_give_back(struct shm *s, struct shm_cell_lock *l,
                                  unsigned keep)
 {
@@ -368,7 +371,7 @@ static int lock_give(struct shm *s, struct shm_cell_lock *l)
 {
     int rc;
 
-    /* Before the cell can be granted anything again. */
+    /* Before the cell can be granted permits again. */
     atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, 0,
                           memory_order_relaxed);
     rc = lock_give_back(s, l, 0);
@@ -409,7 +412,7 @@ int hf__shm_shared_release(struct shm *s, struct hf__req *req)
     return lock_give(s, l);
 }
 
-/* The cell goes over to the other lock, with what it has. */
+/* Moves the cell, with what it has, to the other lock. */
 static void lock_move(struct shm_cell_lock *from, struct shm_cell_lock *to,
                       uint64_t hold_id)
 {
@@ -440,7 +443,7 @@ int hf__shm_shared_downgrade(struct shm *s, const struct hf__query *q)
     return lock_give_back(s, to, 1);
 }
 
-/* Others may be at the lock meanwhile: what is read first is believed if the
+/* Other threads may use the lock meanwhile. What was read first is valid if the
  * hold is still the same. */
 int hf__shm_shared_renew(struct shm *s, const struct hf__renewal *item,
                          hf__time now)

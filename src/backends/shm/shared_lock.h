@@ -1,7 +1,7 @@
 /*
  * A read-write lock or a semaphore. The caller has the mutex of the line
- * locked; that of the client for renew and downgrade. Who lets go of a lock
- * that nobody uses any more needs neither.
+ * locked, or, for renew and downgrade, the mutex of the client.
+ * hf__shm_shared_let_go of a lock that no thread uses needs neither.
  */
 #ifndef HF_SHM_SHARED_LOCK_H
 #define HF_SHM_SHARED_LOCK_H
@@ -9,18 +9,22 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* It is free, and nobody waits: it is ours. False: hf__shm_shared_attempt is
- * to check. Of a latch: false. */
+/* Takes the lock if it is free and no client waits. False: call
+ * hf__shm_shared_attempt. Always false for a latch. */
 bool hf__shm_shared_take(struct shm *, struct hf__req *);
-/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code; *dead: a client to be
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. *dead is a client to be
  * buried, or 0. */
 int hf__shm_shared_attempt(struct shm *, struct hf__req *, uint32_t *dead);
-/* Of a latch: there is nothing to release. */
+/* Returns HF__DONE, ENOTOWNER or EBACKEND. A latch has nothing to release. */
 int hf__shm_shared_release(struct shm *, struct hf__req *);
+/* Returns HF__DONE; ENOTOWNER: the hold is gone; or EBACKEND. A hold without a
+ * lease is only checked. */
 int hf__shm_shared_renew(struct shm *, const struct hf__renewal *,
                          hf__time now);
+/* Moves the write hold to the other lock, as a read hold. Returns HF__DONE;
+ * ENOTOWNER: the hold was gone; or EBACKEND. */
 int hf__shm_shared_downgrade(struct shm *, const struct hf__query *);
-/* Ends whatever the lock has: a hold or a wait. */
+/* Ends the lock's hold or wait, if it has one. Returns HF__DONE or a code. */
 int hf__shm_shared_let_go(struct shm *, struct shm_cell_lock *);
 
 #endif

@@ -1,20 +1,21 @@
 /*
- * The word of a read-write lock or a semaphore, see layout.h: what a cell has
- * is changed here, for its owner, by its owner or by who has to.
+ * The word of a read-write lock or a semaphore, see layout.h: changes the
+ * permits of a cell. The owner of the cell does so, or another client on its
+ * behalf.
  *
- * In the queue each waiter watches the one before it, as for a mutex; the
- * first watches all holders. While somebody is first the holders only become
- * fewer, so what it watches stays enough. When one dies, or the lease of one
- * ends, whoever sees it takes back what it had and passes on: the first, or,
- * if that is stopped, one behind it at its next check.
+ * In the queue each waiter watches the one before it, as for a mutex; the first
+ * watches all holders. While a waiter is first, the holders only become fewer,
+ * so that what it watches stays enough. When a holder dies or its lease ends,
+ * the client that sees it takes back the permits and passes them on: this is
+ * the first waiter or, if that is stopped, one behind it at its next check.
  *
- * To *pass* is to grant to those who are first, in their order, as long as
- * they fit; nobody overtakes. Then they are rung, the last of them first, the
- * first last: it is the one who watches who passed. If that one dies before it
- * has rung everybody, the first wakes, sees that it was not rung for, and goes
- * on. Before them the first of those who go on waiting is rung: it has holders
- * to watch now. Unless there is only the one before it, whom it watches
- * already.
+ * To *pass* is to grant to the first waiters, in their order, while their
+ * permits fit; no waiter overtakes another. Then they are rung, the last of
+ * them first and the first of them last, because the first watches the client
+ * that passed. If that client dies before it has rung all of them, the first
+ * wakes, sees that it was not rung, and continues. Before them the first of
+ * those that still wait is rung, because it must watch holders now; unless
+ * there is only the holder before it, which it watches already.
  */
 #include "shared_word.h"
 
@@ -23,9 +24,9 @@
 #include "retry.h"
 #include "wakeup.h"
 
-/* Writes down what the word says of the cell that it names. False: the word
- * has changed. The swap is needed even where it changes no more than the
- * version: it makes those fail who are late. */
+/* Writes down what the word says of the cell that it names. False: the word has
+ * changed. The swap is needed even if it changes only the version, which makes
+ * clients fail that come late. */
 static bool word_write_down(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     shm_u64 *hold = &s->file->cell[shm_named(word)].hold;
@@ -56,8 +57,8 @@ bool hf__shm_shared_change(struct shm *s, struct shm_entry *e, uint64_t *word,
     return true;
 }
 
-/* A ticket that is there while the cell has permits is of the wait that these
- * have ended: without it, it would wait again for what it lost. */
+/* A ticket that is there while the cell has permits belongs to the wait that
+ * these ended. It is cleared, or the cell would wait again for what it lost. */
 bool hf__shm_shared_take_back(struct shm *s, struct shm_entry *e,
                               uint64_t *word, unsigned cell)
 {
@@ -80,7 +81,7 @@ struct place {
 
 #define QUEUE_HEAD 64u
 
-/* The first of those who wait, in their order. */
+/* The first waiters, in their order. */
 struct queue_head {
     unsigned total, len;
     struct place at[QUEUE_HEAD];
@@ -124,8 +125,9 @@ static void word_queue_head_read(struct shm *s, unsigned index, uint64_t word,
 /* What one pass did. */
 struct passed {
     unsigned len, self;
-    unsigned first_left;          /* who waits on; SHM_NO_CELL */
-    uint32_t granted[QUEUE_HEAD]; /* cell; from bit 12 on: its ticket, 8 bits */
+    unsigned first_left; /* the first that still waits; or SHM_NO_CELL */
+    uint32_t granted[QUEUE_HEAD]; /* the cell and, from bit 12 on, 8 bits of its
+                                     ticket */
 };
 
 static void word_ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
@@ -141,7 +143,7 @@ static void word_ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
     SHM_POINT();
 }
 
-/* Those from that one on, the last of them first. */
+/* Rings the granted cells from that one on, the last of them first. */
 static void word_ring_granted_from(struct shm *s, struct passed *p,
                                    unsigned from)
 {
@@ -153,8 +155,8 @@ static void word_ring_granted_from(struct shm *s, struct passed *p,
     }
 }
 
-/* The lease begins with the grant. False: the word has changed, or somebody
- * else is at it. */
+/* The lease begins with the grant. False: the word has changed, or another
+ * client changed the lease. */
 static bool word_begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
                              const struct place *at)
 {
@@ -176,7 +178,7 @@ static unsigned word_wanted(struct shm_cell *c)
 {
     unsigned want = atomic_load(&c->want) & SHM_PERMITS_MAX;
 
-    return want ? want : 1; /* what is in the file may be damaged */
+    return want ? want : 1; /* the file may be damaged */
 }
 
 /* False: the word has changed. */
@@ -193,7 +195,8 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
         p->first_left = at->cell;
         if (shm_used(*word) + want > size)
             return true;
-        if (p->len == QUEUE_HEAD) /* but the first, who would go on for us */
+        /* all but the first, which would continue if we died */
+        if (p->len == QUEUE_HEAD)
             word_ring_granted_from(s, p, 1);
         if (!word_begin_lease(s, e, *word, at) ||
             !hf__shm_shared_change(s, e, word, at->cell, want))
@@ -204,7 +207,8 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
     return true;
 }
 
-/* Does the one behind watch all that it has to? It does not know of a lease. */
+/* Does the waiter behind watch all that it must? It does not know of a
+ * lease. */
 static bool word_is_watched(struct shm *s, uint64_t word, unsigned last)
 {
     struct shm_cell *c = &s->file->cell[last];
@@ -259,8 +263,8 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
     return moved;
 }
 
-/* The highest ticket, below that one, of those who have been granted it and
- * have not been rung for it. */
+/* Returns the cell with the highest ticket below that one that was granted its
+ * permits and has not been rung for them. */
 static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
                         struct place *at)
 {

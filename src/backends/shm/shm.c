@@ -1,8 +1,9 @@
 /*
  * Shared memory, for locks between the processes of one machine: one mapped
- * file, no server, nothing to renew. What the table promises is in backend.h.
+ * file, no server, nothing to renew. backend.h says what the functions of the
+ * table must do.
  *
- * A hold without a lease lasts for as long as its process lives (HF__ENDLESS).
+ * A hold without a lease lasts as long as its process lives (HF__ENDLESS).
  */
 #include "shm.h"
 

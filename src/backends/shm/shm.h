@@ -1,12 +1,12 @@
 /*
  * One client of the shared-memory backend, and what all files of this folder
- * share. layout.h says what is in the file, and the two rules that the queue
- * rests on. README.md lists the files from the bottom to the top.
+ * share. layout.h says what is in the file, and has the two rules of the queue.
+ * README.md lists the files from the bottom to the top.
  *
- * What of a lock may be touched, and when: attempt, abandon and release, which
- * the core calls under the mutex of the line, touch all of it. Except `hold_id`
- * and `mine`, which renew reads under another mutex, and what park reads with
- * none: those are atomic.
+ * Which members of a lock may be touched, and when: attempt, abandon and
+ * release, which the core calls under the mutex of the line, touch all of it.
+ * `hold_id` and `mine`, which renew reads under another mutex, and what park
+ * reads without a mutex, are atomic.
  */
 #ifndef HF_SHM_SHM_H
 #define HF_SHM_SHM_H
@@ -18,10 +18,11 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define SHM_POLL_NS (50 * HF__MS) /* the kernel cannot report a death */
+/* how often to look where the kernel cannot report a death */
+#define SHM_POLL_NS (50 * HF__MS)
 
-/* A place at which a test may end the process: between any two steps that
- * others can see. */
+/* A point at which a test may end the process. There is one between any two
+ * steps that other processes can see. */
 #ifdef HF__SHM_POINTS
 void hf__shm_point(const char *file, int line);
 #define SHM_POINT() hf__shm_point(__FILE__, __LINE__)
@@ -32,13 +33,13 @@ void hf__shm_point(const char *file, int line);
 struct shm_listener;
 struct shm_wait;
 
-/* The helper thread's list of what the kernel is to mark, see table_lock.c. */
+/* The helper thread's list of words that the kernel marks, see table_lock.c. */
 struct shm_robust {
     struct robust_list_head head, *old; /* old: the C library's */
     struct robust_list entry;
 };
 
-/* Names that are hurried at a time. */
+/* Places for names that are hurried. */
 #define SHM_HURRIED 8u
 
 /* One client. */
@@ -46,27 +47,27 @@ struct shm {
     struct shm_file *file;
     hf_client *client;
     const struct hf__core *core;
-    uint32_t me;      /* slot and generation, as in a word */
-    atomic_bool lost; /* the file is another one: nothing is granted any more */
-    const char *label; /* the client's: who has this one need not write it */
+    uint32_t me;       /* slot and generation, as in a word */
+    atomic_bool lost;  /* the file is gone: nothing is granted from now on */
+    const char *label; /* the client's; a lock with the same writes none */
     int fd, dir_fd;
     char path[256]; /* of the file */
-    dev_t root_dev; /* of the directory / when it was opened */
+    dev_t root_dev; /* of the directory / when the file was opened */
     ino_t root_ino;
-    atomic_bool no_waitv;         /* futex_waitv is missing or forbidden */
-    shm_u64 there_at;             /* when we last looked, in 64 ms */
-    shm_u64 hurried[SHM_HURRIED]; /* loops were given up: see retry.c */
+    atomic_bool no_waitv; /* futex_waitv is missing or forbidden */
+    shm_u64 there_at;     /* when we last checked the file, in units of 64 ms */
+    shm_u64 hurried[SHM_HURRIED]; /* names of loops that gave up: see retry.c */
     uint32_t doorbell_seen;       /* the helper thread's */
-    shm_u32 cells;                /* that locks of ours have */
-    uint16_t *lock_counts; /* to each entry, of kinds that have several */
-    bool listens;          /* the program hears of events */
-    bool early_marks;      /* of what a thread of ours has not seen yet */
-    uint32_t marks_seen;   /* the helper thread's */
+    shm_u32 cells;                /* how many our locks have */
+    uint16_t *lock_counts; /* locks per entry, for kinds that have several */
+    bool listens;          /* the program receives events */
+    bool early_marks; /* a mark awaits a thread that has not seen its grant */
+    uint32_t marks_seen; /* the helper thread's */
     struct shm_listener *listeners;
     struct shm_robust robust;
 
-    pthread_mutex_t async_mutex; /* a leaf: nothing is taken under it */
-    struct shm_wait *async;      /* those that the helper thread watches for */
+    pthread_mutex_t async_mutex; /* a leaf: no other mutex is locked under it */
+    struct shm_wait *async; /* the waits that the helper thread watches for */
 };
 
 static inline bool shm_is_lost(const struct shm *s)
@@ -88,8 +89,8 @@ static inline uint64_t shm_wall_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Texts in the file are copied in words, so that a reader who comes at the
- * wrong moment sees a mixture and not a race. */
+/* Texts in the file are copied word by word: a concurrent reader may see a
+ * mixture of two texts, but there is no data race. */
 static inline void shm_label_put(shm_u64 *to, const char *text)
 {
     uint64_t words[SHM_LABEL / 8] = {0};

@@ -1,27 +1,27 @@
 /*
- * Words with the number of a thread, which the kernel marks when that thread
- * ends: each client's `alive`, and the lock of the tables (slots and names).
- * They are robust futexes, as glibc's robust mutexes are; but those keep
- * pointers in the mutex itself, and here that would be in the file, where
- * anybody who may write to it could change them. So all pointers are in memory
- * of our own.
+ * Words with the id of a thread, which the kernel marks when that thread ends:
+ * `alive` of each client, and the lock of the tables (slots and names). They
+ * are robust futexes, as glibc's robust mutexes are. But a glibc mutex contains
+ * pointers, which would be in the file, where any user with write access could
+ * change them. So our pointers are all in private memory.
  *
- * The kernel walks a list that belongs to the thread, and adds an offset, which
- * the thread chooses, to the address of each element: there the word is. The
- * helper's list has one element, in the client, with the offset that leads from
- * there to the client's `alive`. A thread that locks the tables says so in the
- * field for the word that is being taken just now (list_op_pending), of which
- * the kernel reads the value alone, and leaves it there until it has unlocked
- * them. That is the C library's own list, but for the helper thread: if hooks
- * of the program use a robust mutex meanwhile, the field is overwritten, and
- * the thread's death is noticed by those who wait, as below.
+ * The kernel walks a list that belongs to the thread. To the address of each
+ * element it adds an offset, which the thread chooses, and finds the word
+ * there. The helper thread's list has one element, in the client, with the
+ * offset from there to the client's `alive`. A thread that locks the tables
+ * uses the field for the word that is being locked just now (list_op_pending),
+ * of which the kernel reads only the value, and leaves it set until it has
+ * unlocked them. For that it uses the list of the C library, except in the
+ * helper thread. If hooks of the program use a robust mutex meanwhile, the
+ * field is overwritten, and the thread's death is noticed by the waiters, as
+ * below.
  *
- * Every change of the tables is published by its last store and can be done
- * again from the start, so a lock whose owner died needs no repair but being
+ * Every change of the tables is published by its last store and can be repeated
+ * from the start. So a lock whose owner died needs no repair: it is simply
  * taken.
  *
- * What is in the lock is not trusted: a waiter asks now and then whether the
- * thread that it names is there at all, and does not wait for ever.
+ * The content of the lock is not trusted: a waiter checks now and then whether
+ * the thread that it names exists, and does not wait for ever.
  */
 #include "table_lock.h"
 
@@ -57,7 +57,7 @@ static struct robust_list_head *lock_list_of_thread(void)
     return syscall(SYS_get_robust_list, 0, &head, &len) ? NULL : head;
 }
 
-/* The kernel shall look at that word, too. NULL: no more. */
+/* Makes the kernel look at that word, too; NULL: no longer. */
 static void lock_note(struct robust_list_head *head, shm_u32 *word)
 {
     uintptr_t at = (uintptr_t)word - (uintptr_t)(word ? head->futex_offset : 0);
@@ -80,7 +80,7 @@ static void lock_end(struct shm_thread *me)
         lock_note(me->list, NULL);
 }
 
-/* The helper thread, with the tables locked. */
+/* The helper thread has the tables locked. */
 void hf__shm_robust_begin(struct shm *s, struct shm_thread *me, shm_u32 *alive)
 {
     struct shm_robust *r = &s->robust;
@@ -113,8 +113,8 @@ void hf__shm_robust_end(struct shm *s)
     syscall(SYS_set_robust_list, s->robust.old, sizeof(s->robust.head));
 }
 
-/* One try; *seen is what the word was. No thread locks it twice, so our own
- * thread id there is stale or damage. */
+/* Tries once; *seen is what the word was. No thread locks it twice, so our own
+ * thread id in it is stale or damage. */
 static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
                       uint32_t *seen)
 {
@@ -130,8 +130,8 @@ static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
     return false;
 }
 
-/* With hidepid= we may not see the threads of others: /proc alone does not
- * count. */
+/* With hidepid= we may not see the threads of other users, so that /proc is not
+ * enough. */
 static bool lock_is_thread_gone(uint32_t tid)
 {
     enum shm_life life = hf__shm_life_of(tid);
@@ -152,10 +152,10 @@ static void lock_sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
         hf__shm_futex_wait(word, FUTEX_WAIT, seen | FUTEX_WAITERS, nap);
 }
 
-/* False: one thread kept it locked for as long as we have patience, or the
- * limit is over. *seen is what the word was, and *moved when the lock was last
- * seen to be in use: a thread that locks and unlocks it in a loop can be there
- * at each try, but the count of unlocks is another one each time. */
+/* False: one thread kept the tables locked for longer than our patience, or the
+ * time limit has passed. *seen is what the word was; *moved is when the lock
+ * was last seen in use. A thread that locks and unlocks in a loop may be there
+ * at each try, but it changes the count of unlocks each time. */
 static bool lock_wait_for_it(struct shm *s, const struct shm_thread *me,
                              hf__time patience, hf__time limit, uint32_t *seen,
                              hf__time *moved)
@@ -188,7 +188,7 @@ static bool lock_wait_for_it(struct shm *s, const struct shm_thread *me,
     return true;
 }
 
-/* The process that a thread belongs to; the thread's number if we may not see
+/* The process that a thread belongs to, or the thread's id if we may not see
  * it. */
 static unsigned lock_process_of(unsigned tid)
 {

@@ -4,15 +4,18 @@
  * in _locked expect this lock to be held.
  *
  * Attach and query lock it with the client's mutex locked, which the helper
- * thread needs: their limit is a second. For attach the core tries again.
+ * thread needs. So their limit is a second. After an attach that fails by it
+ * the core tries again.
  */
 #ifndef HF_SHM_TABLE_LOCK_H
 #define HF_SHM_TABLE_LOCK_H
 
 #include "shm.h"
 
-#define SHM_TABLES_NS (500 * HF__MS) /* the thread in them may be stopped */
-#define SHM_CROWD_NS (1000 * HF__MS) /* many threads may want the tables */
+/* patience with one thread, which may be stopped */
+#define SHM_TABLES_NS (500 * HF__MS)
+/* limit beside many threads that want the tables */
+#define SHM_CROWD_NS (1000 * HF__MS)
 
 /* The thread that has locked the tables, or is about to. */
 struct shm_thread {
@@ -20,20 +23,21 @@ struct shm_thread {
     struct robust_list_head *list; /* NULL: it has none */
 };
 
-/* Returns 0, or EBACKEND if one thread keeps the tables locked for longer than
- * our patience (the text says which), or if we do not get them within the
+/* Returns 0, or EBACKEND if one thread keeps the tables locked for longer
+ * than our patience (the text names it), or if we do not get them within the
  * limit. */
 int hf__shm_tables_lock(struct shm *, struct shm_thread *, hf__time patience,
                         hf__time limit);
+/* The same, but does not wait. False: another thread has them locked. */
 bool hf__shm_tables_trylock(struct shm *, struct shm_thread *);
 void hf__shm_tables_unlock(struct shm *, struct shm_thread *);
 
-/* Called by the helper thread, with the tables locked: the word has its number
- * from now on, and is marked by the kernel when the thread ends. */
+/* Called by the helper thread, with the tables locked: puts its id into the
+ * word, which the kernel marks when the thread ends. */
 void hf__shm_robust_begin(struct shm *, struct shm_thread *, shm_u32 *alive);
-/* The word has it no more. */
+/* Takes the id out of the word again. */
 void hf__shm_robust_clear(struct shm *, shm_u32 *alive);
-/* The kernel marks nothing any more. The tables are not locked. */
+/* The kernel marks nothing from now on. The tables must not be locked. */
 void hf__shm_robust_end(struct shm *);
 
 #endif

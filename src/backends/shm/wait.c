@@ -1,6 +1,6 @@
 /*
  * One lock's wait: what it sleeps on, its cell, and whether the helper thread
- * watches for it. See park.c for the sleep itself.
+ * watches for it. The sleep itself is in park.c.
  */
 #include "wait.h"
 
@@ -58,14 +58,14 @@ static hf__time wait_add_async(struct shm *s, struct shm_wait *w)
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
         return hf__min_time(until, s->core->now() + SHM_POLL_NS);
-    hf__shm_ring_doorbell(s,
-                          s->me); /* the helper thread shall arm itself anew */
+    /* Makes the helper thread sleep on the new words as well. */
+    hf__shm_ring_doorbell(s, s->me);
     return until;
 }
 
 static void wait_remove_async(struct shm *s, struct shm_wait *w)
 {
-    if (!w->in_async) /* only set and cleared under the line's mutex */
+    if (!w->in_async) /* changes only under the line's mutex */
         return;
     pthread_mutex_lock(&s->async_mutex);
     w->in_async = false;

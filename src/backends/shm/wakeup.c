@@ -1,4 +1,4 @@
-/* Bells, doorbells and the futexes below them. See park.c for who sleeps. */
+/* Bells, doorbells and the futexes below them. park.c has the sleeps. */
 #include "wakeup.h"
 
 #include <limits.h>
@@ -51,9 +51,10 @@ void hf__shm_wake_cell(struct shm *s, unsigned cell)
     SHM_POINT();
 }
 
-/* Where nothing but the doorbell was rung so far somebody may sleep all the
- * same, by what an earlier check has found: the helper thread does not watch
- * for it any more. */
+/* While a wait is asynchronous, ringing its cell wakes only the helper thread.
+ * When it becomes synchronous, a thread may sleep on the bell already, because
+ * of an earlier check, and the helper thread no longer watches for it. So the
+ * bell is rung. */
 void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
 {
     if (atomic_exchange(&s->file->cell[cell].is_async, is_async) && !is_async)

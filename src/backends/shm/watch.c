@@ -1,10 +1,11 @@
 /*
  * Whose death a waiter sleeps for.
  *
- * The kernel wakes one of those who sleep on the word of the dead. So whoever
- * notices a death wakes the others, before anything else. But the one may be
- * stopped, or be killed as well. Hence those who are not alone with a word look
- * at it now and then; the less often the more they are, for one is enough.
+ * The kernel wakes one of the threads that sleep on the word of a client that
+ * dies. So a client that notices a death wakes the others before it does
+ * anything else. But it may be stopped or killed as well. So waiters that share
+ * a word look at it now and then; the more they are, the less often, because
+ * one is enough.
  */
 #include "watch.h"
 
@@ -37,8 +38,8 @@ bool hf__shm_is_over(struct shm *s, uint32_t owner, hf__time lease_end,
     return lease_end != HF__NEVER && lease_end <= s->core->now();
 }
 
-/* The process is marked but not gone: look again soon. That lasts for a moment;
- * where it does not (a core is being written), less often. */
+/* The process is marked but not gone, so look again soon. That lasts for a
+ * moment; if it lasts longer (a core is being written), look less often. */
 static hf__time watch_soon(struct shm *s, struct shm_wait *w)
 {
     hf__time nap = w->dying < 5 ? HF__MS / 10 << w->dying : 3 * HF__MS;
@@ -73,8 +74,8 @@ void hf__shm_unwatch(struct shm *s, struct shm_cell *c, unsigned from)
     }
 }
 
-/* The cell's watched slots are those of w. How long to sleep beside the others
- * who watch them. */
+/* Makes the cell watch the slots of w. Returns how long to sleep, which depends
+ * on how many others watch them. */
 static hf__time watch_patience(struct shm *s, struct shm_wait *w)
 {
     struct shm_cell *c = &s->file->cell[atomic_load(&w->cell)];
@@ -98,7 +99,6 @@ static hf__time watch_patience(struct shm *s, struct shm_wait *w)
     return nap;
 }
 
-/* The slot that w watches at that place, if its client has died since. */
 uint32_t hf__shm_watch_died(struct shm *s, struct shm_wait *w, unsigned i)
 {
     uint32_t slot = atomic_load(&w->watch.slot[i]) % SHM_SLOTS;
@@ -109,7 +109,7 @@ uint32_t hf__shm_watch_died(struct shm *s, struct shm_wait *w, unsigned i)
     return slot;
 }
 
-/* Nothing has woken it, and it has not asked for a while. */
+/* It was not woken, and has not checked for a while. */
 static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
 {
     unsigned cell = atomic_load(&w->cell) % SHM_CELLS;
@@ -122,8 +122,8 @@ static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
     return true;
 }
 
-/* Others may sleep on the word that woke us; or there was a death, and nothing
- * told us of it. */
+/* Others may sleep on the word that woke us; or there was a death of which
+ * nothing notified us. */
 void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 {
     bool in_vain = watch_has_waited_in_vain(s, w);
@@ -137,8 +137,8 @@ void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
     }
 }
 
-/* The liveness word of one who is alive, made ready to be slept on; 0: it is
- * not. */
+/* Returns the liveness word of a client that is alive, made ready to be slept
+ * on; or 0. */
 static uint32_t watch_word(struct shm *s, uint32_t owner)
 {
     shm_u32 *alive = &s->file->slot[owner & SHM_SLOT_MASK].alive;

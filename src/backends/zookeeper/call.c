@@ -1,8 +1,7 @@
 /*
- * Requests and their completions. The library promises one completion for each
- * request that it took, whatever happens: an answer, a lost connection, the
- * handle's end. So a call's memory is its own from sending to completion, and
- * goes back to a list of spare ones then.
+ * The library promises one completion for each request that it accepts: an
+ * answer, a lost connection, or the end of the handle. So a call keeps its
+ * memory from sending to completion, and goes to a list of spare calls then.
  */
 #include "call.h"
 
@@ -19,9 +18,9 @@
 struct zk_call {
     struct zk_call *next, *prev;
     struct zk *z;
-    zk_done_fn *done; /* NULL: nobody cares */
+    zk_done_fn *done; /* NULL: the answer is ignored */
     void *owner;
-    zoo_op_result_t *results; /* of a multi */
+    zoo_op_result_t *results; /* of a multi; or NULL */
     hf__time sent_at;
     bool is_write;
 };
@@ -34,25 +33,27 @@ bool hf__zk_lost(int rc)
            rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
 }
 
-/* The leader has taken it to a quorum, as what it is or as a refusal. (That it
- * is denied may be the word of a follower alone.) */
+/* True if the leader has answered, with a quorum behind it. (A denial may come
+ * from a follower.) */
 static bool call_proves(int rc)
 {
     return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||
            rc == ZBADVERSION;
 }
 
-static struct zk_call *call_begin(struct zk *z, zk_done_fn *done, void *owner,
-                                  bool is_write)
+static int call_begin(struct zk *z, zk_done_fn *done, void *owner,
+                      bool is_write, struct zk_call **out)
 {
     struct zk_call *call = z->spare;
 
+    if (!z->zh || zoo_state(z->zh) != ZOO_CONNECTED_STATE)
+        return HF_EUNKNOWN;
     if (call)
         z->spare = call->next;
     else
         call = z->core->alloc(z->client, sizeof(*call));
     if (!call)
-        return NULL;
+        return HF_ENOMEM;
     *call = (struct zk_call){.z = z,
                              .done = done,
                              .owner = owner,
@@ -62,7 +63,8 @@ static struct zk_call *call_begin(struct zk *z, zk_done_fn *done, void *owner,
     z->sent = call->sent_at;
     z->calls_len++;
     hf__zk_speak_for(z);
-    return call;
+    *out = call;
+    return 0;
 }
 
 static void call_put_back(struct zk *z, struct zk_call *call)
@@ -74,14 +76,15 @@ static void call_put_back(struct zk *z, struct zk_call *call)
     z->spare = call;
 }
 
-/* The library's own word on whether it took the request. */
+/* rc tells whether the library accepted the request. */
 static int call_begun(struct zk *z, struct zk_call *call, int rc)
 {
     if (rc == ZOK) {
         hf__zk_socket_sent(z);
         return 0;
     }
-    if (rc == ZMARSHALLINGERROR) { /* out of memory; it may complete yet */
+    if (rc ==
+        ZMARSHALLINGERROR) { /* out of memory; the completion may still come */
         call->done = NULL;
         return HF_ENOMEM;
     }
@@ -137,98 +140,62 @@ static void call_on_strings(int rc, const struct String_vector *children,
     call_complete(data, rc, (struct zk_reply){.children = children});
 }
 
-static bool call_connected(const struct zk *z)
-{
-    return z->zh && zoo_state(z->zh) == ZOO_CONNECTED_STATE;
-}
-
-/* What every one of them begins with. */
-#define BEGIN(is_write)                                                        \
+/* The body of a function that sends one call. The call is the last argument of
+ * the library's function. */
+#define SEND(is_write, function, ...)                                          \
     struct zk_call *call;                                                      \
-    if (!call_connected(z))                                                    \
-        return HF_EUNKNOWN;                                                    \
-    call = call_begin(z, done, owner, is_write);                               \
-    if (!call)                                                                 \
-    return HF_ENOMEM
+    int rc = call_begin(z, done, owner, is_write, &call);                      \
+    return rc ? rc : call_begun(z, call, function(z->zh, __VA_ARGS__, call))
 
 int hf__zk_create(struct zk *z, const char *path, const char *data, int len,
                   int mode, zk_done_fn *done, void *owner)
 {
-    BEGIN(true);
-    return call_begun(z, call,
-                      zoo_acreate2(z->zh, path, data, len, z->acl, mode,
-                                   call_on_string_stat, call));
+    SEND(true, zoo_acreate2, path, data, len, z->acl, mode,
+         call_on_string_stat);
 }
 
 int hf__zk_delete(struct zk *z, const char *path, zk_done_fn *done, void *owner)
 {
-    BEGIN(true);
-    return call_begun(z, call,
-                      zoo_adelete(z->zh, path, -1, call_on_void, call));
+    SEND(true, zoo_adelete, path, -1, call_on_void);
 }
 
 int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
                int version, zk_done_fn *done, void *owner)
 {
-    BEGIN(true);
-    return call_begun(
-        z, call, zoo_aset(z->zh, path, data, len, version, call_on_stat, call));
+    SEND(true, zoo_aset, path, data, len, version, call_on_stat);
 }
 
-int hf__zk_list(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+int hf__zk_list(struct zk *z, const char *path, watcher_fn watcher,
+                zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(z, call,
-                      zoo_aget_children(z->zh, path, 0, call_on_strings, call));
+    SEND(false, zoo_awget_children, path, watcher, owner, call_on_strings);
 }
 
-int hf__zk_get(struct zk *z, const char *path, zk_done_fn *done, void *owner)
+int hf__zk_get(struct zk *z, const char *path, watcher_fn watcher,
+               zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(z, call, zoo_aget(z->zh, path, 0, call_on_data, call));
+    SEND(false, zoo_awget, path, watcher, owner, call_on_data);
 }
 
-int hf__zk_get_watched(struct zk *z, const char *path, watcher_fn watcher,
-                       void *arg, zk_done_fn *done, void *owner)
+int hf__zk_exists(struct zk *z, const char *path, watcher_fn watcher,
+                  zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(z, call,
-                      zoo_awget(z->zh, path, watcher, arg, call_on_data, call));
-}
-
-int hf__zk_list_watched(struct zk *z, const char *path, watcher_fn watcher,
-                        void *arg, zk_done_fn *done, void *owner)
-{
-    BEGIN(false);
-    return call_begun(
-        z, call,
-        zoo_awget_children(z->zh, path, watcher, arg, call_on_strings, call));
-}
-
-int hf__zk_exists_watched(struct zk *z, const char *path, watcher_fn watcher,
-                          void *arg, zk_done_fn *done, void *owner)
-{
-    BEGIN(false);
-    return call_begun(
-        z, call, zoo_awexists(z->zh, path, watcher, arg, call_on_stat, call));
-}
-
-int hf__zk_exists(struct zk *z, const char *path, zk_done_fn *done, void *owner)
-{
-    BEGIN(false);
-    return call_begun(z, call, zoo_aexists(z->zh, path, 0, call_on_stat, call));
+    SEND(false, zoo_awexists, path, watcher, owner, call_on_stat);
 }
 
 int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner)
 {
-    BEGIN(false);
-    return call_begun(z, call, zoo_async(z->zh, "/", call_on_string, call));
+    SEND(false, zoo_async, "/", call_on_string);
 }
 
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner)
 {
-    BEGIN(true);
+    struct zk_call *call;
+    int rc = call_begin(z, done, owner, true, &call);
+
+    if (rc)
+        return rc;
     call->results = z->core->alloc(z->client, len * sizeof(*call->results));
     if (!call->results) {
         call_put_back(z, call);
@@ -249,7 +216,7 @@ static const char *call_next_slash(const char *slash)
     return slash + 1 + strcspn(slash + 1, "/");
 }
 
-/* The owner is no pointer, but tells which one: there is nothing to free. */
+/* The owner is a hash of the path, not a pointer. */
 static void call_on_parent(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -287,8 +254,8 @@ int hf__zk_make_parents(struct zk *z, const char *path)
         slash = call_next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        /* A Lock object of kazoo's makes its path once, and fails if that is
-         * swept between two of its acquires. */
+        /* kazoo's Lock object creates its path once, and fails if the path is
+         * swept between two acquires. */
         rc = hf__zk_create(z, part, "", 0,
                            slash > below && !z->kazoo ? ZOO_CONTAINER : 0,
                            call_on_parent, (void *)call_hash_of(path, slash));

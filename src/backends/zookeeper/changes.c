@@ -1,16 +1,3 @@
-/*
- * Changes of a name: watches on all that hf__zk_parties_read() reads, which are
- * the children of the name's node (or that it is created), those of `locks` and
- * of `leases`, and the data of `latch`. A watch fires once. After each event
- * all are set again, and only when the server has answered that is the change
- * reported: so a program that looks then sees what happened while nothing was
- * watched.
- *
- * The library keeps watches over the connections of a session, and has each of
- * them once, however often it is set. It cannot be trusted to give them back:
- * so what nobody listens to any more stays until the session is over, and
- * is used again for the same name. It is kept as the query that it began as.
- */
 #include "changes.h"
 
 #include "call.h"
@@ -22,9 +9,9 @@
 #include <string.h>
 
 struct zk_changes {
-    struct zk_query base;    /* its q is NULL when LISTEN is answered */
-    struct hf__listener *on; /* NULL: nobody wants it any more */
-    bool due; /* the watches are to be set when it is up and calls is 0 */
+    struct zk_query base;    /* q is NULL once LISTEN is answered */
+    struct hf__listener *on; /* NULL: the program no longer listens */
+    bool due; /* set the watches when up and no calls are pending */
 };
 
 static void changes_on_event(zhandle_t *zh, int type, int state,
@@ -39,8 +26,8 @@ static void changes_on_event(zhandle_t *zh, int type, int state,
         l->due = true;
 }
 
-/* All watches are set: LISTEN is answered, or a change is reported (which may
- * be that nothing can be read any more). */
+/* All watches are set: answers LISTEN, or reports a change. An error that lasts
+ * is reported as a change, too. */
 static void changes_watches_set(struct zk_query *base)
 {
     struct zk_changes *l = (struct zk_changes *)base;
@@ -66,7 +53,7 @@ static void changes_on_set(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
 }
 
-/* It was not there a moment ago. */
+/* The node did not exist a moment ago. */
 static void changes_on_exists(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_changes *l = owner;
@@ -87,18 +74,16 @@ static void changes_on_children(void *owner, int rc,
 
         hf__zk_join(path, base->path, child);
         if (strcmp(child, ZK_LOCKS) == 0 || strcmp(child, ZK_LEASES) == 0)
-            hf__zk_query_sent(base, hf__zk_list_watched(base->z, path,
-                                                        changes_on_event, l,
-                                                        changes_on_set, l));
+            hf__zk_query_sent(base, hf__zk_list(base->z, path, changes_on_event,
+                                                changes_on_set, l));
         else if (strcmp(child, ZK_LATCH) == 0)
-            hf__zk_query_sent(base, hf__zk_get_watched(base->z, path,
-                                                       changes_on_event, l,
-                                                       changes_on_set, l));
+            hf__zk_query_sent(base, hf__zk_get(base->z, path, changes_on_event,
+                                               changes_on_set, l));
     }
     if (rc == ZNONODE)
-        hf__zk_query_sent(base, hf__zk_exists_watched(base->z, base->path,
-                                                      changes_on_event, l,
-                                                      changes_on_exists, l));
+        hf__zk_query_sent(base,
+                          hf__zk_exists(base->z, base->path, changes_on_event,
+                                        changes_on_exists, l));
     changes_on_set(owner, rc, reply);
 }
 
@@ -107,13 +92,12 @@ static void changes_set_watches(struct zk_changes *l)
     struct zk_query *base = &l->base;
 
     l->due = false;
-    hf__zk_query_sent(base,
-                      hf__zk_list_watched(base->z, base->path, changes_on_event,
-                                          l, changes_on_children, l));
+    hf__zk_query_sent(base, hf__zk_list(base->z, base->path, changes_on_event,
+                                        changes_on_children, l));
     hf__zk_query_wait(base, changes_watches_set);
 }
 
-/* The next one of them; NULL: the first. */
+/* The listener after l; NULL: the first one. */
 static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
 {
     struct zk_query *base = l ? l->base.next : z->queries;
@@ -123,7 +107,7 @@ static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
     return (struct zk_changes *)base;
 }
 
-/* The first answer, or failure, is reported from advance(). */
+/* The answer is reported from advance(). */
 int hf__zk_changes_listen(struct zk *z, struct hf__query *q)
 {
     struct zk_changes *l, *old = NULL;

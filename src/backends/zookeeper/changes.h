@@ -1,7 +1,18 @@
 /*
  * Changes of a name, for programs that listen to it (HF__LISTEN, unlisten).
- * session.c calls move and lost. The memory is this file's until the session is
- * over, even if nobody listens any more. With the client's mutex held.
+ * session.c calls move and lost. Called with the client's mutex held.
+ *
+ * A name has watches on everything that hf__zk_parties_read() reads: the
+ * children of its node (or its creation), the children of `locks` and `leases`,
+ * and the data of `latch`. A watch fires once. After each event all watches are
+ * set again, and the change is reported only when the server has answered. So a
+ * program that inspects the name then also sees what happened while no watch
+ * was set.
+ *
+ * The library keeps one watch per watcher and path over all connections of a
+ * session, but does not reliably remove it. So a listener that has ended stays
+ * in memory until the session ends, and is reused for the same name. It is kept
+ * as the query that began it.
  */
 #ifndef HF_ZK_CHANGES_H
 #define HF_ZK_CHANGES_H
@@ -10,9 +21,9 @@
 
 int hf__zk_changes_listen(struct zk *, struct hf__query *);
 void hf__zk_changes_unlisten(void *self, struct hf__listener *);
-/* Sets the watches that are due; all, if it was down. */
+/* Sets the watches that are due; all of them after a lost connection. */
 void hf__zk_changes_move(struct zk *);
-/* The session is over. */
+/* The session has ended. */
 void hf__zk_changes_lost(struct zk *);
 
 #endif

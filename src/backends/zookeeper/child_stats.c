@@ -1,14 +1,6 @@
-/*
- * What is requested about children of a lock's node, beside their names: when
- * they were made, and whether they are ephemeral. What was learned is kept with
- * the node of who requested it.
- *
- * Children with the same sequence need it. At 2^31-1 the server's counter stays
- * where it is, and Curator makes one with the number of another: then the order
- * of creation decides, by czxid. And strangers do (foreign_entries.c).
- */
 #include "child_stats.h"
 
+#include "base/hash.h"
 #include "call.h"
 #include "cleanup.h"
 #include "entry.h"
@@ -29,9 +21,9 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                    : -reply->stat->czxid;
-    else if (rc == ZNONODE) /* what comes later comes behind us */
+    else if (rc == ZNONODE) /* a later child is behind us */
         child->czxid = ZK_CHILD_GONE;
-    else if (!hf__zk_lost(rc)) /* else it is requested again */
+    else if (!hf__zk_lost(rc)) /* otherwise it is requested again */
         child->refusal = rc;
     hf__zk_node_called(child->node);
 }
@@ -46,15 +38,8 @@ static struct zk_child_stat *stats_find(const struct zk_node *node,
     return child;
 }
 
-bool hf__zk_child_stat_is_open(const struct zk_node *node, const char *name)
-{
-    const struct zk_child_stat *child = stats_find(node, name);
-
-    return child && !child->czxid;
-}
-
-static struct zk_child_stat *child_stat_new(struct zk_node *node,
-                                            const char *name, size_t len)
+static struct zk_child_stat *stats_new(struct zk_node *node, const char *name,
+                                       size_t len)
 {
     struct zk *z = node->z;
     struct zk_child_stat *child =
@@ -75,7 +60,7 @@ static void stats_path_of(const struct zk_node *node, const char *name,
     snprintf(out, ZK_WHOLE_MAX, "%s/%s", node->lock->path, name);
 }
 
-int hf__zk_child_stat_request(struct zk_node *node, const char *name)
+static int stats_request(struct zk_node *node, const char *name)
 {
     struct zk *z = node->z;
     size_t len = strlen(name);
@@ -91,11 +76,11 @@ int hf__zk_child_stat_request(struct zk_node *node, const char *name)
                             "%.40s...",
                             node->lock->path, len, name);
     if (!child)
-        child = child_stat_new(node, name, len);
+        child = stats_new(node, name, len);
     if (!child)
         return HF_ENOMEM;
     stats_path_of(node, name, path);
-    rc = hf__zk_exists(z, path, on_child_stat, child);
+    rc = hf__zk_exists(z, path, NULL, on_child_stat, child);
     if (rc)
         return rc;
     child->requested = true;
@@ -113,41 +98,93 @@ int hf__zk_child_stats_request_tied(struct zk_node *node,
     for (int32_t i = 0; i < children->count && !rc; i++)
         if (hf__zk_entry_parse(children->data[i], &e) && e.seq == mine.seq &&
             strcmp(e.name, mine.name) != 0)
-            rc = hf__zk_child_stat_request(node, e.name);
+            rc = stats_request(node, e.name);
     return rc ? rc : HF__PENDING;
 }
 
-static int stats_refused(const struct zk_child_stat *child)
+int64_t hf__zk_child_czxid(const void *node, const char *name)
+{
+    const struct zk_child_stat *child = stats_find(node, name);
+
+    return child ? child->czxid : 0;
+}
+
+int hf__zk_child_stats_refused(const struct zk_node *node,
+                               const struct String_vector *children)
 {
     char path[ZK_WHOLE_MAX];
 
-    stats_path_of(child->node, child->name, path);
-    return hf__zk_denied(child->node->z, child->refusal, "READ", path);
-}
-
-int hf__zk_child_stats_known(const struct zk_node *node,
-                             const struct String_vector *children,
-                             int64_t **czxid)
-{
-    struct zk *z = node->z;
-    int rc = 0;
-
-    *czxid = NULL;
-    if (!node->child_stats || children->count <= 0)
-        return 0;
-    *czxid =
-        z->core->alloc(z->client, (size_t)children->count * sizeof(**czxid));
-    if (!*czxid)
-        return HF_ENOMEM;
-    for (int32_t i = 0; i < children->count && !rc; i++) {
+    for (int32_t i = 0; node->child_stats && i < children->count; i++) {
         const struct zk_child_stat *child = stats_find(node, children->data[i]);
 
-        (*czxid)[i] = child ? child->czxid : 0;
-        rc = child && child->refusal ? stats_refused(child) : 0;
+        if (child && child->refusal) {
+            stats_path_of(node, child->name, path);
+            return hf__zk_denied(node->z, child->refusal, "READ", path);
+        }
     }
-    if (rc) {
-        z->core->free(z->client, *czxid);
-        *czxid = NULL;
+    return 0;
+}
+
+/* ---- strangers ---------------------------------------------------------- */
+
+/* True for a child that a client with that rule and sequence counts as an
+ * entry, if it is ephemeral. */
+static bool stats_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
+{
+    struct zk_entry e;
+
+    return !hf__zk_entry_parse(child, &e) &&
+           hf__zk_entry_guess(child, rule, seq, &e);
+}
+
+/* A sum over the strangers, independent of their order; 0: there are none. With
+ * a node, only over those that it knows to last. */
+static uint64_t stats_sum_of(const struct String_vector *children,
+                             const struct zk_node *node, enum zk_rule rule,
+                             int64_t seq)
+{
+    uint64_t sum = 0;
+
+    for (int32_t i = 0; i < children->count; i++) {
+        const char *child = children->data[i];
+        int64_t czxid = node ? hf__zk_child_czxid(node, child) : 0;
+
+        if ((!node || (czxid < 0 && czxid != ZK_CHILD_GONE)) &&
+            stats_is_stranger(child, rule, seq))
+            sum += hf__hash64(HF__HASH64, child, strlen(child));
     }
-    return rc;
+    return sum;
+}
+
+/* True: every requested child is known. */
+static bool stats_are_known(const struct zk_node *node,
+                            const struct String_vector *children)
+{
+    for (int32_t i = 0; i < children->count; i++) {
+        const struct zk_child_stat *child = stats_find(node, children->data[i]);
+
+        if (child && !child->czxid)
+            return false;
+    }
+    return true;
+}
+
+int hf__zk_strangers_check(struct zk_node *node,
+                           const struct String_vector *children,
+                           enum zk_rule rule, int64_t seq)
+{
+    uint64_t sum = stats_sum_of(children, NULL, rule, seq);
+    int rc = 0;
+
+    if (!sum || sum == node->lock->strangers)
+        return 0;
+    if (node->strangers_requested && stats_are_known(node, children)) {
+        node->lock->strangers = stats_sum_of(children, node, rule, seq);
+        return 0;
+    }
+    for (int32_t i = 0; i < children->count && !rc; i++)
+        if (stats_is_stranger(children->data[i], rule, seq))
+            rc = stats_request(node, children->data[i]);
+    node->strangers_requested = !rc;
+    return rc ? rc : HF__PENDING;
 }

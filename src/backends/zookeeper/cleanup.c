@@ -1,12 +1,11 @@
 /*
- * How an entry ends. A node that nobody wants any more (it has no lock) is
- * deleted as soon as that can be said to the server, and again after each loss
- * of the connection, until the server says that it is gone or the session is
- * over. Step by step: one that is UNSURE is looked for, one that is THERE is
- * deleted, one that is GONE is reported to who let go of it, and freed when the
- * last call that it owns is answered.
+ * How an entry ends. A node without a lock is deleted at the server as soon as
+ * possible, and again after each lost connection, until the server says that it
+ * is gone or the session has ended. Step by step: an UNSURE node is looked up;
+ * a node that is THERE is deleted; a node that is GONE is reported to the
+ * request that let go of it, and freed when its last call has returned.
  *
- * A step that cannot be made now (no memory, no right) is made later
+ * A step that is impossible now (no memory, no right) is made later
  * (zk.sweep_at); while the connection is down, when it is up again.
  */
 #include "cleanup.h"
@@ -21,13 +20,13 @@
 
 #include <poll.h>
 
-#define PAUSE (200 * HF__MS)       /* after a step that could not be made, */
-#define PAUSE_MAX (30000 * HF__MS) /* and after one that never can */
+#define PAUSE (200 * HF__MS)       /* after a step that was impossible, */
+#define PAUSE_MAX (30000 * HF__MS) /* and at most, if that goes on */
 
 /* ---- steps that cannot be made ----------------------------------------- */
 
-/* A step was refused, or there was no memory for it: once more, soon. (While
- * it is down: when it is up again.) */
+/* A step was refused, or there was no memory for it: repeat it soon. (While the
+ * connection is down: when it is up again.) */
 void hf__zk_node_sweep_later(struct zk_node *node)
 {
     struct zk *z = node->z;
@@ -42,7 +41,7 @@ void hf__zk_node_sweep_later(struct zk_node *node)
         z->core->due(z->client, z->sweep_at);
 }
 
-/* And it may be so for good: somebody has changed the ACL. */
+/* The refusal may be permanent, because the ACL was changed. */
 static void cleanup_refused(struct zk_node *node, int rc)
 {
     struct zk *z = node->z;
@@ -59,8 +58,8 @@ static void cleanup_refused(struct zk_node *node, int rc)
 
 /* ---- looking for it, deleting it ---------------------------------------- */
 
-/* Who may not delete its own marks leaves them: they are in nobody's way, and
- * go with the session. */
+/* A mark that the client may not delete is left: it disturbs no other client,
+ * and goes with the session. */
 static bool cleanup_is_over(const struct zk_node *node, int rc)
 {
     return rc == ZOK || rc == ZNONODE ||
@@ -88,7 +87,7 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc))
         cleanup_refused(node, rc);
-    if (node->hurried) { /* this answer may be older than who let go */
+    if (node->hurried) { /* the reply may be older than let_go */
         node->hurried = false;
         hf__zk_node_sweep(node);
         return;
@@ -128,10 +127,10 @@ static int cleanup_search_for(struct zk_node *node)
 {
     char dir[ZK_WHOLE_MAX];
 
-    if (node->numbered)
-        return hf__zk_exists(node->z, node->path, cleanup_on_found, node);
-    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), cleanup_on_found,
-                       node);
+    if (hf__zk_node_is_numbered(node))
+        return hf__zk_exists(node->z, node->path, NULL, cleanup_on_found, node);
+    return hf__zk_list(node->z, hf__zk_node_dir(node, dir), NULL,
+                       cleanup_on_found, node);
 }
 
 static void cleanup_on_unlowered_deleted(void *owner, int rc,
@@ -145,7 +144,7 @@ static void cleanup_on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->maybe_deleted = true; /* it was under one of the two names */
+    node->maybe_deleted = true; /* it had one of the two names */
     hf__zk_node_sweep(node);
 }
 
@@ -155,7 +154,7 @@ static void cleanup_on_lock_deleted(void *owner, int rc,
     cleanup_on_delete(owner, rc == ZOK ? ZNONODE : rc, reply);
 }
 
-/* Made by one transaction, the two have one czxid. */
+/* Both were created by one transaction, so they have the same czxid. */
 static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -173,26 +172,27 @@ static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
                       reply);
 }
 
-/* Its lock goes with it. If that is not there, it goes alone. If it is not
- * there itself, somebody has deleted it, and its lock may be there: of our
- * session, which would keep it. (If it were another's by the time it is
- * deleted, that one is still known by its own.) */
+/* Deletes the lock together with the entry. If only the lock is missing, the
+ * entry is deleted by itself. If the entry is missing, another client has
+ * deleted it, and its lock may still exist: the session would keep it. (If that
+ * lock belonged to another client by then, its own entry would still identify
+ * it.) */
 static void cleanup_on_pair_deleted(void *owner, int rc,
                                     const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_node *node = owner;
-    bool alone = rc == ZNONODE && reply->results[0].err == ZOK;
+    bool is_single = rc == ZNONODE && reply->results[0].err == ZOK;
     char unfair[ZK_WHOLE_MAX];
     int sent;
 
-    if (rc != ZNONODE || (!alone && !node->czxid)) {
+    if (rc != ZNONODE || (!is_single && !node->czxid)) {
         cleanup_on_delete(owner, rc, reply);
         return;
     }
-    sent = alone ? hf__zk_delete(z, node->path, cleanup_on_delete, node)
-                 : hf__zk_exists(z, hf__zk_node_unfair(node, unfair),
-                                 cleanup_on_lock, node);
+    sent = is_single ? hf__zk_delete(z, node->path, cleanup_on_delete, node)
+                     : hf__zk_exists(z, hf__zk_node_unfair(node, unfair), NULL,
+                                     cleanup_on_lock, node);
     if (sent != 0)
         cleanup_on_delete(owner, ZCONNECTIONLOSS, reply);
 }
@@ -216,9 +216,9 @@ static int cleanup_delete_it(struct zk_node *node)
 
 /* ---- what comes next ----------------------------------------------------- */
 
-/* The server has closed the connection, and the library has not read that yet.
- * A release that was sent now would be lost, and if the session is over nobody
- * could tell whether it came before that. */
+/* True if the server has closed the connection and the library has not read
+ * that yet. A release sent now would be lost, and if the session has ended, it
+ * would be unknown whether the release came before that. */
 static bool cleanup_is_cut(const struct zk_node *node)
 {
     struct pollfd p = {.fd = node->z->own_fd, .events = POLLRDHUP};
@@ -227,7 +227,6 @@ static bool cleanup_is_cut(const struct zk_node *node)
            poll(&p, 1, 0) > 0;
 }
 
-/* The next step towards its end, if one can be made now. */
 void hf__zk_node_sweep(struct zk_node *node)
 {
     node->again_at = 0;
@@ -253,7 +252,7 @@ void hf__zk_node_end_step(struct zk_node *node)
 {
     struct hf__req *let_go = node->let_go;
 
-    if (node->lock) /* the lock knows, or will hear */
+    if (node->lock) /* the lock knows, or will be notified */
         return;
     if (!hf__zk_node_is_gone(node)) {
         hf__zk_node_sweep(node);
@@ -301,7 +300,6 @@ void hf__zk_node_of_nobody(struct zk *z, const char *path, uint8_t form)
         hf__zk_delete(z, path, NULL, NULL);
         return;
     }
-    node->numbered = true;
     node->state = ZK_NODE_THERE;
     hf__zk_node_drop(node, NULL);
 }
@@ -316,7 +314,8 @@ void hf__zk_taken_away(struct zk_lock *lock)
 {
     struct zk *z = lock->z;
 
-    /* Before anybody else can have it, if that is ours to say. */
+    /* Report the loss before another client can have the lock, as far as that
+     * depends on us. */
     z->core->lost(z->client, lock->remote, lock->node->hold_id, NULL);
     hf__zk_node_drop(lock->node, NULL);
 }
@@ -349,9 +348,10 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
     }
 }
 
-/* What is let go is gone with the session. A release that was never sent came
- * too late: the hold was lost before. One that was sent may have been done; the
- * truth is not known any more. Who abandons only wants it to be gone. */
+/* The session has ended, and with it the node. A release that was never sent
+ * came too late: the hold was lost before. A release that was sent may have
+ * been executed; that can no longer be found out. An abandon only requires that
+ * the node is gone. */
 static void cleanup_let_go_with_session(struct zk_node *node)
 {
     bool late = node->let_go->op == HF__RELEASE && !node->maybe_deleted &&

@@ -1,26 +1,67 @@
-/*
- * A connection that is being made: whereto, for how long, and with whom. The
- * library is patient with servers that take a connection and say nothing, for
- * most of the session's timeout, takes any answer for ZooKeeper's, and never
- * checks whether a server has moved.
- */
 #include "connect.h"
 
-#include "addr.h"
 #include "zookeeper.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#define LOOKUP_PART 3 /* of the timeout: how often, while it is down */
+#define LOOKUP_PART 3 /* of the timeout: time between lookups */
 #define LOOKUP_MIN_MS 1000
 #define LOOKUP_MAX_MS 10000
-#define FOUND_MS 100  /* how often it is checked whether one is over */
-#define ANSWER_MIN 36 /* bytes, of a server's first words */
+#define FOUND_MS 100  /* how often a running lookup is checked */
+#define ANSWER_MIN 36 /* bytes of a server's first packet */
 #define ANSWER_MAX 37
 
-/* So that the session may be found again before it is over. */
+/* ---- addresses ----------------------------------------------------------- */
+
+/* IPv6 needs no brackets: the port follows the last colon. */
+static void connect_append(struct zk_addrs *out, const struct addrinfo *a)
+{
+    char host[64], port[8];
+    size_t len = strlen(out->text);
+    int n;
+
+    if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof(host), port,
+                    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+        return;
+    n = snprintf(out->text + len, sizeof(out->text) - len, "%s%s:%s",
+                 len ? "," : "", host, port);
+    if ((size_t)n >= sizeof(out->text) - len)
+        out->text[len] = '\0'; /* there is room for no more */
+    else
+        out->len++;
+}
+
+/* The library goes two addresses on after each failure. With an even number it
+ * would never reach half of them. */
+static void connect_make_odd(struct zk_addrs *out)
+{
+    size_t len = strlen(out->text), first = strcspn(out->text, ",");
+
+    if (out->len % 2 || !out->len)
+        return;
+    if (len + 1 + first < sizeof(out->text)) {
+        out->text[len] = ',';
+        memcpy(out->text + len + 1, out->text, first);
+        out->text[len + 1 + first] = '\0';
+    } else {
+        *strrchr(out->text, ',') = '\0';
+        out->len--;
+    }
+}
+
+void hf__zk_addrs(const struct hf__lookup *found, struct zk_addrs *out)
+{
+    *out = (struct zk_addrs){0};
+    for (size_t i = 0; i < found->len; i++)
+        for (const struct addrinfo *a = found->list[i]; a; a = a->ai_next)
+            connect_append(out, a);
+    connect_make_odd(out);
+}
+
+/* Early enough that the session can still be resumed. */
 void hf__zk_lookup_later(struct zk *z, hf__time now)
 {
     hf__time ms = (hf__time)z->timeout_ms / LOOKUP_PART;
@@ -30,16 +71,7 @@ void hf__zk_lookup_later(struct zk *z, hf__time now)
     z->lookup_at = z->numeric ? HF__NEVER : now + ms * HF__MS;
 }
 
-void hf__zk_lookup_again(struct zk *z, hf__time now)
-{
-    if (z->up || now < z->lookup_at)
-        return;
-    hf__zk_lookup_later(z, now);
-    if (!z->job)
-        z->job = z->core->lookup(z->hosts, false);
-}
-
-/* Has the library closed its socket? It may fail otherwise, out of memory. */
+/* The library may also have failed for lack of memory, with its socket open. */
 bool hf__zk_is_closed(const struct zk *z)
 {
     int state = zoo_state(z->zh);
@@ -48,10 +80,10 @@ bool hf__zk_is_closed(const struct zk *z)
            state != ZOO_CONNECTED_STATE;
 }
 
-/* Between two attempts to connect: of an attempt that goes on it must stay
- * known when it began. What is known already is not worth the library's trouble
- * (it calls drand48(3), which is the program's). */
-void hf__zk_take_found(struct zk *z)
+/* Waits until no attempt to connect is running, because connect_at belongs to
+ * the present attempt. Unchanged addresses are not set again: the library would
+ * call drand48(3), which is the program's. */
+static void connect_take_found(struct zk *z)
 {
     struct zk_addrs addrs;
 
@@ -66,6 +98,16 @@ void hf__zk_take_found(struct zk *z)
         *z->addrs = addrs;
 }
 
+void hf__zk_lookup_move(struct zk *z, hf__time now)
+{
+    connect_take_found(z);
+    if (z->up || now < z->lookup_at)
+        return;
+    hf__zk_lookup_later(z, now);
+    if (!z->job)
+        z->job = z->core->lookup(z->hosts, false);
+}
+
 hf__time hf__zk_lookup_timeout(const struct zk *z)
 {
     hf__time at = z->lookup_at;
@@ -77,16 +119,18 @@ hf__time hf__zk_lookup_timeout(const struct zk *z)
     return at;
 }
 
+/* ---- attempts ------------------------------------------------------------ */
+
 /* The library notices, and tries the next server. */
 static void connect_hang_up(struct zk *z)
 {
-    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
 
-    (void)connect(z->fd, &nobody, sizeof(nobody));
+    (void)connect(z->fd, &unspecified, sizeof(unspecified));
 }
 
-/* All are tried before the caller's time is over, and those who are slow have
- * half of it for a second chance. */
+/* All servers are tried within the caller's time. Slow ones get half of it for
+ * a second attempt. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
     uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;
@@ -96,7 +140,7 @@ void hf__zk_first_round(struct zk *z, size_t addresses)
     z->patience_ms = addresses > 1 ? ms / 2 / (uint32_t)addresses + 1 : ms;
 }
 
-/* The library's first round goes through all of them. */
+/* The library's first round tries all addresses. */
 bool hf__zk_may_try_again(struct zk *z)
 {
     if (!z->untried)
@@ -114,7 +158,7 @@ hf__time hf__zk_late_at(const struct zk *z)
     return z->connect_at + z->patience_ms * HF__MS;
 }
 
-/* A server that starts, say, may take a connection and forget it. */
+/* A server that is starting may accept a connection and forget it. */
 void hf__zk_give_up_late(struct zk *z, hf__time now)
 {
     bool is_heard = zoo_state(z->zh) == ZOO_ASSOCIATING_STATE;
@@ -131,7 +175,7 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
         z->patience_ms += z->patience_ms / 2;
 }
 
-/* The first word of an answer is its length. */
+/* The first four bytes of the answer are its length. */
 static bool connect_is_foreign(struct zk *z)
 {
     uint8_t head[4];
@@ -146,12 +190,12 @@ static bool connect_is_foreign(struct zk *z)
             head[3] > ANSWER_MAX);
 }
 
-/* The library would take anything for an answer. */
 void hf__zk_refuse_foreign(struct zk *z)
 {
     if (!connect_is_foreign(z))
         return;
-    snprintf(z->cause, sizeof(z->cause), "it answers, but not as ZooKeeper");
+    snprintf(z->cause, sizeof(z->cause),
+             "the server answers, but it is not ZooKeeper");
     z->refusal = HF_EPROTO;
     connect_hang_up(z);
 }

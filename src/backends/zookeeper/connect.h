@@ -1,32 +1,46 @@
 /*
- * A connection that is being made: to which addresses, for how long, and
- * whether it is ZooKeeper that answers. Called by session.c alone, with the
- * client's mutex held (hf__zk_first_round() in open(), without).
+ * Making a connection: which addresses are tried, for how long, and whether a
+ * ZooKeeper server answers. The library would wait for most of the session's
+ * timeout for a server that accepts a connection and says nothing, takes any
+ * answer for ZooKeeper's, and never notices that a server has moved. Called by
+ * session.c only, with the client's mutex held; hf__zk_addrs() and
+ * hf__zk_first_round() also by open(), without it.
  */
 #ifndef HF_ZK_CONNECT_H
 #define HF_ZK_CONNECT_H
 
 #include "zookeeper.h"
 
-/* It went down: names are looked up again, if it stays so for a while. */
+/* Addresses in the form that the library takes. It never gets names, because it
+ * would look them up before each attempt to connect, with the client's mutex
+ * held. */
+struct zk_addrs {
+    size_t len;      /* the first address may be in the text twice */
+    char text[4096]; /* "10.0.0.1:2181,::1:2181" */
+};
+
+/* Converts what a lookup has found. */
+void hf__zk_addrs(const struct hf__lookup *, struct zk_addrs *);
+
+/* The connection is down: looks the names up again if it stays down. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
-/* If it is time for that. */
-void hf__zk_lookup_again(struct zk *, hf__time now);
-/* What was found is used, if it is of any use. */
-void hf__zk_take_found(struct zk *);
-/* When to call hf__zk_lookup_again() next. */
+/* Gives new addresses to the library if a lookup has finished, and starts one
+ * if it is time. */
+void hf__zk_lookup_move(struct zk *, hf__time now);
+/* When to call that next. */
 hf__time hf__zk_lookup_timeout(const struct zk *);
 
-/* The library has no connection, nor is it making one. */
+/* True: the library is neither connected nor connecting. */
 bool hf__zk_is_closed(const struct zk *);
-/* It is being opened: at how many addresses. */
+/* Begins opening, with that many addresses. */
 void hf__zk_first_round(struct zk *, size_t addresses);
-/* Then: an attempt has failed; is it worth another one? */
+/* While opening, after a failed attempt: is there time and an address for
+ * another one? */
 bool hf__zk_may_try_again(struct zk *);
-/* When an attempt to connect has lasted for too long; and ends it then. */
+/* When the present attempt to connect has taken too long; and ends it then. */
 hf__time hf__zk_late_at(const struct zk *);
 void hf__zk_give_up_late(struct zk *, hf__time now);
-/* Ends it if somebody else answers. */
+/* Ends an attempt if the server is not ZooKeeper. */
 void hf__zk_refuse_foreign(struct zk *);
 
 #endif

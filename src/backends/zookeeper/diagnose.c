@@ -1,5 +1,5 @@
-/* What the ensemble says of itself in its node of the configuration, and what
- * the session was given. */
+/* Findings from the ensemble's node of the configuration, and about the session
+ * that the server has granted. */
 #include "diagnose.h"
 
 #include "backends/common/finding.h"
@@ -37,15 +37,15 @@ static void diagnose_find_rights(struct zk *z, struct hf__query *q)
 {
     if (z->secret)
         FIND(OK, "rights",
-             "what holdfast creates is for the user of the URL alone");
+             "only the user of the URL may use what holdfast creates");
     else
         FIND(OK, "rights",
              "every client of the servers may break locks; user:password@ in "
              "the URL keeps others out");
 }
 
-/* Lines "server.1=host:port:port:participant;port"; an observer does not
- * vote. */
+/* The lines are "server.1=host:port:port:participant;port". An observer does
+ * not vote. */
 static unsigned diagnose_voters(const char *config, int len)
 {
     const char *end = config + len, *line = config;
@@ -86,28 +86,20 @@ static void diagnose_on_config(void *owner, int rc,
         hf__find_quorum(z->core, z->client, q, &quorum);
     } else if (rc == ZNONODE) {
         FIND(ERROR, "version",
-             "there is no " CONFIG ", so that this is older than ZooKeeper "
-             "3.5, which has no container nodes: use 3.5 or later");
+             "there is no " CONFIG ", so the server is older than "
+             "ZooKeeper 3.5 and has no container nodes: use 3.5 or later");
     } else if (!hf__zk_lost(rc)) {
         FIND(WARNING, "ensemble",
-             CONFIG " may not be read (%s), so that the size of the ensemble "
-                    "is not known: give everybody READ on it",
+             CONFIG " may not be read (%s), so the size of the ensemble is "
+                    "unknown: grant READ on it to all users",
              zerror(rc));
     }
-    hf__zk_query_back(base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
-}
-
-static void diagnosed(struct zk_query *base)
-{
-    struct hf__query *q = base->q;
-    struct zk *z = base->z;
-
-    if (!base->rc) {
+    if (!hf__zk_lost(rc)) {
         diagnose_find_promise(z, q);
         diagnose_find_session(z, q);
         diagnose_find_rights(z, q);
     }
-    hf__zk_query_end(base, base->rc);
+    hf__zk_query_end(base, hf__zk_lost(rc) ? HF_EUNKNOWN : HF__DONE);
 }
 
 int hf__zk_diagnose_query(struct zk *z, struct hf__query *q)
@@ -117,6 +109,9 @@ int hf__zk_diagnose_query(struct zk *z, struct hf__query *q)
 
     if (!base)
         return rc;
-    hf__zk_query_sent(base, hf__zk_get(z, CONFIG, diagnose_on_config, base));
-    return hf__zk_query_wait(base, diagnosed);
+    rc = hf__zk_get(z, CONFIG, NULL, diagnose_on_config, base);
+    if (!rc)
+        return HF__PENDING;
+    hf__zk_query_free(base);
+    return rc;
 }

@@ -9,8 +9,7 @@
 
 #define HEX "0123456789abcdefABCDEF"
 
-/* What is behind a uuid of that length, with hyphens or without; NULL: there is
- * none. */
+/* Reads a uuid of that length; returns the text after it, or NULL. */
 static const char *entry_read_uuid(const char *s, size_t len,
                                    struct zk_entry *e)
 {
@@ -25,7 +24,8 @@ static const char *entry_read_uuid(const char *s, size_t len,
     return s + len;
 }
 
-/* %010d of the server: ten places at least, of which one may be the sign. */
+/* The server writes %010d: at least ten characters, one of which may be the
+ * sign. */
 static bool entry_read_seq(const char *s, int64_t *seq)
 {
     bool negative = *s == '-';
@@ -97,7 +97,7 @@ static bool entry_read_kazoos(const char *s, struct zk_entry *e)
     return s && entry_read_stem(s, true, e);
 }
 
-/* A holder of an unfair mutex, a mark of a latch. */
+/* The holder of an unfair mutex, or a mark of a latch. */
 static bool entry_read_ours(const char *s, struct zk_entry *e)
 {
     bool mark = strncmp(s, "_d_", 3) == 0;
@@ -113,19 +113,13 @@ static bool entry_read_ours(const char *s, struct zk_entry *e)
 
 static bool entry_read_word(const char *s, struct zk_entry *e)
 {
-    static const struct stem words[] = {
-        {ZK_UNFAIR, ZK_FORM_UNFAIR},
-        {ZK_LOCKS, ZK_FORM_SEMAPHORE},
-        {ZK_LEASES, ZK_FORM_SEMAPHORE},
-        {ZK_LATCH, ZK_FORM_LATCH},
-    };
-
-    for (size_t i = 0; i < LEN(words); i++)
-        if (strcmp(s, words[i].text) == 0) {
-            e->form = words[i].form;
-            return true;
-        }
-    return false;
+    if (strcmp(s, ZK_UNFAIR) == 0)
+        e->form = ZK_FORM_UNFAIR;
+    else if (strcmp(s, ZK_LOCKS) == 0 || strcmp(s, ZK_LEASES) == 0)
+        e->form = ZK_FORM_SEMAPHORE;
+    else if (strcmp(s, ZK_LATCH) == 0)
+        e->form = ZK_FORM_LATCH;
+    return e->form != ZK_FORM_NONE;
 }
 
 static struct zk_entry entry_nothing(const char *child)
@@ -145,7 +139,7 @@ bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
 
 /* ---- strangers ------------------------------------------------- */
 
-/* Where its sequence begins; NULL: it has none. */
+/* The start of its sequence; NULL: it has none. */
 static const char *entry_sequence_of(const char *child, int64_t *seq)
 {
     size_t len = strlen(child);
@@ -165,7 +159,7 @@ static bool entry_ends_with(const char *child, const char *end,
     return (size_t)(end - child) >= len && memcmp(end - len, text, len) == 0;
 }
 
-/* One of the stems, behind whatever it may be. */
+/* A known stem with any text before it. */
 static bool entry_guess_stem(struct zk_entry *e)
 {
     const char *end = entry_sequence_of(e->name, &e->seq);
@@ -184,7 +178,7 @@ static bool entry_guess_recipe(struct zk_entry *e)
 
     if (!end || strncmp(e->name, "x-", 2) != 0)
         return false;
-    s += *s == '-'; /* Java's session is a signed number */
+    s += *s == '-'; /* Java writes the session as a signed number */
     s += strspn(s, HEX);
     e->form = ZK_FORM_LOCK;
     return s + 1 == end && *s == '-';
@@ -197,7 +191,7 @@ static const char *entry_behind_last(const char *s, const char *stem)
     return s;
 }
 
-/* Curator's order, of text. Its reader minds writers alone. */
+/* Curator compares texts. Its reader waits for writers only. */
 static bool entry_guess_sorted(enum zk_rule rule, int64_t seq,
                                struct zk_entry *e)
 {
@@ -268,45 +262,30 @@ int hf__zk_entry_order(const struct zk_entry *a, const struct zk_entry *b)
 }
 
 enum effect {
-    FREE,    /* goes together with ours, or does not matter */
-    BLOCKS,  /* whoever came first goes first */
-    DIFFERS, /* another kind, if it came first */
-    CLASHES, /* another kind, whenever it came */
+    FREE,    /* shared with ours, or irrelevant */
+    BLOCKS,  /* the older entry goes first */
+    DIFFERS, /* another kind, if it is older */
+    CLASHES, /* another kind, whatever its age */
 };
 
-static enum effect entry_effect_of(enum zk_form form, enum zk_rule rule)
-{
-    switch (form) {
-    case ZK_FORM_LOCK:
-        return rule == ZK_RULE_MUTEX ? BLOCKS : DIFFERS;
-    case ZK_FORM_KAZOO_LOCK: /* a mutex or a writer: nobody can tell */
-        return rule == ZK_RULE_UNFAIR ? DIFFERS : BLOCKS;
-    case ZK_FORM_WRITE:
-        return rule == ZK_RULE_WRITE || rule == ZK_RULE_READ ? BLOCKS : DIFFERS;
-    case ZK_FORM_READ:
-    case ZK_FORM_KAZOO_READ:
-        return rule == ZK_RULE_READ    ? FREE
-               : rule == ZK_RULE_WRITE ? BLOCKS
-                                       : DIFFERS;
-    case ZK_FORM_LEASE:
-    case ZK_FORM_LEADER:
-        return DIFFERS;
-    case ZK_FORM_UNFAIR:
-        return rule == ZK_RULE_UNFAIR ? FREE : CLASHES;
-    case ZK_FORM_HOLDER:
-        return rule == ZK_RULE_UNFAIR ? BLOCKS : CLASHES;
-    case ZK_FORM_SEMAPHORE:
-    case ZK_FORM_LATCH:
-    case ZK_FORM_KAZOO_LEASE:
-        return CLASHES;
-    case ZK_FORM_SORTED:
-        return BLOCKS;
-    case ZK_FORM_MARK:
-    case ZK_FORM_NONE:
-        break;
-    }
-    return FREE;
-}
+/* Forms without a row are FREE. kazoo's lock may be a mutex or a writer, which
+ * its name does not tell. */
+static const uint8_t effects[][ZK_RULE_UNFAIR + 1] = {
+    /*                  MUTEX, WRITE, READ, UNFAIR */
+    [ZK_FORM_LOCK] = {BLOCKS, DIFFERS, DIFFERS, DIFFERS},
+    [ZK_FORM_KAZOO_LOCK] = {BLOCKS, BLOCKS, BLOCKS, DIFFERS},
+    [ZK_FORM_WRITE] = {DIFFERS, BLOCKS, BLOCKS, DIFFERS},
+    [ZK_FORM_READ] = {DIFFERS, BLOCKS, FREE, DIFFERS},
+    [ZK_FORM_KAZOO_READ] = {DIFFERS, BLOCKS, FREE, DIFFERS},
+    [ZK_FORM_LEASE] = {DIFFERS, DIFFERS, DIFFERS, DIFFERS},
+    [ZK_FORM_LEADER] = {DIFFERS, DIFFERS, DIFFERS, DIFFERS},
+    [ZK_FORM_UNFAIR] = {CLASHES, CLASHES, CLASHES, FREE},
+    [ZK_FORM_HOLDER] = {CLASHES, CLASHES, CLASHES, BLOCKS},
+    [ZK_FORM_SEMAPHORE] = {CLASHES, CLASHES, CLASHES, CLASHES},
+    [ZK_FORM_LATCH] = {CLASHES, CLASHES, CLASHES, CLASHES},
+    [ZK_FORM_KAZOO_LEASE] = {CLASHES, CLASHES, CLASHES, CLASHES},
+    [ZK_FORM_SORTED] = {BLOCKS, BLOCKS, BLOCKS, BLOCKS},
+};
 
 static void entry_note(size_t *which, size_t i)
 {
@@ -314,7 +293,7 @@ static void entry_note(size_t *which, size_t i)
         *which = i;
 }
 
-/* Is e before mine? All are before who has no place (yet). */
+/* Is e before mine? If mine has no place yet, every entry is. */
 static bool entry_is_before(const struct zk_entry *e,
                             const struct zk_entry *mine, enum zk_rule rule,
                             bool *tied)
@@ -326,26 +305,26 @@ static bool entry_is_before(const struct zk_entry *e,
     return order <= 0;
 }
 
-/* Does the child count, to somebody with that place? czxid: as for the place
- * below. */
+/* Does the child count for that place? Sets *unknown if only a request can
+ * tell. */
 static bool entry_counts(const char *child, int64_t czxid,
                          const struct zk_entry *mine, enum zk_rule rule,
-                         struct zk_entry *e, size_t i, struct zk_place *p)
+                         struct zk_entry *e, bool *unknown)
 {
     int64_t seq = mine->name ? mine->seq : ZK_SEQ_LAST;
+    bool counts = hf__zk_entry_parse(child, e);
 
-    if (!hf__zk_entry_parse(child, e)) {
-        if (hf__zk_entry_guess(child, rule, seq, e) && !czxid)
-            entry_note(&p->stranger, i);
-        if (e->form == ZK_FORM_NONE || czxid <= 0)
-            return false;
+    *unknown = false;
+    if (!counts && hf__zk_entry_guess(child, rule, seq, e)) {
+        *unknown = !czxid;
+        counts = czxid > 0;
     }
     e->czxid = czxid < 0 ? -czxid : czxid;
-    return true;
+    return counts;
 }
 
-void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
-                  const struct zk_entry *mine, enum zk_rule rule,
+void hf__zk_place(char *const *child, size_t len, const struct zk_entry *mine,
+                  enum zk_rule rule, zk_czxid_fn *czxid, const void *arg,
                   struct zk_place *p)
 {
     struct zk_entry last = {0};
@@ -357,15 +336,19 @@ void hf__zk_place(char *const *child, const int64_t *czxid, size_t len,
     for (size_t i = 0; i < len; i++) {
         struct zk_entry e;
         enum effect effect;
-        bool tied;
+        bool tied, unknown;
 
         if (mine->name && strcmp(child[i], mine->name) == 0) {
             p->here = true;
             continue;
         }
-        if (!entry_counts(child[i], czxid ? czxid[i] : 0, mine, rule, &e, i, p))
+        if (!entry_counts(child[i], czxid ? czxid(arg, child[i]) : 0, mine,
+                          rule, &e, &unknown)) {
+            if (unknown)
+                entry_note(&p->stranger, i);
             continue;
-        effect = entry_effect_of(e.form, rule);
+        }
+        effect = effects[e.form][rule];
         if (effect == CLASHES)
             entry_note(&p->mismatch, i);
         if (effect == FREE || effect == CLASHES ||

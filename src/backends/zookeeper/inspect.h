@@ -1,5 +1,5 @@
 /*
- * HF__INSPECT. An outcome, or PENDING.
+ * HF__INSPECT, HF__BREAK and HF__ASK. An outcome, or PENDING.
  */
 #ifndef HF_ZK_INSPECT_H
 #define HF_ZK_INSPECT_H
@@ -7,5 +7,7 @@
 #include "zookeeper.h"
 
 int hf__zk_inspect_query(struct zk *, struct hf__query *);
+int hf__zk_break_query(struct zk *, struct hf__query *);
+int hf__zk_ask_query(struct zk *, struct hf__query *);
 
 #endif

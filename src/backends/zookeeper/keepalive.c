@@ -1,27 +1,22 @@
-/*
- * What is sent so that the session lives, and so that there is a proof that it
- * does (session_proof.c).
- */
 #include "keepalive.h"
 
 #include "call.h"
 #include "session_proof.h"
 #include "zookeeper.h"
 
-#define BEAT_PART 6  /* of the timeout: proofs, while somebody waits */
-#define TOUCH_PART 4 /* a sign of life, at least */
-#define NUDGES_MAX 5 /* each after twice the time */
-#define IN_USE (1000 * HF__MS) /* since a thread has sent something */
+#define BEAT_PART 6  /* of the timeout: time between writes, with waiters */
+#define TOUCH_PART 4 /* of the timeout: longest silence */
+#define NUDGES_MAX 5 /* each nudge doubles the time to the next */
+#define IN_USE (1000 * HF__MS) /* the time since a thread sent a request */
 #define STARVED (10 * HF__MS)
 
-/* What could not be sent is not tried again all the time. */
+/* After a failure to send, waits until starved_until. */
 static hf__time keepalive_not_starved(const struct zk *z, hf__time at)
 {
     return at > z->starved_until ? at : z->starved_until;
 }
 
-/* While somebody waits: what is granted by a word of the server then needs no
- * request more. */
+/* While a lock waits, so that a grant by a watch needs no further request. */
 static hf__time keepalive_beat_at(const struct zk *z)
 {
     return z->up && z->waiting && !z->beating
@@ -30,9 +25,8 @@ static hf__time keepalive_beat_at(const struct zk *z)
                : HF__NEVER;
 }
 
-/* The library would ping, but does not tell when. And a member of 3.8 may
- * fall asleep over a commit that it has received, if nobody sends it anything
- * else: one request more wakes it. */
+/* The library would ping, but does not tell when. Also, a server of version 3.8
+ * may fall asleep over a commit until it receives any request. */
 static hf__time keepalive_touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);
@@ -49,7 +43,7 @@ static int keepalive_touch(struct zk *z)
 {
     if (z->calls_len && z->nudges < NUDGES_MAX)
         z->nudges++;
-    return hf__zk_exists(z, z->nowhere, NULL, NULL);
+    return hf__zk_exists(z, z->nowhere, NULL, NULL, NULL);
 }
 
 static void keepalive_on_beat(void *owner, int rc, const struct zk_reply *reply)
@@ -61,10 +55,10 @@ static void keepalive_on_beat(void *owner, int rc, const struct zk_reply *reply)
     z->beating = false;
 }
 
-/* Sends a write that changes nothing: if it is answered, zk.proved moves. The
- * leader has to say whether something is there that never is. A transaction,
- * because no server answers one by itself, which it may do to what is denied
- * (enableEagerACLCheck). */
+/* Sends a write that changes nothing; its answer advances zk.proved. It checks
+ * a node that never exists. It is a transaction, because a follower may answer
+ * a single denied request itself (enableEagerACLCheck), but never a
+ * transaction. */
 static int keepalive_beat(struct zk *z)
 {
     zoo_op_t op;
@@ -94,9 +88,9 @@ void hf__zk_keepalive_move(struct zk *z, hf__time now)
         z->starved_until = now + STARVED;
 }
 
-/* Whoever drives may sleep for long while others send something, and has to be
- * awake when the answer does not come. If that happens often, it is awake often
- * enough without being told. */
+/* Other threads may send while the driver sleeps, and the driver must be awake
+ * if an answer is late. If threads send often, the driver wakes often
+ * enough. */
 hf__time hf__zk_keepalive_timeout(const struct zk *z)
 {
     hf__time at = keepalive_beat_at(z) < keepalive_touch_at(z)

@@ -1,15 +1,16 @@
 /*
- * The latch: the node <path>/latch has the count as its data and one child, the
- * round, which is made with it and goes with it. At 0 both go.
+ * The node <path>/latch has the count as its data and one child, the round.
+ * Both are created together and deleted together, when the count reaches 0.
  *
- * - A set or down is one transaction with the creation of a mark, an ephemeral
- *   node of this session and request. If the answer is lost and it is sent
- *   again, the mark tells that it was counted. When it is answered the mark is
- *   deleted. With the session the mark is gone: then nobody can tell.
- * - The round is checked in the same transaction, so that a down never counts
- * in a later round, whose versions begin anew.
- * - Who waits watches the round, which never changes: it hears of the end, and
- *   of nothing else, and it is not kept waiting by a round that began since.
+ * - A set or down is one transaction with the creation of a mark, an
+ *   ephemeral node of this session and request. If the answer is lost and
+ *   the request is sent again, the mark shows that it was counted. The mark
+ *   is deleted after the answer. It also goes with the session; then it is
+ *   unknown whether the request was counted.
+ * - The same transaction checks the round, so that a down never counts in a
+ *   later round, whose versions start again.
+ * - A waiter watches the round, which never changes. So it hears only of the
+ *   end, and a round that begins later does not keep it waiting.
  */
 #include "latch.h"
 
@@ -17,7 +18,7 @@
 #include "cleanup.h"
 #include "entry.h"
 #include "lock.h"
-#include "node_data.h"
+#include "node.h"
 #include "outcome.h"
 #include "path.h"
 #include "query.h"
@@ -29,26 +30,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A query about it: by name, or of a lock that waits (base.q is NULL) and
- * may have let go of it since. */
+/* A query about a latch: by name, or of a lock that waits (base.q is NULL) and
+ * may no longer want the answer. */
 struct count {
     struct zk_query base;
     uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
     uint64_t hold_id; /* of the lock's attempt */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[ZK_COUNT_MAX];
-    char other[ZK_CHILD_MAX]; /* of another kind of lock */
+    char other[ZK_CHILD_MAX]; /* SET: a child of another kind of lock; or "" */
     uint64_t left;
     int32_t version;
-    int failed;    /* the first step that was refused, or -1 */
-    int refusal;   /* and why */
-    bool is_set;   /* the latch is there */
-    bool marked;   /* our mark is */
-    bool has_node; /* the name's node is */
-    bool made;     /* it was not, and was to be made first */
-    bool swept;    /* what an idle semaphore has left */
-    bool was_sent; /* the transaction was, or may have been before */
-    bool is_sure;  /* that it is not set */
+    int failed;    /* the first refused operation of the transaction, or -1, */
+    int refusal;   /* and its error */
+    bool is_set;   /* the latch exists */
+    bool marked;   /* the mark exists */
+    bool has_node; /* the name's node exists */
+    bool made;     /* its parents were missing and are being created */
+    bool swept;    /* nodes of an idle semaphore were deleted */
+    bool was_sent; /* the transaction was sent, now or in an earlier request */
 };
 
 static void latch_put_count(struct count *c, uint64_t count)
@@ -80,12 +80,6 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&c->base, code);
 }
 
-static bool latch_is_foreign(enum zk_form form)
-{
-    return form != ZK_FORM_NONE && form != ZK_FORM_LATCH &&
-           form != ZK_FORM_MARK;
-}
-
 static void latch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
@@ -98,7 +92,8 @@ static void latch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
         struct zk_entry e;
 
         hf__zk_entry_parse(child, &e);
-        if (latch_is_foreign(e.form))
+        if (e.form != ZK_FORM_NONE && e.form != ZK_FORM_LATCH &&
+            e.form != ZK_FORM_MARK)
             snprintf(c->other, sizeof(c->other), "%s", child);
         if (strcmp(child, strrchr(c->mark, '/') + 1) == 0)
             c->marked = true;
@@ -112,15 +107,17 @@ static void latch_send_read(struct count *c)
 
     hf__zk_sync(z, NULL, NULL);
     if (c->op == HF__LATCH_SET)
-        hf__zk_query_sent(&c->base,
-                          hf__zk_list(z, c->base.path, latch_on_siblings, c));
-    hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, on_latch, c));
+        hf__zk_query_sent(
+            &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
+    hf__zk_query_sent(&c->base, hf__zk_get(z, c->latch, NULL, on_latch, c));
 }
 
-static void read_latch(struct count *c, void (*then)(struct zk_query *))
+static void latch_decide(struct zk_query *);
+
+static void latch_read(struct count *c)
 {
     latch_send_read(c);
-    hf__zk_query_wait(&c->base, then);
+    hf__zk_query_wait(&c->base, latch_decide);
 }
 
 /* ---- ends --------------------------------------------------------------- */
@@ -141,7 +138,7 @@ static void latch_finish(struct count *c, int rc, uint64_t left)
     hf__zk_query_end(&c->base, rc);
 }
 
-/* True: it is over. */
+/* True: the query has failed and was ended. */
 static bool latch_failed(struct count *c)
 {
     int rc = c->base.rc;
@@ -151,30 +148,20 @@ static bool latch_failed(struct count *c)
     return rc;
 }
 
-/* Before the transaction is sent. */
-static bool latch_failed_or_over(struct count *c)
-{
-    if (!c->base.rc && hf__zk_query_is_over(&c->base))
-        c->base.rc = HF_EUNKNOWN;
-    return latch_failed(c);
-}
-
 static int latch_mismatch(const struct count *c)
 {
-    return hf__zk_used_as(c->base.z, c->other);
+    return hf__zk_used_as(c->base.z, c->base.q->name, c->base.q->name_len, NULL,
+                          c->other);
 }
 
 /* ---- the transaction ---------------------------------------------------- */
 
-static const char *latch_rights_of(const struct count *c)
-{
-    return c->op == HF__LATCH_SET ? "CREATE below"
-                                  : "CREATE, WRITE and DELETE below";
-}
-
 static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
+    const char *right = c->op == HF__LATCH_SET
+                            ? "CREATE below"
+                            : "CREATE, WRITE and DELETE below";
 
     c->failed = -1;
     for (int i = 2; rc != ZOK && !hf__zk_lost(rc) && i >= 0; i--)
@@ -183,18 +170,36 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
             c->failed = i;
             c->refusal = reply->results[i].err;
         }
-    /* What was refused because somebody was quicker is tried again. */
-    hf__zk_query_back(
-        &c->base, c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
-                                     rc == ZBADVERSION || rc == ZNOTEMPTY)
-                      ? 0
-                      : hf__zk_query_refusal(&c->base, rc, latch_rights_of(c)));
+    /* Refused because another client was quicker: it is tried again. */
+    hf__zk_query_back(&c->base,
+                      c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
+                                         rc == ZBADVERSION || rc == ZNOTEMPTY)
+                          ? 0
+                          : hf__zk_query_refusal(&c->base, rc, right));
 }
 
-/* It was counted before. */
-static bool latch_is_marked(const struct count *c)
+static void latch_undo(struct count *);
+
+/* The mark shows that the request was counted earlier. */
+static void latch_committed(struct zk_query *base)
 {
-    return c->failed == 0 && c->refusal == ZNODEEXISTS;
+    struct count *c = (struct count *)base;
+    bool is_counted = c->failed < 0, is_set = c->op == HF__LATCH_SET;
+    bool is_marked = c->failed == 0 && c->refusal == ZNODEEXISTS;
+    int above = hf__zk_parents_refused(base->z, base->path);
+
+    if (latch_failed(c))
+        return;
+    if (is_counted && c->other[0])
+        latch_undo(c);
+    else if (is_counted || is_marked)
+        latch_finish(c, HF__DONE,
+                     is_set ? base->q->count : c->left - is_counted);
+    else if (c->refusal == ZNONODE && above && c->made)
+        latch_finish(
+            c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
+    else
+        latch_read(c);
 }
 
 static void latch_commit(struct count *c, zoo_op_t op[3])
@@ -204,74 +209,46 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
+    if (c->op == HF__LATCH_SET) /* in case another kind was created first */
+        hf__zk_query_sent(
+            &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
+    hf__zk_query_wait(&c->base, latch_committed);
 }
 
 /* ---- it is not set ------------------------------------------------------ */
 
-static void latch_down(struct zk_query *);
-static void latch_got(struct zk_query *);
-
 static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 {
     struct count *c = owner;
+    int code = hf__zk_query_code(&c->base, rc);
 
     (void)reply;
-    c->is_sure = rc == ZNONODE;
-    hf__zk_query_back(&c->base, hf__zk_query_code(&c->base, rc));
-}
-
-static void latch_not_set(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
-
-    if (latch_failed(c))
-        return;
-    if (c->is_sure)
-        latch_finish(c, HF__DONE, 0);
+    if (rc == ZOK)
+        latch_read(c);
     else
-        read_latch(c, c->op == HF__LATCH_DOWN ? latch_down : latch_got);
+        latch_finish(c, code, 0);
 }
 
-/* The leader answers a read, and a sync, by what it has applied itself: a set
- * that a follower has confirmed already may be missing. A transaction that
- * fails is in the order of all writes. */
+/* The leader answers a read, and a sync, from what it has applied. A set that a
+ * follower has already confirmed may be missing there. A transaction that fails
+ * is in the order of all writes, so its answer is final. */
 static void latch_end_if_not_set(struct count *c)
 {
     zoo_op_t op;
+    int rc;
 
     zoo_check_op_init(&op, c->latch, -1);
-    hf__zk_query_sent(&c->base,
-                      hf__zk_multi(c->base.z, 1, &op, latch_on_not_set, c));
-    hf__zk_query_wait(&c->base, latch_not_set);
+    rc = hf__zk_multi(c->base.z, 1, &op, latch_on_not_set, c);
+    if (rc)
+        latch_finish(c, rc, 0);
 }
 
 /* ---- down --------------------------------------------------------------- */
 
-static void latch_was_down(struct zk_query *base)
+static void latch_send_down(struct count *c)
 {
-    struct count *c = (struct count *)base;
-
-    if (latch_failed(c))
-        return;
-    if (c->failed < 0)
-        latch_finish(c, HF__DONE, c->left - 1);
-    else if (latch_is_marked(c))
-        latch_finish(c, HF__DONE, c->left);
-    else
-        read_latch(c, latch_down);
-}
-
-static void latch_down(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
     zoo_op_t op[3];
 
-    if (latch_failed_or_over(c))
-        return;
-    if (!c->is_set) {
-        latch_end_if_not_set(c);
-        return;
-    }
     latch_put_count(c, c->left - 1);
     if (c->left > 1) {
         zoo_check_op_init(&op[1], c->round, -1);
@@ -282,20 +259,9 @@ static void latch_down(struct zk_query *base)
         zoo_delete_op_init(&op[2], c->latch, c->version);
     }
     latch_commit(c, op);
-    hf__zk_query_wait(base, latch_was_down);
 }
 
 /* ---- set ---------------------------------------------------------------- */
-
-static void latch_set(struct zk_query *);
-
-static void latch_undone(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
-
-    if (!latch_failed(c))
-        latch_finish(c, latch_mismatch(c), 0);
-}
 
 static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -304,40 +270,23 @@ static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
     (void)reply;
     if (rc == ZOK)
         c->was_sent = false;
-    hf__zk_query_back(&c->base, hf__zk_lost(rc) ? HF_EUNKNOWN : 0);
+    latch_finish(c, hf__zk_lost(rc) ? HF_EUNKNOWN : latch_mismatch(c), 0);
 }
 
-/* Somebody took the name as a lock between our reading and our set. The round
- * is ours, whatever the count is by now. With its mark: if the answer to this
- * is lost, it does not count as set. */
+/* Another client took the name as a lock between the read and the set. The
+ * round is ours, whatever the count is now. The mark is deleted in the same
+ * transaction, so that a lost answer does not count as a set. */
 static void latch_undo(struct count *c)
 {
     zoo_op_t op[3];
+    int rc;
 
     zoo_delete_op_init(&op[0], c->round, -1);
     zoo_delete_op_init(&op[1], c->latch, -1);
     zoo_delete_op_init(&op[2], c->mark, -1);
-    hf__zk_query_sent(&c->base,
-                      hf__zk_multi(c->base.z, 3, op, latch_on_undone, c));
-    hf__zk_query_wait(&c->base, latch_undone);
-}
-
-static void latch_was_set(struct zk_query *base)
-{
-    struct count *c = (struct count *)base;
-    int above = hf__zk_parents_refused(base->z, base->path);
-
-    if (latch_failed(c))
-        return;
-    if (c->failed < 0 && c->other[0])
-        latch_undo(c);
-    else if (c->failed < 0 || latch_is_marked(c))
-        latch_finish(c, HF__DONE, base->q->count);
-    else if (c->refusal == ZNONODE && above && c->made)
-        latch_finish(
-            c, hf__zk_denied(base->z, above, "CREATE above", base->path), 0);
-    else
-        read_latch(c, latch_set);
+    rc = hf__zk_multi(c->base.z, 3, op, latch_on_undone, c);
+    if (rc)
+        latch_finish(c, rc, 0);
 }
 
 static void latch_send_set(struct count *c)
@@ -362,25 +311,20 @@ static void latch_send_set(struct count *c)
                        0, NULL, 0);
     zoo_create_op_init(&op[2], c->round, "", 0, z->acl, 0, NULL, 0);
     latch_commit(c, op);
-    hf__zk_query_sent(&c->base,
-                      hf__zk_list(z, c->base.path, latch_on_siblings, c));
-    hf__zk_query_wait(&c->base, latch_was_set);
 }
 
-static void latch_set(struct zk_query *base)
+static void latch_decide_set(struct count *c)
 {
-    struct count *c = (struct count *)base;
+    struct zk *z = c->base.z;
     struct zk_entry e;
 
-    if (latch_failed_or_over(c))
-        return;
     hf__zk_entry_parse(c->other, &e);
     if (c->is_set || c->marked) {
         latch_finish(c, c->marked ? HF__DONE : HF_EBUSY, c->left);
     } else if (e.form == ZK_FORM_SEMAPHORE && !c->swept) {
         c->swept = true;
-        hf__zk_sweep_semaphore(base->z, base->path);
-        read_latch(c, latch_set);
+        hf__zk_sweep_semaphore(z, c->base.path);
+        latch_read(c);
     } else if (c->other[0]) {
         latch_finish(c, latch_mismatch(c), 0);
     } else {
@@ -390,66 +334,58 @@ static void latch_set(struct zk_query *base)
 
 /* ---- all three ---------------------------------------------------------- */
 
-static void latch_got(struct zk_query *base)
+/* Decides after a read of the latch. */
+static void latch_decide(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
 
+    if (!base->rc && c->op != HF__LATCH_GET && hf__zk_query_is_over(base))
+        base->rc = HF_EUNKNOWN;
     if (latch_failed(c))
         return;
-    if (c->is_set)
-        latch_finish(c, HF__DONE, c->left);
-    else
+    if (c->op == HF__LATCH_SET)
+        latch_decide_set(c);
+    else if (!c->is_set)
         latch_end_if_not_set(c);
-}
-
-/* What was sent in a session that has ended may have been counted: its mark is
- * gone, and it must not be sent again. */
-static bool latch_may_count_twice(struct zk *z, const struct hf__query *q)
-{
-    if (z->latch_session != z->session_id) {
-        z->latch_session = z->session_id;
-        z->latch_before = z->latch_last;
-    }
-    if (q->request <= z->latch_before)
-        return true;
-    if (q->request > z->latch_last)
-        z->latch_last = q->request;
-    return false;
+    else if (c->op == HF__LATCH_DOWN)
+        latch_send_down(c);
+    else
+        latch_finish(c, HF__DONE, c->left);
 }
 
 int hf__zk_latch_query(struct zk *z, struct hf__query *q)
 {
     char uuid[ZK_UUID_MAX], mark[ZK_CHILD_MAX];
-    bool counts = q->req.op != HF__LATCH_GET;
-    bool again = counts && q->request <= z->latch_last;
+    enum hf__latch_sending sending = HF__LATCH_FIRST;
     struct count *c;
     int rc;
 
-    if (counts && latch_may_count_twice(z, q)) {
+    if (q->req.op != HF__LATCH_GET)
+        sending =
+            hf__latch_request(&z->latch_requests, z->session_id, q->request);
+    if (sending == HF__LATCH_IN_DOUBT) {
         q->request = 0;
         return z->core->why(z->client, HF_EUNKNOWN,
-                            "the session ended before the answer came");
+                            "the session ended before the answer arrived");
     }
     c = hf__zk_query_new(z, q, sizeof(*c), &rc);
     if (!c)
         return rc;
     c->op = q->req.op;
-    c->was_sent = again;
+    c->was_sent = sending == HF__LATCH_AGAIN;
     hf__uuid(z->salt, uuid);
     snprintf(mark, sizeof(mark), "_d_%s-%" PRIu64, uuid, q->request);
     hf__zk_join(c->mark, c->base.path, mark);
     hf__zk_join(c->latch, c->base.path, ZK_LATCH);
-    read_latch(c, c->op == HF__LATCH_SET    ? latch_set
-                  : c->op == HF__LATCH_DOWN ? latch_down
-                                            : latch_got);
+    latch_read(c);
     return HF__PENDING;
 }
 
 /* ---- waiting ------------------------------------------------------------ */
 
-/* What an attempt waits for. */
+/* The round that a lock waits for. */
 struct zk_round {
-    uint64_t hold_id; /* of the attempt */
+    uint64_t hold_id; /* of the attempt that found it */
     char path[ZK_WHOLE_MAX];
 };
 
@@ -475,7 +411,7 @@ static int latch_watch_round(struct zk_lock *lock, struct hf__req *req)
     return rc ? rc : hf__zk_lock_queued(lock, req);
 }
 
-/* It waits for the round that it has found, or for nothing. */
+/* Waits for the round that was found, or not at all. */
 static int latch_judge(struct zk_lock *lock, const struct count *c)
 {
     struct zk *z = lock->z;
@@ -510,7 +446,7 @@ static int latch_begin(struct zk_lock *lock, const struct hf__req *req)
     c->op = HF__LATCH_GET;
     c->hold_id = req->hold_id;
     hf__zk_join(c->latch, lock->path, ZK_LATCH);
-    c->base.step = latch_got;
+    c->base.step = latch_decide;
     latch_send_read(c);
     if (c->base.calls)
         return HF__PENDING;

@@ -1,6 +1,6 @@
 /*
- * The latch: who waits for it (an attempt, by zookeeper.c's table of kinds),
- * and HF__LATCH_SET, DOWN and GET.
+ * The latch: attempts that wait for it (by zookeeper.c's table of kinds), and
+ * HF__LATCH_SET, DOWN and GET. The queries return an outcome or PENDING.
  */
 #ifndef HF_ZK_LATCH_H
 #define HF_ZK_LATCH_H

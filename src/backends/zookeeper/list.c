@@ -1,7 +1,7 @@
 /*
- * The names that are in use: a walk over the nodes below the root, some at a
- * time. A node with an entry below it is a lock, whatever else is there; what
- * is no entry may be the node of another one.
+ * Lists the names in use by a walk over the nodes below the root. A node with
+ * an entry below it is a lock, whatever else is below it. A child that is not
+ * an entry may be the node of another lock.
  */
 #include "list.h"
 
@@ -11,64 +11,57 @@
 #include "query.h"
 #include "zookeeper.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#define AT_ONCE 64 /* lists under way */
+#define AT_ONCE 64 /* unanswered lists */
 
 struct dir {
     struct dir *next;
     struct walk *walk;
-    size_t below; /* of the path: 0, or where a semaphore's own part begins */
+    size_t below; /* length of the semaphore's path, for its `locks` and
+                     `leases`; else 0 */
     char path[];
 };
 
 struct walk {
     struct zk_query base;
-    struct dir *todo, *done;
+    struct dir *todo;
 };
 
 static int list_push(struct walk *w, const char *path, size_t len,
                      const char *child, bool of_semaphore)
 {
-    struct zk *z = w->base.z;
-    struct dir *d =
-        z->core->alloc(z->client, sizeof(*d) + len + 1 + strlen(child) + 1);
+    struct dir *d = hf__arena_take(&w->base.memory,
+                                   sizeof(*d) + len + 1 + strlen(child) + 1);
 
     if (!d)
         return HF_ENOMEM;
     d->walk = w;
     memcpy(d->path, path, len);
-    if (*child) {
-        d->path[len] = '/';
-        strcpy(d->path + len + 1, child);
-    }
+    strcpy(stpcpy(d->path + len, *child ? "/" : ""), child);
     d->below = of_semaphore ? len : 0;
     d->next = w->todo;
     w->todo = d;
     return 0;
 }
 
-static bool list_is_wanted(const struct hf__query *q, const char *name,
-                           size_t len)
-{
-    return len >= q->name_len && memcmp(name, q->name, q->name_len) == 0;
-}
-
 /* The node of that path is a lock. */
 static int list_found(struct walk *w, const char *path, size_t len)
 {
     struct zk *z = w->base.z;
+    struct hf__query *q = w->base.q;
     char name[HF_NAME_MAX + 1], whole[ZK_WHOLE_MAX];
     int n;
 
     if (len >= sizeof(whole))
         return 0;
-    memcpy(whole, path, len);
-    whole[len] = '\0';
+    snprintf(whole, sizeof(whole), "%.*s", (int)len, path);
     n = hf__zk_name(whole, z->root, name, sizeof(name));
-    if (n < 0 || !list_is_wanted(w->base.q, name, (size_t)n))
+    if (n < 0 || (size_t)n < q->name_len ||
+        memcmp(name, q->name, q->name_len) != 0)
         return 0;
-    return z->core->add_name(z->client, w->base.q, name, (size_t)n);
+    return z->core->add_name(z->client, q, name, (size_t)n);
 }
 
 static int list_take(struct dir *d, const struct String_vector *children)
@@ -96,7 +89,7 @@ static int list_take(struct dir *d, const struct String_vector *children)
 
 static void on_list(void *, int, const struct zk_reply *);
 
-/* As many as may be under way; the end, if there are none. */
+/* Sends as many lists as allowed; ends the query if none is unanswered. */
 static void list_go_on(struct walk *w)
 {
     struct zk_query *base = &w->base;
@@ -105,17 +98,14 @@ static void list_go_on(struct walk *w)
         struct dir *d = w->todo;
 
         w->todo = d->next;
-        d->next = w->done;
-        w->done = d;
-        hf__zk_query_sent(
-            base, hf__zk_list(base->z, *d->path ? d->path : "/", on_list, d));
+        hf__zk_query_sent(base, hf__zk_list(base->z, *d->path ? d->path : "/",
+                                            NULL, on_list, d));
     }
-    if (base->calls)
-        return;
-    hf__zk_query_end(base, base->rc);
+    if (!base->calls)
+        hf__zk_query_end(base, base->rc);
 }
 
-/* What may not be looked into is not shown. */
+/* Nodes that may not be read are left out. */
 static void on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     struct dir *d = owner;
@@ -132,22 +122,8 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
     list_go_on(w);
 }
 
-static void list_free_dirs(struct zk_query *base)
-{
-    struct walk *w = (struct walk *)base;
-    struct dir *lists[] = {w->todo, w->done};
-
-    for (int i = 0; i < 2; i++)
-        while (lists[i]) {
-            struct dir *d = lists[i];
-
-            lists[i] = d->next;
-            base->z->core->free(base->z->client, d);
-        }
-}
-
-/* The last node that all wanted names are below: the prefix may end within a
- * component. */
+/* Begins at the deepest node that has all names with the prefix below it. The
+ * prefix may end inside a component. */
 static int list_start(struct walk *w)
 {
     const struct hf__query *q = w->base.q;
@@ -172,7 +148,6 @@ int hf__zk_list_query(struct zk *z, struct hf__query *q)
     w = hf__zk_query_new(z, q, sizeof(*w), &rc);
     if (!w)
         return rc;
-    w->base.fini = list_free_dirs;
     w->base.rc = list_start(w);
     hf__zk_sync(z, NULL, NULL);
     list_go_on(w);

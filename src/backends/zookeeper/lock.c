@@ -1,15 +1,9 @@
-/*
- * What the core wants of a lock. How that is put into entries is its kind's
- * (queue.c, semaphore.c ...); here is what they share: who tries, what is
- * let go.
- */
 #include "lock.h"
 
 #include "call.h"
 #include "cleanup.h"
 #include "node.h"
 #include "node_create.h"
-#include "node_data.h"
 #include "notify.h"
 #include "outcome.h"
 #include "path.h"
@@ -20,7 +14,7 @@
 
 #include <string.h>
 
-#define PARENTS_MAX 100 /* who sweeps faster than that is no sweeper */
+#define PARENTS_MAX 100 /* after that many sweeps something else is wrong */
 
 int hf__zk_lock_attach(void *self, struct hf__remote *remote)
 {
@@ -43,7 +37,7 @@ int hf__zk_lock_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* Nothing is granted at the end of a latch: nothing has to be proved for it. */
+/* A latch grants nothing, so its waiters need no proof of the session. */
 static unsigned *lock_count_of(const struct zk_lock *lock)
 {
     struct zk *z = lock->z;
@@ -63,7 +57,7 @@ void hf__zk_lock_stop_waiting(struct zk_lock *lock)
 
 /* ---- attempts and answers ------------------------------------------------ */
 
-/* What was not granted for good keeps nothing. */
+/* An attempt that was refused or is BUSY keeps nothing. */
 static int lock_finished(struct zk_lock *lock, int rc)
 {
     if (rc == HF__BUSY || (rc < 0 && rc != HF_EUNKNOWN)) {
@@ -95,7 +89,6 @@ void hf__zk_lock_answer(struct zk_lock *lock, int rc)
         hf__zk_finish(lock->z, lock->attempt, lock_finished(lock, rc));
 }
 
-/* A parent without children may be swept between its creation and the next. */
 bool hf__zk_lock_parents_again(struct zk_node *node)
 {
     if (node->parents == PARENTS_MAX ||
@@ -109,11 +102,12 @@ struct zk_node *hf__zk_lock_node(struct zk_lock *lock,
                                  const struct hf__req *req)
 {
     if (lock->node && lock->node->hold_id != req->hold_id)
-        hf__zk_node_drop(lock->node, NULL); /* and it is not the lock's */
+        hf__zk_node_drop(lock->node,
+                         NULL); /* it no longer belongs to the lock */
     return lock->node;
 }
 
-int hf__zk_lock_granted(struct zk_lock *lock, struct hf__req *req)
+int hf__zk_lock_grant(struct zk_lock *lock, struct hf__req *req)
 {
     struct zk *z = lock->z;
     struct zk_node *node = lock->node;
@@ -129,7 +123,7 @@ int hf__zk_lock_granted(struct zk_lock *lock, struct hf__req *req)
         hf__zk_node_date(node);
     hf__zk_lock_stop_waiting(lock);
     node->role = ZK_ROLE_HELD;
-    node->granted_ms = node->leased_ms = hf__zk_wall_ms();
+    node->granted_ms = node->leased_ms = hf__wall_ms();
     hf__zk_notify_listen(node);
     req->token = (uint64_t)node->czxid;
     req->sent_at = z->proved;
@@ -155,7 +149,7 @@ static int lock_let_go(struct zk_lock *lock, struct hf__req *req)
     struct zk_node *node = lock->node;
 
     if (!node || node->hold_id != req->hold_id)
-        node = hf__zk_node_below(lock, req->hold_id);
+        node = hf__zk_node_of(lock->z, lock, req->hold_id);
     if (!node)
         return req->op == HF__ABANDON ? HF__DONE : HF_ENOTOWNER;
     hf__zk_node_drop(node, req);
@@ -173,8 +167,8 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
     struct zk_lock *lock = req->remote->impl;
 
     (void)self;
-    /* Sent again, it may be about an earlier hold id than what is tried or
-     * waited for now. */
+    /* A repeated abandon may be about an earlier hold id than the present
+     * attempt. */
     if (req->remote->attempt->hold_id == req->hold_id) {
         lock->attempt = NULL;
         hf__zk_lock_stop_waiting(lock);

@@ -1,10 +1,10 @@
 /*
- * A lock: what is kept for one line of the core (hf__remote.impl), from attach
- * to detach, and what all kinds share: who tries to take it, what is granted,
- * what is let go. zookeeper.c calls the first functions for the core, the kinds
- * (queue.c, semaphore.c, latch.c) the others. A lock has one node at a time, or
- * the first node of a hold, and lets go of it by cleanup.h. With the client's
- * mutex held.
+ * A lock: what the backend keeps for one line of the core (hf__remote.impl),
+ * from attach to detach, and what all kinds share: attempts, grants, releases.
+ * zookeeper.c calls the first functions for the core; the kinds (queue.c,
+ * semaphore.c, latch.c) call the others. A lock has at most one node, or the
+ * first node of a hold; cleanup.h takes over nodes that it drops. Called with
+ * the client's mutex held.
  */
 #ifndef HF_ZK_LOCK_H
 #define HF_ZK_LOCK_H
@@ -18,27 +18,27 @@ struct zk_watch;
 struct zk_lock {
     struct hf__remote *remote;
     struct zk *z;
-    struct hf__req *attempt; /* the attempt under way */
-    struct zk_node *node;    /* of the present attempt or hold: the first */
+    struct hf__req *attempt; /* the pending attempt; or NULL */
+    struct zk_node *node;    /* of the attempt or hold: the first */
     struct zk_watch *watch;
-    struct zk_lock *next, *prev; /* of those with the same watch */
-    bool queued;                 /* counted in zk.waiting, or waiting_latch */
-    bool deleted;                /* what it watched is gone */
-    /* Of a try that watches who is before it: what is called instead of the
-     * bell, at the latest then; NULL: the bell. */
+    struct zk_lock *next, *prev; /* locks with the same watch */
+    bool queued;                 /* counted in zk.waiting or zk.waiting_latch */
+    bool deleted;                /* the watched node is gone */
+    /* A try that waits briefly for the entry before it: called instead of
+     * ringing the bell, at pass_until at the latest. NULL: ring the bell. */
     void (*passed)(struct zk_lock *);
     hf__time pass_until;
-    bool blind; /* of a latch: what it wants to watch may not be read */
-    /* The sum of the strangers that are known to last, and are harmless. */
+    bool blind; /* latch: the server denies READ on the round */
+    /* A sum over the strangers that are known to be harmless. */
     uint64_t strangers;
-    struct zk_round *round; /* of a latch, that it waits for; or NULL */
+    struct zk_round *round; /* latch: the round that it waits for; or NULL */
     size_t path_len;
     char path[]; /* of the lock's node */
 };
 
-/* How a kind tries to take its locks. An outcome; or PENDING:
- * hf__zk_lock_answer() will be called; or EUNKNOWN: not connected, it is tried
- * again when it is. */
+/* Starts or continues an attempt of one kind. Returns an outcome; PENDING:
+ * hf__zk_lock_answer() will be called; or EUNKNOWN: not connected, the core
+ * sends the attempt again after reconnecting. */
 typedef int zk_attempt_fn(struct zk_lock *, struct hf__req *);
 
 int hf__zk_lock_attach(void *self, struct hf__remote *);
@@ -48,22 +48,21 @@ int hf__zk_lock_attempt(const struct zk *, struct hf__req *,
 int hf__zk_lock_release(void *self, struct hf__req *);
 int hf__zk_lock_abandon(void *self, struct hf__req *);
 
-/* The node of this attempt; NULL: the lock has none. One of an earlier
- * attempt is dropped. */
+/* The node of this attempt, or NULL. Drops the node of an earlier attempt. */
 struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
-/* The lock's node is the hold: GRANTED, for finish() or to be returned; QUEUED,
- * if the session is in doubt. */
-int hf__zk_lock_granted(struct zk_lock *, struct hf__req *);
-/* The lock's watch will ring: QUEUED. */
+/* Turns the lock's node into the hold: GRANTED. QUEUED: the session may end too
+ * soon for a hold; the attempt must be made again. */
+int hf__zk_lock_grant(struct zk_lock *, struct hf__req *);
+/* Marks the lock as queued, because its watch will ring: QUEUED. */
 int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
-/* The lock's attempt has come to this outcome, unless it is PENDING. What was
- * refused, or is BUSY, keeps no node; with EUNKNOWN it stays, and the core
- * tries again or abandons it. */
+/* Ends the lock's attempt with this outcome, unless that is PENDING. A refused
+ * or BUSY attempt drops its node. After EUNKNOWN the node stays, and the core
+ * sends the attempt again or abandons it. */
 void hf__zk_lock_answer(struct zk_lock *, int rc);
-/* Nothing shall ring for it any more. */
+/* Removes the lock from its watch and from the queue. */
 void hf__zk_lock_stop_waiting(struct zk_lock *);
-/* Its parents, which the server sweeps when they are empty, are missing: they
- * are to be made once more. */
+/* True if missing parents are to be created again. The server sweeps parents
+ * that are empty. */
 bool hf__zk_lock_parents_again(struct zk_node *);
 
 #endif

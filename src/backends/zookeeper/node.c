@@ -1,14 +1,3 @@
-/*
- * Entries: how one is made, named and found again. A node is made for one hold
- * id of one lock and has its uuid, so that it is found whatever answer was
- * lost. The uuid is of this session (zk.salt): what is found by it was created
- * by this session, and not by one of ours that has ended.
- *
- * From the moment its create is sent until it is known to be gone, or the
- * session is over, it is in zk.nodes. How it ends is cleanup.c's: an answer
- * that comes when nobody wants the node any more is for hf__zk_node_end_step()
- * there.
- */
 #include "node.h"
 
 #include "base/list.h"
@@ -17,17 +6,19 @@
 #include "path.h"
 #include "zookeeper.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define SEQUENCE_MAX 12 /* of an int32, with its sign, and the NUL */
+#define SEQUENCE_MAX 12 /* of an int32 with a sign, and the NUL */
 
 static void node_uuid_of(const struct zk *z, uint64_t hold_id,
                          char out[ZK_UUID_MAX])
 {
     uint8_t bytes[16];
 
-    /* Into those bytes of which the uuid keeps every bit. */
+    /* These are the bytes of which the uuid keeps every bit. */
     memcpy(bytes, z->salt, sizeof(bytes));
     for (int i = 0; i < 4; i++)
         bytes[i] ^= (uint8_t)(hold_id >> (8 * i));
@@ -54,8 +45,8 @@ void hf__zk_node_free(struct zk_node *node)
     z->core->free(z->client, node);
 }
 
-/* With room for a number of ours, and for a sequence or more that the server
- * may say it has, or for another letter (rwlock.c). */
+/* Leaves room for a number of ours, for a longer sequence from the server, and
+ * for the longer name of a lowered entry (renew.c). */
 struct zk_node *hf__zk_node_alloc(struct zk *z, const char *path, uint8_t form)
 {
     size_t len = strlen(path);
@@ -80,9 +71,9 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
     struct zk_node *node;
 
-    /* The server numbers the others. A holder of an unfair mutex that is not
-     * wanted any more may be about to be deleted when the same is wanted
-     * again: they must not be one. */
+    /* A holder of an unfair mutex has no sequence from the server. Its delete
+     * may be under way when the same hold id wants the lock again, so each one
+     * gets a new name. */
     node_uuid_of(
         z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id, uuid);
     hf__zk_entry_prefix(form, uuid, stem);
@@ -92,14 +83,12 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
         return NULL;
     node->lock = lock;
     node->hold_id = hold_id;
-    node->numbered = form == ZK_FORM_HOLDER;
     node->state = ZK_NODE_GONE;
     return node;
 }
 
 void hf__zk_node_number(struct zk_node *node, uint32_t number)
 {
-    node->numbered = true;
     node->stem_len += (uint16_t)snprintf(node->path + node->stem_len,
                                          SEQUENCE_MAX, "%010u", number);
 }
@@ -109,7 +98,6 @@ const char *hf__zk_node_name(const struct zk_node *node)
     return node->path + node->dir_len + 1;
 }
 
-/* False: longer than the server's sequences are. */
 bool hf__zk_node_set_name(struct zk_node *node, const char *name)
 {
     size_t len = strlen(name);
@@ -135,22 +123,20 @@ const char *hf__zk_node_unfair(const struct zk_node *node,
     return out;
 }
 
-struct zk_node *hf__zk_node_of(struct zk *z, uint64_t hold_id)
+static bool node_is_below(const struct zk_node *node,
+                          const struct zk_lock *lock)
+{
+    return strncmp(node->path, lock->path, lock->path_len) == 0 &&
+           node->path[lock->path_len] == '/';
+}
+
+struct zk_node *hf__zk_node_of(const struct zk *z, const struct zk_lock *lock,
+                               uint64_t hold_id)
 {
     struct zk_node *node = z->nodes;
 
-    while (node && node->hold_id != hold_id)
-        node = node->next;
-    return node;
-}
-
-struct zk_node *hf__zk_node_below(const struct zk_lock *lock, uint64_t hold_id)
-{
-    struct zk_node *node = lock->z->nodes;
-
-    while (node && (node->hold_id != hold_id ||
-                    strncmp(node->path, lock->path, lock->path_len) != 0 ||
-                    node->path[lock->path_len] != '/'))
+    while (node &&
+           (node->hold_id != hold_id || (lock && !node_is_below(node, lock))))
         node = node->next;
     return node;
 }
@@ -208,7 +194,7 @@ static const struct rename renames[] = {
     {"__lock__", "__rlock__", ZK_FORM_KAZOO_LOCK, ZK_FORM_KAZOO_READ},
 };
 
-/* Both names have a uuid in front, which has no underscores. */
+/* Both names begin with a uuid, which has no underscore. */
 static void node_rename_last(const char *path, const char *from, const char *to,
                              char out[ZK_WHOLE_MAX])
 {
@@ -231,7 +217,6 @@ void hf__zk_node_unlowered(const struct zk_node *node, char out[ZK_WHOLE_MAX])
     node_rename_last(node->path, r->to, r->from, out);
 }
 
-/* What it is called from now on. */
 void hf__zk_node_lower(struct zk_node *node)
 {
     const struct rename *r = renames;
@@ -245,4 +230,67 @@ void hf__zk_node_lower(struct zk_node *node)
     node->state = ZK_NODE_LOWERING;
     node->restated = true;
     node->version = 0;
+}
+
+/* ---- the data of nodes --------------------------------------------------- */
+
+/* The rest of the fixed lease; 0: the node has none. */
+static uint32_t node_left_of(const struct zk_node *node)
+{
+    int64_t left = hf__left_ms(node->lease_ms, node->leased_ms, hf__wall_ms());
+
+    return !node->restated || !node->lease_ms ? node->lease_ms
+           : left < 1                         ? 1
+                                              : (uint32_t)left;
+}
+
+/* The format is "<pid>\n<host>\n<label>". A fixed lease adds its length in ms
+ * after the pid. A restated entry adds the lease or 0, the token, and the time
+ * of the grant. */
+int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
+{
+    const char *about = node->z->about, *label = node->lock->remote->label;
+    int pid = (int)strcspn(about, "\n"), room = ZK_ABOUT_MAX - 160;
+    char more[64] = "";
+
+    if (node->restated)
+        snprintf(more, sizeof(more), " %u %" PRId64 " %" PRId64,
+                 node_left_of(node), node->czxid, node->granted_ms);
+    else if (node->lease_ms)
+        snprintf(more, sizeof(more), " %u", node->lease_ms);
+    return snprintf(data, ZK_ABOUT_MAX, "%.*s%s%s%.*s", pid, about, more,
+                    about + pid, room, label);
+}
+
+bool hf__zk_is_revoke(const char *data, int len)
+{
+    return len >= (int)strlen(ZK_REVOKE) &&
+           memcmp(data, ZK_REVOKE, strlen(ZK_REVOKE)) == 0;
+}
+
+uint32_t hf__zk_permits_parse(const char *data, int len)
+{
+    size_t skip = strlen(ZK_PERMITS);
+    char text[11] = "";
+
+    if (len <= (int)skip || len - (int)skip >= (int)sizeof(text) ||
+        memcmp(data, ZK_PERMITS, skip) != 0)
+        return 0;
+    memcpy(text, data + skip, (size_t)len - skip);
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
+bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
+                        char round[ZK_UUID_MAX])
+{
+    char text[ZK_COUNT_MAX];
+    int used = 0;
+
+    if (len <= 0 || len >= ZK_COUNT_MAX)
+        return false;
+    memcpy(text, data, (size_t)len);
+    text[len] = '\0';
+    return sscanf(text, ZK_COUNT "%" SCNu64 " %36[0-9a-f-]%n", count, round,
+                  &used) == 2 &&
+           used == len && strlen(round) == ZK_UUID_MAX - 1;
 }

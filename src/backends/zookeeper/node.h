@@ -1,9 +1,14 @@
 /*
- * A node: one entry at the server, and what is known of it here. It is in
- * zk.nodes from its making until it is known to be gone, or the session is
- * over; then hf__zk_node_free() frees it. These functions send nothing.
- * node_create.h sends what makes one, cleanup.h what ends it. With the client's
- * mutex held.
+ * A node: one entry at the server, and what the client knows of it. A node is
+ * in zk.nodes from its creation until its entry is known to be gone or the
+ * session has ended; then hf__zk_node_free() frees it. The functions here send
+ * nothing: node_create.h creates the entry, cleanup.h deletes it. Called with
+ * the client's mutex held.
+ *
+ * A node belongs to one hold id of one lock, and its name contains that id's
+ * uuid, so that the entry can be found again after a lost answer. The uuid is
+ * derived from the session (zk.salt), so an entry that is found by it was
+ * created in this session.
  */
 #ifndef HF_ZK_NODE_H
 #define HF_ZK_NODE_H
@@ -15,31 +20,31 @@
 /*
  * What is known of the entry.
  *
- * state        | what exists at the server  | which request may be under way
+ * state        | what exists at the server  | which request may be unanswered
  * -------------+----------------------------+------------------------------
  * CREATING     | nothing, or the entry      | its create; a list after that
  * UNSURE       | nothing, or the entry: an  | exists of it, or a list; none
- *              | answer was lost, or has    | while the connection is down
- *              | brought no czxid           |
+ *              | answer was lost, or had no | while the connection is down
+ *              | czxid                      |
  * THERE        | the entry, by the last     | a list, or a set of its data;
  *              | answer                     | none that deletes it
  * LOWERING     | the entry for writing, or  | the transaction that replaces
- *              | that for reading           | one by the other (rwlock.c);
+ *              | that for reading           | one by the other (renew.c);
  *              |                            | none if its answer was lost
  * DELETING     | the entry, or nothing      | its delete
  * DELETING_OLD | as LOWERING, or nothing    | the delete of the one for
  *              |                            | writing; the other follows
- * GONE         | nothing: it was not sent,  | none about the entry, or one
- *              | not created (refusal), or  | whose answer does not matter
- *              | deleted                    | any more (calls)
- * TAKEN        | nothing: somebody else has | as GONE
- *              | deleted it                 |
+ * GONE         | nothing: not sent, not     | none about the entry, or one
+ *              | created (refusal), or      | whose answer no longer
+ *              | deleted                    | matters (calls)
+ * TAKEN        | nothing: another client    | as GONE
+ *              | has deleted it             |
  *
- * Legal with a lock (somebody wants it): CREATING, UNSURE, THERE, LOWERING,
- * GONE; without: all of them. A hold (ZK_ROLE_HELD) that has its lock is THERE
- * or LOWERING. Beside the state, `maybe_deleted` becomes true with the answer
- * to a delete and stays so, and `hurried` is set in DELETING and DELETING_OLD
- * alone, for the answer that comes next.
+ * A node with a lock is CREATING, UNSURE, THERE, LOWERING or GONE; without a
+ * lock, in any state. A hold (ZK_ROLE_HELD) with its lock is THERE or LOWERING.
+ * `maybe_deleted` becomes true when the answer to a delete is lost, and stays
+ * true. `hurried` is set only in DELETING and DELETING_OLD, until the next
+ * answer.
  */
 enum zk_node_state {
     ZK_NODE_CREATING,
@@ -52,83 +57,98 @@ enum zk_node_state {
     ZK_NODE_TAKEN,
 };
 
-/* What it is to its lock, if it has one. */
+/* The role of a node for its lock, if it has one. */
 enum zk_node_role {
-    ZK_ROLE_PLACE,  /* it waits, or its place is not known yet; a lease */
-    ZK_ROLE_SECOND, /* of a mutex: just one is before it, which it watches */
-    ZK_ROLE_FIRST,  /* a semaphore's turn, of all: leases are waited for */
-    ZK_ROLE_HELD,   /* the lock's attempt was granted by it */
+    ZK_ROLE_PLACE,  /* waiting, or its place is unknown; a lease */
+    ZK_ROLE_SECOND, /* mutex: exactly one entry is before it, and watched */
+    ZK_ROLE_FIRST,  /* semaphore: first in line, waiting for leases */
+    ZK_ROLE_HELD,   /* the hold: the attempt was granted */
 };
 
 struct zk_node {
     struct zk_node *next, *prev; /* zk.nodes */
     struct zk *z;
-    struct zk_lock *lock;     /* NULL: nobody wants it any more */
-    struct hf__req *let_go;   /* to be reported when it is gone */
-    struct zk_node *sibling;  /* the next of the same hold; lock->node is the
-                                 first */
-    struct zk_notify *notify; /* listens to it; or NULL */
-    struct zk_child_stat *child_stats; /* of the children beside it */
+    struct zk_lock *lock;    /* NULL: no longer wanted */
+    struct zk_node *sibling; /* next entry of the hold; lock->node is first */
     uint64_t hold_id;
-    int64_t czxid;  /* THERE: the token; 0: not known yet */
-    uint32_t calls; /* under way, with this owner */
-    uint32_t lists; /* of these: only the last one counts */
-    zk_done_fn *listed;
-    hf__time again_at;  /* its next step could not be made: tried again; 0 */
-    hf__time pause;     /* before that, if it was refused; 0 */
-    uint32_t lease_ms;  /* a fixed one; 0: none */
-    int64_t granted_ms; /* by the wall clock; */
-    int64_t leased_ms;  /* and when its fixed lease began */
-    int32_t version;    /* of what it says, if nobody else has changed it */
-    int refusal;   /* GONE: why it was not created; ZOK: it was taken away */
+    int64_t czxid; /* THERE: the token; 0: unknown */
+    int refusal;   /* GONE: why it was not created; ZOK: it was deleted */
     uint8_t state; /* enum zk_node_state */
     uint8_t role;  /* enum zk_node_role */
     uint8_t form;  /* enum zk_form */
-    bool numbered; /* by us: its name is whole, not a sequence's */
-    bool maybe_deleted; /* an answer to its deletion was lost */
-    bool hurried;       /* let go once more while it is being deleted */
-    bool swept;         /* its siblings were, of what a semaphore has left */
-    uint8_t parents;    /* how often they were missing, and were made */
-    bool restated; /* it says what its entry does not show any more: its token,
-                      and when it was granted */
-    bool strangers_requested; /* those beside it were, once for a place */
-    uint32_t made;     /* leases of its hold, so far: no name is used again */
-    uint16_t dir_len;  /* of the path: the lock's node */
-    uint16_t stem_len; /* of the path, without the sequence */
-    char path[];       /* CREATING, UNSURE: without the sequence */
+
+    /* Requests. */
+    uint8_t parents; /* how often missing parents were created */
+    uint32_t calls;  /* unanswered calls that it owns */
+    uint32_t lists;  /* of these, unanswered lists; only the last counts */
+    zk_done_fn *listed;
+
+    /* Its place among the children beside it. */
+    struct zk_child_stat *child_stats;
+    bool strangers_requested; /* once for each place in the queue */
+    bool siblings_known;      /* semaphore: no other kind was before it */
+    bool swept;               /* mutex: an idle semaphore was swept for it */
+    uint32_t made; /* semaphore: leases so far; numbers are not reused */
+
+    /* A hold. */
+    struct zk_notify *notify; /* the watch on it; or NULL */
+    uint32_t lease_ms;        /* of a fixed lease; 0: none */
+    int64_t leased_ms;        /* when the fixed lease began, */
+    int64_t granted_ms;       /* and the grant, by the wall clock */
+    int32_t version;          /* of the entry's data, as we wrote it */
+    bool restated; /* its data has the token and the time of the grant, which
+                      the entry does not show */
+
+    /* Its end. */
+    struct hf__req *let_go; /* completed when the entry is gone */
+    hf__time again_at;      /* when to retry a step that failed; 0: no retry */
+    hf__time pause;         /* before a retry after a refusal; 0 */
+    bool maybe_deleted;     /* the answer to a delete was lost */
+    bool hurried;           /* released again while it is being deleted */
+
+    uint16_t dir_len;  /* length of the lock's path within path */
+    uint16_t stem_len; /* length of path without the sequence */
+    char path[];       /* without the sequence in CREATING and UNSURE */
 };
 
-/* What is known of a child beside it. child_stats.c fills it in, and it goes
- * with the node. */
+/* What is known of a child beside a node. child_stats.c fills it in; it is
+ * freed with the node. */
 struct zk_child_stat {
-    struct zk_child_stat *next; /* of the node */
+    struct zk_child_stat *next; /* in zk_node.child_stats */
     struct zk_node *node;
-    bool requested; /* and not answered yet */
-    int refusal;    /* the server does not tell; ZOK: it does */
-    int64_t czxid;  /* as for hf__zk_place() */
-    char name[];    /* "": the answer is about the time before a new entry */
+    bool requested; /* unanswered */
+    int refusal;    /* the server's error; ZOK: none */
+    int64_t czxid;  /* as in zk_czxid_fn */
+    char name[];    /* "": requested for an earlier entry */
 };
 
-/* A watch on the entry of a hold (notify.c), of which the node knows so that it
- * can be gone before. */
+/* A watch on the entry of a hold (notify.c). The node may be freed first. */
 struct zk_notify {
     struct zk_notify *next, *prev; /* zk.listening */
     struct zk *z;
-    struct zk_node *node; /* NULL: nobody listens any more */
+    struct zk_node *node; /* NULL: the answer is no longer wanted */
     char path[];
 };
 
-/* LOWERING, or being deleted from there. */
+/* LOWERING, or deleted while LOWERING. */
 static inline bool hf__zk_node_is_lowered(const struct zk_node *node)
 {
     return node->state == ZK_NODE_LOWERING ||
            node->state == ZK_NODE_DELETING_OLD;
 }
 
-/* Under one name or the other; and nobody deletes it. */
+/* The entry exists under one of its names, and is not being deleted. */
 static inline bool hf__zk_node_is_there(const struct zk_node *node)
 {
     return node->state == ZK_NODE_THERE || node->state == ZK_NODE_LOWERING;
+}
+
+/* The client, not the server, completes the name: path is complete from the
+ * start. */
+static inline bool hf__zk_node_is_numbered(const struct zk_node *node)
+{
+    return node->form == ZK_FORM_HOLDER || node->form == ZK_FORM_LEASE ||
+           node->form == ZK_FORM_MARK;
 }
 
 static inline bool hf__zk_node_is_gone(const struct zk_node *node)
@@ -136,45 +156,71 @@ static inline bool hf__zk_node_is_gone(const struct zk_node *node)
     return node->state == ZK_NODE_GONE || node->state == ZK_NODE_TAKEN;
 }
 
-/* An entry of the form below the lock's node (or `dir`, if not NULL), for the
- * hold id. It is to become lock->node, or a sibling of that; nothing is sent
- * yet. NULL: out of memory. */
+/* A new node of that form for a hold id, below the lock's path or `dir` if not
+ * NULL. The caller makes it lock->node or a sibling of it. NULL: out of
+ * memory. */
 struct zk_node *hf__zk_node_new(struct zk_lock *, const char *dir, uint8_t form,
                                 uint64_t hold_id);
-/* One with that path, in zk.nodes; NULL: out of memory. */
+/* A new node with that path, in zk.nodes. NULL: out of memory. */
 struct zk_node *hf__zk_node_alloc(struct zk *, const char *path, uint8_t form);
-/* Numbers it among those of its hold, instead of the server. */
+/* Adds a number of our own to the path, instead of the server's sequence. */
 void hf__zk_node_number(struct zk_node *, uint32_t number);
-/* Gives it that name; false: longer than the server's sequences are. */
+/* Sets the last part of the path. False: it is longer than a sequence
+ * allows. */
 bool hf__zk_node_set_name(struct zk_node *, const char *name);
 
-/* Its name below the lock's node. */
+/* The last part of the path. */
 const char *hf__zk_node_name(const struct zk_node *);
-/* Its lock's node; and the node there that all who want an unfair mutex try to
- * create. */
+/* The path of its parent; and of the child there that everyone who wants an
+ * unfair mutex tries to create. */
 const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
-/* The one of that hold id, if it is not gone yet; and if it is below the lock's
- * node: after 2^31 locks their ids are used again, and a hold may last. */
-struct zk_node *hf__zk_node_of(struct zk *, uint64_t hold_id);
-struct zk_node *hf__zk_node_below(const struct zk_lock *, uint64_t hold_id);
-/* For cleanup.c: whether it is in the list, THERE or GONE. */
+/* The node of that hold id, or NULL. With a lock, only a node below its path:
+ * hold ids are reused after 2^31 locks, and a hold may last that long. */
+struct zk_node *hf__zk_node_of(const struct zk *, const struct zk_lock *,
+                               uint64_t hold_id);
+/* Sets THERE or GONE by a list of the siblings. For cleanup.c. */
 void hf__zk_node_match(struct zk_node *, const struct String_vector *children);
 
-/* Renames it and its form from write to read: LOWERING. */
+/* Renames the node and its form from write to read: LOWERING. */
 void hf__zk_node_lower(struct zk_node *);
-/* The name for writing of a node that is lowered. */
+/* The path for writing of a node that is LOWERING. */
 void hf__zk_node_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
-/* What was learned is about the time before a new entry; what is under way
- * keeps its memory until it is answered, but nothing finds it any more. */
+/* Forgets the stats of the children, which belong to an earlier entry. A stat
+ * that is still requested keeps its memory until the answer, but is not
+ * found. */
 void hf__zk_node_forget_child_stats(struct zk_node *);
 void hf__zk_node_stop_notify(struct zk_node *);
-/* Forgets it; nothing is said to the server. */
+/* Removes the node from memory; sends nothing. */
 void hf__zk_node_free(struct zk_node *);
 
-/* Makes zk.nowhere, of this session. */
+/* Sets zk.nowhere for this session. */
 void hf__zk_nowhere(struct zk *);
+
+/* ---- the data of nodes ----------------------------------------------------
+ * An entry describes its owner, `leases` and `latch` describe their lock, and a
+ * word asks a holder to hand over. */
+
+#define ZK_ABOUT_MAX 512 /* bytes of the description of an owner */
+
+#define ZK_REVOKE "__REVOKE__"
+#define ZK_PERMITS "holdfast permits " /* data of leases: a prefix */
+#define ZK_COUNT_MAX 96                /* bytes of the data of latch */
+#define ZK_COUNT "holdfast latch "     /* data of latch: a prefix */
+
+/* Writes the description of the node's owner, for inspections; returns the
+ * length. */
+int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
+
+/* Does the data begin with the word that asks the holder to hand over? */
+bool hf__zk_is_revoke(const char *data, int len);
+
+/* The size of a semaphore; 0: the data has none. */
+uint32_t hf__zk_permits_parse(const char *data, int len);
+/* Reads the count and the round; false: not written by holdfast. */
+bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
+                        char round[ZK_UUID_MAX]);
 
 #endif

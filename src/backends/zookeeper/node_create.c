@@ -1,8 +1,3 @@
-/*
- * How an entry is made at the server and found again: its create is sent, a
- * list of its siblings after it. What comes when nobody wants the node any more
- * is for cleanup.c.
- */
 #include "node_create.h"
 
 #include "call.h"
@@ -10,7 +5,6 @@
 #include "entry.h"
 #include "lock.h"
 #include "node.h"
-#include "node_data.h"
 #include "path.h"
 #include "zookeeper.h"
 
@@ -49,13 +43,13 @@ static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    /* Of one that is lowered, that was the entry before. */
+    /* A lowered entry is new: the answer is about the old one. */
     if (rc == ZOK && !hf__zk_node_is_lowered(node))
         node->version = reply->stat->version;
     hf__zk_node_called(node);
 }
 
-/* If somebody has asked for it meanwhile, that word stays. */
+/* The version check keeps a request of another client to hand over. */
 void hf__zk_node_date(struct zk_node *node)
 {
     char data[ZK_ABOUT_MAX];
@@ -68,7 +62,7 @@ void hf__zk_node_date(struct zk_node *node)
 
 void hf__zk_node_lease(struct zk_node *node, uint32_t lease_ms)
 {
-    int64_t now = hf__zk_wall_ms(), granted_ms = node->granted_ms;
+    int64_t now = hf__wall_ms(), granted_ms = node->granted_ms;
 
     for (; node; node = node->sibling) {
         node->lease_ms = lease_ms;
@@ -89,8 +83,9 @@ static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
         hf__zk_node_end_step(node);
 }
 
-/* With its lock, or not at all. The answer has no czxid: that is requested in
- * the same go, and tells as well whether it was there before. */
+/* Creates the entry and the lock in one transaction. Its answer has no czxid,
+ * so an exists is sent with it, which also finds an entry that was there
+ * before. */
 static int create_pair(struct zk_node *node, const char *data, int len)
 {
     struct zk *z = node->z;
@@ -106,7 +101,7 @@ static int create_pair(struct zk_node *node, const char *data, int len)
     if (rc)
         return rc;
     node->calls++;
-    hf__zk_node_check(node); /* if it is not sent, it will be requested */
+    hf__zk_node_check(node); /* after a failure it is requested later */
     return 0;
 }
 
@@ -116,10 +111,10 @@ static int create_it(struct zk_node *node, const char *data, int len)
 
     if (node->form == ZK_FORM_HOLDER)
         return create_pair(node, data, len);
-    rc =
-        hf__zk_create(node->z, node->path, data, len,
-                      node->numbered ? ZOO_EPHEMERAL : ZOO_EPHEMERAL_SEQUENTIAL,
-                      on_create, node);
+    rc = hf__zk_create(node->z, node->path, data, len,
+                       hf__zk_node_is_numbered(node) ? ZOO_EPHEMERAL
+                                                     : ZOO_EPHEMERAL_SEQUENTIAL,
+                       on_create, node);
     node->calls += rc == 0;
     return rc;
 }
@@ -133,9 +128,9 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
 
     if (parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
-    node->czxid = 0; /* these were of another entry */
+    node->czxid = 0; /* it belonged to an earlier entry */
     node->role = ZK_ROLE_PLACE;
-    node->strangers_requested = false;
+    node->strangers_requested = node->siblings_known = false;
     hf__zk_node_forget_child_stats(node);
     node->lease_ms = attempt && attempt->fixed ? attempt->lease_ms : 0;
     len = hf__zk_node_describe(node, data);
@@ -164,24 +159,22 @@ static void create_on_list(void *owner, int rc, const struct zk_reply *reply)
 int hf__zk_node_list(struct zk_node *node, zk_done_fn *listed)
 {
     char dir[ZK_WHOLE_MAX];
-    int rc =
-        hf__zk_list(node->z, hf__zk_node_dir(node, dir), create_on_list, node);
+    int rc = hf__zk_list(node->z, hf__zk_node_dir(node, dir), NULL,
+                         create_on_list, node);
 
     if (rc)
         return rc;
     node->listed = listed;
     node->calls++;
     node->lists++;
-    return 0;
+    return HF__PENDING;
 }
 
 int hf__zk_node_enter(struct zk_node *node, bool parents, zk_done_fn *listed)
 {
     int rc = hf__zk_node_create(node, parents);
 
-    if (!rc)
-        rc = hf__zk_node_list(node, listed);
-    return rc ? rc : HF__PENDING;
+    return rc ? rc : hf__zk_node_list(node, listed);
 }
 
 static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)
@@ -190,7 +183,7 @@ static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)
     struct zk_node *node = owner;
 
     node->calls--;
-    if (!hf__zk_node_is_gone(node)) /* or that is why */
+    if (!hf__zk_node_is_gone(node)) /* that refusal is the reason */
         node->refusal = ZOK;
     if (rc == ZOK && reply->stat->ephemeralOwner == z->session_id) {
         node->czxid = reply->stat->czxid;
@@ -203,7 +196,7 @@ static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)
 
 int hf__zk_node_check(struct zk_node *node)
 {
-    int rc = hf__zk_exists(node->z, node->path, create_on_stat, node);
+    int rc = hf__zk_exists(node->z, node->path, NULL, create_on_stat, node);
 
     if (rc)
         return rc;

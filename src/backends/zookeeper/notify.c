@@ -1,14 +1,3 @@
-/*
- * Holders that listen: a watch on the hold's own entry. The word __REVOKE__ in
- * its data, by Curator's Revoker or hf_ask(), asks for the lock; that it is
- * gone says that somebody took the lock away. Costs a request more for each
- * grant, so it is for programs that hear of events. (Whoever was granted a lock
- * unseen sends one in any case: hf__zk_notify_confirm().)
- *
- * A hold of several permits has a zk_notify on each of its leases, of which the
- * first is the one that is asked. A zk_notify lives until its watch has fired,
- * or the session is over; its node may be gone before.
- */
 #include "notify.h"
 
 #include "base/list.h"
@@ -16,7 +5,6 @@
 #include "cleanup.h"
 #include "lock.h"
 #include "node.h"
-#include "node_data.h"
 #include "zookeeper.h"
 
 #include <string.h>
@@ -39,14 +27,7 @@ void hf__zk_notify_fini(struct zk *z)
 
 static void notify_listen_to(struct zk_node *);
 
-static bool notify_is_asked(const struct zk_reply *reply)
-{
-    size_t len = strlen(ZK_REVOKE);
-
-    return reply->len >= (int)len && memcmp(reply->text, ZK_REVOKE, len) == 0;
-}
-
-/* deleted: there is no such node any more. */
+/* deleted: the entry is gone. */
 static void notify_hear_no_more(struct zk_notify *notify, bool deleted)
 {
     struct zk_node *node = notify->node;
@@ -66,12 +47,12 @@ static void notify_on_data(void *owner, int rc, const struct zk_reply *reply)
     struct zk_notify *notify = owner;
     const struct zk_node *node = notify->node;
 
-    if (rc == ZNONODE) /* it went between the grant and this */
+    if (rc == ZNONODE) /* it was deleted between the grant and this */
         notify_hear_no_more(notify, true);
     else if (rc != ZOK)
         notify_free(notify); /* no watch was set */
     else if (node && node->lock && node->lock->node == node &&
-             notify_is_asked(reply))
+             hf__zk_is_revoke(reply->text, reply->len))
         z->core->wanted(z->client, node->lock->remote, (uint64_t)node->czxid);
 }
 
@@ -80,8 +61,8 @@ static void notify_on_event(zhandle_t *zh, int type, int state,
 
 static int open_notify(struct zk_notify *notify)
 {
-    return hf__zk_get_watched(notify->z, notify->path, notify_on_event, notify,
-                              notify_on_data, notify);
+    return hf__zk_get(notify->z, notify->path, notify_on_event, notify_on_data,
+                      notify);
 }
 
 static void notify_on_event(zhandle_t *zh, int type, int state,
@@ -99,8 +80,8 @@ static void notify_on_event(zhandle_t *zh, int type, int state,
     notify_hear_no_more(notify, type == ZOO_DELETED_EVENT);
 }
 
-/* One that is lowered has no name to listen by: it may not have come to the
- * server yet. When it has, hf__zk_lower_result() sees to it. */
+/* The new entry of a lowered node may not exist yet. renew_lower_result()
+ * listens when it does. */
 static void notify_listen_to(struct zk_node *node)
 {
     struct zk *z = node->z;
@@ -143,8 +124,9 @@ static void notify_on_confirmed(void *owner, int rc,
 
 void hf__zk_notify_confirm(struct zk_node *node)
 {
-    if (node->notify) /* the request that opened it says the same */
+    if (node->notify) /* the request that set the watch checks it, too */
         return;
-    if (hf__zk_exists(node->z, node->path, notify_on_confirmed, node) == 0)
+    if (hf__zk_exists(node->z, node->path, NULL, notify_on_confirmed, node) ==
+        0)
         node->calls++;
 }

@@ -1,7 +1,3 @@
-/*
- * How a request ends: its outcome, and for what was refused the code with a
- * text that tells people why.
- */
 #include "outcome.h"
 
 #include "call.h"
@@ -13,7 +9,17 @@
 
 #include <string.h>
 
-int hf__zk_used_as(struct zk *z, const char *child)
+static const char *outcome_wanted(const struct hf__remote *r)
+{
+    static const char *const kinds[] = {[HF_MUTEX] = "an unfair mutex",
+                                        [HF_RWLOCK] = "a read-write lock",
+                                        [HF_SEMAPHORE] = "a semaphore"};
+
+    return r->kind == HF_MUTEX && r->fair ? "a fair mutex" : kinds[r->kind];
+}
+
+int hf__zk_used_as(struct zk *z, const char *name, size_t len,
+                   const struct hf__remote *wanted, const char *child)
 {
     static const char *const is[] = {
         [ZK_FORM_LOCK] = "a fair mutex",
@@ -23,6 +29,7 @@ int hf__zk_used_as(struct zk *z, const char *child)
         [ZK_FORM_KAZOO_LOCK] = "a mutex or a read-write lock of kazoo's",
         [ZK_FORM_KAZOO_READ] = "a read-write lock",
         [ZK_FORM_UNFAIR] = "an unfair mutex",
+        [ZK_FORM_HOLDER] = "an unfair mutex",
         [ZK_FORM_SEMAPHORE] = "a semaphore",
         [ZK_FORM_LATCH] = "a latch",
         [ZK_FORM_SORTED] = NULL,
@@ -30,12 +37,11 @@ int hf__zk_used_as(struct zk *z, const char *child)
     struct zk_entry e;
 
     hf__zk_entry_parse(child, &e);
-    if (is[e.form])
-        return z->core->why(z->client, HF_EMISMATCH, "the name is in use as %s",
-                            is[e.form]);
-    return z->core->why(z->client, HF_EMISMATCH,
-                        "the name is in use as another kind of lock: %.120s",
-                        child);
+    return z->core->why(
+        z->client, HF_EMISMATCH,
+        "\"%.*s\" is in use as %s%.120s; you asked for %s", (int)len, name,
+        is[e.form] ? is[e.form] : "another kind of lock, ",
+        is[e.form] ? "" : child, wanted ? outcome_wanted(wanted) : "a latch");
 }
 
 int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
@@ -49,28 +55,16 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
     if (rc != ZNOAUTH)
         return (lasts ? z->core->lasts : z->core->why)(
             z->client, code, "%.100s: %s", path, zerror(rc));
-    if (!user)
-        return z->core->why(z->client, HF_EAUTH,
-                            "no right to %s %.80s without a user (getAcl shows "
-                            "whose it is): name one in the URL, or use another "
-                            "path",
-                            right, path);
     return z->core->why(z->client, HF_EAUTH,
-                        "no right to %s %.80s as user %.*s (getAcl shows whose "
-                        "it is): have it granted, or use another path",
-                        right, path, user < 30 ? user : 30, z->secret);
+                        "no right to %s %.80s %s%.*s (getAcl shows whose it "
+                        "is): %s, or use another path",
+                        right, path, user ? "as user " : "without a user",
+                        user < 30 ? user : 30, user ? z->secret : "",
+                        user ? "have it granted" : "name one in the URL");
 }
 
-static bool outcome_is_plain(const char *s, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (s[i] <= ' ' || s[i] > '~')
-            return false;
-    return true;
-}
-
-/* Where another program has its locks below such a node (tooz: at
- * /tooz/locks/NAME), the path of the URL can lead there. */
+/* The names of another program's locks may be below such a part, like tooz's
+ * /tooz/locks/NAME. The URL's path can contain it. */
 int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                     size_t len)
 {
@@ -85,7 +79,7 @@ int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                             "the %s begins with \"zookeeper\", a node of the "
                             "server's own",
                             what);
-    if (before == len || !outcome_is_plain(name, len))
+    if (before == len)
         return z->core->why(z->client, HF_EINVAL,
                             "the %s has the part \"%.*s\": locks keep nodes "
                             "of that form below their own",

@@ -1,12 +1,9 @@
-/*
- * Who is there: everything below a name's node, in two trips. The first lists
- * what there may be of any kind, the second reads what each entry says.
- */
 #include "parties.h"
 
+#include "backends/common/order.h"
 #include "call.h"
 #include "entry.h"
-#include "node_data.h"
+#include "node.h"
 #include "path.h"
 #include "query.h"
 #include "zookeeper.h"
@@ -15,16 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY 1000 /* entries of one list that are shown */
+#define MANY 1000 /* entries of each list that are read */
 
 /* ---- what each says ----------------------------------------------------- */
-
-static bool parties_begins(const char *data, int len, const char *text)
-{
-    size_t n = strlen(text);
-
-    return len >= (int)n && memcmp(data, text, n) == 0;
-}
 
 /* "<pid>[ ...]\n<host>\n<label>" */
 static bool parties_is_ours(const char *data, const char *end)
@@ -34,14 +24,6 @@ static bool parties_is_ours(const char *data, const char *end)
 
     return digits && (data[digits] == '\n' || data[digits] == ' ') && host &&
            memchr(host + 1, '\n', (size_t)(end - host - 1));
-}
-
-/* What is left of a fixed lease that began then, by two machines' clocks. */
-static int64_t parties_left_of(int64_t lease_ms, int64_t since_ms)
-{
-    int64_t left = since_ms + lease_ms - hf__zk_wall_ms();
-
-    return left < 0 ? 0 : left < lease_ms ? left : lease_ms;
 }
 
 /* "<pid>[ <lease>[ <token> <since>]]" */
@@ -55,7 +37,7 @@ static void parties_read_numbers(const struct zk_party *s, const char *text,
     if (*more == ' ')
         lease = strtoll(more, &more, 10);
     if (lease > 0 && s->holds) {
-        p->left_ms = parties_left_of(lease, s->mtime);
+        p->left_ms = hf__left_ms(lease, s->mtime, hf__wall_ms());
         p->since_unix_ms = s->mtime;
     }
     if (*more == ' ') {
@@ -64,20 +46,11 @@ static void parties_read_numbers(const struct zk_party *s, const char *text,
     }
 }
 
-static void parties_read_ours(const struct zk_party *s, const char *data,
-                              const char *end, hf_party *p)
-{
-    size_t len;
-
-    parties_read_numbers(s, hf__cut(&data, end, '\n', &len), p);
-    hf__about_read(p, data, end);
-}
-
 const char *hf__zk_party_words(const struct zk_party *s)
 {
     const char *words = s->data;
 
-    if (parties_begins(s->data, s->data_len, ZK_REVOKE))
+    if (hf__zk_is_revoke(s->data, s->data_len))
         words += strlen(ZK_REVOKE);
     return words > s->data && *words == '\n' ? words + 1 : words;
 }
@@ -89,19 +62,23 @@ bool hf__zk_party_is_ours(const struct zk_party *s)
     return parties_is_ours(words, s->data + s->data_len);
 }
 
-/* Curator's has its address there, kazoo's what its user called it. */
+/* Curator writes its address; kazoo writes an identifier that the user
+ * chose. */
 static void parties_read_data(const struct zk_party *s, hf_party *p)
 {
     const char *data = hf__zk_party_words(s), *end = s->data + s->data_len;
     bool kazoo = s->entry.form == ZK_FORM_KAZOO_LOCK ||
                  s->entry.form == ZK_FORM_KAZOO_READ;
+    size_t len;
 
-    if (parties_is_ours(data, end))
-        parties_read_ours(s, data, end, p);
-    else if (kazoo)
+    if (parties_is_ours(data, end)) {
+        parties_read_numbers(s, hf__cut(&data, end, '\n', &len), p);
+        hf__about_read(p, data, end);
+    } else if (kazoo) {
         hf__copy_text(p->label, sizeof(p->label), data, (size_t)(end - data));
-    else
+    } else {
         hf__copy_text(p->host, sizeof(p->host), data, (size_t)(end - data));
+    }
 }
 
 void hf__zk_party_fill(const struct zk_party *s, hf_party *p)
@@ -130,65 +107,53 @@ const char *hf__zk_party_path(const struct zk_party *s, char out[ZK_WHOLE_MAX])
 
 /* ---- order -------------------------------------------------------------- */
 
-/* Leases have no queue: they were granted as they were made. */
-static bool parties_is_after(const struct zk_party *a, const struct zk_party *b)
+/* Leases have no queue; czxid is the order of their grants. */
+static int parties_compare(const void *one, const void *other)
 {
-    int order;
+    const struct zk_party *a = *(struct zk_party *const *)one;
+    const struct zk_party *b = *(struct zk_party *const *)other;
+    int order = a->where - b->where;
 
-    if (a->where != b->where)
-        return a->where > b->where;
-    order =
-        a->where == ZK_AT_LEASES ? 0 : hf__zk_entry_order(&a->entry, &b->entry);
-    if (order == 0)
-        return a->entry.czxid > b->entry.czxid;
-    return order > 0;
+    if (!order && a->where != ZK_AT_LEASES)
+        order = hf__zk_entry_order(&a->entry, &b->entry);
+    return order ? order
+                 : (a->entry.czxid > b->entry.czxid) -
+                       (a->entry.czxid < b->entry.czxid);
 }
 
-static struct zk_party *parties_merge(struct zk_party *a, struct zk_party *b)
+static int parties_sort(struct zk_parties *parties)
 {
-    struct zk_party *first = NULL, **tail = &first;
+    struct zk_party **sorted, **at, **tail = &parties->first;
 
-    while (a && b) {
-        struct zk_party **from = parties_is_after(a, b) ? &b : &a;
-
-        *tail = *from;
-        *from = (*from)->next;
-        tail = &(*tail)->next;
+    if (!parties->len)
+        return 0;
+    at = sorted =
+        hf__arena_take(&parties->base.memory, parties->len * sizeof(*sorted));
+    if (!sorted)
+        return HF_ENOMEM;
+    for (struct zk_party *s = parties->first; s; s = s->next)
+        *at++ = s;
+    qsort(sorted, parties->len, sizeof(*sorted), parties_compare);
+    for (at = sorted; at < sorted + parties->len; at++) {
+        *tail = *at;
+        tail = &(*at)->next;
     }
-    *tail = a ? a : b;
-    return first;
+    *tail = NULL;
+    return 0;
 }
 
-static struct zk_party *parties_sorted(struct zk_party *list)
-{
-    struct zk_party *half = list, *fast = list;
-
-    if (!list || !list->next)
-        return list;
-    while (fast->next && fast->next->next) {
-        half = half->next;
-        fast = fast->next->next;
-    }
-    fast = half->next;
-    half->next = NULL;
-    return parties_merge(parties_sorted(list), parties_sorted(fast));
-}
-
-/* Those that went between the two trips are left out. */
+/* Leaves out entries that were deleted between the two trips. */
 static void parties_drop_gone(struct zk_parties *parties)
 {
-    struct zk *z = parties->base.z;
+    struct zk_party **at = &parties->first;
 
-    for (struct zk_party **at = &parties->first; *at;) {
-        struct zk_party *s = *at;
-
-        if (s->here) {
-            at = &s->next;
-            continue;
+    while (*at)
+        if ((*at)->here) {
+            at = &(*at)->next;
+        } else {
+            *at = (*at)->next;
+            parties->len--;
         }
-        *at = s->next;
-        z->core->free(z->client, s);
-    }
 }
 
 /* ---- who holds ---------------------------------------------------------- */
@@ -198,9 +163,9 @@ static bool parties_is_unfair(const struct zk_party *s)
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
 
-/* Where we know who has it, its lock is not another one. If he has gone between
- * the two trips, the lock that was seen is his, or of one who came since: for a
- * moment nobody had it. */
+/* If the holder of an unfair mutex is known, the lock node is the same hold.
+ * (If the holder went between the trips, the node is left out too: for a moment
+ * the lock was free.) */
 static void parties_drop_paired(struct zk_parties *parties)
 {
     bool holder = false;
@@ -214,25 +179,24 @@ static void parties_drop_paired(struct zk_parties *parties)
 
 static void parties_judge_queue(struct zk_parties *parties)
 {
-    bool writer = false, any = false;
+    struct hf__order order = {0};
 
     for (struct zk_party *s = parties->first; s && s->where == ZK_AT_NODE;
          s = s->next) {
         bool reads = s->entry.form == ZK_FORM_READ ||
                      s->entry.form == ZK_FORM_KAZOO_READ;
 
-        if (!any)
+        if (s == parties->first)
             parties->kind =
                 reads || s->entry.form == ZK_FORM_WRITE ? HF_RWLOCK : HF_MUTEX;
         parties->unfair = parties->unfair || parties_is_unfair(s);
-        s->holds = parties_is_unfair(s) || (reads ? !writer : !any);
-        writer = writer || !reads;
-        any = true;
+        s->holds =
+            hf__order_holds(&order, reads, false) || parties_is_unfair(s);
     }
 }
 
-/* Who waits for permits has the first place in locks, and has made its leases
- * already: they are the last ones, and too many. */
+/* The client whose turn it is may have created leases before it sees that there
+ * are too many. They are the last ones. */
 static void parties_judge_leases(struct zk_parties *parties)
 {
     struct zk_party *last = NULL;
@@ -261,13 +225,14 @@ static void parties_judge(struct zk_query *base)
 {
     struct zk_parties *parties = (struct zk_parties *)base;
 
+    parties_drop_paired(parties);
+    parties_drop_gone(parties);
+    if (!base->rc)
+        base->rc = parties_sort(parties);
     if (base->rc) {
         hf__zk_query_end(base, base->rc);
         return;
     }
-    parties_drop_paired(parties);
-    parties_drop_gone(parties);
-    parties->first = parties_sorted(parties->first);
     parties_judge_queue(parties);
     parties_judge_leases(parties);
     if (parties->is_latch)
@@ -304,12 +269,13 @@ static void parties_request_each(struct zk_query *base)
     unsigned requested[ZK_AT_LEASES + 1] = {0};
     char path[ZK_WHOLE_MAX];
 
-    parties->first = parties_sorted(parties->first);
+    if (!base->rc)
+        base->rc = parties_sort(parties);
     for (struct zk_party *s = parties->first; s && !base->rc; s = s->next)
         if (requested[s->where]++ < MANY || base->q->req.op == HF__BREAK)
             hf__zk_query_sent(base,
                               hf__zk_get(base->z, hf__zk_party_path(s, path),
-                                         parties_on_entry, s));
+                                         NULL, parties_on_entry, s));
     hf__zk_query_wait(base, parties_judge);
 }
 
@@ -334,7 +300,7 @@ static bool parties_belongs(enum zk_form form, enum zk_where where)
     }
 }
 
-/* False: it is a stranger. */
+/* False: a stranger. */
 static bool parties_read_name(const char *name, struct zk_entry *e)
 {
     bool is_known = hf__zk_entry_parse(name, e);
@@ -354,19 +320,20 @@ static int parties_add(struct zk_parties *parties, const char *name,
 
     if (e.form == ZK_FORM_LEADER && where == ZK_AT_NODE && !stranger)
         return z->core->why(z->client, HF_EMISMATCH,
-                            "the name is a LeaderLatch: %s", name);
+                            "the name is in use as a LeaderLatch: %s", name);
     if (!parties_belongs(e.form, where) || strlen(name) >= ZK_CHILD_MAX)
         return 0;
-    s = z->core->alloc(z->client, sizeof(*s));
+    s = hf__arena_take(&parties->base.memory, sizeof(*s));
     if (!s)
         return HF_ENOMEM;
-    s->parties = parties;
-    s->where = (uint8_t)where;
-    s->stranger = stranger;
+    *s = (struct zk_party){.next = parties->first,
+                           .parties = parties,
+                           .where = (uint8_t)where,
+                           .stranger = stranger};
     strcpy(s->name, name);
     parties_read_name(s->name, &s->entry);
-    s->next = parties->first;
     parties->first = s;
+    parties->len++;
     return 0;
 }
 
@@ -401,18 +368,6 @@ static void parties_on_latch(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&parties->base, hf__zk_query_code(&parties->base, rc));
 }
 
-static void free_parties(struct zk_query *base)
-{
-    struct zk_parties *parties = (struct zk_parties *)base;
-
-    while (parties->first) {
-        struct zk_party *s = parties->first;
-
-        parties->first = s->next;
-        base->z->core->free(base->z->client, s);
-    }
-}
-
 int hf__zk_parties_read(struct zk *z, struct hf__query *q,
                         void (*then)(struct zk_parties *))
 {
@@ -425,7 +380,6 @@ int hf__zk_parties_read(struct zk *z, struct hf__query *q,
     if (!parties)
         return rc;
     base = &parties->base;
-    base->fini = free_parties;
     parties->then = then;
     hf__zk_sync(z, NULL, NULL);
     strcpy(parties->dirs[ZK_AT_NODE].path, base->path);
@@ -436,13 +390,14 @@ int hf__zk_parties_read(struct zk *z, struct hf__query *q,
 
         dir->parties = parties;
         dir->where = (enum zk_where)i;
-        hf__zk_query_sent(base,
-                          hf__zk_list(z, dir->path, parties_on_list, dir));
+        hf__zk_query_sent(
+            base, hf__zk_list(z, dir->path, NULL, parties_on_list, dir));
     }
     hf__zk_query_sent(base, hf__zk_get(z, parties->dirs[ZK_AT_LEASES].path,
-                                       parties_on_permits, parties));
+                                       NULL, parties_on_permits, parties));
     hf__zk_join(path, base->path, ZK_LATCH);
-    hf__zk_query_sent(base, hf__zk_get(z, path, parties_on_latch, parties));
+    hf__zk_query_sent(base,
+                      hf__zk_get(z, path, NULL, parties_on_latch, parties));
     return hf__zk_query_wait(base, parties_request_each);
 }
 

@@ -1,20 +1,21 @@
 /*
- * Who holds a name and who waits for it: everything below its node is read in
- * two trips and put in order, and then the caller's function gets it. Called by
- * inspect.c and break_ask.c. It is a query: who is called ends it.
+ * Who holds a name and who waits for it. Everything below the name's node is
+ * read in two trips: the first lists all children that can be entries, the
+ * second reads each entry. Then then() gets them in order, and must end the
+ * query. Called by inspect.c.
  */
 #ifndef HF_ZK_PARTIES_H
 #define HF_ZK_PARTIES_H
 
 #include "entry.h"
-#include "node_data.h"
+#include "node.h"
 #include "query.h"
 
 enum zk_where { ZK_AT_NODE, ZK_AT_LOCKS, ZK_AT_LEASES };
 
-#define ZK_DATA_MAX (ZK_ABOUT_MAX + 16) /* and a word that asks for it */
+#define ZK_DATA_MAX (ZK_ABOUT_MAX + 16) /* with ZK_REVOKE in front */
 
-/* A holder, or somebody who waits. */
+/* A holder or a waiter. */
 struct zk_party {
     struct zk_party *next;
     struct zk_parties *parties;
@@ -22,9 +23,9 @@ struct zk_party {
     int64_t ctime, mtime, session;
     int32_t version;
     uint8_t where;
-    bool stranger; /* counts if it is ephemeral (entry.h) */
-    bool here;     /* it was there when we looked for it */
-    bool holds;    /* else it waits */
+    bool stranger; /* counts only if it is ephemeral (entry.h) */
+    bool here;     /* the second trip has found it */
+    bool holds;    /* it is a holder, not a waiter */
     int data_len;
     char name[ZK_CHILD_MAX];
     char data[ZK_DATA_MAX + 1]; /* terminated */
@@ -36,26 +37,27 @@ struct zk_parties {
         struct zk_parties *parties;
         enum zk_where where;
         char path[ZK_WHOLE_MAX];
-    } dirs[ZK_AT_LEASES + 1]; /* that are listed */
+    } dirs[ZK_AT_LEASES + 1]; /* the nodes whose children are listed */
     void (*then)(struct zk_parties *);
     struct zk_party *first; /* in their order: node, locks, leases */
-    enum hf_kind kind;      /* 0: nobody */
+    size_t len;
+    enum hf_kind kind; /* 0: the name is not in use */
     bool unfair, is_latch;
-    uint32_t permits; /* 0: not known */
+    uint32_t permits; /* 0: unknown */
     uint64_t count;   /* of a latch */
     char round[ZK_UUID_MAX];
-    unsigned reached;   /* holders that something was done to */
-    bool meant, others; /* there were holders that were meant; and others */
+    unsigned reached;   /* holders that were deleted or asked */
+    bool meant, others; /* the query means some holder; or not all of them */
 };
 
-/* Looks, and calls then() with everything. An outcome. */
+/* Reads everything and calls then(). An outcome. */
 int hf__zk_parties_read(struct zk *, struct hf__query *,
                         void (*then)(struct zk_parties *));
-/* The whole path of one. */
+/* The path of a party. */
 const char *hf__zk_party_path(const struct zk_party *, char out[ZK_WHOLE_MAX]);
 void hf__zk_party_fill(const struct zk_party *, hf_party *);
-/* Its data, without the word that asks for it; and it is an entry of ours that
- * says this of itself, and not a foreign one. */
+/* same_owner: both entries have the same uuid. words: the data without the word
+ * that asks for the lock. is_ours: holdfast wrote the data. */
 bool hf__zk_party_same_owner(const struct zk_party *, const struct zk_party *);
 const char *hf__zk_party_words(const struct zk_party *);
 bool hf__zk_party_is_ours(const struct zk_party *);

@@ -26,7 +26,7 @@ static void path_put_hex(struct sink *s, unsigned char byte)
     path_put(s, text, sizeof(text));
 }
 
-/* The digits that we write, and no others. */
+/* Only the digits that this file writes. */
 static int path_digit_of(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -47,8 +47,8 @@ static int path_hex_at(const char *s, size_t len)
 
 /* ---- what the server takes ----------------------------------------------- */
 
-/* Of what begins with that byte; 0: nothing that the server would take. Those
- * of four bytes are surrogates to it, which it refuses. */
+/* The length of a character by its first byte; 0: the server refuses it. It
+ * refuses four bytes because it sees them as surrogates. */
 static size_t path_length_of(unsigned char first)
 {
     return first < 0x80                    ? 1
@@ -65,7 +65,8 @@ static bool path_is_taken(uint32_t c, size_t len)
            c < 0xfff0;
 }
 
-/* How many bytes may stand as they are: one character; 0: not this one. */
+/* The length of the character that may stay unchanged; 0: it must be
+ * escaped. */
 static size_t path_plain(const char *s, size_t left)
 {
     unsigned char first = (unsigned char)*s;
@@ -184,7 +185,7 @@ static void path_take_component(struct sink *o, const char *s, size_t len)
     }
 }
 
-/* Of all that would read as this name, only one is its path. */
+/* Several texts would decode to this name, but only one is its path. */
 static bool path_leads_to(const char *name, size_t len, const char *root,
                           const char *path)
 {

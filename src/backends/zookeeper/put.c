@@ -1,6 +1,6 @@
 /*
- * A value for the holder alone: one transaction of a check of the hold's entry,
- * whose name is never used again, and the write.
+ * Writes a value, if the hold still exists: one transaction checks the hold's
+ * entry, whose name is never reused, and writes.
  */
 #include "put.h"
 
@@ -15,32 +15,39 @@
 
 struct put {
     struct zk_query base;
-    bool makes;   /* the node was not there: it is created */
-    bool refused; /* by the entry: it is gone */
-    bool again;   /* by the node: it has come, or gone */
+    bool makes; /* the node does not exist: create it */
     char entry[ZK_WHOLE_MAX];
 };
 
-static void put_written(struct zk_query *);
+static void put_commit(struct put *);
 
 static void on_put(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct put *p = owner;
-    int code =
-        hf__zk_query_refusal(&p->base, rc, p->makes ? "CREATE" : "WRITE");
+    bool exists = rc == ZNODEEXISTS;
+    int code;
 
-    if (rc == ZNONODE || rc == ZNODEEXISTS) {
-        p->refused = reply->results[0].err == ZNONODE;
-        p->again = !p->refused && p->makes == (rc == ZNODEEXISTS);
-        code = 0;
-        if (!p->refused && !p->again)
-            code = z->core->why(z->client, HF_EINVAL,
-                                "key: the node above %.120s does not exist, "
-                                "and is not made",
-                                p->base.path);
+    if (rc == ZNONODE && reply->results[0].err == ZNONODE) {
+        code = HF_ENOTOWNER;
+    } else if ((rc == ZNONODE || exists) && p->makes == exists) {
+        /* it was created or deleted meanwhile */
+        p->makes = !p->makes;
+        if (!hf__zk_query_is_over(&p->base)) {
+            put_commit(p);
+            return;
+        }
+        code = HF_EUNKNOWN;
+    } else if (rc == ZNONODE) {
+        code = z->core->why(z->client, HF_EINVAL,
+                            "key: the node above %.120s does not exist; create "
+                            "it first",
+                            p->base.path);
+    } else {
+        code =
+            hf__zk_query_refusal(&p->base, rc, p->makes ? "CREATE" : "WRITE");
     }
-    hf__zk_query_back(&p->base, code);
+    hf__zk_query_end(&p->base, code);
 }
 
 static void put_commit(struct put *p)
@@ -48,6 +55,7 @@ static void put_commit(struct put *p)
     struct hf__query *q = p->base.q;
     struct zk *z = p->base.z;
     zoo_op_t op[2];
+    int rc;
 
     zoo_check_op_init(&op[0], p->entry, -1);
     if (p->makes)
@@ -56,28 +64,12 @@ static void put_commit(struct put *p)
     else
         zoo_set_op_init(&op[1], p->base.path, q->value, (int)q->value_len, -1,
                         NULL);
-    hf__zk_query_sent(&p->base, hf__zk_multi(z, 2, op, on_put, p));
-    hf__zk_query_wait(&p->base, put_written);
+    rc = hf__zk_multi(z, 2, op, on_put, p);
+    if (rc)
+        hf__zk_query_end(&p->base, rc);
 }
 
-static void put_written(struct zk_query *base)
-{
-    struct put *p = (struct put *)base;
-
-    if (!base->rc && p->again && hf__zk_query_is_over(base))
-        base->rc = HF_EUNKNOWN;
-    if (base->rc || p->refused || !p->again) {
-        hf__zk_query_end(base, base->rc     ? base->rc
-                               : p->refused ? HF_ENOTOWNER
-                                            : HF__DONE);
-        return;
-    }
-    p->again = false;
-    p->makes = !p->makes;
-    put_commit(p);
-}
-
-/* Its parts are those of a path below the URL's. */
+/* A key is a path below the URL's path. */
 static int put_check_key(struct zk *z, const struct hf__query *q)
 {
     const char *key = q->name;
@@ -91,8 +83,8 @@ static int put_check_key(struct zk *z, const struct hf__query *q)
     for (size_t i = 0; i < len; i++)
         if (key[i] == '/' && (i + 1 == len || key[i + 1] == '/'))
             return z->core->why(z->client, HF_EINVAL,
-                                "key has an empty part; a path like a/b would "
-                                "be right");
+                                "key has an empty part; it must be a path "
+                                "like a/b");
     return 0;
 }
 

@@ -20,58 +20,58 @@ static int query_path_of(struct zk *z, struct hf__query *q,
                            q->name_len);
 }
 
-void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
+static struct zk_query *query_alloc(struct zk *z, size_t size)
 {
     struct zk_query *base = z->core->alloc(z->client, size);
+
+    if (!base)
+        return NULL;
+    base->z = z;
+    hf__arena_init(&base->memory, z->core, z->client, SIZE_MAX);
+    hf__list_add(z->queries, base);
+    return base;
+}
+
+void *hf__zk_query_new(struct zk *z, struct hf__query *q, size_t size, int *rc)
+{
+    struct zk_query *base = query_alloc(z, size);
 
     *rc = HF_ENOMEM;
     if (!base)
         return NULL;
+    base->q = q;
     *rc = q->req.op == HF__LIST || q->req.op == HF__DIAGNOSE
               ? 0
               : query_path_of(z, q, base->path);
     if (*rc) {
-        z->core->free(z->client, base);
+        hf__zk_query_free(base);
         return NULL;
     }
-    base->q = q;
-    base->z = z;
-    hf__list_add(z->queries, base);
     return base;
 }
 
 void *hf__zk_query_of(struct zk_lock *lock, size_t size)
 {
-    struct zk *z = lock->z;
-    struct zk_query *base = z->core->alloc(z->client, size);
+    struct zk_query *base = query_alloc(lock->z, size);
 
     if (!base)
         return NULL;
     memcpy(base->path, lock->path, lock->path_len + 1);
-    base->z = z;
     base->lock = lock;
-    hf__list_add(z->queries, base);
     return base;
-}
-
-static void query_fail(struct zk_query *base, int rc)
-{
-    if (!base->rc)
-        base->rc = rc;
 }
 
 void hf__zk_query_sent(struct zk_query *base, int rc)
 {
-    if (rc)
-        query_fail(base, rc);
-    else
-        base->calls++;
+    if (!base->rc)
+        base->rc = rc;
+    base->calls += rc == 0;
 }
 
 void hf__zk_query_back(struct zk_query *base, int rc)
 {
-    if (rc)
-        query_fail(base, rc);
+    if (!base->rc)
+        base->rc = rc;
     if (--base->calls == 0)
         base->step(base);
 }
@@ -88,8 +88,7 @@ void hf__zk_query_free(struct zk_query *base)
 {
     struct zk *z = base->z;
 
-    if (base->fini)
-        base->fini(base);
+    hf__arena_fini(&base->memory);
     hf__list_remove(z->queries, base);
     z->core->free(z->client, base);
 }

@@ -1,26 +1,9 @@
-/*
- * A mutex, and both sides of a read-write lock. An entry is created and its
- * siblings listed in one go; whoever has nothing before it that it must not
- * overtake has the lock. Else it watches the last of those before it, and
- * nobody else does, so that a release wakes one (a release by a writer, the
- * readers behind it).
- *
- * The unfair mutex has no queue: whoever can create the node <path>/lock has
- * it. All others watch that, and when it goes all of them try. All who have had
- * it have had the same node. So that nobody lets go of what is somebody else's
- * by now (theirs was taken away), a second one of our own name is created and
- * deleted with it, each time in one transaction: that is the entry.
- *
- * An attempt that is repeated finds the entry that the first one made, by
- * its uuid, or makes it anew if there is none.
- */
 #include "queue.h"
 
 #include "call.h"
 #include "child_stats.h"
 #include "cleanup.h"
 #include "entry.h"
-#include "foreign_entries.h"
 #include "keepalive.h"
 #include "lock.h"
 #include "node.h"
@@ -66,17 +49,10 @@ static int queue_begin(struct zk_lock *lock, const struct hf__req *req)
                       : HF_ENOMEM;
 }
 
-static int queue_list_again(struct zk_node *node)
-{
-    int rc = hf__zk_node_list(node, queue_listed);
-
-    return rc ? rc : HF__PENDING;
-}
-
-/* We were second, and the first has gone: nobody can have come between. Only a
- * writer that goes on reading takes a place before others, and the first was
- * none. (If somebody has deleted our own entry meanwhile, the next one was told
- * the same: so it is looked for afterwards.) */
+/* The node was second, and the first entry is gone. No entry can have come
+ * between: only a downgraded writer takes a place before others, and the first
+ * one was a mutex. (If our own entry was deleted meanwhile, the next waiter was
+ * woken as well. So the entry is checked after the grant.) */
 static bool queue_is_next(const struct zk_lock *lock,
                           const struct zk_node *node)
 {
@@ -93,21 +69,22 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
     if (!node)
         return queue_begin(lock, req);
     if (!req->fixed && queue_is_next(lock, node)) {
-        rc = hf__zk_lock_granted(lock, req);
+        rc = hf__zk_lock_grant(lock, req);
         if (rc == HF__GRANTED)
             hf__zk_notify_confirm(node);
         return rc;
     }
-    /* What a list shows may be old news by the time of a grant. */
+    /* A list may be outdated by the time of the grant, so prove the session. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
-    return rc ? rc : queue_list_again(node);
+    return rc ? rc : hf__zk_node_list(node, queue_listed);
 }
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* At its end the server gives the same number to all, and who came first is
- * not to be seen. It begins anew when nobody has used the lock for a while. */
+/* At the end of the sequence all entries get the same number, which hides their
+ * order. The server starts again at 0 when the name's node was swept, after a
+ * while without use. */
 static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
 {
     struct zk *z = lock->z;
@@ -121,30 +98,7 @@ static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
                  lock->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-/* The node's place among its siblings: 0 and its sequence, or a code. */
-static int queue_find_place(struct zk_node *node,
-                            const struct String_vector *children,
-                            enum zk_rule rule, struct zk_place *place,
-                            int64_t *seq)
-{
-    struct zk *z = node->z;
-    struct zk_entry mine;
-    int64_t *czxid;
-    int rc = hf__zk_child_stats_known(node, children, &czxid);
-
-    if (rc)
-        return rc;
-    hf__zk_entry_parse(hf__zk_node_name(node), &mine);
-    mine.czxid = node->czxid;
-    queue_mind_sequence(node->lock, mine.seq);
-    hf__zk_place(children->data, czxid, (size_t)children->count, &mine, rule,
-                 place);
-    z->core->free(z->client, czxid);
-    *seq = mine.seq;
-    return 0;
-}
-
-/* And not a writer, as one in kazoo's form may be. */
+/* An entry in kazoo's form may also be a writer. */
 static bool queue_is_mutex(const char *child)
 {
     struct zk_entry e;
@@ -153,8 +107,8 @@ static bool queue_is_mutex(const char *child)
     return e.form == ZK_FORM_LOCK;
 }
 
-/* It is not there (any more, or yet). */
-static int queue_enter_anew(struct zk_node *node)
+/* The entry is gone, or was never created. */
+static int queue_enter_again(struct zk_node *node)
 {
     node->state = ZK_NODE_GONE;
     node->refusal = ZOK;
@@ -182,7 +136,8 @@ static int queue_wait_for(struct zk_lock *lock, const char *child)
     return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
-/* That child is of another kind. What an idle semaphore has left is deleted. */
+/* The child is of another kind. Nodes that an idle semaphore has left are
+ * deleted first. */
 static int queue_mismatch(struct zk_lock *lock, const char *child)
 {
     struct zk_node *node = lock->node;
@@ -193,34 +148,41 @@ static int queue_mismatch(struct zk_lock *lock, const char *child)
     if (e.form == ZK_FORM_SEMAPHORE && !node->swept) {
         node->swept = true;
         hf__zk_sweep_semaphore(z, lock->path);
-        return queue_list_again(node);
+        return hf__zk_node_list(node, queue_listed);
     }
-    return hf__zk_used_as(z, child);
+    return hf__zk_used_as(z, lock->remote->name, lock->remote->name_len,
+                          lock->remote, child);
 }
 
 static int queue_judge(struct zk_lock *lock, struct zk_node *node,
                        const struct String_vector *children)
 {
     enum zk_rule rule = queue_rule_of(lock);
+    struct zk_entry mine;
     struct zk_place place;
-    int64_t seq;
-    int rc = queue_find_place(node, children, rule, &place, &seq);
+    int rc = hf__zk_child_stats_refused(node, children);
 
     if (rc)
         return rc;
+    hf__zk_entry_parse(hf__zk_node_name(node), &mine);
+    mine.czxid = node->czxid;
+    queue_mind_sequence(lock, mine.seq);
+    hf__zk_place(children->data, (size_t)children->count, &mine, rule,
+                 hf__zk_child_czxid, node, &place);
     if (!place.here && rule != ZK_RULE_UNFAIR)
-        return queue_enter_anew(node);
+        return queue_enter_again(node);
     if (place.tied != ZK_NOBODY)
         rc = hf__zk_child_stats_request_tied(node, children);
     else if (place.stranger != ZK_NOBODY)
-        rc = hf__zk_foreign_entries_check(node, children, rule, seq);
+        rc = hf__zk_strangers_check(node, children, rule, mine.seq);
     if (rc)
-        return rc == HF__PENDING ? queue_list_again(node) : rc;
+        return rc == HF__PENDING ? hf__zk_node_list(node, queue_listed) : rc;
     if (place.mismatch != ZK_NOBODY)
         return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
-        return hf__zk_lock_granted(lock, lock->attempt);
-    if (rule == ZK_RULE_UNFAIR) /* his lock was deleted, and he was not */
+        return hf__zk_lock_grant(lock, lock->attempt);
+    if (rule ==
+        ZK_RULE_UNFAIR) /* the lock was deleted, its holder's entry was not */
         hf__zk_node_drop(node, NULL);
     else
         node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
@@ -239,8 +201,8 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
         return HF_EUNKNOWN;
     if (node->state == ZK_NODE_GONE && !is_taken)
         return queue_not_created(node);
-    if (rc == ZNONODE) /* with its parent, it has gone */
-        return queue_enter_anew(node);
+    if (rc == ZNONODE) /* the entry went with its parent */
+        return queue_enter_again(node);
     if (rc != ZOK)
         return hf__zk_denied(lock->z, rc, "READ", lock->path);
     if (is_taken) {
@@ -248,8 +210,9 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
         return queue_wait_for(lock, ZK_UNFAIR);
     }
     if (node->state == ZK_NODE_UNSURE || !node->czxid)
-        return hf__zk_node_find(node, children) ? queue_list_again(node)
-                                                : queue_enter_anew(node);
+        return hf__zk_node_find(node, children)
+                   ? hf__zk_node_list(node, queue_listed)
+                   : queue_enter_again(node);
     return queue_judge(lock, node, children);
 }
 

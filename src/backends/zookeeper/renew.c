@@ -1,42 +1,35 @@
-/*
- * Renewals. The session keeps all holds: that it lives is proved by a write
- * that the leader has acknowledged, and one is enough for all. It is made of
- * checks that each entry is still there, as many as fit into one transaction,
- * so that a hold that somebody has taken away is noticed as well. If one is
- * not there, the transaction is refused, and the answer tells of the first
- * alone: then each hold is checked in a transaction of its own, all in one
- * go.
- */
 #include "renew.h"
 
 #include "base/list.h"
 #include "call.h"
 #include "cleanup.h"
+#include "entry.h"
 #include "lock.h"
 #include "node.h"
 #include "node_create.h"
+#include "notify.h"
 #include "outcome.h"
-#include "rwlock.h"
+#include "path.h"
 #include "session_proof.h"
 #include "zookeeper.h"
 
 #include <string.h>
 
 #define CHUNK_LEN 256
-#define CHUNK_SIZE (256u << 10) /* bytes of paths: the server takes 1 MB */
+#define CHUNK_SIZE (256u << 10) /* bytes of paths; the server accepts 1 MB */
 
 struct zk_chunk {
     struct zk_chunk *next, *prev; /* zk.chunks */
     struct hf__batch *batch;
-    size_t len;               /* checks */
-    uint32_t item[CHUNK_LEN]; /* of the batch: which hold each is about */
+    size_t len;               /* number of checks */
+    uint32_t item[CHUNK_LEN]; /* of each check: its index in the batch */
 };
 
-/* What is being sent. */
+/* A transaction that is being filled. */
 struct sending {
     struct zk *z;
     struct hf__batch *batch;
-    struct zk_chunk *chunk; /* NULL: a new one is needed */
+    struct zk_chunk *chunk; /* NULL: none was begun */
     size_t size;            /* of its paths */
     zoo_op_t op[CHUNK_LEN];
 };
@@ -75,7 +68,7 @@ static struct zk_node *renew_node_of(const struct hf__renewal *item)
                : NULL;
 }
 
-/* Of a hold in several chunks the worst counts. */
+/* A hold may be in several chunks: the worst result counts. */
 static void renew_report(struct hf__renewal *item, int result)
 {
     if (item->result == HF__PENDING || item->result == HF__DONE ||
@@ -103,7 +96,8 @@ static void renew_over(struct zk *z, struct zk_chunk *c, int result)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
-/* Of one hold: it is not ours any more, or we may not see it. */
+/* The refusal of a chunk with one hold: the entry is gone, or may not be
+ * read. */
 static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
                             const zoo_op_result_t *result)
 {
@@ -121,14 +115,13 @@ static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
     return HF_ENOTOWNER;
 }
 
-/* The k-th check is the first about its hold. */
+/* True: check k is the first one of its hold. */
 static bool renew_is_first(const struct zk_chunk *c, size_t k)
 {
     return !k || c->item[k] != c->item[k - 1];
 }
 
-/* Fixed leases that the program asked to begin anew: for those who inspect
- * them. */
+/* Writes new fixed leases, as the program asked, for inspections. */
 static void renew_date_leases(const struct zk_chunk *c)
 {
     for (size_t k = 0; k < c->len; k++) {
@@ -140,6 +133,88 @@ static void renew_date_leases(const struct zk_chunk *c)
             hf__zk_node_lease(node, item->lease_ms);
     }
 }
+
+/* ---- from write to read -------------------------------------------------- */
+
+static int renew_send_lower(struct zk_node *node, zk_done_fn *done, void *owner)
+{
+    struct zk *z = node->z;
+    char old[ZK_WHOLE_MAX], data[ZK_ABOUT_MAX];
+    int len = hf__zk_node_describe(node, data);
+    zoo_op_t op[2];
+
+    hf__zk_node_unlowered(node, old);
+    zoo_create_op_init(&op[0], node->path, data, len, z->acl, ZOO_EPHEMERAL,
+                       NULL, 0);
+    zoo_delete_op_init(&op[1], old, -1);
+    return hf__zk_multi(z, 2, op, done, owner);
+}
+
+static int renew_lower_result(struct zk_node *node, int rc)
+{
+    if (hf__zk_lost(rc))
+        return HF_EUNKNOWN;
+    /* After a refusal the next renewal tries again; a release deletes the entry
+     * under either name. */
+    if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
+        return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
+                             node->path);
+    if (hf__zk_node_is_lowered(node))
+        node->state =
+            node->state == ZK_NODE_LOWERING ? ZK_NODE_THERE : ZK_NODE_DELETING;
+    if (node->lock && rc == ZNONODE)
+        hf__zk_node_vanished(node);
+    else if (node->lock)
+        hf__zk_notify_listen(node);
+    return rc == ZNONODE ? HF_ENOTOWNER : HF__DONE;
+}
+
+static void renew_on_downgrade(void *owner, int rc,
+                               const struct zk_reply *reply)
+{
+    struct zk *z = reply->z;
+    struct hf__query *q = owner;
+    struct zk_node *node = hf__zk_node_of(z, NULL, q->req.hold_id);
+
+    hf__zk_finish(z, &q->req,
+                  node              ? renew_lower_result(node, rc)
+                  : hf__zk_lost(rc) ? HF_EUNKNOWN
+                                    : HF_ENOTOWNER);
+}
+
+/* At the end of the sequence only the czxid shows the order, and a new entry
+ * would be behind the waiters. Then the entry for writing stays, and other
+ * readers keep waiting. */
+static bool renew_can_be_renamed(const struct zk_node *node)
+{
+    struct zk_entry e;
+
+    hf__zk_entry_parse(hf__zk_node_name(node), &e);
+    return e.seq < ZK_SEQ_LAST;
+}
+
+int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
+{
+    struct zk_lock *from = q->line->impl, *into = q->into->impl;
+    struct zk_node *node = from->node;
+
+    (void)z;
+    if (!node || node->hold_id != q->req.hold_id || node->role != ZK_ROLE_HELD)
+        return HF_ENOTOWNER;
+    from->node = NULL;
+    if (into->node)
+        hf__zk_node_drop(into->node, NULL);
+    into->node = node;
+    node->lock = into;
+    if (!renew_can_be_renamed(node))
+        return HF__DONE;
+    hf__zk_node_lower(node);
+    if (renew_send_lower(node, renew_on_downgrade, q) != 0)
+        return HF_EUNKNOWN; /* the next renewal sends it */
+    return HF__PENDING;
+}
+
+/* ---- answers ------------------------------------------------------------- */
 
 static void renew_request_each(struct zk *, const struct zk_chunk *);
 
@@ -168,12 +243,12 @@ static void renew_on_lower(void *owner, int rc, const struct zk_reply *reply)
     struct zk_chunk *c = owner;
     struct zk_node *node = renew_node_of(&c->batch->item[c->item[0]]);
 
-    renew_over(z, c, node ? hf__zk_lower_result(node, rc) : HF_EUNKNOWN);
+    renew_over(z, c, node ? renew_lower_result(node, rc) : HF_EUNKNOWN);
 }
 
 /* ---- sending ------------------------------------------------------------- */
 
-/* The code of sending it. */
+/* rc: the code of sending the chunk. */
 static void renew_sent(struct zk *z, struct zk_chunk *c, int rc)
 {
     if (rc)
@@ -193,7 +268,7 @@ static void renew_flush(struct sending *s)
     s->size = 0;
 }
 
-/* In the chunk that has room; false: there is no memory. */
+/* Adds a check to the present chunk, or to a new one; false: out of memory. */
 static bool renew_add(struct sending *s, size_t i)
 {
     if (!s->chunk)
@@ -215,18 +290,18 @@ static void renew_check(struct sending *s, size_t i, const struct zk_node *node)
         renew_flush(s);
 }
 
-/* It may still be known as a write hold: telling that it is not is a write,
- * too. */
+/* The server may still have the entry for writing. Replacing it is a write, so
+ * it proves the session, too. */
 static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
 {
     renew_flush(s);
     if (renew_add(s, i))
         renew_sent(s->z, s->chunk,
-                   hf__zk_lower(node, renew_on_lower, s->chunk));
+                   renew_send_lower(node, renew_on_lower, s->chunk));
     s->chunk = NULL;
 }
 
-/* One hold; `missing` is what becomes of it if we do not have it. */
+/* Renews one hold; `missing` is its result if the lock no longer has it. */
 static void renew(struct sending *s, size_t i, int missing)
 {
     struct zk_node *node = renew_node_of(&s->batch->item[i]);
@@ -240,7 +315,7 @@ static void renew(struct sending *s, size_t i, int missing)
             renew_check(s, i, node);
 }
 
-/* Those that were let go meanwhile stay out. */
+/* Holds that were released meanwhile are left out. */
 static void renew_request_each(struct zk *z, const struct zk_chunk *c)
 {
     struct sending s = {.z = z, .batch = c->batch};
@@ -261,7 +336,7 @@ int hf__zk_renew(void *self, struct hf__batch *b)
         return HF__LATER;
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
-    b->chunks = 1; /* while it is being sent */
+    b->chunks = 1; /* held while the chunks are being sent */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len; i++)

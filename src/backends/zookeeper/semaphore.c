@@ -1,30 +1,13 @@
-/*
- * The semaphore, as Curator's SemaphoreV2: who has the first place in
- * <path>/locks, and nobody else, may make leases below <path>/leases, one for
- * each permit, if there are not too many then. So it is fair: one that wants
- * many keeps its place in front until there are enough.
- *
- * A *visit* lists all there is in one go. The entry in locks (the
- * *turn*) is created with the first, the leases with the last: they are its
- * siblings. They have the uuid of the hold id and a number of ours, so that
- * they are found again whatever answer was lost. The turn is lock->node until
- * the grant, with which it goes, and the leases are what is held.
- *
- * The size is kept in the data of leases, by the first who finds none, or
- * another and nobody who has a permit.
- */
 #include "semaphore.h"
 
 #include "call.h"
 #include "child_stats.h"
 #include "cleanup.h"
 #include "entry.h"
-#include "foreign_entries.h"
 #include "keepalive.h"
 #include "lock.h"
 #include "node.h"
 #include "node_create.h"
-#include "node_data.h"
 #include "outcome.h"
 #include "path.h"
 #include "query.h"
@@ -34,24 +17,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A try waits for those who are passing through, for so long. */
+/* how long a try waits for the turn before it */
 #define PASS (500 * HF__MS)
 
 struct visit {
     struct zk_query base;
-    struct zk_node *turn; /* its lock is NULL: nobody wants to know */
-    bool here;            /* our turn is in its list */
-    bool no_leases;       /* there is no such node */
-    bool unnumbered;      /* it has no size yet */
+    struct zk_node *turn; /* its lock is NULL: the result is not wanted */
+    bool here;            /* the list of locks has our turn */
+    bool no_leases;       /* the node `leases` does not exist */
+    bool unnumbered;      /* `leases` has no size */
     bool again;           /* strangers were requested: visit again */
-    uint32_t ahead;       /* before our turn */
-    uint32_t others;      /* leases that are not ours, */
-    uint32_t ours;        /* and those that are */
-    uint32_t size;        /* as it is kept there; 0: it is not */
+    uint32_t ahead;       /* turns before ours */
+    uint32_t others;      /* leases of other holds, */
+    uint32_t ours;        /* and of ours */
+    uint32_t size;        /* from the data of `leases`; 0: none */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
-/* Who is before us now may wait for them; or they are to be made anew. */
+/* Drops the leases because another turn is first now and may want the permits,
+ * or because they are to be created again. */
 static void semaphore_drop_leases(struct zk_node *turn)
 {
     if (turn->sibling)
@@ -66,28 +50,24 @@ static void semaphore_keep(char to[ZK_CHILD_MAX], const char *name)
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
 
-/* No other kind has its entries here: of the strangers those matter that are
- * entries wherever they are (foreign_entries.c). */
+/* No other kind has its entries in this node. So only strangers count that are
+ * entries anywhere (child_stats.c). */
 #define RULE ZK_RULE_UNFAIR
 
 static int semaphore_see_to_strangers(struct visit *v,
                                       const struct String_vector *children)
 {
     struct zk_node *turn = v->turn;
-    struct zk *z = v->base.z;
-    int64_t *czxid = NULL;
-    int rc = 0;
+    int rc;
 
     if (!turn->lock)
         return 0;
-    if (turn->strangers_requested)
-        rc = hf__zk_child_stats_known(turn, children, &czxid);
-    for (int32_t i = 0; czxid && i < children->count; i++)
-        if (czxid[i] > 0)
+    for (int32_t i = 0; i < children->count; i++)
+        if (hf__zk_child_czxid(turn, children->data[i]) > 0)
             semaphore_keep(v->other, children->data[i]);
-    z->core->free(z->client, czxid);
+    rc = hf__zk_child_stats_refused(turn, children);
     if (!rc)
-        rc = hf__zk_foreign_entries_check(turn, children, RULE, ZK_SEQ_LAST);
+        rc = hf__zk_strangers_check(turn, children, RULE, ZK_SEQ_LAST);
     v->again = rc == HF__PENDING;
     return v->again ? 0 : rc;
 }
@@ -107,6 +87,7 @@ static void semaphore_on_siblings(void *owner, int rc,
             e.form != ZK_FORM_MARK)
             semaphore_keep(v->other, e.name);
     }
+    v->turn->siblings_known = rc == ZOK && !code && !v->again && !v->other[0];
     hf__zk_query_back(&v->base, code);
 }
 
@@ -120,15 +101,15 @@ static void semaphore_on_locks(void *owner, int rc,
     struct zk_place place;
 
     if (rc == ZNONODE && turn->lock && turn->state == ZK_NODE_UNSURE) {
-        turn->state = ZK_NODE_GONE; /* it was never made */
+        turn->state = ZK_NODE_GONE; /* it was never created */
         turn->refusal = ZNONODE;
     }
     if (rc == ZOK && turn->lock) {
         if (turn->state == ZK_NODE_UNSURE)
             hf__zk_node_find(turn, children);
         hf__zk_entry_parse(hf__zk_node_name(turn), &mine);
-        hf__zk_place(children->data, NULL, (size_t)children->count, &mine,
-                     ZK_RULE_MUTEX, &place);
+        hf__zk_place(children->data, (size_t)children->count, &mine,
+                     ZK_RULE_MUTEX, NULL, NULL, &place);
         v->here = place.here;
         v->ahead = (uint32_t)place.ahead;
         if (place.watch != ZK_NOBODY)
@@ -145,7 +126,7 @@ static bool semaphore_is_ours(const struct zk_node *turn, const char *name)
     return false;
 }
 
-/* Curator counts all that is there, whatever its name. */
+/* Curator counts every child, whatever its name. */
 static void semaphore_on_leases(void *owner, int rc,
                                 const struct zk_reply *reply)
 {
@@ -174,7 +155,7 @@ static void semaphore_on_size(void *owner, int rc, const struct zk_reply *reply)
 
 static void semaphore_judge(struct zk_query *);
 
-/* PENDING, or why not. */
+/* Starts a visit: PENDING or a code. */
 static int semaphore_visit_begin(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
@@ -187,17 +168,20 @@ static int semaphore_visit_begin(struct zk_lock *lock)
         return HF_ENOMEM;
     v->turn = turn;
     v->base.step = semaphore_judge;
-    hf__zk_query_sent(&v->base,
-                      hf__zk_list(z, lock->path, semaphore_on_siblings, v));
+    if (!turn->siblings_known)
+        hf__zk_query_sent(&v->base, hf__zk_list(z, lock->path, NULL,
+                                                semaphore_on_siblings, v));
     hf__zk_join(dir, lock->path, ZK_LOCKS);
-    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, semaphore_on_locks, v));
+    hf__zk_query_sent(&v->base,
+                      hf__zk_list(z, dir, NULL, semaphore_on_locks, v));
     hf__zk_join(dir, lock->path, ZK_LEASES);
-    hf__zk_query_sent(&v->base, hf__zk_get(z, dir, semaphore_on_size, v));
-    /* What happens after the list rings. */
+    hf__zk_query_sent(&v->base, hf__zk_get(z, dir, NULL, semaphore_on_size, v));
+    /* The watch is set before the list, so that no later change is missed. */
     if (turn->role == ZK_ROLE_FIRST && lock->attempt->may_queue &&
         (rc = hf__zk_watch(z, lock, ZK_WATCH_CHILDREN, dir)) != 0)
         hf__zk_query_sent(&v->base, rc);
-    hf__zk_query_sent(&v->base, hf__zk_list(z, dir, semaphore_on_leases, v));
+    hf__zk_query_sent(&v->base,
+                      hf__zk_list(z, dir, NULL, semaphore_on_leases, v));
     if (v->base.calls) {
         turn->calls++;
         return HF__PENDING;
@@ -244,21 +228,14 @@ static uint32_t semaphore_count_leases(const struct zk_node *turn)
     return len;
 }
 
-static int semaphore_set_size(const struct zk_lock *lock, const char *leases)
-{
-    char data[sizeof(ZK_PERMITS) + 10];
-    int len =
-        snprintf(data, sizeof(data), ZK_PERMITS "%u", lock->remote->permits);
-
-    return hf__zk_set(lock->z, leases, data, len, -1, NULL, NULL);
-}
-
-/* The node that they are made in, with its size. Sent before them: whoever has
- * a lease knows that it was done. */
+/* Creates the node `leases` and writes the size. Both are sent before the
+ * leases, so any client with a lease knows that they were done. */
 static int semaphore_prepare_leases(const struct zk_lock *lock,
                                     const struct visit *v)
 {
-    char dir[ZK_WHOLE_MAX];
+    char dir[ZK_WHOLE_MAX], data[sizeof(ZK_PERMITS) + 10];
+    int len =
+        snprintf(data, sizeof(data), ZK_PERMITS "%u", lock->remote->permits);
     int rc = 0;
 
     hf__zk_join(dir, lock->path, ZK_LEASES);
@@ -266,11 +243,11 @@ static int semaphore_prepare_leases(const struct zk_lock *lock,
         rc = hf__zk_make_parents(lock->z, dir);
     if (!rc && (v->no_leases || v->unnumbered ||
                 (v->size && v->size != lock->remote->permits)))
-        rc = semaphore_set_size(lock, dir);
+        rc = hf__zk_set(lock->z, dir, data, len, -1, NULL, NULL);
     return rc;
 }
 
-/* All that are not there, and may be. */
+/* Creates the leases that are missing or uncertain. */
 static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
                                  uint32_t permits)
 {
@@ -284,12 +261,12 @@ static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
         rc = semaphore_prepare_leases(lock, v);
     for (struct zk_node *node = turn->sibling; node && !rc;
          node = node->sibling) {
-        if (node->state == ZK_NODE_GONE && node->refusal == ZNODEEXISTS)
-            rc = hf__zk_node_check(node); /* its answer was lost */
-        else if (node->state == ZK_NODE_GONE)
+        bool is_gone = node->state == ZK_NODE_GONE;
+
+        if (is_gone && node->refusal != ZNODEEXISTS)
             rc = hf__zk_node_create(node, false);
-        else if (node->state == ZK_NODE_UNSURE)
-            rc = hf__zk_node_check(node);
+        else if (is_gone || node->state == ZK_NODE_UNSURE)
+            rc = hf__zk_node_check(node); /* an answer was lost */
         node->parents = v->no_leases;
     }
     return rc ? rc : semaphore_visit_begin(lock);
@@ -302,27 +279,34 @@ static int semaphore_mismatch(const struct zk_lock *lock, const struct visit *v)
     struct zk *z = lock->z;
 
     if (v->other[0])
-        return hf__zk_used_as(z, v->other);
+        return hf__zk_used_as(z, lock->remote->name, lock->remote->name_len,
+                              lock->remote, v->other);
     return z->core->why(z->client, HF_EMISMATCH,
                         "the semaphore has %u permits, not %u", v->size,
                         lock->remote->permits);
 }
 
-/* There are not enough, or somebody is before us. */
+static int semaphore_watch_before(struct zk_lock *lock, const struct visit *v)
+{
+    char path[ZK_WHOLE_MAX];
+
+    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
+    return hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
+}
+
+/* Permits are missing, or another turn is first. */
 static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
-    char path[ZK_WHOLE_MAX];
     int rc;
 
     if (turn->role == ZK_ROLE_FIRST) /* the leases are watched already */
         return hf__zk_lock_queued(lock, lock->attempt);
-    if (!v->ahead) { /* but they were not when we looked */
+    if (!v->ahead) { /* but they were not watched during this visit */
         turn->role = ZK_ROLE_FIRST;
         return semaphore_visit_begin(lock);
     }
-    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
-    rc = hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
+    rc = semaphore_watch_before(lock, v);
     return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
@@ -332,12 +316,12 @@ static int semaphore_grant(struct zk_lock *lock)
     int rc;
 
     lock->node = turn->sibling;
-    rc = hf__zk_lock_granted(lock, lock->attempt);
+    rc = hf__zk_lock_grant(lock, lock->attempt);
     if (rc == HF__GRANTED) {
         turn->sibling = NULL;
         hf__zk_node_drop(turn, NULL);
     } else {
-        lock->node = turn; /* it is looked at once more */
+        lock->node = turn; /* the attempt will be made again */
     }
     return rc;
 }
@@ -350,8 +334,8 @@ static bool semaphore_are_there(const struct zk_node *turn)
     return turn->sibling;
 }
 
-/* Why a lease was not made, if that is for good; or 0. (What it was to be made
- * in may have been swept: then it is made first.) */
+/* The code if a lease could not be created for good, or 0. (If `leases` was
+ * swept, it is created first and the lease is tried again.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
@@ -363,7 +347,7 @@ static int semaphore_lease_refusal(const struct zk_node *turn)
     return 0;
 }
 
-/* It is our turn. */
+/* Our turn is first. */
 static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
@@ -378,7 +362,8 @@ static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
                                         : HF__BUSY;
     }
     if (semaphore_are_there(turn) && v->ours < semaphore_count_leases(turn))
-        semaphore_drop_leases(turn); /* somebody has taken one away: all anew */
+        semaphore_drop_leases(
+            turn); /* one was deleted by hand: create all again */
     if (!semaphore_are_there(turn))
         return semaphore_take_leases(lock, v, wanted);
     return semaphore_grant(lock);
@@ -390,17 +375,18 @@ static void semaphore_passed(struct zk_lock *lock)
     hf__zk_lock_answer(lock, semaphore_visit_begin(lock));
 }
 
-/* A try: those before us may be about to go, or may wait themselves. How many
- * permits they take is not known: the leases are listed after the turns, so
- * that one who was before us may have its leases among those that are out. If
- * there are enough for us now, we watch who is before us. It may be stopped, or
- * wait for more than there is: then it is busy. */
+/* A try with turns before ours, which may be about to go or may wait
+ * themselves. Their number of permits is unknown. The leases are listed after
+ * the turns, so a turn before ours may have its leases among those that are
+ * out; counting its turn as a permit would refuse a try although permits are
+ * free. If enough permits are free, the try watches the turn before it for a
+ * short time. That turn may belong to a stopped process or wait for more
+ * permits; then the try is BUSY. */
 static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
     struct zk *z = lock->z;
     hf__time now = z->core->now();
-    char path[ZK_WHOLE_MAX];
     int rc;
 
     if (v->others + wanted > lock->remote->permits)
@@ -409,8 +395,7 @@ static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
         lock->pass_until = now + PASS;
     if (now >= lock->pass_until)
         return HF__BUSY;
-    snprintf(path, sizeof(path), "%s/" ZK_LOCKS "/%s", lock->path, v->before);
-    rc = hf__zk_watch(z, lock, ZK_WATCH_NODE, path);
+    rc = semaphore_watch_before(lock, v);
     if (rc)
         return rc;
     lock->passed = semaphore_passed;
@@ -418,7 +403,7 @@ static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
     return HF__PENDING;
 }
 
-/* The turn is not in its list: why? */
+/* Our turn is not in the list of locks. */
 static int semaphore_turn_missing(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
@@ -467,7 +452,7 @@ int hf__zk_semaphore_attempt(struct zk_lock *lock, struct hf__req *req)
     char dir[ZK_WHOLE_MAX];
 
     if (node && node->role == ZK_ROLE_HELD)
-        return hf__zk_lock_granted(lock, req);
+        return hf__zk_lock_grant(lock, req);
     hf__zk_keepalive_prove(lock->z, req);
     if (lock->passed)
         hf__zk_unwatch(lock);

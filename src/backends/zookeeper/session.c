@@ -1,14 +1,5 @@
-/*
- * The session: a handle of the library, driven by us. The library reconnects by
- * itself and keeps the session as long as the server does; when the server has
- * ended it, the handle is of no use any more and a new one is made.
- *
- * The library never ends a session by itself, however long nobody answers: a
- * hold's end is the core's business, by its deadline.
- */
 #include "session.h"
 
-#include "addr.h"
 #include "call.h"
 #include "changes.h"
 #include "cleanup.h"
@@ -29,35 +20,25 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define PACKETS_MAX 256    /* in one go */
-#define CONNECTS_MAX 4     /* in one go */
-#define RETRY_MS 1000      /* to a new session, if there was none to be had */
-#define PAUSE_MS 500       /* between two rounds through the servers, at most */
-#define LIVED_MS 1000      /* a connection that was up so long was a good one */
-#define SHORT_MS 10        /* the pause after one that was not, */
+#define PACKETS_MAX 256    /* read in one call of advance() */
+#define CONNECTS_MAX 4     /* tried in one call of advance() */
+#define RETRY_MS 1000      /* before the next session, if one was refused */
+#define PAUSE_MS 500       /* the longest pause between two rounds */
+#define LIVED_MS 1000      /* a connection that lasted longer was useful */
+#define SHORT_MS 10        /* the first pause after one that was not, */
 #define SHORT_MAX_MS 200   /* which doubles up to this */
-#define PATIENCE_MS 1000   /* with one of them; more, if nobody answers */
-#define SILENT_MS 300      /* without an answer, hf_close waits for none */
-#define POLL (10 * HF__MS) /* where nobody tells when to */
-#define USUAL_MS 4000      /* the shortest session of a server as it comes */
+#define PATIENCE_MS 1000   /* for one attempt; grows with failures */
+#define SILENT_MS 300      /* after such a silence close() does not wait */
+#define POLL (10 * HF__MS) /* when no event wakes the client */
+#define USUAL_MS 4000      /* the shortest session of a server by default */
 
-/* Of a session: the library has twice as much in an int. */
+/* The library computes with twice the timeout in an int. */
 #define TTL_MAX_MS (INT32_MAX / 2)
 
 /* ---- a handle ----------------------------------------------------------- */
 
-/* Session events are read off the handle's state where it is driven. */
-static void session_on_event(zhandle_t *zh, int type, int state,
-                             const char *path, void *arg)
-{
-    (void)zh;
-    (void)type;
-    (void)state;
-    (void)path;
-    (void)arg;
-}
-
-/* A session that is not there yet. */
+/* Makes a handle, which begins a new session. Session events are read from the
+ * handle's state, so it needs no watcher. */
 static int session_make_handle(struct zk *z)
 {
     int rc = z->core->random(z->salt, sizeof(z->salt));
@@ -67,7 +48,7 @@ static int session_make_handle(struct zk *z)
         return z->core->lasts(z->client, rc, "getrandom failed");
     hf__zk_speak_for(z);
     errno = 0;
-    zh = zookeeper_init2(z->addrs->text, session_on_event,
+    zh = zookeeper_init2(z->addrs->text, NULL,
                          (int)hf__min_time(z->ttl_ms, TTL_MAX_MS), NULL, z,
                          ZOO_NO_LOG_CLIENTENV, hf__zk_on_log);
     if (!zh && errno == ENOMEM)
@@ -76,7 +57,7 @@ static int session_make_handle(struct zk *z)
         return z->core->why(z->client, HF_EBACKEND, "%s: %s", z->hosts,
                             strerror(errno));
     zoo_set_servers_resolution_delay(zh, -1);
-    /* The library keeps it, and says it to each server it connects to. */
+    /* The library keeps the password and sends it to each server. */
     if (z->secret && zoo_add_auth(zh, "digest", z->secret,
                                   (int)strlen(z->secret), NULL, NULL) != ZOK) {
         zookeeper_close(zh);
@@ -113,7 +94,8 @@ int hf__zk_session_open(struct zk *z)
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
     rc = z->addrs ? session_first_lookup(z) : HF_ENOMEM;
     z->lookup_at = HF__NEVER;
-    /* Or it would seed the program's random(3), to shuffle the hosts. */
+    /* Otherwise the library seeds the program's random(3) to shuffle the
+     * hosts. */
     zoo_deterministic_conn_order(1);
     if (!rc) {
         z->numeric = strncmp(z->addrs->text, z->hosts, strlen(z->hosts)) == 0;
@@ -123,8 +105,8 @@ int hf__zk_session_open(struct zk *z)
     return rc;
 }
 
-/* Or the library waits for the server's farewell, for 1.5 s; and for 3 s
- * before, if there is no room for its own. */
+/* Otherwise zookeeper_close() waits 1.5 s for the server's answer, and 3 s
+ * before that if the socket is full. */
 static void session_expect_nothing(const struct zk *z)
 {
     struct pollfd p = {.fd = z->own_fd, .events = POLLOUT};
@@ -151,7 +133,7 @@ void hf__zk_session_close(struct zk *z)
 
 /* ---- its state ---------------------------------------------------------- */
 
-/* Is it of any use? Else that is said by open(). */
+/* False: the session is too short, and open() reports it. */
 static bool session_fits(struct zk *z)
 {
     if (z->opened || hf__zk_proof_fits(z)) {
@@ -171,7 +153,7 @@ static bool session_fits(struct zk *z)
     return false;
 }
 
-/* Sees to what nobody wants, and listens for what is held. */
+/* Deletes what is no longer wanted, and watches the holds. */
 static void session_nodes_up(struct zk *z)
 {
     struct zk_node *next;
@@ -181,7 +163,7 @@ static void session_nodes_up(struct zk *z)
         if (!node->lock)
             hf__zk_node_sweep(node);
         else if (node->role == ZK_ROLE_HELD)
-            hf__zk_notify_listen(node); /* it may have been lost */
+            hf__zk_notify_listen(node); /* the watch may have been lost */
     }
 }
 
@@ -207,9 +189,8 @@ static void session_went_up(struct zk *z)
     z->core->go_on(z->client);
 }
 
-/* The library connects again at once. That is right for a connection that was
- * of use. A server that loses each of them soon would be oldest for hundreds in
- * a second. */
+/* The library reconnects at once, which is right after a useful connection. A
+ * server that drops each connection would get hundreds of them per second. */
 static void session_set_pause(struct zk *z)
 {
     hf__time now = z->core->now();
@@ -251,10 +232,10 @@ static void session_on_greeted(void *owner, int rc,
     z->greeted = z->greeting && !hf__zk_lost(rc) && rc != ZAUTHFAILED;
 }
 
-/* What is listed after this shows all that was sent before. (And if the library
- * has kept requests of the last connection, whose answers will never come, it
- * notices by the answer to this.) With a user and password, the answer says
- * that the server has taken them. */
+/* A list that is sent after this shows everything that was sent before. The
+ * answer also makes the library drop requests of an earlier connection that
+ * will never be answered. With a user and password, the answer proves that the
+ * server has accepted them. */
 static void session_greet(struct zk *z)
 {
     int rc = hf__zk_sync(z, session_on_greeted, NULL);
@@ -279,7 +260,7 @@ static void session_note_state(struct zk *z)
         session_went_down(z);
 }
 
-/* Ephemeral nodes are gone, and with them all that we held or waited for. */
+/* The ephemeral nodes are gone, and with them all holds and places. */
 static void session_lose(struct zk *z, hf__time now)
 {
     bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
@@ -295,7 +276,7 @@ static void session_lose(struct zk *z, hf__time now)
         z->core->log(z->client, "zookeeper: session 0x%llx has ended",
                      (unsigned long long)z->session_id);
     z->session_id = 0;
-    /* Not connected, it does not block. */
+    /* Does not block, because there is no connection. */
     zookeeper_close(z->zh);
     z->zh = NULL;
     z->timer = HF__NEVER;
@@ -305,11 +286,11 @@ static void session_lose(struct zk *z, hf__time now)
     hf__zk_changes_lost(z);
     hf__zk_nodes_lost(z, why);
     z->again_at = now;
-    if (refused || !had_one) /* it may be so again */
+    if (refused || !had_one) /* the next session may be refused, too */
         z->again_at += RETRY_MS * HF__MS;
 }
 
-/* The servers are where they were, for all we know. */
+/* Uses the addresses that were found last. */
 static void session_begin_again(struct zk *z, hf__time now)
 {
     if (now < z->again_at || session_make_handle(z) == 0)
@@ -363,8 +344,8 @@ static void session_process(struct zk *z)
         if (rc != ZOK)
             break;
         session_note_state(z);
-        /* Nothing is expected: what comes nevertheless will be seen. And what
-         * a new connection waits for next is the library's to say. */
+        /* No answer is expected: later packets make the socket readable again.
+         * After connecting, zookeeper_interest() decides what comes next. */
         if (!z->up || !z->calls_len)
             break;
     }
@@ -372,7 +353,8 @@ static void session_process(struct zk *z)
     session_note_state(z);
 }
 
-/* When the library, or who polls in its place, is to be called again. */
+/* Sets when the library, or the poll that replaces the descriptor, runs
+ * next. */
 static void session_set_timer(struct zk *z, hf__time now,
                               const struct timeval *tv)
 {
@@ -382,14 +364,14 @@ static void session_set_timer(struct zk *z, hf__time now,
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
         z->timer = hf__min_time(z->timer, now + POLL);
-    /* While nothing is oldest, no thread waits for the socket: a connection
-     * that is being made would be given up before anything was said on it. */
+    /* Without a pending request no thread waits for the socket, and an attempt
+     * to connect would time out before anything was sent on it. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
             hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);
 }
 
-/* What the library wants next: a connection, a ping, nothing. */
+/* Lets the library connect, ping or wait. */
 static void session_interest(struct zk *z, hf__time now)
 {
     struct timeval tv = {0};
@@ -435,8 +417,7 @@ static void session_move(struct zk *z, hf__time now)
     }
     if (z->open_code)
         return;
-    hf__zk_take_found(z);
-    hf__zk_lookup_again(z, now);
+    hf__zk_lookup_move(z, now);
     if (!z->zh)
         session_begin_again(z, now);
     if (!z->zh)
@@ -453,7 +434,7 @@ void hf__zk_session_move(void *self, hf__time now)
 {
     struct zk *z = self;
 
-    if (z->open_code) /* it was given up: its text stays */
+    if (z->open_code) /* opening was given up; its error text must stay */
         return;
     hf__zk_speak_for(z);
     z->moving = true;

@@ -1,29 +1,18 @@
-/*
- * For how long the session lives, and what is sent so that it does.
- *
- * The session ends when the leader has not heard of us for the timeout. If we
- * are connected to a follower, it tells the leader of its clients with its
- * pings, twice a tick, and not with what it forwards. So a write that was
- * acknowledged proves no more than this: all that the follower had heard of us
- * half a tick before it was sent, the leader knows. From then on the timeout
- * counts, even if the two cannot talk any more. The server does not tell us its
- * tick, but grants no timeout of less than two of them, unless its
- * minSessionTimeout was lowered: then the URL has to say the tick.
- */
 #include "session_proof.h"
 
 #include "zookeeper.h"
 
-#define FRESH_PART 4  /* a proof that is younger is as good as new */
-#define TOUCHES 8     /* the last of them span two half ticks */
-#define DOUBT_PART 20 /* less than that is left: not a good beginning */
+#define FRESH_PART 4  /* a younger proof needs no repetition */
+#define TOUCHES 8     /* all but one of them span two half ticks */
+#define DOUBT_PART 20 /* with less than that left, no hold begins */
 
 hf__time hf__zk_proof_part(const struct zk *z, int of)
 {
     return (hf__time)z->timeout_ms * HF__MS / of;
 }
 
-/* At most: a session lasts for two ticks at least, or the tick was said. */
+/* An upper bound: a session lasts at least two ticks, unless the URL gives a
+ * longer tick. */
 static hf__time proof_half_tick(const struct zk *z)
 {
     hf__time said = (hf__time)z->tick_ms * HF__MS / 2;
@@ -36,7 +25,8 @@ bool hf__zk_proof_fits(const struct zk *z)
     return z->tick_ms <= z->timeout_ms;
 }
 
-/* The newest sign of life that the leader knew of when this was sent. */
+/* The newest sign of life that the leader knew of when a write was sent at that
+ * time. */
 static hf__time proof_known(const struct zk *z, hf__time sent_at)
 {
     unsigned at = z->touched_at;
@@ -76,8 +66,8 @@ bool hf__zk_proof_is_good(const struct zk *z)
            z->good_until - now > hf__zk_proof_part(z, FRESH_PART);
 }
 
-/* We were silent for nearly as long as the timeout: a word of ours is to reach
- * the leader before we rely on it. */
+/* After nearly a whole timeout of silence, the leader must hear of the client
+ * before a hold begins. */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))
@@ -85,8 +75,6 @@ hf__time hf__zk_proof_doubt(const struct zk *z)
     return z->core->now() + proof_half_tick(z) + HF__MS;
 }
 
-/* The leader has opened the session, or heard of it, after we began to
- * connect. */
 void hf__zk_proof_begin(struct zk *z)
 {
     z->timeout_ms = (uint32_t)zoo_recv_timeout(z->zh);

@@ -1,31 +1,42 @@
 /*
- * For how long the session is sure to live, by what the leader has
- * acknowledged. Nothing is sent here (keepalive.h does that): call.c reports
- * what was answered, and who grants or renews learns how long that is good for.
- * With the client's mutex held.
+ * How long the session is sure to live, computed from what the leader has
+ * acknowledged. Nothing is sent here: call.c reports answers, keepalive.h sends
+ * the writes, and grants and renewals ask how long a proof is good for. Called
+ * with the client's mutex held.
+ *
+ * The session ends when the leader has not heard of the client for the timeout.
+ * A follower reports its clients to the leader with its pings, twice per tick,
+ * but not with the requests that it forwards. So an acknowledged write proves
+ * only this: the leader knows everything that the follower had heard from the
+ * client half a tick before the write was sent. The timeout counts from that
+ * point, even if leader and follower are cut off from each other later. The
+ * server does not tell its tick. It grants no timeout below two ticks, unless
+ * minSessionTimeout was lowered; then the URL must give the tick.
  */
 #ifndef HF_ZK_SESSION_PROOF_H
 #define HF_ZK_SESSION_PROOF_H
 
 #include "zookeeper.h"
 
-#define ZK_NUDGE (200 * HF__MS) /* so long an answer may take */
+#define ZK_NUDGE (200 * HF__MS) /* an answer that takes longer is late */
 
-/* It is connected: the leader has opened the session, or heard of it, after we
- * began to connect. */
+/* The connection is up. The leader has opened the session, or heard of it,
+ * since connect_at. */
 void hf__zk_proof_begin(struct zk *);
-/* The session is long enough for the servers' tick, if we know that. */
+/* False: the tick is known, and the session is too short for it. */
 bool hf__zk_proof_fits(const struct zk *);
-/* A call that was sent then is answered; by the leader, if it was a write. */
+/* Reports an answered call and when it was sent; by_leader: the leader
+ * acknowledged it as a write. */
 void hf__zk_proof_heard(struct zk *, hf__time sent_at, bool by_leader);
 
-/* That part of the timeout. */
+/* The timeout divided by `of`. */
 hf__time hf__zk_proof_part(const struct zk *, int of);
-/* 0; or it is not sure to live long enough for a hold: when to try again. */
+/* 0: the session lives long enough for a hold to begin. Else the time of the
+ * next try. */
 hf__time hf__zk_proof_doubt(const struct zk *);
-/* For how long the session is sure to live, from then on. */
+/* How long the session is sure to live, counted from `since`. */
 uint32_t hf__zk_proof_ms(const struct zk *, hf__time since);
-/* zk.proved is good enough for a hold to begin. */
+/* True if zk.proved is recent enough for a hold to begin. */
 bool hf__zk_proof_is_good(const struct zk *);
 
 #endif

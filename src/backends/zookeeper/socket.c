@@ -1,7 +1,3 @@
-/*
- * The library's socket, as we watch it: whether it can be read or written, and
- * that the library writes what was sent.
- */
 #include "socket.h"
 
 #include "session_proof.h"
@@ -15,9 +11,6 @@
 
 #define SLACK (10 * HF__MS) /* the library rounds its timeouts */
 
-/* The library closes its socket when it likes. A child that was forked may
- * have it open still, and then epoll(7) would tell of it for ever: so what is
- * watched is a descriptor of our own. */
 static void socket_unwatch(struct zk *z)
 {
     z->unwatched = false;
@@ -30,7 +23,6 @@ static void socket_unwatch(struct zk *z)
     z->own_fd = -1;
 }
 
-/* The library has closed the one it had. */
 void hf__zk_socket_gone(struct zk *z)
 {
     socket_unwatch(z);
@@ -51,8 +43,7 @@ void hf__zk_socket_ready(struct zk *z, uint32_t tag, uint32_t events)
         z->ready |= socket_to_read_or_write(z, events);
 }
 
-/* No event comes for a descriptor that could not be watched. poll(2) has the
- * same bits as epoll(7). */
+/* poll(2) and epoll(7) have the same bits. */
 void hf__zk_socket_poll(struct zk *z)
 {
     struct pollfd p = {.fd = z->fd, .events = POLLIN};
@@ -90,8 +81,8 @@ void hf__zk_socket_sent(struct zk *z)
     struct timeval tv;
     int fd, wanted;
 
-    /* The socket may be full, or broken: the library tells in interest(), but
-     * does other things there too when they are due. */
+    /* zookeeper_interest() reports a full or broken socket, but it also does
+     * whatever is due, which is advance()'s work. */
     if (z->moving)
         return;
     z->used = z->sent;
@@ -105,7 +96,7 @@ void hf__zk_socket_sent(struct zk *z)
         hf__zk_socket_watch(z, fd, wanted);
     if (z->unwatched)
         z->timer = 0;
-    /* Whoever drives may sleep for long, and has to be awake when the answer
-     * does not come. */
+    /* The driver may sleep for long, but must be awake if the answer is
+     * late. */
     z->core->due(z->client, z->sent + ZK_NUDGE);
 }

@@ -1,24 +1,25 @@
 /*
  * The library's socket, as the core watches it. The library owns its descriptor
- * and closes it when it likes, so the core gets a duplicate (zk.own_fd), which
- * is ours. Called by session.c, and by call.c after each request; with the
- * client's mutex held.
+ * and closes it at any time. A forked child may keep the socket open, and then
+ * epoll(7) would report it for ever. So the core watches a duplicate
+ * (zk.own_fd), which the backend closes. Called by session.c, and by call.c
+ * after each request, with the client's mutex held.
  */
 #ifndef HF_ZK_SOCKET_H
 #define HF_ZK_SOCKET_H
 
 #include "zookeeper.h"
 
-/* The library has closed the one it had. */
+/* The library has closed its descriptor. */
 void hf__zk_socket_gone(struct zk *);
-/* What has come for it. */
+/* Notes events of the descriptor with that tag. */
 void hf__zk_socket_ready(struct zk *, uint32_t tag, uint32_t events);
-/* No event comes for a descriptor that could not be watched: it is polled. */
+/* Polls a descriptor that the core could not watch. */
 void hf__zk_socket_poll(struct zk *);
-/* It is this one, and the library waits for that. */
+/* Watches this descriptor of the library's for these events. */
 void hf__zk_socket_watch(struct zk *, int fd, int interest);
-/* After something was sent: outside of advance() the library is made to write
- * it. */
+/* Makes the library write a request that was just sent, unless advance() is
+ * running and does it. */
 void hf__zk_socket_sent(struct zk *);
 
 #endif

@@ -1,18 +1,3 @@
-/*
- * Watches: one on a path, however many locks wait for it, kept until it fires
- * even if nobody waits any more. So who waits again for the same one (a
- * timeout, then another try) leaves nothing more behind.
- *
- * A watch that is set tells of what happens after the server has answered the
- * request that set it, and its word comes before any later answer. So a lock
- * that has seen a node in a list and finds a watch on it may rely on it.
- *
- * In case a word is lost all the same, every 1.5 to 2 s each node that is
- * waited for is polled: one small request for each, however long the queue
- * is. (Those who watch a list, of whom there is one for a semaphore, try
- * anew.) A follower of 3.8 that has fallen asleep over a commit wakes up by it,
- * too.
- */
 #include "watch.h"
 
 #include "backends/common/table.h"
@@ -25,14 +10,14 @@
 #include <string.h>
 
 #define POLL (1500 * HF__MS)
-#define POLL_SPREAD (400 * HF__MS) /* clients do not poll all at once */
-#define POLL_LATE (500 * HF__MS)   /* so long an answer to a poll may take */
+#define POLL_SPREAD (400 * HF__MS) /* so that clients do not poll together */
+#define POLL_LATE (500 * HF__MS)   /* longest wait for their answers */
 
 struct zk_watch {
-    struct hf__keyed key; /* its path, and which kind it is */
+    struct hf__keyed key; /* the path and the kind */
     struct zk *z;
     struct zk_lock *locks;
-    uintptr_t id; /* of this client */
+    uintptr_t id; /* unique in this client */
 };
 
 void hf__zk_unwatch(struct zk_lock *lock)
@@ -48,7 +33,7 @@ static void watch_join(struct zk_watch *w, struct zk_lock *lock)
     hf__list_add(w->locks, lock);
 }
 
-/* deleted: what it watches is gone. */
+/* deleted: the watched node is gone. */
 static void watch_ring(struct zk_watch *w, bool deleted)
 {
     struct zk *z = w->z;
@@ -65,7 +50,7 @@ static void watch_ring(struct zk_watch *w, bool deleted)
     }
 }
 
-/* It is over. */
+/* Rings and frees the watch. */
 static void watch_fire(struct zk_watch *w, bool deleted)
 {
     watch_ring(w, deleted);
@@ -93,7 +78,7 @@ static bool watch_is_listed(const struct zk_watch *w,
     return false;
 }
 
-/* Of its siblings, in its place. */
+/* Stands in for the watch on one of the siblings. */
 static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;
@@ -109,16 +94,16 @@ static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
     watch_fire(w, rc == ZNONODE);
 }
 
-/* It may not be read: whatever comes or goes beside it rings as well. (That it
- * exists could be requested, but later servers do not tell of its end.) */
+/* The node may not be read. Any change beside it rings instead. (A watch by
+ * exists would be allowed, but recent servers do not report the deletion to
+ * it.) */
 static int watch_siblings(struct zk_watch *w)
 {
     char dir[ZK_WHOLE_MAX];
 
     strcpy(dir, w->key.text);
     *strrchr(dir, '/') = '\0';
-    return hf__zk_list_watched(w->z, dir, watch_on_event, w, watch_on_siblings,
-                               w);
+    return hf__zk_list(w->z, dir, watch_on_event, watch_on_siblings, w);
 }
 
 static void watch_on_set(void *owner, int rc, const struct zk_reply *reply)
@@ -154,8 +139,8 @@ int hf__zk_watch(struct zk *z, struct zk_lock *lock, enum zk_watch_kind kind,
     w->z = z;
     w->id = ++z->watch_ids;
     rc = kind == ZK_WATCH_NODE
-             ? hf__zk_get_watched(z, path, watch_on_event, w, watch_on_set, w)
-             : hf__zk_list_watched(z, path, watch_on_event, w, watch_on_set, w);
+             ? hf__zk_get(z, path, watch_on_event, watch_on_set, w)
+             : hf__zk_list(z, path, watch_on_event, watch_on_set, w);
     if (rc)
         hf__table_remove(&z->watches, w);
     else
@@ -188,7 +173,7 @@ void hf__zk_watches_begin(struct zk *z)
         z->poll_at = watch_next_poll(z);
 }
 
-/* By then the watch may be gone, with its memory: the owner is its number. */
+/* The watch may be freed by now, so the owner is its number. */
 static void watch_on_there(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -214,15 +199,15 @@ static void poll_watched(struct zk *z)
             continue;
         if (w->key.number == ZK_WATCH_CHILDREN)
             watch_ring(w, false);
-        else if (!(rc = hf__zk_exists(z, w->key.text, watch_on_there,
+        else if (!(rc = hf__zk_exists(z, w->key.text, NULL, watch_on_there,
                                       (void *)w->id)))
             z->polls++;
     }
     z->poll_at = z->polls ? z->core->now() + POLL_LATE : watch_next_poll(z);
 }
 
-/* A poll that is not answered is the backend's own; no lock would hear of
- * it: so the locks try anew, and wait for op_timeout at most. */
+/* No lock learns that a poll is not answered. So the locks try again, and their
+ * own requests end after op_timeout. */
 static void watch_poll_late(struct zk *z)
 {
     z->polls = 0;
@@ -230,7 +215,8 @@ static void watch_poll_late(struct zk *z)
     z->poll_at = watch_next_poll(z);
 }
 
-/* One who passes has had its time; or NULL, and *next is when one will have. */
+/* A passing lock whose time is up; or NULL, and *next is the earliest time of
+ * another one. */
 static struct zk_lock *watch_find_late(struct zk *z, hf__time now,
                                        hf__time *next)
 {

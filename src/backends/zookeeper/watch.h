@@ -1,10 +1,22 @@
 /*
- * Watches: how a lock that waits hears that its turn may have come. Its bell
- * rings (or zk_lock.passed is called) once, when the node changes or goes, or
- * its list of children does; at once if it is not there. A lock has one watch
- * at a time, and a path one of each kind, however many locks wait for it: the
- * memory is this file's. When the session is lost all are forgotten. Called by
- * the kinds and by session.c, with the client's mutex held.
+ * Watches: how a waiting lock hears that its turn may have come. The lock's
+ * bell rings once (or zk_lock.passed is called) when the node changes or
+ * disappears or its list of children changes, and at once if the node does not
+ * exist. A lock has one watch at a time. A path has one watch of each kind for
+ * all locks that wait for it. This file owns the memory; the end of the session
+ * frees all watches. Called by the kinds and by session.c, with the client's
+ * mutex held.
+ *
+ * A watch is kept until it fires, even if no lock waits for it, so that a
+ * client that tries again and again for the same path leaves only one watch at
+ * the server. A watch reports what happens after the server has answered the
+ * request that set it, and its event arrives before any later answer. So a lock
+ * that sees a node in a list and finds a watch on it can rely on that watch.
+ *
+ * In case an event is lost, each node that is waited for is polled every 1.5 to
+ * 2 s, with one small request however many locks wait. (A watch on a list, of
+ * which a semaphore has one, rings instead.) A follower of version 3.8 that
+ * sleeps over a commit is woken up by the poll.
  */
 #ifndef HF_ZK_WATCH_H
 #define HF_ZK_WATCH_H
@@ -18,16 +30,17 @@ enum zk_watch_kind { ZK_WATCH_NODE, ZK_WATCH_CHILDREN };
 int hf__zk_watch(struct zk *, struct zk_lock *, enum zk_watch_kind,
                  const char *path);
 void hf__zk_unwatch(struct zk_lock *);
-/* A lock is about to wait. */
+/* A lock is about to wait: starts the safety polls. */
 void hf__zk_watches_begin(struct zk *);
 
-/* The connection is lost: who waits tries again when there is another. A wait
- * that sends nothing would never learn that there is none. */
+/* The connection is lost: all waiting locks try again when it is back. A lock
+ * that only waits would never notice. */
 void hf__zk_watches_down(struct zk *);
-/* In case a word is lost; and for those who pass (semaphore.c). */
+/* Sends the safety polls, and ends the time of locks that pass
+ * (semaphore.c). */
 void hf__zk_watches_move(struct zk *, hf__time now);
 hf__time hf__zk_watches_timeout(const struct zk *);
-/* The session is over: everybody tries anew. */
+/* The session has ended: all watches fire. */
 void hf__zk_watches_lost(struct zk *);
 
 #endif

@@ -1,8 +1,3 @@
-/*
- * What the library says, and what becomes of it: the reason for which there is
- * no connection, in the texts of errors. The log hears of a connection when it
- * goes and when it is back, and not of each attempt in between.
- */
 #include "words.h"
 
 #include "zookeeper.h"
@@ -33,16 +28,17 @@ static void words_shorten(const char *text, const char *cause, char *out,
         snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
         return;
     }
-    if (!cause && number == EHOSTDOWN) /* its word for the end of a stream */
+    if (!cause && number == EHOSTDOWN) /* means the end of the stream */
         cause = "the server closed the connection";
-    else if (!cause && number == EAGAIN) /* left over: it says nothing */
+    else if (!cause &&
+             number == EAGAIN) /* left over from earlier: meaningless */
         cause = close + 3;
     snprintf(out, size, "%.*s: %.*s", (int)strcspn(text + 7, " "), text + 7,
              cause ? (int)strlen(cause) : (int)(close - open - 1),
              cause ? cause : open + 1);
 }
 
-/* A line with time, thread, level, function and text; no word of whose. */
+/* A line has the time, thread, level, function and text, but no client. */
 void hf__zk_on_log(const char *line)
 {
     struct zk *z = speaking;
@@ -60,7 +56,7 @@ const char *hf__zk_why_down(struct zk *z, char *out, size_t size)
 {
     size_t len = strlen(z->hosts);
 
-    /* It knows addresses; people know what they wrote. */
+    /* The library knows addresses only; users know the hosts of the URL. */
     if (!z->text[0])
         snprintf(out, size, "%s", z->hosts);
     else if (strncmp(z->text, z->hosts, len) == 0 && z->text[len] == ':')

@@ -9,7 +9,6 @@
 #include "zookeeper.h"
 
 #include "backends/common/table.h"
-#include "break_ask.h"
 #include "call.h"
 #include "changes.h"
 #include "cleanup.h"
@@ -24,7 +23,6 @@
 #include "query.h"
 #include "queue.h"
 #include "renew.h"
-#include "rwlock.h"
 #include "semaphore.h"
 #include "session.h"
 #include "socket.h"
@@ -57,7 +55,7 @@ static int zk_parse_dialect(struct zk *z, const struct hf__config *config)
     const char *dialect = z->core->option(config->url, "dialect");
 
     z->kazoo = dialect && strcmp(dialect, "kazoo") == 0;
-    if (z->kazoo) /* its own would not be counted with ours */
+    if (z->kazoo) /* kazoo would not count our leases */
         config->caps[HF_SEMAPHORE] = 0;
     if (!dialect || z->kazoo || strcmp(dialect, "curator") == 0)
         return 0;
@@ -79,8 +77,8 @@ static int zk_parse_tick(struct zk *z, const struct hf__config *config)
     return 0;
 }
 
-/* So that the clients spread over the servers. (The library would do it, but
- * seeds the program's random(3) for it.) */
+/* Spreads the clients over the servers. (The library could do it, but it would
+ * seed the program's random(3).) */
 static int zk_shuffle(struct zk *z, uint8_t order[], size_t len)
 {
     uint8_t chance[16] = {0};
@@ -114,8 +112,8 @@ static int zk_parse_hosts(struct zk *z, const struct hf__url *url)
     for (size_t i = 0; i < url->hosts_len; i++) {
         const struct hf__host *h = &url->hosts[order[i]];
 
-        /* It takes what is behind the last colon for the port, and wants no
-         * brackets. */
+        /* The library takes the text after the last colon as the port, and
+         * allows no brackets. */
         len +=
             (size_t)snprintf(z->hosts + len, size - len, "%s%s:%d",
                              i ? "," : "", h->name, h->port ? h->port : PORT);
@@ -123,7 +121,7 @@ static int zk_parse_hosts(struct zk *z, const struct hf__url *url)
     return 0;
 }
 
-/* Is it one that the server takes as it is? */
+/* True for a path that the server accepts unchanged. */
 static bool zk_is_path(const char *path)
 {
     while (*path == '/') {
@@ -163,7 +161,7 @@ static int zk_parse_root(struct zk *z, const struct hf__url *url)
                         "the path after the hosts must be like /a/b");
 }
 
-/* Then what we make is ours, and nobody else's. */
+/* With a user and password, nodes are created for that user only. */
 static int zk_parse_secret(struct zk *z, const struct hf__config *config)
 {
     const char *user = config->url->user, *password = config->password;
@@ -252,7 +250,7 @@ static void zk_close(void *self)
 
 static void zk_ready(void *self, uint32_t tag, uint32_t events, hf__time now)
 {
-    (void)now; /* advance() follows */
+    (void)now; /* advance() is called next */
     hf__zk_socket_ready(self, tag, events);
 }
 
@@ -267,32 +265,27 @@ static int zk_attempt(void *self, struct hf__req *req)
     return hf__zk_lock_attempt(self, req, attempts[req->remote->kind]);
 }
 
+static int (*const queries[])(struct zk *, struct hf__query *) = {
+    [HF__INSPECT] = hf__zk_inspect_query,
+    [HF__LIST] = hf__zk_list_query,
+    [HF__BREAK] = hf__zk_break_query,
+    [HF__ASK] = hf__zk_ask_query,
+    [HF__PUT] = hf__zk_put_query,
+    [HF__DOWNGRADE] = hf__zk_downgrade_query,
+    [HF__DIAGNOSE] = hf__zk_diagnose_query,
+    [HF__LISTEN] = hf__zk_changes_listen,
+    [HF__LATCH_SET] = hf__zk_latch_query,
+    [HF__LATCH_DOWN] = hf__zk_latch_query,
+    [HF__LATCH_GET] = hf__zk_latch_query,
+};
+
 static int zk_query(void *self, struct hf__query *q)
 {
     struct zk *z = self;
 
     if (!z->up && q->req.op != HF__PUT && q->req.op != HF__DOWNGRADE)
         return HF__LATER;
-    switch (q->req.op) {
-    case HF__INSPECT:
-        return hf__zk_inspect_query(z, q);
-    case HF__LIST:
-        return hf__zk_list_query(z, q);
-    case HF__BREAK:
-        return hf__zk_break_query(z, q);
-    case HF__ASK:
-        return hf__zk_ask_query(z, q);
-    case HF__PUT:
-        return hf__zk_put_query(z, q);
-    case HF__DOWNGRADE:
-        return hf__zk_downgrade_query(z, q);
-    case HF__DIAGNOSE:
-        return hf__zk_diagnose_query(z, q);
-    case HF__LISTEN:
-        return hf__zk_changes_listen(z, q);
-    default:
-        return hf__zk_latch_query(z, q);
-    }
+    return queries[q->req.op](z, q);
 }
 
 #define CAPS                                                                   \
@@ -328,6 +321,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* it has one */
+    (void)scheme; /* the module has one scheme */
     return abi == HF__ABI ? &backend : NULL;
 }

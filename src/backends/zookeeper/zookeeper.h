@@ -1,28 +1,31 @@
 /*
- * The ZooKeeper backend: what its files share. One session per client, through
- * the library's single-threaded form: it has no thread, we drive it.
+ * The ZooKeeper backend: the state of one client (struct zk), which all files
+ * share. A client has one session, through the single-threaded form of
+ * libzookeeper, which starts no thread: the backend drives it.
  *
- * Everything here runs with the client's mutex held, except open() and close(),
- * which run on the helper thread before and after that. The library's callbacks
- * run inside its own functions, so under the mutex too; in close() they only
- * free what is theirs (zk.closing).
+ * Every function runs with the client's mutex held, except open() and close(),
+ * which run on the helper thread before the client exists and after it has
+ * ended. The library calls its callbacks from inside its own functions, so they
+ * run under the mutex too. During close() (zk.closing) a callback only frees
+ * what it owns.
  *
- * The words: a *line* is the core's (hf__remote), and a *lock* what we keep for
- * one (lock.h). A *node* is one entry of it at the server, made for one hold id
- * (node.h): it outlives the lock's interest in it until it is known to be gone,
- * so that whatever was created or may have been is removed. A *call* is one
- * request to the server (call.h); it is answered exactly once, and belongs to a
- * node, or a query, never to a lock: so what comes late finds the node of its
- * time, and no newer one. A *watch* is on one path, for all locks that wait for
- * it (watch.h).
+ * The words: a *line* is the core's (hf__remote). A *lock* is what the backend
+ * keeps for one line (lock.h). A *node* is one entry of the lock at the server,
+ * made for one hold id (node.h). It stays in memory until its entry is known to
+ * be gone, even if the lock no longer wants it, so that everything that was
+ * created, or may have been, is deleted. A *call* is one request to the server
+ * (call.h). It is answered exactly once and belongs to a node or a query, never
+ * to a lock, so a late answer cannot reach a newer node. A *watch* is on one
+ * path, for all locks that wait for it (watch.h).
  *
- * struct zk is one client's; zookeeper.c makes and frees it. README.md says
- * what is at the server, and which file is for what.
+ * zookeeper.c makes and frees struct zk. README.md describes the nodes at the
+ * server and lists the files.
  */
 #ifndef HF_ZOOKEEPER_H
 #define HF_ZOOKEEPER_H
 
 #include "backends/backend.h"
+#include "backends/common/latch_requests.h"
 #include "backends/common/table.h"
 
 #include <stdbool.h>
@@ -42,85 +45,82 @@ struct zk_query;
 struct zk {
     const struct hf__core *core;
     hf_client *client;
-    zhandle_t *zh;          /* NULL: lost, a new one is made at again_at */
-    struct zk_addrs *addrs; /* the last that were found */
-    struct hf__lookup *job; /* under way, or over; NULL */
-    bool numeric;           /* there are no names to be looked up again */
-    bool up;                /* connected, and let in: calls may be sent */
-    bool greeting;          /* connected; the first word is under way */
-    bool greeted;           /* and was answered */
-    bool opened;            /* it was up once */
-    bool closing;           /* callbacks touch nothing */
-    bool moving;            /* within advance() */
+    zhandle_t *zh;          /* NULL: lost; a new one is made at again_at */
+    struct zk_addrs *addrs; /* found by the last lookup */
+    struct hf__lookup *job; /* a name lookup, running or finished; or NULL */
+    bool numeric;           /* the hosts are addresses: no lookup is needed */
+    bool up;                /* connected and authenticated: calls may be sent */
+    bool greeting;          /* connected; the first request is unanswered */
+    bool greeted;           /* the first request was answered */
+    bool opened;            /* it was up at least once */
+    bool closing;           /* callbacks must touch nothing */
+    bool moving;            /* inside advance() */
     bool warned;            /* of a sequence that nears its end */
-    bool said;              /* text is new */
-    bool unwatched;   /* there was no room for own_fd: looked at by time */
-    bool first_words; /* of this connection have been looked at */
-    int open_code;    /* why it never was up */
-    bool was_late;    /* while opening: one who might have answered */
-    size_t untried;   /* while opening: addresses */
+    bool said;              /* text has changed since it was reported */
+    bool unwatched;         /* own_fd is not in the core's set: polled */
+    bool first_words;       /* the server's first bytes were checked */
+    int open_code;          /* why opening failed; 0: it has not */
+    bool was_late;  /* while opening: some server did not answer in time */
+    size_t untried; /* while opening: addresses not tried yet */
     hf__time open_until;
-    int refusal;  /* while opening: what is worse than no answer */
-    int fd;       /* the library's, which closes it; -1 */
-    int own_fd;   /* ours for the same: what is watched; -1 */
-    uint32_t tag; /* of own_fd */
+    int refusal;  /* while opening: a code that outranks "no answer" */
+    int fd;       /* the library's, which closes it; or -1 */
+    int own_fd;   /* our duplicate of fd, which the core watches; or -1 */
+    uint32_t tag; /* changes with each own_fd */
     int interest;
-    int ready;            /* of that, what can be done at once */
-    uint32_t patience_ms; /* with an attempt to connect */
+    int ready;            /* which of `interest` can be done now */
+    uint32_t patience_ms; /* how long an attempt to connect may take */
     uint32_t timeout_ms;  /* of the session, as negotiated */
     int64_t session_id;
-    int parent_refusal;       /* why the last one was not made; or ZOK */
-    uintptr_t refused_parent; /* which one: a hash of its path */
-    hf__time timer;           /* the library's */
-    hf__time lookup_at;       /* not up: names are looked up again */
+    int parent_refusal; /* why a parent could not be created; ZOK: it could */
+    uintptr_t refused_parent; /* a hash of that parent's path */
+    hf__time timer;           /* when the library wants to be called */
+    hf__time lookup_at;       /* while down: the next lookup */
     hf__time again_at;        /* without a handle: the next attempt */
-    hf__time up_at;           /* since when it is, or was last */
-    hf__time pause_until;     /* no connection is made before */
-    uint32_t pause_ms;        /* and how long that was; it grows */
-    hf__time starved_until;   /* no memory: nothing is sent to stay alive */
-    hf__time sweep_at; /* what nobody wants is seen to again; 0: no need */
+    hf__time up_at;           /* the start of the present or last connection */
+    hf__time pause_until;     /* do not connect earlier */
+    uint32_t pause_ms;        /* the length of the last pause; it grows */
+    hf__time starved_until; /* out of memory: send no keep-alives until then */
+    hf__time sweep_at;      /* next retry of deletions that failed; 0: none */
     hf__time connect_at;
-    hf__time sent;       /* the last call of all, */
-    hf__time used;       /* and of those outside of advance() */
-    hf__time touched[8]; /* send times of calls that were answered */
-    unsigned touched_at; /* of them, the newest */
-    hf__time proved;     /* send time of the last write that was acknowledged */
-    hf__time good_until; /* by that, the session lives */
-    bool beating;        /* a beat is under way */
-    uint8_t nudges;      /* requests sent because answers did not come */
-    unsigned waiting;    /* locks in a queue, */
-    unsigned waiting_latch; /* and those that wait for a latch */
-    hf__time poll_at;       /* while there are any */
-    uint32_t polls;         /* safety polls that are not answered yet */
-    hf__time pass_at; /* when a lock that passes has done so for too long */
+    hf__time sent;          /* when the last call was sent, */
+    hf__time used;          /* and the last one outside of advance() */
+    hf__time touched[8];    /* send times of answered calls */
+    unsigned touched_at;    /* index of the newest of these */
+    hf__time proved;        /* send time of the last acknowledged write */
+    hf__time good_until;    /* the session is sure to live until then */
+    bool beating;           /* a keep-alive write is unanswered */
+    uint8_t nudges;         /* requests sent because answers were late */
+    unsigned waiting;       /* locks that are queued, */
+    unsigned waiting_latch; /* and locks that wait for a latch */
+    hf__time poll_at;       /* next safety poll, while any lock waits */
+    uint32_t polls;         /* safety polls that are unanswered */
+    hf__time pass_at;       /* when the first lock that passes must give up */
 
-    struct zk_call *calls, *spare; /* under way, and memory for more */
+    struct zk_call *calls, *spare; /* unanswered calls; spare memory for more */
     unsigned calls_len;
-    struct zk_node *nodes;    /* all of this session */
-    struct zk_chunk *chunks;  /* renewals under way */
+    struct zk_node *nodes;    /* all nodes of this session */
+    struct zk_chunk *chunks;  /* unanswered renewals */
     struct hf__table watches; /* by path */
-    uintptr_t watch_ids;      /* so far */
-    struct zk_query *queries; /* under way */
+    uintptr_t watch_ids;      /* the last watch id */
+    struct zk_query *queries; /* unfinished queries */
     struct zk_notify *listening;
-    uint64_t holders; /* of unfair mutexes, so far: each has its own name */
-    /* Requests of latches: the last that was sent, and before this session. */
-    uint64_t latch_last, latch_before;
-    int64_t latch_session;
+    uint64_t holders; /* unfair holders so far; each gets its own name */
+    struct hf__latch_requests latch_requests;
 
-    uint8_t salt[16]; /* of this session: hold ids become uuids by it */
-    char nowhere[64]; /* a path where nothing is, of this session */
-    char about[96];   /* what our entries say: "<pid>\n<host>\n", then the label
-                       */
+    uint8_t salt[16]; /* of this session; turns hold ids into uuids */
+    char nowhere[64]; /* a path of this session that never exists */
+    char about[96];   /* "<pid>\n<host>\n"; an entry adds the label */
     char *hosts;      /* "h1:2181,h2:2181" */
     char *root;       /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
     uint32_t ttl_ms, open_timeout_ms;
-    uint32_t tick_ms; /* of the servers, as the URL says; 0: it does not */
-    bool kazoo;       /* dialect */
-    bool listens;     /* the program hears of events */
-    char *secret;     /* "user:password"; NULL: none */
-    char text[120];   /* the library's last word: "host:port: why" */
-    char cause[64];   /* why we end a connection: the library does not know */
+    uint32_t tick_ms; /* from the URL; 0: not given */
+    bool kazoo;       /* dialect=kazoo */
+    bool listens;     /* the program listens for events */
+    char *secret;     /* "user:password"; or NULL */
+    char text[120];   /* the library's last error: "host:port: why" */
+    char cause[64];   /* why the backend ended a connection itself */
 };
 
 #endif

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PREFIX 5 /* before each message: compressed or not, length */
+#define PREFIX 5 /* before each message: is it compressed, its length */
 #define REFUSED_MS 50
 
-/* ---- headers ------------------------------------------------------------ */
+/* ---- headers ------------------------------------------------------------- */
 
 static int answer_hex(char c)
 {
@@ -37,7 +37,7 @@ void hf__grpc_text(char *to, size_t size, const char *from, size_t len,
     to[n] = '\0';
 }
 
-/* Three digits at most; -1: it is none. */
+/* Returns a number of up to three digits; -1: it is none. */
 static int answer_number(const char *p, size_t len)
 {
     int n = 0;
@@ -52,7 +52,7 @@ static int answer_number(const char *p, size_t len)
     return n;
 }
 
-/* gRPC has no others. */
+/* gRPC has no higher codes. */
 static int answer_status_of(int n)
 {
     return n > GRPC_UNAUTHENTICATED ? GRPC_UNKNOWN : n;
@@ -85,9 +85,9 @@ void hf__grpc_header(struct grpc_call *c, const char *name, size_t name_len,
         hf__grpc_text(c->text, sizeof(c->text), value, len, true);
 }
 
-/* ---- messages ----------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------ */
 
-/* How long the message is, with its prefix; 0: not known yet. */
+/* Returns the length of the message with its prefix; 0: not known yet. */
 static size_t answer_whole_len(const struct grpc_buf *b)
 {
     const uint8_t *p = b->data;
@@ -98,8 +98,8 @@ static size_t answer_whole_len(const struct grpc_buf *b)
            ((size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4]);
 }
 
-/* Takes of the bytes what belongs to the message. Memory is taken for what has
- * come, not for what is announced. */
+/* Moves the bytes that belong to the current message to its buffer. Allocates
+ * for bytes that have come, and not for the announced length. */
 static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
 {
     struct grpc_buf *b = &c->in_buf;
@@ -116,7 +116,7 @@ static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
     return 0;
 }
 
-/* What is wrong with the beginning of the message; NULL: nothing. */
+/* Returns what is wrong with the prefix of the message; NULL: nothing. */
 static const char *answer_wrong_prefix(const struct grpc_call *c)
 {
     size_t whole = answer_whole_len(&c->in_buf);
@@ -128,7 +128,7 @@ static const char *answer_wrong_prefix(const struct grpc_call *c)
     return whole - PREFIX > c->method->most ? "the answer is too long" : NULL;
 }
 
-/* true: it is odd, and has ended. */
+/* Ends the call as ODD and returns true, if the message is not allowed. */
 static bool answer_is_odd(struct grpc_call *c)
 {
     const char *wrong =
@@ -160,17 +160,17 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
         }
         rc = c->method->message(c, c->in_buf.data + PREFIX,
                                 c->in_buf.len - PREFIX, g->now);
-        if (hf__grpc_find(g, id) != c) /* it was canceled meanwhile */
+        if (hf__grpc_find(g, id) != c) /* message() has cancelled the call */
             return rc;
         c->in_buf.len = 0;
     }
-    /* The prefix may have been the last that came. */
+    /* The last bytes may have completed a prefix. */
     if (!rc && hf__grpc_find(g, id) == c && !c->is_whole)
         answer_is_odd(c);
     return rc;
 }
 
-/* ---- ends --------------------------------------------------------------- */
+/* ---- ends ---------------------------------------------------------------- */
 
 void hf__grpc_odd(struct grpc_call *c, int status, const char *text)
 {
@@ -180,7 +180,7 @@ void hf__grpc_odd(struct grpc_call *c, int status, const char *text)
     hf__grpc_end(c, GRPC_ODD);
 }
 
-/* What gRPC's documents make of HTTP's. */
+/* Maps HTTP's status as gRPC's documents say. */
 static int answer_status_of_http(int http)
 {
     switch (http) {
@@ -228,7 +228,8 @@ void hf__grpc_was_reset(struct grpc_call *c, uint32_t error)
     snprintf(c->text, sizeof(c->text), "the call was reset: %s",
              nghttp2_http2_strerror(error));
     c->status = 14;
-    /* It will be repeated: not at once, unless by another connection. */
+    /* The call is repeated: on this connection after a pause, on another one at
+     * once. */
     if (is_unsent && c->g->leaves_at == HF__NEVER)
         hf__grpc_hold(c, c->g->now + REFUSED_MS * HF__MS);
     else

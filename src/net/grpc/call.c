@@ -12,16 +12,16 @@
 #define PREFIX 5
 #define DEADLINE_EXCEEDED 4
 #define FIRST_SIZE 512
-#define ANSWER_SIZE 1024 /* usual ones: read without asking for memory */
-/* So many that are late, one after the other: the server answers PINGs, but
- * cannot do its work. */
+#define ANSWER_SIZE 1024 /* room that suffices for usual answers */
+/* After so many late calls in a row the connection ends: the server answers
+ * PINGs, but does not do its work. */
 #define LATE_MOST 3
-#define SLOW_FOR (2000 * HF__MS) /* a slow answer tells of others */
+#define SLOW_FOR (2000 * HF__MS) /* so long a slow answer counts */
 
 static ssize_t call_read_out(nghttp2_session *, int32_t, uint8_t *, size_t,
                              uint32_t *, nghttp2_data_source *, void *);
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 static void call_wipe(const struct grpc_buf *b)
 {
@@ -58,7 +58,7 @@ int hf__grpc_reserve(const struct grpc *g, struct grpc_buf *b, size_t more)
     return 0;
 }
 
-/* Nothing is to be sent any more. */
+/* Drops what is still to be sent. */
 static void call_empty(struct grpc_call *c)
 {
     call_wipe(&c->out);
@@ -100,12 +100,12 @@ uint8_t *hf__grpc_room(struct grpc_call *c, size_t len)
     p[3] = (uint8_t)(len >> 8);
     p[4] = (uint8_t)len;
     b->len += PREFIX + len;
-    if (c->state == GRPC_OPEN) /* an error says that it is not deferred */
+    if (c->state == GRPC_OPEN) /* fails harmlessly if nothing was deferred */
         nghttp2_session_resume_data(c->g->session, c->id);
     return p + PREFIX;
 }
 
-/* ---- lists -------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------- */
 
 static void call_list_add(struct grpc_list *l, struct grpc_call *c)
 {
@@ -130,7 +130,7 @@ static void call_count(struct grpc_call *c, enum grpc_state state)
     c->state = state;
 }
 
-/* ---- from start to end -------------------------------------------------- */
+/* ---- from start to end --------------------------------------------------- */
 
 static nghttp2_nv call_header(const char *name, const char *value)
 {
@@ -152,7 +152,7 @@ static size_t call_put_headers(const struct grpc_call *c, nghttp2_nv *nv,
         call_header(":authority", s->host[0] ? g->link.where : "localhost");
     nv[n++] = call_header("content-type", "application/grpc");
     nv[n++] = call_header("te", "trailers");
-    if (c->limit_ms) { /* at most eight digits */
+    if (c->limit_ms) { /* the header has eight digits at most */
         snprintf(limit, 16, "%um",
                  c->limit_ms < 99999999 / GRPC_BACKLOG
                      ? c->limit_ms * GRPC_BACKLOG
@@ -166,7 +166,7 @@ static size_t call_put_headers(const struct grpc_call *c, nghttp2_nv *nv,
     return n;
 }
 
-/* 0, HF__LATER, HF_ENOMEM. What it sends is in c->out. */
+/* Sends what is in c->out. 0, HF__LATER, HF_ENOMEM. */
 static int call_submit(struct grpc_call *c)
 {
     nghttp2_nv nv[8 + GRPC_HEADERS];
@@ -184,7 +184,7 @@ static int call_submit(struct grpc_call *c)
     c->token = g->token_no;
     id = nghttp2_submit_request(g->session, NULL, nv, n, &out, c);
     if (id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE) {
-        g->leaves_at = c->at; /* all numbers are used up */
+        g->leaves_at = c->at; /* this connection has no stream numbers left */
         return HF__LATER;
     }
     if (id < 0)
@@ -226,11 +226,11 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
     int rc;
 
     c->at = g->link.stream.core->now();
-    /* A server that is slow is given more time, and not the same work twice. */
-    c->limit_ms = limit_ms << (g->late < LATE_MOST ? g->late : LATE_MOST - 1);
-    limit_ms = c->limit_ms;
-    c->until = limit_ms ? c->at + limit_ms * HF__MS : HF__NEVER;
-    c->is_repeated = c->is_closing = false;
+    /* After late calls a server gets more time, so that it does not do the same
+     * work twice. */
+    c->limit_ms = limit_ms << g->late;
+    c->until = c->limit_ms ? c->at + c->limit_ms * HF__MS : HF__NEVER;
+    c->is_repeated = false;
     c->in_buf.len = 0;
     rc = hf__grpc_reserve(g, &c->in_buf, ANSWER_SIZE);
     if (!rc)
@@ -249,7 +249,8 @@ struct grpc_call *hf__grpc_find(const struct grpc *g, int32_t id)
     return nghttp2_session_get_stream_user_data(g->session, id);
 }
 
-/* A unary call says one message and closes; a stream waits for more. */
+/* A unary call sends one message and closes its half; a stream waits for more
+ * messages. */
 static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
                              size_t size, uint32_t *flags,
                              nghttp2_data_source *source, void *self)
@@ -261,7 +262,7 @@ static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
     (void)session;
     (void)source;
     if (!c)
-        return NGHTTP2_ERR_DEFERRED; /* its reset follows */
+        return NGHTTP2_ERR_DEFERRED; /* dropped; its reset follows */
     n = c->out.len - c->out.from;
     if (n > size)
         n = size;
@@ -270,18 +271,11 @@ static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
     c->out.from += n;
     if (c->method->is_secret)
         g->link.stream.out.secret = true;
-    if (c->out.from == c->out.len && (!c->method->is_stream || c->is_closing))
+    if (c->out.from == c->out.len && !c->method->is_stream)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
     else if (!n)
         return NGHTTP2_ERR_DEFERRED;
     return (ssize_t)n;
-}
-
-void hf__grpc_close_send(struct grpc_call *c)
-{
-    c->is_closing = true;
-    if (c->state == GRPC_OPEN)
-        nghttp2_session_resume_data(c->g->session, c->id);
 }
 
 void hf__grpc_drop(struct grpc_call *c, uint32_t error)
@@ -290,8 +284,8 @@ void hf__grpc_drop(struct grpc_call *c, uint32_t error)
 
     if (c->state != GRPC_OPEN || !session)
         return;
-    /* Also of a stream that is not sent yet. If there is no memory for the
-     * reset, the server keeps it until the connection ends. */
+    /* This also works for a stream that was not sent yet. If there is no memory
+     * for the reset, the server keeps the stream until the connection ends. */
     nghttp2_session_set_stream_user_data(session, c->id, NULL);
     if (error || nghttp2_session_get_stream_local_close(session, c->id) == 0)
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, c->id,
@@ -330,14 +324,14 @@ static void call_end(struct grpc_call *c, enum grpc_end how)
     call_count(c, GRPC_ENDED);
 }
 
-/* ---- a token that has become old ---------------------------------------- */
+/* ---- a token that has expired -------------------------------------------- */
 
-/* Sent again, as it was. */
+/* Sends the same request again. */
 static void call_repeat(struct grpc_call *c)
 {
     int rc = call_submit(c);
 
-    if (c->limit_ms) /* it may have been shortened while it was held */
+    if (c->limit_ms) /* hf__grpc_hold() may have shortened it */
         c->until = c->at + (hf__time)c->limit_ms * HF__MS;
     if (!rc)
         return;
@@ -379,7 +373,7 @@ int hf__grpc_token(struct grpc *g, const char *token, int status,
     return token && !copy ? HF_ENOMEM : 0;
 }
 
-/* The server has refused it, and did nothing for it. */
+/* Did the server refuse the call only because of its token? */
 static bool call_is_stale(const struct grpc_call *c)
 {
     const struct grpc_owner *type = c->g->type;
@@ -393,7 +387,7 @@ static void call_renew(struct grpc *g)
     int rc;
 
     if (g->is_renewing || g->leaves_at != HF__NEVER)
-        return; /* the next connection has another one */
+        return; /* the next connection gets another token */
     g->is_renewing = true;
     rc = g->type->renew(g, g->now);
     if (rc == HF_EAUTH)
@@ -402,7 +396,7 @@ static void call_renew(struct grpc *g)
         g->failed = rc;
 }
 
-/* The caller starts a stream again by itself. */
+/* A stream ends, and its owner starts it again. */
 static void call_try_again(struct grpc_call *c)
 {
     struct grpc *g = c->g;
@@ -419,7 +413,7 @@ static void call_try_again(struct grpc_call *c)
         call_renew(g);
 }
 
-/* ---- the end ------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------- */
 
 static void call_progress(struct grpc *g, const struct grpc_call *c)
 {
@@ -429,15 +423,16 @@ static void call_progress(struct grpc *g, const struct grpc_call *c)
     g->answered_at = g->now;
     if (age < g->slowest && g->now - g->slowest_at < SLOW_FOR)
         return;
-    if (age < g->slowest) /* limits are shorter now */
+    if (age < g->slowest) /* limits have become shorter */
         g->first_limit = g->now;
     g->slowest = age;
     g->slowest_at = g->now;
 }
 
-/* A busy server serves calls in any order: none is late that has waited for
- * less than twice as long as one that was answered lately. Else all of them
- * would be sent again, and the server would have twice as much to do. */
+/* Returns when the call is late. A busy server serves calls in any order, so a
+ * call gets twice the time of the slowest recent answer, if one came after it
+ * was started. Otherwise all calls would be sent again, and the server would
+ * have twice as much to do. */
 static hf__time call_limit_of(const struct grpc *g, const struct grpc_call *c)
 {
     hf__time limit = (hf__time)c->limit_ms * HF__MS;
@@ -484,7 +479,7 @@ int hf__grpc_deliver(struct grpc *g)
     return rc;
 }
 
-/* Those that were started before the last one ended do not count. */
+/* Calls that were started before the previous late one ended do not count. */
 static void call_count_late(struct grpc *g, const struct grpc_call *c,
                             hf__time now)
 {
@@ -529,8 +524,8 @@ void hf__grpc_end_late(struct grpc *g, hf__time now)
     g->first_limit = first;
 }
 
-/* Those that are UNSENT come last, the newest of them first, as the core wants
- * them back. */
+/* UNSENT calls come last, the newest of them first: core->unsent() expects them
+ * in this order. */
 void hf__grpc_end_all(struct grpc *g, uint64_t written)
 {
     struct grpc_call *c, *next;

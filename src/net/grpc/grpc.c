@@ -10,14 +10,15 @@
 
 #define STREAM_WINDOW (1 << 20)
 #define WINDOW (4 << 20)
-/* So much is made ready for a server that does not read; nghttp2 counts what
- * it owes then, and ends the session if that is too much. */
+/* Bytes prepared for a server that does not read. Beyond that nghttp2 counts
+ * what it owes, and ends the session if it is too much. */
 #define OUT_MOST (256 << 10)
-/* What is under way when either side leaves may last so long. */
+/* When either side leaves, open calls may take so long to end. */
 #define LEAVE_MS 1000
 
-/* grpc-go measures the bandwidth by it, after each answer to which the last
- * one was acknowledged. An ACK of its own would be a second send() per call. */
+/* grpc-go measures its bandwidth by this PING and sends one after each answer
+ * once the last was acknowledged. The ACK goes out with the next call, because
+ * sending it by itself would be a second send() per call. */
 static const uint8_t their_ping[8] = {2, 4, 16, 16, 9, 14, 7, 7};
 
 static int grpc_greet(void *, hf__time);
@@ -27,9 +28,10 @@ static void grpc_down(void *, int, bool, hf__time);
 static const struct net_talk talk = {
     .greet = grpc_greet, .data = grpc_data, .down = grpc_down};
 
-/* ---- memory for nghttp2 ------------------------------------------------- */
+/* ---- memory for nghttp2 -------------------------------------------------- */
 
-/* What it cannot read for want of memory nghttp2 takes for nonsense. */
+/* nghttp2 reports a failed allocation as a protocol error, so failures are
+ * noted here. */
 static void *grpc_noted(void *self, void *p)
 {
     struct grpc *g = self;
@@ -59,9 +61,9 @@ static void grpc_give(void *p, void *self)
     free(p);
 }
 
-/* ---- what nghttp2 tells ------------------------------------------------- */
+/* ---- callbacks of nghttp2 ------------------------------------------------ */
 
-/* Ends mem_recv with the code. */
+/* Makes mem_recv fail with this code. */
 static int grpc_stop_with(struct grpc *g, int code)
 {
     if (code)
@@ -145,7 +147,7 @@ static int grpc_on_frame(nghttp2_session *session, const nghttp2_frame *f,
         if (!c)
             return 0;
         if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-            c->said = -1; /* it is not the last word */
+            c->said = -1; /* trailers follow, which have their own status */
             return 0;
         }
         hf__grpc_finished(c);
@@ -185,8 +187,8 @@ static int grpc_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     return grpc_stop_with(g, rc ? rc : hf__grpc_deliver(g));
 }
 
-/* What ends in an orderly way was dropped before. Called by mem_send, too, and
- * then the owner is told later. */
+/* A call that ended normally was dropped before. This may also run inside
+ * mem_send; then the owner hears of the end later. */
 static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
                          void *self)
 {
@@ -200,7 +202,7 @@ static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
     return g->is_reading ? grpc_stop_with(g, hf__grpc_deliver(g)) : 0;
 }
 
-/* Whatever was made ready before stands in the out buffer. */
+/* Everything that was prepared before is in the out buffer. */
 static int grpc_before_send(nghttp2_session *session, const nghttp2_frame *f,
                             void *self)
 {
@@ -219,7 +221,7 @@ static int grpc_before_send(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-/* ---- beginning and end -------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------- */
 
 int hf__grpc_init(struct grpc *g, const struct hf__core *core,
                   hf_client *client, const struct grpc_owner *type, void *owner)
@@ -247,10 +249,10 @@ int hf__grpc_init(struct grpc *g, const struct hf__core *core,
     return 0;
 }
 
-/* What belongs to one connection. */
+/* Resets the state of one connection. */
 static void grpc_clear(struct grpc *g)
 {
-    nghttp2_session_del(g->session); /* calls nothing */
+    nghttp2_session_del(g->session); /* calls no callback */
     g->session = NULL;
     g->is_renewing = g->has_settings = g->is_pinging = g->owes_ack = false;
     g->leaves_at = HF__NEVER;
@@ -286,7 +288,7 @@ void hf__grpc_fini(struct grpc *g)
     hf__link_fini(&g->link);
 }
 
-/* ---- out ---------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------- */
 
 static void grpc_fail_later(struct grpc *g, int code)
 {
@@ -296,7 +298,7 @@ static void grpc_fail_later(struct grpc *g, int code)
                                                    : "HTTP/2 has failed");
 }
 
-/* true: there may be more. */
+/* Returns true if there may be more to send. */
 static bool grpc_pull(struct grpc *g)
 {
     struct net_stream *s = &g->link.stream;
@@ -332,8 +334,7 @@ void hf__grpc_flush(struct grpc *g)
     } while (more && !g->link.stream.out.len);
 }
 
-/* ---- from nothing to up ----------------------------------------------------
- */
+/* ---- from nothing to up -------------------------------------------------- */
 
 static int grpc_greet(void *self, hf__time now)
 {
@@ -376,8 +377,7 @@ static void grpc_down(void *self, int code, bool was_up, hf__time now)
     g->type->down(g, code, was_up, now);
 }
 
-/* ---- driving ----------------------------------------------------------------
- */
+/* ---- driving ------------------------------------------------------------- */
 
 static int grpc_data(void *self, const char *bytes, size_t len, hf__time now)
 {
@@ -400,7 +400,7 @@ static int grpc_data(void *self, const char *bytes, size_t len, hf__time now)
     return 0;
 }
 
-/* nghttp2 has said good-bye, because of what has come. */
+/* Has nghttp2 ended the session because of what the server sent? */
 static int grpc_check_over(struct grpc *g)
 {
     if (nghttp2_session_want_read(g->session) || g->leaves_at != HF__NEVER)

@@ -2,10 +2,10 @@
 
 #include "grpc.h"
 
-/* The least time between two PINGs of which the server has heard nothing else
- * from itself: one that comes sooner counts against us. */
+/* A server counts a PING against the client if it comes sooner than this after
+ * the last one and the server has sent nothing in between. */
 #define PING_MS 5100
-/* Other bytes may come before the answer to a PING, for so many silences. */
+/* a PING must be answered within so many times link.silence_ms */
 #define PONG_LATE 4
 
 const uint8_t hf__grpc_our_ping[8] = "holdfast";

@@ -1,8 +1,9 @@
 /*
- * PINGs: is the server there? One is sent while calls are open and the server
- * is silent, or if the owner wants one, but not so often that the server would
- * take offence. A silence of link.silence_ms after it ends the connection; so
- * does a PING that is not answered for long though other bytes come.
+ * PINGs ask whether the server is there. One is sent while calls are open and
+ * the server is silent, or when the owner asks for one, but never so often that
+ * the server would refuse them. The connection ends if nothing comes for
+ * link.silence_ms after a PING, or if other bytes come but no answer to the
+ * PING for several times as long.
  */
 #ifndef HF_NET_GRPC_PING_H
 #define HF_NET_GRPC_PING_H
@@ -11,9 +12,10 @@
 
 struct grpc;
 
-/* Sends one now, unless the server would take offence. For the owner, too. */
+/* Sends one now, unless it would be too soon or one is under way. May be called
+ * by the owner. */
 void hf__grpc_ping(struct grpc *, hf__time now);
-/* When the next one is due; when one that was sent must be answered. */
+/* When the next one is due; until when the last one must be answered. */
 hf__time hf__grpc_ping_at(const struct grpc *);
 hf__time hf__grpc_pong_until(const struct grpc *);
 

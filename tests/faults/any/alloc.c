@@ -1,15 +1,14 @@
 /*
- * Every allocation of ours fails in turn: the n-th after the point where a
- * scene is set (that one alone, or all from there on), for n = 1, 2, 3 … until
- * the verb comes through without one failing. Each time the verb says so by its
- * code, nobody is half in or out, all works once memory is there again, and
- * nothing is left allocated.
+ * Every allocation of ours fails in turn: the n-th of a scene (only that one,
+ * or all from there on), for n = 1, 2, 3 … until the verb succeeds without a
+ * failed one. Each time the verb returns a code for it, no lock is half held,
+ * all works once there is memory again, and nothing is left allocated.
  *
  *     alloc NAME|URL [PATTERN]
  *
- * as the conformance suite takes them. With WHOLE_PROCESS it is not our own
- * allocator that fails but malloc() itself: what libc, hiredis and the record
- * of a thread take is then among them, and nobody counts what is left.
+ * as the conformance suite takes them. With WHOLE_PROCESS malloc() itself fails
+ * instead of our allocator: this includes libc, hiredis and the records of
+ * threads, and what is left is not counted.
  */
 #include "alloc.h"
 
@@ -21,7 +20,7 @@
 
 #define MOST 500 /* no verb needs that many */
 
-/* ---- memory ------------------------------------------------------------ */
+/* ---- memory ---- */
 
 static long blocks;    /* atomic: given and not taken back */
 static long countdown; /* atomic: the allocation that fails; 0: none */
@@ -111,13 +110,12 @@ bool any_failed(void)
     return __atomic_load_n(&failed, __ATOMIC_SEQ_CST) > 0;
 }
 
-bool disarm(void)
+void disarm(void)
 {
     __atomic_store_n(&countdown, 0, __ATOMIC_SEQ_CST);
-    return any_failed();
 }
 
-/* ---- the stage --------------------------------------------------------- */
+/* ---- the stage ---- */
 
 static void hear(void *arg, const hf_event *e)
 {
@@ -140,10 +138,9 @@ int open_client(struct stage *s, hf_client **c)
     return hf_open(conf.url, &opt, c, E);
 }
 
-/* A hold lasts through it on a machine that stands still for seconds, or one;
- * of a session's a third may be all that is left when it is renewed. When a
- * session ends, all that is under way is lost: so it lasts as long as any wait.
- */
+/* Long enough for a machine that stands still for seconds. A third of a
+ * session's time may be left when it is renewed, and all requests under way are
+ * lost when it ends: so a session lasts as long as any wait. */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))
@@ -160,7 +157,7 @@ static void set(struct stage *s, const struct scene *scene)
     s->lock = conf_lock_flags(s->c, s->name, HF_OWNER_HANDLE);
 }
 
-/* Somebody else can have it: nothing is half-held. */
+/* Another client can acquire it: nothing is half-held. */
 static void theirs_again(struct stage *s)
 {
     OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));
@@ -209,7 +206,7 @@ void they_let_go(struct stage *s, long n)
         check_code(rc, "their hf_lock_release", n);
 }
 
-/* ---- all of them ------------------------------------------------------- */
+/* ---- all of them ---- */
 
 /* How many failed before it came through. */
 static long play_until_it_comes_through(const struct scene *scene)
@@ -222,7 +219,9 @@ static long play_until_it_comes_through(const struct scene *scene)
 
         assert_true(++n < MOST);
         set(&s, scene);
-        hit = scene->play(&s, n);
+        arm(0);
+        scene->play(&s, n);
+        hit = any_failed();
         hits += hit;
         theirs_again(&s);
         ours_again(&s);

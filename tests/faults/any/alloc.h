@@ -12,10 +12,10 @@ struct stage {
     int lost;       /* events */
 };
 
-/* From now on the n-th allocation fails; or none any more, and did one? */
+/* From now on the n-th allocation fails; none fails. */
 void arm(long n);
-bool disarm(void);
-bool any_failed(void);
+void disarm(void);
+bool any_failed(void); /* since it was armed */
 
 int open_client(struct stage *, hf_client **);
 /* The other client, whose memory fails as well if it is the whole process's.
@@ -23,6 +23,19 @@ int open_client(struct stage *, hf_client **);
 void they_let_go(struct stage *, long n);
 /* Fails the test unless it is a code for it, or 0. */
 void check_code(int rc, const char *verb, long n);
+
+/* The code of the call, during which the n-th allocation fails: 0, or one that
+ * says so. */
+#define TRY(n, call)                                                           \
+    ({                                                                         \
+        int try_rc;                                                            \
+                                                                               \
+        arm(n);                                                                \
+        try_rc = (call);                                                       \
+        disarm();                                                              \
+        check_code(try_rc, #call, n);                                          \
+        try_rc;                                                                \
+    })
 
 enum scene_flag {
     SCENE_INSPECTS = 1 << 0, /* only where that is declared */
@@ -35,9 +48,8 @@ enum scene_flag {
 
 struct scene {
     const char *name;
-    /* Sets the n-th to fail, and looks at what comes of it. False: none
-     * failed. */
-    bool (*play)(struct stage *, long n);
+    /* Makes the n-th allocation fail, once, and checks what comes of it. */
+    void (*play)(struct stage *, long n);
     unsigned flags;
 };
 

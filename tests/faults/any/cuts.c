@@ -1,6 +1,8 @@
-/* Connections that break in the middle of an answer, and while somebody
+/* Connections that break in the middle of an answer, and while a client
  * waits. */
 #include "any_faults.h"
+
+GROUP("cuts");
 
 void any_cut_answers(struct world *w, hf_lock *lock, enum proxy_mode mode,
                      long most, long step)
@@ -18,7 +20,7 @@ void any_cut_answers(struct world *w, hf_lock *lock, enum proxy_mode mode,
         proxy_set(w->proxy, mode, n % 40);
         if (hf_lock_release(lock, &w->err))
             fail_msg("release, after %ld bytes: %s", n % 40, w->err.text);
-        assert_true(WAIT_FOR(any_faults.holds(w) <= 0));
+        COMES(any_faults.holds(w) <= 0);
     }
     proxy_set(w->proxy, PROXY_PASS, 0);
     world_is_clean(w);
@@ -26,21 +28,28 @@ void any_cut_answers(struct world *w, hf_lock *lock, enum proxy_mode mode,
 
 void any_cut_waiter(struct world *w, hf_lock *holder, hf_lock *waiter)
 {
-    struct taker *t;
+    struct taker *t = taker_behind(w, holder, waiter, 20000);
 
-    assert_int_equal(hf_lock_timed(holder, 5000, &w->err), 0);
-    t = taker_start(w, waiter, 20000);
-    assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
     for (int i = 0; i < 5; i++) {
         proxy_cut(w->proxy);
         wait_tick();
     }
-    assert_int_equal(hf_lock_release(holder, NULL), 0);
+    OK(hf_lock_release(holder, NULL));
     taker_gets_it(t, 3000);
     world_is_clean(w);
 }
 
-/* ---- every request loses its connection ---------------------------------- */
+static void cut_all(struct world *w, enum proxy_mode mode)
+{
+    any_cut_answers(w, world_far(w, 30000, any_faults.cut_op_ms), mode,
+                    any_faults.cut_most, any_faults.cut_step);
+}
+
+CASE_IS(test_reset_in_the_middle_of_an_answer, cut_all(w, PROXY_RESET))
+CASE_IS(test_half_close_in_the_middle_of_an_answer,
+        cut_all(w, PROXY_HALF_CLOSE))
+
+/* ---- every request loses its connection ---- */
 
 /* Pauses between connections grow from some 10 ms to an eighth of op_timeout;
  * a backend may have two at a time. */
@@ -66,7 +75,6 @@ static void is_failed(struct taker *t, int64_t asked, int64_t look_ms)
     taker_end(t);
 }
 
-/* From now on. */
 static void cut_every_request(struct world *w, struct taker *t, int64_t asked,
                               int64_t look_ms)
 {
@@ -79,9 +87,8 @@ static void cut_every_request(struct world *w, struct taker *t, int64_t asked,
     proxy_cut_at(w->proxy, NULL);
 }
 
-static void test_every_request_is_cut(void **state)
+CASE(test_every_request_is_cut)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, 30000, any_faults.op_ms);
     int64_t asked;
 
@@ -90,24 +97,18 @@ static void test_every_request_is_cut(void **state)
     asked = wait_now();
     cut_every_request(w, taker_start(w, a, -1), asked, 0);
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
 /* The server has queued it before. */
-static void test_every_look_is_cut(void **state)
+CASE(test_every_look_is_cut)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
     int64_t asked = wait_now();
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, -1);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    t = taker_start(w, b, -1);
-    assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
     cut_every_request(w, t, asked, REPEAT_MS);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
 /* The server is lost to a waiter that it has queued. */
@@ -115,69 +116,39 @@ static void lose_server(struct world *w, enum proxy_mode mode)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
     int64_t asked = wait_now();
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, -1);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    t = taker_start(w, b, -1);
-    assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
     assert_true(NEVER_MS(taker_back(t), 200)); /* the answer has come */
     proxy_set(w->proxy, mode, 0);
     if (mode == PROXY_REFUSE)
         proxy_cut(w->proxy);
     is_failed(t, asked, REPEAT_MS);
     world_heal(w);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
-static void test_waiter_cannot_connect(void **state)
-{
-    lose_server(*state, PROXY_REFUSE);
-}
-
-static void test_waiter_is_cut_off(void **state)
-{
-    lose_server(*state, PROXY_BLACK_HOLE);
-}
+CASE_IS(test_waiter_cannot_connect, lose_server(w, PROXY_REFUSE))
+CASE_IS(test_waiter_is_cut_off, lose_server(w, PROXY_BLACK_HOLE))
 
 /* Some are, again and again, for longer than op_timeout, but the server answers
  * in between. If the machine stood for op_timeout, the wait would rightly end.
  */
-static void test_waiter_survives_cuts(void **state)
+CASE(test_waiter_survives_cuts)
 {
     enum { LONG_OP_MS = 5000, CUTS_MS = 7000 };
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_far(w, 30000, LONG_OP_MS);
     int64_t end = wait_now() + CUTS_MS * 1000000LL;
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, -1);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    t = taker_start(w, b, -1);
-    assert_true(WAIT_FOR(any_faults.is_waited_for(w)));
     proxy_count(w->proxy, any_faults.request);
     while (wait_now() < end) {
         uint64_t answers = proxy_counted(w->proxy);
 
         proxy_cut(w->proxy);
-        assert_true(WAIT_FOR(proxy_counted(w->proxy) > answers));
+        COMES(proxy_counted(w->proxy) > answers);
         assert_true(NEVER_MS(taker_back(t), 100));
     }
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     taker_gets_it(t, 3000);
-    world_is_clean(w);
-}
-
-#define T(fn) cmocka_unit_test_setup_teardown(fn, any_faults.setup, world_end)
-
-int run_any_cuts(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(test_every_request_is_cut),  T(test_every_look_is_cut),
-        T(test_waiter_cannot_connect), T(test_waiter_is_cut_off),
-        T(test_waiter_survives_cuts),
-    };
-
-    return cmocka_run_group_tests_name("cuts", tests, any_faults.begin,
-                                       any_faults.end);
 }

@@ -1,11 +1,14 @@
 /*
- * What was not done in time is not done later: a verb whose caller has heard
- * that there was no answer must not take effect when the server can be reached
- * again. It was never sent, or it gets there when all is over.
+ * A request that was not done in time is not done later: once its caller has
+ * heard that there was no answer, a verb must not take effect when the server
+ * can be reached again. The request was never sent, or it arrives after all
+ * that followed.
  */
 #include "any_faults.h"
 
 #include <string.h>
+
+GROUP("late");
 
 enum { OP_MS = 1000 };
 
@@ -28,7 +31,6 @@ static void begin(struct world *w, enum way way)
         proxy_hoard(w->proxy);
 }
 
-/* All that the far client has said has come to the server. */
 static bool can_ask(hf_client *far)
 {
     hf_info *info = NULL;
@@ -45,7 +47,7 @@ static void end(struct world *w, enum way way)
         proxy_deliver(w->proxy);
     }
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(WAIT_FOR(can_ask(w->clients[0])));
+    COMES(can_ask(w->clients[0]));
 }
 
 static void not_done_later(struct world *w, const struct verb *verb,
@@ -59,8 +61,8 @@ static void not_done_later(struct world *w, const struct verb *verb,
     near = w->clients[1];
     assert_true(can_ask(w->clients[0])); /* the scripts are known */
     begin(w, way);
-    /* The first notices that the connection is gone. When the last is over,
-     * the time of the others surely is. */
+    /* The first request notices that the connection is gone. When the last one
+     * has ended, the time of the others has surely passed. */
     for (int i = 0; i < 3; i++) {
         int rc = verb->call(w->clients[0], &w->err);
 
@@ -75,8 +77,7 @@ static void not_done_later(struct world *w, const struct verb *verb,
     world_is_clean(w);
 }
 
-/* ---- break ----------------------------------------------------------------
- */
+/* ---- break ---- */
 
 static int call_break(hf_client *c, hf_error *err)
 {
@@ -85,8 +86,7 @@ static int call_break(hf_client *c, hf_error *err)
 
 static void hold(struct world *w, hf_client *near)
 {
-    (void)near;
-    assert_int_equal(hf_lock_acquire(w->locks[1], NULL, &w->err), 0);
+    OK(hf_lock_acquire(w->locks[1], NULL, &w->err));
 }
 
 static bool is_held(hf_client *near)
@@ -101,30 +101,21 @@ static bool is_held(hf_client *near)
 
 static void let_go(struct world *w, hf_client *near)
 {
-    (void)near;
-    assert_int_equal(hf_lock_release(w->locks[1], &w->err), 0);
+    OK(hf_lock_release(w->locks[1], &w->err));
 }
 
 static const struct verb breaks = {call_break, hold, is_held, let_go};
 
-static void test_break_that_was_not_sent(void **state)
-{
-    not_done_later(*state, &breaks, UNSENT);
-}
+CASE_IS(test_break_that_was_not_sent, not_done_later(w, &breaks, UNSENT))
+CASE_IS(test_break_that_comes_late, not_done_later(w, &breaks, LATE))
 
-static void test_break_that_comes_late(void **state)
-{
-    not_done_later(*state, &breaks, LATE);
-}
-
-/* ---- latch ----------------------------------------------------------------
- */
+/* ---- latch ---- */
 
 static hf_latch *latch_of(hf_client *c)
 {
     hf_latch *latch = NULL;
 
-    assert_int_equal(hf_latch_new(c, "l", 1, &latch, NULL), 0);
+    OK(hf_latch_new(c, "l", 1, &latch, NULL));
     return latch;
 }
 
@@ -133,7 +124,7 @@ static uint64_t count_of(hf_client *c)
     hf_latch *latch = latch_of(c);
     uint64_t count = 99;
 
-    assert_int_equal(hf_latch_get(latch, &count, NULL), 0);
+    OK(hf_latch_get(latch, &count, NULL));
     hf_latch_free(latch);
     return count;
 }
@@ -160,7 +151,7 @@ static void set_three(struct world *w, hf_client *near)
 {
     hf_latch *latch = latch_of(near);
 
-    assert_int_equal(hf_latch_set(latch, 3, &w->err), 0);
+    OK(hf_latch_set(latch, 3, &w->err));
     hf_latch_free(latch);
 }
 
@@ -177,8 +168,6 @@ static void down_to_zero(struct world *w, hf_client *near)
 
 static void leave_it(struct world *w, hf_client *near)
 {
-    (void)w;
-    (void)near;
 }
 
 static bool is_zero(hf_client *near)
@@ -189,28 +178,12 @@ static bool is_zero(hf_client *near)
 static const struct verb sets = {call_set, leave_it, is_zero, leave_it};
 static const struct verb downs = {call_down, set_three, is_three, down_to_zero};
 
-static void test_set_that_was_not_sent(void **state)
-{
-    not_done_later(*state, &sets, UNSENT);
-}
+CASE_IS(test_set_that_was_not_sent, not_done_later(w, &sets, UNSENT))
+CASE_IS(test_set_that_comes_late, not_done_later(w, &sets, LATE))
+CASE_IS(test_down_that_was_not_sent, not_done_later(w, &downs, UNSENT))
+CASE_IS(test_down_that_comes_late, not_done_later(w, &downs, LATE))
 
-static void test_set_that_comes_late(void **state)
-{
-    not_done_later(*state, &sets, LATE);
-}
-
-static void test_down_that_was_not_sent(void **state)
-{
-    not_done_later(*state, &downs, UNSENT);
-}
-
-static void test_down_that_comes_late(void **state)
-{
-    not_done_later(*state, &downs, LATE);
-}
-
-/* ---- latch, without waiting -----------------------------------------------
- */
+/* ---- latch, without waiting ---- */
 
 struct done {
     bool called;
@@ -221,7 +194,6 @@ static void note(void *arg, hf_latch *latch, int result)
 {
     struct done *done = arg;
 
-    (void)latch;
     *done = (struct done){true, result};
 }
 
@@ -231,11 +203,10 @@ static bool is_called(hf_client *c, const struct done *done)
     return done->called;
 }
 
-/* Ends it. */
 static int result_of(hf_client *c, hf_latch *latch, const struct done *done)
 {
-    assert_true(WAIT_FOR(is_called(c, done)));
-    assert_int_equal(hf_latch_free(latch), 0);
+    COMES(is_called(c, done));
+    OK(hf_latch_free(latch));
     return done->result;
 }
 
@@ -244,7 +215,7 @@ static int call_set_async(hf_client *c, hf_error *err)
     hf_latch *latch = latch_of(c);
     struct done done = {0};
 
-    assert_int_equal(hf_latch_set_async(latch, 5, note, &done, err), 0);
+    OK(hf_latch_set_async(latch, 5, note, &done, err));
     return result_of(c, latch, &done);
 }
 
@@ -253,7 +224,7 @@ static int call_down_async(hf_client *c, hf_error *err)
     hf_latch *latch = latch_of(c);
     struct done done = {0};
 
-    assert_int_equal(hf_latch_down_async(latch, NULL, note, &done, err), 0);
+    OK(hf_latch_down_async(latch, NULL, note, &done, err));
     return result_of(c, latch, &done);
 }
 
@@ -262,28 +233,14 @@ static const struct verb async_sets = {call_set_async, leave_it, is_zero,
 static const struct verb async_downs = {call_down_async, set_three, is_three,
                                         down_to_zero};
 
-static void test_async_set_that_was_not_sent(void **state)
-{
-    not_done_later(*state, &async_sets, UNSENT);
-}
+CASE_IS(test_async_set_that_was_not_sent,
+        not_done_later(w, &async_sets, UNSENT))
+CASE_IS(test_async_set_that_comes_late, not_done_later(w, &async_sets, LATE))
+CASE_IS(test_async_down_that_was_not_sent,
+        not_done_later(w, &async_downs, UNSENT))
+CASE_IS(test_async_down_that_comes_late, not_done_later(w, &async_downs, LATE))
 
-static void test_async_set_that_comes_late(void **state)
-{
-    not_done_later(*state, &async_sets, LATE);
-}
-
-static void test_async_down_that_was_not_sent(void **state)
-{
-    not_done_later(*state, &async_downs, UNSENT);
-}
-
-static void test_async_down_that_comes_late(void **state)
-{
-    not_done_later(*state, &async_downs, LATE);
-}
-
-/* ---- ask ------------------------------------------------------------------
- */
+/* ---- ask ---- */
 
 static struct world *asked; /* whose near client holds */
 
@@ -315,42 +272,33 @@ static void ask_is_not_done_later(struct world *w, enum way way)
     hf_client *c;
     int caps;
 
-    assert_int_equal(hf_open(w->near_url, NULL, &c, &w->err), 0);
+    OK(hf_open(w->near_url, NULL, &c, &w->err));
     caps = hf_client_caps(c, HF_MUTEX);
     if (!(caps & HF_CAP_WANTED))
-        assert_int_equal(hf_ask(c, "n", 1, NULL), HF_ENOTSUP);
+        EXPECT(HF_ENOTSUP, hf_ask(c, "n", 1, NULL));
     hf_close(c);
     if (caps & HF_CAP_WANTED)
         not_done_later(w, &asks, way);
 }
 
-static void test_ask_that_was_not_sent(void **state)
-{
-    ask_is_not_done_later(*state, UNSENT);
-}
+CASE_IS(test_ask_that_was_not_sent, ask_is_not_done_later(w, UNSENT))
+CASE_IS(test_ask_that_comes_late, ask_is_not_done_later(w, LATE))
 
-static void test_ask_that_comes_late(void **state)
-{
-    ask_is_not_done_later(*state, LATE);
-}
-
-/* ---- put -------------------------------------------------------------------
- */
+/* ---- put ---- */
 
 /* It is not kept until there is a connection. (One that comes late is done if
  * the hold is still there: no server that has this verb has a clock to refuse
  * it by.) */
-static void test_put_that_was_not_sent(void **state)
+CASE(test_put_that_was_not_sent)
 {
-    struct world *w = *state;
     hf_lock *far = world_far(w, any_faults.ttl_ms, OP_MS);
 
     if (!any_faults.takes_value) {
-        assert_int_equal(hf_lock_put(far, "v", 1, "x", 1, NULL), HF_ENOTSUP);
+        EXPECT(HF_ENOTSUP, hf_lock_put(far, "v", 1, "x", 1, NULL));
         return;
     }
-    assert_int_equal(hf_lock_acquire(far, NULL, &w->err), 0);
-    assert_int_equal(hf_lock_put(far, "v", 1, "first", 5, &w->err), 0);
+    OK(hf_lock_acquire(far, NULL, &w->err));
+    OK(hf_lock_put(far, "v", 1, "first", 5, &w->err));
     begin(w, UNSENT);
     for (int i = 0; i < 3; i++) {
         int rc = hf_lock_put(far, "v", 1, "late", 4, &w->err);
@@ -359,31 +307,6 @@ static void test_put_that_was_not_sent(void **state)
             fail_msg("%d: %s", rc, w->err.text);
     }
     end(w, UNSENT);
-    hf_lock_release(far, NULL); /* what was asked before it is over */
+    hf_lock_release(far, NULL); /* the earlier requests have ended */
     assert_true(any_faults.takes_value(w, "v", "first"));
-    world_is_clean(w);
-}
-
-int run_any_late(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, any_faults.setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_break_that_was_not_sent),
-        T(test_break_that_comes_late),
-        T(test_set_that_was_not_sent),
-        T(test_set_that_comes_late),
-        T(test_down_that_was_not_sent),
-        T(test_down_that_comes_late),
-        T(test_async_set_that_was_not_sent),
-        T(test_async_set_that_comes_late),
-        T(test_async_down_that_was_not_sent),
-        T(test_async_down_that_comes_late),
-        T(test_ask_that_was_not_sent),
-        T(test_ask_that_comes_late),
-        T(test_put_that_was_not_sent),
-    };
-#undef T
-
-    return cmocka_run_group_tests_name("not done later", tests,
-                                       any_faults.begin, any_faults.end);
 }

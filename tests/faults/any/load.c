@@ -43,7 +43,6 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* It goes on after that. */
 static bool goes_on(const struct worker *k, bool (*hurt)(void))
 {
     uint64_t before;

@@ -5,8 +5,10 @@
 
 #include <time.h>
 
+GROUP("loss");
+
 enum {
-    TTL_MS = 5000, /* so long that a machine which stands still is no reason */
+    TTL_MS = 5000,   /* long enough for a machine that stands still */
     SHORT_MS = 1000, /* of a process that is stopped */
 };
 
@@ -20,8 +22,7 @@ static void pass(int64_t ms)
 
 static void take(struct world *w, hf_lock *lock)
 {
-    if (hf_lock_timed(lock, WAIT_LONG_MS, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, &w->err));
 }
 
 /* The time in "since 2026-11-16 04:21:57 UTC". */
@@ -39,32 +40,27 @@ static int64_t time_in(const char *text)
 
 static void names_the_proxy(const struct world *w, const char *text)
 {
-    char where[32];
-
-    snprintf(where, sizeof(where), "127.0.0.1:%d", proxy_port(w->proxy));
-    if (!strstr(text, where))
-        fail_msg("\"%s\" does not name %s", text, where);
+    expect_words(text, text_of("127.0.0.1:%d", proxy_port(w->proxy)));
 }
 
 static const char unreachable[] = "the server could not be used since ";
 
-/* Nobody is there, and then somebody is again: what is said stays the same. */
-static void test_loss_names_the_error_and_since_when(void **state)
+/* The server is away and comes back: the reason stays the same. */
+CASE(test_loss_names_the_error_and_since_when)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, TTL_MS, 1000), *b = world_near(w);
     hf_error err = HF_ERROR_INIT;
     int64_t began;
 
     take(w, a);
-    assert_int_equal(hf_lock_explain(a, &err), 0);
+    OK(hf_lock_explain(a, &err));
     assert_string_equal(err.text, "");
     began = time(NULL);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
     /* It can be known before the loss. */
-    assert_true(WAIT_FOR(hf_lock_explain(a, &err) != 0 || err.text[0]));
-    assert_non_null(strstr(err.text, unreachable));
+    COMES(hf_lock_explain(a, &err) != 0 || err.text[0]);
+    expect_words(err.text, unreachable);
     assert_true(time_in(err.text) >= began - 1);
     assert_true(time_in(err.text) <= time(NULL) + 1);
     names_the_proxy(w, err.text);
@@ -72,20 +68,18 @@ static void test_loss_names_the_error_and_since_when(void **state)
     world_heal(w);
     world_loses(w, 0, unreachable);
     names_the_proxy(w, w->ears[0].reason);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
+    OK(hf_lock_release(b, NULL));
     world_is_clean(w);
     /* The next hold has nothing to do with it. */
     take(w, a);
-    assert_int_equal(hf_lock_explain(a, &err), 0);
+    OK(hf_lock_explain(a, &err));
     assert_string_equal(err.text, "");
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, NULL));
 }
 
 /* The server does not answer, and nothing says that it is gone. */
-static void test_loss_by_silence_says_so(void **state)
+CASE(test_loss_by_silence_says_so)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, TTL_MS, 1000);
 
     take(w, a);
@@ -93,26 +87,23 @@ static void test_loss_by_silence_says_so(void **state)
     world_loses(w, 0, unreachable);
     names_the_proxy(w, w->ears[0].reason);
     world_heal(w);
-    world_is_clean(w);
 }
 
 /* Nothing is left that the server would have to say. */
-static void test_loss_leaves_close_nothing_to_wait_for(void **state)
+CASE(test_loss_leaves_close_nothing_to_wait_for)
 {
     enum { OP_MS = 15000 };
-    struct world *w = *state;
     hf_lock *a = world_far(w, TTL_MS, OP_MS);
     int64_t began;
 
     take(w, a);
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    COMES(hf_lock_check(a) == HF_ELOST);
     began = wait_fair();
     hf_close(w->clients[0]);
     w->clients[0] = NULL;
     assert_true(wait_within(began, 2000));
     world_heal(w);
-    world_is_clean(w);
 }
 
 static int take_away(struct world *w)
@@ -121,17 +112,15 @@ static int take_away(struct world *w)
                                 : hf_break(w->clients[1], "n", 1, &w->err);
 }
 
-static void test_loss_by_break_says_so(void **state)
+CASE(test_loss_by_break_says_so)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, TTL_MS, 5000, HF_FAIR_DEFAULT);
 
     world_near(w);
     take(w, a);
     assert_int_equal(take_away(w), 0);
     world_loses(w, 0, "it was taken away: ");
-    assert_non_null(strstr(w->ears[0].reason, "was broken"));
-    world_is_clean(w);
+    expect_words(w->ears[0].reason, "was broken");
 }
 
 /* It was taken away, and the release is the first to find out. */
@@ -144,23 +133,16 @@ static void found_by_the_release(struct world *w, bool is_quiet)
     world_near(w);
     take(w, a);
     assert_int_equal(take_away(w), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
     if (!strstr(w->err.text, "when the release arrived") &&
         !strstr(w->err.text, "taken away"))
         fail_msg("%s", w->err.text);
-    world_is_clean(w);
 }
 
-static void test_loss_found_by_the_release_says_so(void **state)
-{
-    found_by_the_release(*state, false);
-}
+CASE_IS(test_loss_found_by_the_release_says_so, found_by_the_release(w, false))
 
-/* Of a program that hears no events. */
-static void test_loss_found_by_a_quiet_release_says_so(void **state)
-{
-    found_by_the_release(*state, true);
-}
+CASE_IS(test_loss_found_by_a_quiet_release_says_so,
+        found_by_the_release(w, true))
 
 void any_puppet(struct world *w, struct proc *p, int64_t ttl_ms)
 {
@@ -170,18 +152,17 @@ void any_puppet(struct world *w, struct proc *p, int64_t ttl_ms)
     struct proc_reply r;
 
     snprintf(open.text, sizeof(open.text), "%s", w->near_url);
-    assert_int_equal(proc_start(p), 0);
-    assert_int_equal(proc_do(p, &open, &r), 0);
-    assert_int_equal(proc_do(p, &new, &r), 0);
-    assert_int_equal(proc_do(p, &take, &r), 0);
+    OK(proc_start(p));
+    OK(proc_do(p, &open, &r));
+    OK(proc_do(p, &new, &r));
+    OK(proc_do(p, &take, &r));
     assert_int_equal(r.rc, 0);
 }
 
 /* It is stopped until another one has the lock. Its release comes as soon as it
  * goes on, perhaps before any other thread of it has run. */
-static void test_loss_while_stopped_says_so(void **state)
+CASE(test_loss_while_stopped_says_so)
 {
-    struct world *w = *state;
     struct proc_cmd give = {.op = PROC_GIVE};
     hf_lock *b = world_near(w);
     struct proc_reply r;
@@ -189,59 +170,91 @@ static void test_loss_while_stopped_says_so(void **state)
 
     for (int i = 0; i < 3; i++) {
         any_puppet(w, &p, SHORT_MS);
-        assert_int_equal(proc_stop(&p), 0);
-        assert_int_equal(proc_send(&p, &give), 0);
+        OK(proc_stop(&p));
+        OK(proc_send(&p, &give));
         take(w, b);
         pass(500); /* a renewal may have been under way */
-        assert_int_equal(proc_continue(&p), 0);
-        assert_int_equal(proc_recv(&p, &r, WAIT_LONG_MS), 0);
+        OK(proc_continue(&p));
+        OK(proc_recv(&p, &r, WAIT_LONG_MS));
         assert_int_equal(r.rc, HF_ELOST);
         if (!strstr(r.err.text, "while this process was stopped"))
             fail_msg("%s", r.err.text);
-        assert_int_equal(hf_lock_release(b, NULL), 0);
-        assert_int_equal(proc_end(&p), 0);
+        OK(hf_lock_release(b, NULL));
+        OK(proc_end(&p));
     }
-    world_is_clean(w);
 }
 
-/* The server was not there either. */
-static void test_loss_while_both_are_stopped_says_so(void **state)
+CASE(test_loss_while_both_are_stopped_says_so)
 {
-    struct world *w = *state;
     struct proc_cmd give = {.op = PROC_GIVE};
     struct proc_reply r;
     struct proc p;
 
     any_puppet(w, &p, SHORT_MS);
-    assert_int_equal(any_faults.stop(w), 0);
-    assert_int_equal(proc_stop(&p), 0);
+    OK(server_stop(w->process));
+    OK(proc_stop(&p));
     pass(2 * SHORT_MS + 500);
-    assert_int_equal(proc_send(&p, &give), 0);
-    assert_int_equal(proc_continue(&p), 0);
-    assert_int_equal(proc_recv(&p, &r, WAIT_LONG_MS), 0);
-    assert_int_equal(any_faults.go_on(w), 0);
+    OK(proc_send(&p, &give));
+    OK(proc_continue(&p));
+    OK(proc_recv(&p, &r, WAIT_LONG_MS));
+    OK(server_continue(w->process));
     assert_int_equal(r.rc, HF_ELOST);
     if (!strstr(r.err.text, "while this process was stopped"))
         fail_msg("%s", r.err.text);
-    assert_int_equal(proc_end(&p), 0);
-    world_is_clean(w);
+    OK(proc_end(&p));
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, any_faults.setup, world_end)
-
-int run_any_loss(void)
+void any_holder_stopped(struct world *w, int64_t ttl_ms, int64_t within_ms)
 {
-    const struct CMUnitTest tests[] = {
-        T(test_loss_names_the_error_and_since_when),
-        T(test_loss_by_silence_says_so),
-        T(test_loss_leaves_close_nothing_to_wait_for),
-        T(test_loss_by_break_says_so),
-        T(test_loss_found_by_the_release_says_so),
-        T(test_loss_found_by_a_quiet_release_says_so),
-        T(test_loss_while_stopped_says_so),
-        T(test_loss_while_both_are_stopped_says_so),
-    };
+    static const enum proc_op late[] = {PROC_RENEW, PROC_CHECK, PROC_GIVE};
+    hf_lock *b = world_near(w);
+    struct proc_reply r;
+    struct taker *t;
+    struct proc p;
 
-    return cmocka_run_group_tests_name("loss", tests, any_faults.begin,
-                                       any_faults.end);
+    any_puppet(w, &p, ttl_ms);
+    t = taker_start(w, b, WAIT_LONG_MS);
+    COMES(w->server->is_waited_for(w));
+    OK(proc_stop(&p));
+    taker_has_it(t, within_ms);
+    OK(proc_continue(&p));
+    for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
+        OK(proc_do(&p, &(struct proc_cmd){.op = late[i]}, &r));
+        EXPECT(HF_ELOST, r.rc);
+    }
+    assert_int_equal(w->server->left(w), 1);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(b)); /* its thread has it */
+    taker_gives(t);
+    OK(proc_end(&p));
+}
+
+/* ---- the server is gone for a while ---- */
+
+void any_restart_while_acquiring(struct world *w, hf_lock *a, int64_t down_ms,
+                                 int64_t within_ms)
+{
+    struct taker *t;
+
+    world_free_for_all(w, a);
+    server_kill(w->process);
+    t = taker_start(w, a, 60000);
+    assert_true(NEVER_MS(taker_back(t), down_ms));
+    OK(server_again(w->process));
+    taker_gets_it(t, within_ms);
+}
+
+void any_outage_is_two_lines(struct world *w)
+{
+    hf_lock *a = world_lock(w, w->near_url, 30000, 1000, HF_FAIR_DEFAULT);
+
+    world_free_for_all(w, a);
+    assert_int_equal(world_lines(w, 0), 0);
+    server_kill(w->process);
+    for (int i = 0; i < 3; i++) /* attempts to connect, each of them */
+        EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
+    assert_int_equal(world_lines(w, 0), 1);
+    OK(server_again(w->process));
+    COMES(hf_lock_timed(a, 1000, NULL) == 0);
+    assert_int_equal(world_lines(w, 0), 2);
+    OK(hf_lock_release(a, NULL));
 }

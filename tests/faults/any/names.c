@@ -1,4 +1,4 @@
-/* A server that is known by name: it moves, or nobody can tell where it is. */
+/* A server that is known by name: it moves, or its name cannot be resolved. */
 #include "any_faults.h"
 
 #include <dlfcn.h>
@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+
+GROUP("names");
 
 /* It is there, says a resolver of our own: 127.0.0.host; of host 0: ::1. */
 static struct {
@@ -41,12 +43,13 @@ static int answer(const struct addrinfo *hints, struct addrinfo **list)
     int rc = 0, number;
 
     for (int i = 0; i < 2 && !rc; i++) {
-        char host[16], port[8];
+        const char *port;
+        const char *host;
 
         number = __atomic_load_n(&resolver.at[i].host, __ATOMIC_RELAXED);
-        snprintf(host, sizeof(host), number ? "127.0.0.%d" : "::1", number);
+        host = text_of(number ? "127.0.0.%d" : "::1", number);
         number = __atomic_load_n(&resolver.at[i].port, __ATOMIC_RELAXED);
-        snprintf(port, sizeof(port), "%d", number);
+        port = text_of("%d", number);
         if (number)
             rc = ask_libc(host, port, hints, list);
         while (!rc && *list)
@@ -121,9 +124,8 @@ static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
 }
 
 /* The name is looked up again while the session still lives. */
-static void test_server_that_moves_is_found(void **state)
+CASE(test_server_that_moves_is_found)
 {
-    struct world *w = *state;
     struct proxy *elsewhere = proxy_start_at(2, w->port);
     hf_lock *a;
 
@@ -134,15 +136,12 @@ static void test_server_that_moves_is_found(void **state)
     any_proxy_gone(w->proxy);
     world_renews(a);
     world_renews(a);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     proxy_end(elsewhere);
-    world_is_clean(w);
 }
 
-/* And when it has ended before. */
-static void test_server_that_moved_long_ago_is_found(void **state)
+CASE(test_server_that_moved_long_ago_is_found)
 {
-    struct world *w = *state;
     struct proxy *elsewhere = proxy_start_at(2, w->port);
     hf_lock *a;
 
@@ -150,14 +149,13 @@ static void test_server_that_moved_long_ago_is_found(void **state)
     a = named_lock(w, 1000);
     world_takes(w, a, 5000);
     any_proxy_gone(w->proxy);
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    COMES(hf_lock_check(a) == HF_ELOST);
     world_is_clean(w);
     resolver_leads_to(2, elsewhere);
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
+    COMES(hf_lock_timed(a, 1000, NULL) == 0);
+    OK(hf_lock_release(a, &w->err));
     proxy_end(elsewhere);
-    world_is_clean(w);
 }
 
 /* The server is gone, and the resolver does not say whereto. */
@@ -167,76 +165,65 @@ static void nothing_is_found(struct world *w)
     any_proxy_gone(w->proxy);
 }
 
-/* Held, and nobody calls, while a lookup hangs. */
+/* The lock is held, and the program makes no call, while a lookup hangs. */
 static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
 {
     hf_lock *a = named_lock(w, ttl_ms);
 
     world_takes(w, a, 5000);
     nothing_is_found(w);
-    assert_true(WAIT_FOR(is_looking_up()));
+    COMES(is_looking_up());
     return a;
 }
 
-/* Nobody who has a deadline waits for a resolver. */
-static void test_lookup_that_hangs_keeps_nobody(void **state)
+/* A call that has a deadline does not wait for a resolver. */
+CASE(test_lookup_that_hangs_keeps_nobody)
 {
-    struct world *w = *state;
     hf_lock *a = named_lock(w, 6000);
     uint32_t before;
-    int64_t began;
 
     world_free_for_all(w, a);
     before = asked();
     nothing_is_found(w);
     while (asked() == before) {
-        began = wait_fair();
-        assert_int_not_equal(hf_lock_timed(a, 100, &w->err), 0);
-        assert_true(wait_within(began, 1100));
+        WITHIN(1100, FAILS(hf_lock_timed(a, 100, &w->err)));
     }
     proxy_set(w->proxy, PROXY_PASS, 0);
     world_takes(w, a, 2000);
     assert_true(is_looking_up());
     resolver_hangs(false);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-/* The hold is renewed although a lookup hangs. */
-static void test_lookup_that_hangs_costs_no_hold(void **state)
+CASE(test_lookup_that_hangs_costs_no_hold)
 {
-    struct world *w = *state;
     hf_lock *a = held_without_a_server(w, 6000);
 
     proxy_set(w->proxy, PROXY_PASS, 0);
     world_renews(a);
     assert_true(is_looking_up());
     resolver_hangs(false);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-/* The session is over: the servers are where they were. */
-static void test_lookup_that_hangs_keeps_no_session(void **state)
+/* The session has ended: the servers are where they were. */
+CASE(test_lookup_that_hangs_keeps_no_session)
 {
-    struct world *w = *state;
     hf_lock *a = held_without_a_server(w, 1000);
 
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    COMES(hf_lock_check(a) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     world_is_clean(w);
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 500, NULL) == 0));
+    COMES(hf_lock_timed(a, 500, NULL) == 0);
     assert_true(is_looking_up());
     resolver_hangs(false);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-/* It is left alone with what it finds. */
-static void test_lookup_that_hangs_keeps_no_close(void **state)
+/* hf_close() does not wait for a lookup, which ends by itself. */
+CASE(test_lookup_that_hangs_keeps_no_close)
 {
-    struct world *w = *state;
     int64_t began;
 
     held_without_a_server(w, 2000);
@@ -246,29 +233,25 @@ static void test_lookup_that_hangs_keeps_no_close(void **state)
     assert_true(wait_within(began, 1500));
     assert_true(is_looking_up());
     resolver_hangs(false);
-    world_is_clean(w);
 }
 
 /* Does hf_open say that it may succeed later? */
 static bool may_pass(struct world *w)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     hf_client *c = NULL;
     char url[128];
 
-    opt.connect_timeout_ms = 300;
     world_url(w, ANY_NAME, url, sizeof(url));
-    assert_int_equal(hf_open(url, &opt, &c, &err), HF_EBACKEND);
-    assert_non_null(strstr(err.text, ANY_NAME));
+    EXPECT(HF_EBACKEND,
+           hf_open(url, CLIENT(.connect_timeout_ms = 300), &c, &err));
+    expect_words(err.text, ANY_NAME);
     return err.may_pass;
 }
 
 /* A resolver that has no answer now is not one that knows of no such name. */
-static void test_unknown_name_does_not_pass(void **state)
+CASE(test_unknown_name_does_not_pass)
 {
-    struct world *w = *state;
-
     resolver_leads_to(1, w->proxy);
     __atomic_store_n(&resolver.fails, EAI_NONAME, __ATOMIC_RELAXED);
     assert_false(may_pass(w));
@@ -280,23 +263,5 @@ static void test_unknown_name_does_not_pass(void **state)
     resolver_hangs(true);
     assert_true(may_pass(w));
     resolver_hangs(false);
-    assert_true(WAIT_FOR(!is_looking_up()));
-}
-
-#define T(fn) cmocka_unit_test_setup_teardown(fn, any_faults.setup, world_end)
-
-int run_any_names(void)
-{
-    const struct CMUnitTest tests[] = {
-        T(test_server_that_moves_is_found),
-        T(test_server_that_moved_long_ago_is_found),
-        T(test_lookup_that_hangs_keeps_nobody),
-        T(test_lookup_that_hangs_costs_no_hold),
-        T(test_lookup_that_hangs_keeps_no_session),
-        T(test_lookup_that_hangs_keeps_no_close),
-        T(test_unknown_name_does_not_pass),
-    };
-
-    return cmocka_run_group_tests_name("names", tests, any_faults.begin,
-                                       any_faults.end);
+    COMES(!is_looking_up());
 }

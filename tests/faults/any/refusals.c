@@ -35,27 +35,19 @@ static const struct pick {
 static hf_lock *new_lock(struct world *w, hf_client *c, unsigned flags)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock *lock = NULL;
 
     opt.kind = picked->subject->kind;
     opt.fairness = picked->subject->fairness;
     opt.permits = opt.kind == HF_SEMAPHORE ? 2 : 0;
     opt.flags = flags;
-    if (hf_lock_new(c, "n", 1, &opt, &lock, &w->err))
-        fail_msg("%s", w->err.text);
-    return lock;
+    return world_handle(w, c, "n", &opt);
 }
 
 static hf_client *new_client(struct world *w)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = NULL;
-
-    opt.op_timeout_ms = OP_MS;
-    opt.ttl_ms = any_refused_ttl_ms;
-    if (hf_open(w->near_url, &opt, &c, &w->err))
-        fail_msg("%s", w->err.text);
-    return c;
+    return world_open(
+        w, w->near_url,
+        CLIENT(.op_timeout_ms = OP_MS, .ttl_ms = any_refused_ttl_ms));
 }
 
 static hf_acquire_options wish(int64_t wait_ms)
@@ -127,7 +119,7 @@ static void threads_hear_it(hf_lock *lock)
     struct threads t = {.lock = lock};
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&t.thread[i], NULL, hear_it, &t), 0);
+        OK(pthread_create(&t.thread[i], NULL, hear_it, &t));
     for (int i = 0; i < THREADS; i++)
         pthread_join(t.thread[i], NULL);
     if (t.wrong)
@@ -136,7 +128,6 @@ static void threads_hear_it(hf_lock *lock)
 
 static void note_result(void *arg, hf_lock *lock, int result)
 {
-    (void)lock;
     *(int *)arg = result;
 }
 
@@ -151,9 +142,8 @@ static void callback_hears_it(hf_client *c, hf_lock *own, int64_t wait_ms)
     hf_acquire_options opt = wish(wait_ms);
     int result = 1;
 
-    assert_int_equal(
-        hf_lock_acquire_async(own, &opt, note_result, &result, NULL), 0);
-    assert_true(WAIT_FOR_MS(came_back(c, &result), SOON_MS));
+    OK(hf_lock_acquire_async(own, &opt, note_result, &result, NULL));
+    COMES_MS(came_back(c, &result), SOON_MS);
     assert_int_equal(result, picked->refusal->code);
 }
 
@@ -161,25 +151,24 @@ static void takes_at_once(struct world *w, hf_lock *lock)
 {
     hf_acquire_options opt = wish(0);
 
-    if (hf_lock_acquire(lock, &opt, &w->err))
-        fail_msg("allowed again: %s", w->err.text);
+    OK(hf_lock_acquire(lock, &opt, &w->err));
 }
 
-static void all_is_over(struct world *w)
+/* Nothing must be left then. */
+static void tidy(struct world *w)
 {
+    world_end_things(w);
     if (picked->refusal->tidy)
         picked->refusal->tidy(w);
-    world_is_clean(w);
 }
 
-static void test_refused_acquires(void **state)
+static void test_refused_acquires(struct world *w)
 {
-    struct world *w = *state;
     hf_client *c = new_client(w);
     hf_lock *lock = new_lock(w, c, 0), *own = new_lock(w, c, HF_OWNER_HANDLE);
 
     takes_at_once(w, lock);
-    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    OK(hf_lock_release(lock, &w->err));
     for (int round = 0; round < 2; round++) {
         picked->refusal->begin(w);
         all_ways_hear_it(lock);
@@ -188,18 +177,14 @@ static void test_refused_acquires(void **state)
         callback_hears_it(c, own, HF_FOREVER);
         picked->refusal->end(w);
         takes_at_once(w, lock);
-        assert_int_equal(hf_lock_release(lock, &w->err), 0);
+        OK(hf_lock_release(lock, &w->err));
     }
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_lock_free(own), 0);
-    assert_int_equal(hf_close(c), 0);
-    all_is_over(w);
+    tidy(w);
 }
 
 /* Nothing is pending after it. */
-static void test_refused_acquire_then_close(void **state)
+static void test_refused_acquire_then_close(struct world *w)
 {
-    struct world *w = *state;
     hf_client *c = new_client(w);
     hf_lock *lock = new_lock(w, c, 0);
     const char *wrong;
@@ -210,18 +195,16 @@ static void test_refused_acquire_then_close(void **state)
     if (wrong)
         fail_msg("%s", wrong);
     began = wait_fair();
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(c), 0);
+    world_end_things(w);
     assert_true(wait_within(began, SOON_MS));
     picked->refusal->end(w);
-    all_is_over(w);
+    tidy(w);
 }
 
-/* A release that is refused is told, and made as soon as it is allowed. The
- * hold is renewed again, too. */
-static void test_refused_release(void **state)
+/* A refused release returns the refusal, and is made as soon as it is allowed.
+ * The hold is renewed again, too. */
+static void test_refused_release(struct world *w)
 {
-    struct world *w = *state;
     hf_client *c = new_client(w), *d = new_client(w);
     hf_lock *lock = new_lock(w, c, 0), *other = new_lock(w, d, 0);
     hf_acquire_options opt = wish(5000);
@@ -238,24 +221,18 @@ static void test_refused_release(void **state)
     wrong = hears_it(lock, 0);
     if (wrong)
         fail_msg("acquire after it: %s", wrong);
-    assert_int_equal(hf_lock_check(lock), HF_ENOTOWNER);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     picked->refusal->end(w);
-    if (hf_lock_acquire(other, &opt, &w->err))
-        fail_msg("allowed again: %s", w->err.text);
-    assert_int_equal(hf_lock_release(other, &w->err), 0);
+    OK(hf_lock_acquire(other, &opt, &w->err));
+    OK(hf_lock_release(other, &w->err));
     takes_at_once(w, lock);
-    assert_int_equal(hf_lock_release(lock, &w->err), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_lock_free(other), 0);
-    assert_int_equal(hf_close(c), 0);
-    assert_int_equal(hf_close(d), 0);
-    all_is_over(w);
+    OK(hf_lock_release(lock, &w->err));
+    tidy(w);
 }
 
 /* The watchdog goes on trying while it is refused. */
-static void test_refused_renewal(void **state)
+static void test_refused_renewal(struct world *w)
 {
-    struct world *w = *state;
     hf_client *c = new_client(w);
     hf_lock *lock = new_lock(w, c, 0);
     hf_error err = {0};
@@ -263,50 +240,51 @@ static void test_refused_renewal(void **state)
     takes_at_once(w, lock);
     picked->refusal->begin(w);
     /* What the server has renewed in this very millisecond needs no write. */
-    assert_true(WAIT_FOR(hf_lock_renew(lock, 0, &err) != 0));
+    COMES(hf_lock_renew(lock, 0, &err) != 0);
     assert_int_equal(err.code, picked->refusal->code);
-    assert_non_null(strstr(err.text, picked->refusal->says));
-    assert_int_equal(hf_lock_check(lock), 0);
+    expect_words(err.text, picked->refusal->says);
+    OK(hf_lock_check(lock));
     picked->refusal->end(w);
     world_renews(lock);
-    assert_int_equal(hf_lock_release(lock, &w->err), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(c), 0);
-    all_is_over(w);
+    OK(hf_lock_release(lock, &w->err));
+    tidy(w);
 }
 
-static int setup(void **state)
+static int prepare(struct world *w)
 {
-    int rc;
-
-    picked = *state;
-    rc = any_faults.setup(state);
-    if (!rc && picked->refusal->prepare)
-        picked->refusal->prepare(*state);
-    return rc;
+    picked = w->at->row;
+    if (picked->refusal->prepare)
+        picked->refusal->prepare(w);
+    return 0;
 }
+
+GROUP("refusals", .begin = prepare);
 
 #define VERBS 4
 #define MOST (16 * SUBJECTS * VERBS)
 
-static struct CMUnitTest tests[MOST];
-static struct pick picks[MOST];
-static char names[MOST][80];
-static size_t len;
-
 static void add(const struct any_refusal *r, const struct subject *s,
-                const char *what, CMUnitTestFunction fn)
+                const char *what, void (*run)(struct world *))
 {
-    assert_true(len < MOST);
+    static struct world_case all[MOST];
+    static struct pick picks[MOST];
+    static char names[MOST][80];
+    static int len;
+
+    if (len == MOST)
+        abort();
     picks[len] = (struct pick){r, s};
     snprintf(names[len], sizeof(names[len]), "%s, %s: %s", s->name, r->name,
              what);
-    tests[len] =
-        (struct CMUnitTest){names[len], fn, setup, world_end, &picks[len]};
-    len++;
+    all[len] = (struct world_case){.name = names[len],
+                                   .run = run,
+                                   .group = &group,
+                                   .order = len,
+                                   .row = &picks[len]};
+    world_add(&all[len++]);
 }
 
-int run_any_refusals(void)
+__attribute__((constructor)) static void add_all(void)
 {
     for (const struct any_refusal *r = any_refusals; r->name; r++)
         for (size_t i = 0; i < SUBJECTS; i++) {
@@ -323,6 +301,4 @@ int run_any_refusals(void)
             if (r->renewals)
                 add(r, s, "renew", test_refused_renewal);
         }
-    return _cmocka_run_group_tests("refusals", tests, len, any_faults.begin,
-                                   any_faults.end);
 }

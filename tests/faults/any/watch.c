@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+GROUP("watch");
+
 static void see(void *arg, hf_watch *watch, const char *name, size_t len)
 {
     struct seen *s = arg;
@@ -12,13 +14,18 @@ static void see(void *arg, hf_watch *watch, const char *name, size_t len)
     snprintf(s->name, sizeof(s->name), "%.*s", (int)len, name ? name : "");
 }
 
+static int end_watch(void *watch)
+{
+    return hf_watch_free(watch);
+}
+
 void watch(struct world *w, size_t i, const char *name, unsigned flags,
            struct seen *s)
 {
     *s = (struct seen){.client = w->clients[i]};
-    if (hf_watch_new(s->client, name, HF_CSTRING, flags, see, s, &s->watch,
-                     &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_watch_new(s->client, name, HF_CSTRING, flags, see, s, &s->watch,
+                    &w->err));
+    world_own(w, s->watch, end_watch);
 }
 
 void watch_is_refused(struct world *w, hf_client *c, const char *name,
@@ -30,8 +37,7 @@ void watch_is_refused(struct world *w, hf_client *c, const char *name,
         hf_watch_new(c, name, HF_CSTRING, flags, see, &s, &s.watch, &w->err),
         code);
     assert_null(s.watch);
-    if (!strstr(w->err.text, word))
-        fail_msg("\"%s\" has no \"%s\"", w->err.text, word);
+    expect_words(w->err.text, word);
 }
 
 bool is_seen(const struct seen *s, unsigned before)
@@ -65,29 +71,22 @@ void hears(struct world *w, struct seen *s, hf_lock *lock)
 {
     unsigned calls = s->calls;
 
-    assert_int_equal(hf_lock_timed(lock, 5000, &w->err), 0);
-    assert_true(WAIT_FOR(comes_to(s, &calls, 1)));
-    assert_int_equal(hf_lock_release(lock, &w->err), 0);
-    assert_true(WAIT_FOR(comes_to(s, &calls, 0)));
+    OK(hf_lock_timed(lock, 5000, &w->err));
+    COMES(comes_to(s, &calls, 1));
+    OK(hf_lock_release(lock, &w->err));
+    COMES(comes_to(s, &calls, 0));
 }
 
 unsigned watch_taken(struct world *w, struct seen *s, hf_lock *lock)
 {
     watch(w, 0, "n", 0, s);
-    assert_int_equal(hf_lock_timed(lock, 5000, &w->err), 0);
-    assert_true(WAIT_FOR(is_seen(s, 0)));
+    OK(hf_lock_timed(lock, 5000, &w->err));
+    COMES(is_seen(s, 0));
     return s->calls;
 }
 
-void hears_and_ends(struct world *w, struct seen *s, hf_lock *lock)
+CASE(test_watch_hears_after_a_cut)
 {
-    hears(w, s, lock);
-    assert_int_equal(hf_watch_free(s->watch), 0);
-}
-
-void test_watch_hears_after_a_cut(void **state)
-{
-    struct world *w = *state;
     struct seen s;
     hf_lock *b;
 
@@ -99,16 +98,14 @@ void test_watch_hears_after_a_cut(void **state)
         unsigned calls = s.calls;
 
         proxy_cut(w->proxy);
-        assert_true(WAIT_FOR(is_seen(&s, calls)));
+        COMES(is_seen(&s, calls));
         hears(w, &s, b);
     }
-    assert_int_equal(hf_watch_free(s.watch), 0);
 }
 
 /* What happens while it is cut off is heard, if late. */
-void test_watch_hears_of_an_outage(void **state)
+CASE(test_watch_hears_of_an_outage)
 {
-    struct world *w = *state;
     unsigned calls = 0;
     struct seen s;
     hf_lock *b;
@@ -118,19 +115,18 @@ void test_watch_hears_of_an_outage(void **state)
     watch(w, 0, "n", 0, &s);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    OK(hf_lock_timed(b, 5000, &w->err));
     hf_client_dispatch(s.client);
     world_heal(w);
-    assert_true(WAIT_FOR(comes_to(&s, &calls, 1)));
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
-    assert_true(WAIT_FOR(comes_to(&s, &calls, 0)));
-    hears_and_ends(w, &s, b);
+    COMES(comes_to(&s, &calls, 1));
+    OK(hf_lock_release(b, &w->err));
+    COMES(comes_to(&s, &calls, 0));
+    hears(w, &s, b);
 }
 
-/* Nor can one be made then. */
-void test_watch_is_freed_while_cut(void **state)
+/* Without a connection no watch can be made either. */
+CASE(test_watch_is_freed_while_cut)
 {
-    struct world *w = *state;
     struct seen s, other;
     hf_lock *b;
 
@@ -140,14 +136,13 @@ void test_watch_is_freed_while_cut(void **state)
     watch(w, 0, "m", 0, &other);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    assert_int_equal(hf_watch_free(s.watch), 0);
-    assert_true(WAIT_FOR(hf_lock_timed(w->locks[0], 0, NULL) != 0));
+    world_ends(w, s.watch);
+    COMES(hf_lock_timed(w->locks[0], 0, NULL) != 0);
     watch_is_refused(w, w->clients[0], "n", 0, HF_EUNKNOWN, "cause: ");
     world_heal(w);
-    assert_true(WAIT_FOR(is_seen(&other, 0)));
+    COMES(is_seen(&other, 0));
     watch(w, 0, "n", 0, &s);
-    hears_and_ends(w, &s, b);
-    assert_int_equal(hf_watch_free(other.watch), 0);
+    hears(w, &s, b);
 }
 
 void watch_again_and_again(struct world *w, unsigned other_flags)
@@ -160,9 +155,9 @@ void watch_again_and_again(struct world *w, unsigned other_flags)
         watch(w, 1, "n", i % 2 ? other_flags : 0, &s);
         if (i % 3 == 0)
             hears(w, &s, a);
-        assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-        assert_int_equal(hf_watch_free(s.watch), 0);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_timed(a, 5000, &w->err));
+        world_ends(w, s.watch);
+        OK(hf_lock_release(a, &w->err));
     }
     world_is_clean(w);
 }

@@ -12,7 +12,8 @@ struct seen {
     char name[64]; /* of the last call */
 };
 
-/* Watches that name, or prefix, through the i-th client. */
+/* Watches that name, or prefix, through the i-th client. The watch ends with
+ * the case. */
 void watch(struct world *, size_t i, const char *name, unsigned flags,
            struct seen *);
 /* hf_watch_new() is refused, with that code and word. */
@@ -22,16 +23,12 @@ void watch_is_refused(struct world *, hf_client *, const char *name,
 bool is_seen(const struct seen *, unsigned before);
 /* A change by that lock's client is heard, until nothing is under way. */
 void hears(struct world *, struct seen *, hf_lock *);
-void hears_and_ends(struct world *, struct seen *, hf_lock *);
 /* Watches "n" through the first client until the lock is taken; how often it
  * was called. */
 unsigned watch_taken(struct world *, struct seen *, hf_lock *);
 
-void test_watch_hears_after_a_cut(void **state);
-void test_watch_hears_of_an_outage(void **state);
-void test_watch_is_freed_while_cut(void **state);
-/* The same name, every other time with these flags; what comes late is
- * nobody's. */
+/* Watches the same name again and again, every other time with these flags.
+ * Late events of a freed watch reach no watch. */
 void watch_again_and_again(struct world *, unsigned other_flags);
 
 #endif

@@ -4,27 +4,28 @@
 struct etcd_cluster etcd_three;
 struct etcd_server *const etcd_locked = etcd_three.server;
 
-int group_three(void **state)
+int cluster_start_three(void)
 {
-    (void)state;
     return etcd_cluster_start(&etcd_three);
 }
 
-int group_locked(void **state)
+static int start_locked(void)
 {
-    (void)state;
     etcd_locked->args[0] = "--auth-token-ttl=1";
     etcd_locked->args[1] = "--quota-backend-bytes=3000000";
     return etcd_server_start(etcd_locked) ||
            etcd_server_lock(etcd_locked, PASSWORD, "p/");
 }
 
-int group_end(void **state)
+static void end(void)
 {
-    (void)state;
     etcd_cluster_end(&etcd_three);
     etcd_three = (struct etcd_cluster){0};
-    return 0;
+}
+
+static bool is_cluster(void)
+{
+    return etcd_three.members[0];
 }
 
 /* One that answers. */
@@ -40,9 +41,8 @@ static struct etcd_server *asked(void)
 
 static int begin(struct world *w)
 {
-    struct etcd_server *s = etcd_locked->password
-                                ? etcd_locked
-                                : etcd_cluster_follower(&etcd_three, 0);
+    struct etcd_server *s =
+        is_cluster() ? etcd_cluster_follower(&etcd_three, 0) : etcd_locked;
 
     if (!s)
         return -1;
@@ -55,47 +55,29 @@ static int begin(struct world *w)
     return 0;
 }
 
-/* What a failed case has left behind must not fail the next. */
 static int mend(struct world *w)
 {
-    (void)w;
-    if (!etcd_locked->password && etcd_cluster_heal(&etcd_three))
+    if (is_cluster() && etcd_cluster_heal(&etcd_three))
         return -1;
     return etcd_server_ctl(asked(), "del '' --prefix", NULL, 0);
 }
 
 static long left(struct world *w)
 {
-    (void)w;
     return etcd_server_keys(asked(), false);
 }
 
 static void print_left(struct world *w)
 {
-    (void)w;
     etcd_server_keys(asked(), true);
 }
 
-int setup(void **state)
-{
-    static const struct world_server kind = {"etcd", begin, mend, left,
-                                             print_left};
+static const struct world_server etcd = {"etcd", start_locked, end, begin, mend,
+                                         left,   print_left,   NULL};
 
-    return world_begin(state, &kind);
-}
-
-/* Of refusals. */
-const struct any_faults any_faults = {
-    .setup = setup, .begin = group_locked, .end = group_end};
+const struct any_faults any_faults = {0};
 
 int main(int argc, char **argv)
 {
-    static const struct world_group groups[] = {
-        {"cluster", run_cluster_faults},
-        {"auth", run_auth_faults},
-        {"tls", run_tls_faults},
-        {"refusals", run_any_refusals},
-    };
-
-    return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));
+    return world_main(argc, argv, &etcd);
 }

@@ -8,17 +8,10 @@
 #define PASSWORD "secret-of-worker"
 
 extern struct etcd_cluster etcd_three;
-/* The first of them, alone: all below p/ is the worker's. */
+/* The first of them, as a single server: all below p/ belongs to the worker. */
 extern struct etcd_server *const etcd_locked;
 
-int group_three(void **state);
-int group_locked(void **state);
-int group_end(void **state);
-/* Of etcd_three: the proxy is before one that follows. */
-int setup(void **state);
-
-int run_cluster_faults(void);
-int run_auth_faults(void);
-int run_tls_faults(void);
+/* Starts etcd_three, for a group whose server that is. */
+int cluster_start_three(void);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+GROUP("cluster", .start = cluster_start_three);
+
 #define MEMBERS (etcd_three.server)
 #define MS 1000000
 #define TTL_MS 6000
@@ -20,7 +22,7 @@ static struct etcd_server *leader(void)
 {
     struct etcd_server *s = NULL;
 
-    assert_true(WAIT_FOR((s = etcd_cluster_leader(&etcd_three))));
+    COMES((s = etcd_cluster_leader(&etcd_three)));
     return s;
 }
 
@@ -54,8 +56,7 @@ static void waits_for(struct world *w, long entries)
     }
 }
 
-/* ---- the leader dies ------------------------------------------------------
- */
+/* ---- the leader dies ---- */
 
 /* True: another one leads, and that one is back. */
 static bool kill_leader(void)
@@ -69,9 +70,8 @@ static bool kill_leader(void)
            etcd_cluster_heal(&etcd_three) == 0;
 }
 
-static void test_leader_killed_hold_and_waiter_survive(void **state)
+CASE(test_leader_killed_hold_and_waiter_survive)
 {
-    struct world *w = *state;
     hf_lock *a = at(w, first_at(leader()->port), 10000, 5000);
     hf_lock *b = at(w, first_at(follower(0)->port), 10000, 5000);
     struct taker *t;
@@ -88,25 +88,23 @@ static void test_leader_killed_hold_and_waiter_survive(void **state)
     }
     assert_true(token_of(a) == token);
     waits_for(w, 2);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, 5000);
-    world_is_clean(w);
 }
 
-static void test_leader_killed_under_load(void **state)
+CASE(test_leader_killed_under_load)
 {
     char urls[3][96];
 
     for (int i = 0; i < 3; i++)
         snprintf(urls[i], sizeof(urls[i]), "%s", first_at(MEMBERS[i].port));
-    any_load(*state, (const char *[]){urls[0], urls[1], urls[2]}, kill_leader);
+    any_load(w, (const char *[]){urls[0], urls[1], urls[2]}, kill_leader);
 }
 
 /* What a member has passed on to a leader that dies is lost, and the member
  * says so after 5 s and two elections. */
-static void test_request_lost_with_the_leader_is_sent_again(void **state)
+CASE(test_request_lost_with_the_leader_is_sent_again)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, 30000, 20000);
     struct etcd_server *s;
     struct taker *t;
@@ -115,19 +113,17 @@ static void test_request_lost_with_the_leader_is_sent_again(void **state)
     world_free_for_all(w, a);
     s = leader();
     assert_true(s->port != w->port);
-    assert_int_equal(etcd_server_stop(s), 0);
+    OK(etcd_server_stop(s));
     before = proxy_sent(w->proxy);
     t = taker_start(w, a, 5500); /* before the member says so */
-    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+    COMES(proxy_sent(w->proxy) > before);
     assert_true(NEVER_MS(taker_back(t), 150)); /* it is passed on */
     etcd_server_kill(s);
     taker_gets_it(t, 5500);
-    world_is_clean(w);
 }
 
-static void test_all_killed_hold_survives(void **state)
+CASE(test_all_killed_hold_survives)
 {
-    struct world *w = *state;
     hf_lock *a = at(w, etcd_three.url, 30000, 5000);
     uint64_t token;
 
@@ -135,15 +131,13 @@ static void test_all_killed_hold_survives(void **state)
     token = token_of(a);
     for (int i = 0; i < ETCD_CLUSTER; i++)
         etcd_server_kill(&MEMBERS[i]);
-    assert_int_equal(etcd_cluster_heal(&etcd_three), 0);
+    OK(etcd_cluster_heal(&etcd_three));
     world_renews(a);
     assert_true(token_of(a) == token);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-/* ---- the client's member --------------------------------------------------
- */
+/* ---- the client's member ---- */
 
 /* Another member takes over, and the hold goes on; so does a wait. */
 static void goes_on_elsewhere(struct world *w, const char *url,
@@ -159,9 +153,9 @@ static void goes_on_elsewhere(struct world *w, const char *url,
     for (int i = 0; i < 3; i++)
         world_renews(a);
     assert_false(taker_back(t));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, 2000); /* it has left that member as well */
-    assert_int_equal(etcd_cluster_heal(&etcd_three), 0);
+    OK(etcd_cluster_heal(&etcd_three));
     world_is_clean(w);
 }
 
@@ -169,13 +163,12 @@ static void stop_first(struct world *w)
 {
     for (int i = 0; i < ETCD_CLUSTER; i++)
         if (MEMBERS[i].port == w->port)
-            assert_int_equal(etcd_server_stop(&MEMBERS[i]), 0);
+            OK(etcd_server_stop(&MEMBERS[i]));
 }
 
 static void stop_leader(struct world *w)
 {
-    (void)w;
-    assert_int_equal(etcd_server_stop(leader()), 0);
+    OK(etcd_server_stop(leader()));
 }
 
 static void black_hole(struct world *w)
@@ -194,147 +187,113 @@ static void refuse(struct world *w)
     proxy_cut(w->proxy);
 }
 
-static void test_member_stopped(void **state)
-{
-    struct world *w = *state;
-
-    goes_on_elsewhere(w, first_at(w->port), stop_first, TTL_MS);
-}
-
-static void test_leader_stopped(void **state)
-{
-    goes_on_elsewhere(*state, first_at(leader()->port), stop_leader, TTL_MS);
-}
+CASE_IS(test_member_stopped,
+        goes_on_elsewhere(w, first_at(w->port), stop_first, TTL_MS))
+CASE_IS(test_leader_stopped,
+        goes_on_elsewhere(w, first_at(leader()->port), stop_leader, TTL_MS))
 
 /* The first way is through the proxy. */
 static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
 {
-    char url[96];
-
-    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d,127.0.0.1:%d",
-             proxy_port(w->proxy), leader()->port);
-    goes_on_elsewhere(w, url, cut, TTL_MS);
+    goes_on_elsewhere(w,
+                      text_of("etcd://127.0.0.1:%d,127.0.0.1:%d",
+                              proxy_port(w->proxy), leader()->port),
+                      cut, TTL_MS);
 }
 
 /* The waiter is deaf until it has left that member, though its lease would let
  * it take its time. */
 static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
 {
-    char url[96];
     hf_lock *a = at(w, etcd_three.url, 30000, 5000), *b;
     struct taker *t;
+    const char *url = text_of("etcd://127.0.0.1:%d,127.0.0.1:%d",
+                              proxy_port(w->proxy), leader()->port);
 
-    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d,127.0.0.1:%d",
-             proxy_port(w->proxy), leader()->port);
     b = at(w, url, 30000, 5000);
     world_takes(w, a, 5000);
     t = taker_start(w, b, 60000);
     waits_for(w, 2);
     cut(w);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, 5000);
     proxy_set(w->proxy, PROXY_PASS, 0);
-    world_is_clean(w);
 }
 
-static void test_member_in_a_black_hole(void **state)
-{
-    behind_the_proxy(*state, black_hole);
-}
+CASE_IS(test_member_in_a_black_hole, behind_the_proxy(w, black_hole))
+CASE_IS(test_waiter_in_a_black_hole, hears_elsewhere(w, black_hole))
+CASE_IS(test_waiter_whose_packets_vanish, hears_elsewhere(w, lose_packets))
+CASE_IS(test_member_refuses, behind_the_proxy(w, refuse))
 
-static void test_waiter_in_a_black_hole(void **state)
-{
-    hears_elsewhere(*state, black_hole);
-}
-
-static void test_waiter_whose_packets_vanish(void **state)
-{
-    hears_elsewhere(*state, lose_packets);
-}
-
-static void test_member_refuses(void **state)
-{
-    behind_the_proxy(*state, refuse);
-}
-
-/* ---- no quorum ------------------------------------------------------------
- */
+/* ---- no quorum ---- */
 
 static void stop_others(const struct etcd_server *but)
 {
     for (int i = 0; i < ETCD_CLUSTER; i++)
         if (&MEMBERS[i] != but)
-            assert_int_equal(etcd_server_stop(&MEMBERS[i]), 0);
+            OK(etcd_server_stop(&MEMBERS[i]));
 }
 
 static void go_on(void)
 {
-    assert_int_equal(etcd_cluster_heal(&etcd_three), 0);
+    OK(etcd_cluster_heal(&etcd_three));
 }
 
 /* The one that is left is no leader: what it says confirms nothing. */
-static void test_no_quorum_confirms_nothing(void **state)
+CASE(test_no_quorum_confirms_nothing)
 {
     enum { MOST_MS = 4000 };
-    struct world *w = *state;
     struct etcd_server *s = follower(0);
     hf_lock *a = at(w, first_at(s->port), MOST_MS, 700);
     hf_lock *b = at(w, first_at(s->port), 30000, 700);
-    int64_t stopped, until = 0, began;
+    int64_t stopped, until = 0;
 
     world_free_for_all(w, b);
     world_takes(w, a, 5000);
     stop_others(s);
     stopped = wait_now();
-    assert_int_not_equal(hf_lock_renew(a, 0, &w->err), 0);
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
-    assert_true(wait_within(began, 500 + 1000));
-    assert_true(
-        WAIT_FOR_MS(hf_lock_deadline(a, &until) == HF_ELOST, MOST_MS + 1000));
+    FAILS(hf_lock_renew(a, 0, &w->err));
+    WITHIN(500 + 1000, FAILS(hf_lock_timed(b, 500, &w->err)));
+    COMES_MS(hf_lock_deadline(a, &until) == HF_ELOST, MOST_MS + 1000);
     assert_true(until <= stopped + (int64_t)MOST_MS * MS);
-    assert_int_not_equal(hf_lock_try(b, &w->err), 0);
+    FAILS(hf_lock_try(b, &w->err));
     go_on();
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     world_free_for_all(w, a);
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
-/* A leader goes on saying yes until it knows. The claim ends all the same, and
- * nobody is granted anything. */
-static void test_leader_without_quorum_grants_nothing(void **state)
+/* A leader confirms until it knows that it lost its quorum. The claim ends all
+ * the same, and no client is granted anything. */
+CASE(test_leader_without_quorum_grants_nothing)
 {
     enum { MOST_MS = 3000 };
-    struct world *w = *state;
     struct etcd_server *s = leader();
     hf_lock *a = at(w, first_at(s->port), MOST_MS, 700);
     hf_lock *b = at(w, first_at(s->port), 30000, 700);
 
     world_takes(w, a, 5000);
     stop_others(s);
-    assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-    assert_int_not_equal(hf_lock_try(b, &w->err), 0);
+    FAILS(hf_lock_timed(b, 500, &w->err));
+    COMES(hf_lock_check(a) == HF_ELOST);
+    FAILS(hf_lock_try(b, &w->err));
     go_on();
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     world_free_for_all(w, b);
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-/* ---- done later ------------------------------------------------------------
- */
+/* ---- done later ---- */
 
-/* A write that nobody takes back: if it is done later, so is what was asked
- * before it by the same way. */
+/* A write that is not taken back. If it is done later, so is what was asked
+ * before it on the same way. */
 #define PROBE "holdfast:client/probe"
 
 static bool was_done(struct etcd_server *s)
 {
     char out[64] = "";
 
-    assert_int_equal(etcd_server_ctl(s, "del " PROBE, out, sizeof(out)), 0);
+    OK(etcd_server_ctl(s, "del " PROBE, out, sizeof(out)));
     return out[0] == '1';
 }
 
@@ -344,9 +303,9 @@ static void give_up(struct world *w, hf_lock *lock, struct etcd_server *member)
     uint64_t before = proxy_sent(w->proxy);
     struct taker *t = taker_start(w, lock, 100);
 
-    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+    COMES(proxy_sent(w->proxy) > before);
     etcd_server_ctl(member, "--command-timeout=1s put " PROBE " x", NULL, 0);
-    assert_true(WAIT_FOR(taker_back(t)));
+    COMES(taker_back(t));
     assert_int_not_equal(t->rc, 0);
     taker_end(t);
 }
@@ -357,8 +316,8 @@ static void take_and_release_at(struct world *w, hf_lock *lock,
 {
     proxy_lead_to(w->proxy, member->port);
     proxy_cut(w->proxy);
-    assert_true(WAIT_FOR(hf_lock_timed(lock, 1000, &w->err) == 0));
-    assert_int_equal(hf_lock_release(lock, &w->err), 0);
+    COMES(hf_lock_timed(lock, 1000, &w->err) == 0);
+    OK(hf_lock_release(lock, &w->err));
 }
 
 /* The leader has written it down, and does it when the others are back. */
@@ -373,18 +332,18 @@ static bool leader_does_it_later(struct world *w, hf_lock *a)
     return was_done(s);
 }
 
-/* A member has passed it on to a leader that stands still. When that goes on it
- * follows another one, and passes on what it finds: after all that was asked
- * since. */
+/* A member has passed the request on to a leader that is stopped. When the
+ * leader continues, it follows another one and passes on what it finds, after
+ * all that was asked since. */
 static bool passed_on_late(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader(), *member = follower(0);
 
     take_and_release_at(w, a, member);
-    assert_int_equal(etcd_server_stop(s), 0);
+    OK(etcd_server_stop(s));
     give_up(w, a, member);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    COMES(hf_lock_timed(a, 1000, &w->err) == 0);
+    OK(hf_lock_release(a, &w->err));
     was_done(member);
     world_is_clean(w);
     go_on();
@@ -407,22 +366,13 @@ static void given_up(struct world *w,
     assert_true(done);
 }
 
-static void test_given_up_without_quorum(void **state)
-{
-    given_up(*state, leader_does_it_later);
-}
+CASE_IS(test_given_up_without_quorum, given_up(w, leader_does_it_later))
+CASE_IS(test_given_up_and_passed_on_late, given_up(w, passed_on_late))
 
-static void test_given_up_and_passed_on_late(void **state)
-{
-    given_up(*state, passed_on_late);
-}
-
-/* ---- readers ---------------------------------------------------------------
- */
+/* ---- readers ---- */
 
 static void note(void *arg, hf_lock *lock, int result)
 {
-    (void)lock;
     *(int *)arg = result;
 }
 
@@ -434,10 +384,8 @@ static bool came_back(hf_client *c, const int *result)
 
 /* The youngest writer before it gives up between the reader's two looks: an
  * older one has it. */
-static void test_writer_that_gives_up_lets_no_reader_in(void **state)
+CASE(test_writer_that_gives_up_lets_no_reader_in)
 {
-    struct world *w = *state;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *a, *b = NULL, *c;
     struct taker *t;
     int result = 1;
@@ -448,64 +396,28 @@ static void test_writer_that_gives_up_lets_no_reader_in(void **state)
     a = world_change(w, 0, HF_RWLOCK, 0);
     world_change(w, 1, HF_RWLOCK, 0);
     c = world_change(w, 2, HF_RWLOCK, 0);
-    opt.kind = HF_RWLOCK;
-    opt.flags = HF_OWNER_HANDLE;
-    assert_int_equal(hf_lock_new(w->clients[1], "n", 1, &opt, &b, NULL), 0);
+    OK(hf_lock_new(w->clients[1], "n", 1,
+                   KIND(HF_RWLOCK, .flags = HF_OWNER_HANDLE), &b, NULL));
     world_takes(w, a, 5000);
-    assert_int_equal(hf_lock_acquire_async(b, NULL, note, &result, NULL), 0);
+    OK(hf_lock_acquire_async(b, NULL, note, &result, NULL));
     waits_for(w, 2);
     proxy_set(w->proxy, PROXY_DELAY, 1200);
     t = taker_start_as(w, c, HF_READ, 0, 4000);
     waits_for(w, 3);
-    assert_int_equal(hf_lock_cancel(b), 0);
-    assert_true(WAIT_FOR(came_back(w->clients[1], &result)));
-    assert_int_equal(hf_lock_free(b), 0);
-    assert_true(WAIT_FOR(taker_back(t)));
-    assert_int_equal(t->rc, HF_ETIMEDOUT);
-    taker_end(t);
+    OK(hf_lock_cancel(b));
+    COMES(came_back(w->clients[1], &result));
+    OK(hf_lock_free(b));
+    taker_fails(t, HF_ETIMEDOUT, WAIT_LONG_MS);
     world_heal(w);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-static void test_diagnose_counts_the_members(void **state)
+CASE(test_diagnose_counts_the_members)
 {
-    struct world *w = *state;
-    hf_client *c = NULL;
+    hf_client *c = world_open(w, etcd_three.url, NULL);
 
-    if (proc_open(etcd_three.url, NULL, &c, &w->err))
-        fail_msg("%s", w->err.text);
     diagnosis_says(c, HF_LEVEL_OK, "cluster", "3 members, of which 1");
     diagnosis_says(c, HF_LEVEL_OK, "hosts", "names 3 of 3");
-    assert_int_equal(hf_close(c), 0);
-    if (proc_open(MEMBERS[0].url, NULL, &c, &w->err))
-        fail_msg("%s", w->err.text);
+    c = world_open(w, MEMBERS[0].url, NULL);
     diagnosis_says(c, HF_LEVEL_WARNING, "hosts", "names 1 of 3");
-    assert_int_equal(hf_close(c), 0);
-}
-
-int run_cluster_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_leader_killed_hold_and_waiter_survive),
-        T(test_leader_killed_under_load),
-        T(test_request_lost_with_the_leader_is_sent_again),
-        T(test_all_killed_hold_survives),
-        T(test_member_stopped),
-        T(test_leader_stopped),
-        T(test_member_in_a_black_hole),
-        T(test_waiter_in_a_black_hole),
-        T(test_waiter_whose_packets_vanish),
-        T(test_member_refuses),
-        T(test_no_quorum_confirms_nothing),
-        T(test_leader_without_quorum_grants_nothing),
-        T(test_given_up_without_quorum),
-        T(test_given_up_and_passed_on_late),
-        T(test_writer_that_gives_up_lets_no_reader_in),
-        T(test_diagnose_counts_the_members),
-    };
-
-    return cmocka_run_group_tests_name("etcd: a cluster", tests, group_three,
-                                       group_end);
 }

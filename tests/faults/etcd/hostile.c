@@ -40,8 +40,7 @@ static struct liar {
     bool is_begun[STREAMS];
 } liar;
 
-/* ---- what it says ---------------------------------------------------------
- */
+/* ---- what it says ---- */
 
 static void say(const void *data, size_t len)
 {
@@ -107,7 +106,7 @@ static void say_packed(int32_t id, const void *message, bool is_last)
     say_message(id, data, len, is_last);
 }
 
-/* Everything is done that is asked for, and nobody is before anybody. */
+/* It does all that is asked for, and reports no client in front of another. */
 static void say_done(int32_t id, Etcd__Header *h)
 {
     Etcd__TxnAnswer t = ETCD__TXN_ANSWER__INIT;
@@ -213,8 +212,7 @@ static void respond(int32_t id)
             say_message(id, lie->data, lie->len, !is_stream);
 }
 
-/* ---- what it hears --------------------------------------------------------
- */
+/* ---- what it hears ---- */
 
 static int on_header(nghttp2_session *http, const nghttp2_frame *f,
                      const uint8_t *name, size_t name_len, const uint8_t *value,
@@ -222,7 +220,6 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *f,
 {
     const char *end = memrchr(value, '/', len);
 
-    (void)http, (void)flags, (void)arg;
     if (name_len == 5 && !memcmp(name, ":path", 5) && end &&
         f->hd.stream_id < STREAMS)
         snprintf(liar.path[f->hd.stream_id], sizeof(liar.path[0]), "%.*s",
@@ -233,7 +230,6 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *f,
 static int on_data(nghttp2_session *http, uint8_t flags, int32_t id,
                    const uint8_t *data, size_t len, void *arg)
 {
-    (void)http, (void)flags, (void)arg;
     for (size_t i = 0; i < len && id < STREAMS; i++)
         if (liar.len[id] < sizeof(liar.body[0]))
             liar.body[id][liar.len[id]++] = data[i];
@@ -242,7 +238,6 @@ static int on_data(nghttp2_session *http, uint8_t flags, int32_t id,
 
 static int on_frame(nghttp2_session *http, const nghttp2_frame *f, void *arg)
 {
-    (void)http, (void)arg;
     if (f->hd.type == NGHTTP2_DATA && f->hd.stream_id < STREAMS)
         respond(f->hd.stream_id);
     return 0;
@@ -294,18 +289,14 @@ static void *run(void *arg)
     return arg;
 }
 
-/* ---- cases ----------------------------------------------------------------
- */
+/* ---- cases ---- */
 
-static int begin(void **state)
+static int begin(struct world *w)
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(in);
-    int rc = etcd_setup(state);
 
-    if (rc)
-        return rc;
     liar = (struct liar){.revision = 100};
     liar.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(liar.listener, (struct sockaddr *)&in, sizeof(in)) ||
@@ -316,19 +307,16 @@ static int begin(void **state)
     return pthread_create(&liar.thread, NULL, run, NULL);
 }
 
-static int end(void **state)
+static int end(struct world *w)
 {
-    struct world *w = *state;
-
-    for (size_t i = 0; i < w->len; i++) {
-        hf_close(w->clients[i]);
-        w->clients[i] = NULL;
-    }
+    world_close(w);
     __atomic_store_n(&liar.stop, 1, __ATOMIC_RELEASE);
     pthread_join(liar.thread, NULL);
     close(liar.listener);
-    return world_end(state);
+    return 0;
 }
+
+GROUP("hostile", .begin = begin, .end = end);
 
 static void lies(const struct lie *a, const struct lie *b)
 {
@@ -338,13 +326,12 @@ static void lies(const struct lie *a, const struct lie *b)
 
 static hf_lock *victim(struct world *w)
 {
-    char url[64];
-
-    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", liar.port);
-    return world_lock(w, url, 3000, 1000, HF_FAIR);
+    return world_lock(w, text_of("etcd://127.0.0.1:%d", liar.port), 3000, 1000,
+                      HF_FAIR);
 }
 
-/* The lock is not had while the i-th lie is told, and is after it. */
+/* The lock is not granted while the i-th lie is told, and is granted after
+ * it. */
 static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
 {
     int64_t began = wait_fair();
@@ -353,8 +340,8 @@ static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
     if (!rc || !wait_within(began, 700 + 1000))
         fail_msg("%zu: %d", i, rc);
     lies(NULL, NULL);
-    assert_true(WAIT_FOR(hf_lock_timed(lock, 1000, NULL) == 0));
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    COMES(hf_lock_timed(lock, 1000, NULL) == 0);
+    OK(hf_lock_release(lock, NULL));
 }
 
 #define SAYS(path, text)                                                       \
@@ -368,7 +355,7 @@ static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
 #define EACH(all) for (size_t i = 0; i < sizeof(all) / sizeof(*(all)); i++)
 
 /* No client comes of them. */
-static void test_greeting_that_lies(void **state)
+CASE(test_greeting_that_lies)
 {
     static const struct lie all[] = {
         SAYS("LeaseGrant", "\xff\xff\xff\xff"),
@@ -392,11 +379,8 @@ static void test_greeting_that_lies(void **state)
         {"LeaseGrant", "\0\0\2\1\0\0\0\0\1\0\0\0\0\2\x09\0\0\0\0\1\0\0", 22, 1,
          true},
     };
-    struct world *w = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     char url[64];
 
-    opt.connect_timeout_ms = 500;
     snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", liar.port);
     EACH(all)
     {
@@ -405,7 +389,7 @@ static void test_greeting_that_lies(void **state)
         int rc;
 
         lies(&all[i], NULL);
-        rc = hf_open(url, &opt, &c, &w->err);
+        rc = hf_open(url, CLIENT(.connect_timeout_ms = 500), &c, &w->err);
         if (rc != HF_EPROTO && rc != HF_EBACKEND)
             fail_msg("%zu: %d: %s", i, rc, w->err.text);
         assert_true(wait_within(began, 500 + 1000));
@@ -415,7 +399,7 @@ static void test_greeting_that_lies(void **state)
     world_free_for_all(w, victim(w));
 }
 
-static void test_server_that_is_too_old(void **state)
+CASE(test_server_that_is_too_old)
 {
     static const struct lie old[] = {SAYS("Status", H "\x12\x06"
                                                       "3.3.27"),
@@ -430,15 +414,13 @@ static void test_server_that_is_too_old(void **state)
                                      SAYS("Status", "\x12\x03"
                                                     "git"),
                                      SAYS("Status", H)};
-    struct world *w = *state;
     hf_client *c = NULL;
-    char url[64];
+    const char *url = text_of("etcd://127.0.0.1:%d", liar.port);
 
-    snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", liar.port);
     EACH(old)
     {
         lies(&old[i], NULL);
-        assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EBACKEND);
+        EXPECT(HF_EBACKEND, hf_open(url, NULL, &c, &w->err));
         if (w->err.may_pass ||
             !strstr(w->err.text, i ? "etcd 2.3.8 is" : "etcd 3.3.27 is") ||
             !strstr(w->err.text, "too old: use etcd 3.4 or later"))
@@ -449,13 +431,13 @@ static void test_server_that_is_too_old(void **state)
         lies(&fit[i], NULL);
         if (hf_open(url, NULL, &c, &w->err))
             fail_msg("%zu: %s", i, w->err.text);
-        assert_int_equal(hf_close(c), 0);
+        OK(hf_close(c));
     }
     lies(NULL, NULL);
 }
 
 /* Nothing is granted by them, and it ends in time. */
-static void test_transactions_that_lie(void **state)
+CASE(test_transactions_that_lie)
 {
     static const struct lie all[] = {
         SAYS("Txn", "\xff\xff\xff"),
@@ -477,7 +459,6 @@ static void test_transactions_that_lie(void **state)
         SAYS("Txn", H "\x10\x01\x1a\x0b\x0a\x09\x12\x05" OLD "\x18\x01"
                       "\x1a\x0b\x0a\x09\x12\x05" OLD "\x18\x01"),
     };
-    struct world *w = *state;
     hf_lock *lock = victim(w);
 
     EACH(all)
@@ -489,7 +470,7 @@ static void test_transactions_that_lie(void **state)
 }
 
 /* A hold is never longer for them than the truth said. */
-static void test_keep_alives_that_lie(void **state)
+CASE(test_keep_alives_that_lie)
 {
     static const struct lie all[] = {
         SAYS("LeaseKeepAlive", "\xff\xff"),
@@ -499,12 +480,11 @@ static void test_keep_alives_that_lie(void **state)
              H "\x10\x05\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
         {"LeaseKeepAlive", H "\x10\x05\x18\xe8\x07", 9, 1000, false},
     };
-    struct world *w = *state;
     hf_lock *lock = victim(w);
 
     EACH(all)
     {
-        assert_true(WAIT_FOR(hf_lock_timed(lock, 1000, NULL) == 0));
+        COMES(hf_lock_timed(lock, 1000, NULL) == 0);
         lies(&all[i], NULL);
         while (hf_lock_check(lock) == 0) {
             int64_t deadline = 0;
@@ -514,12 +494,12 @@ static void test_keep_alives_that_lie(void **state)
             wait_tick();
         }
         lies(NULL, NULL);
-        assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
+        EXPECT(HF_ELOST, hf_lock_release(lock, NULL));
     }
 }
 
 /* A waiter is not let in by them; it looks, and finds what it found. */
-static void test_events_that_lie(void **state)
+CASE(test_events_that_lie)
 {
     static const struct lie waits = SAYS("Txn", H "\x10\x01" BEFORE BEFORE);
     static const struct lie all[] = {
@@ -533,8 +513,6 @@ static void test_events_that_lie(void **state)
                         "\xff\xff\xff\xff\xff\xff\xff\x01\x08"),
         {"Watch", H "\x10\x02\x5a\x06\x08\x01\x12\x02\x18\x7f", 14, 300, false},
     };
-    struct world *w = *state;
-
     EACH(all)
     {
         hf_lock *lock;
@@ -542,24 +520,23 @@ static void test_events_that_lie(void **state)
         lies(&all[i], &waits);
         lock = victim(w);
         lies_in_vain(w, lock, i);
-        assert_int_equal(hf_lock_free(lock), 0);
+        OK(hf_lock_free(lock));
         hf_close(w->clients[0]);
         w->len = 0;
     }
 }
 
-/* Who cannot watch looks in between. */
-static void test_watches_that_fail(void **state)
+/* A client that cannot watch polls. */
+CASE(test_watches_that_fail)
 {
     static const struct lie waits = SAYS("Txn", H "\x10\x01" BEFORE BEFORE);
     static const struct lie fails = {"Watch", NULL, 0, 0, false};
-    struct world *w = *state;
     uint32_t watches, txns;
     struct taker *t;
 
     lies(&fails, &waits);
     t = taker_start(w, victim(w), 10 * WAIT_LONG_MS);
-    assert_true(WAIT_FOR(__atomic_load_n(&liar.watches, __ATOMIC_RELAXED) > 1));
+    COMES(__atomic_load_n(&liar.watches, __ATOMIC_RELAXED) > 1);
     watches = __atomic_load_n(&liar.watches, __ATOMIC_RELAXED);
     txns = __atomic_load_n(&liar.txns, __ATOMIC_RELAXED);
     assert_true(NEVER_MS(taker_back(t), 3000));
@@ -576,11 +553,9 @@ static long given, most_given; /* atomic: bytes that the client has now */
 static void *give(void *ctx, size_t size)
 {
     void *p = malloc(size);
-    long now;
+    long now = __atomic_add_fetch(&given, (long)malloc_usable_size(p),
+                                  __ATOMIC_RELAXED);
 
-    (void)ctx;
-    now = __atomic_add_fetch(&given, (long)malloc_usable_size(p),
-                             __ATOMIC_RELAXED);
     if (now > __atomic_load_n(&most_given, __ATOMIC_RELAXED))
         __atomic_store_n(&most_given, now, __ATOMIC_RELAXED);
     return p;
@@ -588,58 +563,36 @@ static void *give(void *ctx, size_t size)
 
 static void take_back(void *ctx, void *p)
 {
-    (void)ctx;
     __atomic_sub_fetch(&given, (long)malloc_usable_size(p), __ATOMIC_RELAXED);
     free(p);
 }
 
 /* An answer as long as any may be, of which each two bytes are a key. */
-static void test_answer_that_swells(void **state)
+CASE(test_answer_that_swells)
 {
     enum { KEYS = 2000000, LEN = 2 * KEYS };
     static const char head[] = H "\x10\x01\x1a\x02\x12\x00" /* put */
                                  "\x1a\x85\x92\xf4\x01"     /* LEN + 5 */
                                  "\x0a\x80\x92\xf4\x01";    /* LEN */
-    struct world *w = *state;
     hf_hooks hooks = {.alloc = give, .free = take_back};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     size_t len = sizeof(head) - 1 + LEN;
     char *data = malloc(len), url[64];
     struct lie swells = {"Txn", data, len, 1, false};
-    hf_client *c = NULL;
-    hf_lock *lock = NULL;
+    hf_client *c;
+    hf_lock *lock;
 
     memcpy(data, head, sizeof(head) - 1);
     for (size_t i = sizeof(head) - 1; i < len; i += 2)
         memcpy(data + i, "\x12", 2);
     lies(&swells, NULL);
     snprintf(url, sizeof(url), "etcd://127.0.0.1:%d", liar.port);
-    opt.hooks = &hooks;
-    opt.ttl_ms = 3000;
-    if (proc_open(url, &opt, &c, &w->err))
-        fail_msg("hf_open: %s", w->err.text);
-    assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, &w->err), 0);
-    assert_int_not_equal(hf_lock_timed(lock, 3000, &w->err), 0);
+    c = world_open(w, url, CLIENT(.hooks = &hooks, .ttl_ms = 3000));
+    lock = world_handle(w, c, "n", NULL);
+    FAILS(hf_lock_timed(lock, 3000, &w->err));
     if (__atomic_load_n(&most_given, __ATOMIC_RELAXED) > 32 << 20)
         fail_msg("%ld bytes", most_given);
     lies(NULL, NULL);
-    assert_true(WAIT_FOR(hf_lock_timed(lock, 1000, NULL) == 0));
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(c), 0);
+    COMES(hf_lock_timed(lock, 1000, NULL) == 0);
+    OK(hf_lock_release(lock, NULL));
     free(data);
-}
-
-int run_hostile_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
-    const struct CMUnitTest tests[] = {
-        T(test_greeting_that_lies),    T(test_server_that_is_too_old),
-        T(test_transactions_that_lie), T(test_keep_alives_that_lie),
-        T(test_events_that_lie),       T(test_watches_that_fail),
-        T(test_answer_that_swells),
-    };
-
-    return cmocka_run_group_tests_name("etcd: hostile", tests, etcd_group,
-                                       etcd_group_end);
 }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+GROUP("lease");
+
 enum { SOON_MS = 2000, WAIT_MS = 30000 };
 
 /* What the i-th client is known by. Those of earlier cases are older. */
@@ -71,15 +73,14 @@ static void close_all(struct world *w)
 {
     world_is_clean(w);
     for (size_t i = 0; i < w->len; i++) {
-        assert_int_equal(hf_lock_free(w->locks[i]), 0);
-        assert_int_equal(hf_close(w->clients[i]), 0);
+        OK(hf_lock_free(w->locks[i]));
+        OK(hf_close(w->clients[i]));
         w->ears[i].lost = 0;
     }
     w->len = 0;
 }
 
-/* ---- while it waits --------------------------------------------------------
- */
+/* ---- while it waits ---- */
 
 /* etcd 3.4's own client would take the lock: it asks only who is before its
  * entry. Ours enters again, and gets the lock in its turn. */
@@ -89,182 +90,162 @@ static void revoked_while_waiting(struct world *w, const struct manner *m)
     uint64_t token;
     struct taker *t;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     token = token_of(a);
     t = taker_start_as(w, b, m->mode, 0, WAIT_MS);
     has_entries(m->entries);
     revoke_lease(w, 1);
     has_entries(m->entries);
     assert_true(NEVER_MS(taker_back(t), 300));
-    assert_int_equal(hf_lock_check(a), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
-    assert_int_equal(t->rc, 0);
+    OK(hf_lock_check(a));
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, SOON_MS);
     assert_true(t->token > token || !t->token);
     assert_int_equal(w->server->left(w), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    taker_gives(t);
     close_all(w);
 }
 
-static void test_lease_revoked_while_waiting(void **state)
+CASE(test_lease_revoked_while_waiting)
 {
     for (size_t i = 0; i < MANNERS; i++)
-        revoked_while_waiting(*state, &manners[i]);
+        revoked_while_waiting(w, &manners[i]);
 }
 
-/* It is found out with the release before it, at the latest. */
-static void test_entry_deleted_while_waiting(void **state)
+/* The waiter notices it with the release before it, at the latest. */
+CASE(test_entry_deleted_while_waiting)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     char key[300], again[300];
     struct taker *t;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     t = taker_start(w, b, WAIT_MS);
     for (int i = 0; i < 3; i++) {
         has_entries(2);
         assert_true(entry(1, key, sizeof(key)));
         ctl("del %s", key);
     }
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 2000 + SOON_MS));
-    assert_int_equal(t->rc, 0);
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, 2000 + SOON_MS);
     assert_true(entry(0, again, sizeof(again)));
     assert_string_equal(again, key); /* it has one */
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    world_is_clean(w);
+    taker_gives(t);
 }
 
 /* The waiter behind that one is not let in. */
-static void test_entry_deleted_before_a_waiter(void **state)
+CASE(test_entry_deleted_before_a_waiter)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     struct taker *t;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     ctl("put n/1f ''"); /* as Go's client does */
     t = taker_start(w, b, WAIT_MS);
     has_entries(3);
     ctl("del n/1f");
     assert_true(NEVER_MS(taker_back(t), 500));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
-    world_is_clean(w);
 }
 
-/* ---- while it holds --------------------------------------------------------
- */
+/* ---- while it holds ---- */
 
 /* Long before the deadline, for a program that listens. */
 static void revoked_while_holding(struct world *w, const struct manner *m)
 {
     hf_lock *a = lock_in(w, m), *b = lock_in(w, m);
-    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
     struct taker *t;
 
-    how.mode = m->mode;
-    assert_int_equal(hf_lock_acquire(a, &how, &w->err), 0);
+    OK(hf_lock_acquire(a, HOW(HF_FOREVER, .mode = m->mode), &w->err));
     t = taker_start(w, b, WAIT_MS);
     has_entries(m->entries);
     revoke_lease(w, 0);
-    assert_true(WAIT_FOR_MS(world_heard_loss(w, 0), SOON_MS));
-    assert_int_equal(hf_lock_check(a), HF_ELOST);
-    assert_int_equal(hf_lock_put(a, "v", 1, "x", 1, NULL), HF_ELOST);
-    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ENOTOWNER);
+    COMES_MS(world_heard_loss(w, 0), SOON_MS);
+    EXPECT(HF_ELOST, hf_lock_check(a));
+    EXPECT(HF_ELOST, hf_lock_put(a, "v", 1, "x", 1, NULL));
+    COMES_MS(taker_back(t), SOON_MS);
+    EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(a, &w->err));
     assert_int_equal(w->server->left(w), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    taker_gives(t);
     world_free_for_all(w, a); /* with another lease */
     close_all(w);
 }
 
-static void test_lease_revoked_while_holding(void **state)
+CASE(test_lease_revoked_while_holding)
 {
     for (size_t i = 0; i < MANNERS; i++)
-        revoked_while_holding(*state, &manners[i]);
+        revoked_while_holding(w, &manners[i]);
 }
 
 /* Of a program that hears no events: its release is the first to find out. */
 static void revoked_unheard(struct world *w, const struct manner *m)
 {
-    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
     hf_lock *a, *b;
     struct taker *t;
 
     w->is_quiet = true;
     a = lock_in(w, m);
     b = lock_in(w, m);
-    how.mode = m->mode;
-    assert_int_equal(hf_lock_acquire(a, &how, &w->err), 0);
+    OK(hf_lock_acquire(a, HOW(HF_FOREVER, .mode = m->mode), &w->err));
     t = taker_start(w, b, WAIT_MS);
     has_entries(m->entries);
     revoke_lease(w, 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ENOTOWNER);
+    COMES_MS(taker_back(t), SOON_MS);
+    EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(a, &w->err));
     assert_int_equal(w->server->left(w), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    taker_gives(t);
     world_free_for_all(w, a);
     close_all(w);
 }
 
-static void test_lease_revoked_before_a_quiet_release(void **state)
+CASE(test_lease_revoked_before_a_quiet_release)
 {
     for (size_t i = 0; i < MANNERS; i++)
-        revoked_unheard(*state, &manners[i]);
+        revoked_unheard(w, &manners[i]);
 }
 
 /* The next renewal finds out. */
-static void test_lease_revoked_while_a_quiet_one_holds(void **state)
+CASE(test_lease_revoked_while_a_quiet_one_holds)
 {
     enum { TTL_MS = 6000 };
-    struct world *w = *state;
     struct pollfd lost = {.events = POLLIN};
     hf_lock *a;
 
     w->is_quiet = true;
     a = world_lock(w, w->near_url, TTL_MS, 5000, HF_FAIR);
     lost.fd = hf_lock_fd(a);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     revoke_lease(w, 0);
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, TTL_MS / 3 + 1000));
+    COMES_MS(hf_lock_check(a) == HF_ELOST, TTL_MS / 3 + 1000);
     assert_int_equal(poll(&lost, 1, 0), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
-    world_is_clean(w);
+    EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
 }
 
-/* Whatever the client knows: nothing is written or freed for it any more. */
-static void test_entry_deleted_while_holding(void **state)
+/* Whatever the client knows, it no longer writes or frees anything for that
+ * lease. */
+CASE(test_entry_deleted_while_holding)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 6000, 5000, HF_FAIR);
     hf_lock *b = world_near(w);
     char key[300];
     struct taker *t;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_put(a, "v", 1, "mine", 4, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
+    OK(hf_lock_put(a, "v", 1, "mine", 4, &w->err));
     t = taker_start(w, b, WAIT_MS);
     has_entries(2);
     assert_true(entry(0, key, sizeof(key)));
     ctl("del %s", key);
-    assert_int_equal(hf_lock_put(a, "v", 1, "late", 4, &w->err), HF_ELOST);
-    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
-    assert_int_equal(t->rc, 0);
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 2000 + SOON_MS));
-    assert_true(WAIT_FOR(world_heard_loss(w, 0)));
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_put(a, "v", 1, "late", 4, &w->err));
+    taker_has_it(t, SOON_MS);
+    COMES_MS(hf_lock_check(a) == HF_ELOST, 2000 + SOON_MS);
+    COMES(world_heard_loss(w, 0));
+    EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
     assert_true(any_faults.takes_value(w, "v", "mine"));
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    world_is_clean(w);
+    taker_gives(t);
 }
 
 /* What drives the first client, which waits for nothing. */
@@ -275,40 +256,31 @@ static bool has_guard_again(struct world *w, char *key, size_t size)
 }
 
 /* The lease is there, and so is what is under it. */
-static void test_guard_deleted(void **state)
+CASE(test_guard_deleted)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
-    uint64_t token;
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, WAIT_MS);
     char key[64];
+    uint64_t token = token_of(a);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    token = token_of(a);
-    t = taker_start(w, b, WAIT_MS);
-    has_entries(2);
     for (int i = 0; i < 4; i++) {
-        /* One, and then the other. */
-        assert_true(WAIT_FOR(has_guard_again(w, key, sizeof(key))));
+        COMES(has_guard_again(w, key, sizeof(key)));
         ctl("del %s", key);
     }
     world_renews(a);
     assert_int_equal(token_of(a), token);
     assert_false(taker_back(t));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
     assert_false(world_heard_loss(w, 0));
-    world_is_clean(w);
 }
 
-/* ---- the process ----------------------------------------------------------
- */
+/* ---- the process ---- */
 
 enum { SHORT_MS = 2000 };
 
-static void test_holder_killed(void **state)
+CASE(test_holder_killed)
 {
-    struct world *w = *state;
     hf_lock *b = world_near(w);
     struct taker *t;
     struct proc p;
@@ -318,78 +290,31 @@ static void test_holder_killed(void **state)
     has_entries(2);
     proc_kill(&p);
     taker_gets_it(t, SHORT_MS + ETCD_TICK_MS + 1000);
-    world_is_clean(w);
 }
 
-/* What it says when it goes on comes too late, and it knows. */
-static void test_holder_stopped(void **state)
-{
-    static const enum proc_op late[] = {PROC_RENEW, PROC_CHECK, PROC_GIVE};
-    struct world *w = *state;
-    hf_lock *b = world_near(w);
-    struct proc_reply r;
-    struct taker *t;
-    struct proc p;
-
-    any_puppet(w, &p, SHORT_MS);
-    t = taker_start(w, b, WAIT_MS);
-    has_entries(2);
-    assert_int_equal(proc_stop(&p), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), SHORT_MS + ETCD_TICK_MS + 1000));
-    assert_int_equal(proc_continue(&p), 0);
-    for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
-        assert_int_equal(proc_do(&p, &(struct proc_cmd){.op = late[i]}, &r), 0);
-        assert_int_equal(r.rc, HF_ELOST);
-    }
-    assert_int_equal(w->server->left(w), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    assert_int_equal(proc_end(&p), 0);
-    world_is_clean(w);
-}
+CASE_IS(test_holder_stopped,
+        any_holder_stopped(w, SHORT_MS, SHORT_MS + ETCD_TICK_MS + 1000))
 
 /* A server whose shortest lease is longer than the TTL. */
-static void test_diagnose_lease(void **state)
+CASE(test_diagnose_lease)
 {
-    struct world *w = *state;
     struct etcd_server slow = {
         .args = {"--election-timeout=2000", "--heartbeat-interval=100"}};
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
 
     opt.ttl_ms = 1000;
-    assert_int_equal(etcd_server_start(&slow), 0);
-    assert_int_equal(proc_open(slow.url, &opt, &c, &w->err), 0);
+    OK(etcd_server_start(&slow));
+    OK(proc_open(slow.url, &opt, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_WARNING, "lease", "no lease of less than 3 s");
     diagnosis_says(c, HF_LEVEL_OK, "promise", "within 4 s");
-    assert_int_equal(hf_close(c), 0);
+    OK(hf_close(c));
     etcd_server_end(&slow);
     opt.ttl_ms = 30000;
-    assert_int_equal(proc_open(etcd_one.url, &opt, &c, &w->err), 0);
+    OK(proc_open(etcd_one.url, &opt, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_OK, "lease", "as long as the ttl");
     diagnosis_says(c, HF_LEVEL_WARNING, "cluster", "one member alone");
     diagnosis_says(c, HF_LEVEL_OK, "version", "etcd 3.");
     diagnosis_says(c, HF_LEVEL_OK, "rights", "no user");
-    assert_int_equal(hf_close(c), 0);
-}
-
-int run_lease_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_lease_revoked_while_waiting),
-        T(test_entry_deleted_while_waiting),
-        T(test_entry_deleted_before_a_waiter),
-        T(test_lease_revoked_while_holding),
-        T(test_lease_revoked_before_a_quiet_release),
-        T(test_lease_revoked_while_a_quiet_one_holds),
-        T(test_entry_deleted_while_holding),
-        T(test_guard_deleted),
-        T(test_holder_killed),
-        T(test_holder_stopped),
-        T(test_diagnose_lease),
-    };
-
-    return cmocka_run_group_tests_name("etcd: leases", tests, etcd_group,
-                                       etcd_group_end);
+    OK(hf_close(c));
 }

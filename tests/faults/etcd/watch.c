@@ -8,30 +8,25 @@
 #include <string.h>
 #include <time.h>
 
-static void test_watch_outlives_its_lease(void **state)
+GROUP("watch");
+
+CASE(test_watch_outlives_its_lease)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
-    unsigned calls;
     struct seen s;
     char key[300];
+    unsigned calls = watch_taken(w, &s, a);
 
-    calls = watch_taken(w, &s, a);
     assert_true(entry(0, key, sizeof(key)));
     ctl("lease revoke %s", strchr(key, '/') + 1);
-    assert_true(WAIT_FOR(is_seen(&s, calls)));
-    assert_true(WAIT_FOR(world_heard_loss(w, 0)));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    hears_and_ends(w, &s, b);
-    world_is_clean(w);
+    COMES(is_seen(&s, calls));
+    COMES(world_heard_loss(w, 0));
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
+    hears(w, &s, b);
 }
 
-static void test_watch_again_and_again(void **state)
-{
-    watch_again_and_again(*state, HF_WATCH_PREFIX);
-}
+CASE_IS(test_watch_again_and_again, watch_again_and_again(w, HF_WATCH_PREFIX))
 
-/* Transactions that the server was asked for. */
 static double asked(void)
 {
     static const char name[] = "grpc_server_started_total{grpc_method=\"Txn\","
@@ -39,7 +34,7 @@ static double asked(void)
                                "grpc_type=\"unary\"}";
     double n = -1;
 
-    assert_true(WAIT_FOR((n = etcd_server_metric(&etcd_one, name)) >= 0));
+    COMES((n = etcd_server_metric(&etcd_one, name)) >= 0);
     return n;
 }
 
@@ -65,33 +60,27 @@ static void waits_at_no_cost(struct world *w, hf_lock *a, hf_lock *b)
     nanosleep(&nap, NULL);
     seconds = (double)(wait_now() - began) / 1e9;
     assert_true(asked() <= before + 10 + 2 * seconds);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, WAIT_LONG_MS);
 }
 
-static void test_waiting_costs_nothing(void **state)
+CASE(test_waiting_costs_nothing)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
 
     waits_at_no_cost(w, a, b);
-    world_is_clean(w);
 }
 
 /* Nothing of which a transaction could tell whether it is as it was. */
-static void test_waiting_for_a_permit_costs_nothing(void **state)
+CASE(test_waiting_for_a_permit_costs_nothing)
 {
-    struct world *w = *state;
-
     world_near(w);
     world_near(w);
     waits_at_no_cost(w, world_change(w, 0, HF_SEMAPHORE, 1),
                      world_change(w, 1, HF_SEMAPHORE, 1));
-    world_is_clean(w);
 }
 
-/* ---- events that are lost -------------------------------------------------
- */
+/* ---- events that are lost ---- */
 
 static uint32_t swallows;  /* atomic: all events from now on */
 static uint32_t swallowed; /* atomic: so many messages */
@@ -144,7 +133,7 @@ static bool is_silent(struct world *w, struct taker *t)
 /* It has looked a few times at once, and waits for the event. */
 static void is_asleep(struct world *w, struct taker *t)
 {
-    assert_true(WAIT_FOR(is_silent(w, t)));
+    COMES(is_silent(w, t));
     __atomic_store_n(&swallowed, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&swallows, 1, __ATOMIC_RELEASE);
 }
@@ -152,13 +141,12 @@ static void is_asleep(struct world *w, struct taker *t)
 /* Its safety look finds what it was not told. */
 static void finds_out(struct taker *t)
 {
-    assert_true(WAIT_FOR_MS(taker_back(t), 2000 + 100));
-    assert_int_equal(t->rc, 0);
+    taker_has_it(t, 2000 + 100);
     assert_true(__atomic_load_n(&swallowed, __ATOMIC_ACQUIRE) > 0);
     __atomic_store_n(&swallows, 0, __ATOMIC_RELEASE);
 }
 
-static void test_event_is_lost(void **state)
+CASE(test_event_is_lost)
 {
     static const struct {
         enum hf_kind kind;
@@ -169,7 +157,6 @@ static void test_event_is_lost(void **state)
               {HF_RWLOCK, HF_FAIR, HF_WRITE},
               {HF_RWLOCK, HF_FAIR, HF_READ},
               {HF_SEMAPHORE, HF_FAIR, HF_WRITE}};
-    struct world *w = *state;
     struct taker *t;
 
     proxy_censors(w->proxy, swallow);
@@ -181,14 +168,13 @@ static void test_event_is_lost(void **state)
         world_takes(w, w->locks[0], 3000);
         t = taker_start_as(w, w->locks[1], of[i].mode, 0, 10 * WAIT_LONG_MS);
         is_asleep(w, t);
-        assert_int_equal(hf_lock_release(w->locks[0], &w->err), 0);
+        OK(hf_lock_release(w->locks[0], &w->err));
         finds_out(t);
-        taker_end(t);
-        assert_int_equal(t->release_rc, 0);
+        taker_gives(t);
         world_is_clean(w);
         for (; w->len; w->len--) {
-            assert_int_equal(hf_lock_free(w->locks[w->len - 1]), 0);
-            assert_int_equal(hf_close(w->clients[w->len - 1]), 0);
+            OK(hf_lock_free(w->locks[w->len - 1]));
+            OK(hf_close(w->clients[w->len - 1]));
         }
     }
 }
@@ -203,10 +189,8 @@ static void *take_and_give(void *arg)
 
 /* A waiter for a permit is the first now, and is not told so: the one before it
  * may have died before it could. */
-static void test_event_of_the_one_before_is_lost(void **state)
+CASE(test_event_of_the_one_before_is_lost)
 {
-    struct world *w = *state;
-    hf_acquire_options both = HF_ACQUIRE_OPTIONS_INIT;
     pthread_t before;
     void *failed;
     struct taker *t;
@@ -217,31 +201,25 @@ static void test_event_of_the_one_before_is_lost(void **state)
     world_far(w, 30000, 5000);
     for (size_t i = 0; i < 3; i++)
         world_change(w, i, HF_SEMAPHORE, 2);
-    both.permits = 2;
-    assert_int_equal(hf_lock_acquire(w->locks[0], &both, &w->err), 0);
-    assert_int_equal(pthread_create(&before, NULL, take_and_give, w->locks[1]),
-                     0);
+    OK(hf_lock_acquire(w->locks[0], HOW(HF_FOREVER, .permits = 2), &w->err));
+    OK(pthread_create(&before, NULL, take_and_give, w->locks[1]));
     has_entries(2);
     t = taker_start_as(w, w->locks[2], HF_WRITE, 1, 10 * WAIT_LONG_MS);
     has_entries(3);
     is_asleep(w, t);
-    assert_int_equal(hf_lock_release(w->locks[0], &w->err), 0);
+    OK(hf_lock_release(w->locks[0], &w->err));
     finds_out(t);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    taker_gives(t);
     pthread_join(before, &failed);
     assert_null(failed);
-    world_is_clean(w);
 }
 
-/* ---- the end of the lease that is not told -------------------------------
- */
+/* ---- the end of the lease that is not told ---- */
 
 enum { UNDER_WAY = 3 };
 
 static void note_result(void *arg, hf_lock *lock, int result)
 {
-    (void)lock;
     *(int *)arg = result;
 }
 
@@ -251,14 +229,12 @@ static bool is_told(const struct world *w, const int *rc)
     return *rc <= 0;
 }
 
-/* The client does not hear that its lease is gone. While the server stands, it
- * sends two keep-alives and a release. The first keep-alive says that the lease
- * is gone, and the answer to the second must not end the connection: only the
- * answer to the release tells that the hold was lost. */
-static void test_lease_gone_with_two_keep_alives_under_way(void **state)
+/* The client does not hear that its lease is gone. While the server is stopped,
+ * it sends two keep-alives and a release. The first keep-alive says that the
+ * lease is gone, and the answer to the second must not end the connection: only
+ * the answer to the release says that the hold was lost. */
+CASE(test_lease_gone_with_two_keep_alives_under_way)
 {
-    struct world *w = *state;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *lock[UNDER_WAY] = {0};
     int rc[UNDER_WAY] = {1, 1, 1};
     uint64_t sent;
@@ -266,17 +242,16 @@ static void test_lease_gone_with_two_keep_alives_under_way(void **state)
 
     proxy_censors(w->proxy, swallow);
     world_far(w, 60000, 20000);
-    opt.flags = HF_OWNER_HANDLE;
     for (int i = 0; i < UNDER_WAY; i++) {
-        assert_int_equal(hf_lock_new(w->clients[0], i ? i > 1 ? "y" : "x" : "n",
-                                     1, &opt, &lock[i], &w->err),
-                         0);
+        OK(hf_lock_new(w->clients[0], i ? i > 1 ? "y" : "x" : "n", 1,
+                       KIND(HF_MUTEX, .flags = HF_OWNER_HANDLE), &lock[i],
+                       &w->err));
         world_takes(w, lock[i], 3000);
     }
     __atomic_store_n(&swallows, 1, __ATOMIC_RELEASE);
     assert_true(entry(0, key, sizeof(key)));
     ctl("lease revoke %s", strchr(key, '/') + 1);
-    assert_int_equal(any_faults.stop(w), 0);
+    OK(server_stop(w->process));
     for (int i = 0; i < UNDER_WAY; i++) {
         sent = proxy_sent(w->proxy);
         assert_int_equal(
@@ -284,37 +259,16 @@ static void test_lease_gone_with_two_keep_alives_under_way(void **state)
                 ? hf_lock_renew_async(lock[i], 0, note_result, &rc[i], &w->err)
                 : hf_lock_release_async(lock[i], note_result, &rc[i], &w->err),
             0);
-        assert_true(WAIT_FOR(proxy_sent(w->proxy) > sent));
+        COMES(proxy_sent(w->proxy) > sent);
     }
-    assert_int_equal(any_faults.go_on(w), 0);
+    OK(server_continue(w->process));
     for (int i = 0; i < UNDER_WAY; i++) {
-        assert_true(WAIT_FOR(is_told(w, &rc[i])));
+        COMES(is_told(w, &rc[i]));
         assert_int_equal(rc[i], HF_ELOST);
     }
     __atomic_store_n(&swallows, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < UNDER_WAY; i++) {
         hf_lock_release(lock[i], NULL);
-        assert_int_equal(hf_lock_free(lock[i]), 0);
+        OK(hf_lock_free(lock[i]));
     }
-    world_is_clean(w);
-}
-
-int run_watch_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, etcd_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_watch_hears_after_a_cut),
-        T(test_watch_hears_of_an_outage),
-        T(test_watch_is_freed_while_cut),
-        T(test_watch_outlives_its_lease),
-        T(test_watch_again_and_again),
-        T(test_event_is_lost),
-        T(test_event_of_the_one_before_is_lost),
-        T(test_lease_gone_with_two_keep_alives_under_way),
-        T(test_waiting_costs_nothing),
-        T(test_waiting_for_a_permit_costs_nothing),
-    };
-
-    return cmocka_run_group_tests_name("etcd: watches", tests, etcd_group,
-                                       etcd_group_end);
 }

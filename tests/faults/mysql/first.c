@@ -1,10 +1,13 @@
-/* The first waiter of each kind of lock is stopped, or its connections are half
- * open: the others pass it. Or nobody may wake it: it looks by itself. */
+/* The first waiter of each kind of lock is stopped, or its connections are
+ * half open: the others pass it. Or no client may wake it: then it looks by
+ * itself. */
 #include "mysql_faults.h"
 
 #include "relay.h"
 
 #include <stdio.h>
+
+GROUP("first");
 
 static const struct shape {
     const char *name;
@@ -20,8 +23,7 @@ static const struct shape {
     {"latch", HF_LATCH, HF_UNFAIR},
 };
 
-/* ---- the holder -----------------------------------------------------------
- */
+/* ---- the holder ---- */
 
 struct holder {
     hf_client *client;
@@ -32,21 +34,17 @@ struct holder {
 static void hold(struct world *w, const struct shape *s, const char *url,
                  struct holder *h)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-
     *h = (struct holder){.client = my_open(w, url)};
     if (s->kind == HF_LATCH) {
-        assert_int_equal(
-            hf_latch_new(h->client, "n", HF_CSTRING, &h->latch, &w->err), 0);
-        assert_int_equal(hf_latch_set(h->latch, 1, &w->err), 0);
+        OK(hf_latch_new(h->client, "n", HF_CSTRING, &h->latch, &w->err));
+        OK(hf_latch_set(h->latch, 1, &w->err));
         return;
     }
-    opt.kind = s->kind;
-    opt.permits = s->kind == HF_SEMAPHORE ? 1 : 0;
-    opt.fairness = s->fairness;
-    assert_int_equal(
-        hf_lock_new(h->client, "n", HF_CSTRING, &opt, &h->lock, &w->err), 0);
-    assert_int_equal(hf_lock_timed(h->lock, 5000, &w->err), 0);
+    OK(hf_lock_new(h->client, "n", HF_CSTRING,
+                   KIND(s->kind, .permits = s->kind == HF_SEMAPHORE ? 1 : 0,
+                        .fairness = s->fairness),
+                   &h->lock, &w->err));
+    OK(hf_lock_timed(h->lock, 5000, &w->err));
 }
 
 static void let_go(struct world *w, struct holder *h)
@@ -56,15 +54,14 @@ static void let_go(struct world *w, struct holder *h)
                      0);
 }
 
-static void holder_end(struct holder *h)
+static void holder_end(struct world *w, struct holder *h)
 {
     assert_int_equal(h->latch ? hf_latch_free(h->latch) : hf_lock_free(h->lock),
                      0);
-    assert_int_equal(hf_close(h->client), 0);
+    world_ends(w, h->client);
 }
 
-/* ---- processes that wait --------------------------------------------------
- */
+/* ---- processes that wait ---- */
 
 static void begin_to_wait(struct proc *p, const struct shape *s,
                           const char *url, long waiters)
@@ -84,12 +81,12 @@ static void begin_to_wait(struct proc *p, const struct shape *s,
     struct proc_reply r;
 
     snprintf(open.text, sizeof(open.text), "%s", url);
-    assert_int_equal(proc_start(p), 0);
-    assert_int_equal(proc_do(p, &open, &r), 0);
+    OK(proc_start(p));
+    OK(proc_do(p, &open, &r));
     assert_int_equal(r.rc, 0);
-    assert_int_equal(proc_do(p, &new, &r), 0);
+    OK(proc_do(p, &new, &r));
     assert_int_equal(r.rc, 0);
-    assert_int_equal(proc_send(p, &take), 0);
+    OK(proc_send(p, &take));
     my_has_waiters(waiters);
 }
 
@@ -97,17 +94,15 @@ static void has_it(struct proc *p, bool is_latch)
 {
     struct proc_reply r;
 
-    assert_int_equal(proc_recv(p, &r, WAIT_LONG_MS), 0);
+    OK(proc_recv(p, &r, WAIT_LONG_MS));
     if (r.rc)
         fail_msg("%s: %s", hf_error_name(r.rc), r.err.text);
     if (!is_latch)
-        assert_int_equal(proc_do(p, &(struct proc_cmd){.op = PROC_GIVE}, &r),
-                         0);
+        OK(proc_do(p, &(struct proc_cmd){.op = PROC_GIVE}, &r));
     assert_int_equal(r.rc, 0);
 }
 
-/* ---- cases ----------------------------------------------------------------
- */
+/* ---- cases ---- */
 
 static void passed(struct world *w, const struct shape *s, bool stopped)
 {
@@ -120,7 +115,7 @@ static void passed(struct world *w, const struct shape *s, bool stopped)
     begin_to_wait(&first, s, stopped ? w->near_url : w->far_url, 1);
     begin_to_wait(&second, s, w->near_url, 2);
     if (stopped)
-        assert_int_equal(proc_stop(&first), 0);
+        OK(proc_stop(&first));
     else
         proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     let_go(w, &h);
@@ -128,30 +123,28 @@ static void passed(struct world *w, const struct shape *s, bool stopped)
         fail_msg("%s: the second waiter did not pass the first", s->name);
     has_it(&second, is_latch);
     if (stopped) {
-        assert_int_equal(proc_continue(&first), 0);
+        OK(proc_continue(&first));
         has_it(&first, is_latch);
-        assert_int_equal(proc_end(&first), 0);
+        OK(proc_end(&first));
     } else {
         world_heal(w);
         proc_kill(&first);
     }
-    assert_int_equal(proc_end(&second), 0);
-    holder_end(&h);
+    OK(proc_end(&second));
+    holder_end(w, &h);
     my_server_empty(&my_one);
 }
 
-static void test_first_is_stopped(void **state)
+CASE(test_first_is_stopped)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
-        passed(*state, &shapes[i], true);
-    world_is_clean(*state);
+        passed(w, &shapes[i], true);
 }
 
-static void test_first_is_half_open(void **state)
+CASE(test_first_is_half_open)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
-        passed(*state, &shapes[i], false);
-    world_is_clean(*state);
+        passed(w, &shapes[i], false);
 }
 
 /* A proxy that shares connections may have a number of its own for each: KILL
@@ -166,21 +159,21 @@ static void looks_by_itself(struct world *w, const struct shape *s,
     hold(w, s, breaks ? my_one.url : url, &h);
     begin_to_wait(&p, s, my_one.url, 1);
     if (breaks)
-        assert_int_equal(hf_break(breaker.client, "n", HF_CSTRING, &w->err), 0);
+        OK(hf_break(breaker.client, "n", HF_CSTRING, &w->err));
     else
         let_go(w, &h);
     if (!WAIT_FOR_MS(proc_ready(&p, 0), REPEAT_MS + 500))
         fail_msg("%s: the waiter did not look", s->name);
     has_it(&p, s->kind == HF_LATCH);
-    assert_int_equal(proc_end(&p), 0);
+    OK(proc_end(&p));
     if (breaks && h.lock)
         hf_lock_release(h.lock, NULL);
-    holder_end(&h);
-    assert_int_equal(hf_close(breaker.client), 0);
+    holder_end(w, &h);
+    world_ends(w, breaker.client);
     my_server_empty(&my_one);
 }
 
-static void test_nothing_is_killed_through_a_proxy(void **state)
+CASE(test_nothing_is_killed_through_a_proxy)
 {
     struct relay *relay = relay_start(my_one.port);
     char url[128];
@@ -190,22 +183,9 @@ static void test_nothing_is_killed_through_a_proxy(void **state)
     for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
         if (shapes[i].fairness != HF_FAIR && shapes[i].kind != HF_LATCH)
             continue;
-        looks_by_itself(*state, &shapes[i], url, false);
-        looks_by_itself(*state, &shapes[i], url, true);
+        looks_by_itself(w, &shapes[i], url, false);
+        looks_by_itself(w, &shapes[i], url, true);
     }
     assert_int_equal(relay_kills(relay), 0);
     relay_end(relay);
-    world_is_clean(*state);
-}
-
-int run_first_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_first_is_stopped),
-        MY_CASE(test_first_is_half_open),
-        MY_CASE(test_nothing_is_killed_through_a_proxy),
-    };
-
-    return cmocka_run_group_tests_name("mysql: the first waiter", tests,
-                                       my_group, my_group_end);
 }

@@ -9,28 +9,27 @@ enum { STRANGERS = 30 };
 
 static struct my_server other;
 
-static int two_servers(void **state)
+static int start_other(struct world *w)
 {
-    return my_server_start(&other) || my_setup(state) ? -1 : 0;
+    return my_server_start(&other);
 }
 
-static int one_server(void **state)
+static int end_other(struct world *w)
 {
-    int rc = world_end(state);
-
+    world_close(w);
     my_server_end(&other);
-    return rc;
+    return 0;
 }
+
+GROUP("hosts", .begin = start_other, .end = end_other);
 
 /* The URL that leads to both, the first of the group before the other. */
 static const char *both(struct world *w)
 {
     static char url[160];
-    char host[64];
 
-    snprintf(host, sizeof(host), "127.0.0.1:%d,127.0.0.1:%d", my_one.port,
-             other.port);
-    world_url(w, host, url, sizeof(url));
+    world_url(w, text_of("127.0.0.1:%d,127.0.0.1:%d", my_one.port, other.port),
+              url, sizeof(url));
     return url;
 }
 
@@ -40,44 +39,39 @@ static long held_at(struct my_server *s)
 }
 
 /* A server that has become a replica of another one is left for that. */
-static void test_read_only_leads_to_the_other_host(void **state)
+CASE(test_read_only_leads_to_the_other_host)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(held_at(&my_one), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    my_server_do(&my_one, "set global read_only=1");
-    if (hf_lock_timed(a, 5000, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_lock_release(a, &w->err));
+    my_do("set global read_only=1");
+    OK(hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(held_at(&my_one), 0);
     assert_int_equal(held_at(&other), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    /* Who opens now does not stay at the first either. */
+    OK(hf_lock_release(a, &w->err));
+    /* A client that opens now does not stay at the first host either. */
     a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(held_at(&other), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     assert_int_equal(held_at(&other), 0);
 }
 
 /* The new server knows nothing of the hold, and the holder hears that. */
-static void test_read_only_while_holding(void **state)
+CASE(test_read_only_while_holding)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, both(w), 5000, 5000, HF_FAIR_DEFAULT);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    my_server_do(&my_one, "set global read_only=1");
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    my_server_do(&my_one, "set global read_only=0");
-    world_is_clean(w);
+    OK(hf_lock_timed(a, 5000, &w->err));
+    my_do("set global read_only=1");
+    COMES(hf_lock_check(a) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
+    my_do("set global read_only=0");
 }
 
-/* ---- waiting --------------------------------------------------------------
- */
+/* ---- waiting ---- */
 
 static long long statements(struct my_server *s)
 {
@@ -105,40 +99,37 @@ static void waits_at_the_other(struct world *w, hf_lock *a, hf_lock *b)
 
     world_takes(w, a, 5000);
     t = taker_start(w, b, WAIT_MS);
-    assert_true(WAIT_FOR(my_server_waiting(&other) == 1));
+    COMES(my_server_waiting(&other) == 1);
     assert_int_equal(my_server_connections(&my_one), 0);
     nobody_spins(t);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
-    assert_true(WAIT_FOR(my_server_left(&other, false) == 0));
+    COMES(my_server_left(&other, false) == 0);
 }
 
-static void test_waits_beside_a_read_only_host(void **state)
+CASE(test_waits_beside_a_read_only_host)
 {
-    struct world *w = *state;
     hf_lock *a, *b;
 
-    my_server_do(&my_one, "set global read_only=1");
+    my_do("set global read_only=1");
     a = world_lock(w, other.url, 30000, 5000, HF_FAIR_DEFAULT);
     b = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
     waits_at_the_other(w, a, b);
 }
 
 /* The client came when the first host was down, and stays at the other. */
-static void test_waits_after_the_first_host_is_back(void **state)
+CASE(test_waits_after_the_first_host_is_back)
 {
-    struct world *w = *state;
     hf_lock *a, *b;
 
     my_server_kill(&my_one);
     a = world_lock(w, other.url, 30000, 5000, HF_FAIR_DEFAULT);
     b = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
-    assert_int_equal(my_server_again(&my_one), 0);
+    OK(my_server_again(&my_one));
     waits_at_the_other(w, a, b);
 }
 
-/* ---- a balancer -----------------------------------------------------------
- */
+/* ---- a balancer ---- */
 
 static MYSQL *stranger(struct my_server *s)
 {
@@ -178,9 +169,9 @@ static void strangers_begin(MYSQL **db)
 
 static long strangers_asleep(void)
 {
-    return (long)my_server_number(
-        &my_one, "select count(*) from information_schema.processlist where "
-                 "info='select sleep(600)' and state='User sleep'");
+    return (long)my_number(
+        "select count(*) from information_schema.processlist where "
+        "info='select sleep(600)' and state='User sleep'");
 }
 static void strangers_end(MYSQL **db)
 {
@@ -191,42 +182,25 @@ static void strangers_end(MYSQL **db)
 }
 
 /* A connection for waiting that ends at another server than the commands do is
- * of no use: the client polls, and ends no statement of anybody. */
-static void test_balancer_leads_the_waits_elsewhere(void **state)
+ * of no use: the client polls, and kills no statement of another session. */
+CASE(test_balancer_leads_the_waits_elsewhere)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
     MYSQL *db[STRANGERS];
     struct taker *t;
 
     world_takes(w, a, 5000);
     strangers_begin(db);
-    assert_true(WAIT_FOR(strangers_asleep() == STRANGERS));
+    COMES(strangers_asleep() == STRANGERS);
     proxy_lead_to(w->proxy, other.port);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(hf_lock_timed(b, 100, NULL), HF_ETIMEDOUT);
+        EXPECT(HF_ETIMEDOUT, hf_lock_timed(b, 100, NULL));
     t = taker_start(w, b, WAIT_MS);
     nobody_spins(t);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
     assert_int_equal(strangers_asleep(), STRANGERS);
     strangers_end(db);
     assert_int_equal(my_server_left(&other, false), 0);
-    assert_true(WAIT_FOR(my_server_left(&my_one, false) == 0));
-}
-
-#define TWO(fn) cmocka_unit_test_setup_teardown(fn, two_servers, one_server)
-
-int run_host_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        TWO(test_read_only_leads_to_the_other_host),
-        TWO(test_read_only_while_holding),
-        TWO(test_waits_beside_a_read_only_host),
-        TWO(test_waits_after_the_first_host_is_back),
-        TWO(test_balancer_leads_the_waits_elsewhere),
-    };
-
-    return cmocka_run_group_tests_name("mysql: hosts", tests, my_group,
-                                       my_group_end);
+    COMES(my_server_left(&my_one, false) == 0);
 }

@@ -3,61 +3,51 @@
 
 #include <stdio.h>
 
+GROUP("limits");
+
 enum { MANY = 200, NAMES = 20, MOST = 12 };
 
-/* ---- how many there are ---------------------------------------------------
- */
+/* ---- how many there are ---- */
 
-static void test_who_does_not_wait_has_one_connection(void **state)
+CASE(test_who_does_not_wait_has_one_connection)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w);
 
     for (int i = 0; i < 5; i++)
         world_free_for_all(w, a);
     assert_int_equal(my_server_connections(&my_one), 1);
-    assert_int_equal(hf_lock_timed(a, 0, &w->err), 0);
+    OK(hf_lock_timed(a, 0, &w->err));
     world_near(w);
-    assert_int_equal(hf_lock_try(w->locks[1], NULL), HF_EBUSY);
+    EXPECT(HF_EBUSY, hf_lock_try(w->locks[1], NULL));
     assert_int_equal(my_server_connections(&my_one), 2);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-static void test_many_locks_have_few_connections(void **state)
+CASE(test_many_locks_have_few_connections)
 {
-    struct world *w = *state;
     hf_client *c = my_open(w, my_one.url);
     hf_lock *lock[MANY];
-    char name[16];
 
     for (int i = 0; i < MANY; i++) {
-        snprintf(name, sizeof(name), "many-%d", i);
-        lock[i] = my_lock(w, c, name);
-        assert_int_equal(hf_lock_timed(lock[i], 5000, &w->err), 0);
+        lock[i] = my_lock(w, c, text_of("many-%d", i));
+        OK(hf_lock_timed(lock[i], 5000, &w->err));
     }
     assert_int_equal(my_server_left(&my_one, false), MANY);
     assert_true(my_server_connections(&my_one) <= 2);
     world_renews(lock[MANY - 1]);
     assert_true(my_server_connections(&my_one) <= 2);
     for (int i = 0; i < MANY; i++) {
-        assert_int_equal(hf_lock_check(lock[i]), 0);
-        assert_int_equal(hf_lock_release(lock[i], &w->err), 0);
-        assert_int_equal(hf_lock_free(lock[i]), 0);
+        OK(hf_lock_check(lock[i]));
+        OK(hf_lock_release(lock[i], &w->err));
     }
-    assert_int_equal(hf_close(c), 0);
-    world_is_clean(w);
 }
 
 static void take_names(struct world *w, hf_client *c, hf_lock **lock, bool take)
 {
-    char name[16];
-
     for (int i = 0; i < NAMES; i++) {
-        snprintf(name, sizeof(name), "name-%d", i);
-        lock[i] = my_lock(w, c, name);
+        lock[i] = my_lock(w, c, text_of("name-%d", i));
         if (take)
-            assert_int_equal(hf_lock_timed(lock[i], 5000, &w->err), 0);
+            OK(hf_lock_timed(lock[i], 5000, &w->err));
     }
 }
 
@@ -70,10 +60,9 @@ static bool all_back(struct my_waiter *waiter)
 }
 
 /* The URL says how many may wait at the server; the others poll. */
-static void test_waiting_connections_are_bounded(void **state)
+CASE(test_waiting_connections_are_bounded)
 {
     enum { WAITING = 4 };
-    struct world *w = *state;
     hf_client *a = my_open(w, my_one.url);
     hf_client *b = my_open(w, my_url("?wait_connections=4"));
     hf_lock *held[NAMES], *wanted[NAMES];
@@ -86,22 +75,16 @@ static void test_waiting_connections_are_bounded(void **state)
     my_has_waiters(WAITING);
     assert_true(NEVER_MS(my_server_connections(&my_one) > 2 + WAITING, 500));
     for (int i = 0; i < NAMES; i++)
-        assert_int_equal(hf_lock_release(held[i], &w->err), 0);
-    assert_true(WAIT_FOR_MS(all_back(waiter), 2 * SOON_MS));
+        OK(hf_lock_release(held[i], &w->err));
+    COMES_MS(all_back(waiter), 2 * SOON_MS);
     for (int i = 0; i < NAMES; i++) {
         my_waiter_end(&waiter[i]);
         assert_int_equal(waiter[i].rc, 0);
         assert_int_equal(waiter[i].release_rc, 0);
-        assert_int_equal(hf_lock_free(held[i]), 0);
-        assert_int_equal(hf_lock_free(wanted[i]), 0);
     }
-    assert_int_equal(hf_close(a), 0);
-    assert_int_equal(hf_close(b), 0);
-    world_is_clean(w);
 }
 
-/* ---- no more of them ------------------------------------------------------
- */
+/* ---- no more of them ---- */
 
 /* Opens clients until the server refuses one; how many it did not. */
 static int open_all(struct world *w, hf_client **c)
@@ -121,29 +104,24 @@ static void no_more_connections(struct world *w, const char *set,
     int64_t began;
     int n;
 
-    my_server_do(&my_one, "%s", set);
+    my_do("%s", set);
     n = open_all(w, c);
     assert_true(n > 1);
     began = wait_fair();
     my_open_refused(w, my_one.url, HF_EBACKEND, word, NULL, true);
     assert_true(wait_within(began, 1000));
-    assert_int_equal(hf_close(c[--n]), 0);
-    assert_true(WAIT_FOR(!hf_open(my_one.url, NULL, &c[n], &w->err)));
+    OK(hf_close(c[--n]));
+    COMES(!hf_open(my_one.url, NULL, &c[n], &w->err));
     for (; n >= 0; n--)
-        assert_int_equal(hf_close(c[n]), 0);
+        OK(hf_close(c[n]));
 }
 
-static void test_too_many_connections(void **state)
-{
-    no_more_connections(*state, "set global max_connections=10",
-                        "Too many connections");
-}
-
-static void test_too_many_connections_of_the_user(void **state)
-{
-    no_more_connections(*state, "set global max_user_connections=3",
-                        "max_user_connections");
-}
+CASE_IS(test_too_many_connections,
+        no_more_connections(w, "set global max_connections=10",
+                            "Too many connections"))
+CASE_IS(test_too_many_connections_of_the_user,
+        no_more_connections(w, "set global max_user_connections=3",
+                            "max_user_connections"))
 
 /* There is none left on which to wait: it polls. */
 static void no_connection_to_wait_on(struct world *w, const char *set)
@@ -153,41 +131,19 @@ static void no_connection_to_wait_on(struct world *w, const char *set)
     struct taker *t;
     int n;
 
-    my_server_do(&my_one, "%s", set);
+    my_do("%s", set);
     n = open_all(w, c);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     t = taker_start(w, b, WAIT_MS);
     assert_true(NEVER_MS(taker_back(t), 300));
     assert_int_equal(my_server_waiting(&my_one), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
     while (n > 0)
-        assert_int_equal(hf_close(c[--n]), 0);
-    world_is_clean(w);
+        OK(hf_close(c[--n]));
 }
 
-static void test_no_connection_to_wait_on(void **state)
-{
-    no_connection_to_wait_on(*state, "set global max_connections=10");
-}
-
-static void test_no_connection_of_the_user_to_wait_on(void **state)
-{
-    no_connection_to_wait_on(*state, "set global max_user_connections=3");
-}
-
-int run_limit_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_who_does_not_wait_has_one_connection),
-        MY_CASE(test_many_locks_have_few_connections),
-        MY_CASE(test_waiting_connections_are_bounded),
-        MY_CASE(test_too_many_connections),
-        MY_CASE(test_too_many_connections_of_the_user),
-        MY_CASE(test_no_connection_to_wait_on),
-        MY_CASE(test_no_connection_of_the_user_to_wait_on),
-    };
-
-    return cmocka_run_group_tests_name("mysql: limits", tests, my_group,
-                                       my_group_end);
-}
+CASE_IS(test_no_connection_to_wait_on,
+        no_connection_to_wait_on(w, "set global max_connections=10"))
+CASE_IS(test_no_connection_of_the_user_to_wait_on,
+        no_connection_to_wait_on(w, "set global max_user_connections=3"))

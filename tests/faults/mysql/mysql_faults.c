@@ -9,23 +9,21 @@ struct my_server my_one;
 const char *const my_tables[MY_TABLES] = {
     "holdfast_locks", "holdfast_holds", "holdfast_requests", "holdfast_values"};
 
-int my_group(void **state)
+int my_start(void)
 {
-    (void)state;
     return my_server_start(&my_one);
 }
 
-int my_group_end(void **state)
+void my_end(void)
 {
-    (void)state;
     my_server_end(&my_one);
-    return 0;
 }
 
-/* ---- the world ----------------------------------------------------------- */
+/* ---- the world ---- */
 
 static int begin(struct world *w)
 {
+    w->process = &my_one.process;
     w->port = my_one.port;
     w->user = MY_SERVER_USER ":" MY_SERVER_SECRET "@";
     w->path = "/" MY_SERVER_DB;
@@ -33,69 +31,43 @@ static int begin(struct world *w)
     return 0;
 }
 
-static int go_on(struct world *w)
-{
-    (void)w;
-    return my_server_continue(&my_one);
-}
-
-static int stop(struct world *w)
-{
-    (void)w;
-    return my_server_stop(&my_one);
-}
-
 static int take_away(struct world *w)
 {
-    (void)w;
     my_server_empty(&my_one);
     return 0;
 }
 
-/* What a failed case has left behind must not fail the next. */
 static int mend(struct world *w)
 {
-    if (my_one.pid > 0 ? go_on(w) : my_server_again(&my_one))
+    if (my_one.pid > 0 ? server_continue(w->process) : my_server_again(&my_one))
         return -1;
-    my_server_do(&my_one, "set global read_only=0");
-    my_server_do(&my_one, "set global max_connections=400");
-    my_server_do(&my_one, "set global max_user_connections=390");
-    my_server_do(&my_one, "grant " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
-                          ".* to " MY_SERVER_USER);
+    my_do("set global read_only=0");
+    my_do("set global max_connections=400");
+    my_do("set global max_user_connections=390");
+    my_do("grant " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
+          ".* to " MY_SERVER_USER);
     return take_away(w);
 }
 
 static long left(struct world *w)
 {
-    (void)w;
     return my_server_left(&my_one, false);
 }
 
 static void print_left(struct world *w)
 {
-    (void)w;
     my_server_left(&my_one, true);
-}
-
-int my_setup(void **state)
-{
-    static const struct world_server kind = {"mysql", begin, mend, left,
-                                             print_left};
-
-    return world_begin(state, &kind);
 }
 
 static long holds(struct world *w)
 {
-    (void)w;
-    return (long)my_server_number(
-        &my_one, "select count(*) from holdfast_locks where name='n' and "
-                 "lease_until > utc_timestamp(6)");
+    return (long)my_number(
+        "select count(*) from holdfast_locks where name='n' and "
+        "lease_until > utc_timestamp(6)");
 }
 
 static bool is_waited_for(struct world *w)
 {
-    (void)w;
     return my_server_waiting(&my_one) == 1;
 }
 
@@ -107,41 +79,34 @@ static bool takes_value(struct world *w, const char *key, const char *value)
                                       key),
                        value) == 0;
 
-    (void)w;
-    my_server_do(&my_one, "delete from holdfast_values where name='%s'", key);
+    my_do("delete from holdfast_values where name='%s'", key);
     return same;
 }
 
 const struct any_faults any_faults = {
-    .setup = my_setup,
-    .begin = my_group,
-    .end = my_group_end,
     .op_ms = 600,
     .ttl_ms = 5500,
     .tick_ms = 500,
     .rounds = 200,
+    .cut_most = 120,
+    .cut_step = 7,
+    .cut_op_ms = 3000,
     .request = "hfb:",
     .holds = holds,
-    .is_waited_for = is_waited_for,
     .take_away = take_away,
-    .stop = stop,
-    .go_on = go_on,
     .takes_value = takes_value,
 };
 
-/* ---- refusals -------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 static void read_only(struct world *w)
 {
-    (void)w;
-    my_server_do(&my_one, "set global read_only=1");
+    my_do("set global read_only=1");
 }
 
 static void writable(struct world *w)
 {
-    (void)w;
-    my_server_do(&my_one, "set global read_only=0");
+    my_do("set global read_only=0");
 }
 
 /* Rights to a table are looked at by every statement, those to a database only
@@ -149,35 +114,32 @@ static void writable(struct world *w)
 static void grant(const char *what, const char *how)
 {
     for (size_t i = 0; i < MY_TABLES; i++)
-        my_server_do(&my_one, "%s on " MY_SERVER_DB ".%s %s " MY_SERVER_USER,
-                     what, my_tables[i], how);
+        my_do("%s on " MY_SERVER_DB ".%s %s " MY_SERVER_USER, what,
+              my_tables[i], how);
 }
 
 static void only_tables(struct world *w)
 {
-    hf_close(my_open(w, my_one.url)); /* they are there */
-    my_server_do(&my_one, "revoke " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
-                          ".* from " MY_SERVER_USER);
+    world_ends(w, my_open(w, my_one.url)); /* they are there */
+    my_do("revoke " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
+          ".* from " MY_SERVER_USER);
     grant("grant " MY_SERVER_GRANTS, "to");
 }
 
 static void whole_database(struct world *w)
 {
-    (void)w;
     grant("revoke " MY_SERVER_GRANTS, "from");
-    my_server_do(&my_one, "grant " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
-                          ".* to " MY_SERVER_USER);
+    my_do("grant " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
+          ".* to " MY_SERVER_USER);
 }
 
 static void read_rights(struct world *w)
 {
-    (void)w;
     grant("revoke insert, update, delete", "from");
 }
 
 static void all_rights(struct world *w)
 {
-    (void)w;
     grant("grant " MY_SERVER_GRANTS, "to");
 }
 
@@ -190,8 +152,7 @@ const struct any_refusal any_refusals[] = {
 };
 const int64_t any_refused_ttl_ms = 6000;
 
-/* ---- what the cases have in common ----------------------------------------
- */
+/* ---- what the cases have in common ---- */
 
 const char *my_url(const char *options)
 {
@@ -203,11 +164,7 @@ const char *my_url(const char *options)
 
 hf_client *my_open(struct world *w, const char *url)
 {
-    hf_client *c = NULL;
-
-    if (proc_open(url, NULL, &c, &w->err))
-        fail_msg("hf_open: %s", w->err.text);
-    return c;
+    return world_open(w, url, NULL);
 }
 
 static void has_word(const char *text, const char *word)
@@ -235,15 +192,9 @@ void my_open_refused(struct world *w, const char *url, int code,
 hf_lock *my_lock_as(struct world *w, hf_client *c, const char *name,
                     enum hf_kind kind)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock *lock = NULL;
-
-    opt.kind = kind;
-    opt.permits = kind == HF_SEMAPHORE ? 1 : 0;
-    opt.label = MY_LABEL;
-    if (hf_lock_new(c, name, HF_CSTRING, &opt, &lock, &w->err))
-        fail_msg("hf_lock_new: %s", w->err.text);
-    return lock;
+    return world_handle(
+        w, c, name,
+        KIND(kind, .permits = kind == HF_SEMAPHORE ? 1 : 0, .label = MY_LABEL));
 }
 
 hf_lock *my_lock(struct world *w, hf_client *c, const char *name)
@@ -254,7 +205,7 @@ hf_lock *my_lock(struct world *w, hf_client *c, const char *name)
 void my_drop_tables(void)
 {
     for (int i = 0; i < MY_TABLES; i++)
-        my_server_do(&my_one, "drop table if exists %s", my_tables[i]);
+        my_do("drop table if exists %s", my_tables[i]);
 }
 
 long my_thread(bool waits, int n)
@@ -280,19 +231,16 @@ void my_diagnosis_says(hf_client *c, enum hf_level level, const char *word)
     diagnosis_says(c, level, "waiting", word);
 }
 
-/* ---- waiters ---------------------------------------------------------------
- */
+/* ---- waiters ---- */
 
 static uint32_t granted; /* atomic */
 
 static void *wait_for_it(void *arg)
 {
     struct my_waiter *t = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
-    opt.wait_ms = WAIT_MS;
-    opt.cancel = &t->cancel;
-    t->rc = hf_lock_acquire(t->lock, &opt, &t->err);
+    t->rc =
+        hf_lock_acquire(t->lock, HOW(WAIT_MS, .cancel = &t->cancel), &t->err);
     if (!t->rc)
         t->place = __atomic_add_fetch(&granted, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&t->back, 1, __ATOMIC_RELEASE);
@@ -307,7 +255,7 @@ void my_waiter_start(struct my_waiter *t, hf_client *c, hf_lock *lock)
 {
     *t =
         (struct my_waiter){.client = c, .lock = lock, .cancel = HF_CANCEL_INIT};
-    assert_int_equal(pthread_create(&t->thread, NULL, wait_for_it, t), 0);
+    OK(pthread_create(&t->thread, NULL, wait_for_it, t));
 }
 
 bool my_waiter_back(struct my_waiter *t)
@@ -321,20 +269,10 @@ void my_waiter_end(struct my_waiter *t)
     pthread_join(t->thread, NULL);
 }
 
+static const struct world_server mysql = {
+    "mysql", my_start, my_end, begin, mend, left, print_left, is_waited_for};
+
 int main(int argc, char **argv)
 {
-    static const struct world_group groups[] = {
-        {"cuts", run_any_cuts},          {"any", run_any_faults},
-        {"loss", run_any_loss},          {"late", run_any_late},
-        {"names", run_any_names},        {"refusals", run_any_refusals},
-        {"process", run_process_faults}, {"connection", run_connection_faults},
-        {"limits", run_limit_faults},    {"hosts", run_host_faults},
-        {"lock-names", run_name_faults}, {"session", run_session_faults},
-        {"tables", run_table_faults},    {"diagnose", run_diagnose_faults},
-        {"wait", run_wait_faults},       {"first", run_first_faults},
-        {"row", run_row_faults},         {"full", run_full_faults},
-        {"tls", run_tls_faults},
-    };
-
-    return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));
+    return world_main(argc, argv, &mysql);
 }

@@ -22,15 +22,15 @@ enum {
 
 extern struct my_server my_one;
 
-/* Setup and teardown of a group and of a case. */
-int my_group(void **state);
-int my_group_end(void **state);
-int my_setup(void **state);
-#define MY_CASE(fn) cmocka_unit_test_setup_teardown(fn, my_setup, world_end)
+/* Starts and ends my_one. */
+int my_start(void);
+void my_end(void);
 
+#define my_do(...) my_server_do(&my_one, __VA_ARGS__)
+#define my_number(...) my_server_number(&my_one, __VA_ARGS__)
 /* The URL of the server with these options, "?a=b". Valid until the next. */
 const char *my_url(const char *options);
-/* hf_open() at the URL, tried again while the server is only slow. */
+/* A client, and a lock of it, which end with the case. */
 hf_client *my_open(struct world *, const char *url);
 /* hf_open() is refused with that code, and the text has each of the words. */
 void my_open_refused(struct world *, const char *url, int code,
@@ -63,28 +63,14 @@ struct my_waiter {
     hf_error err;
     uint32_t place; /* atomic: how many were granted before it, from 1 on */
     uint32_t back;  /* atomic: rc is set */
-    uint32_t done;  /* atomic: it may let go */
+    uint32_t done;  /* atomic: it may release */
     int rc, release_rc;
 };
 
 /* Waits for a lock of its own client, or of another one. */
 void my_waiter_start(struct my_waiter *, hf_client *, hf_lock *);
 bool my_waiter_back(struct my_waiter *);
-/* Joins it. It lets go of what it has. */
+/* It releases what it has; joins it. */
 void my_waiter_end(struct my_waiter *);
-
-int run_process_faults(void);
-int run_connection_faults(void);
-int run_limit_faults(void);
-int run_host_faults(void);
-int run_name_faults(void);
-int run_session_faults(void);
-int run_table_faults(void);
-int run_diagnose_faults(void);
-int run_wait_faults(void);
-int run_first_faults(void);
-int run_row_faults(void);
-int run_full_faults(void);
-int run_tls_faults(void);
 
 #endif

@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 
-/* ---- names -----------------------------------------------------------------
- */
+GROUP("session");
+static const struct world_group lock_names = {.name = "lock-names"};
+
+/* ---- names ---- */
 
 static const struct name {
     const char *bytes;
@@ -44,8 +46,7 @@ static hf_lock *lock_of(struct world *w, hf_client *c, const struct name *name)
 {
     hf_lock *lock = NULL;
 
-    if (hf_lock_new(c, name->bytes, name->len, NULL, &lock, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_lock_new(c, name->bytes, name->len, NULL, &lock, &w->err));
     return lock;
 }
 
@@ -80,56 +81,44 @@ static void all_names_differ(struct world *w)
         hf_lock *same = lock_of(w, other, &names[i]);
         hf_info *info = NULL;
 
-        assert_int_equal(hf_lock_try(same, NULL), HF_EBUSY);
-        assert_int_equal(
-            hf_inspect(other, names[i].bytes, names[i].len, &info, &w->err), 0);
+        EXPECT(HF_EBUSY, hf_lock_try(same, NULL));
+        OK(hf_inspect(other, names[i].bytes, names[i].len, &info, &w->err));
         assert_int_equal(info->holders_len, 1);
         hf_info_free(info);
-        assert_int_equal(hf_lock_release(lock[i], &w->err), 0);
-        assert_int_equal(hf_lock_try(same, &w->err), 0);
-        assert_int_equal(hf_lock_release(same, &w->err), 0);
-        assert_int_equal(hf_lock_free(same), 0);
-        assert_int_equal(hf_lock_free(lock[i]), 0);
-        assert_int_equal(hf_close(c[i]), 0);
+        OK(hf_lock_release(lock[i], &w->err));
+        OK(hf_lock_try(same, &w->err));
+        OK(hf_lock_release(same, &w->err));
+        OK(hf_lock_free(same));
+        OK(hf_lock_free(lock[i]));
     }
-    assert_int_equal(hf_close(other), 0);
-    world_is_clean(w);
 }
 
-static void test_names_differ(void **state)
+CASE_OF(lock_names, test_names_differ)
 {
-    all_names_differ(*state);
+    all_names_differ(w);
 }
 
-/* Names that differ, but not for the database, wait for nobody. */
-static void test_queues_of_names_differ(void **state)
+/* Names that the database would take for equal are different locks. */
+CASE_OF(lock_names, test_queues_of_names_differ)
 {
-    struct world *w = *state;
     hf_client *a = my_open(w, my_one.url), *b = my_open(w, my_one.url);
     hf_lock *small = my_lock(w, a, "queue"), *large = my_lock(w, a, "QUEUE");
     hf_lock *wanted = my_lock(w, b, "QUEUE");
     static struct my_waiter waiter;
 
-    assert_int_equal(hf_lock_try(small, &w->err), 0);
-    assert_int_equal(hf_lock_try(large, &w->err), 0);
+    OK(hf_lock_try(small, &w->err));
+    OK(hf_lock_try(large, &w->err));
     my_waiter_start(&waiter, b, wanted);
     my_has_waiters(1);
-    assert_int_equal(hf_lock_release(small, &w->err), 0);
+    OK(hf_lock_release(small, &w->err));
     assert_true(NEVER_MS(my_waiter_back(&waiter), 300));
-    assert_int_equal(hf_lock_release(large, &w->err), 0);
-    assert_true(WAIT_FOR_MS(my_waiter_back(&waiter), SOON_MS));
+    OK(hf_lock_release(large, &w->err));
+    COMES_MS(my_waiter_back(&waiter), SOON_MS);
     my_waiter_end(&waiter);
     assert_int_equal(waiter.rc, 0);
-    assert_int_equal(hf_lock_free(small), 0);
-    assert_int_equal(hf_lock_free(large), 0);
-    assert_int_equal(hf_lock_free(wanted), 0);
-    assert_int_equal(hf_close(a), 0);
-    assert_int_equal(hf_close(b), 0);
-    world_is_clean(w);
 }
 
-/* ---- lists ----------------------------------------------------------------
- */
+/* ---- lists ---- */
 
 /* Names n-0, n-1, ... behind the prefix, and as many that have another one. */
 static void hold_many(const char *prefix, int n)
@@ -148,7 +137,6 @@ static void lists(struct world *w, const char *options, const char *prefix,
 {
     hf_client *c = my_open(w, my_url(options));
     hf_names *list = NULL;
-    char first[16];
 
     my_server_empty(&my_one);
     hold_many(prefix, n);
@@ -159,24 +147,24 @@ static void lists(struct world *w, const char *options, const char *prefix,
     for (int i = 0; i < n; i += 97) {
         size_t at = 0;
 
-        snprintf(first, sizeof(first), "n-%d", i + 1);
-        while (at < list->len && strcmp(list->names[at].bytes, first) != 0)
+        while (at < list->len &&
+               strcmp(list->names[at].bytes, text_of("n-%d", i + 1)) != 0)
             at++;
         assert_true(at < list->len);
     }
     hf_names_free(list);
-    assert_int_equal(hf_close(c), 0);
+    world_ends(w, c);
     my_server_empty(&my_one);
 }
 
 /* The server is asked for 1000 at a time. */
-static void test_long_lists(void **state)
+CASE_OF(lock_names, test_long_lists)
 {
     static const int lens[] = {1, 999, 1000, 1001, 2500};
 
     for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
-        lists(*state, "", "n-", lens[i]);
-        lists(*state, "?prefix=app:", "app:n-", lens[i]);
+        lists(w, "", "n-", lens[i]);
+        lists(w, "?prefix=app:", "app:n-", lens[i]);
     }
 }
 
@@ -191,41 +179,22 @@ static size_t say_another_name(char *data, size_t *len)
     return *len;
 }
 
-static void test_list_answers_what_was_not_asked_for(void **state)
+CASE_OF(lock_names, test_list_answers_what_was_not_asked_for)
 {
-    struct world *w = *state;
-    hf_client *c;
     hf_names *list = NULL;
-    char url[192];
+    hf_client *c = my_open(w, text_of("%s?prefix=app:", w->far_url));
 
-    snprintf(url, sizeof(url), "%s?prefix=app:", w->far_url);
-    c = my_open(w, url);
     hold_many("app:n-", 1);
-    assert_int_equal(hf_list(c, "n-", &list, &w->err), 0);
+    OK(hf_list(c, "n-", &list, &w->err));
     assert_int_equal(list->len, 1);
     hf_names_free(list);
     proxy_censors(w->proxy, say_another_name);
-    assert_int_equal(hf_list(c, "n-", &list, &w->err), HF_EPROTO);
+    EXPECT(HF_EPROTO, hf_list(c, "n-", &list, &w->err));
     proxy_censors(w->proxy, NULL);
-    assert_int_equal(hf_close(c), 0);
     my_server_empty(&my_one);
 }
 
-int run_name_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_names_differ),
-        MY_CASE(test_queues_of_names_differ),
-        MY_CASE(test_long_lists),
-        MY_CASE(test_list_answers_what_was_not_asked_for),
-    };
-
-    return cmocka_run_group_tests_name("mysql: names", tests, my_group,
-                                       my_group_end);
-}
-
-/* ---- settings ---------------------------------------------------------------
- */
+/* ---- settings ---- */
 
 /* What one client holds the other is kept out of, and sees. */
 static void excludes(struct world *w, hf_client *a, hf_client *b,
@@ -235,23 +204,22 @@ static void excludes(struct world *w, hf_client *a, hf_client *b,
     hf_lock *theirs = my_lock_as(w, b, "o'clock", kind);
     hf_info *info = NULL;
 
-    if (hf_lock_try(mine, &w->err))
-        fail_msg("%s", w->err.text);
-    assert_int_equal(hf_lock_try(theirs, NULL), HF_EBUSY);
-    assert_int_equal(hf_lock_renew(mine, 0, &w->err), 0);
-    assert_int_equal(hf_inspect(b, "o'clock", HF_CSTRING, &info, &w->err), 0);
+    OK(hf_lock_try(mine, &w->err));
+    EXPECT(HF_EBUSY, hf_lock_try(theirs, NULL));
+    OK(hf_lock_renew(mine, 0, &w->err));
+    OK(hf_inspect(b, "o'clock", HF_CSTRING, &info, &w->err));
     assert_int_equal(info->holders_len, 1);
     assert_string_equal(info->holders[0].label, MY_LABEL);
     assert_in_range(info->holders[0].left_ms, 1, 60000);
     assert_true(llabs(info->holders[0].since_unix_ms / 1000 -
                       (long long)time(NULL)) < 60);
     hf_info_free(info);
-    assert_int_equal(hf_lock_release(mine, &w->err), 0);
+    OK(hf_lock_release(mine, &w->err));
     if (hf_lock_try(theirs, &w->err))
         fail_msg("%d: %s", (int)kind, w->err.text);
-    assert_int_equal(hf_lock_release(theirs, &w->err), 0);
-    assert_int_equal(hf_lock_free(mine), 0);
-    assert_int_equal(hf_lock_free(theirs), 0);
+    OK(hf_lock_release(theirs, &w->err));
+    world_ends(w, mine);
+    world_ends(w, theirs);
 }
 
 static void latch_works(struct world *w, hf_client *a, hf_client *b)
@@ -259,13 +227,13 @@ static void latch_works(struct world *w, hf_client *a, hf_client *b)
     hf_latch *mine = NULL, *theirs = NULL;
     uint64_t count = 9;
 
-    assert_int_equal(hf_latch_new(a, "gate", 4, &mine, &w->err), 0);
-    assert_int_equal(hf_latch_new(b, "gate", 4, &theirs, &w->err), 0);
-    assert_int_equal(hf_latch_set(mine, 1, &w->err), 0);
-    assert_int_equal(hf_latch_wait(mine, 0, NULL, NULL), HF_EBUSY);
-    assert_int_equal(hf_latch_down(theirs, &count, &w->err), 0);
+    OK(hf_latch_new(a, "gate", 4, &mine, &w->err));
+    OK(hf_latch_new(b, "gate", 4, &theirs, &w->err));
+    OK(hf_latch_set(mine, 1, &w->err));
+    EXPECT(HF_EBUSY, hf_latch_wait(mine, 0, NULL, NULL));
+    OK(hf_latch_down(theirs, &count, &w->err));
     assert_int_equal(count, 0);
-    assert_int_equal(hf_latch_wait(mine, 5000, NULL, &w->err), 0);
+    OK(hf_latch_wait(mine, 5000, NULL, &w->err));
     hf_latch_free(mine);
     hf_latch_free(theirs);
 }
@@ -281,28 +249,25 @@ void my_all_kinds_work(struct world *w, hf_client *a, hf_client *b)
 /* A client with the setting and one without, and the tables made by either. */
 static void works_with(struct world *w, const char *variable, const char *value)
 {
-    char before[256];
     hf_client *a, *b;
+    const char *before =
+        text_of("%s", my_server_text(&my_one, "select @@global.%s", variable));
 
-    snprintf(before, sizeof(before), "%s",
-             my_server_text(&my_one, "select @@global.%s", variable));
     for (int i = 0; i < 2; i++) {
         my_drop_tables();
-        my_server_do(&my_one, "set global %s='%s'", variable,
-                     i ? before : value);
+        my_do("set global %s='%s'", variable, i ? before : value);
         a = my_open(w, my_one.url);
-        my_server_do(&my_one, "set global %s='%s'", variable,
-                     i ? value : before);
+        my_do("set global %s='%s'", variable, i ? value : before);
         b = my_open(w, my_one.url);
-        my_server_do(&my_one, "set global %s='%s'", variable, before);
+        my_do("set global %s='%s'", variable, before);
         my_all_kinds_work(w, a, b);
-        assert_int_equal(hf_close(a), 0);
-        assert_int_equal(hf_close(b), 0);
+        world_ends(w, a);
+        world_ends(w, b);
     }
     world_is_clean(w);
 }
 
-static void test_sql_modes(void **state)
+CASE(test_sql_modes)
 {
     static const char *const modes[] = {
         "",
@@ -319,26 +284,26 @@ static void test_sql_modes(void **state)
     };
 
     for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
-        works_with(*state, "sql_mode", modes[i]);
+        works_with(w, "sql_mode", modes[i]);
 }
 
-static void test_time_zones(void **state)
+CASE(test_time_zones)
 {
-    works_with(*state, "time_zone", "+13:00");
-    works_with(*state, "time_zone", "-11:30");
+    works_with(w, "time_zone", "+13:00");
+    works_with(w, "time_zone", "-11:30");
 }
 
-static void test_isolation_and_transactions(void **state)
+CASE(test_isolation_and_transactions)
 {
     static const char *const levels[] = {"READ-UNCOMMITTED", "SERIALIZABLE"};
 
     for (int i = 0; i < 2; i++)
-        works_with(*state, "tx_isolation", levels[i]);
-    works_with(*state, "init_connect", "set autocommit=0");
-    works_with(*state, "completion_type", "CHAIN");
+        works_with(w, "tx_isolation", levels[i]);
+    works_with(w, "init_connect", "set autocommit=0");
+    works_with(w, "completion_type", "CHAIN");
 }
 
-static void test_character_sets(void **state)
+CASE(test_character_sets)
 {
     static const char *const sets[][2] = {
         {"latin1", "latin1_german1_ci"},
@@ -352,9 +317,9 @@ static void test_character_sets(void **state)
                      "alter database " MY_SERVER_DB
                      " character set %s collate %s",
                      sets[i][0], sets[i][1]);
-        works_with(*state, "collation_server", sets[i][1]);
+        works_with(w, "collation_server", sets[i][1]);
         my_drop_tables();
-        all_names_differ(*state);
+        all_names_differ(w);
     }
 }
 
@@ -367,45 +332,38 @@ static long long statements_ended(void)
 }
 
 /* A server that ends statements which take long: waiting is none. */
-static void test_statement_time_is_limited(void **state)
+CASE(test_statement_time_is_limited)
 {
-    struct world *w = *state;
     long long before = statements_ended();
     hf_lock *a, *b;
     struct taker *t;
 
-    my_server_do(&my_one, "set global max_statement_time=0.3");
+    my_do("set global max_statement_time=0.3");
     a = world_near(w);
     b = world_near(w);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    t = taker_start(w, b, WAIT_MS);
-    my_has_waiters(1);
-    my_server_do(&my_one, "set global max_statement_time=0");
+    t = taker_behind(w, a, b, WAIT_MS);
+    my_do("set global max_statement_time=0");
     assert_true(NEVER_MS(taker_back(t), 1000));
     assert_int_equal(statements_ended(), before);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
-    world_is_clean(w);
 }
 
 /* A server that ends idle connections after a second: the hold and the next
  * acquire do not mind. */
-static void test_idle_connections_are_ended(void **state)
+CASE(test_idle_connections_are_ended)
 {
-    struct world *w = *state;
     hf_lock *a;
 
-    my_server_do(&my_one, "set global wait_timeout=1");
+    my_do("set global wait_timeout=1");
     a = world_near(w);
-    my_server_do(&my_one, "set global wait_timeout=28800");
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    my_do("set global wait_timeout=28800");
+    OK(hf_lock_timed(a, 5000, &w->err));
     assert_true(NEVER_MS(hf_lock_check(a) != 0, 2500));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-/* A version that does not say whose it is. */
 static void works_without_a_name(struct world *w, bool direct)
 {
     struct relay *relay = relay_start(my_one.port);
@@ -420,16 +378,15 @@ static void works_without_a_name(struct world *w, bool direct)
     c = my_open(w, url);
     d = my_open(w, my_one.url);
     my_all_kinds_work(w, c, d);
-    assert_int_equal(hf_close(c), 0);
-    assert_int_equal(hf_close(d), 0);
+    world_ends(w, c);
+    world_ends(w, d);
     relay_end(relay);
 }
 
-/* Through a proxy, and where nothing tells of one. */
-static void test_version_without_a_name(void **state)
+CASE(test_version_without_a_name)
 {
-    works_without_a_name(*state, false);
-    works_without_a_name(*state, true);
+    works_without_a_name(w, false);
+    works_without_a_name(w, true);
 }
 
 static void refused_as_old(struct world *w, void (*and)(struct relay *))
@@ -447,31 +404,8 @@ static void refused_as_old(struct world *w, void (*and)(struct relay *))
 }
 
 /* The number of the connection is the server's, so the version is, too. */
-static void test_old_server_is_refused(void **state)
-{
-    refused_as_old(*state, relay_keeps_number);
-}
+CASE_IS(test_old_server_is_refused, refused_as_old(w, relay_keeps_number))
 
 /* A proxy is between, but the server does not know what later versions know. */
-static void test_old_server_does_not_understand(void **state)
-{
-    refused_as_old(*state, relay_garbles_clock);
-}
-
-int run_session_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_sql_modes),
-        MY_CASE(test_time_zones),
-        MY_CASE(test_isolation_and_transactions),
-        MY_CASE(test_character_sets),
-        MY_CASE(test_statement_time_is_limited),
-        MY_CASE(test_idle_connections_are_ended),
-        MY_CASE(test_version_without_a_name),
-        MY_CASE(test_old_server_is_refused),
-        MY_CASE(test_old_server_does_not_understand),
-    };
-
-    return cmocka_run_group_tests_name("mysql: settings", tests, my_group,
-                                       my_group_end);
-}
+CASE_IS(test_old_server_does_not_understand,
+        refused_as_old(w, relay_garbles_clock))

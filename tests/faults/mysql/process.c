@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+GROUP("process");
+
 enum { SHORT_MS = 2000 };
 
 /* How long the row protects its holder from now on, in us. */
@@ -15,11 +17,10 @@ static long long lease_left(void)
         "lease_until)) from holdfast_locks where name='n'");
 }
 
-/* Its connections end with it, and wake the waiter. The row keeps the waiter
- * out until the lease is over. */
-static void test_holder_killed(void **state)
+/* The holder's connections end with it, and wake the waiter. The row keeps the
+ * waiter out until the lease has ended. */
+CASE(test_holder_killed)
 {
-    struct world *w = *state;
     hf_lock *b = world_near(w);
     long long left_us;
     struct taker *t;
@@ -33,41 +34,12 @@ static void test_holder_killed(void **state)
     at = wait_now();
     left_us = lease_left();
     assert_true(left_us > 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), SHORT_MS + 1500));
-    assert_int_equal(t->rc, 0);
+    taker_has_it(t, SHORT_MS + 1500);
     assert_true(t->returned - at >= left_us * 1000);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    world_is_clean(w);
+    taker_gives(t);
 }
 
-/* What it says when it goes on comes too late, and it knows. */
-static void test_holder_stopped(void **state)
-{
-    static const enum proc_op late[] = {PROC_RENEW, PROC_CHECK, PROC_GIVE};
-    struct world *w = *state;
-    hf_lock *b = world_near(w);
-    struct proc_reply r;
-    struct taker *t;
-    struct proc p;
-
-    any_puppet(w, &p, SHORT_MS);
-    t = taker_start(w, b, WAIT_MS);
-    my_has_waiters(1);
-    assert_int_equal(proc_stop(&p), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), SHORT_MS + 1500));
-    assert_int_equal(proc_continue(&p), 0);
-    for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
-        assert_int_equal(proc_do(&p, &(struct proc_cmd){.op = late[i]}, &r), 0);
-        assert_int_equal(r.rc, HF_ELOST);
-    }
-    assert_int_equal(any_faults.holds(w), 1);
-    assert_int_equal(hf_lock_check(b), HF_ENOTOWNER); /* its thread has it */
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    assert_int_equal(proc_end(&p), 0);
-    world_is_clean(w);
-}
+CASE_IS(test_holder_stopped, any_holder_stopped(w, SHORT_MS, SHORT_MS + 1500))
 
 /* A process that has begun to wait for the lock. */
 static void waiting_puppet(struct world *w, struct proc *p)
@@ -78,116 +50,97 @@ static void waiting_puppet(struct world *w, struct proc *p)
     struct proc_reply r;
 
     snprintf(open.text, sizeof(open.text), "%s", w->near_url);
-    assert_int_equal(proc_start(p), 0);
-    assert_int_equal(proc_do(p, &open, &r), 0);
-    assert_int_equal(proc_do(p, &new, &r), 0);
-    assert_int_equal(proc_send(p, &take), 0);
+    OK(proc_start(p));
+    OK(proc_do(p, &open, &r));
+    OK(proc_do(p, &new, &r));
+    OK(proc_send(p, &take));
     my_has_waiters(1);
 }
 
 /* The first in the queue dies: the server frees its place within a second. */
-static void test_first_waiter_killed(void **state)
+CASE(test_first_waiter_killed)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     struct taker *t;
     struct proc p;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     waiting_puppet(w, &p);
     t = taker_start(w, b, WAIT_MS);
     my_has_waiters(2);
     proc_kill(&p);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, 1000 + SOON_MS);
-    world_is_clean(w);
 }
 
 /* It has the queue and the bell, and does not come. The server ends its turn;
  * the first gets the lock when it goes on, after the next one. */
-static void test_first_waiter_stopped(void **state)
+CASE(test_first_waiter_stopped)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     struct proc_reply r;
     struct taker *t;
     struct proc p;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     waiting_puppet(w, &p);
     t = taker_start(w, b, WAIT_MS);
     my_has_waiters(2);
-    assert_int_equal(proc_stop(&p), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), FAIR_PASS_MS));
-    assert_int_equal(t->rc, 0);
-    assert_int_equal(proc_continue(&p), 0);
+    OK(proc_stop(&p));
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, FAIR_PASS_MS);
+    OK(proc_continue(&p));
     assert_false(proc_ready(&p, 300));
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    assert_int_equal(proc_recv(&p, &r, WAIT_LONG_MS), 0);
+    taker_gives(t);
+    OK(proc_recv(&p, &r, WAIT_LONG_MS));
     assert_int_equal(r.rc, 0);
     assert_true(r.token > t->token);
-    assert_int_equal(proc_do(&p, &(struct proc_cmd){.op = PROC_GIVE}, &r), 0);
+    OK(proc_do(&p, &(struct proc_cmd){.op = PROC_GIVE}, &r));
     assert_int_equal(r.rc, 0);
-    assert_int_equal(proc_end(&p), 0);
-    world_is_clean(w);
+    OK(proc_end(&p));
 }
 
-/* ---- the server -----------------------------------------------------------
- */
+/* ---- the server ---- */
 
 /* The row is there when the server is back, and every GET_LOCK is gone. */
-static void test_server_restarted(void **state)
+CASE(test_server_restarted)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
-    uint64_t token;
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, WAIT_MS);
+    uint64_t token = token_of(a);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    token = token_of(a);
-    t = taker_start(w, b, WAIT_MS);
-    my_has_waiters(1);
     my_server_kill(&my_one);
     assert_true(NEVER_MS(taker_back(t), 300));
-    assert_int_equal(my_server_again(&my_one), 0);
-    assert_true(WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0));
+    OK(my_server_again(&my_one));
+    COMES(hf_lock_renew(a, 0, &w->err) == 0);
     assert_int_equal(token_of(a), token);
     my_has_waiters(1);
     assert_false(taker_back(t));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), SOON_MS));
-    assert_int_equal(t->rc, 0);
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, SOON_MS);
     assert_true(t->token > token);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    taker_gives(t);
     assert_false(world_heard_loss(w, 0));
-    world_is_clean(w);
 }
 
-/* Tokens rise, whatever was restarted. */
-static void test_tokens_survive(void **state)
+CASE(test_tokens_survive)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w);
     uint64_t last = 0;
 
     for (int i = 0; i < 3; i++) {
-        assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
+        COMES(hf_lock_timed(a, 1000, &w->err) == 0);
         assert_true(token_of(a) > last);
         last = token_of(a);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
         my_server_kill(&my_one);
-        assert_int_equal(my_server_again(&my_one), 0);
+        OK(my_server_again(&my_one));
     }
-    world_is_clean(w);
 }
 
 /* The holder and the server die together; the waiter outlives both. */
-static void test_holder_killed_while_the_server_is_down(void **state)
+CASE(test_holder_killed_while_the_server_is_down)
 {
-    struct world *w = *state;
     hf_lock *b = world_near(w);
     struct taker *t;
     struct proc p;
@@ -197,23 +150,6 @@ static void test_holder_killed_while_the_server_is_down(void **state)
     my_has_waiters(1);
     my_server_kill(&my_one);
     proc_kill(&p);
-    assert_int_equal(my_server_again(&my_one), 0);
+    OK(my_server_again(&my_one));
     taker_gets_it(t, SHORT_MS + 2000 + SOON_MS);
-    world_is_clean(w);
-}
-
-int run_process_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_holder_killed),
-        MY_CASE(test_holder_stopped),
-        MY_CASE(test_first_waiter_killed),
-        MY_CASE(test_first_waiter_stopped),
-        MY_CASE(test_server_restarted),
-        MY_CASE(test_tokens_survive),
-        MY_CASE(test_holder_killed_while_the_server_is_down),
-    };
-
-    return cmocka_run_group_tests_name("mysql: processes", tests, my_group,
-                                       my_group_end);
 }

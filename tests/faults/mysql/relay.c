@@ -20,7 +20,8 @@ struct relay {
     uint32_t name;  /* atomic: it is hidden */
     uint32_t old;   /* atomic: the version */
     uint32_t kept;  /* atomic: the number */
-    uint32_t clock; /* atomic: it is asked for in words nobody knows */
+    uint32_t clock; /* atomic: the clock is asked for in words that the server
+                       does not know */
     uint32_t kills; /* atomic: how many there were */
     struct pair {
         int client, server;

@@ -4,246 +4,198 @@
 
 #include <stdio.h>
 
+GROUP("row");
+
 enum { SHORT_MS = 2000 };
 
-/* ---- leases -----------------------------------------------------------------
- */
+/* ---- leases ---- */
 
 /* The server's clock was set back, as it seems: a lease that ends later than
  * its length from now counts as one that begins now. */
-static void test_lease_that_ends_too_late(void **state)
+CASE(test_lease_that_ends_too_late)
 {
-    struct world *w = *state;
     hf_lock *b = world_near(w);
     struct taker *t;
     struct proc p;
 
     any_puppet(w, &p, SHORT_MS);
     proc_kill(&p);
-    assert_int_equal(
-        my_server_do(&my_one, "update holdfast_locks set lease_until="
-                              "lease_until + interval 1 hour where name='n'"),
-        1);
+    assert_int_equal(my_do("update holdfast_locks set lease_until=lease_until "
+                           "+ interval 1 hour where name='n'"),
+                     1);
     t = taker_start(w, b, WAIT_MS);
     assert_true(NEVER_MS(taker_back(t), 300));
     taker_gets_it(t, 2 * SHORT_MS + SOON_MS);
-    world_is_clean(w);
 }
 
 /* The holder that is there has it for as long as it renews. */
-static void test_lease_that_ends_too_late_is_kept(void **state)
+CASE(test_lease_that_ends_too_late_is_kept)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, WAIT_MS);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    t = taker_start(w, b, WAIT_MS);
-    my_has_waiters(1);
-    my_server_do(&my_one, "update holdfast_locks set lease_until=lease_until + "
-                          "interval 1 hour where name='n'");
+    my_do("update holdfast_locks set lease_until=lease_until + interval 1 hour "
+          "where name='n'");
     assert_true(NEVER_MS(taker_back(t), 6000));
-    assert_int_equal(hf_lock_check(a), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_check(a));
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
-    world_is_clean(w);
 }
 
-/* Leases that are over by a clock that was set forward. */
-static void test_lease_that_ends_at_once(void **state)
+/* Leases that have ended by a clock that was set forward. */
+CASE(test_lease_that_ends_at_once)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    my_server_do(&my_one, "update holdfast_locks set "
-                          "lease_until='1999-12-31' where name='n'");
+    OK(hf_lock_timed(a, 5000, &w->err));
+    my_do("update holdfast_locks set lease_until='1999-12-31' where name='n'");
     world_takes(w, b, SOON_MS);
     assert_true(token_of(b) > token_of(a));
     world_loses(w, 0, "it was taken away: ");
-    assert_int_equal(hf_lock_check(b), 0);
+    OK(hf_lock_check(b));
     assert_int_equal(any_faults.holds(w), 1);
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(b, &w->err));
 }
 
-/* ---- the row
- * ------------------------------------------------------------------
- */
+/* ---- the row ---- */
 
-/* Nobody rings for that: the waiter looks by itself. */
+/* No client is notified of that: the waiter looks by itself. */
 static void changed_while_waiting(struct world *w, const char *sql)
 {
     hf_lock *a = world_lock(w, w->near_url, 3000, 5000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, WAIT_MS);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    t = taker_start(w, b, WAIT_MS);
-    my_has_waiters(1);
-    assert_int_equal(my_server_do(&my_one, "%s", sql), 1);
-    assert_true(WAIT_FOR_MS(taker_back(t), REPEAT_MS));
-    assert_int_equal(t->rc, 0);
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    assert_int_equal(my_do("%s", sql), 1);
+    taker_has_it(t, REPEAT_MS);
+    COMES(hf_lock_check(a) == HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     assert_int_equal(any_faults.holds(w), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    world_is_clean(w);
+    taker_gives(t);
 }
 
-static void test_row_deleted(void **state)
-{
-    changed_while_waiting(*state, "delete from holdfast_locks where name='n'");
-}
+CASE_IS(test_row_deleted,
+        changed_while_waiting(w, "delete from holdfast_locks where name='n'"))
+CASE_IS(test_row_freed,
+        changed_while_waiting(w, "update holdfast_locks set "
+                                 "lease_until='1970-01-02' where name='n'"))
+CASE_IS(test_row_of_another_owner,
+        changed_while_waiting(
+            w, "update holdfast_locks set owner=x'00', lease_us=1000000, "
+               "lease_until=utc_timestamp(6) + interval 1 second "
+               "where name='n'"))
 
-static void test_row_freed(void **state)
+/* A locked row: clients wait for it, but none for ever. */
+CASE(test_row_is_locked_by_a_stranger)
 {
-    changed_while_waiting(*state, "update holdfast_locks set "
-                                  "lease_until='1970-01-02' where name='n'");
-}
-
-static void test_row_of_another_owner(void **state)
-{
-    changed_while_waiting(
-        *state, "update holdfast_locks set owner=x'00', lease_us=1000000, "
-                "lease_until=utc_timestamp(6) + interval 1 second "
-                "where name='n'");
-}
-
-/* A row that is locked: others wait for it, and nobody for ever. */
-static void test_row_is_locked_by_a_stranger(void **state)
-{
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
     hf_lock *b = world_lock(w, w->near_url, 30000, 1000, HF_FAIR_DEFAULT);
-    int64_t began;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    my_server_do(&my_one, "start transaction");
+    OK(hf_lock_timed(a, 5000, &w->err));
+    my_do("start transaction");
     my_server_do(&my_one,
                  "select * from holdfast_locks where name='n' for update");
-    began = wait_fair();
-    assert_int_not_equal(hf_lock_timed(b, 500, &w->err), 0);
-    assert_true(wait_within(began, 500 + 1000));
-    assert_int_equal(hf_lock_check(a), 0);
-    my_server_do(&my_one, "rollback");
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    WITHIN(500 + 1000, FAILS(hf_lock_timed(b, 500, &w->err)));
+    OK(hf_lock_check(a));
+    my_do("rollback");
+    OK(hf_lock_release(a, &w->err));
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
 /* A transaction that the server gives up, because a stranger has its row, takes
  * nothing with it that the same client has sent beside it, and does not keep it
  * back for long. */
-static void test_row_is_locked_beside_others(void **state)
+CASE(test_row_is_locked_beside_others)
 {
-    struct world *w = *state;
     hf_client *c = my_open(w, my_url("")), *d = my_open(w, my_url(""));
     hf_lock *lock = my_lock(w, c, "beside");
     hf_lock *rw = my_lock_as(w, c, "rw", HF_RWLOCK);
     struct my_waiter waiter;
 
     my_waiter_start(&waiter, c, rw);
-    assert_true(WAIT_FOR(my_waiter_back(&waiter)));
+    COMES(my_waiter_back(&waiter));
     my_waiter_end(&waiter); /* the row is there */
-    my_server_do(&my_one, "start transaction");
+    my_do("start transaction");
     my_server_do(&my_one,
                  "select * from holdfast_locks where name='rw' for update");
     my_waiter_start(&waiter, c, rw);
     for (int i = 0; i < 4; i++) {
         hf_info *info = NULL;
 
-        assert_int_equal(hf_lock_timed(lock, WAIT_MS, &w->err), 0);
-        assert_int_equal(hf_inspect(d, "beside", HF_CSTRING, &info, &w->err),
-                         0);
+        OK(hf_lock_timed(lock, WAIT_MS, &w->err));
+        OK(hf_inspect(d, "beside", HF_CSTRING, &info, &w->err));
         assert_int_equal(info->holders_len, 1);
         assert_int_equal(info->holders[0].token, token_of(lock));
         hf_info_free(info);
-        assert_int_equal(hf_lock_release(lock, &w->err), 0);
+        OK(hf_lock_release(lock, &w->err));
     }
-    my_server_do(&my_one, "rollback");
+    my_do("rollback");
     my_waiter_end(&waiter);
-    assert_int_equal(hf_close(c), 0);
-    assert_int_equal(hf_close(d), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_lock_free(rw), 0);
-    world_is_clean(w);
 }
 
-/* ---- guarded writes -------------------------------------------------------
- */
+/* ---- guarded writes ---- */
 
-static void test_put_needs_the_row(void **state)
+CASE(test_put_needs_the_row)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
 
-    assert_int_equal(hf_lock_put(a, "v", 1, "no", 2, NULL), HF_ENOTOWNER);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_put(a, "v", 1, "it's", 4, &w->err), 0);
-    assert_int_equal(hf_lock_put(b, "v", 1, "no", 2, NULL), HF_ENOTOWNER);
-    assert_int_equal(hf_lock_put(a, "v", 1, "mine", 4, &w->err), 0);
-    assert_int_equal(hf_break(w->clients[1], "n", 1, &w->err), 0);
-    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_put(a, "v", 1, "late", 4, &w->err), HF_ELOST);
-    assert_int_equal(hf_lock_put(b, "w", 1, "theirs", 6, &w->err), 0);
+    EXPECT(HF_ENOTOWNER, hf_lock_put(a, "v", 1, "no", 2, NULL));
+    OK(hf_lock_timed(a, 5000, &w->err));
+    OK(hf_lock_put(a, "v", 1, "it's", 4, &w->err));
+    EXPECT(HF_ENOTOWNER, hf_lock_put(b, "v", 1, "no", 2, NULL));
+    OK(hf_lock_put(a, "v", 1, "mine", 4, &w->err));
+    OK(hf_break(w->clients[1], "n", 1, &w->err));
+    OK(hf_lock_timed(b, 5000, &w->err));
+    EXPECT(HF_ELOST, hf_lock_put(a, "v", 1, "late", 4, &w->err));
+    OK(hf_lock_put(b, "w", 1, "theirs", 6, &w->err));
     assert_true(any_faults.takes_value(w, "v", "mine"));
     assert_true(any_faults.takes_value(w, "w", "theirs"));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
-    world_is_clean(w);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
+    OK(hf_lock_release(b, &w->err));
 }
 
 /* By the server's clock, and not by what the client believes. */
-static void test_put_after_the_lease(void **state)
+CASE(test_put_after_the_lease)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    my_server_do(&my_one, "update holdfast_locks set lease_until="
-                          "utc_timestamp(6) where name='n'");
-    assert_int_equal(hf_lock_check(a), 0);
-    assert_int_equal(hf_lock_put(a, "v", 1, "late", 4, &w->err), HF_ELOST);
-    assert_int_equal(
-        my_server_number(&my_one, "select count(*) from holdfast_values"), 0);
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
-    world_is_clean(w);
+    OK(hf_lock_timed(a, 5000, &w->err));
+    my_do("update holdfast_locks set lease_until=utc_timestamp(6) where "
+          "name='n'");
+    OK(hf_lock_check(a));
+    EXPECT(HF_ELOST, hf_lock_put(a, "v", 1, "late", 4, &w->err));
+    assert_int_equal(my_number("select count(*) from holdfast_values"), 0);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* ---- asks ------------------------------------------------------------------
- */
+/* ---- asks ---- */
 
 /* How often the first client has heard that it is asked, after a renewal. */
 static unsigned asked(struct world *w)
 {
-    assert_int_equal(hf_lock_renew(w->locks[0], 0, &w->err), 0);
+    OK(hf_lock_renew(w->locks[0], 0, &w->err));
     world_heard_wish(w, 0); /* dispatches */
     return w->ears[0].wanted;
 }
 
 static void ask(struct world *w)
 {
-    assert_int_equal(hf_ask(w->clients[w->len - 1], "n", 1, &w->err), 0);
+    OK(hf_ask(w->clients[w->len - 1], "n", 1, &w->err));
 }
 
 /* Of each kind, by a renewal of a fixed lease: no other comes between. */
-static void test_ask_is_told_once(void **state)
+CASE(test_ask_is_told_once)
 {
-    struct world *w = *state;
     unsigned told = 0;
 
     world_near(w);
     world_near(w);
     for (enum hf_kind kind = HF_MUTEX; kind <= HF_SEMAPHORE; kind++) {
-        hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
         hf_lock *a = world_change(w, 0, kind, kind == HF_SEMAPHORE);
 
-        opt.lease_ms = WAIT_MS;
-        assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
+        OK(hf_lock_acquire(a, HOW(HF_FOREVER, .lease_ms = WAIT_MS), &w->err));
         assert_int_equal(asked(w), told);
         ask(w);
         assert_int_equal(asked(w), told + 1);
@@ -252,123 +204,88 @@ static void test_ask_is_told_once(void **state)
         ask(w);
         assert_int_equal(asked(w), told + 2);
         if (kind == HF_RWLOCK)
-            assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
+            OK(hf_lock_downgrade(a, &w->err));
         assert_int_equal(asked(w), told + 2);
         ask(w);
         assert_int_equal(asked(w), told + 3);
         told += 3;
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
     }
-    world_is_clean(w);
 }
 
 /* Nor when the row has been of another kind since, which is granted by another
  * statement. */
-static void test_ask_is_not_for_the_next_hold(void **state)
+CASE(test_ask_is_not_for_the_next_hold)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_MUTEX, HF_RWLOCK,
                                          HF_MUTEX};
-    struct world *w = *state;
-
     world_near(w);
     world_near(w);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         hf_lock *a = world_change(w, 0, kinds[i], 0);
 
-        assert_int_equal(hf_lock_timed(a, WAIT_MS, &w->err), 0);
+        OK(hf_lock_timed(a, WAIT_MS, &w->err));
         assert_int_equal(asked(w), 0);
         ask(w);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
-        assert_int_equal(hf_ask(w->clients[1], "n", 1, &w->err), HF_ENOTOWNER);
+        OK(hf_lock_release(a, &w->err));
+        EXPECT(HF_ENOTOWNER, hf_ask(w->clients[1], "n", 1, &w->err));
     }
-    world_is_clean(w);
 }
 
-/* A lease that is over is not held. The next one in the row is not asked. */
-static void test_ask_after_the_lease(void **state)
+/* A lease that has ended is no hold. The next holder in the row is not
+ * asked. */
+CASE(test_ask_after_the_lease)
 {
-    struct world *w = *state;
     struct proc p;
 
     world_near(w);
     any_puppet(w, &p, SHORT_MS);
     ask(w);
     proc_kill(&p);
-    assert_true(WAIT_FOR(any_faults.holds(w) == 0));
-    assert_int_equal(hf_ask(w->clients[0], "n", 1, &w->err), HF_ENOTOWNER);
-    assert_int_equal(hf_lock_timed(w->locks[0], WAIT_MS, &w->err), 0);
+    COMES(any_faults.holds(w) == 0);
+    EXPECT(HF_ENOTOWNER, hf_ask(w->clients[0], "n", 1, &w->err));
+    OK(hf_lock_timed(w->locks[0], WAIT_MS, &w->err));
     assert_int_equal(asked(w), 0);
-    assert_int_equal(hf_lock_release(w->locks[0], &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(w->locks[0], &w->err));
 }
 
 /* The server has renewed it, and the answer that would have told is lost; the
  * next renewal tells, on another connection. */
-static void test_ask_is_not_lost_with_an_answer(void **state)
+CASE(test_ask_is_not_lost_with_an_answer)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, WAIT_MS, 1000);
 
     world_near(w);
-    assert_int_equal(hf_lock_timed(a, WAIT_MS, &w->err), 0);
+    OK(hf_lock_timed(a, WAIT_MS, &w->err));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     ask(w);
-    assert_int_equal(hf_lock_renew(a, 0, &w->err), HF_EUNKNOWN);
+    EXPECT(HF_EUNKNOWN, hf_lock_renew(a, 0, &w->err));
     assert_false(world_heard_wish(w, 0));
     world_heal(w);
-    assert_true(WAIT_FOR(hf_lock_renew(a, 0, NULL) == 0));
-    assert_true(WAIT_FOR(world_heard_wish(w, 0)));
+    COMES(hf_lock_renew(a, 0, NULL) == 0);
+    COMES(world_heard_wish(w, 0));
     assert_int_equal(asked(w), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-/* By whoever may write the row, while the holder has no connection. */
-static void test_ask_by_hand(void **state)
+/* Another session that may write changes the row, while the holder has no
+ * connection. */
+CASE(test_ask_by_hand)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, WAIT_MS, 1000);
 
-    assert_int_equal(hf_lock_timed(a, WAIT_MS, &w->err), 0);
+    OK(hf_lock_timed(a, WAIT_MS, &w->err));
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    my_server_do(&my_one, "update holdfast_locks set asks=asks + 1 "
-                          "where name='n'");
+    my_do("update holdfast_locks set asks=asks + 1 where name='n'");
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(WAIT_FOR(hf_lock_renew(a, 0, NULL) == 0));
-    assert_true(WAIT_FOR(world_heard_wish(w, 0)));
+    COMES(hf_lock_renew(a, 0, NULL) == 0);
+    COMES(world_heard_wish(w, 0));
     assert_int_equal(asked(w), 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, &w->err));
 }
 
-int run_row_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_lease_that_ends_too_late),
-        MY_CASE(test_lease_that_ends_too_late_is_kept),
-        MY_CASE(test_lease_that_ends_at_once),
-        MY_CASE(test_row_deleted),
-        MY_CASE(test_row_freed),
-        MY_CASE(test_row_of_another_owner),
-        MY_CASE(test_row_is_locked_by_a_stranger),
-        MY_CASE(test_row_is_locked_beside_others),
-        MY_CASE(test_put_needs_the_row),
-        MY_CASE(test_put_after_the_lease),
-        MY_CASE(test_ask_is_told_once),
-        MY_CASE(test_ask_is_not_for_the_next_hold),
-        MY_CASE(test_ask_after_the_lease),
-        MY_CASE(test_ask_is_not_lost_with_an_answer),
-        MY_CASE(test_ask_by_hand),
-    };
-
-    return cmocka_run_group_tests_name("mysql: rows", tests, my_group,
-                                       my_group_end);
-}
-
-/* ---- no room
- * ------------------------------------------------------------------
- */
+/* ---- no room ---- */
 
 /* The tables are in one file, which may not grow beyond a size: InnoDB says the
  * same of it as of a disk that is full, and no right is needed for it. */
@@ -377,26 +294,28 @@ static const char small_file[] =
 static const char large_file[] =
     "--innodb-data-file-path=ibdata1:12M:autoextend:max:64M";
 
-static int small_group(void **state)
+static int start_small(void)
 {
     my_one.args[0] = "--innodb-file-per-table=0";
     my_one.args[1] = small_file;
-    return my_group(state);
+    return my_start();
 }
 
-static int small_group_end(void **state)
+static void end_small(void)
 {
-    my_group_end(state);
+    my_end();
     memset(my_one.args, 0, sizeof(my_one.args));
-    return 0;
 }
+
+static const struct world_group full = {
+    .name = "full", .start = start_small, .stop = end_small};
 
 static void fill(void)
 {
     unsigned error;
     int n = 0;
 
-    my_server_do(&my_one, "create table filler(b longblob)");
+    my_do("create table filler(b longblob)");
     do {
         error = my_server_try(
             &my_one, "insert into filler values(repeat('x', 1000000))");
@@ -417,14 +336,13 @@ static void refuses(struct world *w, int rc, int64_t began)
 
 /* Everything is refused, in the server's words; the hold lasts as long as its
  * lease. With room again all of it works. */
-static void test_disk_full(void **state)
+CASE_OF(full, test_disk_full)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     uint64_t token;
     int64_t began;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     token = token_of(a);
     fill();
     for (int i = 0; i < 3; i++) {
@@ -432,27 +350,18 @@ static void test_disk_full(void **state)
 
         began = wait_fair();
         refuses(w, hf_lock_timed(other, i ? 3000 : 0, &w->err), began);
-        assert_int_equal(hf_lock_free(other), 0);
+        world_ends(w, other);
         began = wait_fair();
         refuses(w, hf_lock_renew(a, 0, &w->err), began);
     }
-    assert_int_equal(hf_lock_check(a), 0);
-    assert_int_not_equal(hf_lock_try(b, NULL), 0);
+    OK(hf_lock_check(a));
+    FAILS(hf_lock_try(b, NULL));
     my_server_kill(&my_one);
     my_one.args[1] = large_file;
-    assert_int_equal(my_server_again(&my_one), 0);
-    assert_true(WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0));
+    OK(my_server_again(&my_one));
+    COMES(hf_lock_renew(a, 0, &w->err) == 0);
     assert_int_equal(token_of(a), token);
-    assert_int_equal(hf_lock_try(b, NULL), HF_EBUSY);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    EXPECT(HF_EBUSY, hf_lock_try(b, NULL));
+    OK(hf_lock_release(a, &w->err));
     world_free_for_all(w, b);
-    world_is_clean(w);
-}
-
-int run_full_faults(void)
-{
-    const struct CMUnitTest tests[] = {MY_CASE(test_disk_full)};
-
-    return cmocka_run_group_tests_name("mysql: no room", tests, small_group,
-                                       small_group_end);
 }

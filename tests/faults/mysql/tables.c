@@ -1,9 +1,11 @@
-/* The tables: who may make them, what a user needs who may not, and tables that
- * somebody has changed. */
+/* The tables: which user may make them, what a user without that right needs,
+ * and tables that were altered. */
 #include "mysql_faults.h"
 
 #include <ctype.h>
 #include <stdio.h>
+
+GROUP("tables");
 
 #define CLERK "clerk"
 
@@ -12,15 +14,14 @@ static const char *clerk_url(const char *rights, bool of_tables)
 {
     static char url[128];
 
-    my_server_do(&my_one, "drop user if exists " CLERK);
+    my_do("drop user if exists " CLERK);
     my_server_do(&my_one,
                  "create user " CLERK " identified by '" MY_SERVER_SECRET "'");
     for (int i = 0; of_tables && i < MY_TABLES; i++)
-        my_server_do(&my_one, "grant %s on " MY_SERVER_DB ".%s to " CLERK,
-                     rights, my_tables[i]);
+        my_do("grant %s on " MY_SERVER_DB ".%s to " CLERK, rights,
+              my_tables[i]);
     if (!of_tables)
-        my_server_do(&my_one, "grant %s on " MY_SERVER_DB ".* to " CLERK,
-                     rights);
+        my_do("grant %s on " MY_SERVER_DB ".* to " CLERK, rights);
     snprintf(url, sizeof(url),
              "mysql://" CLERK ":" MY_SERVER_SECRET
              "@127.0.0.1:%d/" MY_SERVER_DB,
@@ -30,11 +31,10 @@ static const char *clerk_url(const char *rights, bool of_tables)
 
 static void has_tables(struct world *w)
 {
-    assert_int_equal(hf_close(my_open(w, my_one.url)), 0);
+    world_ends(w, my_open(w, my_one.url));
 }
 
-/* ---- every verb ------------------------------------------------------------
- */
+/* ---- every verb ---- */
 
 static void mutex_works(struct world *w, hf_client *a, hf_client *b)
 {
@@ -42,26 +42,24 @@ static void mutex_works(struct world *w, hf_client *a, hf_client *b)
     static struct my_waiter waiter;
     hf_names *all = NULL;
 
-    assert_int_equal(hf_lock_try(mine, &w->err), 0);
-    assert_int_equal(hf_lock_put(mine, "k", 1, "v", 1, &w->err), 0);
+    OK(hf_lock_try(mine, &w->err));
+    OK(hf_lock_put(mine, "k", 1, "v", 1, &w->err));
     assert_true(any_faults.takes_value(w, "k", "v"));
-    assert_int_equal(hf_lock_renew(mine, 0, &w->err), 0);
+    OK(hf_lock_renew(mine, 0, &w->err));
     my_waiter_start(&waiter, b, theirs);
-    assert_true(WAIT_FOR(
-        my_server_number(&my_one,
-                         "select count(*) from information_schema.processlist "
-                         "where state='User lock'") == 1));
-    assert_int_equal(hf_lock_release(mine, &w->err), 0);
-    assert_true(WAIT_FOR_MS(my_waiter_back(&waiter), SOON_MS));
+    COMES(my_number("select count(*) from information_schema.processlist where "
+                    "state='User lock'") == 1);
+    OK(hf_lock_release(mine, &w->err));
+    COMES_MS(my_waiter_back(&waiter), SOON_MS);
     assert_int_equal(waiter.rc, 0);
-    assert_int_equal(hf_list(a, "n", &all, &w->err), 0);
+    OK(hf_list(a, "n", &all, &w->err));
     assert_int_equal(all->len, 1);
     hf_names_free(all);
-    assert_int_equal(hf_break(a, "n", 1, &w->err), 0);
+    OK(hf_break(a, "n", 1, &w->err));
     my_waiter_end(&waiter);
     assert_int_equal(waiter.release_rc, HF_ELOST);
-    assert_int_equal(hf_lock_free(mine), 0);
-    assert_int_equal(hf_lock_free(theirs), 0);
+    world_ends(w, mine);
+    world_ends(w, theirs);
 }
 
 static void all_works(struct world *w, const char *url)
@@ -70,19 +68,18 @@ static void all_works(struct world *w, const char *url)
 
     mutex_works(w, a, b);
     my_all_kinds_work(w, a, b);
-    assert_int_equal(hf_close(a), 0);
-    assert_int_equal(hf_close(b), 0);
+    world_ends(w, a);
+    world_ends(w, b);
     world_is_clean(w);
 }
 
-static void test_few_rights_are_enough(void **state)
+CASE(test_few_rights_are_enough)
 {
-    has_tables(*state);
-    all_works(*state, clerk_url(MY_SERVER_GRANTS, true));
+    has_tables(w);
+    all_works(w, clerk_url(MY_SERVER_GRANTS, true));
 }
 
-/* ---- what is missing --------------------------------------------------------
- */
+/* ---- what is missing ---- */
 
 /* The statement in the error's text, from that word on. */
 static const char *statement_in(const char *text, const char *word)
@@ -101,21 +98,20 @@ static int do_as_told(struct world *w, const char *url, const char *word)
     int n = 0;
 
     while (hf_open(url, NULL, &c, &w->err)) {
-        char sql[sizeof(w->err.text)];
+        const char *sql;
 
         assert_true(++n <= 2 * MY_TABLES);
         assert_false(w->err.may_pass);
-        snprintf(sql, sizeof(sql), "%s", statement_in(w->err.text, word));
+        sql = text_of("%s", statement_in(w->err.text, word));
         if (my_server_try(&my_one, "%s", sql))
             fail_msg("\"%s\" is no statement", sql);
     }
-    assert_int_equal(hf_close(c), 0);
+    OK(hf_close(c));
     return n;
 }
 
-static void test_without_create_says_the_statement(void **state)
+CASE(test_without_create_says_the_statement)
 {
-    struct world *w = *state;
     const char *url = clerk_url(MY_SERVER_GRANTS, false);
 
     my_drop_tables();
@@ -130,12 +126,10 @@ static void test_without_create_says_the_statement(void **state)
 
 /* Rights to write are missed when something is written: a row that is there, or
  * a new one. */
-static void test_without_rights_says_which(void **state)
+CASE(test_without_rights_says_which)
 {
     static const char *const rights[] = {"select, insert, delete",
                                          "select, update, delete"};
-    struct world *w = *state;
-
     world_free_for_all(w, world_near(w));
     my_open_refused(w, clerk_url("insert, update, delete", true), HF_EAUTH,
                     "SELECT", "grant select", false);
@@ -145,42 +139,37 @@ static void test_without_rights_says_which(void **state)
         hf_client *c = my_open(w, clerk_url(rights[i], true));
         hf_lock *lock = my_lock(w, c, i ? "new" : "n");
 
-        assert_int_equal(hf_lock_timed(lock, 3000, &w->err), HF_EAUTH);
+        EXPECT(HF_EAUTH, hf_lock_timed(lock, 3000, &w->err));
         if (!strstr(w->err.text, i ? "INSERT" : "UPDATE") ||
             !strstr(w->err.text, "grant select"))
             fail_msg("%s", w->err.text);
-        assert_int_equal(hf_lock_free(lock), 0);
-        assert_int_equal(hf_close(c), 0);
+        world_ends(w, lock);
+        world_ends(w, c);
     }
-    world_is_clean(w);
 }
 
 /* While the lock is held: the reason of the loss has all of the statement. */
-static void test_a_refused_renewal_says_the_statement(void **state)
+CASE(test_a_refused_renewal_says_the_statement)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, clerk_url(MY_SERVER_GRANTS, true), 3000, 1000,
                             HF_FAIR_DEFAULT);
     const char *reason, *sql;
     int len;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    my_server_do(&my_one, "revoke update on " MY_SERVER_DB
-                          ".holdfast_locks from " CLERK);
+    OK(hf_lock_timed(a, 5000, &w->err));
+    my_do("revoke update on " MY_SERVER_DB ".holdfast_locks from " CLERK);
     reason = world_loses(w, 0, "the server refused to renew it: UPDATE");
     sql = statement_in(reason, "grant select");
-    assert_non_null(strstr(sql, "names the account)")); /* nothing is cut */
+    expect_words(sql, "names the account)"); /* nothing is cut */
     len = (int)(strstr(sql, " to ") - sql);
     if (my_server_try(&my_one, "%.*s to " CLERK, len, sql))
         fail_msg("\"%s\" is no statement", sql);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    COMES(hf_lock_timed(a, 1000, &w->err) == 0);
+    OK(hf_lock_release(a, &w->err));
 }
 
-static void test_wrong_password_and_database(void **state)
+CASE(test_wrong_password_and_database)
 {
-    struct world *w = *state;
     char url[128];
 
     snprintf(url, sizeof(url),
@@ -195,14 +184,10 @@ static void test_wrong_password_and_database(void **state)
     my_open_refused(w, url, HF_EAUTH, "none", NULL, false);
 }
 
-/* ---- what was changed ------------------------------------------------------
- */
+/* ---- what was changed ---- */
 
-/* Somebody's own columns are nobody's business. */
-static void test_unknown_column(void **state)
+CASE(test_unknown_column)
 {
-    struct world *w = *state;
-
     my_drop_tables();
     has_tables(w);
     for (int i = 0; i < MY_TABLES; i++)
@@ -215,17 +200,14 @@ static void test_unknown_column(void **state)
 }
 
 /* An older table: the error says how it is mended. */
-static void test_missing_column_says_the_statement(void **state)
+CASE(test_missing_column_says_the_statement)
 {
     static const char *const columns[] = {"rings", "since", "lease_us",
                                           "label", "size",  "asks"};
-    struct world *w = *state;
-
     for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
         my_drop_tables();
         has_tables(w);
-        my_server_do(&my_one, "alter table holdfast_locks drop column %s",
-                     columns[i]);
+        my_do("alter table holdfast_locks drop column %s", columns[i]);
         my_open_refused(w, my_one.url, HF_EBACKEND, columns[i],
                         "holdfast_locks", false);
         assert_int_equal(do_as_told(w, my_one.url, "alter table"), 1);
@@ -236,33 +218,14 @@ static void test_missing_column_says_the_statement(void **state)
 
 /* The tables go while they are used: the holder loses, and says so; then they
  * are made again. */
-static void test_tables_dropped(void **state)
+CASE(test_tables_dropped)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 3000, 1000, HF_FAIR_DEFAULT);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     my_drop_tables();
     world_loses(w, 0, "");
     has_tables(w);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, &w->err) == 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
-}
-
-int run_table_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_few_rights_are_enough),
-        MY_CASE(test_without_create_says_the_statement),
-        MY_CASE(test_without_rights_says_which),
-        MY_CASE(test_a_refused_renewal_says_the_statement),
-        MY_CASE(test_wrong_password_and_database),
-        MY_CASE(test_unknown_column),
-        MY_CASE(test_missing_column_says_the_statement),
-        MY_CASE(test_tables_dropped),
-    };
-
-    return cmocka_run_group_tests_name("mysql: tables", tests, my_group,
-                                       my_group_end);
+    COMES(hf_lock_timed(a, 1000, &w->err) == 0);
+    OK(hf_lock_release(a, &w->err));
 }

@@ -4,17 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static int tls_group(void **state)
+static int start(void)
 {
     my_one.tls = "server";
-    return my_group(state);
+    return my_start();
 }
 
-static int tls_group_end(void **state)
+static void end(void)
 {
     my_one.tls = NULL;
-    return my_group_end(state);
+    my_end();
 }
+
+GROUP("tls", .start = start, .stop = end);
 
 /* A '@' in the options is the server's directory. */
 static const char *tls_url(int port, const char *options)
@@ -40,18 +42,16 @@ static void expect(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* The server, anew with another certificate. */
+/* Restarts the server with another certificate. */
 static void again(const char *tls)
 {
     my_server_kill(&my_one);
     my_one.tls = tls;
-    assert_int_equal(my_server_again(&my_one), 0);
+    OK(my_server_again(&my_one));
 }
 
-static void test_who_is_believed(void **state)
+CASE(test_who_is_believed)
 {
-    struct world *w = *state;
-
     expect(w, "?tls=yes&cacert=@ca.pem", 0, "");
     expect(w, "?tls=yes", HF_EAUTH, "cacert=");
     expect(w, "?tls=yes&cacert=@stranger.pem", HF_EAUTH, "cacert=");
@@ -67,35 +67,29 @@ static void test_who_is_believed(void **state)
 }
 
 /* Nothing is said without TLS, where it is wanted: no password either. */
-static void test_tls_on_one_side_alone(void **state)
+CASE(test_tls_on_one_side_alone)
 {
-    struct world *w = *state;
-
     again(NULL);
     expect(w, "?tls=yes&cacert=@ca.pem", HF_EPROTO, "no TLS");
     again("server");
     expect(w, "", 0, "");
-    my_server_do(&my_one, "alter user " MY_SERVER_USER " require ssl");
+    my_do("alter user " MY_SERVER_USER " require ssl");
     expect(w, "", HF_EAUTH, "");
     expect(w, "?tls=yes&cacert=@ca.pem", 0, "");
-    my_server_do(&my_one, "alter user " MY_SERVER_USER " require none");
+    my_do("alter user " MY_SERVER_USER " require none");
 }
 
 /* In the greeting, in the handshake, in records and between them. */
-static void test_tls_reset_anywhere(void **state)
-{
-    struct world *w = *state;
+CASE_IS(test_tls_reset_anywhere,
+        any_cut_answers(w,
+                        world_lock(w,
+                                   tls_url(proxy_port(w->proxy),
+                                           "?tls=yes&cacert=@ca.pem"),
+                                   30000, 3000, HF_FAIR_DEFAULT),
+                        PROXY_RESET, 2400, 191))
 
-    any_cut_answers(
-        w,
-        world_lock(w, tls_url(proxy_port(w->proxy), "?tls=yes&cacert=@ca.pem"),
-                   30000, 3000, HF_FAIR_DEFAULT),
-        PROXY_RESET, 2400, 191);
-}
-
-static void test_tls_waits(void **state)
+CASE(test_tls_waits)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w);
 
     any_cut_waiter(
@@ -104,17 +98,15 @@ static void test_tls_waits(void **state)
                    30000, 1000, HF_FAIR_DEFAULT));
 }
 
-static void test_socket(void **state)
+CASE(test_socket)
 {
-    struct world *w = *state;
-    char url[256];
     hf_lock *a = world_near(w), *b;
 
-    snprintf(url, sizeof(url),
-             "mysql://" MY_SERVER_USER ":" MY_SERVER_SECRET
-             "@localhost/" MY_SERVER_DB "?socket=%s",
-             my_one.socket);
-    b = world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+    b = world_lock(w,
+                   text_of("mysql://" MY_SERVER_USER ":" MY_SERVER_SECRET
+                           "@localhost/" MY_SERVER_DB "?socket=%s",
+                           my_one.socket),
+                   30000, 5000, HF_FAIR_DEFAULT);
     any_cut_waiter(w, a, b);
     world_free_for_all(w, b);
 }
@@ -123,13 +115,11 @@ static void clerk_opens(struct world *w, const char *options, int code,
                         const char *word)
 {
     const char *url = tls_url(my_one.port, options);
-    char clerk[400];
     hf_client *c = NULL;
-    int rc;
+    int rc = hf_open(
+        text_of("mysql://clerk%s", url + strlen("mysql://" MY_SERVER_USER)),
+        NULL, &c, &w->err);
 
-    snprintf(clerk, sizeof(clerk), "mysql://clerk%s",
-             url + strlen("mysql://" MY_SERVER_USER));
-    rc = hf_open(clerk, NULL, &c, &w->err);
     if (rc != code || (code && !strstr(w->err.text, word)))
         fail_msg("%s: %d, %s", options, rc, w->err.text);
     hf_close(c);
@@ -138,41 +128,23 @@ static void clerk_opens(struct world *w, const char *options, int code,
 /* MySQL 8 has to see the password itself once, which only TLS keeps secret;
  * then a digest is enough for it. The first way is the default of our servers.
  */
-static void test_ways_to_log_in(void **state)
+CASE(test_ways_to_log_in)
 {
     static const char sha2[] = "with caching_sha2_password ";
-    struct world *w = *state;
-    bool has_sha2 =
-        my_server_number(&my_one, "select count(*) from "
-                                  "information_schema.plugins where "
-                                  "plugin_name='caching_sha2_password'") > 0;
+    bool has_sha2 = my_number("select count(*) from information_schema.plugins "
+                              "where plugin_name='caching_sha2_password'") > 0;
 
     for (int i = 0; i < 1 + has_sha2; i++) {
-        my_server_do(&my_one, "drop user if exists clerk");
+        my_do("drop user if exists clerk");
         my_server_do(&my_one,
                      "create user clerk identified %sby "
                      "'" MY_SERVER_SECRET "'",
                      i ? sha2 : "");
-        my_server_do(&my_one, "grant " MY_SERVER_GRANTS
-                              ", create on " MY_SERVER_DB ".* to clerk");
+        my_do("grant " MY_SERVER_GRANTS ", create on " MY_SERVER_DB
+              ".* to clerk");
         if (i)
             clerk_opens(w, "", HF_EAUTH, "the password itself: use TLS");
         clerk_opens(w, "?tls=yes&cacert=@ca.pem", 0, "");
         clerk_opens(w, "", 0, "");
     }
-}
-
-int run_tls_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_who_is_believed),
-        MY_CASE(test_tls_on_one_side_alone),
-        MY_CASE(test_tls_reset_anywhere),
-        MY_CASE(test_tls_waits),
-        MY_CASE(test_socket),
-        MY_CASE(test_ways_to_log_in),
-    };
-
-    return cmocka_run_group_tests_name("mysql: TLS", tests, tls_group,
-                                       tls_group_end);
 }

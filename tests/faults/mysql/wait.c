@@ -6,12 +6,12 @@
 
 #include <stdio.h>
 
+GROUP("wait");
+
 enum { QUEUE = 8 };
 
-/* ---- the queue --------------------------------------------------------------
- */
+/* ---- the queue ---- */
 
-/* So many clients, which come one after the other. */
 static void queue_up(struct world *w, struct my_waiter *waiter, int n,
                      enum hf_kind kind)
 {
@@ -23,29 +23,29 @@ static void queue_up(struct world *w, struct my_waiter *waiter, int n,
     }
 }
 
-static void leave(struct my_waiter *waiter)
+static void leave(struct world *w, struct my_waiter *waiter)
 {
     my_waiter_end(waiter);
     assert_int_equal(waiter->release_rc, 0);
-    assert_int_equal(hf_lock_free(waiter->lock), 0);
-    assert_int_equal(hf_close(waiter->client), 0);
+    world_ends(w, waiter->lock);
+    world_ends(w, waiter->client);
 }
 
-/* Each lets go as soon as it has it. */
+/* Each releases as soon as it has the lock. */
 static void served_in_order(struct world *w, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
     hf_lock *a = my_lock_as(w, c, "n", kind);
     static struct my_waiter waiter[QUEUE];
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     queue_up(w, waiter, QUEUE, kind);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     for (int i = 0; i < QUEUE; i++)
         __atomic_store_n(&waiter[i].done, 1, __ATOMIC_RELEASE);
-    assert_true(WAIT_FOR(my_waiter_back(&waiter[QUEUE - 1])));
+    COMES(my_waiter_back(&waiter[QUEUE - 1]));
     for (int i = 0; i < QUEUE; i++) {
-        assert_true(WAIT_FOR(my_waiter_back(&waiter[i])));
+        COMES(my_waiter_back(&waiter[i]));
         assert_int_equal(waiter[i].rc, 0);
     }
     for (int i = 1; i < QUEUE; i++)
@@ -53,88 +53,73 @@ static void served_in_order(struct world *w, enum hf_kind kind)
             fail_msg("the waiter %d was served as number %u", i,
                      waiter[i].place - waiter[0].place);
     for (int i = 0; i < QUEUE; i++)
-        leave(&waiter[i]);
-    assert_int_equal(hf_lock_free(a), 0);
-    assert_int_equal(hf_close(c), 0);
-    world_is_clean(w);
+        leave(w, &waiter[i]);
+    world_ends(w, a);
+    world_ends(w, c);
 }
 
-static void test_first_come_first_served(void **state)
-{
-    served_in_order(*state, HF_MUTEX);
-}
+CASE_IS(test_first_come_first_served, served_in_order(w, HF_MUTEX))
+CASE_IS(test_writers_are_served_in_order, served_in_order(w, HF_RWLOCK))
+CASE_IS(test_permits_are_given_in_order, served_in_order(w, HF_SEMAPHORE))
 
-static void test_writers_are_served_in_order(void **state)
-{
-    served_in_order(*state, HF_RWLOCK);
-}
-
-static void test_permits_are_given_in_order(void **state)
-{
-    served_in_order(*state, HF_SEMAPHORE);
-}
-
-/* Whoever does not wait any more is out of the queue at once, and keeps nobody
- * there: the first of it, and one in the middle. */
+/* A waiter that gives up leaves the queue at once and blocks no other: the
+ * first of the queue, and one in the middle. */
 static void cancelled(struct world *w, int which, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
     hf_lock *a = my_lock_as(w, c, "n", kind);
     static struct my_waiter waiter[3];
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     queue_up(w, waiter, 3, kind);
     hf_cancel_fire(&waiter[which].cancel);
-    assert_true(WAIT_FOR_MS(my_waiter_back(&waiter[which]), 500));
+    COMES_MS(my_waiter_back(&waiter[which]), 500);
     assert_int_equal(waiter[which].rc, HF_ECANCELED);
-    assert_true(WAIT_FOR_MS(my_server_waiting(&my_one) == 2, 500));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    leave(&waiter[which]);
+    COMES_MS(my_server_waiting(&my_one) == 2, 500);
+    OK(hf_lock_release(a, &w->err));
+    leave(w, &waiter[which]);
     for (int i = 0; i < 3; i++) {
         if (i == which)
             continue;
-        assert_true(WAIT_FOR_MS(my_waiter_back(&waiter[i]), 500));
+        COMES_MS(my_waiter_back(&waiter[i]), 500);
         assert_int_equal(waiter[i].rc, 0);
-        leave(&waiter[i]);
+        leave(w, &waiter[i]);
     }
-    assert_int_equal(hf_lock_free(a), 0);
-    assert_int_equal(hf_close(c), 0);
+    world_ends(w, a);
+    world_ends(w, c);
     world_is_clean(w);
 }
 
-static void test_first_in_the_queue_is_cancelled(void **state)
+CASE(test_first_in_the_queue_is_cancelled)
 {
-    cancelled(*state, 0, HF_MUTEX);
-    cancelled(*state, 0, HF_RWLOCK);
+    cancelled(w, 0, HF_MUTEX);
+    cancelled(w, 0, HF_RWLOCK);
 }
 
-static void test_second_in_the_queue_is_cancelled(void **state)
+CASE(test_second_in_the_queue_is_cancelled)
 {
-    cancelled(*state, 1, HF_MUTEX);
-    cancelled(*state, 1, HF_RWLOCK);
+    cancelled(w, 1, HF_MUTEX);
+    cancelled(w, 1, HF_RWLOCK);
 }
 
 /* Its connection ends with the wait, and the next one is there at once. */
-static void test_cancelled_connection_is_closed(void **state)
+CASE(test_cancelled_connection_is_closed)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     for (int i = 0; i < 20; i++) {
         int64_t began = wait_fair();
 
-        assert_int_equal(hf_lock_timed(b, 50, NULL), HF_ETIMEDOUT);
+        EXPECT(HF_ETIMEDOUT, hf_lock_timed(b, 50, NULL));
         assert_true(wait_within(began, 50 + 1000));
-        assert_true(WAIT_FOR_MS(my_server_connections(&my_one) == 2, 1000));
+        COMES_MS(my_server_connections(&my_one) == 2, 1000);
     }
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
-/* ---- strangers
- * --------------------------------------------------------------- */
+/* ---- strangers ---- */
 
 /* What the user locks of "n" are called by, as one who waits for it says. */
 static void hash_of_lock(struct world *w, char *hash, size_t size)
@@ -144,7 +129,7 @@ static void hash_of_lock(struct world *w, char *hash, size_t size)
     hf_lock *a = my_lock(w, c, "n");
     const char *info, *at;
 
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     queue_up(w, &waiter, 1, HF_MUTEX);
     info = my_server_text(&my_one,
                           "select info from information_schema.processlist "
@@ -155,14 +140,15 @@ static void hash_of_lock(struct world *w, char *hash, size_t size)
         fail_msg("\"%s\" names no lock of ours", info);
     at += strlen("'hfq:");
     snprintf(hash, size, "%.*s", (int)strcspn(at, "'"), at);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    leave(&waiter);
-    assert_int_equal(hf_lock_free(a), 0);
-    assert_int_equal(hf_close(c), 0);
+    OK(hf_lock_release(a, &w->err));
+    leave(w, &waiter);
+    world_ends(w, a);
+    world_ends(w, c);
 }
 
-/* Any account may take any such name, and nobody can be told to let go. If it
- * is the queue, a waiter passes it when it was free for two looks. */
+/* Any account may take any such name, and there is no way to ask it to release.
+ * If the name is that of the queue, a waiter passes it when it was free for two
+ * looks. */
 enum { STRANGER_MS = 8000 + 3000 + 1000 };
 
 static void stranger_has(struct world *w, const char *which)
@@ -174,34 +160,21 @@ static void stranger_has(struct world *w, const char *which)
     hash_of_lock(w, hash, sizeof(hash));
     a = world_near(w);
     b = world_near(w);
-    assert_int_equal(
-        my_server_number(&my_one, "select get_lock('%s:%s', 0)", which, hash),
-        1);
+    assert_int_equal(my_number("select get_lock('%s:%s', 0)", which, hash), 1);
     world_takes(w, a, STRANGER_MS);
     t = taker_start(w, b, WAIT_MS);
     assert_true(NEVER_MS(taker_back(t), 300));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, STRANGER_MS);
-    assert_int_equal(
-        my_server_number(&my_one, "select release_lock('%s:%s')", which, hash),
-        1);
+    assert_int_equal(my_number("select release_lock('%s:%s')", which, hash), 1);
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-static void test_stranger_has_the_bell(void **state)
-{
-    stranger_has(*state, "hfb");
-}
-
-static void test_stranger_has_the_queue(void **state)
-{
-    stranger_has(*state, "hfq");
-}
+CASE_IS(test_stranger_has_the_bell, stranger_has(w, "hfb"))
+CASE_IS(test_stranger_has_the_queue, stranger_has(w, "hfq"))
 
 static void tried(void *arg, hf_lock *lock, int result)
 {
-    (void)lock;
     *(int *)arg = result;
 }
 
@@ -209,14 +182,12 @@ static void tried(void *arg, hf_lock *lock, int result)
  * more. How many questions of the same client are answered meanwhile. */
 static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     int n = 0, rc = 1;
     hf_info *info;
 
-    opt.wait_ms = 0;
-    assert_int_equal(hf_lock_acquire_async(lock, &opt, tried, &rc, &w->err), 0);
+    OK(hf_lock_acquire_async(lock, HOW(0), tried, &rc, &w->err));
     while (rc == 1) {
-        assert_int_equal(hf_inspect(c, "m", HF_CSTRING, &info, &w->err), 0);
+        OK(hf_inspect(c, "m", HF_CSTRING, &info, &w->err));
         hf_info_free(info);
         hf_client_dispatch(c);
         n++;
@@ -227,34 +198,26 @@ static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
 
 /* Its pauses between these looks are the client's, not those of a connection
  * on which others wait. */
-static void test_try_delays_no_others(void **state)
+CASE(test_try_delays_no_others)
 {
     enum { ANSWERS = 10, ROUNDS = 100 };
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    struct world *w = *state;
     hf_client *c = my_open(w, my_one.url);
     hf_lock *lock;
     char hash[64];
     int rounds = 0;
 
-    opt.flags = HF_OWNER_HANDLE;
-    opt.fairness = HF_FAIR;
     hash_of_lock(w, hash, sizeof(hash));
-    assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, &w->err), 0);
-    assert_int_equal(
-        my_server_number(&my_one, "select get_lock('hfq:%s', 0)", hash), 1);
+    lock = world_handle(
+        w, c, "n",
+        KIND(HF_MUTEX, .flags = HF_OWNER_HANDLE, .fairness = HF_FAIR));
+    assert_int_equal(my_number("select get_lock('hfq:%s', 0)", hash), 1);
     while (answers_beside_a_try(w, c, lock) < ANSWERS)
         if (++rounds == ROUNDS)
             fail_msg("others wait for the pauses of a try");
-    assert_int_equal(
-        my_server_number(&my_one, "select release_lock('hfq:%s')", hash), 1);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(c), 0);
-    world_is_clean(w);
+    assert_int_equal(my_number("select release_lock('hfq:%s')", hash), 1);
 }
 
-/* ---- without a queue
- * ---------------------------------------------------------- */
+/* ---- without a queue ---- */
 
 static void polls(struct world *w, const char *url, const char *why)
 {
@@ -263,19 +226,16 @@ static void polls(struct world *w, const char *url, const char *why)
     struct taker *t;
 
     my_diagnosis_says(w->clients[1], HF_LEVEL_WARNING, why);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
+    OK(hf_lock_timed(a, 5000, &w->err));
     t = taker_start(w, b, WAIT_MS);
     assert_true(NEVER_MS(my_server_waiting(&my_one) > 0 || taker_back(t), 500));
     assert_int_equal(my_server_connections(&my_one), 2);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, SOON_MS);
     world_is_clean(w);
 }
 
-static void test_polls_if_told(void **state)
-{
-    polls(*state, my_url("?wait=poll"), "wait=poll");
-}
+CASE_IS(test_polls_if_told, polls(w, my_url("?wait=poll"), "wait=poll"))
 
 /* What is between them may share connections: GET_LOCK is worth nothing. */
 static void polls_behind_a_proxy(struct world *w, bool is_old)
@@ -295,24 +255,18 @@ static void polls_behind_a_proxy(struct world *w, bool is_old)
     relay_end(relay);
 }
 
-static void test_polls_behind_a_proxy_that_shares(void **state)
-{
-    polls_behind_a_proxy(*state, false);
-}
+CASE_IS(test_polls_behind_a_proxy_that_shares, polls_behind_a_proxy(w, false))
 
 /* The version is the proxy's own: the server behind it is not too old. */
-static void test_polls_behind_a_proxy_of_an_old_version(void **state)
-{
-    polls_behind_a_proxy(*state, true);
-}
+CASE_IS(test_polls_behind_a_proxy_of_an_old_version,
+        polls_behind_a_proxy(w, true))
 
-/* A session of another client may be in another time zone: nobody's lease ends
- * for that. */
-static void test_proxy_changes_the_time_zone(void **state)
+/* A session of another client may be in another time zone: no lease ends
+ * because of that. */
+CASE(test_proxy_changes_the_time_zone)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
     struct relay *relay = relay_start(my_one.port);
-    struct world *w = *state;
     hf_client *a = my_open(w, my_one.url), *b;
     char url[128];
 
@@ -325,46 +279,20 @@ static void test_proxy_changes_the_time_zone(void **state)
         hf_lock *mine = my_lock_as(w, a, name[i], kinds[i]);
         hf_lock *theirs = my_lock_as(w, b, name[i], kinds[i]);
 
-        assert_int_equal(hf_lock_timed(mine, 5000, &w->err), 0);
-        assert_int_equal(hf_lock_timed(theirs, 500, NULL), HF_ETIMEDOUT);
-        assert_int_equal(hf_lock_renew(mine, 0, &w->err), 0);
-        assert_int_equal(hf_lock_release(mine, &w->err), 0);
-        assert_int_equal(hf_lock_free(mine), 0);
-        assert_int_equal(hf_lock_free(theirs), 0);
+        OK(hf_lock_timed(mine, 5000, &w->err));
+        EXPECT(HF_ETIMEDOUT, hf_lock_timed(theirs, 500, NULL));
+        OK(hf_lock_renew(mine, 0, &w->err));
+        OK(hf_lock_release(mine, &w->err));
+        world_ends(w, mine);
+        world_ends(w, theirs);
     }
-    assert_int_equal(hf_close(a), 0);
-    assert_int_equal(hf_close(b), 0);
+    world_ends(w, a);
+    world_ends(w, b);
     relay_end(relay);
-    world_is_clean(w);
 }
 
-static void test_queues_otherwise(void **state)
+CASE(test_queues_otherwise)
 {
-    struct world *w = *state;
-
     world_near(w);
     my_diagnosis_says(w->clients[0], HF_LEVEL_OK, "GET_LOCK");
-}
-
-int run_wait_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        MY_CASE(test_first_come_first_served),
-        MY_CASE(test_writers_are_served_in_order),
-        MY_CASE(test_permits_are_given_in_order),
-        MY_CASE(test_first_in_the_queue_is_cancelled),
-        MY_CASE(test_second_in_the_queue_is_cancelled),
-        MY_CASE(test_cancelled_connection_is_closed),
-        MY_CASE(test_stranger_has_the_bell),
-        MY_CASE(test_stranger_has_the_queue),
-        MY_CASE(test_try_delays_no_others),
-        MY_CASE(test_polls_if_told),
-        MY_CASE(test_polls_behind_a_proxy_that_shares),
-        MY_CASE(test_polls_behind_a_proxy_of_an_old_version),
-        MY_CASE(test_proxy_changes_the_time_zone),
-        MY_CASE(test_queues_otherwise),
-    };
-
-    return cmocka_run_group_tests_name("mysql: waiting", tests, my_group,
-                                       my_group_end);
 }

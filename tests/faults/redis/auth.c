@@ -3,30 +3,26 @@
 
 #include "acl_rules.h" /* ACL_KEYS, ACL_CHANNELS, ACL_COMMANDS: the manual's */
 
+GROUP("auth", .server = &redis_with_password);
+
 #define PASSWORD "secret-of-default"
 
 static void expect_open(struct world *w, const char *userinfo,
                         const char *password, int code)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
-    char url[128];
-    int rc;
+    int rc =
+        hf_open(text_of("redis://%s127.0.0.1:%d", userinfo, w->redis->port),
+                CLIENT(.password = password), &c, &w->err);
 
-    snprintf(url, sizeof(url), "redis://%s127.0.0.1:%d", userinfo,
-             w->redis->port);
-    opt.password = password;
-    rc = hf_open(url, &opt, &c, &w->err);
     if (rc != code)
         fail_msg("%s: %d, %s", userinfo, rc, w->err.text);
     assert_null(strstr(w->err.text, "secret"));
     hf_close(c);
 }
 
-static void test_password_right_and_wrong(void **state)
+CASE(test_password_right_and_wrong)
 {
-    struct world *w = *state;
-
     expect_open(w, "", NULL, HF_EAUTH);
     expect_open(w, ":" PASSWORD "@", NULL, 0);
     expect_open(w, "default:" PASSWORD "@", NULL, 0);
@@ -47,7 +43,7 @@ static void add_user_as(struct world *w, const char *name, const char *rules)
     for (char *word; (word = strsep(&rest, " "));)
         if (*word)
             argv[argc++] = word;
-    redis_server_do(w->redis, "ACL DELUSER %s", name);
+    redis_do(w, "ACL DELUSER %s", name);
     reply = redisCommandArgv(w->redis->admin, argc, argv, NULL);
     assert_non_null(reply);
     if (reply->type == REDIS_REPLY_ERROR)
@@ -64,19 +60,13 @@ static hf_lock *user_of_name(struct world *w, const char *user,
                              const char *prefix, const char *name,
                              const hf_lock_options *lopt)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     size_t i = w->len;
-    char url[128];
 
-    snprintf(url, sizeof(url), "redis://%s@127.0.0.1:%d?prefix=%s", user,
-             w->redis->port, prefix);
-    opt.password = "secret-of-worker";
-    opt.ttl_ms = 4500;
-    if (hf_open(url, &opt, &w->clients[i], &w->err))
-        fail_msg("%s", w->err.text);
-    assert_int_equal(
-        hf_lock_new(w->clients[i], name, HF_CSTRING, lopt, &w->locks[i], NULL),
-        0);
+    OK(hf_open(text_of("redis://%s@127.0.0.1:%d?prefix=%s", user,
+                       w->redis->port, prefix),
+               CLIENT(.password = "secret-of-worker", .ttl_ms = 4500),
+               &w->clients[i], &w->err));
+    OK(hf_lock_new(w->clients[i], name, HF_CSTRING, lopt, &w->locks[i], NULL));
     w->len++;
     return w->locks[i];
 }
@@ -94,10 +84,7 @@ static hf_lock *worker_of(struct world *w, const hf_lock_options *lopt)
 
 static hf_lock *worker(struct world *w, enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-
-    opt.fairness = fairness;
-    return worker_of(w, &opt);
+    return worker_of(w, KIND(HF_MUTEX, .fairness = fairness));
 }
 
 /* Waits, renewals, a look from outside: everything, under that user. */
@@ -105,27 +92,22 @@ static void held_and_waited_for(struct world *w, hf_lock *a, hf_lock *b,
                                 const char *waiters)
 {
     struct taker *t;
-    hf_info *info = NULL;
+    hf_info *info;
     hf_names *names = NULL;
 
-    if (hf_lock_acquire(a, NULL, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_lock_acquire(a, NULL, &w->err));
     t = taker_start(w, b, 10000);
     world_has_waiter(w, waiters);
     world_renews(a);
-    if (hf_inspect(w->clients[0], "n", 1, &info, &w->err))
-        fail_msg("%s", w->err.text);
+    info = world_inspect(w, w->clients[0]);
     assert_int_equal(info->holders_len, 1);
     assert_int_equal(info->waiters_len, 1);
-    hf_info_free(info);
-    if (hf_list(w->clients[0], NULL, &names, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_list(w->clients[0], NULL, &names, &w->err));
     assert_int_equal(names->len, 1);
     hf_names_free(names);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 1400));
-    assert_int_equal(t->rc, 0);
-    assert_int_equal(hf_break(w->clients[0], "n", 1, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, 1400);
+    OK(hf_break(w->clients[0], "n", 1, &w->err));
     taker_end(t);
     world_is_clean(w);
 }
@@ -139,17 +121,15 @@ static void all_of_it(struct world *w, enum hf_fairness fairness)
 
 static void nothing_was_denied(struct world *w)
 {
-    redisReply *reply = redis_server_ask(w->redis, "ACL LOG");
+    redisReply *reply = redis_ask(w, "ACL LOG");
     size_t denied = reply->elements;
 
     freeReplyObject(reply);
     assert_int_equal(denied, 0);
 }
 
-static void test_limited_user_suffices(void **state)
+CASE(test_limited_user_suffices)
 {
-    struct world *w = *state;
-
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     all_of_it(w, HF_UNFAIR);
     nothing_was_denied(w);
@@ -168,50 +148,42 @@ static void limited_user_of(struct world *w, enum hf_kind kind)
     b = worker_of(w, &opt);
     held_and_waited_for(w, a, b, "holdfast:line:{lk:n}");
     if (kind == HF_RWLOCK) {
-        assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-        assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
-        assert_int_equal(hf_lock_release(a, NULL), 0);
+        OK(hf_lock_acquire(a, NULL, NULL));
+        OK(hf_lock_downgrade(a, &w->err));
+        OK(hf_lock_release(a, NULL));
     }
     nothing_was_denied(w);
 }
 
-static void test_limited_user_suffices_for_rwlock(void **state)
-{
-    limited_user_of(*state, HF_RWLOCK);
-}
+CASE_IS(test_limited_user_suffices_for_rwlock, limited_user_of(w, HF_RWLOCK))
+CASE_IS(test_limited_user_suffices_for_semaphore,
+        limited_user_of(w, HF_SEMAPHORE))
 
-static void test_limited_user_suffices_for_semaphore(void **state)
+CASE(test_limited_user_suffices_for_latch)
 {
-    limited_user_of(*state, HF_SEMAPHORE);
-}
-
-static void test_limited_user_suffices_for_latch(void **state)
-{
-    struct world *w = *state;
-    hf_latch *latch = NULL;
+    hf_latch *latch;
     hf_names *names = NULL;
     uint64_t left = 9;
 
+    w->may_leave = true; /* the marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
-    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &latch, NULL), 0);
-    assert_int_equal(hf_latch_set(latch, 2, &w->err), 0);
-    assert_int_equal(hf_latch_wait(latch, 50, NULL, &w->err), HF_ETIMEDOUT);
-    assert_int_equal(hf_list(w->clients[0], NULL, &names, &w->err), 0);
+    latch = world_latch(w, w->clients[0], "l");
+    OK(hf_latch_set(latch, 2, &w->err));
+    EXPECT(HF_ETIMEDOUT, hf_latch_wait(latch, 50, NULL, &w->err));
+    OK(hf_list(w->clients[0], NULL, &names, &w->err));
     assert_int_equal(names->len, 1);
     hf_names_free(names);
-    assert_int_equal(hf_latch_down(latch, &left, &w->err), 0);
+    OK(hf_latch_down(latch, &left, &w->err));
     assert_int_equal(left, 1);
-    assert_int_equal(hf_break(w->clients[0], "l", 1, &w->err), 0);
-    assert_int_equal(hf_latch_wait(latch, 10000, NULL, &w->err), 0);
-    assert_int_equal(hf_latch_free(latch), 0);
+    OK(hf_break(w->clients[0], "l", 1, &w->err));
+    OK(hf_latch_wait(latch, 10000, NULL, &w->err));
+    world_ends(w, latch);
     nothing_was_denied(w);
 }
 
-static void test_limited_user_suffices_for_fair(void **state)
+CASE(test_limited_user_suffices_for_fair)
 {
-    struct world *w = *state;
-
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     all_of_it(w, HF_FAIR);
 }
@@ -237,11 +209,10 @@ static bool is_denied(redisContext *c, const char *command)
     return denied;
 }
 
-/* Two on one server, each with its own prefix: neither can wake the other, nor
- * hear what it is told. */
-static void test_tenants_are_kept_apart(void **state)
+/* Two tenants of one server, each with its own prefix: neither can wake the
+ * other or hear its messages. */
+CASE(test_tenants_are_kept_apart)
 {
-    struct world *w = *state;
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *a, *b;
     redisContext *c;
@@ -251,10 +222,10 @@ static void test_tenants_are_kept_apart(void **state)
     add_tenant(w);
     a = user_of(w, "tenant", "ot:", &opt);
     b = user_of(w, "tenant", "ot:", &opt);
-    assert_int_equal(hf_lock_acquire(a, NULL, &w->err), 0);
+    OK(hf_lock_acquire(a, NULL, &w->err));
     t = taker_start(w, b, 10000);
     world_has_waiter(w, "holdfast:waiters:{ot:n}");
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     taker_gets_it(t, 1400);
     nothing_was_denied(w);
     c = redisConnectUnix(w->redis->socket);
@@ -265,34 +236,32 @@ static void test_tenants_are_kept_apart(void **state)
     assert_true(is_denied(c, "PUBLISH holdfast:mark:{ot:n} 0"));
     assert_false(is_denied(c, "PUBLISH holdfast:wake:{lk:}:x 0"));
     redisFree(c);
-    world_is_clean(w);
 }
 
-/* A name may be reached by several prefixes: who lets go finds the channel of
- * who waits by the prefix of that one. If it may not publish there, the release
- * is one all the same, and the waiter looks. */
+/* A name may be reached by several prefixes: a holder that releases finds the
+ * waiter's channel by the prefix of the waiter. If it may not publish there,
+ * the release succeeds all the same, and the waiter looks by itself. */
 static void prefixes_meet(struct world *w, const char *user, const char *prefix)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *a, *b = NULL;
     hf_client *whole = NULL;
     struct taker *t;
-    char url[96];
 
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     add_user_as(w, "free", "~* &* +@all");
     a = user_of(w, user, prefix, &opt);
-    snprintf(url, sizeof(url), "redis://free:secret-of-worker@127.0.0.1:%d",
-             w->redis->port);
-    assert_int_equal(hf_open(url, NULL, &whole, &w->err), 0);
-    assert_int_equal(hf_lock_new(whole, "lk:n", 4, &opt, &b, &w->err), 0);
+    OK(hf_open(
+        text_of("redis://free:secret-of-worker@127.0.0.1:%d", w->redis->port),
+        NULL, &whole, &w->err));
+    OK(hf_lock_new(whole, "lk:n", 4, &opt, &b, &w->err));
     for (int i = 0; i < 4; i++) {
         hf_lock *first = i % 2 ? a : b, *second = i % 2 ? b : a;
 
-        assert_int_equal(hf_lock_acquire(first, NULL, &w->err), 0);
+        OK(hf_lock_acquire(first, NULL, &w->err));
         t = taker_start(w, second, 10000);
         world_has_waiter(w, "holdfast:waiters:{lk:n}");
-        assert_int_equal(hf_lock_release(first, &w->err), 0);
+        OK(hf_lock_release(first, &w->err));
         taker_gets_it(t, 2000);
     }
     hf_lock_free(b);
@@ -300,30 +269,27 @@ static void prefixes_meet(struct world *w, const char *user, const char *prefix)
     world_is_clean(w);
 }
 
-static void test_prefixes_of_one_name_meet(void **state)
+CASE(test_prefixes_of_one_name_meet)
 {
-    prefixes_meet(*state, "free", "lk:");
-    nothing_was_denied(*state);
+    prefixes_meet(w, "free", "lk:");
+    nothing_was_denied(w);
 }
 
-static void test_prefix_that_is_not_allowed(void **state)
-{
-    prefixes_meet(*state, "worker", "lk:");
-}
+CASE_IS(test_prefix_that_is_not_allowed, prefixes_meet(w, "worker", "lk:"))
 
 /* The one that waits has looked since it listens: "until seen ear ...". */
 static bool waiter_listens(struct world *w, const char *parties)
 {
-    return redis_server_do(w->redis, "EVAL %s 1 %s",
-                           "local s=redis.call('hvals',KEYS[1])[1] or ''\n"
-                           "return string.match(s,'^%d+ %d+ 1') and 1 or 0",
-                           parties) == 1;
+    return redis_do(w, "EVAL %s 1 %s",
+                    "local s=redis.call('hvals',KEYS[1])[1] or ''\n"
+                    "return string.match(s,'^%d+ %d+ 1') and 1 or 0",
+                    parties) == 1;
 }
 
 /* A fair waiter whose channel the holder may not publish to keeps its place: it
  * does not hear of the release, and the holder does not get the lock again
- * before it. If the machine stands still the waiter may be late with its look,
- * and lose its place for that reason: so one round of five is enough. */
+ * before it. On a machine that stands still the waiter may look too late and
+ * lose its place, so one round of five is enough. */
 static void fair_waiter_keeps_its_place(struct world *w, enum hf_kind kind,
                                         const char *waiters)
 {
@@ -342,64 +308,50 @@ static void fair_waiter_keeps_its_place(struct world *w, enum hf_kind kind,
         struct taker *t;
         int rc;
 
-        assert_int_equal(hf_lock_acquire(a, NULL, &w->err), 0);
+        OK(hf_lock_acquire(a, NULL, &w->err));
         t = taker_start(w, b, 20000);
         world_has_waiter(w, waiters);
-        assert_true(WAIT_FOR(waiter_listens(w, waiters)));
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        COMES(waiter_listens(w, waiters));
+        OK(hf_lock_release(a, &w->err));
         rc = hf_lock_try(a, &w->err);
         assert_true(rc == 0 || rc == HF_EBUSY);
         kept = rc == HF_EBUSY;
         if (!kept)
-            assert_int_equal(hf_lock_release(a, &w->err), 0);
+            OK(hf_lock_release(a, &w->err));
         taker_gets_it(t, 4000);
     }
     assert_true(kept);
-    world_is_clean(w);
 }
 
-static void test_fair_waiter_of_another_prefix(void **state)
-{
-    fair_waiter_keeps_its_place(*state, HF_MUTEX, "holdfast:seen:{lk:n}");
-}
+CASE_IS(test_fair_waiter_of_another_prefix,
+        fair_waiter_keeps_its_place(w, HF_MUTEX, "holdfast:seen:{lk:n}"))
+CASE_IS(test_fair_writer_of_another_prefix,
+        fair_waiter_keeps_its_place(w, HF_RWLOCK, "holdfast:party:{lk:n}"))
+CASE_IS(test_fair_permits_of_another_prefix,
+        fair_waiter_keeps_its_place(w, HF_SEMAPHORE, "holdfast:party:{lk:n}"))
 
-static void test_fair_writer_of_another_prefix(void **state)
+/* A user that may not count listeners always notifies Redisson. */
+CASE(test_user_without_pubsub)
 {
-    fair_waiter_keeps_its_place(*state, HF_RWLOCK, "holdfast:party:{lk:n}");
-}
-
-static void test_fair_permits_of_another_prefix(void **state)
-{
-    fair_waiter_keeps_its_place(*state, HF_SEMAPHORE, "holdfast:party:{lk:n}");
-}
-
-/* Neither may it count listeners: then Redisson is told always. */
-static void test_user_without_pubsub(void **state)
-{
-    struct world *w = *state;
-
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -pubsub");
     all_of_it(w, HF_UNFAIR);
 }
 
 /* Nor listen: a waiter then looks, and says so in the log. */
-static void test_user_without_channels(void **state)
+CASE(test_user_without_channels)
 {
-    struct world *w = *state;
     hf_lock *a, *b;
     struct taker *t;
 
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -subscribe");
     a = worker(w, HF_UNFAIR);
     b = worker(w, HF_UNFAIR);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 10000);
     world_has_waiter(w, "holdfast:waiters:{lk:n}");
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 2000));
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, 2000);
     taker_end(t);
-    assert_int_equal(t->rc, 0);
-    world_is_clean(w);
 }
 
 static void hear(void *arg, const hf_event *e)
@@ -414,145 +366,102 @@ static bool has_heard(hf_client *c, const unsigned *wanted)
     return *wanted;
 }
 
-/* A holder whose program listens: it may be forbidden, and holds all the same.
- * Who asks for it is told what is forbidden, or the holder hears it. */
+/* A holder whose program listens may be forbidden to subscribe, and holds all
+ * the same. A client that asks for the lock gets an error that names what is
+ * forbidden, or the holder hears the wish. */
 static void asks_a_listener(struct world *w, const char *rules, bool may)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     unsigned wanted = 0;
     hf_client *c;
     hf_lock *a;
-    char url[128];
 
     add_user(w, rules);
     worker(w, HF_UNFAIR);
-    snprintf(url, sizeof(url),
-             "redis://worker@127.0.0.1:%d?prefix=lk:", w->redis->port);
-    opt.password = "secret-of-worker";
-    opt.on_event = hear;
-    opt.event_arg = &wanted;
-    assert_int_equal(hf_open(url, &opt, &c, &w->err), 0);
-    assert_int_equal(hf_lock_new(c, "n", 1, NULL, &a, NULL), 0);
-    assert_int_equal(hf_lock_acquire(a, NULL, &w->err), 0);
+    c = world_open(
+        w, text_of("redis://worker@127.0.0.1:%d?prefix=lk:", w->redis->port),
+        CLIENT(.password = "secret-of-worker", .on_event = hear,
+               .event_arg = &wanted));
+    a = world_handle(w, c, "n", NULL);
+    OK(hf_lock_acquire(a, NULL, &w->err));
     assert_int_equal(hf_ask(w->clients[0], "n", 1, &w->err),
                      may ? 0 : HF_EAUTH);
     if (may)
-        assert_true(WAIT_FOR(has_heard(c, &wanted)));
-    assert_int_equal(hf_lock_renew(a, 0, &w->err), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_int_equal(hf_lock_free(a), 0);
-    assert_int_equal(hf_close(c), 0);
+        COMES(has_heard(c, &wanted));
+    OK(hf_lock_renew(a, 0, &w->err));
+    OK(hf_lock_release(a, &w->err));
     world_is_clean(w);
 }
 
-static void test_limited_user_asks(void **state)
+CASE(test_limited_user_asks)
 {
-    struct world *w = *state;
-
     asks_a_listener(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS, true);
     nothing_was_denied(w);
 }
 
-static void test_user_without_its_channel_asks(void **state)
-{
-    asks_a_listener(*state,
-                    ACL_KEYS " resetchannels &redisson_lock__channel:{lk:* "
-                             "&holdfast:*mark:{lk:* " ACL_COMMANDS,
-                    false);
-}
+CASE_IS(test_user_without_its_channel_asks,
+        asks_a_listener(w,
+                        ACL_KEYS " resetchannels &redisson_lock__channel:{lk:* "
+                                 "&holdfast:*mark:{lk:* " ACL_COMMANDS,
+                        false))
 
-static void test_forbidden_keys_are_eauth(void **state)
+CASE(test_forbidden_keys_are_eauth)
 {
-    struct world *w = *state;
     hf_lock *a;
 
     add_user(w, "~other:* " ACL_CHANNELS " " ACL_COMMANDS);
     a = worker(w, HF_UNFAIR);
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EAUTH);
-    assert_non_null(strstr(w->err.text, "NOPERM"));
+    EXPECT(HF_EAUTH, hf_lock_try(a, &w->err));
+    expect_words(w->err.text, "NOPERM");
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -eval");
     expect_open(w, "worker:secret-of-worker@", NULL, HF_EAUTH);
 }
 
 /* Each verb of a latch hears of it, each time. */
-static void test_forbidden_latch_is_eauth(void **state)
+CASE(test_forbidden_latch_is_eauth)
 {
-    struct world *w = *state;
-    hf_latch *latch = NULL;
+    hf_latch *latch;
     uint64_t left;
 
+    w->may_leave = true; /* the marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
-    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &latch, NULL), 0);
-    assert_int_equal(hf_latch_set(latch, 1, &w->err), 0);
-    redis_server_do(w->redis, "ACL SETUSER worker resetkeys ~other:*");
+    latch = world_latch(w, w->clients[0], "l");
+    OK(hf_latch_set(latch, 1, &w->err));
+    redis_do(w, "ACL SETUSER worker resetkeys ~other:*");
     for (int i = 0; i < 3; i++) {
         int64_t began = wait_fair();
 
-        assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), HF_EAUTH);
-        assert_non_null(strstr(w->err.text, "NOPERM"));
-        assert_int_equal(hf_latch_wait(latch, HF_FOREVER, NULL, &w->err),
-                         HF_EAUTH);
-        assert_int_equal(hf_latch_get(latch, &left, &w->err), HF_EAUTH);
-        assert_int_equal(hf_latch_down(latch, NULL, &w->err), HF_EAUTH);
-        assert_non_null(strstr(w->err.text, "NOPERM"));
+        EXPECT(HF_EAUTH, hf_latch_wait(latch, 0, NULL, &w->err));
+        expect_words(w->err.text, "NOPERM");
+        EXPECT(HF_EAUTH, hf_latch_wait(latch, HF_FOREVER, NULL, &w->err));
+        EXPECT(HF_EAUTH, hf_latch_get(latch, &left, &w->err));
+        EXPECT(HF_EAUTH, hf_latch_down(latch, NULL, &w->err));
+        expect_words(w->err.text, "NOPERM");
         assert_true(wait_within(began, 700));
     }
-    redis_server_do(w->redis, "ACL SETUSER worker ~*");
-    assert_int_equal(hf_latch_down(latch, &left, &w->err), 0);
+    redis_do(w, "ACL SETUSER worker ~*");
+    OK(hf_latch_down(latch, &left, &w->err));
     assert_int_equal(left, 0);
-    assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), 0);
-    assert_int_equal(hf_latch_free(latch), 0);
+    OK(hf_latch_wait(latch, 0, NULL, &w->err));
 }
 
 /* The password is changed while connected, and the connection lost. */
-static void test_password_changed_meanwhile(void **state)
+CASE(test_password_changed_meanwhile)
 {
-    struct world *w = *state;
     hf_lock *a;
 
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     a = worker(w, HF_UNFAIR);
     world_free_for_all(w, a);
-    redis_server_do(w->redis, "ACL SETUSER worker resetpass >other");
-    redis_server_do(w->redis, "CLIENT KILL USER worker");
+    redis_do(w, "ACL SETUSER worker resetpass >other");
+    redis_do(w, "CLIENT KILL USER worker");
     for (int i = 0; i < 5; i++) {
         int rc = hf_lock_timed(a, i % 2 ? 3000 : 0, &w->err);
 
         if (rc != HF_EAUTH || !strstr(w->err.text, "refused the user"))
             fail_msg("%d: %d, %s", i, rc, w->err.text);
     }
-    redis_server_do(w->redis, "ACL SETUSER worker >secret-of-worker");
-    assert_true(WAIT_FOR_MS(hf_lock_try(a, &w->err) == 0, 8000));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
-}
-
-int run_auth_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup_auth, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_password_right_and_wrong),
-        T(test_limited_user_suffices),
-        T(test_limited_user_suffices_for_fair),
-        T(test_limited_user_suffices_for_rwlock),
-        T(test_limited_user_suffices_for_semaphore),
-        T(test_limited_user_suffices_for_latch),
-        T(test_tenants_are_kept_apart),
-        T(test_prefixes_of_one_name_meet),
-        T(test_prefix_that_is_not_allowed),
-        T(test_fair_waiter_of_another_prefix),
-        T(test_fair_writer_of_another_prefix),
-        T(test_fair_permits_of_another_prefix),
-        T(test_user_without_pubsub),
-        T(test_user_without_channels),
-        T(test_limited_user_asks),
-        T(test_user_without_its_channel_asks),
-        T(test_forbidden_keys_are_eauth),
-        T(test_forbidden_latch_is_eauth),
-        T(test_password_changed_meanwhile),
-    };
-
-    return cmocka_run_group_tests_name("redis: passwords and users", tests,
-                                       NULL, NULL);
+    redis_do(w, "ACL SETUSER worker >secret-of-worker");
+    COMES_MS(hf_lock_try(a, &w->err) == 0, 8000);
+    OK(hf_lock_release(a, &w->err));
 }

@@ -1,6 +1,9 @@
-/* Beside Redisson in the queue of a fair mutex: its waiter is a place there and
- * a time, written as it does; and a channel, by which it is told. */
+/* Beside Redisson in the queue of a fair mutex. Redisson's waiter is an entry
+ * there and a deadline, as Redisson writes them, and a channel on which it is
+ * notified. */
 #include "redis_faults.h"
+
+GROUP("beside");
 
 #define REDISSON "11111111-2222-3333-4444-555555555555:7"
 #define ANOTHER "11111111-2222-3333-4444-555555555555:8"
@@ -17,21 +20,21 @@ static hf_lock *fair_of(struct world *w)
 /* As RedissonFairLock comes: behind the last, by its own wait. */
 static void comes_behind(struct world *w, const char *owner)
 {
-    redis_server_do(w->redis, "EVAL %s 2 " QUEUE " " DEADLINES " %s %d",
-                    "local last=redis.call('lindex',KEYS[1],-1) "
-                    "local d=last and redis.call('zscore',KEYS[2],last) or "
-                    "  redis.call('time')[1]*1000 "
-                    "if redis.call('zadd',KEYS[2],d+ARGV[2],ARGV[1])==1 then "
-                    "  redis.call('rpush',KEYS[1],ARGV[1]) "
-                    "end",
-                    owner, REDISSON_WAIT_MS);
+    redis_do(w, "EVAL %s 2 " QUEUE " " DEADLINES " %s %d",
+             "local last=redis.call('lindex',KEYS[1],-1) "
+             "local d=last and redis.call('zscore',KEYS[2],last) or "
+             "  redis.call('time')[1]*1000 "
+             "if redis.call('zadd',KEYS[2],d+ARGV[2],ARGV[1])==1 then "
+             "  redis.call('rpush',KEYS[1],ARGV[1]) "
+             "end",
+             owner, REDISSON_WAIT_MS);
 }
 
 /* ms until it is taken for dead. */
 static long long lives_for(struct world *w, const char *owner)
 {
-    return redis_server_do(
-        w->redis, "EVAL %s 1 " DEADLINES " %s",
+    return redis_do(
+        w, "EVAL %s 1 " DEADLINES " %s",
         "local t=redis.call('time') "
         "return (redis.call('zscore',KEYS[1],ARGV[1]) or 0)-t[1]*1000",
         owner);
@@ -39,33 +42,13 @@ static long long lives_for(struct world *w, const char *owner)
 
 static void forget_redisson(struct world *w)
 {
-    redis_server_do(w->redis, "DEL " QUEUE " " DEADLINES);
+    redis_do(w, "DEL " QUEUE " " DEADLINES);
     world_is_clean(w);
-}
-
-static redisContext *listens(struct world *w, const char *channel)
-{
-    redisContext *ear = redisConnectUnix(w->redis->socket);
-
-    assert_non_null(ear);
-    redisSetTimeout(ear, (struct timeval){10, 0});
-    freeReplyObject(redisCommand(ear, "SUBSCRIBE %s", channel));
-    return ear;
 }
 
 static redisContext *redisson_listens(struct world *w)
 {
-    return listens(w, "redisson_lock__channel:{n}:" REDISSON);
-}
-
-static void expect_told(redisContext *ear)
-{
-    redisReply *reply = NULL;
-
-    assert_int_equal(redisGetReply(ear, (void **)&reply), REDIS_OK);
-    assert_string_equal(reply->element[2]->str, "0");
-    freeReplyObject(reply);
-    redisFree(ear);
+    return redis_listens(w, "redisson_lock__channel:{n}:" REDISSON);
 }
 
 static struct taker *waits_first(struct world *w, hf_lock *lock)
@@ -76,28 +59,26 @@ static struct taker *waits_first(struct world *w, hf_lock *lock)
     return t;
 }
 
-/* ---- who goes before it ---------------------------------------------------
- */
+/* ---- who goes before it ---- */
 
 /* It has counted with a little, since the first looks often: no more is taken
  * off when that one goes. */
-static void test_ours_gets_it(void **state)
+CASE(test_ours_gets_it)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w), *b = fair_of(w);
     redisContext *ear = redisson_listens(w);
     struct taker *t;
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     t = waits_first(w, b);
     comes_behind(w, REDISSON);
     comes_behind(w, ANOTHER);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR(taker_back(t)));
+    OK(hf_lock_release(a, NULL));
+    COMES(taker_back(t));
     assert_true(lives_for(w, REDISSON) > REDISSON_WAIT_MS / 2);
     assert_true(lives_for(w, ANOTHER) > REDISSON_WAIT_MS * 3 / 2);
     taker_end(t);
-    expect_told(ear);
+    redis_hears(ear, "0");
     forget_redisson(w);
 }
 
@@ -111,18 +92,16 @@ struct waiter {
 static void *wait_for_it(void *arg)
 {
     struct waiter *waiter = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
-    opt.cancel = &waiter->cancel;
-    waiter->rc = hf_lock_acquire(waiter->lock, &opt, NULL);
+    waiter->rc = hf_lock_acquire(
+        waiter->lock, HOW(HF_FOREVER, .cancel = &waiter->cancel), NULL);
     return NULL;
 }
 
 static void waiter_start(struct world *w, struct waiter *waiter)
 {
     hf_cancel_init(&waiter->cancel);
-    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_it, waiter),
-                     0);
+    OK(pthread_create(&waiter->thread, NULL, wait_for_it, waiter));
     world_has_waiter(w, SEEN);
 }
 
@@ -131,34 +110,32 @@ static void waiter_gives_up(struct world *w, struct waiter *waiter)
     hf_cancel_fire(&waiter->cancel);
     pthread_join(waiter->thread, NULL);
     assert_int_equal(waiter->rc, HF_ECANCELED);
-    assert_true(WAIT_FOR(!redis_server_do(w->redis, "EXISTS " SEEN)));
+    COMES(!redis_do(w, "EXISTS " SEEN));
 }
 
-static void test_ours_gives_up(void **state)
+CASE(test_ours_gives_up)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w);
     struct waiter b = {.lock = fair_of(w)};
     redisContext *ear = redisson_listens(w);
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     waiter_start(w, &b);
     comes_behind(w, REDISSON);
     waiter_gives_up(w, &b);
     assert_true(lives_for(w, REDISSON) > REDISSON_WAIT_MS / 2);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    expect_told(ear);
+    OK(hf_lock_release(a, NULL));
+    redis_hears(ear, "0");
     forget_redisson(w);
 }
 
 /* It has counted with us as with one of its own. */
-static void test_ours_in_between_gives_up(void **state)
+CASE(test_ours_in_between_gives_up)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w);
     struct waiter b = {.lock = fair_of(w)};
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     comes_behind(w, REDISSON);
     waiter_start(w, &b);
     comes_behind(w, ANOTHER);
@@ -167,76 +144,68 @@ static void test_ours_in_between_gives_up(void **state)
     assert_true(lives_for(w, REDISSON) > REDISSON_WAIT_MS / 2);
     assert_true(lives_for(w, ANOTHER) > REDISSON_WAIT_MS * 3 / 2);
     assert_true(lives_for(w, ANOTHER) < REDISSON_WAIT_MS * 5 / 2);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     forget_redisson(w);
 }
 
-/* ---- it is dead -----------------------------------------------------------
- */
+/* ---- it is dead ---- */
 
 /* Its deadline is minutes away, but it does not listen: it is passed over soon,
- * though the lock is free and nobody lets go of it any more. */
-static void test_dead_first_is_passed_over(void **state)
+ * though the lock is free and no holder will release it. */
+CASE(test_dead_first_is_passed_over)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w), *b = fair_of(w);
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     comes_behind(w, REDISSON);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     assert_true(lives_for(w, REDISSON) < REDISSON_WAIT_MS / 2);
-    assert_int_equal(hf_lock_timed(b, 20000, &w->err), 0);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_timed(b, 20000, &w->err));
+    OK(hf_lock_release(b, NULL));
 }
 
-/* ---- a question of a connection that was lost ---------------------------- */
+/* ---- a question of a connection that was lost ---- */
 
-/* The first gets there after the second: it stands in the queue once. Twice, it
- * would be somebody of Redisson's when it is gone, of whom nobody knows until
- * when he lives. */
-static void test_first_question_comes_second(void **state)
+/* The first question arrives after the second: the waiter is in the queue once.
+ * A second entry would look like a waiter of Redisson's, with no known
+ * deadline, when ours is gone. */
+CASE(test_first_question_comes_second)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w);
     hf_lock *b = world_lock(w, w->far_url, 30000, 5000, HF_FAIR);
     struct taker *t;
     long long at;
 
     world_free_for_all(w, b);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     proxy_hoard(w->proxy);
     t = taker_start(w, b, 10000);
-    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
+    COMES(proxy_hoarded(w->proxy) > 0);
     proxy_cut(w->proxy);
     world_has_waiter(w, SEEN);
     at = redis_looked_at(w, SEEN);
     proxy_deliver(w->proxy);
-    assert_true(WAIT_FOR(redis_looked_at(w, SEEN) != at));
-    assert_int_equal(redis_server_do(w->redis, "LLEN " QUEUE), 1);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    COMES(redis_looked_at(w, SEEN) != at);
+    assert_int_equal(redis_do(w, "LLEN " QUEUE), 1);
+    OK(hf_lock_release(a, NULL));
     taker_gets_it(t, 3000);
-    world_is_clean(w);
 }
 
-/* ---- who goes before us -------------------------------------------------- */
+/* ---- who goes before us ---- */
 
-/* It looks because it is told to. */
 static void looks_now(struct world *w)
 {
     long long at = redis_looked_at(w, SEEN);
 
     redis_tell(w, QUEUE, -1, 'f');
-    assert_true(WAIT_FOR(redis_looked_at(w, SEEN) != at));
+    COMES(redis_looked_at(w, SEEN) != at);
 }
 
 /* How long after its look Redisson would take it for dead. */
 static long long outlives_its_look_by(struct world *w, int place)
 {
-    redisReply *owner =
-        redis_server_ask(w->redis, "LINDEX " QUEUE " %d", place);
-    redisReply *until =
-        redis_server_ask(w->redis, "ZSCORE " DEADLINES " %s", owner->str);
+    redisReply *owner = redis_ask(w, "LINDEX " QUEUE " %d", place);
+    redisReply *until = redis_ask(w, "ZSCORE " DEADLINES " %s", owner->str);
     long long ms = atoll(until->str) - redis_looked_at(w, SEEN);
 
     freeReplyObject(owner);
@@ -244,94 +213,70 @@ static long long outlives_its_look_by(struct world *w, int place)
     return ms;
 }
 
-/* Ours waits behind Redisson's for long. That one gets it, which takes its wait
- * off ours, and lets go before ours looks again: ours is there still. */
-static void test_second_survives_a_quick_first(void **state)
+/* Ours waits behind Redisson's for long. Redisson's gets the lock, which takes
+ * its wait off ours, and releases before ours looks again: ours is still in the
+ * queue. */
+CASE(test_second_survives_a_quick_first)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w);
     struct waiter b = {.lock = fair_of(w)};
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     comes_behind(w, REDISSON);
     waiter_start(w, &b);
-    redis_server_do(w->redis, "ZREM " DEADLINES " " REDISSON);
-    redis_server_do(w->redis, "EVAL %s 1 " DEADLINES,
-                    "local w=redis.call('zrange',KEYS[1],0,0)[1] "
-                    "redis.call('zadd',KEYS[1],redis.call('time')[1]*1000,w)");
+    redis_do(w, "ZREM " DEADLINES " " REDISSON);
+    redis_do(w, "EVAL %s 1 " DEADLINES,
+             "local w=redis.call('zrange',KEYS[1],0,0)[1] "
+             "redis.call('zadd',KEYS[1],redis.call('time')[1]*1000,w)");
     looks_now(w);
     assert_true(outlives_its_look_by(w, 1) >= REDISSON_WAIT_MS + 3000);
     waiter_gives_up(w, &b);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     forget_redisson(w);
 }
 
-/* ---- a long queue -------------------------------------------------------- */
+/* ---- a long queue ---- */
 
 static void crowd_waits(struct world *w, int many)
 {
-    redis_server_do(
-        w->redis, "EVAL %s 3 " QUEUE " " DEADLINES " " SEEN " " ANOTHER " %d",
-        "for i=1,ARGV[2] do "
-        "  local w=ARGV[1]..i "
-        "  redis.call('rpush',KEYS[1],w) "
-        "  redis.call('zadd',KEYS[2],9999999999999,w) "
-        "  redis.call('hset',KEYS[3],w,'9999999999999 0 1 30000 x') "
-        "end",
-        many);
+    redis_do(w, "EVAL %s 3 " QUEUE " " DEADLINES " " SEEN " " ANOTHER " %d",
+             "for i=1,ARGV[2] do "
+             "  local w=ARGV[1]..i "
+             "  redis.call('rpush',KEYS[1],w) "
+             "  redis.call('zadd',KEYS[2],9999999999999,w) "
+             "  redis.call('hset',KEYS[3],w,'9999999999999 0 1 30000 x') "
+             "end",
+             many);
 }
 
 /* Redisson's before many of ours: who looks far behind does not go through all
  * of them. */
-static void test_look_does_not_walk_the_queue(void **state)
+CASE(test_look_does_not_walk_the_queue)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w);
     struct waiter b = {.lock = fair_of(w)};
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     comes_behind(w, REDISSON);
     crowd_waits(w, 1000);
     waiter_start(w, &b);
-    /* By its second question, when it listens. */
-    assert_true(WAIT_FOR(redis_calls(w, "llen") >= 2));
+    COMES(redis_calls(w, "llen") >= 2);
     assert_true(redis_calls(w, "zscore") < 100);
-    redis_server_do(w->redis, "DEL " QUEUE " " DEADLINES " " SEEN);
+    redis_do(w, "DEL " QUEUE " " DEADLINES " " SEEN);
     waiter_gives_up(w, &b);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, NULL));
 }
 
-/* ---- an RLock ------------------------------------------------------------ */
+/* ---- an RLock ---- */
 
-/* Somebody waits for it as for an unfair one, and is told though nobody of ours
- * waits. */
-static void test_fair_release_tells_an_rlock(void **state)
+/* A client of Redisson's waits for it as for an unfair lock, and is notified
+ * though no client of ours waits. */
+CASE(test_fair_release_tells_an_rlock)
 {
-    struct world *w = *state;
     hf_lock *a = fair_of(w);
-    redisContext *ear = listens(w, "redisson_lock__channel:{n}");
+    redisContext *ear = redis_listens(w, "redisson_lock__channel:{n}");
 
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    expect_told(ear);
-    world_is_clean(w);
-}
-
-int run_beside_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_ours_gets_it),
-        T(test_ours_gives_up),
-        T(test_ours_in_between_gives_up),
-        T(test_dead_first_is_passed_over),
-        T(test_first_question_comes_second),
-        T(test_second_survives_a_quick_first),
-        T(test_look_does_not_walk_the_queue),
-        T(test_fair_release_tells_an_rlock),
-    };
-
-    return cmocka_run_group_tests_name("redis: beside Redisson", tests, NULL,
-                                       NULL);
+    OK(hf_lock_acquire(a, NULL, NULL));
+    OK(hf_lock_release(a, NULL));
+    redis_hears(ear, "0");
 }

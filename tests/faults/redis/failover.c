@@ -6,11 +6,11 @@
  */
 #include "side.h"
 
-#define TTL 6000
-#define OP 2000       /* of one whom nobody answers */
-#define PATIENT 10000 /* a busy machine is no server that is silent */
+GROUP("failover");
 
-static const struct side mutex = {HF_MUTEX, HF_WRITE, HF_WRITE, 0, 0};
+#define TTL 6000
+#define OP 2000       /* of a client without an answer */
+#define PATIENT 10000 /* a busy machine is no server that is silent */
 
 static hf_lock *party(struct world *w, const char *url, const struct side *side,
                       int64_t ttl_ms)
@@ -21,13 +21,6 @@ static hf_lock *party(struct world *w, const char *url, const struct side *side,
 static bool has(struct redis_server *s, const char *key)
 {
     return redis_server_do(s, "EXISTS %s", key) == 1;
-}
-
-static void begin(struct world *w, struct redis_server *other)
-{
-    *other = (struct redis_server){0};
-    assert_int_equal(redis_server_start(other), 0);
-    assert_int_equal(redis_server_follow(other, w->redis->port), 0);
 }
 
 /* What the replica does not have by now is lost. */
@@ -46,10 +39,9 @@ static void fail_over(struct world *w, struct redis_server *other)
 /* The old master comes back, empty, as a replica. */
 static void end(struct world *w, struct redis_server *other)
 {
-    assert_int_equal(redis_server_again(w->redis), 0);
-    assert_int_equal(redis_server_follow(w->redis, other->port), 0);
+    OK(redis_server_again(w->redis));
+    OK(redis_server_follow(w->redis, other->port));
     world_is_clean(w);
-    redis_server_end(other);
 }
 
 /* Of two holders, of which one shares, the later token may be the same. */
@@ -58,30 +50,28 @@ static bool is_later(const struct side *side, uint64_t token, uint64_t before)
     return side->kind == HF_MUTEX ? token > before : token >= before;
 }
 
-/* ---- holders ------------------------------------------------------------ */
+/* ---- holders ---- */
 
 static void replicated(struct world *w, const struct side *side)
 {
-    struct redis_server other;
-    hf_lock *a, *b;
+    struct redis_server *other = redis_replica(w);
     uint64_t token;
+    hf_lock *a = party(w, w->far_url, side, TTL);
+    hf_lock *b = party(w, other->url, side, TTL);
 
-    begin(w, &other);
-    a = party(w, w->far_url, side, TTL);
-    b = party(w, other.url, side, TTL);
-    assert_int_equal(take(a, side, 0, &w->err), 0);
+    OK(take(a, side, 0, &w->err));
     token = token_of(a);
-    assert_true(WAIT_FOR(has(&other, "n")));
-    fail_over(w, &other);
-    assert_int_equal(take_other(b, side, 0, &w->err), HF_EBUSY);
+    COMES(has(other, "n"));
+    fail_over(w, other);
+    EXPECT(HF_EBUSY, take_other(b, side, 0, &w->err));
     world_renews(a); /* at the new master */
     assert_int_equal(token_of(a), token);
     assert_false(world_heard_loss(w, 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_int_equal(take_other(b, side, 5000, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
+    OK(take_other(b, side, 5000, &w->err));
     assert_true(is_later(side, token_of(b), token));
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
-    end(w, &other);
+    OK(hf_lock_release(b, &w->err));
+    end(w, other);
 }
 
 /* What the lock protects, and compares tokens. */
@@ -101,88 +91,79 @@ static bool write_to(struct resource *r, hf_lock *lock)
 
 static void two_claims(struct world *w, const struct side *side)
 {
-    struct redis_server other;
+    struct redis_server *other = redis_replica(w);
     struct resource resource = {0};
     int64_t deadline;
     hf_lock *a, *b;
 
-    begin(w, &other);
     a = party(w, w->far_url, side, 15000); /* renewed after 5 s */
-    b = party(w, other.url, side, 15000);
-    detach(&other);
-    assert_int_equal(take(a, side, 0, &w->err), 0);
+    b = party(w, other->url, side, 15000);
+    detach(other);
+    OK(take(a, side, 0, &w->err));
     deadline = deadline_of(a);
     assert_true(write_to(&resource, a));
-    fail_over(w, &other);
-    assert_int_equal(take(b, side, 0, &w->err), 0);
-    assert_int_equal(hf_lock_check(a), 0); /* two claims */
+    fail_over(w, other);
+    OK(take(b, side, 0, &w->err));
+    OK(hf_lock_check(a)); /* two claims */
     assert_true(token_of(b) > token_of(a));
     assert_true(write_to(&resource, b));
     assert_false(write_to(&resource, a)); /* and one writer */
-    assert_true(WAIT_FOR(world_heard_loss(w, 0)));
+    COMES(world_heard_loss(w, 0));
     assert_true(wait_now() < deadline);
     world_loses(w, 0, "the server lost its data");
-    assert_int_equal(hf_lock_check(b), 0);
-    assert_true(has(&other, "n"));
-    assert_int_equal(hf_lock_renew(b, 0, &w->err), 0);
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
-    end(w, &other);
+    OK(hf_lock_check(b));
+    assert_true(has(other, "n"));
+    OK(hf_lock_renew(b, 0, &w->err));
+    OK(hf_lock_release(b, &w->err));
+    end(w, other);
 }
 
 /* No server answers at the address: the claim ends by itself. */
-static void test_nobody_takes_over(void **state)
+CASE(test_nobody_takes_over)
 {
-    struct world *w = *state;
-    struct redis_server other;
-    hf_lock *a;
+    struct redis_server *other = redis_replica(w);
     int64_t deadline;
+    hf_lock *a = party(w, w->far_url, &mutex, TTL);
 
-    begin(w, &other);
-    a = party(w, w->far_url, &mutex, TTL);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     deadline = deadline_of(a);
-    redis_server_kill(&other);
+    redis_server_kill(other);
     fail_over(w, w->redis);
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    COMES(hf_lock_check(a) == HF_ELOST);
     assert_true(wait_now() >= deadline);
-    assert_true(WAIT_FOR_MS(world_heard_loss(w, 0), 1000));
+    COMES_MS(world_heard_loss(w, 0), 1000);
     world_loses(w, 0, "could not be used since");
-    assert_int_equal(redis_server_again(w->redis), 0);
+    OK(redis_server_again(w->redis));
     world_free_for_all(w, a);
     world_is_clean(w);
-    redis_server_end(&other);
 }
 
-/* ---- waiters ------------------------------------------------------------ */
+/* ---- waiters ---- */
 
 /* The new master knows the holder and the waiters. */
 static void queue_moves(struct world *w, const struct side *side,
                         const char *waiters)
 {
-    struct redis_server other;
+    struct redis_server *other = redis_replica(w);
     struct taker *t;
     uint64_t token;
-    hf_lock *a, *b;
+    hf_lock *a = party(w, w->far_url, side, TTL);
+    hf_lock *b = party(w, w->far_url, side, TTL);
 
-    begin(w, &other);
-    a = party(w, w->far_url, side, TTL);
-    b = party(w, w->far_url, side, TTL);
-    assert_int_equal(take_other(a, side, 0, &w->err), 0);
+    OK(take_other(a, side, 0, &w->err));
     token = token_of(a);
     t = taker_start_as(w, b, side->mode, side->permits, 20000);
-    assert_true(WAIT_FOR(has(&other, waiters)));
-    fail_over(w, &other);
+    COMES(has(other, waiters));
+    fail_over(w, other);
     world_renews(a);
     if (taker_back(t))
         fail_msg("%d: %s", t->rc, t->err.text);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-    assert_int_equal(t->rc, 0);
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, 3000);
     assert_true(is_later(side, t->token, token));
-    assert_true(has(&other, "n"));
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    end(w, &other);
+    assert_true(has(other, "n"));
+    taker_gives(t);
+    end(w, other);
 }
 
 /* The new master knows nothing: the waiter gets it there, and the old holder
@@ -190,196 +171,101 @@ static void queue_moves(struct world *w, const struct side *side,
 static void queue_is_lost(struct world *w, const struct side *side,
                           const char *waiters)
 {
-    struct redis_server other;
+    struct redis_server *other = redis_replica(w);
     struct taker *t;
     uint64_t token;
     hf_lock *a, *b;
 
-    begin(w, &other);
-    detach(&other);
+    detach(other);
     a = party(w, w->far_url, side, TTL);
     b = party(w, w->far_url, side, TTL);
-    assert_int_equal(take_other(a, side, 0, &w->err), 0);
+    OK(take_other(a, side, 0, &w->err));
     token = token_of(a);
     t = taker_start_as(w, b, side->mode, side->permits, 20000);
     world_has_waiter(w, waiters);
-    fail_over(w, &other);
-    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-    assert_int_equal(t->rc, 0);
+    fail_over(w, other);
+    taker_has_it(t, 3000);
     assert_true(t->token > token);
-    assert_true(has(&other, "n"));
+    assert_true(has(other, "n"));
     world_loses(w, 0, "the server lost its data");
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    end(w, &other);
+    taker_gives(t);
+    end(w, other);
 }
 
-/* Nobody answers any more. */
 static void gives_up(struct world *w, int64_t wait_ms, int code, int64_t most)
 {
-    struct redis_server other;
-    int64_t began;
-    struct taker *t;
-    hf_lock *a, *b;
+    struct redis_server *other = redis_replica(w);
+    hf_lock *a = world_near(w), *b = lock_of(w, w->far_url, TTL, OP, HF_MUTEX);
+    struct taker *t = taker_behind(w, a, b, wait_ms);
+    int64_t began = wait_fair();
 
-    begin(w, &other);
-    a = world_near(w);
-    b = lock_of(w, w->far_url, TTL, OP, HF_MUTEX);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    t = taker_start(w, b, wait_ms);
-    world_has_waiter(w, "holdfast:waiters:{n}");
-    began = wait_fair();
-    redis_server_kill(&other);
+    redis_server_kill(other);
     fail_over(w, w->redis);
-    assert_true(WAIT_FOR(taker_back(t)));
+    COMES(taker_back(t));
     assert_true(wait_within(began, most));
     taker_end(t);
     assert_int_equal(t->rc, code);
-    assert_int_equal(redis_server_again(w->redis), 0);
-    assert_true(WAIT_FOR(hf_lock_timed(b, 1000, &w->err) == 0));
-    assert_int_equal(hf_lock_release(b, NULL), 0);
+    OK(redis_server_again(w->redis));
+    COMES(hf_lock_timed(b, 1000, &w->err) == 0);
+    OK(hf_lock_release(b, NULL));
     hf_lock_release(a, NULL);
     world_is_clean(w);
-    redis_server_end(&other);
 }
 
-static void test_waiter_times_out(void **state)
-{
-    gives_up(*state, 1000, HF_ETIMEDOUT, 1000 + 1000);
-}
+CASE_IS(test_waiter_times_out, gives_up(w, 1000, HF_ETIMEDOUT, 1000 + 1000))
+CASE_IS(test_waiter_that_waits_for_ever_fails,
+        gives_up(w, HF_FOREVER, HF_EBACKEND, OP + 1900 + 1000))
 
-static void test_waiter_that_waits_for_ever_fails(void **state)
-{
-    gives_up(*state, HF_FOREVER, HF_EBACKEND, OP + 1900 + 1000);
-}
-
-/* ---- the old master still answers --------------------------------------- */
+/* ---- the old master still answers ---- */
 
 /* It refuses, and closes no connection: it is left, and the new one asked. */
 static void refuses(struct world *w, const char *first, const char *second)
 {
-    struct redis_server other;
+    struct redis_server *other = redis_replica(w);
     int64_t began;
-    hf_lock *a;
     uint64_t token;
+    hf_lock *a = party(w, w->far_url, &mutex, TTL);
 
-    begin(w, &other);
-    a = party(w, w->far_url, &mutex, TTL);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     token = token_of(a);
-    assert_true(WAIT_FOR(has(&other, "n")));
+    COMES(has(other, "n"));
     began = wait_now(); /* a young connection is not left for a refusal */
-    assert_true(WAIT_FOR(wait_ms_since(began) > 2100));
-    detach(&other);
-    proxy_lead_to(w->proxy, other.port);
-    redis_server_do(w->redis, first);
-    redis_server_do(w->redis, second);
-    redis_server_do(w->redis, "PEXPIRE n 1");
-    assert_true(WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0));
+    COMES(wait_ms_since(began) > 2100);
+    detach(other);
+    proxy_lead_to(w->proxy, other->port);
+    redis_do(w, first);
+    redis_do(w, second);
+    redis_do(w, "PEXPIRE n 1");
+    COMES(hf_lock_renew(a, 0, &w->err) == 0);
     assert_int_equal(token_of(a), token);
-    assert_true(redis_server_do(&other, "PTTL n") > TTL / 2);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_false(has(&other, "n"));
+    assert_true(redis_server_do(other, "PTTL n") > TTL / 2);
+    OK(hf_lock_release(a, &w->err));
+    assert_false(has(other, "n"));
     redis_server_kill(w->redis);
-    end(w, &other);
+    end(w, other);
 }
 
-static void test_old_master_is_read_only(void **state)
-{
-    refuses(*state, "REPLICAOF 127.0.0.1 1", "PING");
-}
+CASE_IS(test_old_master_is_read_only,
+        refuses(w, "REPLICAOF 127.0.0.1 1", "PING"))
+CASE_IS(test_old_master_has_no_master,
+        refuses(w, "CONFIG SET replica-serve-stale-data no",
+                "REPLICAOF 127.0.0.1 1"))
+CASE_IS(test_old_master_has_no_replicas,
+        refuses(w, "CONFIG SET min-replicas-max-lag 1",
+                "CONFIG SET min-replicas-to-write 1"))
 
-static void test_old_master_has_no_master(void **state)
-{
-    refuses(*state, "CONFIG SET replica-serve-stale-data no",
-            "REPLICAOF 127.0.0.1 1");
-}
+/* ---- of each kind ---- */
 
-static void test_old_master_has_no_replicas(void **state)
-{
-    refuses(*state, "CONFIG SET min-replicas-max-lag 1",
-            "CONFIG SET min-replicas-to-write 1");
-}
-
-/* ---- of each kind ------------------------------------------------------- */
-
-static void test_replicated_mutex_goes_on(void **state)
-{
-    replicated(*state, &mutex);
-}
-
-static void test_replicated_read_goes_on(void **state)
-{
-    replicated(*state, &reads);
-}
-
-static void test_replicated_write_goes_on(void **state)
-{
-    replicated(*state, &writes);
-}
-
-static void test_replicated_permits_go_on(void **state)
-{
-    replicated(*state, &permits);
-}
-
-static void test_two_claims_one_writer(void **state)
-{
-    two_claims(*state, &mutex);
-}
-
-static void test_two_writes_one_writer(void **state)
-{
-    two_claims(*state, &writes);
-}
-
-static void test_mutex_queue_moves(void **state)
-{
-    queue_moves(*state, &mutex, "holdfast:waiters:{n}");
-}
-
-static void test_write_queue_moves(void **state)
-{
-    queue_moves(*state, &writes, "holdfast:line:{n}");
-}
-
-static void test_permit_queue_moves(void **state)
-{
-    queue_moves(*state, &permits, "holdfast:line:{n}");
-}
-
-static void test_mutex_queue_is_lost(void **state)
-{
-    queue_is_lost(*state, &mutex, "holdfast:waiters:{n}");
-}
-
-static void test_write_queue_is_lost(void **state)
-{
-    queue_is_lost(*state, &writes, "holdfast:line:{n}");
-}
-
-int run_failover_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_replicated_mutex_goes_on),
-        T(test_replicated_read_goes_on),
-        T(test_replicated_write_goes_on),
-        T(test_replicated_permits_go_on),
-        T(test_two_claims_one_writer),
-        T(test_two_writes_one_writer),
-        T(test_nobody_takes_over),
-        T(test_mutex_queue_moves),
-        T(test_write_queue_moves),
-        T(test_permit_queue_moves),
-        T(test_mutex_queue_is_lost),
-        T(test_write_queue_is_lost),
-        T(test_waiter_times_out),
-        T(test_waiter_that_waits_for_ever_fails),
-        T(test_old_master_is_read_only),
-        T(test_old_master_has_no_master),
-        T(test_old_master_has_no_replicas),
-    };
-
-    return cmocka_run_group_tests_name("redis: failover", tests, NULL, NULL);
-}
+CASE_IS(test_replicated_mutex_goes_on, replicated(w, &mutex))
+CASE_IS(test_replicated_read_goes_on, replicated(w, &reads))
+CASE_IS(test_replicated_write_goes_on, replicated(w, &writes))
+CASE_IS(test_replicated_permits_go_on, replicated(w, &permits))
+CASE_IS(test_two_claims_one_writer, two_claims(w, &mutex))
+CASE_IS(test_two_writes_one_writer, two_claims(w, &writes))
+CASE_IS(test_mutex_queue_moves, queue_moves(w, &mutex, "holdfast:waiters:{n}"))
+CASE_IS(test_write_queue_moves, queue_moves(w, &writes, "holdfast:line:{n}"))
+CASE_IS(test_permit_queue_moves, queue_moves(w, &permits, "holdfast:line:{n}"))
+CASE_IS(test_mutex_queue_is_lost,
+        queue_is_lost(w, &mutex, "holdfast:waiters:{n}"))
+CASE_IS(test_write_queue_is_lost,
+        queue_is_lost(w, &writes, "holdfast:line:{n}"))

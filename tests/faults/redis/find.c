@@ -2,6 +2,8 @@
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
+GROUP("find");
+
 static void leads_to(const struct redis_server *s)
 {
     resolver_finds(0, 1, s->port);
@@ -18,46 +20,41 @@ static void grow_old(void)
 {
     int64_t began = wait_now();
 
-    assert_true(WAIT_FOR(wait_ms_since(began) > 2100));
+    COMES(wait_ms_since(began) > 2100);
 }
 
-/* It has become a replica, and closes no connection. Who holds learns of the
- * loss; who waits, and who asks, finds the new master without an error. */
-static void test_demoted_master_is_left(void **state)
+/* The server has become a replica, and closes no connection. The holder hears
+ * of the loss; a waiter and a client that asks find the new master without an
+ * error. */
+CASE(test_demoted_master_is_left)
 {
-    struct world *w = *state;
     struct redis_server old = {0};
     hf_lock *a, *b;
     struct taker *t;
 
-    assert_int_equal(redis_server_start(&old), 0);
+    OK(redis_server_start(&old));
     leads_to(&old);
     a = by_name(w, 3000);
     b = by_name(w, 30000);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 20000);
-    assert_true(WAIT_FOR(
-        redis_server_do(&old, "EXISTS %s", "holdfast:waiters:{n}") == 1));
+    COMES(redis_server_do(&old, "EXISTS %s", "holdfast:waiters:{n}") == 1);
     grow_old();
     leads_to(w->redis);
     redis_server_do(&old, "REPLICAOF 127.0.0.1 1");
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
-    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-    assert_int_equal(t->rc, 0);
-    assert_int_equal(redis_server_do(w->redis, "EXISTS n"), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    COMES_MS(hf_lock_check(a) == HF_ELOST, 3000);
+    taker_has_it(t, 3000);
+    assert_int_equal(redis_do(w, "EXISTS n"), 1);
+    taker_gives(t);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     world_free_for_all(w, a);
     redis_server_end(&old);
-    world_is_clean(w);
 }
 
-/* The name leads nowhere else: refused, with the reason, and used again as soon
- * as that is over. */
-static void test_replica_is_asked_again(void **state)
+/* The name leads to no other server: requests are refused with the reason, and
+ * work again as soon as the cause is gone. */
+CASE(test_replica_is_asked_again)
 {
-    struct world *w = *state;
     hf_lock *a;
     uint32_t lines;
 
@@ -65,25 +62,13 @@ static void test_replica_is_asked_again(void **state)
     a = by_name(w, 30000);
     world_free_for_all(w, a);
     grow_old();
-    redis_server_do(w->redis, "REPLICAOF 127.0.0.1 1");
+    redis_do(w, "REPLICAOF 127.0.0.1 1");
     lines = world_lines(w, 0);
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EBACKEND);
-    assert_non_null(strstr(w->err.text, "READONLY"));
+    EXPECT(HF_EBACKEND, hf_lock_try(a, &w->err));
+    expect_words(w->err.text, "READONLY");
     for (int i = 0; i < 50; i++)
-        assert_int_not_equal(hf_lock_timed(a, 10, NULL), 0);
+        FAILS(hf_lock_timed(a, 10, NULL));
     assert_true(world_lines(w, 0) <= lines + 4);
-    redis_server_do(w->redis, "REPLICAOF NO ONE");
+    redis_do(w, "REPLICAOF NO ONE");
     world_free_for_all(w, a);
-    world_is_clean(w);
-}
-
-int run_find_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_demoted_master_is_left),
-        T(test_replica_is_asked_again),
-    };
-
-    return cmocka_run_group_tests_name("redis: finding it", tests, NULL, NULL);
 }

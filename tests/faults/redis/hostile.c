@@ -2,32 +2,30 @@
 #include "liar.h"
 #include "redis_faults.h"
 
+GROUP("hostile");
+
 static void lie_to_acquire(struct world *w, const char *lie, size_t len,
                            int repeat, bool closes, int64_t op_timeout_ms)
 {
     struct liar l = {.lie = lie, .lie_len = len, .repeat = repeat};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     int64_t began;
     char url[64];
     int rc;
 
-    opt.op_timeout_ms = op_timeout_ms;
     liar_start(&l, url);
-    if (hf_open(url, &opt, &c, &w->err))
-        fail_msg("%s", w->err.text);
-    assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, NULL), 0);
+    OK(hf_open(url, CLIENT(.op_timeout_ms = op_timeout_ms), &c, &w->err));
+    OK(hf_lock_new(c, "n", 1, NULL, &lock, NULL));
     began = wait_fair();
     rc = hf_lock_try(lock, &w->err);
     if (rc >= 0 || !wait_within(began, op_timeout_ms + 1000))
         fail_msg("%.40s: %d, %s", lie, rc, rc >= 0 ? "believed" : "late");
     if (closes) {
         assert_int_equal(rc, HF_EPROTO);
-        assert_true(
-            WAIT_FOR_MS(__atomic_load_n(&l.closed, __ATOMIC_ACQUIRE), 2000));
+        COMES_MS(__atomic_load_n(&l.closed, __ATOMIC_ACQUIRE), 2000);
     }
-    assert_int_equal(hf_lock_free(lock), 0);
+    OK(hf_lock_free(lock));
     hf_close(c);
     liar_end(&l);
 }
@@ -37,7 +35,7 @@ static void lie_to_acquire(struct world *w, const char *lie, size_t len,
         text, sizeof(text) - 1, closes                                         \
     }
 
-static void test_hostile_answers_to_an_acquire(void **state)
+CASE(test_hostile_answers_to_an_acquire)
 {
     static const struct {
         const char *text;
@@ -74,26 +72,24 @@ static void test_hostile_answers_to_an_acquire(void **state)
     };
 
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
-        lie_to_acquire(*state, lies[i].text, lies[i].len, 1, lies[i].closes,
-                       300);
+        lie_to_acquire(w, lies[i].text, lies[i].len, 1, lies[i].closes, 300);
 }
 
 /* An answer without end must not eat the memory of the program. */
-static void test_hostile_answer_without_end(void **state)
+CASE(test_hostile_answer_without_end)
 {
     static char lie[65536] = "*1000000\r\n";
     size_t head = strlen(lie);
 
     memset(lie + head, 'x', sizeof(lie) - head);
     memcpy(lie + head, "$16000000\r\n", 11);
-    lie_to_acquire(*state, lie, sizeof(lie), 300, true, 10000);
+    lie_to_acquire(w, lie, sizeof(lie), 300, true, 10000);
 }
 
 /* Nor may a list without end: it has always one page more. */
-static void test_hostile_list_without_end(void **state)
+CASE(test_hostile_list_without_end)
 {
     enum { NAMES = 8000, NAME = 500 };
-    struct world *w = *state;
     struct liar l = {.repeat = 1};
     hf_client *c = NULL;
     hf_names *names = NULL;
@@ -106,19 +102,18 @@ static void test_hostile_list_without_end(void **state)
     l.lie = lie;
     l.lie_len = (size_t)(at - lie);
     liar_start(&l, url);
-    assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
-    assert_int_equal(hf_list(c, NULL, &names, &w->err), HF_EBACKEND);
+    OK(hf_open(url, NULL, &c, &w->err));
+    EXPECT(HF_EBACKEND, hf_list(c, NULL, &names, &w->err));
     assert_null(names);
-    assert_non_null(strstr(w->err.text, "longer prefix"));
+    expect_words(w->err.text, "longer prefix");
     hf_close(c);
     liar_end(&l);
     free(lie);
 }
 
 /* Every connection is a good one until it is used. */
-static void test_server_that_always_hangs_up(void **state)
+CASE(test_server_that_always_hangs_up)
 {
-    struct world *w = *state;
     struct liar l = {.hangs_up = true};
     hf_lock *lock;
     struct taker *t;
@@ -128,18 +123,18 @@ static void test_server_that_always_hangs_up(void **state)
     liar_start(&l, url);
     lock = world_lock(w, url, 30000, 8000, HF_FAIR_DEFAULT);
     t = taker_start(w, lock, 4000);
-    assert_true(WAIT_FOR(__atomic_load_n(&l.closed, __ATOMIC_ACQUIRE) > 0));
+    COMES(__atomic_load_n(&l.closed, __ATOMIC_ACQUIRE) > 0);
     assert_true(NEVER_MS(taker_back(t), 2000));
     before = __atomic_load_n(&l.closed, __ATOMIC_ACQUIRE);
     if (before < 5 || before > 20)
         fail_msg("%u connections in 2 s", before);
-    assert_true(WAIT_FOR_MS(taker_back(t), 3500));
+    COMES_MS(taker_back(t), 3500);
     assert_int_not_equal(t->rc, 0);
     taker_end(t);
     liar_end(&l);
 }
 
-static void test_hostile_greetings(void **state)
+CASE(test_hostile_greetings)
 {
     static const char *const hellos[] = {
         "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -151,18 +146,14 @@ static void test_hostile_greetings(void **state)
         "+PONG\r\n",
         "$5\r\nab",
     };
-    struct world *w = *state;
-
     for (size_t i = 0; i < sizeof(hellos) / sizeof(*hellos); i++) {
         struct liar l = {.hello = hellos[i]};
-        hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
         hf_client *c = NULL;
         char url[64];
         int rc;
 
-        opt.connect_timeout_ms = 500;
         liar_start(&l, url);
-        rc = hf_open(url, &opt, &c, &w->err);
+        rc = hf_open(url, CLIENT(.connect_timeout_ms = 500), &c, &w->err);
         if (rc != HF_EPROTO && rc != HF_EBACKEND)
             fail_msg("%s: %d", hellos[i], rc);
         assert_null(c);
@@ -172,7 +163,7 @@ static void test_hostile_greetings(void **state)
 
 /* Only a server without redis.setresp, which is older than 6.0, says what it
  * is. Redis 5 has no SET ... KEEPTTL. */
-static void test_server_that_is_too_old(void **state)
+CASE(test_server_that_is_too_old)
 {
 #define TIME_AND "*3\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
     static const struct {
@@ -189,8 +180,6 @@ static void test_server_that_is_too_old(void **state)
         {TIME_AND "-ERR unknown command\r\n", 0, ""},
         {TIME_AND ":5\r\n", 0, ""},
     };
-    struct world *w = *state;
-
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct liar l = {.hello = cases[i].hello};
         hf_client *c = NULL;
@@ -210,45 +199,27 @@ static void test_server_that_is_too_old(void **state)
 }
 
 /* Redlock uses less of a server. */
-static void test_servers_of_redlock_that_are_too_old(void **state)
+CASE(test_servers_of_redlock_that_are_too_old)
 {
     static const char info[] = "redis_version:4.0.14\r\nrun_id:a\r\n"
                                "uptime_in_seconds:9\r\n";
-    struct world *w = *state;
     struct liar l[3] = {{.hello = NULL}};
     hf_client *c = NULL;
-    char hello[160], url[3][64], all[160];
+    char url[3][64];
+    const char *hello = text_of("$%zu\r\n# Server\r\n%s\r\n",
+                                strlen(info) + strlen("# Server\r\n"), info);
 
-    snprintf(hello, sizeof(hello), "$%zu\r\n# Server\r\n%s\r\n",
-             strlen(info) + strlen("# Server\r\n"), info);
     for (int i = 0; i < 3; i++) {
         l[i].hello = hello;
         liar_start(&l[i], url[i]);
     }
-    snprintf(all, sizeof(all),
-             "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", l[0].port,
-             l[1].port, l[2].port);
-    assert_int_equal(hf_open(all, NULL, &c, &w->err), HF_EBACKEND);
+    EXPECT(HF_EBACKEND,
+           hf_open(text_of("redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
+                           l[0].port, l[1].port, l[2].port),
+                   NULL, &c, &w->err));
     if (w->err.may_pass || !strstr(w->err.text, "Redis 4.0.14") ||
         !strstr(w->err.text, "5.0 or later"))
         fail_msg("%s", w->err.text);
     for (int i = 0; i < 3; i++)
         liar_end(&l[i]);
-}
-
-int run_hostile_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_hostile_answers_to_an_acquire),
-        T(test_hostile_answer_without_end),
-        T(test_hostile_list_without_end),
-        T(test_server_that_always_hangs_up),
-        T(test_hostile_greetings),
-        T(test_server_that_is_too_old),
-        T(test_servers_of_redlock_that_are_too_old),
-    };
-
-    return cmocka_run_group_tests_name("redis: hostile answers", tests, NULL,
-                                       NULL);
 }

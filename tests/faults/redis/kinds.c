@@ -2,41 +2,29 @@
  * lost at every request. */
 #include "side.h"
 
-/* ---- processes ---------------------------------------------------------- */
+GROUP("kinds");
 
-/* Free within its lease and a second; whoever waits gets it. */
+/* ---- processes ---- */
+
+/* The lock is free within the lease and a second; the waiter gets it. */
 static void killed(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
     struct proc p;
-    int64_t began;
 
     puppet_takes(w, &p, s);
-    assert_int_equal(take_other(a, s, 0, NULL), HF_EBUSY);
+    EXPECT(HF_EBUSY, take_other(a, s, 0, NULL));
     proc_kill(&p);
-    began = wait_fair();
-    assert_int_equal(take_other(a, s, 5000, &w->err), 0);
-    assert_true(wait_within(began, TTL_MS + 1000));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    WITHIN(TTL_MS + 1000, OK(take_other(a, s, 5000, &w->err)));
+    OK(hf_lock_release(a, NULL));
     all_of_it_is_free(w, s, a);
 }
 
-static void test_reader_killed(void **state)
-{
-    killed(*state, &reads);
-}
+CASE_IS(test_reader_killed, killed(w, &reads))
+CASE_IS(test_writer_killed, killed(w, &writes))
+CASE_IS(test_permit_holder_killed, killed(w, &permits))
 
-static void test_writer_killed(void **state)
-{
-    killed(*state, &writes);
-}
-
-static void test_permit_holder_killed(void **state)
-{
-    killed(*state, &permits);
-}
-
-/* The permits of one that was killed are due, and nobody has looked since. */
+/* The permits of a killed client are due, and no client has looked since. */
 static void permits_are_due(struct world *w, long long out)
 {
     struct proc p;
@@ -45,34 +33,30 @@ static void permits_are_due(struct world *w, long long out)
     puppet_takes(w, &p, &permits);
     proc_kill(&p);
     began = wait_now();
-    assert_true(WAIT_FOR(wait_ms_since(began) > TTL_MS + 50));
-    assert_int_equal(redis_server_do(w->redis, "ZCARD {n}:timeout"), out);
+    COMES(wait_ms_since(began) > TTL_MS + 50);
+    assert_int_equal(redis_do(w, "ZCARD {n}:timeout"), out);
 }
 
-static void test_last_release_takes_back_what_is_due(void **state)
+CASE(test_last_release_takes_back_what_is_due)
 {
-    struct world *w = *state;
     hf_lock *a = near_of(w, &permits);
 
-    assert_int_equal(take_as(a, HF_WRITE, 1, 0, NULL), 0);
+    OK(take_as(a, HF_WRITE, 1, 0, NULL));
     permits_are_due(w, 3);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, NULL));
 }
 
 /* Looking takes back nothing, and shows it as if it was back. */
-static void test_inspect_counts_what_is_due_as_back(void **state)
+CASE(test_inspect_counts_what_is_due_as_back)
 {
-    struct world *w = *state;
-    hf_info *info = NULL;
+    hf_info *info;
     hf_lock *a = near_of(w, &permits);
 
     permits_are_due(w, 2);
-    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
+    info = world_inspect(w, w->clients[0]);
     assert_int_equal(info->kind, 0);
     assert_int_equal(info->holders_len, 0);
-    hf_info_free(info);
-    assert_int_equal(redis_server_do(w->redis, "ZCARD {n}:timeout"), 2);
+    assert_int_equal(redis_do(w, "ZCARD {n}:timeout"), 2);
     all_of_it_is_free(w, &permits, a);
 }
 
@@ -84,101 +68,77 @@ static void stopped(struct world *w, const struct side *s)
     struct proc p;
 
     puppet_takes(w, &p, s);
-    assert_int_equal(proc_stop(&p), 0);
-    assert_int_equal(take_other(a, s, 5000, &w->err), 0);
-    assert_int_equal(proc_continue(&p), 0);
-    assert_int_equal(puppet_do(&p, &check), HF_ELOST);
-    assert_int_equal(puppet_do(&p, &give), HF_ELOST);
-    assert_int_equal(hf_lock_renew(a, 0, NULL), 0);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_int_equal(proc_end(&p), 0);
+    OK(proc_stop(&p));
+    OK(take_other(a, s, 5000, &w->err));
+    OK(proc_continue(&p));
+    EXPECT(HF_ELOST, puppet_do(&p, &check));
+    EXPECT(HF_ELOST, puppet_do(&p, &give));
+    OK(hf_lock_renew(a, 0, NULL));
+    OK(hf_lock_release(a, NULL));
+    OK(proc_end(&p));
     all_of_it_is_free(w, s, a);
 }
 
-static void test_reader_stopped_past_its_lease(void **state)
-{
-    stopped(*state, &reads);
-}
+CASE_IS(test_reader_stopped_past_its_lease, stopped(w, &reads))
+CASE_IS(test_writer_stopped_past_its_lease, stopped(w, &writes))
+CASE_IS(test_permit_holder_stopped_past_its_lease, stopped(w, &permits))
 
-static void test_writer_stopped_past_its_lease(void **state)
+/* A short lease ends although a longer one is released beside it meanwhile: the
+ * waiter hears of the new end. */
+CASE(test_dead_reader_behind_a_longer_lease)
 {
-    stopped(*state, &writes);
-}
-
-static void test_permit_holder_stopped_past_its_lease(void **state)
-{
-    stopped(*state, &permits);
-}
-
-/* A short lease ends although a longer one is let go beside it meanwhile: who
- * waits hears of the new end. */
-static void test_dead_reader_behind_a_longer_lease(void **state)
-{
-    struct world *w = *state;
     hf_lock *a = near_of(w, &reads), *b = near_of(w, &reads);
     struct taker *t;
     struct proc p;
 
-    assert_int_equal(take(a, &reads, 0, NULL), 0);
+    OK(take(a, &reads, 0, NULL));
     puppet_takes(w, &p, &reads);
     t = taker_start(w, b, 10000);
     world_has_waiter(w, "holdfast:line:{n}");
     proc_kill(&p);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), TTL_MS + 1000));
-    assert_int_equal(t->rc, 0);
+    OK(hf_lock_release(a, NULL));
+    taker_has_it(t, TTL_MS + 1000);
     taker_end(t);
-    world_is_clean(w);
 }
 
 /* By a client that has nothing else of that name. */
 static hf_latch *latch_of(struct world *w, const char *url)
 {
-    hf_latch *latch = NULL;
-
     lock_of(w, url, 30000, 3000, HF_MUTEX);
     hf_lock_free(w->locks[w->len - 1]);
     w->locks[w->len - 1] = NULL;
-    if (hf_latch_new(w->clients[w->len - 1], "n", 1, &latch, &w->err))
-        fail_msg("hf_latch_new: %s", w->err.text);
-    return latch;
+    return world_latch(w, w->clients[w->len - 1], "n");
 }
 
-static void test_latch_setter_killed(void **state)
+CASE(test_latch_setter_killed)
 {
-    struct world *w = *state;
     struct proc_cmd set = {.op = PROC_SET, .times = 1};
     hf_latch *latch = latch_of(w, w->redis->url);
     uint64_t left = 0;
     struct proc p;
 
+    w->may_leave = true; /* the marks of a latch stay for a while */
     puppet_opens(w, &p, HF_LATCH, TTL_MS);
-    assert_int_equal(puppet_do(&p, &set), 0);
+    OK(puppet_do(&p, &set));
     proc_kill(&p);
-    assert_int_equal(hf_latch_wait(latch, 2 * TTL_MS, NULL, NULL),
-                     HF_ETIMEDOUT);
-    assert_int_equal(hf_latch_down(latch, &left, &w->err), 0);
+    EXPECT(HF_ETIMEDOUT, hf_latch_wait(latch, 2 * TTL_MS, NULL, NULL));
+    OK(hf_latch_down(latch, &left, &w->err));
     assert_int_equal(left, 0);
-    assert_int_equal(hf_latch_wait(latch, 0, NULL, NULL), 0);
-    assert_int_equal(hf_latch_free(latch), 0);
-    assert_int_equal(redis_server_do(w->redis, "EXISTS n holdfast:kind:{n}"),
-                     0);
+    OK(hf_latch_wait(latch, 0, NULL, NULL));
+    assert_int_equal(redis_do(w, "EXISTS n holdfast:kind:{n}"), 0);
 }
 
-/* ---- the answer goes nowhere --------------------------------------------- */
+/* ---- the answer goes nowhere ---- */
 
 static void lost_attempt(struct world *w, const struct side *s,
                          enum proxy_mode mode)
 {
     hf_lock *a = far_of(w, s, 30000, OP_MS), *b = near_of(w, s);
-    int64_t began;
 
-    assert_int_equal(take(a, s, 0, NULL), 0);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(take(a, s, 0, NULL));
+    OK(hf_lock_release(a, NULL));
     proxy_set(w->proxy, mode, 0);
-    began = wait_fair();
-    assert_int_not_equal(take(a, s, 300, &w->err), 0);
-    assert_true(wait_within(began, 1300));
+    WITHIN(1300, FAILS(take(a, s, 300, &w->err)));
     world_heal(w);
     all_of_it_is_free(w, s, b);
     all_of_it_is_free(w, s, a);
@@ -188,20 +148,21 @@ static void lost_release(struct world *w, const struct side *s)
 {
     hf_lock *a = far_of(w, s, 30000, OP_MS), *b = near_of(w, s);
 
-    assert_int_equal(take(a, s, 0, NULL), 0);
+    OK(take(a, s, 0, NULL));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
-    /* It was executed. Somebody else is in; the retry must not free that. */
-    assert_int_equal(take_other(b, s, 5000, &w->err), 0);
+    EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
+    /* The release was executed and another client holds the lock; the retry
+     * must not free that hold. */
+    OK(take_other(b, s, 5000, &w->err));
     world_heal(w);
-    assert_int_not_equal(take(a, s, 300, &w->err), 0);
-    assert_int_equal(hf_lock_renew(b, 0, NULL), 0);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
+    FAILS(take(a, s, 300, &w->err));
+    OK(hf_lock_renew(b, 0, NULL));
+    OK(hf_lock_release(b, NULL));
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_int_equal(take(a, s, 5000, &w->err), 0);
+    OK(take(a, s, 5000, &w->err));
     proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
-    assert_int_equal(take_other(b, s, 0, NULL), HF_EBUSY);
+    EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
+    EXPECT(HF_EBUSY, take_other(b, s, 0, NULL));
     world_heal(w);
     all_of_it_is_free(w, s, b);
 }
@@ -211,14 +172,14 @@ static void lost_renewal(struct world *w, const struct side *s)
     hf_lock *a = far_of(w, s, 5000, OP_MS), *b = near_of(w, s);
     uint64_t before;
 
-    assert_int_equal(take(a, s, 0, NULL), 0);
+    OK(take(a, s, 0, NULL));
     before = proxy_sent(w->proxy);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_true(WAIT_FOR(proxy_sent(w->proxy) > before));
+    COMES(proxy_sent(w->proxy) > before);
     world_heal(w);
     world_renews(a);
-    assert_int_equal(take_other(b, s, 0, NULL), HF_EBUSY);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    EXPECT(HF_EBUSY, take_other(b, s, 0, NULL));
+    OK(hf_lock_release(a, NULL));
     all_of_it_is_free(w, s, b);
 }
 
@@ -227,16 +188,14 @@ static void lost_abandon(struct world *w, const struct side *s)
     hf_lock *a = near_of(w, s), *b = far_of(w, s, 30000, OP_MS);
     struct taker *t;
 
-    assert_int_equal(take_other(a, s, 0, NULL), 0);
+    OK(take_other(a, s, 0, NULL));
     t = taker_start_as(w, b, s->mode, s->permits, 2000);
-    assert_true(
-        WAIT_FOR(redis_server_do(w->redis, "EXISTS holdfast:line:{n}") == 1 ||
-                 taker_back(t)));
+    COMES(redis_do(w, "EXISTS holdfast:line:{n}") == 1 || taker_back(t));
     proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 2000 + 1000));
+    COMES_MS(taker_back(t), 2000 + 1000);
     assert_int_not_equal(t->rc, 0);
     taker_end(t);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     world_heal(w);
     all_of_it_is_free(w, s, a);
     all_of_it_is_free(w, s, b);
@@ -256,10 +215,10 @@ static void cut_answers(struct world *w, const struct side *s)
         proxy_set(w->proxy, PROXY_RESET, n);
         rc = hf_lock_renew(a, 0, &w->err); /* which is not repeated */
         assert_true(rc == 0 || rc == HF_EUNKNOWN);
-        assert_int_equal(hf_lock_check(a), 0);
-        assert_int_equal(take_other(b, s, 0, NULL), HF_EBUSY);
+        OK(hf_lock_check(a));
+        EXPECT(HF_EBUSY, take_other(b, s, 0, NULL));
         proxy_set(w->proxy, PROXY_RESET, n);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
         all_of_it_is_free(w, s, b);
     }
     proxy_set(w->proxy, PROXY_PASS, 0);
@@ -269,157 +228,136 @@ static void partition(struct world *w, const struct side *s)
 {
     hf_lock *a = far_of(w, s, 1000, OP_MS), *b = near_of(w, s);
 
-    assert_int_equal(take(a, s, 0, NULL), 0);
+    OK(take(a, s, 0, NULL));
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
-    assert_int_equal(take_other(b, s, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_check(a), HF_ELOST);
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    OK(take_other(b, s, 5000, &w->err));
+    EXPECT(HF_ELOST, hf_lock_check(a));
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     world_heal(w);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
+    OK(hf_lock_release(b, NULL));
     all_of_it_is_free(w, s, b);
 }
 
-#define EACH(name, call)                                                       \
-    static void test_reader_##name(void **state)                               \
-    {                                                                          \
-        const struct side *s = &reads;                                         \
-        call;                                                                  \
-    }                                                                          \
-    static void test_writer_##name(void **state)                               \
-    {                                                                          \
-        const struct side *s = &writes;                                        \
-        call;                                                                  \
-    }                                                                          \
-    static void test_permits_##name(void **state)                              \
-    {                                                                          \
-        const struct side *s = &permits;                                       \
-        call;                                                                  \
-    }
+#define EACH(name, call, ...)                                                  \
+    CASE_IS(test_reader_##name, call(w, &reads, ##__VA_ARGS__))                \
+    CASE_IS(test_writer_##name, call(w, &writes, ##__VA_ARGS__))               \
+    CASE_IS(test_permits_##name, call(w, &permits, ##__VA_ARGS__))
 
-EACH(attempt_answer_swallowed, lost_attempt(*state, s, PROXY_SWALLOW))
-EACH(attempt_swallowed, lost_attempt(*state, s, PROXY_DEAF))
-EACH(release_lost, lost_release(*state, s))
-EACH(renewal_lost, lost_renewal(*state, s))
-EACH(abandon_lost, lost_abandon(*state, s))
-EACH(answers_cut, cut_answers(*state, s))
-EACH(claim_ends_in_a_partition, partition(*state, s))
+EACH(attempt_answer_swallowed, lost_attempt, PROXY_SWALLOW)
+EACH(attempt_swallowed, lost_attempt, PROXY_DEAF)
+EACH(release_lost, lost_release)
+EACH(renewal_lost, lost_renewal)
+EACH(abandon_lost, lost_abandon)
+EACH(answers_cut, cut_answers)
+EACH(claim_ends_in_a_partition, partition)
 
-/* ---- down ---------------------------------------------------------------- */
+/* ---- down ---- */
 
 /* It did not get there: the next renewal tells the server. */
-static void test_downgrade_lost_is_made_good(void **state)
+CASE(test_downgrade_lost_is_made_good)
 {
-    struct world *w = *state;
     hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);
     struct taker *t;
 
-    assert_int_equal(take(a, &writes, 0, NULL), 0);
+    OK(take(a, &writes, 0, NULL));
     t = taker_start_as(w, b, HF_READ, 0, 10000);
     world_has_waiter(w, "holdfast:line:{n}");
     proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
+    EXPECT(HF_EUNKNOWN, hf_lock_downgrade(a, &w->err));
     assert_false(taker_back(t));
     world_heal(w);
-    assert_true(WAIT_FOR_MS(taker_back(t), 1500));
-    assert_int_equal(t->rc, 0);
-    assert_int_equal(hf_lock_check(a), 0);
-    assert_int_equal(take_as(b, HF_WRITE, 0, 0, NULL), HF_EBUSY);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    taker_has_it(t, 1500);
+    OK(hf_lock_check(a));
+    EXPECT(HF_EBUSY, take_as(b, HF_WRITE, 0, 0, NULL));
+    taker_gives(t);
+    OK(hf_lock_release(a, &w->err));
     all_of_it_is_free(w, &reads, b);
 }
 
-/* It got there, and nobody heard: the same. Then it is let go at once. */
-static void test_downgrade_answer_lost(void **state)
+/* The downgrade was executed, but its answer was lost. Then the hold is
+ * released at once. */
+CASE(test_downgrade_answer_lost)
 {
-    struct world *w = *state;
     hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);
 
-    assert_int_equal(take(a, &writes, 0, NULL), 0);
+    OK(take(a, &writes, 0, NULL));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
-    assert_int_equal(take(b, &reads, 5000, &w->err), 0);
+    EXPECT(HF_EUNKNOWN, hf_lock_downgrade(a, &w->err));
+    OK(take(b, &reads, 5000, &w->err));
     world_heal(w);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_int_equal(hf_lock_renew(b, 0, NULL), 0);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
+    OK(hf_lock_release(a, &w->err));
+    OK(hf_lock_renew(b, 0, NULL));
+    OK(hf_lock_release(b, NULL));
     all_of_it_is_free(w, &reads, b);
 }
 
 /* It did not get there, and was released as a read hold before any renewal. */
-static void test_downgrade_lost_then_released(void **state)
+CASE(test_downgrade_lost_then_released)
 {
-    struct world *w = *state;
     hf_lock *a = far_of(w, &writes, 30000, OP_MS), *b = near_of(w, &reads);
 
-    assert_int_equal(take(a, &writes, 0, NULL), 0);
+    OK(take(a, &writes, 0, NULL));
     proxy_set(w->proxy, PROXY_DEAF, 0);
-    assert_int_equal(hf_lock_downgrade(a, &w->err), HF_EUNKNOWN);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    EXPECT(HF_EUNKNOWN, hf_lock_downgrade(a, &w->err));
+    EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
     world_heal(w);
     all_of_it_is_free(w, &reads, b);
 }
 
-/* A fixed lease ends when it was said to. */
-static void test_downgrade_keeps_the_end(void **state)
+CASE(test_downgrade_keeps_the_end)
 {
-    struct world *w = *state;
     hf_lock *a = near_of(w, &writes);
     long long before;
 
-    assert_int_equal(take_lease(a, 0, 20000, NULL), 0);
-    assert_true(WAIT_FOR(redis_server_do(w->redis, "PTTL n") < 20000 - 200));
-    before = redis_server_do(w->redis, "PTTL n");
-    assert_int_equal(hf_lock_downgrade(a, &w->err), 0);
-    assert_true(redis_server_do(w->redis, "PTTL n") <= before);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(take_lease(a, 0, 20000, NULL));
+    COMES(redis_do(w, "PTTL n") < 20000 - 200);
+    before = redis_do(w, "PTTL n");
+    OK(hf_lock_downgrade(a, &w->err));
+    assert_true(redis_do(w, "PTTL n") <= before);
+    OK(hf_lock_release(a, NULL));
     all_of_it_is_free(w, &reads, a);
 }
 
-/* ---- the latch ----------------------------------------------------------- */
+/* ---- the latch ---- */
 
 static uint64_t left_of(hf_latch *latch)
 {
     uint64_t left = 0;
 
-    assert_int_equal(hf_latch_get(latch, &left, NULL), 0);
+    OK(hf_latch_get(latch, &left, NULL));
     return left;
 }
 
 /* Asked again after a lost answer, set and down have counted once. */
-static void test_latch_answers_cut(void **state)
+CASE(test_latch_answers_cut)
 {
-    struct world *w = *state;
     hf_latch *far = latch_of(w, w->far_url);
     hf_latch *near = latch_of(w, w->redis->url);
     uint64_t left;
 
     for (long n = 0; n < 40; n += 3) {
         proxy_set(w->proxy, PROXY_RESET, n);
-        assert_int_equal(hf_latch_set(far, 2, &w->err), 0);
+        OK(hf_latch_set(far, 2, &w->err));
         assert_int_equal(left_of(near), 2);
         proxy_set(w->proxy, PROXY_RESET, n);
-        assert_int_equal(hf_latch_down(far, &left, &w->err), 0);
+        OK(hf_latch_down(far, &left, &w->err));
         assert_int_equal(left, 1);
         assert_int_equal(left_of(near), 1);
         proxy_set(w->proxy, PROXY_RESET, n);
         assert_int_equal(left_of(far), 1);
         proxy_set(w->proxy, PROXY_RESET, n);
-        assert_int_equal(hf_latch_wait(far, 50, NULL, NULL), HF_ETIMEDOUT);
-        assert_int_equal(hf_latch_down(near, NULL, NULL), 0);
+        EXPECT(HF_ETIMEDOUT, hf_latch_wait(far, 50, NULL, NULL));
+        OK(hf_latch_down(near, NULL, NULL));
         proxy_set(w->proxy, PROXY_RESET, n);
-        assert_int_equal(hf_latch_wait(far, 10000, NULL, &w->err), 0);
+        OK(hf_latch_wait(far, 10000, NULL, &w->err));
     }
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_int_equal(hf_latch_free(far), 0);
-    assert_int_equal(hf_latch_free(near), 0);
 }
 
 static long long ears(struct world *w)
 {
-    redisReply *reply = redis_server_ask(
-        w->redis, "PUBSUB NUMSUB redisson_countdownlatch__channel__{n}");
+    redisReply *reply =
+        redis_ask(w, "PUBSUB NUMSUB redisson_countdownlatch__channel__{n}");
     long long n = reply->element[1]->integer;
 
     freeReplyObject(reply);
@@ -432,63 +370,23 @@ static void *wait_for_latch(void *arg)
 }
 
 /* The message that it is 0 was lost with the connection. */
-static void test_latch_waiter_cut_off(void **state)
+CASE(test_latch_waiter_cut_off)
 {
-    struct world *w = *state;
     hf_latch *far = latch_of(w, w->far_url);
     hf_latch *near = latch_of(w, w->redis->url);
     pthread_t thread;
     int64_t began;
     void *rc;
 
-    assert_int_equal(hf_latch_set(near, 1, NULL), 0);
-    assert_int_equal(pthread_create(&thread, NULL, wait_for_latch, far), 0);
-    assert_true(WAIT_FOR(ears(w) == 1));
+    OK(hf_latch_set(near, 1, NULL));
+    OK(pthread_create(&thread, NULL, wait_for_latch, far));
+    COMES(ears(w) == 1);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    assert_int_equal(hf_latch_down(near, NULL, NULL), 0);
+    OK(hf_latch_down(near, NULL, NULL));
     began = wait_fair();
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_int_equal(pthread_join(thread, &rc), 0);
+    OK(pthread_join(thread, &rc));
     assert_null(rc);
     assert_true(wait_within(began, 2500));
-    assert_int_equal(hf_latch_free(far), 0);
-    assert_int_equal(hf_latch_free(near), 0);
-}
-
-#define FAULT(name)                                                            \
-    cmocka_unit_test_setup_teardown(name, world_setup, world_end)
-#define FAULTS(name)                                                           \
-    FAULT(test_reader_##name), FAULT(test_writer_##name),                      \
-        FAULT(test_permits_##name)
-
-int run_kinds_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        FAULT(test_reader_killed),
-        FAULT(test_writer_killed),
-        FAULT(test_permit_holder_killed),
-        FAULT(test_last_release_takes_back_what_is_due),
-        FAULT(test_inspect_counts_what_is_due_as_back),
-        FAULT(test_reader_stopped_past_its_lease),
-        FAULT(test_writer_stopped_past_its_lease),
-        FAULT(test_permit_holder_stopped_past_its_lease),
-        FAULT(test_dead_reader_behind_a_longer_lease),
-        FAULT(test_latch_setter_killed),
-        FAULTS(attempt_answer_swallowed),
-        FAULTS(attempt_swallowed),
-        FAULTS(release_lost),
-        FAULTS(renewal_lost),
-        FAULTS(abandon_lost),
-        FAULTS(answers_cut),
-        FAULTS(claim_ends_in_a_partition),
-        FAULT(test_downgrade_lost_is_made_good),
-        FAULT(test_downgrade_answer_lost),
-        FAULT(test_downgrade_lost_then_released),
-        FAULT(test_downgrade_keeps_the_end),
-        FAULT(test_latch_answers_cut),
-        FAULT(test_latch_waiter_cut_off),
-    };
-
-    return cmocka_run_group_tests_name("redis: kinds", tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ void liar_start(struct liar *l, char url[64])
     getsockname(l->listener, (struct sockaddr *)&in, &len);
     l->port = ntohs(in.sin_port);
     snprintf(url, 64, "redis://127.0.0.1:%d", l->port);
-    assert_int_equal(pthread_create(&l->thread, NULL, liar_main, l), 0);
+    OK(pthread_create(&l->thread, NULL, liar_main, l));
 }
 
 void liar_end(struct liar *l)

@@ -16,7 +16,8 @@ static int start(struct world *w, const char *password, const char *tls)
     if (redis_server_start(w->redis))
         return -1;
     if (password)
-        redis_server_do(w->redis, "AUTH %s", password);
+        redis_do(w, "AUTH %s", password);
+    w->process = &w->redis->process;
     w->port = w->redis->port;
     snprintf(w->near_url, sizeof(w->near_url), "%s",
              tls ? w->redis->tls_url : w->redis->url);
@@ -55,59 +56,81 @@ static void print_left(struct world *w)
     redis_server_print_keys(w->redis);
 }
 
-int world_setup(void **state)
+static int end_server(void *server)
 {
-    static const struct world_server server = {"redis", begin, end, left,
-                                               print_left};
-
-    return world_begin(state, &server);
+    redis_server_end(server);
+    free(server);
+    return 0;
 }
 
-int world_setup_auth(void **state)
+struct redis_server *redis_replica(struct world *w)
 {
-    static const struct world_server server = {"redis", begin_auth, end, left,
-                                               print_left};
+    struct redis_server *s = calloc(1, sizeof(*s));
 
-    return world_begin(state, &server);
+    assert_non_null(s);
+    world_own(w, s, end_server);
+    OK(redis_server_start(s));
+    OK(redis_server_follow(s, w->redis->port));
+    return s;
 }
 
-int world_setup_tls(void **state)
+static int end_context(void *c)
 {
-    static const struct world_server server = {"redis", begin_tls, end, left,
-                                               print_left};
+    redisFree(c);
+    return 0;
+}
 
-    return world_begin(state, &server);
+redisContext *redis_listens(struct world *w, const char *channel)
+{
+    redisContext *ear = redisConnectUnix(w->redis->socket);
+
+    assert_non_null(ear);
+    world_own(w, ear, end_context);
+    redisSetTimeout(ear, (struct timeval){10, 0});
+    freeReplyObject(redisCommand(ear, "SUBSCRIBE %s", channel));
+    return ear;
+}
+
+const char *redis_next(redisContext *ear)
+{
+    redisReply *reply = NULL;
+    const char *text;
+
+    assert_int_equal(redisGetReply(ear, (void **)&reply), REDIS_OK);
+    text = text_of("%s", reply->element[2]->str);
+    freeReplyObject(reply);
+    return text;
+}
+
+void redis_hears(redisContext *ear, const char *text)
+{
+    assert_string_equal(redis_next(ear), text);
 }
 
 int take_lease(hf_lock *lock, int64_t wait_ms, int64_t lease_ms, hf_error *err)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
-    return hf_lock_acquire(lock, &opt, err);
+    return hf_lock_acquire(lock, HOW(wait_ms, .lease_ms = lease_ms), err);
 }
 
 void world_has_waiter(struct world *w, const char *key)
 {
-    assert_true(WAIT_FOR(redis_server_do(w->redis, "EXISTS %s", key) == 1));
+    COMES(redis_do(w, "EXISTS %s", key) == 1);
 }
 
 void redis_tell(struct world *w, const char *list, int place, char letter)
 {
-    redis_server_do(
-        w->redis, "EVAL %s 1 %s %d %s",
-        "local w=redis.call('lindex',KEYS[1],ARGV[1]) "
-        "if w then "
-        "  redis.call('publish','holdfast:wake:{}:'..string.sub(w,1,36),"
-        "    ARGV[2]..string.sub(w,38)..' 0 0 n') "
-        "end",
-        list, place, (char[2]){letter});
+    redis_do(w, "EVAL %s 1 %s %d %s",
+             "local w=redis.call('lindex',KEYS[1],ARGV[1]) "
+             "if w then "
+             "  redis.call('publish','holdfast:wake:{}:'..string.sub(w,1,36),"
+             "    ARGV[2]..string.sub(w,38)..' 0 0 n') "
+             "end",
+             list, place, (char[2]){letter});
 }
 
 long long redis_looked_at(struct world *w, const char *parties)
 {
-    redisReply *reply = redis_server_ask(w->redis, "HVALS %s", parties);
+    redisReply *reply = redis_ask(w, "HVALS %s", parties);
     long long at = -1;
 
     if (reply->elements == 1)
@@ -116,88 +139,80 @@ long long redis_looked_at(struct world *w, const char *parties)
     return at;
 }
 
-long long redis_calls(struct world *w, const char *command)
+long long redis_calls_of(struct redis_server *s, const char *command)
 {
     return redis_server_do(
-        w->redis, "EVAL %s 0 %s",
+        s, "EVAL %s 0 %s",
         "local all=redis.call('info','commandstats') "
         "local n=string.match(all,'cmdstat_'..ARGV[1]..':calls=(%d+)') "
         "return tonumber(n) or 0",
         command);
 }
 
+long long redis_calls(struct world *w, const char *command)
+{
+    return redis_calls_of(w->redis, command);
+}
+
+long long redis_now_ms(struct world *w)
+{
+    redisReply *reply = redis_ask(w, "TIME");
+    long long ms = atoll(reply->element[0]->str) * 1000 +
+                   atoll(reply->element[1]->str) / 1000;
+
+    freeReplyObject(reply);
+    return ms;
+}
+
+bool redis_two_listen(struct world *w)
+{
+    redisReply *reply = redis_ask(w, "PUBSUB CHANNELS holdfast:wake:*");
+    bool are_two = reply->elements == 2;
+
+    freeReplyObject(reply);
+    hf_client_dispatch(w->clients[0]);
+    return are_two;
+}
+
 long long redis_connections(struct world *w)
 {
-    return redis_server_do(
-        w->redis, "EVAL %s 0",
+    return redis_do(
+        w, "EVAL %s 0",
         "local all=redis.call('info','clients') "
         "return tonumber(string.match(all,'connected_clients:(%d+)'))");
 }
 
 static long holds(struct world *w)
 {
-    return (long)redis_server_do(w->redis, "HLEN n");
+    return (long)redis_do(w, "HLEN n");
 }
 
 static bool is_waited_for(struct world *w)
 {
-    return redis_server_do(w->redis, "EXISTS holdfast:waiters:{n}") == 1;
-}
-
-static int stop(struct world *w)
-{
-    return redis_server_stop(w->redis);
-}
-
-static int go_on(struct world *w)
-{
-    return redis_server_continue(w->redis);
+    return redis_do(w, "EXISTS holdfast:waiters:{n}") == 1;
 }
 
 const struct any_faults any_faults = {
-    .setup = world_setup,
     .op_ms = 400,
     .ttl_ms = 5500,
     .tick_ms = 500,
     .rounds = 500,
+    .cut_most = 64,
+    .cut_step = 3,
+    .cut_op_ms = 3000,
     .request = "\nn\r",
     .holds = holds,
-    .is_waited_for = is_waited_for,
-    .stop = stop,
-    .go_on = go_on,
 };
+
+#define REDIS(begin)                                                           \
+    {                                                                          \
+        "redis", NULL, NULL, begin, end, left, print_left, is_waited_for       \
+    }
+static const struct world_server plain = REDIS(begin);
+const struct world_server redis_with_password = REDIS(begin_auth);
+const struct world_server redis_with_tls = REDIS(begin_tls);
 
 int main(int argc, char **argv)
 {
-    static const struct world_group groups[] = {
-        {"server", run_server_faults},
-        {"net", run_net_faults},
-        {"hostile", run_hostile_faults},
-        {"auth", run_auth_faults},
-        {"wait", run_wait_faults},
-        {"kinds", run_kinds_faults},
-        {"hand", run_hand_faults},
-        {"find", run_find_faults},
-        {"cuts", run_any_cuts},
-        {"any", run_any_faults},
-        {"names", run_any_names},
-        {"keys", run_keys_faults},
-        {"beside", run_beside_faults},
-        {"cost", run_cost_faults},
-        {"same-server", run_same_server_faults},
-        {"inspect", run_inspect_faults},
-        {"refusals", run_any_refusals},
-        {"loss", run_any_loss},
-        {"late", run_any_late},
-        {"tls", run_tls_faults},
-        {"diagnose", run_diagnose_faults},
-        {"ask", run_ask_faults},
-        {"break", run_break_faults},
-        {"renew", run_renew_faults},
-        {"watch", run_watch_faults},
-        {"failover", run_failover_faults},
-        {"replica", run_replica_faults},
-    };
-
-    return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));
+    return world_main(argc, argv, &plain);
 }

@@ -10,12 +10,12 @@ const int64_t any_refused_ttl_ms = 5000;
 /* The administrator is the same user: it needs no keys. */
 static void forbid_keys(struct world *w)
 {
-    redis_server_do(w->redis, "ACL SETUSER default resetkeys ~other:*");
+    redis_do(w, "ACL SETUSER default resetkeys ~other:*");
 }
 
 static void allow_keys(struct world *w)
 {
-    redis_server_do(w->redis, "ACL SETUSER default ~*");
+    redis_do(w, "ACL SETUSER default ~*");
 }
 
 /* The scripts find out by themselves, in the middle. */
@@ -27,47 +27,47 @@ static void forbid_commands(struct world *w)
 
 static void allow_commands(struct world *w)
 {
-    redis_server_do(w->redis, "ACL SETUSER default +@all");
+    redis_do(w, "ACL SETUSER default +@all");
 }
 
 static void forbid_eval(struct world *w)
 {
-    redis_server_do(w->redis, "ACL SETUSER default -eval -evalsha");
+    redis_do(w, "ACL SETUSER default -eval -evalsha");
 }
 
 static void exhaust(struct world *w)
 {
-    redis_server_do(w->redis, "CONFIG SET maxmemory 1");
+    redis_do(w, "CONFIG SET maxmemory 1");
 }
 
 static void relieve(struct world *w)
 {
-    redis_server_do(w->redis, "CONFIG SET maxmemory 0");
+    redis_do(w, "CONFIG SET maxmemory 0");
 }
 
 static void want_replicas(struct world *w)
 {
-    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 1");
+    redis_do(w, "CONFIG SET min-replicas-to-write 1");
 }
 
 static void want_none(struct world *w)
 {
-    redis_server_do(w->redis, "CONFIG SET min-replicas-to-write 0");
+    redis_do(w, "CONFIG SET min-replicas-to-write 0");
 }
 
 static void make_replica(struct world *w)
 {
-    redis_server_do(w->redis, "REPLICAOF 127.0.0.1 1");
+    redis_do(w, "REPLICAOF 127.0.0.1 1");
 }
 
 static void make_master(struct world *w)
 {
-    redis_server_do(w->redis, "REPLICAOF NO ONE");
+    redis_do(w, "REPLICAOF NO ONE");
 }
 
 static bool saved(struct world *w, const char *how)
 {
-    redisReply *reply = redis_server_ask(w->redis, "INFO persistence");
+    redisReply *reply = redis_ask(w, "INFO persistence");
     bool over = strstr(reply->str, "rdb_bgsave_in_progress:0") &&
                 strstr(reply->str, how);
 
@@ -75,36 +75,32 @@ static bool saved(struct world *w, const char *how)
     return over;
 }
 
-/* One that is under way must be over before. */
+/* A snapshot that is under way must have ended before. */
 static void save(struct world *w, const char *how)
 {
-    assert_true(WAIT_FOR(saved(w, "")));
-    assert_int_equal(redis_server_do(w->redis, "BGSAVE"), 0);
-    assert_true(WAIT_FOR(saved(w, how)));
+    COMES(saved(w, ""));
+    assert_int_equal(redis_do(w, "BGSAVE"), 0);
+    COMES(saved(w, how));
 }
 
 /* What cannot be saved is not written: a directory is where the file goes. */
 static void fail_saving(struct world *w)
 {
-    char path[128];
+    const char *path = text_of("%s/dump.rdb", w->redis->dir);
 
-    snprintf(path, sizeof(path), "%s/dump.rdb", w->redis->dir);
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0);
-    redis_server_do(w->redis, "CONFIG SET save %s", "3600 1000000");
+    redis_do(w, "CONFIG SET save %s", "3600 1000000");
     save(w, "rdb_last_bgsave_status:err");
 }
 
 static void save_again(struct world *w)
 {
-    char path[128];
-
-    snprintf(path, sizeof(path), "%s/dump.rdb", w->redis->dir);
-    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(text_of("%s/dump.rdb", w->redis->dir)), 0);
     save(w, "rdb_last_bgsave_status:ok");
 }
 
-/* ---- loading ------------------------------------------------------------ */
+/* ---- loading ---- */
 
 static const char fill[] = "for i = 1, 20000 do redis.call('set', "
                            "'fill:' .. i, string.rep('x', 90)) end";
@@ -117,18 +113,18 @@ void loading_prepare(struct world *w)
 
     redis_server_kill(w->redis);
     memcpy(w->redis->args, args, sizeof(args));
-    assert_int_equal(redis_server_again(w->redis), 0);
-    redis_server_do(w->redis, "EVAL %s 0", fill);
+    OK(redis_server_again(w->redis));
+    redis_do(w, "EVAL %s 0", fill);
 }
 
 void loading_slow(struct world *w)
 {
-    redis_server_do(w->redis, "CONFIG SET key-load-delay 2000");
+    redis_do(w, "CONFIG SET key-load-delay 2000");
 }
 
 static bool is_loading(struct world *w)
 {
-    redisReply *reply = redis_server_ask(w->redis, "PING");
+    redisReply *reply = redis_ask(w, "PING");
     bool is = strncmp(reply->str, "LOADING", 7) == 0;
 
     freeReplyObject(reply);
@@ -138,14 +134,14 @@ static bool is_loading(struct world *w)
 void loading_end(struct world *w)
 {
     assert_true(is_loading(w));
-    redis_server_do(w->redis, "CONFIG SET key-load-delay 0");
-    assert_true(WAIT_FOR(!is_loading(w)));
+    redis_do(w, "CONFIG SET key-load-delay 0");
+    COMES(!is_loading(w));
 }
 
 void loading_tidy(struct world *w)
 {
-    redis_server_do(w->redis, "EVAL %s 0",
-                    "for i = 1, 20000 do redis.call('del', 'fill:' .. i) end");
+    redis_do(w, "EVAL %s 0",
+             "for i = 1, 20000 do redis.call('del', 'fill:' .. i) end");
 }
 
 static redisContext *reloader;
@@ -160,7 +156,7 @@ static void reload(struct world *w)
     assert_int_equal(redisAppendCommand(reloader, "DEBUG RELOAD"), REDIS_OK);
     while (!done)
         assert_int_equal(redisBufferWrite(reloader, &done), REDIS_OK);
-    assert_true(WAIT_FOR(is_loading(w)));
+    COMES(is_loading(w));
 }
 
 static void reload_end(struct world *w)

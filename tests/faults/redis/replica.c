@@ -5,15 +5,16 @@
  */
 #include "side.h"
 
+GROUP("replica");
+
 #define LAG_MS 60
 #define TTL 200000
 #define OP 60000
-/* A machine that stands still must not make too few of enough. */
+/* A machine that stands still must not turn enough confirmations into too
+ * few. */
 #define CONFIRMED "?replicas=1&replica_timeout=10s"
 #define QUICKLY "?replicas=1&replica_timeout=200ms"
 #define TOO_FEW "0 of 1 replicas confirmed it within 200 ms"
-
-static const struct side mutex = {HF_MUTEX, HF_WRITE, HF_WRITE, 0, 0};
 
 struct pair {
     struct redis_server replica;
@@ -23,12 +24,12 @@ struct pair {
 static void pair_begin(struct world *w, struct pair *p, long lag_ms)
 {
     *p = (struct pair){0};
-    assert_int_equal(redis_server_start(&p->replica), 0);
+    OK(redis_server_start(&p->replica));
     p->way = proxy_start(w->redis->port);
     assert_non_null(p->way);
-    assert_int_equal(redis_server_follow(&p->replica, proxy_port(p->way)), 0);
+    OK(redis_server_follow(&p->replica, proxy_port(p->way)));
     /* The master counts it after its first word, up to a second later. */
-    assert_true(WAIT_FOR(redis_server_do(w->redis, "WAIT 1 100") == 1));
+    COMES(redis_do(w, "WAIT 1 100") == 1);
     if (lag_ms)
         proxy_set(p->way, PROXY_DELAY, lag_ms);
 }
@@ -42,10 +43,7 @@ static void pair_end(struct pair *p)
 static hf_lock *careful(struct world *w, const char *url, const char *options,
                         int64_t ttl_ms, const struct side *side)
 {
-    char text[160];
-
-    snprintf(text, sizeof(text), "%s%s", url, options);
-    return lock_of(w, text, ttl_ms, OP, side->kind);
+    return lock_of(w, text_of("%s%s", url, options), ttl_ms, OP, side->kind);
 }
 
 /* A replica that gets no processor is too few for a while, too. */
@@ -69,7 +67,7 @@ static uint64_t token_at(struct redis_server *s)
     return token;
 }
 
-/* Nothing that the replica does not have by now will come to it. */
+/* The replica gets nothing that it does not have by now. */
 static void promote(struct world *w, struct pair *p)
 {
     redis_server_do(&p->replica, "REPLICAOF NO ONE");
@@ -77,7 +75,7 @@ static void promote(struct world *w, struct pair *p)
     proxy_lead_to(w->proxy, p->replica.port);
 }
 
-/* ---- enough replicas ---------------------------------------------------- */
+/* ---- enough replicas ---- */
 
 static void survives(struct world *w, const struct side *side, bool forgets)
 {
@@ -88,89 +86,70 @@ static void survives(struct world *w, const struct side *side, bool forgets)
     pair_begin(w, &p, LAG_MS);
     a = careful(w, w->far_url, CONFIRMED, TTL, side);
     if (forgets) /* WAIT behind NOSCRIPT says nothing */
-        redis_server_do(w->redis, "SCRIPT FLUSH");
+        redis_do(w, "SCRIPT FLUSH");
     takes(w, a, side);
     promote(w, &p);
     assert_true(has(&p.replica, "n"));
     token = token_of(a);
     /* The old master comes back as the replica that the new one has to have. */
-    assert_int_equal(redis_server_again(w->redis), 0);
-    assert_int_equal(redis_server_follow(w->redis, p.replica.port), 0);
+    OK(redis_server_again(w->redis));
+    OK(redis_server_follow(w->redis, p.replica.port));
     if (!WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0))
         fail_msg("%s", w->err.text);
     assert_int_equal(token_of(a), token);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_true(WAIT_FOR(!has(&p.replica, "n")));
+    OK(hf_lock_release(a, &w->err));
+    COMES(!has(&p.replica, "n"));
     world_is_clean(w);
-    redis_server_do(w->redis, "REPLICAOF NO ONE");
+    redis_do(w, "REPLICAOF NO ONE");
     pair_end(&p);
 }
 
-static void test_grant_survives_failover(void **state)
-{
-    survives(*state, &mutex, false);
-}
+CASE_IS(test_grant_survives_failover, survives(w, &mutex, false))
+CASE_IS(test_read_survives_failover, survives(w, &reads, false))
+CASE_IS(test_write_survives_failover, survives(w, &writes, false))
+CASE_IS(test_permits_survive_failover, survives(w, &permits, false))
+CASE_IS(test_grant_after_noscript_survives_failover, survives(w, &mutex, true))
 
-static void test_read_survives_failover(void **state)
-{
-    survives(*state, &reads, false);
-}
-
-static void test_write_survives_failover(void **state)
-{
-    survives(*state, &writes, false);
-}
-
-static void test_permits_survive_failover(void **state)
-{
-    survives(*state, &permits, false);
-}
-
-static void test_grant_after_noscript_survives_failover(void **state)
-{
-    survives(*state, &mutex, true);
-}
-
-/* The holder that lets go knows nothing of replicas, and its script would hand
- * the lock over. */
+/* The holder knows nothing of replicas, and its release would hand the lock
+ * over. */
 static void hand_over(struct world *w, enum hf_fairness fair)
 {
     struct pair p;
     hf_lock *a, *b;
     const char *who =
         fair == HF_FAIR ? "holdfast:seen:{n}" : "holdfast:crowd:{n}";
-    char url[160];
+    const char *url;
     struct taker *t;
     long long looked_at;
 
     pair_begin(w, &p, 0);
     a = world_lock(w, w->redis->url, TTL, OP, fair);
-    snprintf(url, sizeof(url), "%s" CONFIRMED, w->far_url);
+    url = text_of("%s" CONFIRMED, w->far_url);
     b = world_lock(w, url, TTL, OP, fair);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
+    OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 20000);
     world_has_waiter(w, who);
     /* It has proved that it hears, and looked since. */
-    assert_true(WAIT_FOR(redis_calls(w, "publish") > 0));
+    COMES(redis_calls(w, "publish") > 0);
     looked_at = redis_looked_at(w, who);
-    assert_true(WAIT_FOR(redis_looked_at(w, who) > looked_at));
+    COMES(redis_looked_at(w, who) > looked_at);
     proxy_set(p.way, PROXY_DELAY, LAG_MS);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR(taker_back(t)));
+    OK(hf_lock_release(a, NULL));
+    COMES(taker_back(t));
     promote(w, &p);
     assert_int_equal(t->rc, 0);
     assert_int_equal(token_at(&p.replica), t->token);
     assert_true(has(&p.replica, "n"));
-    assert_int_equal(redis_server_again(w->redis), 0);
+    OK(redis_server_again(w->redis));
     taker_end(t);
     world_is_clean(w);
     pair_end(&p);
 }
 
-/* Nobody told the waiter: it has looked, and its WAIT follows the grant. */
-static void test_look_is_confirmed(void **state)
+/* The waiter was not notified: it has looked, and its WAIT follows the
+ * grant. */
+CASE(test_look_is_confirmed)
 {
-    struct world *w = *state;
     struct pair p;
     struct taker *t;
     hf_lock *a;
@@ -178,37 +157,29 @@ static void test_look_is_confirmed(void **state)
     pair_begin(w, &p, LAG_MS);
     redis_server_do(w->redis,
                     "HSET n 11111111-2222-3333-4444-555555555555:7 1");
-    redis_server_do(w->redis, "PEXPIRE n 60000");
+    redis_do(w, "PEXPIRE n 60000");
     a = careful(w, w->far_url, CONFIRMED, TTL, &mutex);
     t = taker_start(w, a, 20000);
     world_has_waiter(w, "holdfast:waiters:{n}");
-    redis_server_do(w->redis, "DEL n");
-    assert_true(WAIT_FOR(taker_back(t)));
+    redis_do(w, "DEL n");
+    COMES(taker_back(t));
     promote(w, &p);
     assert_int_equal(t->rc, 0);
     assert_int_equal(token_at(&p.replica), t->token);
-    assert_int_equal(redis_server_again(w->redis), 0);
+    OK(redis_server_again(w->redis));
     taker_end(t);
     world_is_clean(w);
     pair_end(&p);
 }
 
-static void test_hand_over_is_confirmed(void **state)
-{
-    hand_over(*state, HF_UNFAIR);
-}
+CASE_IS(test_hand_over_is_confirmed, hand_over(w, HF_UNFAIR))
+CASE_IS(test_fair_hand_over_is_confirmed, hand_over(w, HF_FAIR))
 
-static void test_fair_hand_over_is_confirmed(void **state)
-{
-    hand_over(*state, HF_FAIR);
-}
-
-/* ---- too few ------------------------------------------------------------ */
+/* ---- too few ---- */
 
 static void says(const hf_error *err, const char *word)
 {
-    if (!strstr(err->text, word))
-        fail_msg("\"%s\" does not say \"%s\"", err->text, word);
+    expect_words(err->text, word);
 }
 
 /* The replica has stopped, or there is none. */
@@ -221,71 +192,52 @@ static void refused(struct world *w, const struct side *side, bool gone)
     pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, QUICKLY, TTL, side);
     takes(w, a, side);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     if (gone)
         redis_server_do(&p.replica, "REPLICAOF NO ONE");
     else
-        assert_int_equal(redis_server_stop(&p.replica), 0);
+        OK(redis_server_stop(&p.replica));
     for (int i = 0; i < 2; i++) {
         struct wait_mark began = wait_mark();
 
-        assert_int_equal(take(a, side, waits[i], &w->err), HF_EBACKEND);
+        EXPECT(HF_EBACKEND, take(a, side, waits[i], &w->err));
         assert_true(wait_took(began, 195, 900));
         says(&w->err, TOO_FEW);
         assert_int_equal(w->err.may_pass, 1);
-        assert_int_equal(hf_lock_check(a), HF_ENOTOWNER);
+        EXPECT(HF_ENOTOWNER, hf_lock_check(a));
     }
     world_is_clean(w); /* it was rolled back */
     if (gone)
-        assert_int_equal(redis_server_follow(&p.replica, w->redis->port), 0);
+        OK(redis_server_follow(&p.replica, w->redis->port));
     else
-        assert_int_equal(redis_server_continue(&p.replica), 0);
+        OK(redis_server_continue(&p.replica));
     takes(w, a, side);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     world_is_clean(w);
     pair_end(&p);
 }
 
-static void test_replica_stopped_mutex_is_refused(void **state)
-{
-    refused(*state, &mutex, false);
-}
+CASE_IS(test_replica_stopped_mutex_is_refused, refused(w, &mutex, false))
+CASE_IS(test_replica_gone_mutex_is_refused, refused(w, &mutex, true))
+CASE_IS(test_replica_gone_read_is_refused, refused(w, &reads, true))
+CASE_IS(test_replica_gone_permits_are_refused, refused(w, &permits, true))
 
-static void test_replica_gone_mutex_is_refused(void **state)
+CASE(test_one_of_two)
 {
-    refused(*state, &mutex, true);
-}
-
-static void test_replica_gone_read_is_refused(void **state)
-{
-    refused(*state, &reads, true);
-}
-
-static void test_replica_gone_permits_are_refused(void **state)
-{
-    refused(*state, &permits, true);
-}
-
-/* Of two there is one. */
-static void test_one_of_two(void **state)
-{
-    struct world *w = *state;
     struct pair p;
     hf_lock *a;
 
     pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, "?replicas=2", TTL, &mutex);
-    assert_true(WAIT_FOR(
-        hf_lock_try(a, &w->err) == HF_EBACKEND &&
-        strstr(w->err.text, "1 of 2 replicas confirmed it within 100 ms")));
+    COMES(hf_lock_try(a, &w->err) == HF_EBACKEND &&
+          strstr(w->err.text, "1 of 2 replicas confirmed it within 100 ms"));
     world_is_clean(w);
     pair_end(&p);
 }
 
 /* The waiter is refused when its turn comes, and does not have it. */
-static void test_waiter_is_refused(void **state)
+CASE(test_waiter_is_refused)
 {
-    struct world *w = *state;
     struct pair p;
     hf_lock *a, *b;
     struct taker *t;
@@ -293,23 +245,18 @@ static void test_waiter_is_refused(void **state)
     pair_begin(w, &p, 0);
     a = world_near(w);
     b = careful(w, w->redis->url, QUICKLY, TTL, &mutex);
-    assert_int_equal(hf_lock_acquire(a, NULL, NULL), 0);
-    t = taker_start(w, b, 20000);
-    world_has_waiter(w, "holdfast:waiters:{n}");
-    assert_int_equal(redis_server_stop(&p.replica), 0);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-    taker_end(t);
-    assert_int_equal(t->rc, HF_EBACKEND);
+    t = taker_behind(w, a, b, 20000);
+    OK(redis_server_stop(&p.replica));
+    OK(hf_lock_release(a, NULL));
+    taker_fails(t, HF_EBACKEND, 3000);
     says(&t->err, TOO_FEW);
     world_is_clean(w);
     world_free_for_all(w, a);
     pair_end(&p);
 }
 
-static void test_claim_ends_without_replica(void **state)
+CASE(test_claim_ends_without_replica)
 {
-    struct world *w = *state;
     struct pair p;
     hf_lock *a;
     int64_t deadline;
@@ -318,8 +265,8 @@ static void test_claim_ends_without_replica(void **state)
     a = careful(w, w->redis->url, QUICKLY, 3000, &mutex);
     takes(w, a, &mutex);
     deadline = deadline_of(a);
-    assert_int_equal(redis_server_stop(&p.replica), 0);
-    assert_true(WAIT_FOR(hf_lock_check(a) == HF_ELOST));
+    OK(redis_server_stop(&p.replica));
+    COMES(hf_lock_check(a) == HF_ELOST);
     assert_true(wait_now() >= deadline);
     world_loses(w, 0, "the server refused to renew it: " TOO_FEW);
     world_is_clean(w);
@@ -328,9 +275,8 @@ static void test_claim_ends_without_replica(void **state)
 
 /* The master that was left goes on, and does not know. Its only replica, which
  * has the lock, is the master now. */
-static void test_claims_do_not_overlap(void **state)
+CASE(test_claims_do_not_overlap)
 {
-    struct world *w = *state;
     struct pair p;
     hf_lock *a, *b;
     struct taker *t;
@@ -343,10 +289,9 @@ static void test_claims_do_not_overlap(void **state)
     redis_server_do(&p.replica, "REPLICAOF NO ONE");
     deadline = deadline_of(a);
     t = taker_start(w, b, 20000);
-    assert_true(WAIT_FOR(taker_back(t)));
-    assert_int_equal(t->rc, 0);
+    taker_has_it(t, WAIT_LONG_MS);
     assert_true(t->returned >= deadline);
-    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_check(a));
     world_loses(w, 0, TOO_FEW);
     taker_end(t);
     world_is_clean(w);
@@ -361,9 +306,8 @@ static bool explains(hf_lock *lock, const char *word)
     return strstr(err.text, word);
 }
 
-static void test_claim_goes_on_when_replica_returns(void **state)
+CASE(test_claim_goes_on_when_replica_returns)
 {
-    struct world *w = *state;
     struct pair p;
     hf_lock *a;
     uint64_t token;
@@ -372,60 +316,58 @@ static void test_claim_goes_on_when_replica_returns(void **state)
     a = careful(w, w->redis->url, QUICKLY, 12000, &mutex);
     takes(w, a, &mutex);
     token = token_of(a);
-    assert_int_equal(redis_server_stop(&p.replica), 0);
-    assert_true(WAIT_FOR(explains(a, TOO_FEW)));
-    assert_int_equal(redis_server_continue(&p.replica), 0);
+    OK(redis_server_stop(&p.replica));
+    COMES(explains(a, TOO_FEW));
+    OK(redis_server_continue(&p.replica));
     world_renews(a);
     assert_int_equal(token_of(a), token);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     world_is_clean(w);
     pair_end(&p);
 }
 
-/* ---- in doubt ----------------------------------------------------------- */
+/* ---- in doubt ---- */
 
-/* The connection is lost while nobody knows whether the replica has it. */
-static void test_cut_in_doubt_is_asked_again(void **state)
+/* The connection is lost before it is known whether the replica has the
+ * hold. */
+CASE(test_cut_in_doubt_is_asked_again)
 {
-    struct world *w = *state;
     struct pair p;
     hf_lock *a;
     struct taker *t;
 
     pair_begin(w, &p, 0);
     a = careful(w, w->far_url, CONFIRMED, TTL, &mutex);
-    assert_int_equal(redis_server_stop(&p.replica), 0);
+    OK(redis_server_stop(&p.replica));
     t = taker_start(w, a, 20000);
-    assert_true(WAIT_FOR(has(w->redis, "n")));
+    COMES(has(w->redis, "n"));
     proxy_cut(w->proxy);
-    assert_int_equal(redis_server_continue(&p.replica), 0);
-    assert_true(WAIT_FOR(taker_back(t)));
+    OK(redis_server_continue(&p.replica));
+    COMES(taker_back(t));
     if (t->rc)
         fail_msg("%s", t->err.text);
     assert_int_equal(t->token, token_at(&p.replica));
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    taker_gives(t);
     world_is_clean(w);
     pair_end(&p);
 }
 
-/* Its caller leaves before: it is let go. */
-static void test_given_up_in_doubt_leaves_nothing(void **state)
+/* The caller gives up before: the hold is released. */
+CASE(test_given_up_in_doubt_leaves_nothing)
 {
-    struct world *w = *state;
     struct pair p;
     hf_lock *a;
 
     pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, "?replicas=1&replica_timeout=1s", TTL,
                 &mutex);
-    assert_int_equal(redis_server_stop(&p.replica), 0);
-    assert_int_equal(hf_lock_timed(a, 100, &w->err), HF_ETIMEDOUT);
+    OK(redis_server_stop(&p.replica));
+    EXPECT(HF_ETIMEDOUT, hf_lock_timed(a, 100, &w->err));
     world_is_clean(w);
     pair_end(&p);
 }
 
-/* ---- the others on the same connection ---------------------------------- */
+/* ---- the others on the same connection ---- */
 
 #define CROWD 6
 
@@ -451,9 +393,8 @@ static void *try_and_try(void *arg)
 
 /* However many acquires wait for a replica, another command of this client
  * waits for one replica_timeout at most. */
-static void test_others_wait_once(void **state)
+CASE(test_others_wait_once)
 {
-    struct world *w = *state;
     struct pair p;
     struct crowd crowd[CROWD] = {0};
     uint32_t done = 0;
@@ -461,47 +402,44 @@ static void test_others_wait_once(void **state)
 
     pair_begin(w, &p, 0);
     careful(w, w->redis->url, QUICKLY, TTL, &mutex);
-    assert_int_equal(redis_server_stop(&p.replica), 0);
+    OK(redis_server_stop(&p.replica));
     for (int i = 0; i < CROWD; i++) {
         crowd[i] = (struct crowd){.client = w->clients[0], .done = &done};
         snprintf(crowd[i].name, sizeof(crowd[i].name), "m%d", i);
-        assert_int_equal(
-            pthread_create(&crowd[i].thread, NULL, try_and_try, &crowd[i]), 0);
+        OK(pthread_create(&crowd[i].thread, NULL, try_and_try, &crowd[i]));
     }
-    assert_true(WAIT_FOR(redis_calls(w, "wait") > 1));
+    COMES(redis_calls(w, "wait") > 1);
     for (int i = 0; i < 10; i++) {
         int64_t began = wait_fair();
 
-        assert_int_equal(hf_list(w->clients[0], "x", &names, &w->err), 0);
+        OK(hf_list(w->clients[0], "x", &names, &w->err));
         hf_names_free(names);
         assert_true(wait_within(began, 2 * 200 + 100));
     }
     __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < CROWD; i++)
         pthread_join(crowd[i].thread, NULL);
-    assert_int_equal(redis_server_continue(&p.replica), 0);
+    OK(redis_server_continue(&p.replica));
     world_is_clean(w);
     pair_end(&p);
 }
 
-/* ---- rights and options ------------------------------------------------- */
+/* ---- rights and options ---- */
 
-static void test_right_to_wait_is_missing(void **state)
+CASE(test_right_to_wait_is_missing)
 {
-    struct world *w = *state;
     struct pair p;
-    char url[160];
     hf_lock *a;
 
     pair_begin(w, &p, 0);
-    redis_server_do(w->redis, "ACL SETUSER worker on >pw ~* &* +@all -wait");
-    snprintf(url, sizeof(url), "redis://worker:pw@127.0.0.1:%d" CONFIRMED,
-             w->redis->port);
-    a = world_lock(w, url, TTL, OP, HF_FAIR_DEFAULT);
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EAUTH);
+    redis_do(w, "ACL SETUSER worker on >pw ~* &* +@all -wait");
+    a = world_lock(
+        w, text_of("redis://worker:pw@127.0.0.1:%d" CONFIRMED, w->redis->port),
+        TTL, OP, HF_FAIR_DEFAULT);
+    EXPECT(HF_EAUTH, hf_lock_try(a, &w->err));
     says(&w->err, "allow +wait");
     world_is_clean(w);
-    redis_server_do(w->redis, "ACL SETUSER worker +wait");
+    redis_do(w, "ACL SETUSER worker +wait");
     world_free_for_all(w, a);
     world_is_clean(w);
     pair_end(&p);
@@ -511,11 +449,9 @@ static void opens(struct world *w, const char *options, const char *word)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
-    char url[160];
-    int rc;
+    int rc =
+        hf_open(text_of("%s?%s", w->redis->url, options), &opt, &c, &w->err);
 
-    snprintf(url, sizeof(url), "%s?%s", w->redis->url, options);
-    rc = hf_open(url, &opt, &c, &w->err);
     if (rc != (word ? HF_EINVAL : 0))
         fail_msg("%s: %d, %s", options, rc, w->err.text);
     if (word)
@@ -523,9 +459,8 @@ static void opens(struct world *w, const char *options, const char *word)
     hf_close(c);
 }
 
-static void test_options(void **state)
+CASE(test_options)
 {
-    struct world *w = *state;
     static const char number[] = "must be a number from 0 to 99";
 
     opens(w, "replicas=0", NULL);
@@ -543,35 +478,4 @@ static void test_options(void **state)
     opens(w, "replicas=1&replica_timeout=1251ms", "must be from 1 to 1250 ms");
     opens(w, "replicas=1&replica_timeout=2s&ttl=10s&op_timeout=20s",
           "must be from 1 to 1000 ms");
-}
-
-int run_replica_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_grant_survives_failover),
-        T(test_read_survives_failover),
-        T(test_write_survives_failover),
-        T(test_permits_survive_failover),
-        T(test_grant_after_noscript_survives_failover),
-        T(test_look_is_confirmed),
-        T(test_hand_over_is_confirmed),
-        T(test_fair_hand_over_is_confirmed),
-        T(test_replica_stopped_mutex_is_refused),
-        T(test_replica_gone_mutex_is_refused),
-        T(test_replica_gone_read_is_refused),
-        T(test_replica_gone_permits_are_refused),
-        T(test_one_of_two),
-        T(test_waiter_is_refused),
-        T(test_claim_ends_without_replica),
-        T(test_claims_do_not_overlap),
-        T(test_claim_goes_on_when_replica_returns),
-        T(test_cut_in_doubt_is_asked_again),
-        T(test_given_up_in_doubt_leaves_nothing),
-        T(test_others_wait_once),
-        T(test_right_to_wait_is_missing),
-        T(test_options),
-    };
-
-    return cmocka_run_group_tests_name("redis: replicas", tests, NULL, NULL);
 }

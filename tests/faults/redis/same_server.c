@@ -1,15 +1,15 @@
 /*
  * Two servers, one the replica of the other: the connection for commands ends
  * at one of them, the connection for messages at the other. A replica passes on
- * what is published at its master, so that messages come; but the master counts
- * nobody who listens, and gives the lock to nobody by them.
+ * what is published at its master, so messages arrive. But the master counts no
+ * listener, and hands the lock to no waiter by message.
  */
 #include "side.h"
 
+GROUP("same-server");
+
 #define FAR_TTL_MS 30000
 #define FAR_OP_MS 2000
-
-static const struct side mutex = {HF_MUTEX, HF_WRITE, HF_WRITE, 0, 0};
 
 /* A way to hold something, and whether it is a fair mutex. */
 struct way {
@@ -34,29 +34,7 @@ static hf_lock *party(struct world *w, const char *url, const struct way *way)
 
 static void follow(struct redis_server *s, struct redis_server *master)
 {
-    assert_int_equal(redis_server_follow(s, master->port), 0);
-}
-
-static long long calls_of(struct redis_server *s, const char *command)
-{
-    return redis_server_do(
-        s, "EVAL %s 0 %s",
-        "local all=redis.call('info','commandstats') "
-        "local n=string.match(all,'cmdstat_'..ARGV[1]..':calls=(%d+)') "
-        "return tonumber(n) or 0",
-        command);
-}
-
-/* The waiter listens, and so does the holder, whose program hears of events. */
-static bool are_heard(struct world *w)
-{
-    redisReply *reply =
-        redis_server_ask(w->redis, "PUBSUB CHANNELS holdfast:wake:*");
-    bool are_two = reply->elements == 2;
-
-    freeReplyObject(reply);
-    hf_client_dispatch(w->clients[0]);
-    return are_two;
+    OK(redis_server_follow(s, master->port));
 }
 
 /* The other server becomes the master, and new connections go there; so many of
@@ -64,25 +42,23 @@ static bool are_heard(struct world *w)
 static void fail_over(struct world *w, struct redis_server *other,
                       unsigned lost)
 {
-    assert_int_equal(redis_server_do(w->redis, "WAIT 1 20000"), 1);
+    assert_int_equal(redis_do(w, "WAIT 1 20000"), 1);
     redis_server_do(other, "REPLICAOF NO ONE");
     proxy_lead_to(w->proxy, other->port);
     proxy_cut_oldest(w->proxy, lost);
     follow(w->redis, other);
 }
 
-/* It is the taker's, in that time, and the server of the commands says so. */
-static void really_gets_it(struct world *w, const struct way *way, hf_lock *a,
-                           int64_t within_ms)
+/* The holder releases it. It is the taker's soon, and the server of the
+ * commands says so. */
+static void passed_on(struct world *w, const struct way *way, hf_lock *a)
 {
     struct taker *t = &w->taker;
 
-    assert_true(WAIT_FOR_MS(taker_back(t), within_ms));
-    if (t->rc)
-        fail_msg("%s", t->err.text);
-    assert_int_equal(take_other(a, way->side, 0, &w->err), HF_EBUSY);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
+    OK(hf_lock_release(a, &w->err));
+    taker_has_it(t, 2000);
+    EXPECT(HF_EBUSY, take_other(a, way->side, 0, &w->err));
+    taker_gives(t);
     all_of_it_is_free(w, way->side, a);
 }
 
@@ -91,7 +67,7 @@ static struct taker *waits(struct world *w, const struct way *way, hf_lock *a,
 {
     struct taker *t;
 
-    assert_int_equal(take_other(a, way->side, 0, &w->err), 0);
+    OK(take_other(a, way->side, 0, &w->err));
     t = taker_start_as(w, b, way->side->mode, way->side->permits, 20000);
     world_has_waiter(w, way->waiters);
     return t;
@@ -100,85 +76,62 @@ static struct taker *waits(struct world *w, const struct way *way, hf_lock *a,
 /* Messages have come from the replica from the beginning. */
 static void messages_of_a_replica(struct world *w, const struct way *way)
 {
-    struct redis_server other = {0};
-    hf_lock *a, *b;
+    struct redis_server *other = redis_replica(w);
+    hf_lock *a = party(w, w->redis->url, way), *b = party(w, w->far_url, way);
 
-    assert_int_equal(redis_server_start(&other), 0);
-    follow(&other, w->redis);
-    a = party(w, w->redis->url, way);
-    b = party(w, w->far_url, way);
-    proxy_lead_to(w->proxy, other.port);
+    proxy_lead_to(w->proxy, other->port);
     waits(w, way, a, b);
-    assert_true(WAIT_FOR(calls_of(&other, "subscribe") > 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    really_gets_it(w, way, a, 2000);
-    redis_server_end(&other);
+    COMES(redis_calls_of(other, "subscribe") > 0);
+    passed_on(w, way, a);
 }
 
 /* The commands go to the new master, the messages come from the old one. */
 static void commands_move(struct world *w, const struct way *way)
 {
-    struct redis_server other = {0};
-    hf_lock *a, *b;
+    struct redis_server *other = redis_replica(w);
+    hf_lock *a = party(w, w->far_url, way), *b = party(w, w->far_url, way);
 
-    assert_int_equal(redis_server_start(&other), 0);
-    follow(&other, w->redis);
-    a = party(w, w->far_url, way);
-    b = party(w, w->far_url, way);
     waits(w, way, a, b);
-    assert_true(WAIT_FOR(are_heard(w)));
-    fail_over(w, &other, 2);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    really_gets_it(w, way, a, 2000);
-    redis_server_end(&other);
+    COMES(redis_two_listen(w));
+    fail_over(w, other, 2);
+    passed_on(w, way, a);
 }
 
 /* Both connections stay, at a server that has become a replica. */
 static void master_is_demoted(struct world *w, const struct way *way)
 {
-    struct redis_server other = {0};
-    hf_lock *a, *b;
+    struct redis_server *other = redis_replica(w);
+    hf_lock *a = party(w, w->far_url, way), *b = party(w, w->far_url, way);
     int64_t began;
 
-    assert_int_equal(redis_server_start(&other), 0);
-    follow(&other, w->redis);
-    a = party(w, w->far_url, way);
-    b = party(w, w->far_url, way);
     waits(w, way, a, b);
-    assert_true(WAIT_FOR(are_heard(w)));
+    COMES(redis_two_listen(w));
     began = wait_now(); /* a young connection is not left for READONLY */
-    assert_true(WAIT_FOR(wait_ms_since(began) > 2100));
-    fail_over(w, &other, 1);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    really_gets_it(w, way, a, 2000);
-    redis_server_end(&other);
+    COMES(wait_ms_since(began) > 2100);
+    fail_over(w, other, 1);
+    passed_on(w, way, a);
 }
 
 /* The old master goes on, for those who do not know; what it gives is worth
  * nothing to one whose commands go to the new one. */
 static void old_master_goes_on(struct world *w, const struct way *way)
 {
-    struct redis_server other = {0};
-    hf_lock *a, *b;
+    struct redis_server *other = redis_replica(w);
+    hf_lock *a = party(w, w->redis->url, way), *b = party(w, w->far_url, way);
 
-    assert_int_equal(redis_server_start(&other), 0);
-    follow(&other, w->redis);
-    a = party(w, w->redis->url, way);
-    b = party(w, w->far_url, way);
     waits(w, way, a, b);
-    assert_true(WAIT_FOR(are_heard(w)));
-    assert_int_equal(redis_server_do(w->redis, "WAIT 1 20000"), 1);
-    redis_server_do(&other, "REPLICAOF NO ONE");
-    proxy_lead_to(w->proxy, other.port);
+    COMES(redis_two_listen(w));
+    assert_int_equal(redis_do(w, "WAIT 1 20000"), 1);
+    redis_server_do(other, "REPLICAOF NO ONE");
+    proxy_lead_to(w->proxy, other->port);
     proxy_cut_oldest(w->proxy, 1);
-    assert_true(WAIT_FOR(calls_of(&other, "time") > 0)); /* its first word */
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    COMES(redis_calls_of(other, "time") > 0); /* its first word */
+    OK(hf_lock_release(a, &w->err));
     assert_true(NEVER_MS(taker_back(&w->taker), 2500));
-    redis_server_do(&other, "DEL n {n}:timeout");
-    assert_true(WAIT_FOR_MS(taker_back(&w->taker), 2000));
+    redis_server_do(other, "DEL n {n}:timeout");
+    COMES_MS(taker_back(&w->taker), 2000);
     assert_int_equal(w->taker.rc, 0);
     taker_end(&w->taker);
-    redis_server_end(&other);
 }
 
 static bool is_busy(struct redis_server *s)
@@ -192,14 +145,13 @@ static bool is_busy(struct redis_server *s)
 
 /* The server of the messages refuses them for now: it runs a script. Later
  * connections end at one that does not. */
-static void test_subscription_is_repeated(void **state)
+CASE(test_subscription_is_repeated)
 {
-    struct world *w = *state;
     struct redis_server other = {0};
     redisContext *script;
     hf_lock *a, *b;
 
-    assert_int_equal(redis_server_start(&other), 0);
+    OK(redis_server_start(&other));
     redis_server_do(&other, "CONFIG SET lua-time-limit 1");
     script = redisConnect("127.0.0.1", other.port);
     assert_true(script && !script->err);
@@ -207,63 +159,27 @@ static void test_subscription_is_repeated(void **state)
         redisAppendCommand(script, "EVAL %s 0", "while true do end"), REDIS_OK);
     for (int done = 0; !done;)
         assert_int_equal(redisBufferWrite(script, &done), REDIS_OK);
-    assert_true(WAIT_FOR(is_busy(&other)));
+    COMES(is_busy(&other));
     a = party(w, w->redis->url, &unfair);
     b = party(w, w->far_url, &unfair);
     proxy_lead_to(w->proxy, other.port);
     waits(w, &unfair, a, b);
-    assert_true(WAIT_FOR(world_lines(w, 1) > 0)); /* that it is refused */
+    COMES(world_lines(w, 1) > 0); /* that it is refused */
     proxy_lead_to(w->proxy, w->redis->port);
-    assert_true(WAIT_FOR(are_heard(w)));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    really_gets_it(w, &unfair, a, 2000);
+    COMES(redis_two_listen(w));
+    passed_on(w, &unfair, a);
     redisFree(script);
     redis_server_end(&other);
 }
 
 #define EACH(name)                                                             \
-    static void test_unfair_##name(void **state)                               \
-    {                                                                          \
-        name(*state, &unfair);                                                 \
-    }                                                                          \
-    static void test_fair_##name(void **state)                                 \
-    {                                                                          \
-        name(*state, &fair);                                                   \
-    }                                                                          \
-    static void test_read_##name(void **state)                                 \
-    {                                                                          \
-        name(*state, &read_side);                                              \
-    }                                                                          \
-    static void test_write_##name(void **state)                                \
-    {                                                                          \
-        name(*state, &write_side);                                             \
-    }                                                                          \
-    static void test_permits_##name(void **state)                              \
-    {                                                                          \
-        name(*state, &permit_side);                                            \
-    }
+    CASE_IS(test_unfair_##name, name(w, &unfair))                              \
+    CASE_IS(test_fair_##name, name(w, &fair))                                  \
+    CASE_IS(test_read_##name, name(w, &read_side))                             \
+    CASE_IS(test_write_##name, name(w, &write_side))                           \
+    CASE_IS(test_permits_##name, name(w, &permit_side))
 
 EACH(messages_of_a_replica)
 EACH(commands_move)
 EACH(master_is_demoted)
 EACH(old_master_goes_on)
-
-#define FAULT(name)                                                            \
-    cmocka_unit_test_setup_teardown(name, world_setup, world_end)
-#define FAULTS(name)                                                           \
-    FAULT(test_unfair_##name), FAULT(test_fair_##name),                        \
-        FAULT(test_read_##name), FAULT(test_write_##name),                     \
-        FAULT(test_permits_##name)
-
-int run_same_server_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        FAULTS(messages_of_a_replica),
-        FAULTS(commands_move),
-        FAULTS(master_is_demoted),
-        FAULTS(old_master_goes_on),
-        FAULT(test_subscription_is_repeated),
-    };
-
-    return cmocka_run_group_tests_name("redis: two servers", tests, NULL, NULL);
-}

@@ -1,5 +1,6 @@
 #include "side.h"
 
+const struct side mutex = {HF_MUTEX, HF_WRITE, HF_WRITE, 0, 0};
 const struct side reads = {HF_RWLOCK, HF_READ, HF_WRITE, 0, 0};
 const struct side writes = {HF_RWLOCK, HF_WRITE, HF_READ, 0, 0};
 const struct side permits = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 2, SIZE};
@@ -25,12 +26,8 @@ hf_lock *near_of(struct world *w, const struct side *s)
 int take_as(hf_lock *lock, enum hf_mode mode, uint32_t count, int64_t wait_ms,
             hf_error *err)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
-    opt.mode = mode;
-    opt.permits = count;
-    opt.wait_ms = wait_ms;
-    return hf_lock_acquire(lock, &opt, err);
+    return hf_lock_acquire(lock, HOW(wait_ms, .mode = mode, .permits = count),
+                           err);
 }
 
 int take(hf_lock *lock, const struct side *s, int64_t wait_ms, hf_error *err)
@@ -52,7 +49,7 @@ void all_of_it_is_free(struct world *w, const struct side *s, hf_lock *lock)
         redis_server_print_keys(w->redis);
         fail_msg("somebody has it still: %s", w->err.text);
     }
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    OK(hf_lock_release(lock, NULL));
     world_is_clean(w);
 }
 
@@ -60,7 +57,7 @@ int puppet_do(struct proc *p, struct proc_cmd *cmd)
 {
     struct proc_reply reply;
 
-    assert_int_equal(proc_do(p, cmd, &reply), 0);
+    OK(proc_do(p, cmd, &reply));
     return reply.rc;
 }
 
@@ -69,15 +66,15 @@ void puppet_opens(struct world *w, struct proc *p, enum hf_kind kind,
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = ttl_ms};
 
-    assert_int_equal(proc_start(p), 0);
+    OK(proc_start(p));
     snprintf(cmd.text, sizeof(cmd.text), "%s", w->redis->url);
-    assert_int_equal(puppet_do(p, &cmd), 0);
+    OK(puppet_do(p, &cmd));
     cmd.op = kind == HF_LATCH ? PROC_LATCH : PROC_NEW;
     cmd.kind = kind;
     cmd.permits = kind == HF_SEMAPHORE ? SIZE : 0;
     cmd.name_len = 1;
     cmd.name[0] = 'n';
-    assert_int_equal(puppet_do(p, &cmd), 0);
+    OK(puppet_do(p, &cmd));
 }
 
 void puppet_takes(struct world *w, struct proc *p, const struct side *s)
@@ -88,5 +85,5 @@ void puppet_takes(struct world *w, struct proc *p, const struct side *s)
                            .wait_ms = 1000};
 
     puppet_opens(w, p, s->kind, TTL_MS);
-    assert_int_equal(puppet_do(p, &cmd), 0);
+    OK(puppet_do(p, &cmd));
 }

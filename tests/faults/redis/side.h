@@ -17,7 +17,7 @@ struct side {
     uint32_t permits, other_permits;
 };
 
-extern const struct side reads, writes, permits;
+extern const struct side mutex, reads, writes, permits;
 
 /* The i-th client of the case, with a lock of that kind. */
 hf_lock *lock_of(struct world *, const char *url, int64_t ttl_ms, int64_t op_ms,
@@ -32,7 +32,7 @@ int take_as(hf_lock *, enum hf_mode, uint32_t count, int64_t wait_ms,
 int take(hf_lock *, const struct side *, int64_t wait_ms, hf_error *);
 int take_other(hf_lock *, const struct side *, int64_t wait_ms, hf_error *);
 
-/* Nothing is left that keeps anybody out. */
+/* Nothing is left that would block a client. */
 void all_of_it_is_free(struct world *, const struct side *, hf_lock *);
 
 /* A process with a client, and a lock or latch "n". */

@@ -2,8 +2,9 @@
 #include "../redis/liar.h"
 #include "redlock_faults.h"
 
-/* ---- nonsense -------------------------------------------------------------
- */
+GROUP("answers");
+
+/* ---- nonsense ---- */
 
 static const char hello[] =
     "$39\r\n# S\r\nrun_id:abc\r\nuptime_in_seconds:9999\r\n"
@@ -26,7 +27,7 @@ static void lie(struct world *w, const char *text, size_t len)
     redlock_servers_url(&servers, url, sizeof(url), "server_timeout=200ms");
     if (hf_open(url, &opt, &c, &w->err))
         fail_msg("%.40s: %s", text, w->err.text);
-    assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, NULL), 0);
+    OK(hf_lock_new(c, "n", 1, NULL, &lock, NULL));
     for (int i = 0; i < 3; i++) {
         world_takes(w, lock, 2000);
         assert_true(token_of(lock) > last);
@@ -35,7 +36,7 @@ static void lie(struct world *w, const char *text, size_t len)
         renews(w, lock);
         gives(w, lock);
     }
-    assert_int_equal(hf_lock_free(lock), 0);
+    OK(hf_lock_free(lock));
     hf_close(c);
     liar_end(&l);
 }
@@ -45,7 +46,7 @@ static void lie(struct world *w, const char *text, size_t len)
         text, sizeof(text) - 1                                                 \
     }
 
-static void test_nonsense_of_one_server(void **state)
+CASE(test_nonsense_of_one_server)
 {
     static const struct {
         const char *text;
@@ -87,14 +88,14 @@ static void test_nonsense_of_one_server(void **state)
     };
 
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
-        lie(*state, lies[i].text, lies[i].len);
+        lie(w, lies[i].text, lies[i].len);
     cut(1); /* three real ones are left */
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
-        lie(*state, lies[i].text, lies[i].len);
+        lie(w, lies[i].text, lies[i].len);
 }
 
 /* Numbers beyond what a script can count with make no token. */
-static void test_numbers_that_cannot_be_counted(void **state)
+CASE(test_numbers_that_cannot_be_counted)
 {
     static const char *const reserves[] = {
         "9223372036854775807",
@@ -107,14 +108,12 @@ static void test_numbers_that_cannot_be_counted(void **state)
         "nonsense",
         "",
     };
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT);
     uint64_t last = 0;
 
     for (size_t i = 0; i < sizeof(reserves) / sizeof(*reserves); i++) {
         for (int j = 0; j < 2; j++)
-            redis_server_do(SERVER(j), "SET holdfast:reserve:{n} %s",
-                            reserves[i]);
+            do_at(j, "SET holdfast:reserve:{n} %s", reserves[i]);
         for (int j = 0; j < 3; j++) {
             world_takes(w, a, 2000);
             assert_true(token_of(a) > last);
@@ -125,25 +124,23 @@ static void test_numbers_that_cannot_be_counted(void **state)
     }
 }
 
-/* ---- refusals -------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 /* What a slow server has not executed yet may be a grant. */
 static bool is_spoilt(int i)
 {
-    redis_server_do(SERVER(i), "DEL n");
-    return redis_server_do(SERVER(i), "RPUSH n x") == 1;
+    do_at(i, "DEL n");
+    return do_at(i, "RPUSH n x") == 1;
 }
 
 static void spoil(int i)
 {
-    assert_true(WAIT_FOR(is_spoilt(i)));
+    COMES(is_spoilt(i));
 }
 
 /* Other data is at the key: of two servers, then of three. */
-static void test_key_of_another_type(void **state)
+CASE(test_key_of_another_type)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT),
             *b = far(w, 30000, 5000, PATIENT);
     struct taker *t;
@@ -164,24 +161,22 @@ static void test_key_of_another_type(void **state)
     if (rc != HF_EMISMATCH)
         fail_msg("%d: %s", rc, w->err.text);
     says(w->err.text, "other than a lock");
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EMISMATCH);
+    EXPECT(HF_EMISMATCH, hf_lock_try(a, &w->err));
     for (int i = 0; i < SERVERS; i++)
         delete_key(i);
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-/* A stranger's key that stays at one server, whichever it is, blocks nobody:
+/* A key of another program that stays at one server, whichever it is, blocks
  * neither waiters nor clients that try again. */
-static void test_key_that_stays_at_one_server(void **state)
+CASE(test_key_that_stays_at_one_server)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT),
             *b = far(w, 30000, 5000, PATIENT);
     struct taker *t;
 
     for (int i = 0; i < SERVERS; i++) {
-        redis_server_do(SERVER(i), "SET n stranger");
+        do_at(i, "SET n stranger");
         world_takes(w, a, 2000);
         is_busy(w, b);
         t = taker_start(w, b, 60000);
@@ -192,21 +187,19 @@ static void test_key_that_stays_at_one_server(void **state)
         is_busy(w, b);
         is_busy(w, b);
         gives(w, a);
-        assert_true(WAIT_FOR_MS(hf_lock_try(b, &w->err) == 0, 3000));
+        COMES_MS(hf_lock_try(b, &w->err) == 0, 3000);
         gives(w, b);
         delete_key(i);
     }
-    world_is_clean(w);
 }
 
 static void set_rights(int i, const char *rights)
 {
-    char cmd[160];
-
-    redis_server_do(SERVER(i), "ACL DELUSER worker");
-    snprintf(cmd, sizeof(cmd), "ACL SETUSER worker on >secret ~* &* +@all %s",
-             rights);
-    assert_int_equal(redis_server_do(SERVER(i), cmd), 0);
+    do_at(i, "ACL DELUSER worker");
+    assert_int_equal(
+        do_at(i,
+              text_of("ACL SETUSER worker on >secret ~* &* +@all %s", rights)),
+        0);
 }
 
 static const char *worker_url(void)
@@ -218,7 +211,7 @@ static const char *worker_url(void)
     return url;
 }
 
-static void test_user_without_rights(void **state)
+CASE(test_user_without_rights)
 {
     static const struct {
         const char *rights, *word;
@@ -229,8 +222,6 @@ static void test_user_without_rights(void **state)
         {"resetkeys ~other", "", true},
         {"-set", "", true},
     };
-    struct world *w = *state;
-
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
         hf_client *c = NULL;
         hf_lock *lock = NULL;
@@ -241,7 +232,7 @@ static void test_user_without_rights(void **state)
         rc = hf_open(worker_url(), NULL, &c, &w->err);
         assert_int_equal(rc == 0, refused[i].opens);
         if (!rc) {
-            assert_int_equal(hf_lock_new(c, "n", 1, NULL, &lock, NULL), 0);
+            OK(hf_lock_new(c, "n", 1, NULL, &lock, NULL));
             rc = hf_lock_timed(lock, 5000, &w->err);
         }
         if (rc != HF_EAUTH)
@@ -251,13 +242,11 @@ static void test_user_without_rights(void **state)
         hf_lock_free(lock);
         hf_close(c);
     }
-    world_is_clean(w);
 }
 
 /* Two servers that refuse count as gone: waiters go on waiting. */
-static void test_user_without_rights_at_two_servers(void **state)
+CASE(test_user_without_rights_at_two_servers)
 {
-    struct world *w = *state;
     hf_lock *a, *b;
     struct taker *t;
 
@@ -272,20 +261,4 @@ static void test_user_without_rights_at_two_servers(void **state)
     assert_true(NEVER_MS(taker_back(t), 300));
     gives(w, a);
     taker_gets_it(t, 3000);
-    world_is_clean(w);
-}
-
-int run_answer_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        FAULT(test_nonsense_of_one_server),
-        FAULT(test_numbers_that_cannot_be_counted),
-        FAULT(test_key_of_another_type),
-        FAULT(test_key_that_stays_at_one_server),
-        FAULT(test_user_without_rights),
-        FAULT(test_user_without_rights_at_two_servers),
-    };
-
-    return cmocka_run_group_tests_name("redlock: answers", tests, group_begin,
-                                       group_end);
 }

@@ -3,23 +3,19 @@
 
 #include "../../lib/diagnosis.h"
 
+GROUP("diagnose");
+
 static hf_client *open_with(struct world *w, const char *options,
                             int64_t op_timeout_ms)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = NULL;
     char url[300];
 
-    opt.op_timeout_ms = op_timeout_ms;
     redlock_servers_url(&five, url, sizeof(url), options);
-    if (proc_open(url, &opt, &c, &w->err))
-        fail_msg("%s", w->err.text);
-    return c;
+    return world_open(w, url, CLIENT(.op_timeout_ms = op_timeout_ms));
 }
 
-static void test_diagnose_settings(void **state)
+CASE(test_diagnose_settings)
 {
-    struct world *w = *state;
     hf_client *c = open_with(w, PATIENT, 0);
 
     diagnosis_says(c, HF_LEVEL_OK, "promise", "3 of 5 servers");
@@ -29,97 +25,85 @@ static void test_diagnose_settings(void **state)
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
     diagnosis_says(c, HF_LEVEL_OK, "locking", "");
     diagnosis_says(c, HF_LEVEL_OK, "eviction", "nothing");
-    redis_server_do(SERVER(2), "CONFIG SET maxmemory-policy allkeys-lru");
-    redis_server_do(SERVER(2), "CONFIG SET maxmemory 1gb");
+    do_at(2, "CONFIG SET maxmemory-policy allkeys-lru");
+    do_at(2, "CONFIG SET maxmemory 1gb");
     diagnosis_says(c, HF_LEVEL_ERROR, "eviction", "allkeys-lru");
     assert_int_equal(diagnosis_count(c, "eviction", ""), 1);
-    redis_server_do(SERVER(2), "CONFIG SET maxmemory 0");
+    do_at(2, "CONFIG SET maxmemory 0");
     diagnosis_says(c, HF_LEVEL_OK, "eviction", "nothing");
-    assert_int_equal(hf_close(c), 0);
 }
 
 static void append_only(const char *is)
 {
     for (int i = 0; i < SERVERS; i++)
-        redis_server_do(SERVER(i), "CONFIG SET appendonly %s", is);
+        do_at(i, "CONFIG SET appendonly %s", is);
 }
 
-static void test_diagnose_persistence(void **state)
+CASE(test_diagnose_persistence)
 {
-    struct world *w = *state;
     hf_client *c = open_with(w, "max_lease=0&" PATIENT, 0);
 
     diagnosis_says(c, HF_LEVEL_WARNING, "persistence", "off at 5 of 5");
     append_only("yes");
     diagnosis_says(c, HF_LEVEL_OK, "persistence", "on at all servers");
-    assert_int_equal(hf_close(c), 0);
+    world_ends(w, c);
     append_only("no");
     c = open_with(w, "max_lease=1h&" PATIENT, 1000);
     diagnosis_says(c, HF_LEVEL_OK, "persistence", "no vote for 3600 s");
-    diagnosis_says(c, HF_LEVEL_ERROR, "servers", "started lately");
-    assert_int_equal(hf_close(c), 0);
+    diagnosis_says(c, HF_LEVEL_ERROR, "servers", "started recently");
 }
 
-static void test_diagnose_replicas(void **state)
+CASE(test_diagnose_replicas)
 {
-    struct world *w = *state;
     hf_client *c = open_with(w, PATIENT, 0);
 
     diagnosis_says(c, HF_LEVEL_OK, "replication", "no server has");
-    redis_server_do(SERVER(1), "REPLICAOF 127.0.0.1 %d", SERVER(0)->port);
-    assert_true(
-        WAIT_FOR(diagnosis_count(c, "replication", "has replicas") == 1));
+    do_at(1, "REPLICAOF 127.0.0.1 %d", SERVER(0)->port);
+    COMES(diagnosis_count(c, "replication", "has replicas") == 1);
     diagnosis_says(c, HF_LEVEL_ERROR, "replication", "is a replica");
     diagnosis_says(c, HF_LEVEL_WARNING, "replication", "has replicas");
-    redis_server_do(SERVER(1), "REPLICAOF NO ONE");
-    assert_true(
-        WAIT_FOR(diagnosis_count(c, "replication", "no server has") == 1));
-    assert_int_equal(hf_close(c), 0);
+    do_at(1, "REPLICAOF NO ONE");
+    COMES(diagnosis_count(c, "replication", "no server has") == 1);
 }
 
 /* One that is stopped, and one that is gone: what the others say is found. */
-static void test_diagnose_servers_down(void **state)
+CASE(test_diagnose_servers_down)
 {
-    struct world *w = *state;
     hf_client *c = open_with(w, "server_timeout=300ms", 4000);
 
     diagnosis_says(c, HF_LEVEL_OK, "servers", "5 servers answer");
-    assert_int_equal(redis_server_stop(SERVER(0)), 0);
+    OK(redis_server_stop(SERVER(0)));
     diagnosis_says(c, HF_LEVEL_WARNING, "servers", "4 of 5 servers");
     redis_server_kill(SERVER(1));
     diagnosis_says(c, HF_LEVEL_WARNING, "servers", "3 of 5 servers");
     redis_server_kill(SERVER(2));
     diagnosis_says(c, HF_LEVEL_ERROR, "servers", "2 of 5 servers");
     diagnosis_says(c, HF_LEVEL_ERROR, "locking", "");
-    assert_int_equal(redlock_servers_heal(&five), 0);
-    assert_true(
-        WAIT_FOR(diagnosis_count(c, "servers", "5 servers answer") == 1));
-    assert_int_equal(hf_close(c), 0);
+    OK(redlock_servers_heal(&five));
+    COMES(diagnosis_count(c, "servers", "5 servers answer") == 1);
 }
 
 /* A client is open when the majority is there; the last may come later. */
-static void test_diagnose_waits_for_the_last(void **state)
+CASE(test_diagnose_waits_for_the_last)
 {
-    struct world *w = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = NULL;
+    hf_client *c;
 
-    opt.op_timeout_ms = 20000;
     proxy_set(way[4], PROXY_DELAY, 300);
-    if (proc_open(far_url("server_timeout=50ms"), &opt, &c, &w->err))
-        fail_msg("%s", w->err.text);
+    c = world_open(w, far_url("server_timeout=50ms"),
+                   CLIENT(.op_timeout_ms = 20000));
     diagnosis_says(c, HF_LEVEL_OK, "servers", "5 servers answer");
     diagnosis_says(c, HF_LEVEL_OK, "version", "all servers");
-    assert_int_equal(hf_close(c), 0);
+    world_ends(w, c);
     heal_all();
 }
 
-/* It is over before a server has answered; the answers come all the same. */
-static void test_diagnose_without_time(void **state)
+/* The diagnosis ends before a server has answered; the answers come all the
+ * same. */
+CASE(test_diagnose_without_time)
 {
-    struct world *w = *state;
-    hf_client *c = open_with(w, PATIENT, 1);
+    hf_client *c = NULL;
 
+    OK(proc_open(w->near_url, CLIENT(.op_timeout_ms = 1), &c, &w->err));
     for (int i = 0; i < 20; i++) {
         hf_diagnosis *d = NULL;
 
@@ -127,19 +111,4 @@ static void test_diagnose_without_time(void **state)
             hf_diagnosis_free(d);
     }
     hf_close(c); /* without time for an answer */
-}
-
-int run_diagnose_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        FAULT(test_diagnose_settings),
-        FAULT(test_diagnose_persistence),
-        FAULT(test_diagnose_replicas),
-        FAULT(test_diagnose_servers_down),
-        FAULT(test_diagnose_waits_for_the_last),
-        FAULT(test_diagnose_without_time),
-    };
-
-    return cmocka_run_group_tests_name("redlock: diagnosis", tests, group_begin,
-                                       group_end);
 }

@@ -2,14 +2,14 @@
  * leave nothing. */
 #include "redlock_faults.h"
 
-/* ---- late answers ---------------------------------------------------------
- */
+GROUP("late");
+
+/* ---- late answers ---- */
 
 /* One server answers later than the lease lasts. With two others gone its vote
- * would be needed: nobody is granted anything by it. */
-static void test_answers_later_than_the_lease(void **state)
+ * would be needed: no client is granted the lock by it. */
+CASE(test_answers_later_than_the_lease)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 1000, 5000, "");
 
     world_free_for_all(w, a);
@@ -18,19 +18,18 @@ static void test_answers_later_than_the_lease(void **state)
         world_free_for_all(w, a);
     cut(1);
     cut(2);
-    assert_int_not_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_not_equal(hf_lock_check(a), 0);
+    FAILS(hf_lock_timed(a, 5000, &w->err));
+    FAILS(hf_lock_check(a));
     heal(1);
     heal(2);
     world_free_for_all(w, a);
     proxy_set(way[0], PROXY_PASS, 0);
-    world_is_clean(w);
 }
 
-/* The answers to a renewal come when the claim is over: it stays so. */
-static void test_renewal_answered_after_the_deadline(void **state)
+/* The answers to a renewal come after the claim has ended, and do not revive
+ * it. */
+CASE(test_renewal_answered_after_the_deadline)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 1500, 5000, PATIENT), *b = near(w);
     int64_t deadline;
 
@@ -39,20 +38,18 @@ static void test_renewal_answered_after_the_deadline(void **state)
         proxy_set(way[i], PROXY_DELAY, 3000);
     deadline = deadline_of(a);
     /* A renewal may have been on its way back; then at the next deadline. */
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST,
-                            (deadline - wait_now()) / 1000000 + 1500 + 300));
+    COMES_MS(hf_lock_check(a) == HF_ELOST,
+             (deadline - wait_now()) / 1000000 + 1500 + 300);
     assert_true(NEVER_MS(hf_lock_check(a) != HF_ELOST, 3500));
-    assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     heal_all();
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
-/* ---- late commands --------------------------------------------------------
- */
+/* ---- late commands ---- */
 
-/* What was sent lies somewhere for longer than op_timeout, and comes to the
- * servers then: after all that the client has sent by new connections. */
+/* Requests are held back for longer than op_timeout, and then reach the servers
+ * after all that the client has sent on new connections. */
 static void deliver_all(void)
 {
     for (int i = 0; i < SERVERS; i++)
@@ -78,24 +75,23 @@ static bool is_somewhere(void)
     return keys() > 0;
 }
 
-static void test_late_grants_grant_nothing(void **state)
+CASE(test_late_grants_grant_nothing)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);
     struct taker *t;
 
     world_free_for_all(w, a);
     hoard_all();
     t = taker_start(w, a, 60000);
-    assert_true(WAIT_FOR(is_hoarded()));
-    /* It gets the lock by new connections; or op_timeout ends first, and it is
-     * told that nobody answers. */
-    assert_true(WAIT_FOR_MS(taker_back(t), OP_MS + 3000));
+    COMES(is_hoarded());
+    /* The client gets the lock by new connections; or op_timeout ends first,
+     * and the error says that no server answers. */
+    COMES_MS(taker_back(t), OP_MS + 3000);
     taker_end(t);
     if (t->rc) {
         assert_int_equal(t->rc, HF_EBACKEND);
         says(t->err.text, "no answer");
-        assert_true(WAIT_FOR(hf_lock_timed(a, 3000, &w->err) == 0));
+        COMES(hf_lock_timed(a, 3000, &w->err) == 0);
         t->release_rc = hf_lock_release(a, NULL);
     }
     assert_int_equal(t->release_rc, 0);
@@ -103,47 +99,40 @@ static void test_late_grants_grant_nothing(void **state)
     deliver_all();
     assert_true(NEVER_MS(is_somewhere(), 300));
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
-static void test_late_renewals_set_no_key(void **state)
+CASE(test_late_renewals_set_no_key)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);
 
     takes(w, a);
     hoard_all();
-    assert_int_not_equal(hf_lock_renew(a, 0, &w->err), 0);
+    FAILS(hf_lock_renew(a, 0, &w->err));
     assert_true(is_hoarded());
-    assert_true(WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0));
+    COMES(hf_lock_renew(a, 0, &w->err) == 0);
     gives(w, a);
     world_is_clean(w);
     pass(OP_MS + 100);
     deliver_all();
     assert_true(NEVER_MS(is_somewhere(), 300));
     world_free_for_all(w, b);
-    world_is_clean(w);
 }
 
-/* Somebody else's hold is not ended by them. */
-static void test_late_releases_end_nothing_else(void **state)
+CASE(test_late_releases_end_nothing_else)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);
 
     takes(w, a);
     hoard_all();
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
     takes(w, b); /* it was sent again */
     deliver_all();
     assert_true(NEVER_MS(keys_as(0) != SERVERS, 300));
     renews(w, b);
     gives(w, b);
-    world_is_clean(w);
 }
 
-/* ---- what is owed ---------------------------------------------------------
- */
+/* ---- what is owed ---- */
 
 /* A server cannot be reached when the lock is released: the key goes as soon
  * as it can be, long before its lease ends. */
@@ -165,41 +154,32 @@ static void owed(struct world *w, enum proxy_mode mode, bool is_cut)
     pass(200);
     proxy_set(way[0], PROXY_PASS, 0);
     proxy_set(way[1], PROXY_PASS, 0);
-    assert_true(WAIT_FOR_MS(keys() == 0, 5000));
+    COMES_MS(keys() == 0, 5000);
 }
 
-static void test_release_at_servers_that_are_cut_off(void **state)
-{
-    owed(*state, PROXY_REFUSE, true);
-}
-
-static void test_release_at_servers_that_hear_nothing(void **state)
-{
-    owed(*state, PROXY_DEAF, false);
-}
+CASE_IS(test_release_at_servers_that_are_cut_off, owed(w, PROXY_REFUSE, true))
+CASE_IS(test_release_at_servers_that_hear_nothing, owed(w, PROXY_DEAF, false))
 
 /* Two servers are replicas for a while, and refuse to write: it is asked again,
  * over the same connection. */
-static void test_release_that_is_refused_for_a_while(void **state)
+CASE(test_release_that_is_refused_for_a_while)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT);
 
     takes(w, a);
     for (int i = 0; i < 2; i++)
-        redis_server_do(SERVER(i), "REPLICAOF 127.0.0.1 1");
+        do_at(i, "REPLICAOF 127.0.0.1 1");
     gives(w, a);
     assert_int_equal(keys(), 2);
     for (int i = 0; i < 2; i++)
-        redis_server_do(SERVER(i), "REPLICAOF NO ONE");
-    assert_true(WAIT_FOR_MS(keys() == 0, 5000));
+        do_at(i, "REPLICAOF NO ONE");
+    COMES_MS(keys() == 0, 5000);
 }
 
 /* Three servers have the key, and one of their answers is lost: it is asked
  * again over a new connection, in time. */
-static void test_release_answer_of_one_of_three_is_lost(void **state)
+CASE(test_release_answer_of_one_of_three_is_lost)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT);
 
     for (int i = 3; i < SERVERS; i++)
@@ -213,10 +193,9 @@ static void test_release_answer_of_one_of_three_is_lost(void **state)
     }
 }
 
-/* The same of an attempt that has come to nothing. */
-static void test_undo_at_servers_that_are_cut_off(void **state)
+/* The same for an attempt that failed. */
+CASE(test_undo_at_servers_that_are_cut_off)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT);
     struct taker *t;
 
@@ -225,46 +204,42 @@ static void test_undo_at_servers_that_are_cut_off(void **state)
     for (int i = 0; i < 3; i++)
         proxy_set(way[i], PROXY_SWALLOW, 0); /* it is executed there */
     t = taker_start(w, a, 60000);
-    assert_true(WAIT_FOR(keys() == SERVERS));
+    COMES(keys() == SERVERS);
     for (int i = 0; i < 3; i++)
         cut(i);
-    assert_true(WAIT_FOR(keys() == 3));
+    COMES(keys() == 3);
     assert_true(NEVER_MS(taker_back(t), 100));
     heal_all();
     taker_gets_it(t, 5000);
-    world_is_clean(w);
 }
 
 /* A server that keeps its keys over a restart is owed the release as well. */
-static void test_release_at_a_server_that_is_restarted(void **state)
+CASE(test_release_at_a_server_that_is_restarted)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, OP_MS, PATIENT);
 
     SERVER(0)->persist = true;
     restart(0);
     takes(w, a);
-    assert_true(WAIT_FOR(has(0) || hf_lock_renew(a, 0, NULL)));
+    COMES(has(0) || hf_lock_renew(a, 0, NULL));
     pass(1100); /* until it is on the disk */
     redis_server_kill(SERVER(0));
     gives(w, a);
-    assert_int_equal(redis_server_again(SERVER(0)), 0);
+    OK(redis_server_again(SERVER(0)));
     SERVER(0)->persist = false;
-    assert_true(WAIT_FOR_MS(keys() == 0, 5000));
+    COMES_MS(keys() == 0, 5000);
 }
 
-/* ---- the script is forgotten ----------------------------------------------
- */
+/* ---- the script is forgotten ---- */
 
 static void forget_script(void)
 {
     for (int i = 0; i < SERVERS; i++)
-        redis_server_do(SERVER(i), "SCRIPT FLUSH");
+        do_at(i, "SCRIPT FLUSH");
 }
 
-static void test_script_is_forgotten(void **state)
+CASE(test_script_is_forgotten)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT);
 
     for (int i = 0; i < 5; i++) {
@@ -275,13 +250,11 @@ static void test_script_is_forgotten(void **state)
         gives(w, a);
         forget_script();
     }
-    world_is_clean(w);
 }
 
-/* NOSCRIPT comes when the attempt or the release is over. */
-static void test_late_word_that_the_script_is_forgotten(void **state)
+/* NOSCRIPT arrives after the attempt or the release has ended. */
+CASE(test_late_word_that_the_script_is_forgotten)
 {
-    struct world *w = *state;
     hf_lock *a = far(w, 30000, 5000, PATIENT), *b = near(w);
 
     world_free_for_all(w, a);
@@ -302,7 +275,6 @@ static void test_late_word_that_the_script_is_forgotten(void **state)
         proxy_set(way[i], PROXY_DELAY, 300);
     forget_script();
     gives(w, a);
-    world_is_clean(w);
 }
 
 struct player {
@@ -323,16 +295,13 @@ static void *play(void *arg)
     return NULL;
 }
 
-/* While two compete, and answers of a server come late. */
-static void test_script_is_forgotten_again_and_again(void **state)
+CASE(test_script_is_forgotten_again_and_again)
 {
-    struct world *w = *state;
     struct player player[2];
 
     for (int i = 0; i < 2; i++) {
         player[i] = (struct player){far(w, 30000, 5000, ""), 0, 0, 0};
-        assert_int_equal(
-            pthread_create(&player[i].thread, NULL, play, &player[i]), 0);
+        OK(pthread_create(&player[i].thread, NULL, play, &player[i]));
     }
     for (int i = 0; i < 150; i++) {
         proxy_set(way[i % SERVERS], i % 2 ? PROXY_DELAY : PROXY_PASS, 4);
@@ -346,28 +315,4 @@ static void test_script_is_forgotten_again_and_again(void **state)
         pthread_join(player[i].thread, NULL);
         assert_int_equal(player[i].failed, 0);
     }
-    world_is_clean(w);
-}
-
-int run_late_faults(void)
-{
-    const struct CMUnitTest tests[] = {
-        FAULT(test_answers_later_than_the_lease),
-        FAULT(test_renewal_answered_after_the_deadline),
-        FAULT(test_late_grants_grant_nothing),
-        FAULT(test_late_renewals_set_no_key),
-        FAULT(test_late_releases_end_nothing_else),
-        FAULT(test_release_at_servers_that_are_cut_off),
-        FAULT(test_release_at_servers_that_hear_nothing),
-        FAULT(test_release_that_is_refused_for_a_while),
-        FAULT(test_release_answer_of_one_of_three_is_lost),
-        FAULT(test_undo_at_servers_that_are_cut_off),
-        FAULT(test_release_at_a_server_that_is_restarted),
-        FAULT(test_script_is_forgotten),
-        FAULT(test_late_word_that_the_script_is_forgotten),
-        FAULT(test_script_is_forgotten_again_and_again),
-    };
-
-    return cmocka_run_group_tests_name("redlock: late", tests, group_begin,
-                                       group_end);
 }

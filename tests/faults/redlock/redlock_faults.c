@@ -4,31 +4,27 @@
 struct redlock_servers five;
 struct proxy *way[SERVERS];
 
-/* ---- servers --------------------------------------------------------------
- */
+/* ---- servers ---- */
 
 /* Its connection for us is there, so that a case leaves none. */
 static void greet(void)
 {
     for (int i = 0; i < SERVERS; i++)
-        redis_server_do(SERVER(i), "PING");
+        do_at(i, "PING");
 }
 
-int group_begin(void **state)
+static int start(void)
 {
-    (void)state;
     if (redlock_servers_start(&five))
         return -1;
     greet();
     return 0;
 }
 
-int group_end(void **state)
+static void stop(void)
 {
-    (void)state;
     redlock_servers_end(&five);
     five = (struct redlock_servers){0};
-    return 0;
 }
 
 static int begin(struct world *w)
@@ -45,56 +41,47 @@ static int begin(struct world *w)
 
 static int end(struct world *w)
 {
-    (void)w;
     for (int i = 0; i < SERVERS; i++)
         proxy_end(way[i]);
     if (redlock_servers_heal(&five))
         return -1;
     for (int i = 0; i < SERVERS; i++) {
-        redis_server_do(SERVER(i), "FLUSHALL");
-        redis_server_do(SERVER(i), "ACL DELUSER worker");
+        do_at(i, "FLUSHALL");
+        do_at(i, "ACL DELUSER worker");
     }
     return 0;
 }
 
 static long left(struct world *w)
 {
-    (void)w;
     return redlock_servers_keys(&five);
 }
 
 static void print_left(struct world *w)
 {
-    (void)w;
     for (int i = 0; i < SERVERS; i++) {
-        fprintf(stderr, "server %d: %lld ms\n", i,
-                redis_server_do(SERVER(i), "PTTL n"));
+        fprintf(stderr, "server %d: %lld ms\n", i, do_at(i, "PTTL n"));
         redis_server_print_keys(SERVER(i));
     }
 }
 
-int setup(void **state)
-{
-    static const struct world_server server = {"redlock", begin, end, left,
-                                               print_left};
-
-    return world_begin(state, &server);
-}
+static const struct world_server redlock = {"redlock", start, stop,       begin,
+                                            end,       left,  print_left, NULL};
 
 void restart(int i)
 {
     redis_server_kill(SERVER(i));
-    assert_int_equal(redis_server_again(SERVER(i)), 0);
+    OK(redis_server_again(SERVER(i)));
 }
 
 bool has(int i)
 {
-    return redis_server_do(SERVER(i), "EXISTS n") == 1;
+    return do_at(i, "EXISTS n") == 1;
 }
 
 void delete_key(int i)
 {
-    redis_server_do(SERVER(i), "DEL n");
+    do_at(i, "DEL n");
 }
 
 int keys(void)
@@ -120,8 +107,7 @@ int keys_as(int i)
     return n;
 }
 
-/* ---- ways to them ---------------------------------------------------------
- */
+/* ---- ways to them ---- */
 
 const char *far_url(const char *options)
 {
@@ -163,8 +149,7 @@ void heal_all(void)
         heal(i);
 }
 
-/* ---- what cases say -------------------------------------------------------
- */
+/* ---- what cases say ---- */
 
 void pass(int64_t ms)
 {
@@ -189,8 +174,7 @@ void takes(struct world *w, hf_lock *lock)
 
 void gives(struct world *w, hf_lock *lock)
 {
-    if (hf_lock_release(lock, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_lock_release(lock, &w->err));
 }
 
 void renews(struct world *w, hf_lock *lock)
@@ -203,22 +187,15 @@ void renews(struct world *w, hf_lock *lock)
 
 void says(const char *text, const char *words)
 {
-    if (!strstr(text, words))
-        fail_msg("\"%s\" does not say \"%s\"", text, words);
+    expect_words(text, words);
 }
 
 void is_busy(struct world *w, hf_lock *lock)
 {
-    assert_int_equal(hf_lock_try(lock, &w->err), HF_EBUSY);
+    EXPECT(HF_EBUSY, hf_lock_try(lock, &w->err));
 }
 
 int main(int argc, char **argv)
 {
-    static const struct world_group groups[] = {
-        {"majority", run_majority_faults}, {"late", run_late_faults},
-        {"memory", run_memory_faults},     {"answers", run_answer_faults},
-        {"diagnose", run_diagnose_faults},
-    };
-
-    return world_main(argc, argv, groups, sizeof(groups) / sizeof(*groups));
+    return world_main(argc, argv, &redlock);
 }

@@ -9,19 +9,15 @@
 
 #define SERVERS REDLOCK_SERVERS
 #define SERVER(i) (&five.server[i])
+#define do_at(i, ...) redis_server_do(SERVER(i), __VA_ARGS__)
 
 extern struct redlock_servers five;
 extern struct proxy *way[SERVERS]; /* to each of them */
 
 /* A busy machine is no server that is silent. */
 #define PATIENT "server_timeout=2s"
-/* An op_timeout that is kept even then, and is over soon. */
+/* An op_timeout that is kept even then, and ends soon. */
 #define OP_MS 1500
-
-int group_begin(void **state);
-int group_end(void **state);
-int setup(void **state);
-#define FAULT(fn) cmocka_unit_test_setup_teardown(fn, setup, world_end)
 
 /* Through the proxies; options as those of redlock_servers_url(). */
 const char *far_url(const char *options);
@@ -36,7 +32,7 @@ void heal(int i);
 void heal_all(void);
 /* Killed and started again, empty. */
 void restart(int i);
-/* At the server i: the lock's key is there; nobody has it any more. */
+/* At server i: is the lock's key there; deletes it. */
 bool has(int i);
 void delete_key(int i);
 /* How many servers have it. All must answer. */
@@ -50,13 +46,7 @@ void takes(struct world *, hf_lock *);
 void gives(struct world *, hf_lock *);  /* a release, which succeeds */
 void renews(struct world *, hf_lock *); /* the same */
 void says(const char *text, const char *words);
-/* Somebody else has it. */
+/* Another client has it. */
 void is_busy(struct world *, hf_lock *);
-
-int run_majority_faults(void);
-int run_late_faults(void);
-int run_memory_faults(void);
-int run_answer_faults(void);
-int run_diagnose_faults(void);
 
 #endif

@@ -1,5 +1,4 @@
-/* Who plays on the stage: the cast, what each of them does, and how long that
- * took. */
+/* The cast of the stage: what each actor does, and how long it took. */
 #include "stage.h"
 
 #include "../../lib/cpu_wait.h"
@@ -23,7 +22,7 @@ const struct stage_cast *stage_cast;
 int64_t stage_worst_ns;
 uint64_t stage_last_token;
 
-/* ---- time --------------------------------------------------------------- */
+/* ---- time ---- */
 
 static pid_t pid_of[ROLES]; /* of those who play; 0 */
 
@@ -66,7 +65,7 @@ int64_t moment_until(const struct moment *since, int64_t at)
     return took - stood - (waited > stalled ? waited : stalled);
 }
 
-/* ---- the cast ----------------------------------------------------------- */
+/* ---- the cast ---- */
 
 /* Of what each takes: victim, holder, waiter, prober, dead. */
 static const struct stage_cast casts[] = {
@@ -116,7 +115,7 @@ bool stage_is_shared(enum stage_role a, enum stage_role b)
     return stage_permits(a) + stage_permits(b) <= stage_cast->size;
 }
 
-/* ---- a seat -------------------------------------------------------------- */
+/* ---- a seat ---- */
 
 static hf_lock_options stage_lock_options(void)
 {
@@ -136,13 +135,13 @@ static void on_event(void *arg, const hf_event *e)
 
 int sit(struct seat *s, enum stage_role role, hf_error *err)
 {
-    hf_client_options how = HF_CLIENT_OPTIONS_INIT;
     hf_lock_options opt = stage_lock_options();
     int rc;
-
-    how.connect_timeout_ms = OPEN_MS;
-    how.on_event = role == HOLDER ? on_event : NULL; /* it hears of breaks */
-    rc = hf_open(stage_url, &how, &s->client, err);
+    /* it hears of breaks */
+    rc = hf_open(stage_url,
+                 CLIENT(.connect_timeout_ms = OPEN_MS,
+                        .on_event = role == HOLDER ? on_event : NULL),
+                 &s->client, err);
     s->role = role;
     s->lock = NULL;
     s->latch = NULL;
@@ -284,7 +283,7 @@ int go_down(struct seat *s, hf_error *err)
     return hf_lock_downgrade(s->lock, err);
 }
 
-/* ---- another name -------------------------------------------------------- */
+/* ---- another name ---- */
 
 static hf_lock *more[8];
 static unsigned more_len;
@@ -294,15 +293,14 @@ static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                      hf_error *err)
 {
     hf_lock_options how = stage_lock_options();
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     int rc;
 
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
     if (more_len == sizeof(more) / sizeof(more[0]))
         abort();
     rc = hf_lock_new(s->client, "y", 1, &how, &more[more_len], err);
-    return rc ? rc : hf_lock_acquire(more[more_len++], &opt, err);
+    return rc ? rc
+              : hf_lock_acquire(more[more_len++],
+                                HOW(wait_ms, .lease_ms = lease_ms), err);
 }
 
 /* Lets go of all that; the first error. */
@@ -320,7 +318,7 @@ static int drop_more(hf_error *err)
     return rc;
 }
 
-/* ---- actors -------------------------------------------------------------- */
+/* ---- actors ---- */
 
 struct order {
     char verb;
@@ -408,7 +406,7 @@ void actor_begin(struct actor *a, enum stage_role role)
 }
 
 /* The kernel marks a client when its threads end, which is before its process
- * can be waited for: nobody learns of a death by a look every 2 s. */
+ * can be waited for: no client learns of a death only by its look every 2 s. */
 static void check_marked(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
@@ -471,7 +469,7 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     if (!actor_hear(a, &answer, OPEN_MS + 2000) || answer.rc)
         stage_blame(answer.text);
     else if (verb == 'a' && (answer.token || !lease_ms))
-        check_token(a, answer.token); /* unless its lease was over by then */
+        check_token(a, answer.token); /* unless its lease had ended by then */
     return answer;
 }
 

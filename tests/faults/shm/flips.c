@@ -1,16 +1,16 @@
 /*
- * Flips bits in the file of shared memory under clients that use it: no byte of
+ * Flips bits in the file of shared memory under clients that use it. No byte of
  * it, whatever its value, may end a process, make it write elsewhere (under
- * ASan) or keep a call for longer than a second beyond its limit. What the
- * calls answer does not matter.
+ * ASan) or delay a call for more than a second beyond its limit. Any answer is
+ * good.
  *
  *     shm_flips single SHARD SHARDS    every bit of each kind of thing
  *     shm_flips random [SEED [ROUNDS]] 100 flips in each round, under load
  *     shm_flips one REGION BIT         one of the first again
  *
- * A worker process makes one trial after the other, each with a file that is
- * made anew. If it dies, or does not come to the end of a call, this process
- * says at which flip, and the next worker goes on behind it.
+ * A worker process makes one trial after the other, each with a fresh file. If
+ * it dies, or a call does not return, this process prints the flip, and the
+ * next worker goes on after it.
  */
 #include "flips.h"
 
@@ -74,11 +74,11 @@ static void build(void)
     memcpy(&golden, &flips_file->header, sizeof(golden));
 }
 
-/* The file as nobody has used it yet. Its pages stay where they are: a hole
- * would have to be filled again, and the memory may be full by then (SIGBUS).
- * The thread of an open that was given up may be there still, and take the file
- * for one of another version, which it truncates: so this waits until nobody
- * uses the file, and allocates it again if it has to. */
+/* Empties the file. Its pages stay allocated: a hole would have to be filled
+ * again, and the memory may be full by then (SIGBUS). The thread of an open
+ * that was given up may still run, take the file for one of another version and
+ * truncate it: so this waits until the file is unused, and allocates it again
+ * if it has to. */
 static void make_anew(void)
 {
     int rc = flock(fd, LOCK_EX) ? errno
@@ -94,7 +94,7 @@ static void make_anew(void)
     flock(fd, LOCK_UN);
 }
 
-/* ---- what is tried ------------------------------------------------------- */
+/* ---- what is tried ---- */
 
 struct plan {
     const char *name;
@@ -134,7 +134,7 @@ static void play(const struct plan *plan, uint32_t n)
     scene_play(region, bit);
 }
 
-/* ---- the worker, and who watches it -------------------------------------- */
+/* ---- the worker, and who watches it ---- */
 
 static void worker_main(const struct plan *plan, uint32_t from)
 {
@@ -146,8 +146,8 @@ static void worker_main(const struct plan *plan, uint32_t from)
     _exit(0);
 }
 
-/* What the worker has come to; -1: it does not come to the end of a call. Its
- * end of the pipe is closed when it ends. */
+/* The worker's status; -1: a call of it does not return. Its end of the pipe is
+ * closed when it ends. */
 static int watch(pid_t pid, int pipe_fd)
 {
     struct pollfd end = {pipe_fd, POLLIN, 0};

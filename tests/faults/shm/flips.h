@@ -4,6 +4,7 @@
 #define SHM_FLIPS_H
 
 #include "../../lib/canary.h"
+#include "../../lib/options.h"
 #include "../../lib/wait.h"
 #include "backends/shm/layout.h"
 

@@ -1,8 +1,7 @@
 /*
  * One trial: one client holds a lock of each kind, a second waits for each of
  * them, a third has died (as far as the file tells). One bit is flipped, and
- * everybody goes on, as if nothing had happened, to the end. Any answer is
- * good.
+ * all go on to the end, as if nothing had happened. Any answer is good.
  */
 #include "flips.h"
 
@@ -58,19 +57,19 @@ void flips_bit(size_t offset, int bit)
                        __ATOMIC_SEQ_CST);
 }
 
-/* ---- a client ------------------------------------------------------------ */
+/* ---- a client ---- */
 
 static hf_lock *handle(hf_client *client, const char *name, enum hf_kind kind,
                        enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *lock = NULL;
 
-    opt.kind = kind;
-    opt.fairness = fairness;
-    opt.flags = HF_OWNER_HANDLE;
-    opt.permits = kind == HF_SEMAPHORE ? PERMITS : 0;
-    WITHIN(TABLES_MS, hf_lock_new(client, name, HF_CSTRING, &opt, &lock, NULL));
+    WITHIN(
+        TABLES_MS,
+        hf_lock_new(client, name, HF_CSTRING,
+                    KIND(kind, .fairness = fairness, .flags = HF_OWNER_HANDLE,
+                         .permits = kind == HF_SEMAPHORE ? PERMITS : 0),
+                    &lock, NULL));
     return lock;
 }
 
@@ -82,11 +81,9 @@ static void on_event(void *arg, const hf_event *e)
 
 void party_come(struct party *p)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-
     memset(p, 0, sizeof(*p));
-    opt.on_event = on_event;
-    if (WITHIN(OPEN_MS, hf_open(flips_url, &opt, &p->client, NULL)))
+    if (WITHIN(OPEN_MS, hf_open(flips_url, CLIENT(.on_event = on_event),
+                                &p->client, NULL)))
         return;
     p->fair = handle(p->client, "fair", HF_MUTEX, HF_FAIR);
     p->unfair = handle(p->client, "unfair", HF_MUTEX, HF_UNFAIR);
@@ -99,15 +96,13 @@ void party_come(struct party *p)
 static int acquire(hf_lock *lock, enum hf_mode mode, uint32_t permits,
                    int64_t wait_ms, int64_t lease_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
     if (!lock)
         return HF_EINVAL;
-    opt.mode = mode;
-    opt.permits = permits;
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
-    return WITHIN((int)wait_ms, hf_lock_acquire(lock, &opt, NULL));
+    return WITHIN((int)wait_ms,
+                  hf_lock_acquire(lock,
+                                  HOW(wait_ms, .mode = mode, .permits = permits,
+                                      .lease_ms = lease_ms),
+                                  NULL));
 }
 
 static void release(hf_lock *lock)
@@ -187,7 +182,7 @@ void party_go(struct party *p)
     hf_latch_free(p->latch);
 }
 
-/* ---- those who wait ------------------------------------------------------ */
+/* ---- those who wait ---- */
 
 static void on_lock(void *arg, hf_lock *lock, int result)
 {
@@ -233,7 +228,7 @@ static void *wait_main(void *arg)
     return NULL;
 }
 
-/* The callbacks come when the time is over, at the latest. */
+/* The callbacks come at the end of the time, at the latest. */
 static void end_async(struct party *p, const int *done, int pending)
 {
     int64_t then = wait_now();
@@ -246,7 +241,7 @@ static void end_async(struct party *p, const int *done, int pending)
     }
 }
 
-/* ---- the places ---------------------------------------------------------- */
+/* ---- the places ---- */
 
 /* What the trial has found in the file. */
 static struct {
@@ -389,7 +384,7 @@ static void pretend_death(unsigned slot)
     atomic_store((shm_u32 *)&s->alive, FUTEX_OWNER_DIED);
 }
 
-/* ---- the trial ----------------------------------------------------------- */
+/* ---- the trial ---- */
 
 static void after_the_flip(struct party *holder, struct party *newcomer,
                            hf_lock **dead)

@@ -1,18 +1,18 @@
 /*
  * A process that may write to the file of shared memory changes one word of it
- * all the time. Every call ends in its time all the same. What it could not do
- * it says, and what a client could not let go it lets go when it can.
+ * all the time. Every call returns in its time all the same, with an error if
+ * it failed, and a client repeats a release that failed.
  *
- * However fast such a process is, on a busy machine it is not there at every
- * moment. Here it is: at each point between two steps (HF__SHM_POINTS) the
- * thread that is there changes the word itself. So no swap of that word ever
- * succeeds.
+ * A real process would not hit every moment on a busy machine. So at each point
+ * between two steps (HF__SHM_POINTS) the calling thread changes the word
+ * itself, and no swap of that word ever succeeds.
  */
+#include "../../lib/options.h"
 #include "../../unit/backends/shm/shm_fixture.h"
 
 enum { BEYOND_MS = 1000, WAIT_MS = 50, TABLES_MS = 1000 };
 
-/* ---- the hammer ---------------------------------------------------------- */
+/* ---- the hammer ---- */
 
 /* How it changes the word: it adds what a client would, or flips bits, or puts
  * anything there. */
@@ -66,7 +66,7 @@ void hf__shm_point(const char *name, int line)
         atomic_store(word, anything());
 }
 
-/* ---- those who keep to the rules ----------------------------------------- */
+/* ---- those who keep to the rules ---- */
 
 static char late[160]; /* the first call that was; of any thread */
 
@@ -132,17 +132,14 @@ static void party_go(struct party *p)
 
 static void party_use(struct party *p, int64_t lease_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
     if (p->latch) {
         WITHIN(TABLES_MS, hf_latch_set(p->latch, 2, NULL));
         WITHIN(WAIT_MS, hf_latch_wait(p->latch, WAIT_MS, NULL, NULL));
         WITHIN(TABLES_MS, hf_latch_down(p->latch, NULL, NULL));
         return;
     }
-    opt.wait_ms = WAIT_MS;
-    opt.lease_ms = lease_ms;
-    WITHIN(WAIT_MS, hf_lock_acquire(p->lock, &opt, NULL));
+    WITHIN(WAIT_MS,
+           hf_lock_acquire(p->lock, HOW(WAIT_MS, .lease_ms = lease_ms), NULL));
     WITHIN(0, hf_lock_renew(p->lock, lease_ms, NULL));
     WITHIN(0, hf_lock_release(p->lock, NULL));
     WITHIN(0, hf_lock_try(p->lock, NULL)); /* and keeps it, if it has it */
@@ -205,30 +202,17 @@ static void word_is_hammered(void **state, unsigned kind)
     }
 }
 
-static void test_a_fair_mutex(void **state)
-{
-    word_is_hammered(state, 0);
-}
+#define WORD(name, kind)                                                       \
+    static void name(void **state)                                             \
+    {                                                                          \
+        word_is_hammered(state, kind);                                         \
+    }
 
-static void test_an_unfair_mutex(void **state)
-{
-    word_is_hammered(state, 1);
-}
-
-static void test_a_read_write_lock(void **state)
-{
-    word_is_hammered(state, 2);
-}
-
-static void test_a_semaphore(void **state)
-{
-    word_is_hammered(state, 3);
-}
-
-static void test_a_latch(void **state)
-{
-    word_is_hammered(state, 4);
-}
+WORD(test_a_fair_mutex, 0)
+WORD(test_an_unfair_mutex, 1)
+WORD(test_a_read_write_lock, 2)
+WORD(test_a_semaphore, 3)
+WORD(test_a_latch, 4)
 
 /* What a semaphore or a mutex needs besides its word. */
 static void test_other_words(void **state)
@@ -255,7 +239,7 @@ static void test_other_words(void **state)
     }
 }
 
-/* ---- what they hear ------------------------------------------------------ */
+/* ---- what they hear ---- */
 
 struct scene {
     struct party one, other;
@@ -312,20 +296,25 @@ static void for_each_lock(void **state,
     }
 }
 
-/* All of it: nobody else has any. */
+/* A case that is this play for each kind of lock. */
+#define EACH_LOCK(name, play)                                                  \
+    static void name(void **state)                                             \
+    {                                                                          \
+        for_each_lock(state, play);                                            \
+    }
+
+/* Acquires all of it. */
 static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                     int64_t lease_ms)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
-    opt.permits = k->kind == HF_SEMAPHORE ? 2 : 0;
-    return hf_lock_acquire(lock, &opt, NULL);
+    return hf_lock_acquire(lock,
+                           HOW(wait_ms, .lease_ms = lease_ms,
+                               .permits = k->kind == HF_SEMAPHORE ? 2 : 0),
+                           NULL);
 }
 
-/* The owner has let it go, and nobody else gets it until the word is changed;
- * then anybody does, whatever its handle and its client do. */
+/* The owner has released it, but no other client gets it until the word is
+ * changed. Then any client does, whatever the owner's handle and client do. */
 static void play_release(struct scene *s, const struct kind *k, int64_t lease)
 {
     OK(take_all(s->one.lock, k, 0, lease));
@@ -361,7 +350,7 @@ static void test_a_release_that_gives_up(void **state)
     for_each_lock(state, play_releases_of_leases);
 }
 
-/* The client that could not release is closed: it has nothing any more. */
+/* The client that could not release is closed: it no longer has anything. */
 static void play_close(struct scene *s, const struct kind *k)
 {
     hf_client *client = s->one.client;
@@ -378,10 +367,7 @@ static void play_close(struct scene *s, const struct kind *k)
     s->one = (struct party){0};
 }
 
-static void test_a_close_after_it(void **state)
-{
-    for_each_lock(state, play_close);
-}
+EACH_LOCK(test_a_close_after_it, play_close)
 
 /* What cannot be renewed now is not lost. */
 static void play_renewal(struct scene *s, const struct kind *k)
@@ -394,10 +380,7 @@ static void play_renewal(struct scene *s, const struct kind *k)
     OK(hf_lock_release(s->one.lock, NULL));
 }
 
-static void test_a_renewal_that_gives_up(void **state)
-{
-    for_each_lock(state, play_renewal);
-}
+EACH_LOCK(test_a_renewal_that_gives_up, play_renewal)
 
 static void play_break(struct scene *s, const struct kind *k)
 {
@@ -407,10 +390,7 @@ static void play_break(struct scene *s, const struct kind *k)
     OK(hf_lock_release(s->one.lock, NULL));
 }
 
-static void test_a_break_that_gives_up(void **state)
-{
-    for_each_lock(state, play_break);
-}
+EACH_LOCK(test_a_break_that_gives_up, play_break)
 
 static int break_under(struct scene *s, int n)
 {
@@ -446,8 +426,8 @@ static void test_a_break_of_several(void **state)
     scene_end(&s, *state);
 }
 
-/* The hold is over at the owner, and could not be released: what is asked for
- * next is not granted by what is left of it. */
+/* The owner's hold has ended, and could not be released: what is left of it
+ * does not grant the next request. */
 static void play_remains(struct scene *s, const struct kind *k)
 {
     int64_t begun;
@@ -465,10 +445,7 @@ static void play_remains(struct scene *s, const struct kind *k)
     OK(take_all(s->other.lock, k, SURELY_MS, 0));
 }
 
-static void test_remains_grant_nothing(void **state)
-{
-    for_each_lock(state, play_remains);
-}
+EACH_LOCK(test_remains_grant_nothing, play_remains)
 
 static void play_acquire(struct scene *s, const struct kind *k)
 {
@@ -476,24 +453,21 @@ static void play_acquire(struct scene *s, const struct kind *k)
     OK(take_all(s->other.lock, k, SURELY_MS, 0));
 }
 
-static void test_an_acquire_that_gives_up(void **state)
-{
-    for_each_lock(state, play_acquire);
-}
+EACH_LOCK(test_an_acquire_that_gives_up, play_acquire)
 
 /* It has the word, and cannot write its lease: it does not keep the word. */
 static void test_a_lease_that_cannot_be_written(void **state)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct scene s;
 
-    opt.lease_ms = SURELY_MS;
     for (unsigned i = 0; i < 2; i++) {
         scene_make(&s, *state, &kinds[i]);
         s.stirs.offset = offsetof(struct shm_file, entry[0].lease);
         s.stirs.add = 1 << 24;
         s.stirs.kept = 0;
-        GIVES_UP(&s, hf_lock_acquire(s.one.lock, &opt, &err));
+        GIVES_UP(&s,
+                 hf_lock_acquire(s.one.lock,
+                                 HOW(HF_FOREVER, .lease_ms = SURELY_MS), &err));
         OK(take_all(s.other.lock, &kinds[i], SURELY_MS, 0));
         scene_end(&s, *state);
     }
@@ -520,14 +494,12 @@ static void test_a_count_that_gives_up(void **state)
 /* Beside a name that is hammered another one has all its tries. */
 static void play_neighbour(struct scene *s, const struct kind *k)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock *neighbour;
     int rc, left;
+    hf_lock *neighbour =
+        make_lock_of(s->one.client, "y",
+                     KIND(k->kind, .fairness = k->fairness,
+                          .permits = k->kind == HF_SEMAPHORE ? 2 : 0));
 
-    opt.kind = k->kind;
-    opt.fairness = k->fairness;
-    opt.permits = k->kind == HF_SEMAPHORE ? 2 : 0;
-    neighbour = make_lock_of(s->one.client, "y", &opt);
     OK(take_all(s->one.lock, k, 0, 0));
     OK(take_all(neighbour, k, 0, 0));
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));
@@ -543,10 +515,7 @@ static void play_neighbour(struct scene *s, const struct kind *k)
     OK(hf_lock_free(neighbour));
 }
 
-static void test_another_name(void **state)
-{
-    for_each_lock(state, play_neighbour);
-}
+EACH_LOCK(test_another_name, play_neighbour)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
 

@@ -1,8 +1,7 @@
 /*
- * A process is stopped at every step, in turn, and comes back to a cell that
- * has changed hands: whoever it belonged to has gone on, and somebody uses it
- * for another name ("y"). What was decided about the one before must not be
- * done to that one.
+ * A process is stopped at every step, in turn, and returns to a cell that has
+ * changed hands: its owner has gone on, and a client uses it for another name
+ * ("y"). What was decided about the old owner must not be done to the new one.
  */
 #include "stage.h"
 
@@ -18,7 +17,7 @@ static struct actor holder, waiter, prober;
 static struct seat here; /* to look from */
 static int hands;        /* that a cell has gone through */
 
-/* ---- the victim ---------------------------------------------------------- */
+/* ---- the victim ---- */
 
 static void end_as_told(struct seat *s)
 {
@@ -102,8 +101,7 @@ static void end(pid_t victim)
         stage_blame("the victim failed by itself");
 }
 
-/* ---- a grant, and a lease that was meant for another name ------------------
- */
+/* ---- a grant, and a lease that was meant for another name ---- */
 
 static hf_info *inspect(const char *name)
 {
@@ -114,7 +112,7 @@ static hf_info *inspect(const char *name)
     return info;
 }
 
-/* Who holds it, and whether there is an end to that. */
+/* The holder, and whether its hold has an end. */
 static pid_t holder_of(const char *name, bool *is_leased)
 {
     hf_info *info = inspect(name);
@@ -137,7 +135,7 @@ static bool is_waited_for(const char *name)
     return is;
 }
 
-/* Nobody has told it: it looks by itself. */
+/* It was not notified: it looks by itself. */
 static void waiter_looks_and_has_it(void)
 {
     int64_t until = now_ns() + LONG_MS * 1000000LL;
@@ -203,8 +201,7 @@ static bool hand_over_to_one_who_goes_on(int n)
     return was_paused;
 }
 
-/* ---- a break, and a hold of another name ------------------------------------
- */
+/* ---- a break, and a hold of another name ---- */
 
 static void check_permits(void)
 {
@@ -280,8 +277,7 @@ static bool break_what_has_changed_hands(int n)
     return was_paused;
 }
 
-/* ---- all of them -----------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static void walk(bool (*run)(int), const char *what)
 {
@@ -297,7 +293,7 @@ static void walk(bool (*run)(int), const char *what)
             printf("# %s, %s; at %s:%d (%d): %s\n", what, stage_cast->name,
                    stage->at.file, stage->at.line, n, stage_fault);
             faults++;
-            break; /* nothing is in order any more */
+            break; /* the state is no longer known */
         }
     }
     if (!hands)

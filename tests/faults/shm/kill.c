@@ -1,16 +1,16 @@
 /*
- * Kills processes that lock in shared memory, at random, and looks for what
- * that must not do. A run has acts; in each another kind of process is killed:
- * who holds, who waits, both at once, anybody.
+ * Kills processes that lock in shared memory, at random, and checks what must
+ * hold all the same. A run has acts; in each another kind of process is killed:
+ * the holder, a waiter, both at once, any.
  *
  *     shm_kill [kills [seed]]
  *
  * Workers take locks (of all kinds; for ever, timed, tried, with a lease) and
- * bump a plain counter under each, if they are alone. The parent kills one of
- * them, then has the prober take the name that the dead one was busy with, and
- * measures how long after the kill that is granted. Parent and prober are never
- * killed. After each act the whole history goes before the checkers
- * (history.h).
+ * bump a plain counter under each, if they hold it exclusively. The parent
+ * kills one of them, then has the prober take the name that the dead one was
+ * busy with, and measures how long after the kill that is granted. Parent and
+ * prober are never killed. After each act the whole history goes before the
+ * checkers (history.h).
  */
 #include "kill.h"
 
@@ -35,7 +35,7 @@ char shm_url[80];
 static char dir[64];
 static struct canary canary;
 static struct history history;
-static struct history doubtful; /* writes of which nobody knows */
+static struct history doubtful; /* writes whose outcome is unknown */
 static uint32_t processes;
 static int cases, failed;
 static struct tally_line total;
@@ -53,7 +53,7 @@ uint32_t chance(uint64_t *seed)
     return (uint32_t)(*seed >> 33);
 }
 
-/* ---- processes and what they told ---------------------------------------- */
+/* ---- processes and what they told ---- */
 
 static void start(int seat, uint64_t seed)
 {
@@ -100,8 +100,8 @@ static void bury(int seat, int64_t killed_at)
     history_add(&history, &e);
 }
 
-/* A write that may have been the last thing somebody did was done unless
- * somebody else has written that value. */
+/* A write that may have been the last act of a process was done, unless another
+ * process has written that value. */
 static void settle_doubts(void)
 {
     for (size_t i = 0; i < doubtful.len; i++) {
@@ -119,7 +119,7 @@ static void settle_doubts(void)
     history_clear(&doubtful);
 }
 
-/* ---- killing ------------------------------------------------------------- */
+/* ---- killing ---- */
 
 enum victim { HOLDER, WAITER, HOLDER_AND_WAITER, ANYBODY };
 
@@ -207,7 +207,7 @@ static int64_t blame_end(const struct blame *b, const bool *is_dead)
            canary_stood_by_now(&canary) - b->stood;
 }
 
-/* How long after the kill somebody had the lock. */
+/* How long after the kill the lock was granted. */
 static int64_t kill_some(enum victim victim, uint64_t *seed,
                          const struct prober *prober, int *late)
 {
@@ -247,7 +247,7 @@ static int64_t kill_some(enum victim victim, uint64_t *seed,
     return took;
 }
 
-/* ---- judging ------------------------------------------------------------- */
+/* ---- judging ---- */
 
 static void tap(bool ok, const char *act, const char *what)
 {
@@ -312,7 +312,7 @@ static void report(const char *act, int64_t *took, int kills, int late)
         "no other call fails");
 }
 
-/* What is in the file when nobody is there. */
+/* The contents of the file without any client. */
 static int leaks(void)
 {
     int fd = -1, found = 0;
@@ -339,7 +339,7 @@ static int leaks(void)
     return found;
 }
 
-/* ---- an act -------------------------------------------------------------- */
+/* ---- an act ---- */
 
 static void start_canary(void)
 {

@@ -7,6 +7,7 @@
 #define SHM_KILL_H
 
 #include "../../lib/history.h"
+#include "../../lib/options.h"
 #include "../../lib/sanitized.h"
 
 #include <stdatomic.h>
@@ -32,9 +33,9 @@ struct guarded {
 
 enum doing { IDLE, ACQUIRING, HOLDING };
 
-/* A process. Its last event counts once `len` says so. A write to what is
- * guarded cannot be done and told in one step: it is announced by `about_to`,
- * and if that is all we hear of it nobody knows whether it was done. */
+/* A process. Its last event counts once `len` says so. A write to the
+ * guarded counter cannot be done and logged in one step: `about_to` announces
+ * it, and after a kill the outcome of an announced write is unknown. */
 struct worker {
     _Atomic pid_t pid;
     _Atomic int busy_with; /* name; the last one while IDLE */

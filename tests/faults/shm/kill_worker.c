@@ -26,7 +26,7 @@ static void die(const char *what, const hf_error *err)
     _exit(1);
 }
 
-/* ---- the log ------------------------------------------------------------ */
+/* ---- the log ---- */
 
 static struct history_event *next(struct worker_self *me, int kind, int name)
 {
@@ -96,9 +96,9 @@ static void tell_return(struct worker_self *me, int name, int result,
     tell(me);
 }
 
-/* ---- the work ----------------------------------------------------------- */
+/* ---- the work ---- */
 
-/* What a holder does: shows its token, counts if it is alone. */
+/* A holder shows its token, and counts if it is the only one. */
 static void work(struct worker_self *me, int name,
                  const hf_acquire_options *opt, long spin)
 {
@@ -173,14 +173,15 @@ static void open_all(struct worker_self *me)
     if (hf_open(shm_url, NULL, &me->client, &err))
         die("open", &err);
     for (int i = 0; i < NAMES; i++) {
-        hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
         char name[16];
 
         snprintf(name, sizeof(name), "name-%d", i);
-        opt.kind = (enum hf_kind)kill_locks[i].kind;
-        opt.fairness = (enum hf_fairness)kill_locks[i].fairness;
-        opt.permits = kill_locks[i].size;
-        if (hf_lock_new(me->client, name, HF_CSTRING, &opt, &me->lock[i], &err))
+        if (hf_lock_new(
+                me->client, name, HF_CSTRING,
+                KIND((enum hf_kind)kill_locks[i].kind,
+                     .fairness = (enum hf_fairness)kill_locks[i].fairness,
+                     .permits = kill_locks[i].size),
+                &me->lock[i], &err))
             die("new", &err);
     }
 }

@@ -56,7 +56,7 @@ static const struct scenario {
     int set;             /* to that by the holder */
     bool waits;          /* the victim: it is counted down when it does */
     int low, high, step; /* what may be left, in steps of so many */
-    int after;           /* what is left if nobody is killed */
+    int after;           /* what is left if the victim survives */
     int limit_ms;        /* for the waiter, if nothing is left */
 } scenarios[] = {
     {"set", v_set, 0, false, 0, 2, 2, 2, STAGE_LIMIT_MS},

@@ -1,7 +1,7 @@
 /*
  * Stops a process at every step, in turn, and lets others do something before
  * it goes on: a systematic walk through what the scheduler could do to it
- * once. Two must never be inside, tokens must rise, nobody may be forgotten,
+ * once. Two must never be inside, tokens must rise, no waiter may be forgotten,
  * and nothing may be left in the file.
  *
  *     shm_pauses mutex|rwlock|semaphore [what the victim does [what happens
@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Nobody gives up before, whatever the machine does meanwhile; to be in time is
- * checked apart from that. The victim's time is not, so it would rather be
- * stuck. */
+/* No actor gives up before, whatever the machine does meanwhile; whether a
+ * grant is in time is checked apart from that. The victim's limit is longer, so
+ * that it would be seen as stuck. */
 enum {
     PATIENCE_MS = 20000,
     STUCK_MS = PATIENCE_MS + 5000,
@@ -32,8 +32,7 @@ static struct actor holder, waiter, prober;
 static bool holder_holds, waiter_waits, may_break;
 static bool waiter_is_doomed; /* has the lock, and dies with it afterwards */
 
-/* ---- the victim -----------------------------------------------------------
- */
+/* ---- the victim ---- */
 
 static void acquire_release(struct seat *s)
 {
@@ -63,7 +62,7 @@ static void with_lease(struct seat *s)
     }
 }
 
-/* Has it, and keeps it until somebody waits. */
+/* Acquires it, and keeps it until another actor waits. */
 static bool hold_until_wanted(struct seat *s)
 {
     int start = 0;
@@ -138,8 +137,7 @@ static bool is_playable(const struct part *part)
             stage_permits(VICTIM) == stage_cast->size);
 }
 
-/* ---- meanwhile ------------------------------------------------------------
- */
+/* ---- meanwhile ---- */
 
 static void lets_go(struct actor *actor)
 {
@@ -253,8 +251,7 @@ static const struct meanwhile {
     {"waiter has it and dies later", waiter_has_it_and_dies_later},
 };
 
-/* ---- one run --------------------------------------------------------------
- */
+/* ---- one run ---- */
 
 static void set_scene(const struct part *part)
 {
@@ -301,7 +298,7 @@ static bool is_anybody_watched(void)
     return false;
 }
 
-/* It has the lock, and the victim sleeps; or does not come to that. */
+/* It has the lock, and the victim sleeps, or never gets that far. */
 static void kill_waiter(void)
 {
     int64_t until = now_ns() + 50000000LL;
@@ -457,7 +454,7 @@ static void play_part(const struct part *part, const char *during, int *runs)
         if (!during || !strcmp(during, meanwhiles[i].name))
             faults += walk(part, &meanwhiles[i], runs);
     if (*runs == before)
-        faults++; /* a test that pauses nobody tests nothing */
+        faults++; /* without a pause it tests nothing */
     stage_case(faults, "%s, %s: paused at each step, %d times in all",
                part->name, stage_cast->name, *runs - before);
 }

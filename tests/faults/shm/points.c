@@ -30,7 +30,7 @@ struct scenario {
     void (*prepare)(void);
     void (*drive)(pid_t victim);
     bool early;        /* it sits down as part of its play */
-    bool waiter_waits; /* it is told to acquire by prepare or drive */
+    bool waiter_waits; /* prepare or drive makes it acquire */
     enum alone {
         VICTIM_AND_WAITER = 1,
         HOLDER_AND_WAITER = 2,
@@ -195,7 +195,7 @@ static void d_two_wait_for_victim(pid_t victim)
     actor_end(&dead, 0);
 }
 
-/* Victim, then waiter queue up behind the holder, who lets go. */
+/* Victim, then waiter queue up behind the holder, which releases. */
 static void d_victim_in_front(pid_t victim)
 {
     await_queue(1, victim);
@@ -225,7 +225,7 @@ static void p_held_and_waited_for(void)
     await_settled(1, 0);
 }
 
-/* The holder lets go when the victim has given up, and the waiter is behind
+/* The holder releases when the victim has given up, and the waiter is behind
  * it; or was before. */
 static void d_gives_up_in_front(pid_t victim)
 {
@@ -258,7 +258,7 @@ static void d_kill_the_holder(pid_t victim)
     actor_end(&dead, SIGKILL);
 }
 
-/* Nobody waits, so nobody has noticed; the victim opened before that. */
+/* No actor waits, so none has noticed; the victim opened before that. */
 static void d_kill_unnoticed(pid_t victim)
 {
     while (!atomic_load(&stage->phase) && !has_ended(victim))
@@ -444,12 +444,13 @@ static bool is_playable(const struct scenario *sc)
             stage_permits(VICTIM) == stage_cast->size);
 }
 
-/* ---- one run ------------------------------------------------------------ */
+/* ---- one run ---- */
 
 /* Afterwards: waiter, prober, and then the file. */
 static void aftermath(const struct scenario *sc)
 {
-    /* Who breaks a lock and dies may leave it to the safety look. */
+    /* A client that breaks a lock and dies may leave the rest to the safety
+     * look. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct answer a = {-1, 0, INT64_MAX, "not granted"};
     struct moment since = moment_now();

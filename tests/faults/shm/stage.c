@@ -40,7 +40,7 @@ void nap_us(long us)
     nanosleep(&t, NULL);
 }
 
-/* ---- the stage ----------------------------------------------------------- */
+/* ---- the stage ---- */
 
 void stage_build(const char *name)
 {
@@ -156,8 +156,7 @@ void hf__shm_point(const char *path, int line)
         pause();
 }
 
-/* ---- what is in the file --------------------------------------------------
- */
+/* ---- what is in the file ---- */
 
 static bool is_shared(void)
 {
@@ -185,7 +184,7 @@ int queued(void)
     return n;
 }
 
-/* Who waits, and sleeps unless it is rung: it has looked at the queue since. */
+/* A waiter that sleeps unless it is rung: it has looked at the queue since. */
 static int settled(void)
 {
     struct shm_entry *e = &stage_file->entry[0];
@@ -266,7 +265,7 @@ void check_leaks(int clients)
         stage_blame(text);
 }
 
-/* ---- the victim ---------------------------------------------------------- */
+/* ---- the victim ---- */
 
 pid_t victim_begin(void (*play)(struct seat *), bool sits, int n)
 {
@@ -319,7 +318,7 @@ int stage_kill_at_each(const char *name, int only,
             break;
     }
     if (!kills)
-        faults++; /* a test that kills nobody tests nothing */
+        faults++; /* without a kill it tests nothing */
     stage_case(faults, "%s, %s: killed at each of %d steps", name,
                stage_cast->name, kills);
     return kills;

@@ -1,7 +1,7 @@
 /*
- * A stage for tests of the shared-memory backend: processes that do what they
- * are told (actors), one that something is done to (the victim), and a look
- * into the file. The backend's sources are compiled with HF__SHM_POINTS, which
+ * A stage for tests of the shared-memory backend: processes that obey commands
+ * (actors), one that is killed or stopped (the victim), and a look into the
+ * file. The backend's sources are compiled with HF__SHM_POINTS, which
  * puts a call between any two steps that others can see; in the victim the
  * n-th of these calls does what the test says.
  */
@@ -9,6 +9,7 @@
 #define SHM_STAGE_H
 
 #include "../../lib/canary.h"
+#include "../../lib/options.h"
 #include "../../lib/sanitized.h"
 #include "backends/shm/layout.h"
 
@@ -34,12 +35,12 @@ struct stage {
     _Atomic int paused, go; /* the victim's */
     struct stage_hold {
         _Atomic int pid, permits;
-    } inside[STAGE_HOLDS]; /* who holds the lock; pid 0: nobody */
+    } inside[STAGE_HOLDS]; /* the holders; pid 0: none */
     _Atomic int overlaps;
 };
 
-/* Who plays, and what each takes: all of a mutex, one or all of a read-write
- * lock, some of a semaphore. */
+/* The roles; a cast says what each acquires: all of a mutex, one or all of a
+ * read-write lock, some of a semaphore. */
 enum stage_role { VICTIM, HOLDER, WAITER, PROBER, DEAD, ROLES };
 
 struct stage_cast {
@@ -100,8 +101,8 @@ int stage_plan(void);
 int64_t now_ns(void);
 void nap_us(long us);
 
-/* A time, and how long each of those who play, and we, had waited for a
- * processor until then; how long anybody had, and the machine had stood. */
+/* A time, and how long each role, and we, had waited for a processor until
+ * then; how long any thread had, and the machine had stood still. */
 struct moment {
     int64_t at, stalled, stood;
     pid_t pid_of[ROLES];
@@ -146,8 +147,8 @@ int go_down(struct seat *, hf_error *); /* from writing to reading */
 
 void actor_begin(struct actor *, enum stage_role);
 void actor_end(struct actor *, int sig); /* 0: it closes and exits */
-/* a acquire or wait for the latch (ended by SIGUSR1; who waits looks again at
- * SIGUSR2), r release, o open anew, b break, q quit; m take the least of "y",
+/* a acquire or wait for the latch (ended by SIGUSR1; a waiter looks again at
+ * SIGUSR2), r release, o open again, b break, q quit; m take the least of "y",
  * with one handle more each time, n let go of all that; of a latch: s set to
  * that lease, d count down */
 void actor_tell(struct actor *, char verb, int64_t wait_ms, int64_t lease_ms);

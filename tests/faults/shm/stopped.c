@@ -1,8 +1,8 @@
 /*
  * A process is stopped (SIGSTOP) while it has locked the tables, which every
- * opening of a client and every new name needs. Nobody else may be held up for
- * longer than a moment: what needs the tables fails, and says who is in the
- * way; what does not goes on. Afterwards, whether it goes on or is killed, the
+ * opening of a client and every new name needs. No other client may be held up
+ * for longer than a moment: what needs the tables fails, and names the culprit;
+ * what does not goes on. Afterwards, whether it goes on or is killed, the
  * names that were given up meanwhile are taken back.
  */
 #include "stage.h"
@@ -117,8 +117,8 @@ static void crowd_come(struct crowd *c, const char *kind)
     }
 }
 
-/* The client's helper gives up, and says who it was, a moment before the time
- * is over; on a machine that stands just then, too late. */
+/* The client's helper gives up, and names the culprit, a moment before the time
+ * ends; on a machine that stands still just then, too late. */
 static void a_client_is_refused(pid_t culprit)
 {
     hf_error err = HF_ERROR_INIT;
@@ -182,7 +182,7 @@ static void what_does_not(struct crowd *held, struct crowd *idle)
         hf_lock_free(held->lock[i]);
 }
 
-/* Who makes the next name sweeps. */
+/* The client that makes the next name sweeps. */
 static void afterwards(pid_t culprit, int sig, const char *what)
 {
     hf_error err = HF_ERROR_INIT;

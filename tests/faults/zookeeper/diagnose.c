@@ -6,24 +6,19 @@
 
 #include <stdio.h>
 
+GROUP("diagnose");
+static const struct world_group ensemble = {.name = "ensemble"};
+
 #define LONG_MS 30000 /* within what the server allows */
 
 static hf_client *open_with(struct world *w, const char *user, int64_t ttl_ms)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = NULL;
-    char url[128];
-
-    opt.ttl_ms = ttl_ms;
-    snprintf(url, sizeof(url), "zk://%s127.0.0.1:%d", user, w->zk->port);
-    if (proc_open(url, &opt, &c, &w->err))
-        fail_msg("%s", w->err.text);
-    return c;
+    return world_open(w, text_of("zk://%s127.0.0.1:%d", user, w->zk->port),
+                      CLIENT(.ttl_ms = ttl_ms));
 }
 
-static void test_diagnose_session(void **state)
+CASE(test_diagnose_session)
 {
-    struct world *w = *state;
     hf_client *c = open_with(w, "", LONG_MS);
 
     diagnosis_says(c, HF_LEVEL_OK, "session", "is the ttl");
@@ -31,72 +26,44 @@ static void test_diagnose_session(void **state)
     diagnosis_says(c, HF_LEVEL_OK, "promise", "within 30 s");
     diagnosis_says(c, HF_LEVEL_OK, "version", "3.5 or later");
     diagnosis_says(c, HF_LEVEL_OK, "locking", "");
-    assert_int_equal(hf_close(c), 0);
+    world_ends(w, c);
     c = open_with(w, "", 1000000);
     diagnosis_says(c, HF_LEVEL_WARNING, "session", "maxSessionTimeout");
-    assert_int_equal(hf_close(c), 0);
+    world_ends(w, c);
     c = open_with(w, "", HF_LEASE_MIN_MS);
     diagnosis_says(c, HF_LEVEL_WARNING, "session", "minSessionTimeout");
-    assert_int_equal(hf_close(c), 0);
 }
 
-static void test_diagnose_rights(void **state)
+CASE(test_diagnose_rights)
 {
-    struct world *w = *state;
     hf_client *c = open_with(w, "ann:Geheimnis-1@", LONG_MS);
 
-    diagnosis_says(c, HF_LEVEL_OK, "rights", "user of the URL alone");
-    assert_int_equal(hf_close(c), 0);
-    world_is_clean(w); /* nobody else may touch what is that user's */
+    diagnosis_says(c, HF_LEVEL_OK, "rights", "only the user of the URL");
+    world_ends(w, c);
+    world_is_clean(w); /* only that user may touch its nodes */
     c = open_with(w, "", LONG_MS);
     diagnosis_says(c, HF_LEVEL_OK, "rights", "every client");
-    assert_int_equal(hf_close(c), 0);
 }
 
-/* Somebody else's lock of that name: who it is, is not asked. */
-static void test_diagnose_lock_is_taken(void **state)
+/* Another client holds the lock of that name; which one is not asked. */
+CASE(test_diagnose_lock_is_taken)
 {
-    struct world *w = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_client *c = open_with(w, "", LONG_MS), *other = NULL;
-    hf_lock *lock;
+    hf_client *c = open_with(w, "", LONG_MS), *other;
+    hf_lock *lock = world_handle(w, c, "holdfast-diagnose", NULL);
 
-    assert_int_equal(
-        hf_lock_new(c, "holdfast-diagnose", HF_CSTRING, NULL, &lock, &w->err),
-        0);
-    assert_int_equal(hf_lock_acquire(lock, NULL, &w->err), 0);
-    opt.op_timeout_ms = 1000;
-    assert_int_equal(proc_open(w->zk->url, &opt, &other, &w->err), 0);
+    OK(hf_lock_acquire(lock, NULL, &w->err));
+    other = world_open(w, w->zk->url, CLIENT(.op_timeout_ms = 1000));
     diagnosis_says(other, HF_LEVEL_ERROR, "locking", "not granted");
-    assert_int_equal(hf_lock_release(lock, &w->err), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(c), 0);
-    assert_int_equal(hf_close(other), 0);
+    OK(hf_lock_release(lock, &w->err));
 }
 
-void test_diagnose_counts_the_servers(void **state)
+CASE_OF(ensemble, test_diagnose_counts_the_servers)
 {
-    struct world *w = *state;
-    hf_client *c = NULL;
+    hf_client *c = world_open(w, zk_three.url, NULL);
 
-    assert_int_equal(hf_open(zk_three.url, NULL, &c, &w->err), 0);
     diagnosis_says(c, HF_LEVEL_OK, "ensemble", "3 servers, of which 1");
     diagnosis_says(c, HF_LEVEL_OK, "hosts", "names 3 of 3");
-    assert_int_equal(hf_close(c), 0);
-    assert_int_equal(hf_open(zk_three.server[1].url, NULL, &c, &w->err), 0);
+    world_ends(w, c);
+    c = world_open(w, zk_three.server[1].url, NULL);
     diagnosis_says(c, HF_LEVEL_WARNING, "hosts", "names 1 of 3");
-    assert_int_equal(hf_close(c), 0);
-}
-
-int run_diagnose_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_diagnose_session),
-        T(test_diagnose_rights),
-        T(test_diagnose_lock_is_taken),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: diagnosis", tests, group_one,
-                                       group_one_end);
 }

@@ -6,10 +6,10 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-/* ---- who is no ZooKeeper --------------------------------------------------
- */
+GROUP("find");
 
-/* A port of our own, at which nobody listens. */
+/* ---- who is no ZooKeeper ---- */
+
 static int dead_port(int *fd)
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
@@ -52,7 +52,7 @@ static void stranger_begin(struct stranger *s, const char *says)
     s->visits = 0;
     s->port = dead_port(&s->fd);
     assert_int_equal(listen(s->fd, 8), 0);
-    assert_int_equal(pthread_create(&s->thread, NULL, speak, s), 0);
+    OK(pthread_create(&s->thread, NULL, speak, s));
 }
 
 static uint32_t visits(const struct stranger *s)
@@ -69,87 +69,73 @@ static void stranger_end(struct stranger *s)
 
 static void open_stranger(struct world *w, const char *says, int code)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct stranger s;
     hf_client *c = NULL;
-    char url[64], where[32];
     int64_t began = wait_fair();
 
     stranger_begin(&s, says);
-    opt.connect_timeout_ms = 3000;
-    snprintf(url, sizeof(url), "zk://127.0.0.1:%d", s.port);
-    snprintf(where, sizeof(where), "127.0.0.1:%d: ", s.port);
-    assert_int_equal(hf_open(url, &opt, &c, &w->err), code);
+    assert_int_equal(hf_open(text_of("zk://127.0.0.1:%d", s.port),
+                             CLIENT(.connect_timeout_ms = 3000), &c, &w->err),
+                     code);
     assert_true(wait_within(began, 4000));
     stranger_end(&s);
-    if (!strstr(w->err.text, where) || !strstr(w->err.text, "ZooKeeper"))
+    if (!strstr(w->err.text, text_of("127.0.0.1:%d: ", s.port)) ||
+        !strstr(w->err.text, "ZooKeeper"))
         fail_msg("%s", w->err.text);
 }
 
-static void test_open_where_somebody_else_answers(void **state)
+CASE(test_open_where_somebody_else_answers)
 {
-    open_stranger(*state,
-                  "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+    open_stranger(w, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
                   HF_EPROTO);
-    open_stranger(*state, "-ERR unknown command\r\n", HF_EPROTO);
+    open_stranger(w, "-ERR unknown command\r\n", HF_EPROTO);
 }
 
-static void test_open_where_nobody_speaks(void **state)
-{
-    open_stranger(*state, NULL, HF_EBACKEND);
-}
+CASE_IS(test_open_where_nobody_speaks, open_stranger(w, NULL, HF_EBACKEND))
 
 /* Of several, one that answers is enough; whatever the others are. */
-static void test_open_beside_strangers(void **state)
+CASE(test_open_beside_strangers)
 {
-    struct world *w = *state;
     struct stranger s[2];
-    char url[128];
 
     stranger_begin(&s[0], "220 mail ESMTP, who is there?\r\n");
     stranger_begin(&s[1], NULL);
-    snprintf(url, sizeof(url), "zk://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
-             s[0].port, s[1].port, w->port);
     for (int i = 0; i < 3; i++) /* in any order */
-        world_lock(w, url, 30000, 5000, HF_FAIR_DEFAULT);
+        world_lock(w,
+                   text_of("zk://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
+                           s[0].port, s[1].port, w->port),
+                   30000, 5000, HF_FAIR_DEFAULT);
     world_free_for_all(w, w->locks[0]);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(hf_close(w->clients[i]), 0);
+        OK(hf_close(w->clients[i]));
         w->clients[i] = NULL;
     }
     stranger_end(&s[0]);
     stranger_end(&s[1]);
-    world_is_clean(w);
 }
 
-/* Nobody answers at once, and all would, given time. */
-static void test_open_where_all_are_slow(void **state)
+/* No server answers at once, and each would with more time. */
+CASE(test_open_where_all_are_slow)
 {
-    struct world *w = *state;
     struct proxy *other = proxy_start(w->port);
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
-    char url[64];
 
     proxy_set(w->proxy, PROXY_DELAY, 800);
-    proxy_set(other, PROXY_DELAY, 800);
-    opt.connect_timeout_ms = 3000; /* 675 ms each, then 1350 for one of them */
-    snprintf(url, sizeof(url), "zk://127.0.0.1:%d,127.0.0.1:%d",
-             proxy_port(w->proxy), proxy_port(other));
-    if (hf_open(url, &opt, &c, &w->err))
-        fail_msg("%s", w->err.text);
-    assert_int_equal(hf_close(c), 0);
+    proxy_set(other, PROXY_DELAY,
+              800); /* 675 ms each, then 1350 for one of them */
+    OK(hf_open(text_of("zk://127.0.0.1:%d,127.0.0.1:%d", proxy_port(w->proxy),
+                       proxy_port(other)),
+               CLIENT(.connect_timeout_ms = 3000), &c, &w->err));
+    OK(hf_close(c));
     proxy_end(other);
 }
 
-/* ---- names ----------------------------------------------------------------
- */
+/* ---- names ---- */
 
-/* Of two that a later lookup has found, both are asked again and again: the
- * library alone would come back to one of them only. */
-static void test_each_of_two_found_later_is_asked(void **state)
+/* A later lookup has found two servers: both are asked again and again. The
+ * library itself would return to one of them only. */
+CASE(test_each_of_two_found_later_is_asked)
 {
-    struct world *w = *state;
     struct stranger s[2];
     struct taker *t;
     hf_lock *a;
@@ -171,11 +157,9 @@ static void test_each_of_two_found_later_is_asked(void **state)
     if (visits(&s[0]) < 5 || visits(&s[1]) < 5)
         fail_msg("asked %u and %u times", visits(&s[0]), visits(&s[1]));
     taker_gets_it(t, 5000);
-    world_is_clean(w);
 }
 
-/* ---- some of several ------------------------------------------------------
- */
+/* ---- some of several ---- */
 
 /* The proxy, and so many that are dead, in an order of chance: it is found
  * again each time; and while it is gone, there are pauses. */
@@ -196,7 +180,7 @@ static void found_among_dead(struct world *w, int dead)
     for (int i = 0; i < 3; i++) {
         proxy_cut(w->proxy);
         world_takes(w, a, 4000);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
     }
     any_proxy_gone(w->proxy);
     t = taker_start(w, a, 20000);
@@ -208,33 +192,14 @@ static void found_among_dead(struct world *w, int dead)
     close(fd);
 }
 
-static void test_one_of_two_is_found_again(void **state)
+CASE(test_one_of_two_is_found_again)
 {
     for (int i = 0; i < 3; i++)
-        found_among_dead(*state, 1);
-    world_is_clean(*state);
+        found_among_dead(w, 1);
 }
 
-static void test_one_of_many_is_found_again(void **state)
+CASE(test_one_of_many_is_found_again)
 {
     for (int dead = 2; dead <= 5; dead++)
-        found_among_dead(*state, dead);
-    world_is_clean(*state);
-}
-
-int run_find_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_open_where_somebody_else_answers),
-        T(test_open_where_nobody_speaks),
-        T(test_open_beside_strangers),
-        T(test_open_where_all_are_slow),
-        T(test_each_of_two_found_later_is_asked),
-        T(test_one_of_two_is_found_again),
-        T(test_one_of_many_is_found_again),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: finding it", tests,
-                                       group_one, group_one_end);
+        found_among_dead(w, dead);
 }

@@ -1,5 +1,5 @@
-/* Latches: somebody who comes between two requests of one set or down, and
- * answers that are lost just then. */
+/* Latches: another client comes between two requests of one set or down, and
+ * answers are lost just then. */
 #include "zk_faults.h"
 
 #include <dlfcn.h>
@@ -87,38 +87,39 @@ zoo_adelete(zhandle_t *zh, const char *path, int version,
     return rc;
 }
 
-typedef int get_fn(zhandle_t *, const char *, int, data_completion_t,
-                   const void *);
+typedef int get_fn(zhandle_t *, const char *, watcher_fn, void *,
+                   data_completion_t, const void *);
 
 /* As at a leader that has not applied yet what a follower has. */
-__attribute__((visibility("default"))) int zoo_aget(zhandle_t *zh,
-                                                    const char *path, int watch,
-                                                    data_completion_t done,
-                                                    const void *arg)
+__attribute__((visibility("default"))) int
+zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *context,
+          data_completion_t done, const void *arg)
 {
-    get_fn *real = (get_fn *)dlsym(RTLD_NEXT, "zoo_aget");
+    get_fn *real = (get_fn *)dlsym(RTLD_NEXT, "zoo_awget");
 
     if (meddled_with(zh) && strcmp(path, LATCH) == 0 &&
         read_number(&meddler.stale_reads)) {
         __atomic_sub_fetch(&meddler.stale_reads, 1, __ATOMIC_RELAXED);
         path = NAME "/none";
     }
-    return real(zh, path, watch, done, arg);
+    return real(zh, path, watcher, context, done, arg);
 }
 
-static int latch_begin(void **state)
+static int begin(struct world *w)
 {
     memset(&meddler, 0, sizeof(meddler));
-    return world_setup(state);
+    return 0;
 }
 
-static int latch_end(void **state)
+static int end(struct world *w)
 {
     meddle(NULL);
-    return world_end(state);
+    return 0;
 }
 
-/* ---- what happens -------------------------------------------------------- */
+GROUP("latch", .begin = begin, .end = end);
+
+/* ---- what happens ---- */
 
 static void must(bool done)
 {
@@ -126,7 +127,6 @@ static void must(bool done)
         abort();
 }
 
-/* Somebody's lock. */
 static void lock(struct world *w)
 {
     must(!zk_hand_create(hand(w), LOCK, "", ZOO_EPHEMERAL, NULL, 0, NULL));
@@ -178,39 +178,37 @@ static void cut_and_heal(struct world *w)
     proxy_set(w->proxy, PROXY_PASS, 0);
 }
 
-/* ---- the cases ----------------------------------------------------------- */
+/* ---- the cases ---- */
 
 static hf_latch *far_latch(struct world *w)
 {
-    hf_latch *latch = NULL;
+    hf_latch *latch;
 
     world_far(w, 30000, 10000);
-    if (hf_latch_new(w->clients[0], "l", 1, &latch, &w->err))
-        fail_msg("hf_latch_new: %s", w->err.text);
+    latch = world_latch(w, w->clients[0], "l");
     /* No container, so that it stays. */
-    assert_int_equal(zk_hand_create(hand(w), NAME, "", 0, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), NAME, "", 0, NULL, 0, NULL));
     return latch;
 }
 
 static void drop_latch(struct world *w, hf_latch *latch)
 {
     meddle(NULL);
-    assert_int_equal(hf_latch_free(latch), 0);
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NAME)));
+    world_ends(w, latch);
+    COMES(!zk_hand_delete(hand(w), NAME));
     world_is_clean(w);
 }
 
-/* It is taken back when a lock is found beside it, and somebody has counted it
- * down by then. */
-static void test_latch_counted_before_it_is_taken_back(void **state)
+/* The latch is taken back when a lock is found beside it, and another client
+ * has counted it down by then. */
+CASE(test_latch_counted_before_it_is_taken_back)
 {
-    struct world *w = *state;
     hf_latch *latch = far_latch(w);
 
     meddler.before_multi[0] = lock;
     meddler.before_multi[1] = count_down;
     meddle(w);
-    assert_int_equal(hf_latch_set(latch, 5, &w->err), HF_EMISMATCH);
+    EXPECT(HF_EMISMATCH, hf_latch_set(latch, 5, &w->err));
     assert_int_equal(read_number(&meddler.multis), 2);
     assert_false(is_set(w));
     unlock(w);
@@ -219,79 +217,61 @@ static void test_latch_counted_before_it_is_taken_back(void **state)
 
 /* The answer to that is lost, and the lock has gone: asked again, it is set,
  * and not said to be so because it was once. */
-static void test_latch_taken_back_unheard(void **state)
+CASE(test_latch_taken_back_unheard)
 {
-    struct world *w = *state;
     hf_latch *latch = far_latch(w);
 
     meddler.before_multi[0] = lock;
     meddler.before_multi[1] = swallow;
     meddler.after_multi[1] = heal_when_undone;
     meddle(w);
-    assert_int_equal(hf_latch_set(latch, 1, &w->err), 0);
+    OK(hf_latch_set(latch, 1, &w->err));
     assert_true(read_number(&meddler.multis) > 1);
     meddle(NULL);
     assert_true(is_set(w));
-    assert_int_equal(hf_latch_down(latch, NULL, &w->err), 0);
+    OK(hf_latch_down(latch, NULL, &w->err));
     assert_false(is_set(w));
     drop_latch(w, latch);
 }
 
 /* The connection breaks when the mark is to go: it goes later. */
-static void test_latch_mark_is_deleted_at_last(void **state)
+CASE(test_latch_mark_is_deleted_at_last)
 {
-    struct world *w = *state;
     hf_latch *latch = far_latch(w);
 
     meddler.before_mark_deleted = go_deaf;
     meddler.after_mark_deleted = cut_and_heal;
     meddle(w);
-    assert_int_equal(hf_latch_set(latch, 1, &w->err), 0);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, NAME) == 1));
+    OK(hf_latch_set(latch, 1, &w->err));
+    COMES(zk_server_children(w->zk, NAME) == 1);
     assert_true(read_number(&meddler.deletes) > 1);
     assert_true(is_set(w));
-    assert_int_equal(hf_latch_down(latch, NULL, &w->err), 0);
+    OK(hf_latch_down(latch, NULL, &w->err));
     drop_latch(w, latch);
 }
 
-/* Whoever asks after it was set hears that it is. */
-static void test_latch_read_at_a_server_that_is_behind(void **state)
+CASE(test_latch_read_at_a_server_that_is_behind)
 {
-    struct world *w = *state;
     hf_latch *latch = far_latch(w);
     uint64_t count = 0;
 
-    assert_int_equal(hf_latch_set(latch, 2, &w->err), 0);
+    OK(hf_latch_set(latch, 2, &w->err));
     meddle(w);
     __atomic_store_n(&meddler.stale_reads, 2, __ATOMIC_RELAXED);
-    assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), HF_EBUSY);
+    EXPECT(HF_EBUSY, hf_latch_wait(latch, 0, NULL, &w->err));
     __atomic_store_n(&meddler.stale_reads, 2, __ATOMIC_RELAXED);
-    assert_int_equal(hf_latch_get(latch, &count, &w->err), 0);
+    OK(hf_latch_get(latch, &count, &w->err));
     assert_int_equal(count, 2);
     for (uint64_t left = 2; left--;) {
         __atomic_store_n(&meddler.stale_reads, 2, __ATOMIC_RELAXED);
-        assert_int_equal(hf_latch_down(latch, &count, &w->err), 0);
+        OK(hf_latch_down(latch, &count, &w->err));
         assert_int_equal(count, left);
     }
     assert_int_equal(read_number(&meddler.stale_reads), 0);
     meddle(NULL);
     assert_false(is_set(w));
-    assert_int_equal(hf_latch_wait(latch, 0, NULL, &w->err), 0);
-    assert_int_equal(hf_latch_get(latch, &count, &w->err), 0);
+    OK(hf_latch_wait(latch, 0, NULL, &w->err));
+    OK(hf_latch_get(latch, &count, &w->err));
     assert_int_equal(count, 0);
     drop_latch(w, latch);
-}
-
-int run_latch_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, latch_begin, latch_end)
-    const struct CMUnitTest tests[] = {
-        T(test_latch_counted_before_it_is_taken_back),
-        T(test_latch_taken_back_unheard),
-        T(test_latch_mark_is_deleted_at_last),
-        T(test_latch_read_at_a_server_that_is_behind),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: latches", tests, group_one,
-                                       group_one_end);
 }

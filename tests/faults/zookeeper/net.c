@@ -2,15 +2,16 @@
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
+GROUP("net");
+
 #define OP_MS 1000
 
-/* ---- the answer goes nowhere -------------------------------------------- */
+/* ---- the answer goes nowhere ---- */
 
-/* The connection gives way right after the create: the node that nobody told
- * us of is found and is ours, and there is no second. */
-static void test_created_then_cut_is_adopted(void **state)
+/* The connection breaks right after the create, whose answer is lost: the node
+ * is found and is ours, and there is no second one. */
+CASE(test_created_then_cut_is_adopted)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, 30000, 5000);
     struct taker *t;
 
@@ -21,83 +22,59 @@ static void test_created_then_cut_is_adopted(void **state)
     t = taker_start(w, a, 10000);
     world_has_entries(w, 2);
     world_heal(w);
-    assert_true(WAIT_FOR_MS(taker_back(t), 4000));
-    assert_int_equal(t->rc, 0);
+    taker_has_it(t, 4000);
     assert_int_equal(zk_server_children(w->zk, NODE), 2);
-    assert_int_equal(zk_hand_delete(zk_server_hand(w->zk), NODE "/x"), 0);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    world_is_clean(w);
+    OK(zk_hand_delete(zk_server_hand(w->zk), NODE "/x"));
+    taker_gives(t);
 }
 
 /* The same in a queue: it keeps the place that it did not know of. */
-static void test_queued_then_cut_keeps_its_place(void **state)
+CASE(test_queued_then_cut_keeps_its_place)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
     char path[256], own[256];
     struct taker *t;
 
     world_free_for_all(w, b);
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    OK(hf_lock_timed(a, 5000, NULL));
     world_first_entry(w, path, sizeof(path));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, b, 10000);
     world_has_entries(w, 2);
     world_heal(w);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 4000));
-    assert_int_equal(t->rc, 0);
+    OK(hf_lock_release(a, NULL));
+    taker_has_it(t, 4000);
     assert_int_equal(zk_server_children(w->zk, NODE), 1);
     world_first_entry(w, own, sizeof(own));
     assert_string_not_equal(own, path);
     taker_end(t);
-    world_is_clean(w);
 }
 
-/* ---- cut in the middle --------------------------------------------------- */
+/* ---- cut in the middle ---- */
 
-static void test_reset_in_the_middle_of_an_answer(void **state)
+CASE(test_connection_reset_while_waiting)
 {
-    any_cut_answers(*state, world_far(*state, 30000, 5000), PROXY_RESET, 160,
-                    7);
+    hf_lock *a = world_near(w);
+
+    any_cut_waiter(w, a, world_far(w, 30000, 5000));
 }
 
-static void test_half_close_in_the_middle_of_an_answer(void **state)
+/* The client before us went while no event could reach us. */
+CASE(test_release_while_the_waiter_is_away)
 {
-    any_cut_answers(*state, world_far(*state, 30000, 5000), PROXY_HALF_CLOSE,
-                    160, 7);
-}
-
-static void test_connection_reset_while_waiting(void **state)
-{
-    hf_lock *a = world_near(*state);
-
-    any_cut_waiter(*state, a, world_far(*state, 30000, 5000));
-}
-
-/* The one before us went while nobody could tell us. */
-static void test_release_while_the_waiter_is_away(void **state)
-{
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, 20000);
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    t = taker_start(w, b, 20000);
-    world_has_entries(w, 2);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     assert_true(NEVER_MS(taker_back(t), 300));
     proxy_set(w->proxy, PROXY_PASS, 0);
     taker_gets_it(t, 3000);
-    world_is_clean(w);
 }
 
-static void test_open_says_at_once_what_is_wrong(void **state)
+CASE(test_open_says_at_once_what_is_wrong)
 {
-    struct world *w = *state;
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_client *c = NULL;
     int64_t began;
@@ -105,7 +82,7 @@ static void test_open_says_at_once_what_is_wrong(void **state)
     opt.connect_timeout_ms = 500;
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     began = wait_fair();
-    assert_int_equal(hf_open(w->far_url, &opt, &c, &w->err), HF_EBACKEND);
+    EXPECT(HF_EBACKEND, hf_open(w->far_url, &opt, &c, &w->err));
     assert_null(c);
     assert_true(w->err.text[0] != '\0');
     assert_true(w->err.may_pass);
@@ -113,25 +90,24 @@ static void test_open_says_at_once_what_is_wrong(void **state)
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     began = wait_fair();
     w->err.may_pass = 0;
-    assert_int_equal(hf_open(w->far_url, &opt, &c, &w->err), HF_EBACKEND);
+    EXPECT(HF_EBACKEND, hf_open(w->far_url, &opt, &c, &w->err));
     assert_true(w->err.may_pass);
     assert_true(wait_within(began, 1500));
 }
 
-/* ---- hostile ------------------------------------------------------------- */
+/* ---- hostile ---- */
 
 /* hf_close ends the session even where the last words were lost: nothing stays
  * for longer than the session would. */
-static void test_close_in_a_black_hole(void **state)
+CASE(test_close_in_a_black_hole)
 {
     enum { TTL_MS = 6000 };
-    struct world *w = *state;
     hf_lock *a = world_far(w, TTL_MS, OP_MS), *b = world_near(w);
     int64_t taken, began;
     int rc;
 
     /* A busy machine may not answer in OP_MS. */
-    assert_true(WAIT_FOR(hf_lock_timed(a, 5000, &w->err) == 0));
+    COMES(hf_lock_timed(a, 5000, &w->err) == 0);
     taken = wait_now();
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     began = wait_fair();
@@ -142,14 +118,12 @@ static void test_close_in_a_black_hole(void **state)
         assert_int_equal(rc, HF_EUNKNOWN);
     assert_true(wait_within(began, OP_MS + 1200));
     world_takes(w, b, TTL_MS + ZK_TICK_MS + 1000);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(b, NULL));
 }
 
 /* What was not done in time is not done to those who hold the lock later. */
-static void test_break_in_an_outage_is_not_done_later(void **state)
+CASE(test_break_in_an_outage_is_not_done_later)
 {
-    struct world *w = *state;
     hf_lock *b;
     hf_info *info = NULL;
 
@@ -158,38 +132,18 @@ static void test_break_in_an_outage_is_not_done_later(void **state)
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
     /* The first notices that the connection is gone. */
-    assert_int_equal(hf_break(w->clients[0], "m", 1, &w->err), HF_EUNKNOWN);
-    assert_int_equal(hf_break(w->clients[0], "n", 1, &w->err), HF_EUNKNOWN);
-    /* When the last is over, the time of that one surely is. */
-    assert_int_equal(hf_break(w->clients[0], "m", 1, &w->err), HF_EUNKNOWN);
-    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
+    EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "n", 1, &w->err));
+    /* When the last request has ended, the time of that one has surely
+     * passed. */
+    EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
+    OK(hf_lock_timed(b, 5000, &w->err));
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_true(
-        WAIT_FOR_MS(!hf_inspect(w->clients[0], "n", 1, &info, NULL), 4000));
+    COMES_MS(!hf_inspect(w->clients[0], "n", 1, &info, NULL), 4000);
     assert_int_equal(info->holders_len, 1);
     hf_info_free(info);
-    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
+    OK(hf_inspect(w->clients[0], "n", 1, &info, &w->err));
     assert_int_equal(info->holders_len, 1);
     hf_info_free(info);
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
-    world_is_clean(w);
-}
-
-int run_net_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_created_then_cut_is_adopted),
-        T(test_queued_then_cut_keeps_its_place),
-        T(test_reset_in_the_middle_of_an_answer),
-        T(test_half_close_in_the_middle_of_an_answer),
-        T(test_connection_reset_while_waiting),
-        T(test_release_while_the_waiter_is_away),
-        T(test_open_says_at_once_what_is_wrong),
-        T(test_close_in_a_black_hole),
-        T(test_break_in_an_outage_is_not_done_later),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: the network", tests,
-                                       group_one, group_one_end);
+    OK(hf_lock_release(b, &w->err));
 }

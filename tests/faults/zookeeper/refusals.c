@@ -4,33 +4,23 @@
 
 const int64_t any_refused_ttl_ms = 10000;
 
-static void note_rc(int rc, const void *data)
-{
-    *(int *)(uintptr_t)data = rc;
-}
-
 /* A container below the name's node may be swept at any time. */
 static void set_rights_if_there(struct world *w, const char *path, int rights)
 {
-    struct ACL all = {rights, ZOO_ANYONE_ID_UNSAFE};
-    struct ACL_vector acl = {1, &all};
-    int rc = 1;
+    int rc = try_rights(w, path, rights);
 
-    assert_int_equal(
-        zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
-    assert_int_equal(zk_hand_sync(hand(w)), 0); /* answered after it */
     assert_true(rc == ZOK || rc == ZNONODE);
 }
 
 /* The name's node is no container, so that it stays. */
 static void prepare(struct world *w)
 {
-    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
 }
 
 static void tidy(struct world *w)
 {
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    COMES(!zk_hand_delete(hand(w), NODE));
 }
 
 static void set_all_rights(struct world *w, int rights)

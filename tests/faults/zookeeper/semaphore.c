@@ -1,39 +1,36 @@
 /*
  * Semaphores, as they are at the server: beside Curator's, their answers lost,
- * their leases deleted by somebody.
+ * their leases deleted.
  */
 #include "zk_faults.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
+GROUP("semaphore");
+
 #define UUID "00000000-0000-4000-8000-000000000001"
 #define LEASES NODE "/leases"
 #define LOCKS NODE "/locks"
 
-/* ---- its nodes ----------------------------------------------------------- */
+/* ---- its nodes ---- */
 
-static void test_semaphore_has_curators_layout(void **state)
+CASE(test_semaphore_has_curators_layout)
 {
-    struct world *w = *state;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_lock *a;
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 3);
-    opt.permits = 2;
-    assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
+    OK(hf_lock_acquire(a, HOW(HF_FOREVER, .permits = 2), &w->err));
     assert_int_equal(zk_server_children(w->zk, LEASES), 2);
-    assert_true(WAIT_FOR(!zk_server_children(w->zk, LOCKS)));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    COMES(!zk_server_children(w->zk, LOCKS));
+    OK(hf_lock_release(a, NULL));
     assert_int_equal(zk_server_children(w->zk, LEASES), 0);
-    world_is_clean(w);
 }
 
 /* One of Curator's is one more that is out, and one that waits is before us. */
-static void test_semaphore_beside_curators_leases(void **state)
+CASE(test_semaphore_beside_curators_leases)
 {
-    struct world *w = *state;
     struct zk_hand *h = hand(w);
     char lease[256], turn[256];
     struct taker *t;
@@ -41,20 +38,19 @@ static void test_semaphore_beside_curators_leases(void **state)
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 1);
-    assert_int_equal(hf_lock_try(a, NULL), 0); /* makes the nodes */
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_try(a, NULL)); /* makes the nodes */
+    OK(hf_lock_release(a, NULL));
     create_below(w, LEASES, LEASES "/_c_" UUID "-lease-",
                  ZOO_EPHEMERAL_SEQUENTIAL, lease, sizeof(lease));
-    assert_int_equal(hf_lock_try(a, NULL), HF_EBUSY);
+    EXPECT(HF_EBUSY, hf_lock_try(a, NULL));
     create_below(w, LOCKS, LOCKS "/_c_" UUID "-lock-", ZOO_EPHEMERAL_SEQUENTIAL,
                  turn, sizeof(turn));
     t = taker_start(w, a, 20000);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 2));
-    assert_int_equal(zk_hand_delete(h, lease), 0);
+    COMES(zk_server_children(w->zk, LOCKS) == 2);
+    OK(zk_hand_delete(h, lease));
     assert_false(taker_back(t)); /* it is not our turn */
-    assert_int_equal(zk_hand_delete(h, turn), 0);
+    OK(zk_hand_delete(h, turn));
     taker_gets_it(t, 4000);
-    world_is_clean(w);
 }
 
 enum { PASS_MS = 500 }; /* a try waits for those who pass through */
@@ -65,11 +61,10 @@ static void turn_of_another(struct world *w, char *turn, size_t size)
                  turn, size);
 }
 
-/* Somebody is before a try and about to go on: the try waits for that, with one
- * watch, and has a permit then. */
-static void test_semaphore_try_waits_for_who_passes(void **state)
+/* A client before the try is about to pass: the try waits for that, with one
+ * watch, and then has a permit. */
+CASE(test_semaphore_try_waits_for_who_passes)
 {
-    struct world *w = *state;
     int rc = HF_EBUSY;
     char turn[256];
     struct taker *t;
@@ -82,25 +77,21 @@ static void test_semaphore_try_waits_for_who_passes(void **state)
         turn_of_another(w, turn, sizeof(turn));
         watches = zk_server_number(w->zk, "zk_watch_count");
         t = taker_start(w, a, 0);
-        assert_true(
-            WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") > watches ||
-                     taker_back(t)));
-        assert_int_equal(zk_hand_delete(hand(w), turn), 0);
-        assert_true(WAIT_FOR(taker_back(t)));
+        COMES(zk_server_number(w->zk, "zk_watch_count") > watches ||
+              taker_back(t));
+        OK(zk_hand_delete(hand(w), turn));
+        COMES(taker_back(t));
         rc = t->rc;
         taker_end(t);
     }
     assert_int_equal(rc, 0);
-    world_is_clean(w);
 }
 
 /* It does not go on: then it is busy, soon, and was not asked for all the
  * time. */
-static void test_semaphore_try_behind_one_that_stands(void **state)
+CASE(test_semaphore_try_behind_one_that_stands)
 {
-    struct world *w = *state;
     char turn[256];
-    int64_t began;
     long sent;
     hf_lock *a;
 
@@ -108,14 +99,11 @@ static void test_semaphore_try_behind_one_that_stands(void **state)
     a = world_change(w, 0, HF_SEMAPHORE, 2);
     turn_of_another(w, turn, sizeof(turn));
     sent = zk_server_number(w->zk, "zk_packets_received");
-    began = wait_fair();
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EBUSY);
-    assert_true(wait_within(began, PASS_MS + 1000));
+    WITHIN(PASS_MS + 1000, EXPECT(HF_EBUSY, hf_lock_try(a, &w->err)));
     assert_true(zk_server_number(w->zk, "zk_packets_received") - sent < 50);
-    assert_int_equal(zk_hand_delete(hand(w), turn), 0);
-    assert_int_equal(hf_lock_try(a, &w->err), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    world_is_clean(w);
+    OK(zk_hand_delete(hand(w), turn));
+    OK(hf_lock_try(a, &w->err));
+    OK(hf_lock_release(a, &w->err));
 }
 
 struct one_try {
@@ -137,10 +125,9 @@ static void *try_main(void *arg)
 
 /* As many tries at once as there are permits: each has one, but if the machine
  * stood, so that one waited for another for too long. */
-static void test_semaphore_tries_at_once(void **state)
+CASE(test_semaphore_tries_at_once)
 {
     enum { ALL = WORLD_CLIENTS, ROUNDS = 20 };
-    struct world *w = *state;
     struct one_try t[ALL];
 
     for (size_t i = 0; i < ALL; i++)
@@ -149,23 +136,20 @@ static void test_semaphore_tries_at_once(void **state)
         t[i].lock = world_change(w, i, HF_SEMAPHORE, ALL);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < ALL; i++)
-            assert_int_equal(
-                pthread_create(&t[i].thread, NULL, try_main, &t[i]), 0);
+            OK(pthread_create(&t[i].thread, NULL, try_main, &t[i]));
         for (int i = 0; i < ALL; i++)
             pthread_join(t[i].thread, NULL);
         for (int i = 0; i < ALL; i++) {
             if (t[i].rc == HF_EBUSY && t[i].took_ms >= PASS_MS)
                 continue;
             assert_int_equal(t[i].rc, 0);
-            assert_int_equal(hf_lock_release(t[i].lock, NULL), 0);
+            OK(hf_lock_release(t[i].lock, NULL));
         }
     }
-    world_is_clean(w);
 }
 
-static void test_semaphore_answer_swallowed(void **state)
+CASE(test_semaphore_answer_swallowed)
 {
-    struct world *w = *state;
     struct taker *t;
     hf_lock *a;
 
@@ -173,25 +157,21 @@ static void test_semaphore_answer_swallowed(void **state)
     a = world_change(w, 0, HF_SEMAPHORE, 2);
     /* No container, so that it stays. */
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
-    assert_int_equal(zk_hand_create(hand(w), LOCKS, "", 0, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), LOCKS, "", 0, NULL, 0, NULL));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 1));
+    COMES(zk_server_children(w->zk, LOCKS) == 1);
     world_heal(w);
-    assert_true(WAIT_FOR_MS(taker_back(t), 4000));
-    assert_int_equal(t->rc, 0);
+    taker_has_it(t, 4000);
     assert_int_equal(zk_server_children(w->zk, LEASES), 1);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), LOCKS)));
-    world_is_clean(w);
+    taker_gives(t);
+    COMES(!zk_hand_delete(hand(w), LOCKS));
 }
 
 /* Its first user says how many there are before it has one: a connection that
  * breaks then does not lose that. */
-static void test_semaphore_size_is_there_with_the_lease(void **state)
+CASE(test_semaphore_size_is_there_with_the_lease)
 {
-    struct world *w = *state;
     char text[64] = "";
     struct taker *t;
     hf_lock *a, *b;
@@ -202,69 +182,54 @@ static void test_semaphore_size_is_there_with_the_lease(void **state)
     b = world_change(w, 1, HF_SEMAPHORE, 5);
     proxy_set(w->proxy, PROXY_DELAY, 300);
     t = taker_start(w, a, 20000);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, LEASES) == 1));
+    COMES(zk_server_children(w->zk, LEASES) == 1);
     proxy_hoard(w->proxy);
-    assert_true(WAIT_FOR(taker_back(t)));
-    assert_int_equal(t->rc, 0);
+    taker_has_it(t, WAIT_LONG_MS);
     world_heal(w);
-    assert_int_equal(zk_hand_get(hand(w), LEASES, text, sizeof(text), false),
-                     0);
+    OK(zk_hand_get(hand(w), LEASES, text, sizeof(text), false));
     assert_string_equal(text, "holdfast permits 3");
-    assert_int_equal(hf_lock_try(b, &w->err), HF_EMISMATCH);
-    taker_end(t);
-    assert_int_equal(t->release_rc, 0);
-    world_is_clean(w);
+    EXPECT(HF_EMISMATCH, hf_lock_try(b, &w->err));
+    taker_gives(t);
 }
 
 /* Nor does one of ours go on beside a lease of kazoo's, or whatever it is; but
  * beside locks whose names go on below its own. */
-static void test_semaphore_minds_strangers(void **state)
+CASE(test_semaphore_minds_strangers)
 {
     static const char lease[] = NODE "/00000000000040008000000000000001";
-    struct world *w = *state;
     hf_lock *a, *below;
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 2);
-    assert_int_equal(hf_lock_new(w->clients[0], "n/b", 3, NULL, &below, NULL),
-                     0);
-    assert_int_equal(hf_lock_timed(below, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_int_equal(
-        zk_hand_create(hand(w), lease, "", ZOO_EPHEMERAL, NULL, 0, NULL), 0);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EMISMATCH);
-    assert_non_null(strstr(w->err.text, lease + strlen(NODE) + 1));
-    assert_int_equal(zk_hand_delete(hand(w), lease), 0);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_int_equal(hf_lock_release(below, &w->err), 0);
-    assert_int_equal(hf_lock_free(below), 0);
-    world_is_clean(w);
+    below = world_handle(w, w->clients[0], "n/b", NULL);
+    OK(hf_lock_timed(below, 5000, &w->err));
+    OK(hf_lock_timed(a, 5000, &w->err));
+    OK(hf_lock_release(a, &w->err));
+    OK(zk_hand_create(hand(w), lease, "", ZOO_EPHEMERAL, NULL, 0, NULL));
+    EXPECT(HF_EMISMATCH, hf_lock_timed(a, 5000, &w->err));
+    expect_words(w->err.text, lease + strlen(NODE) + 1);
+    OK(zk_hand_delete(hand(w), lease));
+    OK(hf_lock_timed(a, 5000, &w->err));
+    OK(hf_lock_release(a, &w->err));
+    OK(hf_lock_release(below, &w->err));
 }
 
 /* kazoo's semaphore has other nodes: beside ours, both would count to n. */
-static void test_kazoo_has_no_semaphore(void **state)
+CASE(test_kazoo_has_no_semaphore)
 {
-    struct world *w = *state;
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_lock *lock = NULL;
-    hf_client *c;
-    char url[128];
+    hf_lock *lock;
+    hf_client *c = world_open(w, text_of("%s?dialect=kazoo", w->zk->url), NULL);
 
-    snprintf(url, sizeof(url), "%s?dialect=kazoo", w->zk->url);
-    assert_int_equal(hf_open(url, NULL, &c, &w->err), 0);
     assert_int_equal(hf_client_caps(c, HF_SEMAPHORE), 0);
     opt.kind = HF_SEMAPHORE;
     opt.permits = 2;
-    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, &w->err), HF_ENOTSUP);
+    EXPECT(HF_ENOTSUP, hf_lock_new(c, "n", 1, &opt, &lock, &w->err));
     opt = (hf_lock_options)HF_LOCK_OPTIONS_INIT;
-    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, &w->err), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(c), 0);
+    lock = world_handle(w, c, "n", &opt);
 }
 
-/* ---- leases that are deleted --------------------------------------------- */
+/* ---- leases that are deleted ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -274,14 +239,12 @@ static int by_name(const void *a, const void *b)
 static void delete_lease(struct world *w, int permits, int which)
 {
     struct String_vector names = {0};
-    char path[256];
 
-    assert_int_equal(zk_hand_children(hand(w), LEASES, &names), 0);
+    OK(zk_hand_children(hand(w), LEASES, &names));
     assert_int_equal(names.count, permits);
     qsort(names.data, (size_t)permits, sizeof(*names.data), by_name);
-    snprintf(path, sizeof(path), LEASES "/%s", names.data[which]);
+    OK(zk_hand_delete(hand(w), text_of(LEASES "/%s", names.data[which])));
     deallocate_String_vector(&names);
-    assert_int_equal(zk_hand_delete(hand(w), path), 0);
 }
 
 static bool is_lost(struct world *w, hf_lock *lock)
@@ -295,58 +258,44 @@ static void loses_any_lease(struct world *w, hf_lock *a, int permits,
                             int64_t within_ms)
 {
     const int which[] = {0, permits / 2, permits - 1};
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
 
-    opt.permits = (uint32_t)permits;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(hf_lock_acquire(a, &opt, &w->err), 0);
+        OK(hf_lock_acquire(a, HOW(HF_FOREVER, .permits = (uint32_t)permits),
+                           &w->err));
         delete_lease(w, permits, which[i]);
         if (!WAIT_FOR_MS(is_lost(w, a), within_ms))
             fail_msg("lease %d of %d is not missed", which[i], permits);
-        assert_true(WAIT_FOR_MS(!zk_server_children(w->zk, LEASES), 10000));
-        assert_int_equal(hf_lock_release(a, NULL), HF_ELOST);
+        COMES_MS(!zk_server_children(w->zk, LEASES), 10000);
+        EXPECT(HF_ELOST, hf_lock_release(a, NULL));
     }
     world_is_clean(w);
 }
 
 static hf_lock *deaf_semaphore(struct world *w, int64_t ttl_ms, uint32_t size)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-
-    opt.ttl_ms = ttl_ms;
-    assert_int_equal(hf_open(w->zk->url, &opt, &w->clients[0], &w->err), 0);
+    OK(hf_open(w->zk->url, CLIENT(.ttl_ms = ttl_ms), &w->clients[0], &w->err));
     w->len = 1;
     return world_change(w, 0, HF_SEMAPHORE, size);
 }
 
-static void test_semaphore_one_of_its_leases_is_deleted(void **state)
-{
-    struct world *w = *state;
-
-    loses_any_lease(w, deaf_semaphore(w, 1500, 3), 2, 5000);
-}
+CASE_IS(test_semaphore_one_of_its_leases_is_deleted,
+        loses_any_lease(w, deaf_semaphore(w, 1500, 3), 2, 5000))
 
 /* More than one transaction has room for. */
-static void test_semaphore_one_of_many_leases_is_deleted(void **state)
+CASE_IS(test_semaphore_one_of_many_leases_is_deleted,
+        loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000))
+
+/* A program that listens hears of it long before its renewal. */
+CASE(test_semaphore_deleted_lease_is_heard_of)
 {
-    struct world *w = *state;
-
-    loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000);
-}
-
-/* Who listens hears of it long before its renewal. */
-static void test_semaphore_deleted_lease_is_heard_of(void **state)
-{
-    struct world *w = *state;
-
     world_lock(w, w->zk->url, 60000, 5000, HF_FAIR);
     loses_any_lease(w, world_change(w, 0, HF_SEMAPHORE, 4), 3, 4000);
 }
 
-/* ---- leases that are deleted before they are seen ------------------------ */
+/* ---- leases that are deleted before they are seen ---- */
 
-/* Somebody who deletes as many leases as soon as they are made: after the
- * server has done so, and before the client looks. */
+/* Deletes as many leases as soon as they are made: after the server has made
+ * them, and before the client looks. */
 static struct {
     struct zk_hand *hand;
     int times;        /* atomic */
@@ -390,15 +339,15 @@ zoo_acreate2(zhandle_t *zh, const char *path, const char *data, int len,
 static void make_leases_node(struct world *w)
 {
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
-    assert_int_equal(zk_hand_create(hand(w), LEASES, "", 0, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), LEASES, "", 0, NULL, 0, NULL));
 }
 
 static void drop_leases_node(struct world *w)
 {
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), LEASES)));
+    COMES(!zk_hand_delete(hand(w), LEASES));
 }
 
-/* Nobody else uses the hand until then. */
+/* No other thread uses the hand until then. */
 static void meddle(struct world *w, int times)
 {
     vandal.hand = hand(w);
@@ -406,7 +355,7 @@ static void meddle(struct world *w, int times)
     __atomic_store_n(&vandal.times, times, __ATOMIC_RELEASE);
 }
 
-/* Of two at a time: all are made anew, and that is all. */
+/* Two are deleted at a time: all leases are made again, once. */
 static void has_two_leases(struct world *w, int times)
 {
     assert_int_equal(__atomic_load_n(&vandal.made, __ATOMIC_RELAXED),
@@ -414,32 +363,26 @@ static void has_two_leases(struct world *w, int times)
     assert_int_equal(zk_server_children(w->zk, LEASES), 2);
 }
 
-static void test_semaphore_lease_deleted_unseen(void **state)
+CASE(test_semaphore_lease_deleted_unseen)
 {
-    struct world *w = *state;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_lock *a;
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 3);
-    opt.permits = 2;
-    opt.wait_ms = 0;
     make_leases_node(w);
     for (int times = 1; times <= 4; times++) {
         meddle(w, times);
-        if (hf_lock_acquire(a, &opt, &w->err))
+        if (hf_lock_acquire(a, HOW(0, .permits = 2), &w->err))
             fail_msg("%s", w->err.text);
         has_two_leases(w, times);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
     }
     drop_leases_node(w);
-    world_is_clean(w);
 }
 
 /* Of one that has waited for them, and hears of each that comes or goes. */
-static void test_semaphore_waiters_lease_deleted_unseen(void **state)
+CASE(test_semaphore_waiters_lease_deleted_unseen)
 {
-    struct world *w = *state;
     struct taker *t;
     hf_lock *a, *b;
 
@@ -449,24 +392,21 @@ static void test_semaphore_waiters_lease_deleted_unseen(void **state)
     b = world_change(w, 1, HF_SEMAPHORE, 2);
     make_leases_node(w);
     for (int times = 1; times <= 4; times++) {
-        assert_int_equal(hf_lock_try(a, &w->err), 0);
+        OK(hf_lock_try(a, &w->err));
         t = taker_start_as(w, b, HF_WRITE, 2, WAIT_LONG_MS);
-        assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 1));
-        assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 2));
+        COMES(zk_server_children(w->zk, LOCKS) == 1);
+        COMES(zk_server_number(w->zk, "zk_watch_count") >= 2);
         meddle(w, times);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
-        assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-        assert_int_equal(t->rc, 0);
+        OK(hf_lock_release(a, &w->err));
+        taker_has_it(t, 3000);
         has_two_leases(w, times);
         taker_gets_it(t, 1000);
     }
     drop_leases_node(w);
-    world_is_clean(w);
 }
 
 static void note(void *arg, hf_lock *lock, int result)
 {
-    (void)lock;
     *(int *)arg = result;
 }
 
@@ -478,16 +418,12 @@ static bool is_over(hf_client *c, const int *result)
 
 static hf_lock *owned_semaphore(struct world *w, size_t client, uint32_t size)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-
-    assert_int_equal(hf_lock_free(w->locks[client]), 0);
+    OK(hf_lock_free(w->locks[client]));
     w->locks[client] = NULL;
-    opt.kind = HF_SEMAPHORE;
-    opt.permits = size;
-    opt.flags = HF_OWNER_HANDLE;
-    assert_int_equal(hf_lock_new(w->clients[client], "n", 1, &opt,
-                                 &w->locks[client], &w->err),
-                     0);
+    OK(hf_lock_new(
+        w->clients[client], "n", 1,
+        KIND(HF_SEMAPHORE, .permits = size, .flags = HF_OWNER_HANDLE),
+        &w->locks[client], &w->err));
     return w->locks[client];
 }
 
@@ -495,8 +431,8 @@ static void only_turn(struct world *w, char *path, size_t size)
 {
     struct String_vector names = {0};
 
-    assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 1));
-    assert_int_equal(zk_hand_children(hand(w), LOCKS, &names), 0);
+    COMES(zk_server_children(w->zk, LOCKS) == 1);
+    OK(zk_hand_children(hand(w), LOCKS, &names));
     assert_int_equal(names.count, 1);
     snprintf(path, size, LOCKS "/%s", names.data[0]);
     deallocate_String_vector(&names);
@@ -504,9 +440,8 @@ static void only_turn(struct world *w, char *path, size_t size)
 
 /* Its turn is taken away when it has made its leases: the next one waits for
  * these, and it must not wait for the next one's turn and keep them. */
-static void test_semaphore_turn_deleted_with_leases_out(void **state)
+CASE(test_semaphore_turn_deleted_with_leases_out)
 {
-    struct world *w = *state;
     char turn[256];
     struct taker *t;
     int granted = 1;
@@ -517,30 +452,27 @@ static void test_semaphore_turn_deleted_with_leases_out(void **state)
     holder = world_change(w, 0, HF_SEMAPHORE, 1);
     first = owned_semaphore(w, 1, 1);
     second = world_change(w, 2, HF_SEMAPHORE, 1);
-    assert_int_equal(hf_lock_try(holder, &w->err), 0);
-    assert_true(WAIT_FOR(!zk_server_children(w->zk, LOCKS)));
-    assert_int_equal(hf_lock_acquire_async(first, NULL, note, &granted, NULL),
-                     0);
+    OK(hf_lock_try(holder, &w->err));
+    COMES(!zk_server_children(w->zk, LOCKS));
+    OK(hf_lock_acquire_async(first, NULL, note, &granted, NULL));
     only_turn(w, turn, sizeof(turn));
     t = taker_start(w, second, HF_FOREVER);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, LOCKS) == 2));
+    COMES(zk_server_children(w->zk, LOCKS) == 2);
     meddle(w, 0);
     __atomic_store_n(&vandal.turn, turn, __ATOMIC_RELEASE);
-    assert_int_equal(hf_lock_release(holder, &w->err), 0);
+    OK(hf_lock_release(holder, &w->err));
     taker_gets_it(t, WAIT_LONG_MS);
-    assert_true(WAIT_FOR(is_over(w->clients[1], &granted)));
+    COMES(is_over(w->clients[1], &granted));
     assert_int_equal(granted, 0);
     assert_null(vandal.turn);
-    assert_int_equal(hf_lock_release(first, &w->err), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(first, &w->err));
 }
 
-/* The answer is on its way: it is granted, and lost as soon as it listens. (If
- * it was deleted before its list was made, which is not likely, it is made
- * anew.) */
-static void test_semaphore_lease_deleted_behind_its_answer(void **state)
+/* The answer is on its way: the lease is granted, and lost as soon as the
+ * client listens. (If it was deleted before its list was made, which is
+ * unlikely, it is made again.) */
+CASE(test_semaphore_lease_deleted_behind_its_answer)
 {
-    struct world *w = *state;
     struct taker *t;
     bool lost;
     hf_lock *a;
@@ -549,42 +481,13 @@ static void test_semaphore_lease_deleted_behind_its_answer(void **state)
     a = world_change(w, 0, HF_SEMAPHORE, 2);
     proxy_set(w->proxy, PROXY_DELAY, 300);
     t = taker_start(w, a, WAIT_LONG_MS);
-    assert_true(WAIT_FOR(zk_server_children(w->zk, LEASES) == 1));
+    COMES(zk_server_children(w->zk, LEASES) == 1);
     delete_lease(w, 1, 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-    assert_int_equal(t->rc, 0);
-    assert_true(WAIT_FOR_MS((lost = is_lost(w, a)) ||
-                                zk_server_children(w->zk, LEASES) == 1,
-                            3000));
+    taker_has_it(t, 3000);
+    COMES_MS((lost = is_lost(w, a)) || zk_server_children(w->zk, LEASES) == 1,
+             3000);
     taker_end(t);
     assert_int_equal(t->release_rc, lost ? HF_ELOST : 0);
     proxy_set(w->proxy, PROXY_PASS, 0);
     world_free_for_all(w, a);
-    world_is_clean(w);
-}
-
-int run_semaphore_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_semaphore_has_curators_layout),
-        T(test_semaphore_beside_curators_leases),
-        T(test_semaphore_try_waits_for_who_passes),
-        T(test_semaphore_try_behind_one_that_stands),
-        T(test_semaphore_tries_at_once),
-        T(test_semaphore_answer_swallowed),
-        T(test_semaphore_size_is_there_with_the_lease),
-        T(test_semaphore_minds_strangers),
-        T(test_kazoo_has_no_semaphore),
-        T(test_semaphore_one_of_its_leases_is_deleted),
-        T(test_semaphore_one_of_many_leases_is_deleted),
-        T(test_semaphore_deleted_lease_is_heard_of),
-        T(test_semaphore_lease_deleted_unseen),
-        T(test_semaphore_waiters_lease_deleted_unseen),
-        T(test_semaphore_turn_deleted_with_leases_out),
-        T(test_semaphore_lease_deleted_behind_its_answer),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: semaphores", tests,
-                                       group_one, group_one_end);
 }

@@ -1,4 +1,5 @@
 /* One server dies, stops, forgets sessions, is meddled with. */
+#include "../any/any_faults.h"
 #include "zk_faults.h"
 
 #include <signal.h>
@@ -7,50 +8,40 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- killed and started again ------------------------------------------- */
+GROUP("server");
 
-static void test_restart_hold_survives(void **state)
+/* ---- killed and started again ---- */
+
+CASE(test_restart_hold_survives)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->zk->url, 20000, 5000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
     uint64_t token;
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    OK(hf_lock_timed(a, 5000, NULL));
     token = token_of(a);
     zk_server_kill(w->zk);
-    assert_int_equal(zk_server_again(w->zk), 0);
+    OK(zk_server_again(w->zk));
     world_renews(a); /* over the new connection */
     assert_true(token_of(a) == token);
-    assert_int_not_equal(hf_lock_try(b, NULL), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    FAILS(hf_lock_try(b, NULL));
+    OK(hf_lock_release(a, &w->err));
     world_takes(w, b, 3000);
     assert_true(token_of(b) > token);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(b, NULL));
 }
 
-/* Shorter than the wait and than op_timeout: nobody notices. */
-static void test_restart_during_timed_acquire(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
-    struct taker *t;
+/* An outage shorter than the wait and the op_timeout is not noticed. */
+CASE_IS(test_restart_during_timed_acquire,
+        any_restart_while_acquiring(w,
+                                    world_lock(w, w->zk->url, 30000, 60000,
+                                               HF_FAIR_DEFAULT),
+                                    500, 3000))
 
-    world_free_for_all(w, a);
-    zk_server_kill(w->zk);
-    t = taker_start(w, a, 60000);
-    assert_true(NEVER_MS(taker_back(t), 500));
-    assert_int_equal(zk_server_again(w->zk), 0);
-    taker_gets_it(t, 3000);
-    world_is_clean(w);
-}
-
-/* A child that was forked has the connection's descriptor, too: when the
- * connection is over, a waiter is not told of that again and again. */
-static void test_restart_while_a_child_lives(void **state)
+/* A forked child has the connection's descriptor, too: when the connection has
+ * ended, a waiter is not notified of that again and again. */
+CASE(test_restart_while_a_child_lives)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
     int64_t began, cpu;
     struct taker *t;
@@ -68,158 +59,139 @@ static void test_restart_while_a_child_lives(void **state)
     t = taker_start(w, a, 60000);
     began = wait_now();
     cpu = cpu_ms();
-    assert_true(WAIT_FOR(wait_ms_since(began) > 1000));
+    COMES(wait_ms_since(began) > 1000);
     assert_true(cpu_ms() - cpu < 500);
-    assert_int_equal(zk_server_again(w->zk), 0);
+    OK(zk_server_again(w->zk));
     taker_gets_it(t, 3000);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    world_is_clean(w);
 }
 
-/* ---- the session is over ------------------------------------------------ */
+/* ---- the session has ended ---- */
 
 /* The server forgets us while nothing passes; then we learn it. */
-static void test_expired_session_is_replaced(void **state)
+CASE(test_expired_session_is_replaced)
 {
-    struct world *w = *state;
     hf_lock *a = world_far(w, 3000, 2000), *b = world_near(w);
     uint64_t token;
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    OK(hf_lock_timed(a, 5000, NULL));
     token = token_of(a);
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     world_takes(w, b, 5000);
-    assert_int_equal(hf_lock_check(a), HF_ELOST);
+    EXPECT(HF_ELOST, hf_lock_check(a));
     assert_true(token_of(b) > token);
     world_heal(w);
-    assert_true(WAIT_FOR_MS(world_heard_loss(w, 0), 5000));
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
-    assert_int_equal(hf_lock_check(b), 0);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
+    COMES_MS(world_heard_loss(w, 0), 5000);
+    EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
+    OK(hf_lock_check(b));
+    OK(hf_lock_release(b, NULL));
     world_free_for_all(w, a);
     world_takes(w, a, 3000);
     assert_true(token_of(a) > token);
     /* The new session is kept like the old one. */
     world_renews(a);
     world_renews(a);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(a, NULL));
 }
 
-static void test_expired_session_of_a_waiter(void **state)
+CASE(test_expired_session_of_a_waiter)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_far(w, 1000, 10000);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, 20000);
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    t = taker_start(w, b, 20000);
-    world_has_entries(w, 2);
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     world_has_entries(w, 1); /* its place is gone */
     world_heal(w);
     world_has_entries(w, 2); /* it has queued again, by itself */
     assert_false(taker_back(t));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     taker_gets_it(t, 2000);
-    world_is_clean(w);
 }
 
 /* Before the deadline: it was closed in our name. */
-static void test_ended_session_is_the_reason_of_the_loss(void **state)
+CASE(test_ended_session_is_the_reason_of_the_loss)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->zk->url, 20000, 5000, HF_FAIR_DEFAULT);
-    char path[256], hosts[32];
+    char path[256];
     struct Stat stat;
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    OK(hf_lock_timed(a, 5000, NULL));
     world_first_entry(w, path, sizeof(path));
-    assert_int_equal(zk_hand_stat(zk_server_hand(w->zk), path, &stat), 0);
-    snprintf(hosts, sizeof(hosts), "127.0.0.1:%d", w->zk->port);
+    OK(zk_hand_stat(zk_server_hand(w->zk), path, &stat));
     do /* it may be taken back before it is closed */
-        zk_hand_close(zk_hand_steal(hosts, stat.ephemeralOwner));
+        zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->zk->port),
+                                    stat.ephemeralOwner));
     while (hf_lock_check(a) == 0 &&
            !WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
     world_loses(w, 0, "the server has ended the session 0x");
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-static void test_killed_server_is_the_reason_of_the_loss(void **state)
+CASE(test_killed_server_is_the_reason_of_the_loss)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->zk->url, 5000, 1000, HF_FAIR_DEFAULT);
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    OK(hf_lock_timed(a, 5000, NULL));
     zk_server_kill(w->zk);
     world_loses(w, 0, "Connection refused");
-    assert_non_null(strstr(w->ears[0].reason, "could not be used since "));
-    assert_int_equal(zk_server_again(w->zk), 0);
-    world_is_clean(w);
+    expect_words(w->ears[0].reason, "could not be used since ");
+    OK(zk_server_again(w->zk));
 }
 
-/* ---- meddling ----------------------------------------------------------- */
+/* ---- meddling ---- */
 
 static void delete_hold(struct world *w)
 {
     char path[256];
 
     world_first_entry(w, path, sizeof(path));
-    assert_int_equal(zk_hand_delete(zk_server_hand(w->zk), path), 0);
+    OK(zk_hand_delete(zk_server_hand(w->zk), path));
 }
 
-static void test_deleted_node_is_learned(void **state)
+CASE(test_deleted_node_is_learned)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->zk->url, 6000, 1000, HF_FAIR_DEFAULT);
     hf_lock *b = world_near(w);
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    OK(hf_lock_timed(a, 5000, NULL));
     delete_hold(w);
     world_takes(w, b, 3000);
-    assert_true(WAIT_FOR_MS(hf_lock_check(a) == HF_ELOST, 3000));
+    COMES_MS(hf_lock_check(a) == HF_ELOST, 3000);
     world_loses(w, 0, "it was taken away: its node was deleted");
-    assert_int_equal(hf_lock_check(b), 0);
+    OK(hf_lock_check(b));
     world_has_entries(w, 1);
-    assert_int_equal(hf_lock_release(b, NULL), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(b, NULL));
 }
 
-/* A waiter whose entry was deleted queues again; or is told that it has what it
- * has not, as if its hold had been deleted, and then that it is lost. */
-static void test_deleted_place_is_learned(void **state)
+/* A waiter whose entry was deleted queues again; or it is granted the lock
+ * without an entry, as if its hold had been deleted, and then hears of the
+ * loss. */
+CASE(test_deleted_place_is_learned)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     struct String_vector names = {0};
-    char first[256], path[256];
-    struct taker *t;
+    char first[256];
+    const char *path;
+    struct taker *t = taker_behind(w, a, b, 20000);
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
-    t = taker_start(w, b, 20000);
-    world_has_entries(w, 2);
     world_first_entry(w, first, sizeof(first));
-    assert_int_equal(zk_hand_children(zk_server_hand(w->zk), NODE, &names), 0);
+    OK(zk_hand_children(zk_server_hand(w->zk), NODE, &names));
     for (int i = 0; i < names.count; i++) {
-        snprintf(path, sizeof(path), NODE "/%s", names.data[i]);
+        path = text_of(NODE "/%s", names.data[i]);
         if (strcmp(path, first) != 0)
             zk_hand_delete(zk_server_hand(w->zk), path);
     }
     deallocate_String_vector(&names);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    assert_true(WAIT_FOR_MS(taker_back(t), 3000));
-    assert_int_equal(t->rc, 0);
+    OK(hf_lock_release(a, NULL));
+    taker_has_it(t, 3000);
     taker_end(t);
     assert_true(t->release_rc == 0 || t->release_rc == HF_ELOST);
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-static void test_parent_swept_between(void **state)
+CASE(test_parent_swept_between)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w);
 
     for (int i = 0; i < 3; i++) {
@@ -237,28 +209,25 @@ struct sweeper {
 static void *sweep(void *arg)
 {
     struct sweeper *s = arg;
-    char host[32];
-    struct zk_hand *h;
+    struct zk_hand *h =
+        zk_hand_open(text_of("127.0.0.1:%d", s->server->port), 10000);
 
-    snprintf(host, sizeof(host), "127.0.0.1:%d", s->server->port);
-    h = zk_hand_open(host, 10000);
     while (h && !__atomic_load_n(&s->over, __ATOMIC_ACQUIRE))
         s->swept += zk_hand_delete(h, NODE) == 0;
     zk_hand_close(h);
     return NULL;
 }
 
-/* At every moment at which nobody is below it. */
-static void test_parent_swept_all_the_time(void **state)
+/* Whenever it has no child. */
+CASE(test_parent_swept_all_the_time)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     struct sweeper s = {.server = w->zk};
     pthread_t thread;
     struct taker *t;
     uint64_t last = 0;
 
-    assert_int_equal(pthread_create(&thread, NULL, sweep, &s), 0);
+    OK(pthread_create(&thread, NULL, sweep, &s));
     for (int i = 0; i < 150; i++) {
         if (hf_lock_timed(a, 5000, &w->err))
             fail_msg("the %dth: %s", i, w->err.text);
@@ -267,14 +236,13 @@ static void test_parent_swept_all_the_time(void **state)
         t = i % 10 ? NULL : taker_start(w, b, 5000);
         if (t)
             world_has_entries(w, 2);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
         if (t)
             taker_gets_it(t, 3000);
     }
     __atomic_store_n(&s.over, 1, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
     assert_true(s.swept > 10);
-    world_is_clean(w);
 }
 
 struct refused {
@@ -293,54 +261,43 @@ static void *be_refused(void *arg)
 }
 
 /* Another name's parent may not be made: that is nothing to us. */
-static void test_parent_swept_while_another_is_refused(void **state)
+CASE(test_parent_swept_while_another_is_refused)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *anns;
     struct sweeper s = {.server = w->zk};
     struct refused r = {0};
     pthread_t sweeper, other;
-    hf_client *ann = NULL;
-    char url[64];
+    hf_client *ann;
 
-    snprintf(url, sizeof(url), "zk://ann:secret@127.0.0.1:%d", w->port);
-    assert_int_equal(hf_open(url, NULL, &ann, &w->err), 0);
-    assert_int_equal(hf_lock_new(ann, "t", 1, NULL, &anns, &w->err), 0);
-    assert_int_equal(hf_lock_acquire(anns, NULL, &w->err), 0);
-    assert_int_equal(
-        hf_lock_new(w->clients[0], "t/m", 3, NULL, &r.lock, &w->err), 0);
-    assert_int_equal(pthread_create(&sweeper, NULL, sweep, &s), 0);
-    assert_int_equal(pthread_create(&other, NULL, be_refused, &r), 0);
+    ann = world_open(w, text_of("zk://ann:secret@127.0.0.1:%d", w->port), NULL);
+    anns = world_handle(w, ann, "t", NULL);
+    OK(hf_lock_acquire(anns, NULL, &w->err));
+    OK(hf_lock_new(w->clients[0], "t/m", 3, NULL, &r.lock, &w->err));
+    OK(pthread_create(&sweeper, NULL, sweep, &s));
+    OK(pthread_create(&other, NULL, be_refused, &r));
     for (int i = 0; i < 200; i++) {
         if (hf_lock_timed(a, 5000, &w->err))
             fail_msg("the %dth: %s", i, w->err.text);
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
     }
     __atomic_store_n(&s.over, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&r.over, 1, __ATOMIC_RELEASE);
     pthread_join(sweeper, NULL);
     pthread_join(other, NULL);
     assert_int_equal(r.others, 0);
-    assert_int_equal(hf_lock_free(r.lock), 0);
-    assert_int_equal(hf_lock_release(anns, &w->err), 0);
-    assert_int_equal(hf_lock_free(anns), 0);
-    assert_int_equal(hf_close(ann), 0);
-    world_is_clean(w);
+    OK(hf_lock_free(r.lock));
+    OK(hf_lock_release(anns, &w->err));
 }
 
-/* Another lock's node below ours is none of our business. */
-static void test_deeper_names_are_other_locks(void **state)
+/* A node of another lock below ours does not matter. */
+CASE(test_deeper_names_are_other_locks)
 {
-    struct world *w = *state;
-    hf_lock *a = world_near(w), *deep = NULL;
+    hf_lock *a = world_near(w), *deep;
 
-    assert_int_equal(
-        hf_lock_new(w->clients[0], "n/deep", 6, NULL, &deep, &w->err), 0);
-    assert_int_equal(hf_lock_try(deep, &w->err), 0);
+    deep = world_handle(w, w->clients[0], "n/deep", NULL);
+    OK(hf_lock_try(deep, &w->err));
     world_free_for_all(w, a);
-    assert_int_equal(hf_lock_release(deep, NULL), 0);
-    assert_int_equal(hf_lock_free(deep), 0);
-    world_is_clean(w);
+    OK(hf_lock_release(deep, NULL));
 }
 
 #define ENTRY(n)                                                               \
@@ -348,54 +305,21 @@ static void test_deeper_names_are_other_locks(void **state)
 
 /* Where the server's numbers end, all get the same: who came first goes first.
  * (By hand, a number that is about to be given.) */
-static void test_one_number_is_ordered_by_creation(void **state)
+CASE(test_one_number_is_ordered_by_creation)
 {
-    struct world *w = *state;
     struct zk_hand *h = zk_server_hand(w->zk);
     hf_lock *a = world_near(w), *b = world_near(w);
     struct taker *t;
 
-    assert_int_equal(
-        zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL), 0);
-    assert_int_equal(
-        zk_hand_create(h, ENTRY("1") "1", NULL, ZOO_EPHEMERAL, NULL, 0, NULL),
-        0);
-    assert_int_equal(hf_lock_try(a, &w->err), HF_EBUSY); /* is 1, too */
-    assert_int_equal(
-        zk_hand_create(h, ENTRY("2") "2", NULL, ZOO_EPHEMERAL, NULL, 0, NULL),
-        0);
+    OK(zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL));
+    OK(zk_hand_create(h, ENTRY("1") "1", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
+    EXPECT(HF_EBUSY, hf_lock_try(a, &w->err)); /* is 1, too */
+    OK(zk_hand_create(h, ENTRY("2") "2", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
     t = taker_start(w, b, WAIT_LONG_MS); /* is 3 */
     world_has_entries(w, 3);
-    assert_int_equal(
-        zk_hand_create(h, ENTRY("3") "3", NULL, ZOO_EPHEMERAL, NULL, 0, NULL),
-        0);
-    assert_int_equal(zk_hand_delete(h, ENTRY("2") "2"), 0);
-    assert_int_equal(zk_hand_delete(h, ENTRY("1") "1"), 0);
+    OK(zk_hand_create(h, ENTRY("3") "3", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
+    OK(zk_hand_delete(h, ENTRY("2") "2"));
+    OK(zk_hand_delete(h, ENTRY("1") "1"));
     taker_gets_it(t, 3000);
-    assert_int_equal(zk_hand_delete(h, ENTRY("3") "3"), 0);
-    world_is_clean(w);
-}
-
-int run_server_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_restart_hold_survives),
-        T(test_restart_during_timed_acquire),
-        T(test_restart_while_a_child_lives),
-        T(test_expired_session_is_replaced),
-        T(test_expired_session_of_a_waiter),
-        T(test_ended_session_is_the_reason_of_the_loss),
-        T(test_killed_server_is_the_reason_of_the_loss),
-        T(test_deleted_node_is_learned),
-        T(test_deleted_place_is_learned),
-        T(test_parent_swept_between),
-        T(test_parent_swept_all_the_time),
-        T(test_parent_swept_while_another_is_refused),
-        T(test_deeper_names_are_other_locks),
-        T(test_one_number_is_ordered_by_creation),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: the server", tests,
-                                       group_one, group_one_end);
+    OK(zk_hand_delete(h, ENTRY("3") "3"));
 }

@@ -10,57 +10,49 @@
 
 #define NO_DIGEST "-Dzookeeper.DigestAuthenticationProvider.enabled=false"
 
-/* ---- what is said of a server that is gone ------------------------------- */
+static struct rlimit descriptors; /* before the test */
+
+static int note_limit(struct world *w)
+{
+    return getrlimit(RLIMIT_NOFILE, &descriptors);
+}
+
+/* A test that has failed leaves the limit behind, and looking at the server
+ * takes a descriptor. */
+static int restore_limit(struct world *w)
+{
+    return setrlimit(RLIMIT_NOFILE, &descriptors);
+}
+
+GROUP("session", .begin = note_limit, .end = restore_limit);
+
+/* ---- what is said of a server that is gone ---- */
 
 static void names_server(struct world *w, const char *why)
 {
-    char where[32];
-
-    snprintf(where, sizeof(where), "127.0.0.1:%d: %s", w->port, why);
-    if (!strstr(w->err.text, where))
-        fail_msg("\"%s\" does not name %s", w->err.text, where);
+    expect_words(w->err.text, text_of("127.0.0.1:%d: %s", w->port, why));
 }
 
-static void test_dead_server_is_named(void **state)
+CASE(test_dead_server_is_named)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 30000, 1000, HF_FAIR_DEFAULT);
     hf_info *info = NULL;
 
     world_takes(w, a, 5000);
     zk_server_kill(w->zk);
-    assert_int_equal(hf_lock_release(a, &w->err), HF_EUNKNOWN);
+    EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
     names_server(w, "Connection refused");
-    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err),
-                     HF_EUNKNOWN);
+    EXPECT(HF_EUNKNOWN, hf_inspect(w->clients[0], "n", 1, &info, &w->err));
     names_server(w, "Connection refused");
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
+    EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
     names_server(w, "Connection refused");
-    assert_int_equal(zk_server_again(w->zk), 0);
+    OK(zk_server_again(w->zk));
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-static void test_outage_is_two_lines(void **state)
-{
-    struct world *w = *state;
-    hf_lock *a = world_lock(w, w->near_url, 30000, 1000, HF_FAIR_DEFAULT);
+CASE_IS(test_outage_is_two_lines, any_outage_is_two_lines(w))
 
-    world_free_for_all(w, a);
-    assert_int_equal(world_lines(w, 0), 0);
-    zk_server_kill(w->zk);
-    for (int i = 0; i < 3; i++) /* attempts to connect, each of them */
-        assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
-    assert_int_equal(world_lines(w, 0), 1);
-    assert_int_equal(zk_server_again(w->zk), 0);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
-    assert_int_equal(world_lines(w, 0), 2);
-    assert_int_equal(hf_lock_release(a, NULL), 0);
-    world_is_clean(w);
-}
-
-/* ---- soon again -----------------------------------------------------------
- */
+/* ---- soon again ---- */
 
 /* However long the server takes to start. */
 #define PATIENT_MS 120000
@@ -73,124 +65,100 @@ static void back_soon(struct world *w, enum hf_fairness fair)
 
     world_takes(w, a, 5000);
     t = taker_start(w, b, PATIENT_MS);
-    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") > 0));
+    COMES(zk_server_number(w->zk, "zk_watch_count") > 0);
     zk_server_kill(w->zk);
-    assert_int_equal(zk_server_again(w->zk), 0);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(zk_server_again(w->zk));
+    OK(hf_lock_release(a, &w->err));
     /* It serves since then. One that starts may take a connection and forget
      * it: that costs our patience with it, which is a second. */
     taker_gets_it(t, 2000);
-    world_is_clean(w);
 }
 
-static void test_waiter_is_back_soon(void **state)
-{
-    back_soon(*state, HF_FAIR);
-}
-
-static void test_unfair_waiter_is_back_soon(void **state)
-{
-    back_soon(*state, HF_UNFAIR);
-}
+CASE_IS(test_waiter_is_back_soon, back_soon(w, HF_FAIR))
+CASE_IS(test_unfair_waiter_is_back_soon, back_soon(w, HF_UNFAIR))
 
 /* A session of minutes: the library would pause for a sixtieth of it. */
-static void test_long_session_is_back_soon(void **state)
-{
-    any_gone_for(*state, PROXY_REFUSE, 300000, 1500, 1500);
-}
+CASE_IS(test_long_session_is_back_soon,
+        any_gone_for(w, PROXY_REFUSE, 300000, 1500, 1500))
 
 /* The longest that there is: the server makes of it what it allows. */
-static void test_longest_session_is_opened(void **state)
+CASE(test_longest_session_is_opened)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, INT32_MAX, 5000, HF_FAIR_DEFAULT);
 
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
 /* The connection is taken, and nothing ever comes of it. */
-static void test_forgotten_connection_is_given_up(void **state)
-{
-    any_gone_for(*state, PROXY_BLACK_HOLE, 60000, 500, 2500);
-}
+CASE_IS(test_forgotten_connection_is_given_up,
+        any_gone_for(w, PROXY_BLACK_HOLE, 60000, 500, 2500))
 
-/* ---- users that are refused -----------------------------------------------
- */
+/* ---- users that are refused ---- */
 
-static void test_refused_user_is_told_by_open(void **state)
+CASE(test_refused_user_is_told_by_open)
 {
-    struct world *w = *state;
     struct zk_server s = {.flags = {NO_DIGEST}};
     hf_client *c = NULL;
-    char url[64];
 
-    assert_int_equal(zk_server_start(&s), 0);
-    snprintf(url, sizeof(url), "zk://ann:Geheimnis@127.0.0.1:%d", s.port);
-    assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EAUTH);
+    OK(zk_server_start(&s));
+    EXPECT(HF_EAUTH, hf_open(text_of("zk://ann:Geheimnis@127.0.0.1:%d", s.port),
+                             NULL, &c, &w->err));
     assert_null(c);
-    assert_non_null(strstr(w->err.text, "127.0.0.1"));
-    assert_non_null(strstr(w->err.text, "refuses the user"));
+    expect_words(w->err.text, "127.0.0.1");
+    expect_words(w->err.text, "refuses the user");
     assert_null(strstr(w->err.text, "Geheimnis"));
     zk_server_end(&s);
 }
 
 /* The server has changed its mind: asked again now and then, not all the
  * time. */
-static void test_user_refused_later(void **state)
+CASE(test_user_refused_later)
 {
-    struct world *w = *state;
     struct zk_server s = {.flags = {NULL}};
     int64_t cpu;
-    char url[64];
     hf_lock *a;
 
-    assert_int_equal(zk_server_start(&s), 0);
-    snprintf(url, sizeof(url), "zk://ann:Geheimnis@127.0.0.1:%d", s.port);
-    a = world_lock(w, url, 30000, 1000, HF_FAIR_DEFAULT);
+    OK(zk_server_start(&s));
+    a = world_lock(w, text_of("zk://ann:Geheimnis@127.0.0.1:%d", s.port), 30000,
+                   1000, HF_FAIR_DEFAULT);
     world_free_for_all(w, a);
     zk_server_kill(&s);
     s.flags[0] = NO_DIGEST;
-    assert_int_equal(zk_server_again(&s), 0);
+    OK(zk_server_again(&s));
     cpu = cpu_ms();
     for (int i = 0; i < 3; i++)
-        assert_int_equal(hf_lock_timed(a, 5000, &w->err), HF_EBACKEND);
-    assert_non_null(strstr(w->err.text, "refuses the user"));
+        EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
+    expect_words(w->err.text, "refuses the user");
     assert_true(world_lines(w, 0) <= 2); /* lost; its session */
     assert_true(cpu_ms() - cpu < 500);
     zk_server_kill(&s);
     s.flags[0] = NULL;
-    assert_int_equal(zk_server_again(&s), 0);
-    assert_true(WAIT_FOR(hf_lock_timed(a, 1000, NULL) == 0));
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
-    assert_int_equal(hf_close(w->clients[0]), 0);
+    OK(zk_server_again(&s));
+    COMES(hf_lock_timed(a, 1000, NULL) == 0);
+    OK(hf_lock_release(a, &w->err));
+    OK(hf_close(w->clients[0]));
     w->clients[0] = NULL;
     zk_server_end(&s);
 }
 
-/* ---- the end ---------------------------------------------------------------
- */
+/* ---- the end ---- */
 
-static void test_close_beside_a_stopped_server(void **state)
+CASE(test_close_beside_a_stopped_server)
 {
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 2000, 500, HF_FAIR_DEFAULT);
     int64_t began;
 
     world_takes(w, a, 5000);
-    assert_int_equal(zk_server_stop(w->zk), 0);
+    OK(zk_server_stop(w->zk));
     began = wait_fair();
-    assert_int_equal(hf_close(w->clients[0]), HF_EUNKNOWN);
+    EXPECT(HF_EUNKNOWN, hf_close(w->clients[0]));
     w->clients[0] = NULL;
     assert_true(wait_within(began, 500 + 1000));
-    assert_int_equal(zk_server_continue(w->zk), 0);
-    world_is_clean(w);
+    OK(zk_server_continue(w->zk));
 }
 
-/* ---- descriptors ------------------------------------------------------------
- */
+/* ---- descriptors ---- */
 
-/* Those of connections to the server. */
 static int find_sockets(int port, int fd[], int max)
 {
     int n = 0;
@@ -209,27 +177,10 @@ static int find_sockets(int port, int fd[], int max)
     return n;
 }
 
-static struct rlimit descriptors; /* before the test */
-
-static int limited_setup(void **state)
+/* There is a descriptor for the library's socket, and none for ours: answers do
+ * not wake the client, so it polls. */
+CASE(test_no_descriptor_to_watch)
 {
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
-    return world_setup(state);
-}
-
-/* A test that has failed leaves the limit behind, and looking at the server
- * takes a descriptor. */
-static int limited_end(void **state)
-{
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
-    return world_end(state);
-}
-
-/* There is a descriptor for the library's socket, and none for ours: nobody
- * tells us of answers, and they are looked for. */
-static void test_no_descriptor_to_watch(void **state)
-{
-    struct world *w = *state;
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
     struct rlimit less = descriptors;
     int fd[2], hog[1024], hogs = 0;
@@ -255,143 +206,125 @@ static void test_no_descriptor_to_watch(void **state)
         close(hog[--hogs]);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
     world_free_for_all(w, a);
-    assert_true(WAIT_FOR(find_sockets(w->port, fd, 2) >= 2));
-    world_is_clean(w);
+    COMES(find_sockets(w->port, fd, 2) >= 2);
 }
 
-/* ---- memory -----------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static bool no_memory; /* atomic */
 
 static void *give(void *ctx, size_t size)
 {
-    (void)ctx;
     return __atomic_load_n(&no_memory, __ATOMIC_RELAXED) ? NULL : malloc(size);
 }
 
 static void take_back(void *ctx, void *p)
 {
-    (void)ctx;
     free(p);
 }
 
 /* What keeps the session alive cannot be sent: it is tried now and then, not
  * all the time. */
-static void test_no_memory_to_stay_alive(void **state)
+CASE(test_no_memory_to_stay_alive)
 {
-    struct world *w = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_hooks hooks = {.alloc = give, .free = take_back};
     int64_t cpu, began;
 
-    opt.hooks = &hooks;
-    opt.ttl_ms = 6000;
-    opt.op_timeout_ms = 50;
-    assert_int_equal(hf_open(w->far_url, &opt, &w->clients[0], &w->err), 0);
+    OK(hf_open(w->far_url,
+               CLIENT(.hooks = &hooks, .ttl_ms = 6000, .op_timeout_ms = 50),
+               &w->clients[0], &w->err));
     w->len = 1;
-    assert_int_equal(
-        hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err), 0);
+    OK(hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err));
     /* What it has in reserve is under way, and stays so. */
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     for (int i = 0; i < 10; i++)
-        assert_int_not_equal(hf_lock_try(w->locks[0], NULL), 0);
+        FAILS(hf_lock_try(w->locks[0], NULL));
     __atomic_store_n(&no_memory, true, __ATOMIC_RELAXED);
     began = wait_now();
     cpu = cpu_ms();
-    assert_true(WAIT_FOR(wait_ms_since(began) > 3500));
+    COMES(wait_ms_since(began) > 3500);
     assert_true(cpu_ms() - cpu < 700);
     __atomic_store_n(&no_memory, false, __ATOMIC_RELAXED);
     world_heal(w);
-    assert_true(WAIT_FOR(hf_lock_timed(w->locks[0], 1000, NULL) == 0));
+    COMES(hf_lock_timed(w->locks[0], 1000, NULL) == 0);
     hf_lock_release(w->locks[0], NULL); /* its time may be too short */
-    world_is_clean(w);
 }
 
-/* Whoever drives may have gone to sleep for long before another thread sends
- * something: it is awake in time to ask again. */
-static void test_silence_is_noticed_by_who_sleeps(void **state)
+/* The driving thread may have gone to sleep for long before another thread
+ * sends something: it wakes in time to ask again. */
+CASE(test_silence_is_noticed_by_who_sleeps)
 {
-    struct world *w = *state;
     hf_lock *waits = world_far(w, 30000, 5000), *b = world_near(w), *a;
     struct taker *t;
     uint64_t sent;
 
-    assert_int_equal(hf_lock_new(w->clients[0], "m", 1, NULL, &a, &w->err), 0);
-    assert_int_equal(hf_lock_timed(a, 5000, &w->err), 0);
-    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
-    t = taker_start(w, waits, 20000);
-    world_has_entries(w, 2);
+    OK(hf_lock_new(w->clients[0], "m", 1, NULL, &a, &w->err));
+    OK(hf_lock_timed(a, 5000, &w->err));
+    t = taker_behind(w, b, waits, 20000);
     do
         sent = proxy_sent(w->proxy);
     while (!NEVER_MS(proxy_sent(w->proxy) != sent, 1500));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
-    assert_int_equal(hf_lock_release_nowait(a, &w->err), 0);
-    assert_true(WAIT_FOR(proxy_sent(w->proxy) != sent));
+    OK(hf_lock_release_nowait(a, &w->err));
+    COMES(proxy_sent(w->proxy) != sent);
     sent = proxy_sent(w->proxy);
-    assert_true(WAIT_FOR_MS(proxy_sent(w->proxy) != sent, 1000));
+    COMES_MS(proxy_sent(w->proxy) != sent, 1000);
     world_heal(w);
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    OK(hf_lock_release(b, &w->err));
     taker_gets_it(t, 4000);
     taker_end(t);
-    assert_true(WAIT_FOR(hf_lock_free(a) == 0));
-    world_is_clean(w);
+    COMES(hf_lock_free(a) == 0);
 }
 
-/* ---- sessions shorter than two ticks ------------------------------------- */
+/* ---- sessions shorter than two ticks ---- */
 
 static hf_lock *with_options(struct world *w, const struct zk_server *s,
                              const char *options, int64_t ttl_ms)
 {
-    char url[128];
-
-    snprintf(url, sizeof(url), "%s%s", s->url, options);
-    return world_lock(w, url, ttl_ms, 5000, HF_FAIR_DEFAULT);
+    return world_lock(w, text_of("%s%s", s->url, options), ttl_ms, 5000,
+                      HF_FAIR_DEFAULT);
 }
 
 static void is_refused(struct world *w, const struct zk_server *s,
                        const char *options, const char *why)
 {
     hf_client *c = NULL;
-    char url[128];
 
-    snprintf(url, sizeof(url), "%s%s", s->url, options);
-    assert_int_equal(hf_open(url, NULL, &c, &w->err), HF_EINVAL);
-    if (!strstr(w->err.text, why))
-        fail_msg("%s", w->err.text);
+    EXPECT(HF_EINVAL,
+           hf_open(text_of("%s%s", s->url, options), NULL, &c, &w->err));
+    expect_words(w->err.text, why);
 }
 
 /* The server allows them, but does not tell us its tick: the URL may, and where
  * it would be needed the log says so. */
-static void test_session_shorter_than_two_ticks(void **state)
+CASE(test_session_shorter_than_two_ticks)
 {
-    struct world *w = *state;
     struct zk_server s = {.tick_ms = 2000, .min_session_ms = 500};
     hf_lock *lock;
 
-    assert_int_equal(zk_server_start(&s), 0);
+    OK(zk_server_start(&s));
     is_refused(w, &s, "?ttl=1500ms&tick=2s", "1500 ms");
     is_refused(w, &s, "?tick=0", "tick=0");
     is_refused(w, &s, "?tick=two", "tick=two");
     is_refused(w, &s, "?tick=2h", "tick=2h");
     lock = with_options(w, &s, "?tick=2s", 3000);
     assert_int_equal(world_lines(w, 0), 0);
-    assert_true(WAIT_FOR(hf_lock_timed(lock, 5000, &w->err) == 0));
-    hf_lock_release(lock, NULL); /* or it is over by now */
+    COMES(hf_lock_timed(lock, 5000, &w->err) == 0);
+    hf_lock_release(lock, NULL); /* or it has ended by now */
     with_options(w, &s, "", 3000);
     assert_int_equal(world_lines(w, 1), 1);
     with_options(w, &s, "", 4000);
     assert_int_equal(world_lines(w, 2), 0);
     for (size_t i = 0; i < w->len; i++) {
-        assert_int_equal(hf_lock_free(w->locks[i]), 0);
-        assert_int_equal(hf_close(w->clients[i]), 0);
+        OK(hf_lock_free(w->locks[i]));
+        OK(hf_close(w->clients[i]));
         w->locks[i] = NULL;
         w->clients[i] = NULL;
     }
     zk_server_end(&s);
 }
 
-/* ---- holds that somebody has taken away ---------------------------------- */
+/* ---- holds that were taken away ---- */
 
 enum { TAKEN = 200, RENEWED_MS = 15000, TRIP_MS = 1000 };
 
@@ -401,10 +334,10 @@ static void take_away(struct world *w, const char *name)
     char path[256];
 
     snprintf(path, sizeof(path), "/%s", name);
-    assert_int_equal(zk_hand_children(hand(w), path, &names), 0);
+    OK(zk_hand_children(hand(w), path, &names));
     assert_int_equal(names.count, 1);
     snprintf(path, sizeof(path), "/%s/%s", name, names.data[0]);
-    assert_int_equal(zk_hand_delete(hand(w), path), 0);
+    OK(zk_hand_delete(hand(w), path));
     deallocate_String_vector(&names);
 }
 
@@ -420,16 +353,14 @@ static size_t lost_of(hf_lock *const *lock, size_t len)
 /* However many there are, and however far the server is: one renewal finds all
  * of them, and keeps the others. One trip for each would take longer than the
  * session lasts. The client does not listen, or it would hear of each. */
-static void test_renewal_finds_all_that_are_gone(void **state)
+CASE(test_renewal_finds_all_that_are_gone)
 {
     static const struct manner mutex = {HF_MUTEX, HF_FAIR, HF_WRITE};
-    struct world *w = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_lock *lock[TAKEN + 1];
     char name[16];
 
-    opt.ttl_ms = RENEWED_MS;
-    assert_int_equal(hf_open(w->far_url, &opt, &w->clients[0], &w->err), 0);
+    OK(hf_open(w->far_url, CLIENT(.ttl_ms = RENEWED_MS), &w->clients[0],
+               &w->err));
     w->len = 1;
     for (int i = 0; i <= TAKEN; i++) {
         snprintf(name, sizeof(name), "n/%d", i);
@@ -440,31 +371,25 @@ static void test_renewal_finds_all_that_are_gone(void **state)
         take_away(w, name);
     }
     proxy_set(w->proxy, PROXY_DELAY, TRIP_MS);
-    assert_true(WAIT_FOR_MS(lost_of(lock, TAKEN) == TAKEN,
-                            RENEWED_MS / 3 + 2000 + 4 * TRIP_MS));
-    assert_int_equal(hf_lock_check(lock[TAKEN]), 0);
+    COMES_MS(lost_of(lock, TAKEN) == TAKEN,
+             RENEWED_MS / 3 + 2000 + 4 * TRIP_MS);
+    OK(hf_lock_check(lock[TAKEN]));
     world_renews(lock[TAKEN]);
     proxy_set(w->proxy, PROXY_PASS, 0);
     for (int i = 0; i <= TAKEN; i++) {
         assert_int_equal(hf_lock_release(lock[i], &w->err),
                          i < TAKEN ? HF_ELOST : 0);
-        assert_int_equal(hf_lock_free(lock[i]), 0);
+        OK(hf_lock_free(lock[i]));
     }
-    world_is_clean(w);
 }
 
-/* A client that does not listen has a mutex. */
 static hf_lock *quiet_hold(struct world *w, const char *url)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-
-    opt.ttl_ms = 20000;
-    opt.op_timeout_ms = 10000;
-    assert_int_equal(hf_open(url, &opt, &w->clients[0], &w->err), 0);
+    OK(hf_open(url, CLIENT(.ttl_ms = 20000, .op_timeout_ms = 10000),
+               &w->clients[0], &w->err));
     w->len = 1;
-    assert_int_equal(
-        hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err), 0);
-    assert_int_equal(hf_lock_timed(w->locks[0], 5000, &w->err), 0);
+    OK(hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err));
+    OK(hf_lock_timed(w->locks[0], 5000, &w->err));
     return w->locks[0];
 }
 
@@ -472,14 +397,14 @@ static hf_lock *quiet_hold(struct world *w, const char *url)
  * connected the client may take its session back. */
 static void close_its_session(struct world *w)
 {
-    char path[256], hosts[32];
+    char path[256];
     struct Stat stat;
 
     world_first_entry(w, path, sizeof(path));
-    assert_int_equal(zk_hand_stat(hand(w), path, &stat), 0);
-    snprintf(hosts, sizeof(hosts), "127.0.0.1:%d", w->port);
+    OK(zk_hand_stat(hand(w), path, &stat));
     while (zk_hand_stat(hand(w), path, &stat) == 0)
-        zk_hand_close(zk_hand_steal(hosts, stat.ephemeralOwner));
+        zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->port),
+                                    stat.ephemeralOwner));
 }
 
 /* The server has closed one, and its end is still open here. */
@@ -497,41 +422,12 @@ static bool is_cut_off(int port)
 }
 
 /* The release is its next word to the server. */
-static void test_quiet_release_after_the_session_ended(void **state)
+CASE(test_quiet_release_after_the_session_ended)
 {
-    struct world *w = *state;
     hf_lock *a = quiet_hold(w, w->zk->url);
 
     close_its_session(w);
-    assert_true(WAIT_FOR(is_cut_off(w->port)));
-    assert_int_equal(hf_lock_release(a, &w->err), HF_ELOST);
+    COMES(is_cut_off(w->port));
+    EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
     world_free_for_all(w, a);
-    world_is_clean(w);
-}
-
-int run_session_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_dead_server_is_named),
-        T(test_outage_is_two_lines),
-        T(test_waiter_is_back_soon),
-        T(test_unfair_waiter_is_back_soon),
-        T(test_long_session_is_back_soon),
-        T(test_longest_session_is_opened),
-        T(test_forgotten_connection_is_given_up),
-        T(test_refused_user_is_told_by_open),
-        T(test_user_refused_later),
-        T(test_close_beside_a_stopped_server),
-        cmocka_unit_test_setup_teardown(test_no_descriptor_to_watch,
-                                        limited_setup, limited_end),
-        T(test_no_memory_to_stay_alive),
-        T(test_silence_is_noticed_by_who_sleeps),
-        T(test_session_shorter_than_two_ticks),
-        T(test_renewal_finds_all_that_are_gone),
-        T(test_quiet_release_after_the_session_ended),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: the session", tests,
-                                       group_one, group_one_end);
 }

@@ -7,10 +7,12 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+GROUP("strangers");
+
 /* A lease of kazoo's semaphore, whose name is the same each time. */
 #define STRANGER NODE "/00000000000040008000000000000001"
 
-/* ---- between two requests ------------------------------------------------ */
+/* ---- between two requests ---- */
 
 /* What happens before a request is sent: called by the thread that drives the
  * client, which nothing else may use the hand of the world beside. */
@@ -44,37 +46,37 @@ static struct world *meddled_with(const zhandle_t *zh)
     return w && zh != meddler.hand ? w : NULL;
 }
 
-typedef int exists_fn(zhandle_t *, const char *, int, stat_completion_t,
-                      const void *);
+typedef int exists_fn(zhandle_t *, const char *, watcher_fn, void *,
+                      stat_completion_t, const void *);
 
 __attribute__((visibility("default"))) int
-zoo_aexists(zhandle_t *zh, const char *path, int watch, stat_completion_t done,
-            const void *arg)
+zoo_awexists(zhandle_t *zh, const char *path, watcher_fn watcher, void *context,
+             stat_completion_t done, const void *arg)
 {
-    exists_fn *real = (exists_fn *)dlsym(RTLD_NEXT, "zoo_aexists");
+    exists_fn *real = (exists_fn *)dlsym(RTLD_NEXT, "zoo_awexists");
     struct world *w = meddled_with(zh);
 
     if (w && meddler.before_exists && strcmp(path, STRANGER) == 0)
         meddler.before_exists(w);
-    return real(zh, path, watch, done, arg);
+    return real(zh, path, watcher, context, done, arg);
 }
 
-typedef int list_fn(zhandle_t *, const char *, int, strings_completion_t,
-                    const void *);
+typedef int list_fn(zhandle_t *, const char *, watcher_fn, void *,
+                    strings_completion_t, const void *);
 
 __attribute__((visibility("default"))) int
-zoo_aget_children(zhandle_t *zh, const char *path, int watch,
-                  strings_completion_t done, const void *arg)
+zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
+                   void *context, strings_completion_t done, const void *arg)
 {
-    list_fn *real = (list_fn *)dlsym(RTLD_NEXT, "zoo_aget_children");
+    list_fn *real = (list_fn *)dlsym(RTLD_NEXT, "zoo_awget_children");
     struct world *w = meddled_with(zh);
 
     if (w && meddler.before_list && strcmp(path, NODE) == 0)
         meddler.before_list(w);
-    return real(zh, path, watch, done, arg);
+    return real(zh, path, watcher, context, done, arg);
 }
 
-/* ---- the question is given up -------------------------------------------- */
+/* ---- the question is given up ---- */
 
 static void come(struct world *w)
 {
@@ -100,7 +102,6 @@ static void is_asked_for(struct world *w)
     answered = proxy_answered(w->proxy);
 }
 
-/* When the answer is on its way. */
 static void keep_back_list(struct world *w)
 {
     if (meddler.times && WAIT_FOR(proxy_answered(w->proxy) > answered))
@@ -109,7 +110,6 @@ static void keep_back_list(struct world *w)
 
 static void note(void *arg, hf_lock *lock, int result)
 {
-    (void)lock;
     *(int *)arg = result;
 }
 
@@ -121,36 +121,34 @@ static bool is_over(hf_client *c, const int *result)
 
 static hf_lock *far_handle(struct world *w, enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-
     world_far(w, 30000, 5000);
-    assert_int_equal(hf_lock_free(w->locks[0]), 0);
+    OK(hf_lock_free(w->locks[0]));
     w->locks[0] = NULL;
-    opt.fairness = fairness;
-    opt.flags = HF_OWNER_HANDLE;
-    assert_int_equal(
-        hf_lock_new(w->clients[0], "n", 1, &opt, &w->locks[0], &w->err), 0);
+    OK(hf_lock_new(
+        w->clients[0], "n", 1,
+        KIND(HF_MUTEX, .fairness = fairness, .flags = HF_OWNER_HANDLE),
+        &w->locks[0], &w->err));
     return w->locks[0];
 }
 
-/* What it has asked for the server hears of when nobody wants to know. */
+/* The server hears of its question after the client has given up. */
 static void gives_up(struct world *w, hf_lock *a)
 {
     int result = 1;
 
-    assert_int_equal(hf_lock_acquire_async(a, NULL, note, &result, &w->err), 0);
-    assert_true(WAIT_FOR(proxy_hoarded(w->proxy) > 0));
+    OK(hf_lock_acquire_async(a, NULL, note, &result, &w->err));
+    COMES(proxy_hoarded(w->proxy) > 0);
     leave_alone();
-    assert_int_equal(hf_lock_cancel(a), 0);
-    assert_true(WAIT_FOR(is_over(w->clients[0], &result)));
+    OK(hf_lock_cancel(a));
+    COMES(is_over(w->clients[0], &result));
     assert_int_equal(result, HF_ECANCELED);
     proxy_deliver(w->proxy);
 }
 
 static void is_refused(struct world *w, hf_lock *a)
 {
-    assert_int_equal(hf_lock_timed(a, WAIT_LONG_MS, &w->err), HF_EMISMATCH);
-    assert_non_null(strstr(w->err.text, STRANGER + strlen(NODE) + 1));
+    EXPECT(HF_EMISMATCH, hf_lock_timed(a, WAIT_LONG_MS, &w->err));
+    expect_words(w->err.text, STRANGER + strlen(NODE) + 1);
 }
 
 static void minds_after_giving_up(struct world *w, enum hf_fairness fairness)
@@ -164,23 +162,15 @@ static void minds_after_giving_up(struct world *w, enum hf_fairness fairness)
     is_refused(w, a);
     go(w);
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-static void test_stranger_asked_for_in_vain(void **state)
-{
-    minds_after_giving_up(*state, HF_FAIR);
-}
+CASE_IS(test_stranger_asked_for_in_vain, minds_after_giving_up(w, HF_FAIR))
+CASE_IS(test_unfair_stranger_asked_for_in_vain,
+        minds_after_giving_up(w, HF_UNFAIR))
 
-static void test_unfair_stranger_asked_for_in_vain(void **state)
+/* It was notified and then gave up: that is stale at its next attempt. */
+CASE(test_stranger_of_an_earlier_question)
 {
-    minds_after_giving_up(*state, HF_UNFAIR);
-}
-
-/* It was told, and then it gave up: that is old news by the next time. */
-static void test_stranger_of_an_earlier_question(void **state)
-{
-    struct world *w = *state;
     hf_lock *a = far_handle(w, HF_FAIR);
 
     come(w);
@@ -188,10 +178,9 @@ static void test_stranger_of_an_earlier_question(void **state)
     gives_up(w, a);
     go(w);
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
-/* ---- they come and go ---------------------------------------------------- */
+/* ---- they come and go ---- */
 
 static void come_again(struct world *w)
 {
@@ -204,11 +193,10 @@ static void minds_its_return(struct world *w, hf_lock *a)
 {
     come(w);
     meddle(w, go, come_again);
-    if (hf_lock_timed(a, WAIT_LONG_MS, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_lock_timed(a, WAIT_LONG_MS, &w->err));
     leave_alone();
     come_again(w);
-    assert_int_equal(hf_lock_release(a, &w->err), 0);
+    OK(hf_lock_release(a, &w->err));
     is_refused(w, a);
     is_refused(w, a);
     go(w);
@@ -216,22 +204,12 @@ static void minds_its_return(struct world *w, hf_lock *a)
     world_is_clean(w);
 }
 
-static void test_stranger_is_back(void **state)
+CASE_IS(test_stranger_is_back, minds_its_return(w, world_near(w)))
+CASE_IS(test_unfair_stranger_is_back,
+        minds_its_return(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR)))
+
+CASE(test_semaphore_stranger_is_back)
 {
-    minds_its_return(*state, world_near(*state));
-}
-
-static void test_unfair_stranger_is_back(void **state)
-{
-    struct world *w = *state;
-
-    minds_its_return(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR));
-}
-
-static void test_semaphore_stranger_is_back(void **state)
-{
-    struct world *w = *state;
-
     world_near(w);
     minds_its_return(w, world_change(w, 0, HF_SEMAPHORE, 2));
 }
@@ -256,50 +234,21 @@ static void comes_to_rest(struct world *w, hf_lock *a)
 {
     char path[64];
 
-    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
     for (int i = 0; i < 2; i++) {
         meddle(w, NULL, one_more);
         if (hf_lock_timed(a, WAIT_LONG_MS, &w->err))
             fail_msg("%s", w->err.text);
         leave_alone();
-        assert_int_equal(hf_lock_release(a, &w->err), 0);
+        OK(hf_lock_release(a, &w->err));
         assert_true(meddler.times > 0);
         while (meddler.times)
-            assert_int_equal(
-                zk_hand_delete(hand(w), lasting(--meddler.times, path)), 0);
+            OK(zk_hand_delete(hand(w), lasting(--meddler.times, path)));
     }
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
-    world_is_clean(w);
+    COMES(!zk_hand_delete(hand(w), NODE));
 }
 
-static void test_strangers_all_the_time(void **state)
-{
-    struct world *w = *state;
-
-    comes_to_rest(w, world_lock(w, w->near_url, 30000, 5000, HF_FAIR));
-}
-
-static void test_unfair_strangers_all_the_time(void **state)
-{
-    struct world *w = *state;
-
-    comes_to_rest(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR));
-}
-
-int run_stranger_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_stranger_asked_for_in_vain),
-        T(test_unfair_stranger_asked_for_in_vain),
-        T(test_stranger_of_an_earlier_question),
-        T(test_stranger_is_back),
-        T(test_unfair_stranger_is_back),
-        T(test_semaphore_stranger_is_back),
-        T(test_strangers_all_the_time),
-        T(test_unfair_strangers_all_the_time),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: strangers", tests, group_one,
-                                       group_one_end);
-}
+CASE_IS(test_strangers_all_the_time,
+        comes_to_rest(w, world_lock(w, w->near_url, 30000, 5000, HF_FAIR)))
+CASE_IS(test_unfair_strangers_all_the_time,
+        comes_to_rest(w, world_lock(w, w->near_url, 30000, 5000, HF_UNFAIR)))

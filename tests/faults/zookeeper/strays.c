@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+GROUP("strays");
+
 #define LEN(a) (sizeof(a) / sizeof(*(a)))
 #define FIRST "0000000000" /* of all sequences */
 
@@ -17,26 +19,20 @@ static const struct manner manners[] = {{HF_MUTEX, HF_FAIR, HF_WRITE},
 
 static hf_lock *new_lock(struct world *w, const struct manner *m)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *lock = NULL;
 
-    opt.kind = m->kind;
-    opt.fairness = m->fairness;
-    opt.permits = m->kind == HF_SEMAPHORE ? 2 : 0;
-    opt.flags = HF_OWNER_HANDLE;
-    if (hf_lock_new(w->clients[0], "n", 1, &opt, &lock, &w->err))
-        fail_msg("%s", w->err.text);
+    OK(hf_lock_new(w->clients[0], "n", 1,
+                   KIND(m->kind, .fairness = m->fairness,
+                        .permits = m->kind == HF_SEMAPHORE ? 2 : 0,
+                        .flags = HF_OWNER_HANDLE),
+                   &lock, &w->err));
     return lock;
 }
 
 static int take(struct world *w, hf_lock *lock, const struct manner *m,
                 int64_t wait_ms)
 {
-    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
-
-    how.mode = m->mode;
-    how.wait_ms = wait_ms;
-    return hf_lock_acquire(lock, &how, &w->err);
+    return hf_lock_acquire(lock, HOW(wait_ms, .mode = m->mode), &w->err);
 }
 
 static void takes_all_kinds(struct world *w)
@@ -46,8 +42,8 @@ static void takes_all_kinds(struct world *w)
 
         if (take(w, lock, &manners[i], WAIT_LONG_MS))
             fail_msg("%zu: %s", i, w->err.text);
-        assert_int_equal(hf_lock_release(lock, &w->err), 0);
-        assert_int_equal(hf_lock_free(lock), 0);
+        OK(hf_lock_release(lock, &w->err));
+        OK(hf_lock_free(lock));
     }
 }
 
@@ -61,22 +57,21 @@ static void put(struct world *w, const char *child, int mode)
 {
     char path[64];
 
-    assert_int_equal(
-        zk_hand_create(hand(w), below(child, path), "", mode, NULL, 0, NULL),
-        0);
+    OK(zk_hand_create(hand(w), below(child, path), "", mode, NULL, 0, NULL));
 }
 
 static void remove_it(struct world *w, const char *child)
 {
     char path[64];
 
-    assert_int_equal(zk_hand_delete(hand(w), below(child, path)), 0);
+    OK(zk_hand_delete(hand(w), below(child, path)));
 }
 
-/* Parents that stay: the sequence goes on, and is not the first any more. */
+/* Parents that stay: the sequence goes on, and no longer begins with the first
+ * number. */
 static void make_node(struct world *w)
 {
-    assert_int_equal(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
     put(w, "x", 0);
     remove_it(w, "x");
 }
@@ -85,7 +80,7 @@ static void make_node(struct world *w)
 static void begin(struct world *w)
 {
     world_near(w);
-    assert_int_equal(hf_lock_free(w->locks[0]), 0);
+    OK(hf_lock_free(w->locks[0]));
     w->locks[0] = NULL;
     make_node(w);
 }
@@ -94,7 +89,7 @@ static void remove_node(struct world *w)
 {
     zk_hand_delete(hand(w), NODE "/locks");
     zk_hand_delete(hand(w), NODE "/leases");
-    assert_true(WAIT_FOR(!zk_hand_delete(hand(w), NODE)));
+    COMES(!zk_hand_delete(hand(w), NODE));
     world_is_clean(w);
 }
 
@@ -108,14 +103,14 @@ static void minds_entries(struct world *w)
 
     for (size_t i = 0; i < LEN(entries); i++) {
         put(w, entries[i], ZOO_EPHEMERAL);
-        assert_int_equal(take(w, lock, &manners[0], 0), HF_EBUSY);
+        EXPECT(HF_EBUSY, take(w, lock, &manners[0], 0));
         remove_it(w, entries[i]);
     }
-    assert_int_equal(hf_lock_free(lock), 0);
+    OK(hf_lock_free(lock));
 }
 
 /* Neither Curator nor kazoo counts them. */
-static void test_strays_are_ignored(void **state)
+CASE(test_strays_are_ignored)
 {
     static const char *const strays[] = {"aaa",
                                          "what-is-this",
@@ -129,8 +124,6 @@ static void test_strays_are_ignored(void **state)
                                          "1",
                                          "lock-9999999999x",
                                          "_h_"};
-    struct world *w = *state;
-
     begin(w);
     for (size_t i = 0; i < LEN(strays); i++)
         put(w, strays[i], ZOO_EPHEMERAL);
@@ -146,7 +139,7 @@ static void test_strays_are_ignored(void **state)
 }
 
 /* The nodes of other locks are nothing to talk about, whatever their names. */
-static void test_other_locks_are_no_strays(void **state)
+CASE(test_other_locks_are_no_strays)
 {
     static const char *const names[] = {"aaa",
                                         FIRST,
@@ -155,8 +148,6 @@ static void test_other_locks_are_no_strays(void **state)
                                         "xlock-" FIRST,
                                         "x-1a-" FIRST,
                                         "00000000000040008000000000000001"};
-    struct world *w = *state;
-
     begin(w);
     for (size_t i = 0; i < LEN(names); i++)
         put(w, names[i], 0);
@@ -168,7 +159,7 @@ static void test_other_locks_are_no_strays(void **state)
     remove_node(w);
 }
 
-/* By whichever of the others, or by a recipe. */
+/* It was made by another client or by a recipe. */
 static void is_waited_for(struct world *w, const char *child,
                           const struct manner *m)
 {
@@ -179,14 +170,14 @@ static void is_waited_for(struct world *w, const char *child,
     if (take(w, lock, m, 0) != HF_EBUSY)
         fail_msg("%s is not minded: %s", child, w->err.text);
     t = taker_start_as(w, lock, m->mode, 0, WAIT_LONG_MS);
-    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 1));
+    COMES(zk_server_number(w->zk, "zk_watch_count") >= 1);
     assert_false(taker_back(t));
     remove_it(w, child);
     taker_gets_it(t, 1000);
-    assert_int_equal(hf_lock_free(lock), 0);
+    OK(hf_lock_free(lock));
 }
 
-static void test_foreign_entries_are_waited_for(void **state)
+CASE(test_foreign_entries_are_waited_for)
 {
     static const struct {
         const char *child;
@@ -207,8 +198,6 @@ static void test_foreign_entries_are_waited_for(void **state)
         {"a__rlock__" FIRST, {2}, 1},
         {"a__WRIT__", {2, 3}, 2},
     };
-    struct world *w = *state;
-
     begin(w);
     for (size_t i = 0; i < LEN(each); i++)
         for (size_t k = 0; k < each[i].len; k++)
@@ -218,7 +207,7 @@ static void test_foreign_entries_are_waited_for(void **state)
 }
 
 /* Entries that no other kind could wait for. */
-static void test_foreign_entries_of_another_kind(void **state)
+CASE(test_foreign_entries_of_another_kind)
 {
     static const struct {
         const char *child;
@@ -230,8 +219,6 @@ static void test_foreign_entries_of_another_kind(void **state)
         {"a__lock__" FIRST, {false, true, false, false, true}},
         {"a__READ__" FIRST, {true, true, false, false, true}},
     };
-    struct world *w = *state;
-
     begin(w);
     for (size_t i = 0; i < LEN(each); i++) {
         put(w, each[i].child, ZOO_EPHEMERAL);
@@ -241,7 +228,7 @@ static void test_foreign_entries_of_another_kind(void **state)
             if (each[i].minded[k] &&
                 take(w, lock, &manners[k], WAIT_LONG_MS) != HF_EMISMATCH)
                 fail_msg("%s, %zu: %s", each[i].child, k, w->err.text);
-            assert_int_equal(hf_lock_free(lock), 0);
+            OK(hf_lock_free(lock));
         }
         remove_it(w, each[i].child);
         takes_all_kinds(w);
@@ -251,12 +238,10 @@ static void test_foreign_entries_of_another_kind(void **state)
     remove_node(w);
 }
 
-/* Who holds it is seen, too. */
-static void test_foreign_holder_is_seen(void **state)
+CASE(test_foreign_holder_is_seen)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w);
-    hf_info *info = NULL;
+    hf_info *info;
     struct taker *t;
 
     make_node(w);
@@ -264,11 +249,10 @@ static void test_foreign_holder_is_seen(void **state)
     put(w, "xlock-" FIRST, 0); /* another lock */
     t = taker_start(w, a, WAIT_LONG_MS);
     world_has_entries(w, 3);
-    assert_int_equal(hf_inspect(w->clients[0], "n", 1, &info, &w->err), 0);
+    info = world_inspect(w, w->clients[0]);
     assert_int_equal(info->holders_len, 1);
     assert_int_equal(info->waiters_len, 1);
     assert_int_equal(info->kind, HF_MUTEX);
-    hf_info_free(info);
     remove_it(w, "x-1a-" FIRST);
     taker_gets_it(t, 1000);
     remove_it(w, "xlock-" FIRST);
@@ -277,41 +261,22 @@ static void test_foreign_holder_is_seen(void **state)
 
 /* Children whose names fill a packet: no more is made of them than of others.
  */
-static void test_stray_with_a_long_name(void **state)
+CASE(test_stray_with_a_long_name)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w);
     static char path[100000];
 
     make_node(w);
     memset(path, 'a', sizeof(path) - 1);
     memcpy(path, NODE "/", strlen(NODE "/"));
-    assert_int_equal(
-        zk_hand_create(hand(w), path, "", ZOO_EPHEMERAL, NULL, 0, NULL), 0);
+    OK(zk_hand_create(hand(w), path, "", ZOO_EPHEMERAL, NULL, 0, NULL));
     world_free_for_all(w, a);
-    assert_int_equal(zk_hand_delete(hand(w), path), 0);
+    OK(zk_hand_delete(hand(w), path));
     path[strlen(NODE "/")] = '0';
     path[strlen(NODE "/") + 1] = '-'; /* before all sequences */
-    assert_int_equal(
-        zk_hand_create(hand(w), path, "", ZOO_EPHEMERAL, NULL, 0, NULL), 0);
-    assert_int_equal(hf_lock_timed(a, WAIT_LONG_MS, &w->err), HF_EPROTO);
-    assert_int_equal(zk_hand_delete(hand(w), path), 0);
+    OK(zk_hand_create(hand(w), path, "", ZOO_EPHEMERAL, NULL, 0, NULL));
+    EXPECT(HF_EPROTO, hf_lock_timed(a, WAIT_LONG_MS, &w->err));
+    OK(zk_hand_delete(hand(w), path));
     world_free_for_all(w, a);
     remove_node(w);
-}
-
-int run_stray_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_strays_are_ignored),
-        T(test_other_locks_are_no_strays),
-        T(test_foreign_entries_are_waited_for),
-        T(test_foreign_entries_of_another_kind),
-        T(test_foreign_holder_is_seen),
-        T(test_stray_with_a_long_name),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: strays", tests, group_one,
-                                       group_one_end);
 }

@@ -1,8 +1,11 @@
-/* Who is woken: one of a fair queue, the whole herd of an unfair one. */
+/* Which waiters are woken: one of a fair queue, the whole herd of an unfair
+ * one. */
 #include "zk_faults.h"
 
 #include <limits.h>
 #include <sys/resource.h>
+
+GROUP("wait");
 
 #define WAITERS 100
 #define THREADS 16
@@ -17,34 +20,32 @@ struct herd {
 
 static void note(void *arg, hf_lock *lock, int result)
 {
-    (void)lock;
     *(int *)arg = result ? result : 1;
 }
 
 static hf_lock *new_lock(hf_client *c, enum hf_fairness fairness)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *lock = NULL;
 
-    opt.fairness = fairness;
-    opt.flags = HF_OWNER_HANDLE;
-    assert_int_equal(hf_lock_new(c, "n", 1, &opt, &lock, NULL), 0);
+    OK(hf_lock_new(
+        c, "n", 1,
+        KIND(HF_MUTEX, .fairness = fairness, .flags = HF_OWNER_HANDLE), &lock,
+        NULL));
     return lock;
 }
 
 static void gather(struct herd *h, struct world *w, enum hf_fairness fairness)
 {
-    assert_int_equal(hf_open(w->zk->url, NULL, &h->holder, &w->err), 0);
+    OK(hf_open(w->zk->url, NULL, &h->holder, &w->err));
     h->held = new_lock(h->holder, fairness);
-    assert_int_equal(hf_lock_timed(h->held, 5000, &w->err), 0);
+    OK(hf_lock_timed(h->held, 5000, &w->err));
     for (int i = 0; i < WAITERS; i++) {
-        assert_int_equal(hf_open(w->zk->url, NULL, &h->client[i], &w->err), 0);
+        OK(hf_open(w->zk->url, NULL, &h->client[i], &w->err));
         h->lock[i] = new_lock(h->client[i], fairness);
-        assert_int_equal(hf_lock_acquire_async(h->lock[i], NULL, note,
-                                               &h->granted[i], &w->err),
-                         0);
+        OK(hf_lock_acquire_async(h->lock[i], NULL, note, &h->granted[i],
+                                 &w->err));
     }
-    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= WAITERS));
+    COMES(zk_server_number(w->zk, "zk_watch_count") >= WAITERS);
 }
 
 static int who_has_it(struct herd *h)
@@ -61,7 +62,7 @@ static long sum_of(struct world *w, const char *name)
 {
     long n;
 
-    assert_true(WAIT_FOR((n = zk_server_number(w->zk, name)) >= 0));
+    COMES((n = zk_server_number(w->zk, name)) >= 0);
     return n;
 }
 
@@ -101,27 +102,25 @@ static void release_twice(struct world *w, enum hf_fairness fairness,
     assert_non_null(h);
     gather(h, w, fairness);
     before = woken(w);
-    assert_int_equal(hf_lock_release(h->held, &w->err), 0);
-    assert_true(WAIT_FOR(who_has_it(h) >= 0));
+    OK(hf_lock_release(h->held, &w->err));
+    COMES(who_has_it(h) >= 0);
     one = who_has_it(h);
     assert_int_equal(h->granted[one], 1);
     *first = woken_since(w, before, fairness == HF_FAIR ? 1 : WAITERS);
     /* Those who did not get it watch again. */
-    assert_true(
-        WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= WAITERS - 1));
+    COMES(zk_server_number(w->zk, "zk_watch_count") >= WAITERS - 1);
     before = woken(w);
     h->granted[one] = 0;
-    assert_int_equal(hf_lock_release(h->lock[one], &w->err), 0);
-    assert_true(WAIT_FOR(who_has_it(h) >= 0));
+    OK(hf_lock_release(h->lock[one], &w->err));
+    COMES(who_has_it(h) >= 0);
     *second = woken_since(w, before, fairness == HF_FAIR ? 1 : WAITERS - 1);
     scatter(h);
     free(h);
     world_is_clean(w);
 }
 
-static void test_fair_release_wakes_one(void **state)
+CASE(test_fair_release_wakes_one)
 {
-    struct world *w = *state;
     long first, second;
 
     release_twice(w, HF_FAIR, &first, &second);
@@ -131,9 +130,8 @@ static void test_fair_release_wakes_one(void **state)
     assert_int_equal(second, 1);
 }
 
-static void test_unfair_release_wakes_the_herd(void **state)
+CASE(test_unfair_release_wakes_the_herd)
 {
-    struct world *w = *state;
     long first, second;
 
     release_twice(w, HF_UNFAIR, &first, &second);
@@ -143,7 +141,7 @@ static void test_unfair_release_wakes_the_herd(void **state)
     assert_true(second >= WAITERS - 1);
 }
 
-/* ---- threads ------------------------------------------------------------- */
+/* ---- threads ---- */
 
 struct crowd {
     hf_lock *lock;
@@ -161,31 +159,25 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-/* However many threads of a process wait, it has one node. */
-static void test_threads_of_a_process_are_one_waiter(void **state)
+CASE(test_threads_of_a_process_are_one_waiter)
 {
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     struct crowd c = {.lock = b};
     pthread_t thread[THREADS];
 
-    assert_int_equal(hf_lock_timed(a, 5000, NULL), 0);
+    OK(hf_lock_timed(a, 5000, NULL));
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, take_and_give, &c),
-                         0);
-    assert_true(
-        WAIT_FOR(__atomic_load_n(&c.waiting, __ATOMIC_RELAXED) == THREADS));
+        OK(pthread_create(&thread[i], NULL, take_and_give, &c));
+    COMES(__atomic_load_n(&c.waiting, __ATOMIC_RELAXED) == THREADS);
     world_has_entries(w, 2);
     assert_true(NEVER_MS(zk_server_children(w->zk, NODE) != 2, 300));
-    assert_int_equal(hf_lock_release(a, NULL), 0);
+    OK(hf_lock_release(a, NULL));
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
     assert_int_equal(c.failed, 0);
-    world_is_clean(w);
 }
 
-/* ---- who drives ------------------------------------------------------------
- */
+/* ---- who drives ---- */
 
 struct sleeper {
     pthread_t thread;
@@ -215,23 +207,22 @@ static void drive(struct world *w, struct sleeper *s)
 {
     hf_lock *m;
 
-    assert_int_equal(hf_lock_new(w->clients[0], "m", 1, NULL, &m, &w->err), 0);
-    assert_int_equal(pthread_create(&s->thread, NULL, sleep_and_count, s), 0);
-    assert_true(WAIT_FOR(zk_server_number(w->zk, "zk_watch_count") >= 1));
-    assert_int_equal(hf_lock_timed(m, 5000, &w->err), 0);
+    m = world_handle(w, w->clients[0], "m", NULL);
+    OK(pthread_create(&s->thread, NULL, sleep_and_count, s));
+    COMES(zk_server_number(w->zk, "zk_watch_count") >= 1);
+    OK(hf_lock_timed(m, 5000, &w->err));
     for (int i = 0; i < ROUNDS; i++)
-        assert_int_equal(hf_lock_renew(m, 0, &w->err), 0);
-    assert_int_equal(hf_lock_release(m, &w->err), 0);
-    assert_int_equal(hf_lock_free(m), 0);
+        OK(hf_lock_renew(m, 0, &w->err));
+    OK(hf_lock_release(m, &w->err));
 }
 
 static long sleeps_for_lock(struct world *w, hf_lock *a, hf_lock *b)
 {
     struct sleeper s = {.lock = a};
 
-    assert_int_equal(hf_lock_timed(b, 5000, &w->err), 0);
+    OK(hf_lock_timed(b, 5000, &w->err));
     drive(w, &s);
-    assert_int_equal(hf_lock_release(b, &w->err), 0);
+    OK(hf_lock_release(b, &w->err));
     pthread_join(s.thread, NULL);
     assert_int_equal(s.rc, 0);
     return s.sleeps;
@@ -241,24 +232,22 @@ static long sleeps_for_latch(struct world *w)
 {
     struct sleeper s = {0};
 
-    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &s.latch, &w->err), 0);
-    assert_int_equal(hf_latch_set(s.latch, 1, &w->err), 0);
+    s.latch = world_latch(w, w->clients[0], "l");
+    OK(hf_latch_set(s.latch, 1, &w->err));
     drive(w, &s);
-    assert_int_equal(hf_latch_down(s.latch, NULL, &w->err), 0);
+    OK(hf_latch_down(s.latch, NULL, &w->err));
     pthread_join(s.thread, NULL);
     assert_int_equal(s.rc, 0);
-    assert_int_equal(hf_latch_free(s.latch), 0);
+    world_ends(w, s.latch);
     return s.sleeps;
 }
 
-/* Who waits for a latch is woken for the answers to others, as who waits for a
- * lock is, and not for their questions: then it would sleep twice in each
- * round. Beside a busy machine a thread sleeps more often, but not each time.
- */
-static void test_driver_is_woken_for_answers(void **state)
+/* A waiter for a latch is woken for answers to others, as a waiter for a lock
+ * is, and not for their questions: then it would sleep twice in each round.
+ * Beside a busy machine a thread sleeps more often, but not each time. */
+CASE(test_driver_is_woken_for_answers)
 {
     enum { TRIES = 10, MOST = ROUNDS * 3 / 2 };
-    struct world *w = *state;
     hf_lock *a = world_near(w), *b = world_near(w);
     long locked = LONG_MAX, latched = LONG_MAX;
 
@@ -274,54 +263,48 @@ static void test_driver_is_woken_for_answers(void **state)
     }
     assert_true(locked < MOST);
     assert_true(latched < MOST);
-    world_is_clean(w);
 }
 
-/* ---- while it is down ---------------------------------------------------- */
+/* ---- while it is down ---- */
 
 /* Some who wait for the connection give up, wherever they are in the line: the
  * others are asked for when it is back, and those who came since. */
-static void test_some_give_up_while_it_is_down(void **state)
+CASE(test_some_give_up_while_it_is_down)
 {
     enum { ALL = 6, LATE = ALL - 1 };
     static const bool gives_up[ALL] = {
         [0] = true, [2] = true, [LATE - 1] = true};
-    struct world *w = *state;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *lock[ALL];
     int result[ALL] = {0};
     uint32_t lines;
 
     world_far(w, 30000, 20000);
-    opt.flags = HF_OWNER_HANDLE;
     lines = world_lines(w, 0);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    assert_true(WAIT_FOR(world_lines(w, 0) > lines));
+    COMES(world_lines(w, 0) > lines);
     for (int i = 0; i < ALL; i++) {
         char name[] = {(char)('a' + i)};
 
-        assert_int_equal(
-            hf_lock_new(w->clients[0], name, 1, &opt, &lock[i], NULL), 0);
+        OK(hf_lock_new(w->clients[0], name, 1,
+                       KIND(HF_MUTEX, .flags = HF_OWNER_HANDLE), &lock[i],
+                       NULL));
         for (int j = 0; j < i && i == LATE; j++)
             if (gives_up[j])
-                assert_int_equal(hf_lock_cancel(lock[j]), 0);
-        assert_int_equal(
-            hf_lock_acquire_async(lock[i], NULL, note, &result[i], NULL), 0);
+                OK(hf_lock_cancel(lock[j]));
+        OK(hf_lock_acquire_async(lock[i], NULL, note, &result[i], NULL));
     }
     proxy_set(w->proxy, PROXY_PASS, 0);
     for (int i = 0; i < ALL; i++) {
-        assert_true(
-            WAIT_FOR((hf_client_dispatch(w->clients[0]), result[i] != 0)));
+        COMES((hf_client_dispatch(w->clients[0]), result[i] != 0));
         assert_int_equal(result[i], gives_up[i] ? HF_ECANCELED : 1);
         if (!gives_up[i])
-            assert_int_equal(hf_lock_release(lock[i], NULL), 0);
-        assert_int_equal(hf_lock_free(lock[i]), 0);
+            OK(hf_lock_release(lock[i], NULL));
+        OK(hf_lock_free(lock[i]));
     }
-    world_is_clean(w);
 }
 
-/* ---- a word that is lost ------------------------------------------------- */
+/* ---- a word that is lost ---- */
 
 enum { REPEAT_MS = 2000, TRIP_MS = 300 };
 
@@ -340,27 +323,23 @@ static void waiter_finds_out(struct world *w, const char *name,
     opt.fairness = fairness;
     opt.flags = HF_OWNER_HANDLE;
     opt.permits = kind == HF_SEMAPHORE;
-    assert_int_equal(hf_lock_new(w->clients[0], name, 1, &opt, &waits, &w->err),
-                     0);
-    assert_int_equal(hf_lock_new(w->clients[1], name, 1, &opt, &held, &w->err),
-                     0);
-    assert_int_equal(hf_lock_acquire(held, &how, &w->err), 0);
+    OK(hf_lock_new(w->clients[0], name, 1, &opt, &waits, &w->err));
+    OK(hf_lock_new(w->clients[1], name, 1, &opt, &held, &w->err));
+    OK(hf_lock_acquire(held, &how, &w->err));
     watches = sum_of(w, "zk_watch_count");
     t = taker_start_lease(w, waits, WAIT_LONG_MS, lease_ms);
-    assert_true(WAIT_FOR(sum_of(w, "zk_watch_count") > watches));
+    COMES(sum_of(w, "zk_watch_count") > watches);
     proxy_set(w->proxy, PROXY_LOSE_EVENTS, 0);
-    assert_int_equal(hf_lock_release(held, &w->err), 0);
+    OK(hf_lock_release(held, &w->err));
     taker_gets_it(t, REPEAT_MS + TRIP_MS);
     proxy_set(w->proxy, PROXY_PASS, 0);
-    assert_int_equal(hf_lock_free(waits), 0);
-    assert_int_equal(hf_lock_free(held), 0);
+    OK(hf_lock_free(waits));
+    OK(hf_lock_free(held));
     world_is_clean(w);
 }
 
-static void test_a_lost_word_is_made_good(void **state)
+CASE(test_a_lost_word_is_made_good)
 {
-    struct world *w = *state;
-
     world_far(w, 30000, 20000);
     world_near(w);
     waiter_finds_out(w, "a", HF_MUTEX, HF_FAIR, 0);
@@ -386,46 +365,24 @@ static void *wait_for_latch(void *arg)
     return NULL;
 }
 
-static void test_a_lost_word_on_a_latch_is_made_good(void **state)
+CASE(test_a_lost_word_on_a_latch_is_made_good)
 {
-    struct world *w = *state;
     struct latch_waiter l = {0};
     hf_latch *near;
     long watches;
 
     world_far(w, 30000, 20000);
     world_near(w);
-    assert_int_equal(hf_latch_new(w->clients[0], "l", 1, &l.latch, NULL), 0);
-    assert_int_equal(hf_latch_new(w->clients[1], "l", 1, &near, NULL), 0);
-    assert_int_equal(hf_latch_set(near, 1, &w->err), 0);
+    l.latch = world_latch(w, w->clients[0], "l");
+    near = world_latch(w, w->clients[1], "l");
+    OK(hf_latch_set(near, 1, &w->err));
     watches = sum_of(w, "zk_watch_count");
-    assert_int_equal(pthread_create(&l.thread, NULL, wait_for_latch, &l), 0);
-    assert_true(WAIT_FOR(sum_of(w, "zk_watch_count") > watches));
+    OK(pthread_create(&l.thread, NULL, wait_for_latch, &l));
+    COMES(sum_of(w, "zk_watch_count") > watches);
     proxy_set(w->proxy, PROXY_LOSE_EVENTS, 0);
-    assert_int_equal(hf_latch_down(near, NULL, &w->err), 0);
-    assert_true(WAIT_FOR_MS(__atomic_load_n(&l.back, __ATOMIC_ACQUIRE),
-                            REPEAT_MS + TRIP_MS));
+    OK(hf_latch_down(near, NULL, &w->err));
+    COMES_MS(__atomic_load_n(&l.back, __ATOMIC_ACQUIRE), REPEAT_MS + TRIP_MS);
     pthread_join(l.thread, NULL);
     assert_int_equal(l.rc, 0);
     proxy_set(w->proxy, PROXY_PASS, 0);
-    hf_latch_free(l.latch);
-    hf_latch_free(near);
-    world_is_clean(w);
-}
-
-int run_wait_faults(void)
-{
-#define T(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_end)
-    const struct CMUnitTest tests[] = {
-        T(test_fair_release_wakes_one),
-        T(test_unfair_release_wakes_the_herd),
-        T(test_threads_of_a_process_are_one_waiter),
-        T(test_driver_is_woken_for_answers),
-        T(test_some_give_up_while_it_is_down),
-        T(test_a_lost_word_is_made_good),
-        T(test_a_lost_word_on_a_latch_is_made_good),
-    };
-
-    return cmocka_run_group_tests_name("zookeeper: waiters", tests, group_one,
-                                       group_one_end);
 }

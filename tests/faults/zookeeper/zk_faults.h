@@ -12,12 +12,9 @@
 
 extern struct zk_ensemble zk_three;
 
-/* Groups: of one server, and of zk_three. */
-int group_one(void **state);
-int group_one_end(void **state);
-int group_three(void **state);
-int group_three_end(void **state);
-int world_setup(void **state);
+/* For the group whose server is zk_three. */
+int zk_start_three(void);
+void zk_end_three(void);
 
 /* The administrator's session. */
 struct zk_hand *hand(struct world *);
@@ -30,7 +27,9 @@ void world_has_entries(struct world *, long n);
 /* The first of them, by its name; its path. */
 void world_first_entry(struct world *, char *path, size_t size);
 
-/* What everybody may do with the node: ZOO_PERM_... */
+/* Sets what all users may do with the node: ZOO_PERM_... The one returns the
+ * library's code. */
+int try_rights(struct world *, const char *path, int rights);
 void set_rights(struct world *, const char *path, int rights);
 /* One more handle of that client's, of the same name, that owns what it has. */
 hf_lock *own_handle(struct world *, size_t client, enum hf_kind);
@@ -48,24 +47,5 @@ hf_lock *deaf_lock(struct world *);
 
 /* What this process has had of the processors. */
 int64_t cpu_ms(void);
-
-int run_server_faults(void);
-int run_net_faults(void);
-int run_find_faults(void);
-int run_session_faults(void);
-int run_wait_faults(void);
-int run_kinds_faults(void);
-int run_semaphore_faults(void);
-int run_hand_faults(void);
-int run_latch_faults(void);
-int run_layout_faults(void);
-int run_stranger_faults(void);
-int run_stray_faults(void);
-int run_rights_faults(void);
-int run_diagnose_faults(void);
-int run_watch_faults(void);
-/* Of an ensemble. */
-void test_diagnose_counts_the_servers(void **state);
-int run_ensemble_faults(void);
 
 #endif

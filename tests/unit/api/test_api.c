@@ -1,26 +1,19 @@
 /* Odds and ends of the interface that no backend has a part in: numbers that
  * never change, hooks, sizes, modules, where a password may come from. */
 #include "../../lib/shm_dir.h"
+#include "../cases.h"
+#include "../options.h"
 
 #include <holdfast.h>
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 static char dir[64], url[128];
 
 static int setup(void **state)
 {
-    (void)state;
     if (!shm_dir_make(dir, sizeof(dir), "holdfast-api"))
         return -1;
     snprintf(url, sizeof(url), "shm://%s/shm", dir);
@@ -31,16 +24,14 @@ static int teardown(void **state)
 {
     char command[128];
 
-    (void)state;
     snprintf(command, sizeof(command), "rm -rf '%s'", dir);
     return system(command);
 }
 
 /* ---- numbers ----------------------------------------------------------- */
 
-static void test_api_numbers_never_change(void **state)
+CASE(test_api_numbers_never_change)
 {
-    (void)state;
     assert_int_equal(HF_EBUSY, -1);
     assert_int_equal(HF_ETIMEDOUT, -2);
     assert_int_equal(HF_ECANCELED, -3);
@@ -63,24 +54,22 @@ static void test_api_numbers_never_change(void **state)
     assert_string_equal(hf_error_name(99), "HF_E?");
 }
 
-static void test_api_version(void **state)
+CASE(test_api_version)
 {
     char text[32];
 
-    (void)state;
     snprintf(text, sizeof(text), "%d.%d.%d", HF_VERSION_MAJOR, HF_VERSION_MINOR,
              HF_VERSION_PATCH);
     assert_string_equal(hf_version(), text);
 }
 
-static void test_api_options_begin_with_their_size(void **state)
+CASE(test_api_options_begin_with_their_size)
 {
     const hf_client_options client = HF_CLIENT_OPTIONS_INIT;
     const hf_lock_options lock = HF_LOCK_OPTIONS_INIT;
     const hf_acquire_options acquire = HF_ACQUIRE_OPTIONS_INIT;
     hf_cancel a = HF_CANCEL_INIT, b;
 
-    (void)state;
     assert_int_equal(client.size, sizeof(client));
     assert_int_equal(lock.size, sizeof(lock));
     assert_int_equal(lock.kind, HF_MUTEX);
@@ -123,19 +112,17 @@ static void count_free(void *ctx, void *p)
     free(block);
 }
 
-static void test_api_memory_of_an_idle_handle(void **state)
+CASE(test_api_memory_of_an_idle_handle)
 {
     enum { MANY = 2000 };
     static hf_lock *lock[MANY];
     struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.hooks = &hooks);
     hf_client *c = NULL;
     long before;
     char name[32];
 
-    (void)state;
-    opt.hooks = &hooks;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     before = m.bytes;
     for (int i = 0; i < MANY; i++) {
@@ -153,18 +140,16 @@ static void test_api_memory_of_an_idle_handle(void **state)
 }
 
 /* What is held can be let go without memory, however much it is. */
-static void test_api_releases_all_without_memory(void **state)
+CASE(test_api_releases_all_without_memory)
 {
     enum { MANY = 21 };
     hf_part parts[MANY] = {{0}};
     struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.hooks = &hooks);
     hf_client *c = NULL;
     char name[32];
 
-    (void)state;
-    opt.hooks = &hooks;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "part-%d", i);
@@ -182,16 +167,14 @@ static void test_api_releases_all_without_memory(void **state)
 }
 
 /* One without the other cannot work: both are ours then. */
-static void test_api_half_a_pair_of_hooks_is_not_used(void **state)
+CASE(test_api_half_a_pair_of_hooks_is_not_used)
 {
     struct memory m = {0, 0, false};
     hf_hooks only_alloc = {&m, count_alloc, NULL, NULL};
     hf_hooks only_free = {&m, NULL, count_free, NULL};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.hooks = &only_alloc);
     hf_client *c = NULL;
 
-    (void)state;
-    opt.hooks = &only_alloc;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     assert_int_equal(hf_close(c), 0);
     opt.hooks = &only_free;
@@ -202,7 +185,7 @@ static void test_api_half_a_pair_of_hooks_is_not_used(void **state)
 
 /* ---- errors ------------------------------------------------------------ */
 
-static void test_api_error_texts_are_cut_not_overrun(void **state)
+CASE(test_api_error_texts_are_cut_not_overrun)
 {
     struct {
         hf_error err;
@@ -211,7 +194,6 @@ static void test_api_error_texts_are_cut_not_overrun(void **state)
     char long_url[2048];
     hf_client *c;
 
-    (void)state;
     memset(&guarded, 'x', sizeof(guarded));
     memset(long_url, 'u', sizeof(long_url));
     memcpy(long_url, "shm:?password_file=", 19);
@@ -222,13 +204,12 @@ static void test_api_error_texts_are_cut_not_overrun(void **state)
         assert_int_equal(guarded.after[i], 'x');
 }
 
-static void test_api_prefix_must_leave_room(void **state)
+CASE(test_api_prefix_must_leave_room)
 {
     char text[1024];
     hf_error err = HF_ERROR_INIT;
     hf_client *c;
 
-    (void)state;
     snprintf(text, sizeof(text), "%s?prefix=", url);
     memset(text + strlen(text), 'p', HF_NAME_MAX);
     text[strlen(url) + 8 + HF_NAME_MAX] = '\0';
@@ -239,14 +220,13 @@ static void test_api_prefix_must_leave_room(void **state)
 /* ---- passwords --------------------------------------------------------- */
 
 /* A file that cannot be read is said by its name, never by what is in it. */
-static void test_api_password_file(void **state)
+CASE(test_api_password_file)
 {
     char path[128], text[512];
     hf_error err = HF_ERROR_INIT;
     hf_client *c = NULL;
     int fd;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/none", dir);
     snprintf(text, sizeof(text), "%s?password_file=%s", url, path);
     assert_int_equal(hf_open(text, NULL, &c, &err), HF_EINVAL);
@@ -275,14 +255,13 @@ static void write_module(const char *path, const char *content)
 }
 
 /* What lies first on HOLDFAST_MODULE_PATH and is no module is told about. */
-static void test_api_module_that_is_none(void **state)
+CASE(test_api_module_that_is_none)
 {
     char path[128];
     hf_error err = HF_ERROR_INIT;
     hf_client *c = NULL;
     int rc;
 
-    (void)state;
     snprintf(path, sizeof(path), "%s/redis.so", dir);
     write_module(path, "this is no shared object");
     setenv("HOLDFAST_MODULE_PATH", dir, 1);
@@ -299,12 +278,11 @@ static void test_api_module_that_is_none(void **state)
 
 static void count_event(void *arg, const hf_event *e)
 {
-    (void)e;
     ++*(int *)arg;
 }
 
 /* The least lease outlasts its margin: its deadline lies after the grant. */
-static void test_api_the_least_lease_can_be_held(void **state)
+CASE(test_api_the_least_lease_can_be_held)
 {
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
     char least[160];
@@ -314,7 +292,6 @@ static void test_api_the_least_lease_can_be_held(void **state)
     int64_t deadline = 0;
     int rc = HF_ELOST;
 
-    (void)state;
     snprintf(least, sizeof(least), "%s?ttl=%dms", url, HF_LEASE_MIN_MS);
     assert_int_equal(hf_open(least, NULL, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "least", HF_CSTRING, NULL, &lock, NULL), 0);
@@ -333,21 +310,18 @@ static void test_api_the_least_lease_can_be_held(void **state)
 
 /* A program that never dispatches loses events, not memory: it hears of a loss
  * that waited in its line, of 1024, and that there were more. */
-static void test_api_events_have_a_limit(void **state)
+CASE(test_api_events_have_a_limit)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
-    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = HF_LEASE_MIN_MS);
     struct memory m = {0, 0, false};
     hf_hooks hooks = {&m, count_alloc, count_free, NULL};
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     int events = 0;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.hooks = &hooks, .on_event = count_event,
+                       .event_arg = &events);
 
-    (void)state;
-    opt.hooks = &hooks;
-    opt.on_event = count_event;
-    opt.event_arg = &events;
-    fixed.lease_ms = HF_LEASE_MIN_MS;
     assert_int_equal(hf_open(url, &opt, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "events", HF_CSTRING, NULL, &lock, NULL),
                      0);
@@ -375,14 +349,13 @@ static void says(int rc, int code, const hf_error *err, const char *text)
     assert_string_equal(err->text, text);
 }
 
-static void test_api_texts_of_kinds(void **state)
+CASE(test_api_texts_of_kinds)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock = NULL, *other = NULL;
     hf_client *c;
 
-    (void)state;
     assert_int_equal(hf_open(url, NULL, &c, &err), 0);
     opt.kind = HF_RWLOCK;
     opt.fairness = HF_UNFAIR;
@@ -409,39 +382,36 @@ static void test_api_texts_of_kinds(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_api_texts_of_a_latch(void **state)
+CASE(test_api_texts_of_a_latch)
 {
     hf_error err = HF_ERROR_INIT;
     hf_latch *latch;
     hf_client *c;
 
-    (void)state;
     assert_int_equal(hf_open(url, NULL, &c, &err), 0);
     assert_int_equal(hf_latch_new(c, "l", 1, &latch, &err), 0);
     assert_int_equal(hf_latch_set(latch, 2, &err), 0);
     says(hf_latch_set(latch, 2, &err), HF_EBUSY, &err,
          "the latch is set already: 2 left");
     says(hf_latch_wait(latch, 0, NULL, &err), HF_EBUSY, &err,
-         "\"l\" has not come to 0");
+         "\"l\" has not reached 0");
     says(hf_latch_wait(latch, 1, NULL, &err), HF_ETIMEDOUT, &err,
-         "\"l\" has not come to 0 within 1 ms");
+         "\"l\" has not reached 0 within 1 ms");
     assert_int_equal(hf_break(c, "l", 1, &err), 0);
     assert_int_equal(hf_latch_wait(latch, 0, NULL, &err), 0);
     assert_int_equal(hf_latch_free(latch), 0);
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_api_texts_of_several(void **state)
+CASE(test_api_texts_of_several)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    hf_lock_options by_handle = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options by_handle = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     hf_error err = HF_ERROR_INIT;
     hf_part parts[2] = {{NULL}, {NULL}};
     hf_lock *held;
     hf_client *c;
 
-    (void)state;
-    by_handle.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_open(url, NULL, &c, &err), 0);
     assert_int_equal(hf_lock_new(c, "b", 1, &by_handle, &held, &err), 0);
     assert_int_equal(hf_lock_acquire(held, NULL, &err), 0);
@@ -463,25 +433,4 @@ static void test_api_texts_of_several(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_api_numbers_never_change),
-        cmocka_unit_test(test_api_version),
-        cmocka_unit_test(test_api_options_begin_with_their_size),
-        cmocka_unit_test(test_api_memory_of_an_idle_handle),
-        cmocka_unit_test(test_api_releases_all_without_memory),
-        cmocka_unit_test(test_api_half_a_pair_of_hooks_is_not_used),
-        cmocka_unit_test(test_api_error_texts_are_cut_not_overrun),
-        cmocka_unit_test(test_api_prefix_must_leave_room),
-        cmocka_unit_test(test_api_password_file),
-        cmocka_unit_test(test_api_module_that_is_none),
-        cmocka_unit_test(test_api_the_least_lease_can_be_held),
-        cmocka_unit_test(test_api_events_have_a_limit),
-        cmocka_unit_test(test_api_texts_of_kinds),
-        cmocka_unit_test(test_api_texts_of_a_latch),
-        cmocka_unit_test(test_api_texts_of_several),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+CASES_MAIN(setup, teardown);

@@ -1,4 +1,5 @@
 /* What hf_close waits for: the server answers late, or never. */
+#include "../cases.h"
 #include "../server_fixture.h"
 
 #define LATE_MS 1500 /* later than hf_close waits for what has ended */
@@ -37,13 +38,11 @@ static void answer_after(hf_client *c, int64_t ms)
 static hf_lock *hold(hf_client *c, int64_t ttl_ms, int64_t lease_ms,
                      int64_t max_hold_ms)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_acquire_options how = HF_ACQUIRE_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.ttl_ms = ttl_ms, .max_hold_ms = max_hold_ms);
+    hf_acquire_options how = ACQUIRE_OPTIONS(.lease_ms = lease_ms);
     hf_lock *lock;
 
-    opt.ttl_ms = ttl_ms;
-    opt.max_hold_ms = max_hold_ms;
-    how.lease_ms = lease_ms;
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     assert_int_equal(hf_lock_acquire(lock, &how, NULL), 0);
     return lock;
@@ -75,47 +74,43 @@ static void is_not_waited_for(hf_client *c, hf_lock *lock)
     assert_int_equal(hf_lock_free(lock), 0);
 }
 
-static void test_close_does_not_wait_for_an_ended_lease(void **state)
+CASE(test_close_does_not_wait_for_an_ended_lease)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 0, 100, 0);
 
-    (void)state;
     lose(c, lock);
     is_not_waited_for(c, lock);
 }
 
-static void test_close_does_not_wait_for_unanswered_renewals(void **state)
+CASE(test_close_does_not_wait_for_unanswered_renewals)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 300, 0, 0);
 
-    (void)state;
     lose(c, lock);
     assert_true(is_asked(c, HF__RENEW));
     is_not_waited_for(c, lock);
 }
 
 /* Its deadline passes after the release was sent. */
-static void test_close_does_not_wait_for_a_release_that_is_over(void **state)
+CASE(test_close_does_not_wait_for_a_release_that_is_over)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 0, 100, 0);
     int rc = hf_lock_release_nowait(lock, NULL);
 
-    (void)state;
     assert_true(rc == 0 || rc == HF_ELOST); /* if the machine stood still */
     assert_true(WAIT_FOR(hf__now() > lock->line->queue.lease.until));
     is_not_waited_for(c, lock);
 }
 
 /* A server that is merely slow. */
-static void test_close_hears_that_an_ended_lease_was_let_go(void **state)
+CASE(test_close_hears_that_an_ended_lease_was_let_go)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 0, 100, 0);
 
-    (void)state;
     lose(c, lock);
     answer_after(c, 100);
     assert_int_equal(hf_close(c), 0);
@@ -129,33 +124,30 @@ static void is_waited_for(hf_client *c, hf_lock *lock)
     assert_int_equal(hf_lock_free(lock), 0);
 }
 
-static void test_close_waits_for_what_is_held(void **state)
+CASE(test_close_waits_for_what_is_held)
 {
     hf_client *c = open_mute();
 
-    (void)state;
     is_waited_for(c, hold(c, 0, 0, 0));
 }
 
 /* The owner has lost it, but the server has not ended it. */
-static void test_close_waits_for_what_the_server_still_has(void **state)
+CASE(test_close_waits_for_what_the_server_still_has)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 0, 0, 100);
 
-    (void)state;
     lose(c, lock);
     is_waited_for(c, lock);
 }
 
-static void test_close_waits_for_an_asynchronous_verb(void **state)
+CASE(test_close_waits_for_an_asynchronous_verb)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 0, 100, 0);
     struct call call = {0, 0};
     hf_latch *latch;
 
-    (void)state;
     lose(c, lock);
     assert_int_equal(hf_latch_new(c, "l", HF_CSTRING, &latch, NULL), 0);
     assert_int_equal(hf_latch_set_async(latch, 1, note_latch, &call, NULL), 0);
@@ -165,17 +157,4 @@ static void test_close_waits_for_an_asynchronous_verb(void **state)
     assert_int_equal(hf_latch_free(latch), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_close_does_not_wait_for_an_ended_lease),
-        cmocka_unit_test(test_close_does_not_wait_for_unanswered_renewals),
-        cmocka_unit_test(test_close_does_not_wait_for_a_release_that_is_over),
-        cmocka_unit_test(test_close_hears_that_an_ended_lease_was_let_go),
-        cmocka_unit_test(test_close_waits_for_what_is_held),
-        cmocka_unit_test(test_close_waits_for_what_the_server_still_has),
-        cmocka_unit_test(test_close_waits_for_an_asynchronous_verb),
-    };
-
-    return cmocka_run_group_tests_name("close", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -2,6 +2,7 @@
  * Opening, with a backend of our own that fails with each code in turn: the
  * caller is told so, and nothing of the client is left.
  */
+#include "../cases.h"
 #include "../server_fixture.h"
 
 #include <dirent.h>
@@ -22,14 +23,12 @@ static size_t blocks; /* atomic: allocated, and not freed */
 
 static void *take(void *ctx, size_t size)
 {
-    (void)ctx;
     __atomic_add_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
     return malloc(size);
 }
 
 static void give(void *ctx, void *p)
 {
-    (void)ctx;
     __atomic_sub_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
     free(p);
 }
@@ -85,13 +84,13 @@ static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
                    hf_error *err)
 {
     static const hf_hooks hooks = {.alloc = take, .free = give};
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.hooks = &hooks,
+                       .connect_timeout_ms = connect_timeout_ms,
+                       .open_timeout_ms = open_timeout_ms);
     hf_client *c;
     int rc;
 
-    opt.hooks = &hooks;
-    opt.connect_timeout_ms = connect_timeout_ms;
-    opt.open_timeout_ms = open_timeout_ms;
     rc = hf_open("test://", &opt, &c, err);
     if (rc)
         assert_null(c);
@@ -122,16 +121,14 @@ static void fail_with(int opens, int gets_ready)
     assert_true(WAIT_FOR(is_as_before(&before)));
 }
 
-static void test_open_failure_of_any_code_leaves_nothing(void **state)
+CASE(test_open_failure_of_any_code_leaves_nothing)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
         fail_with(codes[i], 0);
 }
 
-static void test_open_connecting_that_fails_leaves_nothing(void **state)
+CASE(test_open_connecting_that_fails_leaves_nothing)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
         fail_with(0, codes[i]);
 }
@@ -142,7 +139,6 @@ static uint32_t may_return; /* atomic */
 
 static void open_slowly(const struct hf__config *config)
 {
-    (void)config;
     WAIT_FOR(__atomic_load_n(&may_return, __ATOMIC_SEQ_CST));
 }
 
@@ -164,9 +160,8 @@ static void return_too_late(int opens)
     assert_int_equal(server.closed, !opens);
 }
 
-static void test_open_given_up_leaves_nothing(void **state)
+CASE(test_open_given_up_leaves_nothing)
 {
-    (void)state;
     return_too_late(0);
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
         return_too_late(codes[i]);
@@ -190,21 +185,19 @@ static void expect_times(int64_t connect_ms, int64_t open_ms, uint32_t expected)
     assert_int_equal(given.open_timeout_ms, expected);
 }
 
-static void test_open_timeout_is_for_open_alone(void **state)
+CASE(test_open_timeout_is_for_open_alone)
 {
-    (void)state;
     expect_times(WAIT_LONG_MS, 0, WAIT_LONG_MS);
     expect_times(WAIT_LONG_MS, WAIT_LONG_MS - 1, WAIT_LONG_MS - 1);
     expect_times(WAIT_LONG_MS, 2 * WAIT_LONG_MS, WAIT_LONG_MS);
 }
 
 /* The backend's open() takes long, or the server does not answer. */
-static void test_open_ends_at_open_timeout(void **state)
+CASE(test_open_ends_at_open_timeout)
 {
     hf_error err = {0};
     struct left before = look();
 
-    (void)state;
     memset(&server, 0, sizeof(server));
     server.in_open = open_slowly;
     __atomic_store_n(&may_return, 0, __ATOMIC_SEQ_CST);
@@ -214,11 +207,10 @@ static void test_open_ends_at_open_timeout(void **state)
     assert_true(WAIT_FOR(is_as_before(&before)));
 }
 
-static void test_open_timeout_that_is_wrong(void **state)
+CASE(test_open_timeout_that_is_wrong)
 {
     static const int64_t wrong[] = {-1, HF__MS_MAX + 1LL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         hf_error err = {0};
 
@@ -227,16 +219,4 @@ static void test_open_timeout_that_is_wrong(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_failure_of_any_code_leaves_nothing),
-        cmocka_unit_test(test_open_connecting_that_fails_leaves_nothing),
-        cmocka_unit_test(test_open_given_up_leaves_nothing),
-        cmocka_unit_test(test_open_timeout_is_for_open_alone),
-        cmocka_unit_test(test_open_ends_at_open_timeout),
-        cmocka_unit_test(test_open_timeout_that_is_wrong),
-    };
-
-    return cmocka_run_group_tests_name("open", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,13 +1,8 @@
 /* The heap of timers against a plain array: the same is due at any time. */
+#include "../cases.h"
 #include "base/memory.h"
 #include "base/time.h"
 #include "base/timer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #define MOST 300
 
@@ -79,9 +74,8 @@ static void one_step(struct hf__timers *t, struct hf__timer *timer,
     }
 }
 
-static void test_timer_heap_does_what_an_array_does(void **state)
+CASE(test_timer_heap_does_what_an_array_does)
 {
-    (void)state;
     for (uint64_t run = 1; run <= 20; run++) {
         static struct hf__timer timer[MOST];
         struct hf__timers t = {0};
@@ -102,7 +96,7 @@ static void test_timer_heap_does_what_an_array_does(void **state)
 }
 
 /* All of them, in the order of their time. */
-static void test_timer_heap_sorts(void **state)
+CASE(test_timer_heap_sorts)
 {
     static struct hf__timer timer[MOST];
     struct hf__timers t = {0};
@@ -110,7 +104,6 @@ static void test_timer_heap_sorts(void **state)
     hf__time last = 0;
     int popped = 0;
 
-    (void)state;
     seed = 7;
     for (int i = 0; i < MOST; i++) {
         timer[i] = (struct hf__timer){0};
@@ -129,12 +122,11 @@ static void test_timer_heap_sorts(void **state)
 }
 
 /* Reserved room is used again, and growing keeps what is there. */
-static void test_timer_room_is_reserved(void **state)
+CASE(test_timer_room_is_reserved)
 {
     struct hf__timers t = {0};
     struct hf__timer timer[40] = {0};
 
-    (void)state;
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 40; i++) {
             assert_int_equal(hf__timers_reserve(&hooks, &t), 0);
@@ -154,23 +146,18 @@ static void test_timer_room_is_reserved(void **state)
 
 static void *no_alloc(void *ctx, size_t size)
 {
-    (void)ctx;
-    (void)size;
     return NULL;
 }
 
 static void no_free(void *ctx, void *p)
 {
-    (void)ctx;
-    (void)p;
 }
 
-static void test_timer_without_memory_nothing_is_reserved(void **state)
+CASE(test_timer_without_memory_nothing_is_reserved)
 {
     const hf_hooks poor = {.alloc = no_alloc, .free = no_free};
     struct hf__timers t = {0};
 
-    (void)state;
     assert_int_equal(hf__timers_reserve(&poor, &t), HF_ENOMEM);
     assert_int_equal(t.reserved, 0);
     assert_int_equal(hf__timers_reserve(&hooks, &t), 0);
@@ -178,14 +165,4 @@ static void test_timer_without_memory_nothing_is_reserved(void **state)
     hf__free_by(&hooks, t.heap);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timer_heap_does_what_an_array_does),
-        cmocka_unit_test(test_timer_heap_sorts),
-        cmocka_unit_test(test_timer_room_is_reserved),
-        cmocka_unit_test(test_timer_without_memory_nothing_is_reserved),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -2,6 +2,7 @@
  * The core by itself, with a backend of our own: what it does when a client is
  * opened, two handles go at once, a callback forks, a hold ends.
  */
+#include "../cases.h"
 #include "core/events.h"
 #include "core/wakeup.h"
 #include "policy/lease.h"
@@ -18,9 +19,8 @@
 
 static int acquire_as(hf_lock *lock, enum hf_mode mode)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = mode);
 
-    opt.mode = mode;
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
@@ -71,15 +71,13 @@ static void free_at_once(enum hf_kind kind, enum hf_mode mode)
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_core_of_two_handles_freed_at_once_one_is_the_last(void **state)
+CASE(test_core_of_two_handles_freed_at_once_one_is_the_last)
 {
-    (void)state;
     free_at_once(HF_MUTEX, HF_WRITE);
     free_at_once(HF_RWLOCK, HF_READ);
 }
 
-/* ---- fork in a callback ---------------------------------------------------
- */
+/* ---- fork in a callback ------------------------------------------------ */
 
 struct forker {
     int called;
@@ -90,15 +88,12 @@ static void fork_at_first(void *arg, hf_lock *lock, int result)
 {
     struct forker *f = arg;
 
-    (void)lock;
-    (void)result;
     if (!f->called++)
         f->child = fork();
 }
 
 static void fork_at_event(void *arg, const hf_event *event)
 {
-    (void)event;
     fork_at_first(arg, NULL, 0);
 }
 
@@ -124,14 +119,13 @@ static bool has_callbacks(hf_client *c, size_t n)
     return has;
 }
 
-static void test_core_child_of_a_callback_runs_no_other(void **state)
+CASE(test_core_child_of_a_callback_runs_no_other)
 {
     hf_client *c = open_with(NULL);
     hf_lock *m = make_lock(c, "m", HF_MUTEX, HF_OWNER_HANDLE, 0);
     hf_lock *n = make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0);
     struct forker f = {0, 0};
 
-    (void)state;
     let_answer(c, 2, HF__GRANTED);
     assert_int_equal(hf_lock_acquire_async(m, NULL, fork_at_first, &f, NULL),
                      0);
@@ -147,12 +141,11 @@ static void test_core_child_of_a_callback_runs_no_other(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_core_child_of_an_event_hears_no_other(void **state)
+CASE(test_core_child_of_an_event_hears_no_other)
 {
     hf_client *c = open_with(NULL);
     struct forker f = {0, 0};
 
-    (void)state;
     c->on_event = fork_at_event;
     c->event_arg = &f;
     hf__mutex_lock(&c->mu);
@@ -164,14 +157,13 @@ static void test_core_child_of_an_event_hears_no_other(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_core_child_of_a_callback_of_close_closes_nothing(void **state)
+CASE(test_core_child_of_a_callback_of_close_closes_nothing)
 {
     hf_client *c = open_with(NULL);
     hf_lock *m = make_lock(c, "m", HF_MUTEX, HF_OWNER_HANDLE, 0);
     hf_lock *n = make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0);
     struct forker f = {0, 0};
 
-    (void)state;
     assert_int_equal(hf_lock_acquire_async(m, NULL, fork_at_first, &f, NULL),
                      0);
     assert_int_equal(hf_lock_acquire_async(n, NULL, fork_at_first, &f, NULL),
@@ -182,8 +174,7 @@ static void test_core_child_of_a_callback_of_close_closes_nothing(void **state)
     assert_int_equal(hf_lock_free(n), 0);
 }
 
-/* ---- events that wait -----------------------------------------------------
- */
+/* ---- events that wait -------------------------------------------------- */
 
 struct heard {
     int events, last; /* how many, and the type of the last one */
@@ -210,12 +201,11 @@ static hf_client *open_hearing(struct heard *h)
 }
 
 /* What is dropped is told, once for all, each time. */
-static void test_core_events_that_are_dropped_are_told(void **state)
+CASE(test_core_events_that_are_dropped_are_told)
 {
     struct heard h;
     hf_client *c = open_hearing(&h);
 
-    (void)state;
     for (int round = 1; round <= 2; round++) {
         hf__mutex_lock(&c->mu);
         for (int i = 0; i < 1100; i++)
@@ -232,13 +222,12 @@ static void test_core_events_that_are_dropped_are_told(void **state)
 
 /* It waits in the line, and a second one of the line elsewhere; with the handle
  * the line goes. */
-static void test_core_loss_is_told_when_its_handle_is_gone(void **state)
+CASE(test_core_loss_is_told_when_its_handle_is_gone)
 {
     struct heard h;
     hf_client *c = open_hearing(&h);
     hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         hf__mutex_lock(&c->mu);
         hf__event_queue_locked(c, HF_EVENT_LOST, lock->line, 7, hf__no_loss);
@@ -252,8 +241,7 @@ static void test_core_loss_is_told_when_its_handle_is_gone(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- firing ----------------------------------------------------------------
- */
+/* ---- firing ------------------------------------------------------------ */
 
 /* The thread that fires stops at a call of its own choice. */
 static __thread bool stops_in_post, stops_in_wake;
@@ -311,7 +299,6 @@ static void *pages_take(void *ctx, size_t size)
 {
     void *p = MAP_FAILED;
 
-    (void)ctx;
     if (size <= OWN_PAGES)
         p = mmap(NULL, OWN_PAGES, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -320,7 +307,6 @@ static void *pages_take(void *ctx, size_t size)
 
 static void pages_give(void *ctx, void *p)
 {
-    (void)ctx;
     if (p && mprotect(p, OWN_PAGES, PROT_NONE))
         abort();
 }
@@ -415,29 +401,18 @@ static void fire_late(void *(*fire_and_stop)(void *cancel))
     assert_null(rc);
 }
 
-static void test_core_close_waits_for_who_fires(void **state)
-{
-    (void)state;
-    fire_late(fire_and_stop_in_post);
-}
-
-static void test_core_firing_touches_nothing_that_is_free(void **state)
-{
-    (void)state;
-    fire_late(fire_and_stop_in_wake);
-}
+ROW(test_core_close_waits_for_who_fires, fire_late(fire_and_stop_in_post));
+ROW(test_core_firing_touches_nothing_that_is_free,
+    fire_late(fire_and_stop_in_wake));
 
 /* The cancel still points to the client of the last wait. */
-static void test_core_firing_after_the_wait_touches_no_client(void **state)
+CASE(test_core_firing_after_the_wait_touches_no_client)
 {
     hf_client *c = open_in_pages();
     hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_cancel cancel = HF_CANCEL_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &cancel, .wait_ms = 1);
 
-    (void)state;
-    opt.cancel = &cancel;
-    opt.wait_ms = 1;
     assert_int_equal(hf_lock_acquire(lock, &opt, NULL), HF_ETIMEDOUT);
     assert_ptr_equal(cancel.client, c);
     assert_int_equal(hf_lock_free(lock), 0);
@@ -447,17 +422,14 @@ static void test_core_firing_after_the_wait_touches_no_client(void **state)
 
 /* A thread that is about to fire compares the word: it must not find the one of
  * a wait that is over, when the next wait may be of another client. */
-static void test_core_no_wait_leaves_the_word_as_it_was(void **state)
+CASE(test_core_no_wait_leaves_the_word_as_it_was)
 {
     hf_client *c = open_at_once(HF__QUEUED);
     hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_cancel cancel = HF_CANCEL_INIT;
     uint32_t before = cancel.word;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.cancel = &cancel, .wait_ms = 1);
 
-    (void)state;
-    opt.cancel = &cancel;
-    opt.wait_ms = 1;
     assert_int_equal(hf_lock_acquire(lock, &opt, NULL), HF_ETIMEDOUT);
     assert_false(is_attached(&cancel));
     assert_int_not_equal(cancel.word, before);
@@ -466,7 +438,7 @@ static void test_core_no_wait_leaves_the_word_as_it_was(void **state)
 }
 
 /* The descriptor is the parent's. */
-static void test_core_child_fires_nothing_of_its_parent(void **state)
+CASE(test_core_child_fires_nothing_of_its_parent)
 {
     hf_client *c = open_at_once(HF__QUEUED);
     hf_cancel cancel = {HF__ATTACHED, c};
@@ -474,7 +446,6 @@ static void test_core_child_fires_nothing_of_its_parent(void **state)
     pid_t pid;
     int status;
 
-    (void)state;
     hf__fd_drain(c->wake_fd);
     pid = fork();
     if (!pid) {
@@ -487,8 +458,7 @@ static void test_core_child_fires_nothing_of_its_parent(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- many lines to a name -------------------------------------------------
- */
+/* ---- many lines to a name ---------------------------------------------- */
 
 #define LINES 256
 
@@ -506,12 +476,11 @@ static size_t longest_chain(const hf_client *c)
     return longest;
 }
 
-static void test_core_lines_of_a_name_are_spread(void **state)
+CASE(test_core_lines_of_a_name_are_spread)
 {
     hf_client *c = open_at_once(HF__GRANTED);
     hf_lock *lock = make_lock(c, "n", HF_SEMAPHORE, 0, LINES);
 
-    (void)state;
     for (int i = 0; i < LINES; i++)
         assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
     hf__mutex_lock(&c->mu);
@@ -525,8 +494,7 @@ static void test_core_lines_of_a_name_are_spread(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- descriptors that tell of loss ----------------------------------------
- */
+/* ---- descriptors that tell of loss ------------------------------------- */
 
 int __real_timerfd_settime(int, int, const struct itimerspec *,
                            struct itimerspec *);
@@ -564,12 +532,11 @@ static bool is_armed(hf_lock *lock)
 }
 
 /* Each of many handles is concerned by its own holds alone. */
-static void test_core_end_of_one_hold_sets_one_descriptor(void **state)
+CASE(test_core_end_of_one_hold_sets_one_descriptor)
 {
     hf_client *c = open_at_once(HF__GRANTED);
     hf_lock *lock[8];
 
-    (void)state;
     times_set();
     for (int i = 0; i < 8; i++) {
         lock[i] = make_lock(c, "n", HF_SEMAPHORE, 0, 8);
@@ -594,8 +561,7 @@ static void test_core_end_of_one_hold_sets_one_descriptor(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- what a renewal says ---------------------------------------------------
- */
+/* ---- what a renewal says ----------------------------------------------- */
 
 static uint32_t permits_told; /* client->mu */
 
@@ -614,16 +580,14 @@ static void renews_permits(hf_client *c, hf_lock *lock, uint32_t permits)
 
 /* The memory of the semaphore's requests is used again by a line that has asked
  * for nothing. */
-static void test_core_downgraded_hold_is_renewed_as_one_permit(void **state)
+CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
 {
     hf_client *c = open_at_once(HF__GRANTED);
     hf_lock *rw = make_lock(c, "rw", HF_RWLOCK, 0, 0);
     hf_lock *sem = make_lock(c, "sem", HF_SEMAPHORE, 0, 3);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.permits = 3);
 
-    (void)state;
     server.in_renew = note_permits;
-    opt.permits = 3;
     assert_int_equal(hf_lock_acquire(rw, NULL, NULL), 0);
     assert_int_equal(hf_lock_acquire(sem, &opt, NULL), 0);
     let_answer(c, 1000, HF__DONE); /* the helper thread renews as well */
@@ -637,25 +601,22 @@ static void test_core_downgraded_hold_is_renewed_as_one_permit(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- opening ---------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------- */
 
 static uint32_t opened; /* atomic */
 
 static void open_slowly(const struct hf__config *config)
 {
-    (void)config;
     usleep(700000);
     __atomic_store_n(&opened, 1, __ATOMIC_SEQ_CST);
 }
 
-static void test_core_lookup_and_connecting_have_one_time(void **state)
+CASE(test_core_lookup_and_connecting_have_one_time)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     struct wait_mark began = wait_mark();
     hf_client *c;
 
-    (void)state;
     memset(&server, 0, sizeof(server));
     server.in_open = open_slowly;
     server.never_ready = true;
@@ -720,12 +681,11 @@ static void *write_in_parts(void *path)
     return NULL;
 }
 
-static void test_core_password_file_is_read_whole(void **state)
+CASE(test_core_password_file_is_read_whole)
 {
     char dir[] = "/tmp/holdfast-core-XXXXXX", path[64];
     pthread_t t;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/secret", dir);
     write_secret(path, 5000);
@@ -744,14 +704,13 @@ static void test_core_password_file_is_read_whole(void **state)
 }
 
 /* Nothing ever comes: no program writes to the pipe, or not a whole line. */
-static void test_core_password_file_is_not_waited_for_long(void **state)
+CASE(test_core_password_file_is_not_waited_for_long)
 {
     char dir[] = "/tmp/holdfast-core-XXXXXX", path[64];
     hf_error err = HF_ERROR_INIT;
     struct wait_mark begun = wait_mark();
     int fd;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/secret", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -771,12 +730,11 @@ static void test_core_password_file_is_not_waited_for_long(void **state)
  */
 
 /* What is left of a name is not what the client uses it as. */
-static void test_core_name_without_handles_may_be_another_kind(void **state)
+CASE(test_core_name_without_handles_may_be_another_kind)
 {
     hf_client *c = open_at_once(HF__GRANTED);
     hf_lock *mutex = make_lock(c, "n", HF_MUTEX, 0, 0), *lock;
 
-    (void)state;
     assert_int_equal(hf_lock_acquire(mutex, NULL, NULL), 0);
     hf__mutex_lock(&c->mu);
     server.keeps_releases = true;
@@ -803,9 +761,8 @@ struct permits {
 static void *take_permits(void *arg)
 {
     struct permits *p = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.permits = p->many);
 
-    opt.permits = p->many;
     p->rc = hf_lock_acquire(p->lock, &opt, NULL);
     return NULL;
 }
@@ -822,14 +779,13 @@ static unsigned asked(hf_client *c)
 }
 
 /* The newest acquire is the one that was granted last. */
-static void test_core_release_of_the_permits_that_came_last(void **state)
+CASE(test_core_release_of_the_permits_that_came_last)
 {
     hf_client *c = open_at_once(HF__GRANTED);
     hf_lock *lock = make_lock(c, "s", HF_SEMAPHORE, 0, 3);
     struct permits p[] = {{.lock = lock, .many = 2}, {.lock = lock, .many = 1}};
     unsigned count = 0;
 
-    (void)state;
     hf__mutex_lock(&c->mu);
     server.at_once = false;
     hf__mutex_unlock(&c->mu);
@@ -853,30 +809,4 @@ static void test_core_release_of_the_permits_that_came_last(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            test_core_of_two_handles_freed_at_once_one_is_the_last),
-        cmocka_unit_test(test_core_child_of_a_callback_runs_no_other),
-        cmocka_unit_test(test_core_child_of_an_event_hears_no_other),
-        cmocka_unit_test(test_core_events_that_are_dropped_are_told),
-        cmocka_unit_test(test_core_loss_is_told_when_its_handle_is_gone),
-        cmocka_unit_test(test_core_close_waits_for_who_fires),
-        cmocka_unit_test(test_core_firing_touches_nothing_that_is_free),
-        cmocka_unit_test(test_core_firing_after_the_wait_touches_no_client),
-        cmocka_unit_test(test_core_no_wait_leaves_the_word_as_it_was),
-        cmocka_unit_test(test_core_child_fires_nothing_of_its_parent),
-        cmocka_unit_test(test_core_child_of_a_callback_of_close_closes_nothing),
-        cmocka_unit_test(test_core_lines_of_a_name_are_spread),
-        cmocka_unit_test(test_core_end_of_one_hold_sets_one_descriptor),
-        cmocka_unit_test(test_core_downgraded_hold_is_renewed_as_one_permit),
-        cmocka_unit_test(test_core_lookup_and_connecting_have_one_time),
-        cmocka_unit_test(test_core_password_file_is_read_whole),
-        cmocka_unit_test(test_core_password_file_is_not_waited_for_long),
-        cmocka_unit_test(test_core_name_without_handles_may_be_another_kind),
-        cmocka_unit_test(test_core_release_of_the_permits_that_came_last),
-    };
-
-    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -2,25 +2,17 @@
  * What is counted is the conformance suite's; that Prometheus understands the
  * text is metrics_text.py's. */
 #include "../../lib/shm_dir.h"
+#include "../cases.h"
 
 #include "base/time.h"
 #include "core/client.h"
 #include "core/counters.h"
 #include "core/lock.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 static char dir[64], url[128];
 
 static int setup(void **state)
 {
-    (void)state;
     if (!shm_dir_make(dir, sizeof(dir), "holdfast-metrics"))
         return -1;
     snprintf(url, sizeof(url), "shm://%s/shm", dir);
@@ -31,7 +23,6 @@ static int teardown(void **state)
 {
     char command[128];
 
-    (void)state;
     snprintf(command, sizeof(command), "rm -rf '%s'", dir);
     return system(command);
 }
@@ -57,23 +48,20 @@ static void is(hf_client *c, uint64_t granted, uint64_t released, uint64_t held)
 }
 
 /* The bits that a line has are enough for any number. */
-static void test_metrics_carry(void **state)
+CASE(test_metrics_carry)
 {
     const uint64_t many = HF__TALLY_RELEASE / 2 - 2;
     hf_client *c = NULL;
     hf_lock *lock = NULL;
     uint64_t granted = 0, released = 0;
 
-    (void)state;
     assert_int_equal(hf_open(url, NULL, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "carry", HF_CSTRING, NULL, &lock, NULL), 0);
     for (int i = 0; i < 5; i++) {
         /* As after many pairs, and in some rounds many that had waited. */
         lock->line->tally += many * HF__TALLY_RELEASE;
         released += many;
-        if (i & 1)
-            hf__tally_set(lock->line, 0);
-        else
+        if (!(i & 1))
             lock->line->tally += many * HF__TALLY_GRANT;
         granted += i & 1 ? 0 : many;
         for (int j = 0; j < 4; j++) {
@@ -96,13 +84,12 @@ static void test_metrics_carry(void **state)
 }
 
 /* A bound belongs to its bucket; what takes longer than all is counted. */
-static void test_metrics_buckets(void **state)
+CASE(test_metrics_buckets)
 {
     hf_client *c = NULL;
     hf_metrics m;
     uint64_t sum = 0;
 
-    (void)state;
     assert_int_equal(hf_open(url, NULL, &c, NULL), 0);
     m = look(c);
     assert_int_equal(m.wait[0].le_us, 10);
@@ -147,13 +134,12 @@ static void refuses(const hf_label *labels, size_t n, const char *why)
     assert_string_equal(buf, "abc");
 }
 
-static void test_metrics_text_refuses_labels(void **state)
+CASE(test_metrics_text_refuses_labels)
 {
     static const char *const names[] = {"", "9x", "a-b", "a b", "\xc3\xa4"};
     static const char *const reserved[] = {"le", "result", "__name__"};
     hf_label twice[] = {{"a", "1"}, {"b", "2"}, {"a", "3"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         refuses(&(hf_label){names[i], "x"}, 1, "not valid");
     for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
@@ -164,7 +150,7 @@ static void test_metrics_text_refuses_labels(void **state)
     refuses(NULL, 1, "labels is NULL");
 }
 
-static void test_metrics_text_refuses_series(void **state)
+CASE(test_metrics_text_refuses_series)
 {
     hf_label one[] = {{"a", "1"}, {"b", "2"}},
              same[] = {{"b", "2"}, {"a", "1"}};
@@ -172,7 +158,6 @@ static void test_metrics_text_refuses_series(void **state)
     hf_metrics m = zero(), wrong = zero();
     hf_series s[2] = {{&m, one, 2}, {&m, same, 2}};
 
-    (void)state;
     wrong.size--;
     assert_int_equal(hf_metrics_text(s, 2, NULL, 0, NULL), HF_EINVAL);
     s[1].labels = other;
@@ -188,7 +173,7 @@ static void test_metrics_text_refuses_series(void **state)
 }
 
 /* Room for any number of bytes, or for none: like snprintf(). */
-static void test_metrics_text_is_cut(void **state)
+CASE(test_metrics_text_is_cut)
 {
     hf_label label = {"name", "a \"name\"\nwith \\ and \x01, \xff"};
     hf_metrics m = zero();
@@ -196,7 +181,6 @@ static void test_metrics_text_is_cut(void **state)
     int len = hf_metrics_text(&s, 1, NULL, 0, NULL);
     char *whole = malloc((size_t)len + 1), *part = malloc((size_t)len + 1);
 
-    (void)state;
     assert_int_equal(hf_metrics_text(&s, 1, whole, (size_t)len + 1, NULL), len);
     assert_int_equal(strlen(whole), len);
     assert_non_null(strstr(
@@ -212,15 +196,4 @@ static void test_metrics_text_is_cut(void **state)
     free(part);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metrics_carry),
-        cmocka_unit_test(test_metrics_buckets),
-        cmocka_unit_test(test_metrics_text_refuses_labels),
-        cmocka_unit_test(test_metrics_text_refuses_series),
-        cmocka_unit_test(test_metrics_text_is_cut),
-    };
-
-    return cmocka_run_group_tests_name("metrics", tests, setup, teardown);
-}
+CASES_MAIN(setup, teardown);

@@ -1,11 +1,9 @@
 /* Reasons of a loss that a backend of our own brings about: what is said of an
  * earlier one stays the same, whatever happens later. */
+#include "../cases.h"
 #include "core/loss_reason.h"
 
 #include "../server_fixture.h"
-
-#include <stdio.h>
-#include <string.h>
 
 enum { TTL_MS = 200 };
 
@@ -20,10 +18,9 @@ static void trouble(hf_client *c, const char *text)
  * answered. */
 static hf_lock *held(hf_client *c, const char *name, int64_t ttl_ms)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = ttl_ms);
     hf_lock *lock;
 
-    opt.ttl_ms = ttl_ms;
     assert_int_equal(hf_lock_new(c, name, HF_CSTRING, &opt, &lock, NULL), 0);
     server.at_once = true;
     server.answer = HF__GRANTED;
@@ -58,15 +55,23 @@ static void says(const hf_error *err, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", err->text, words);
 }
 
-/* Those who lost theirs in one outage, and in another; the error may change
- * meanwhile. */
-static void test_reason_of_each_outage(void **state)
+static void with_scene(void (*run)(hf_client *))
 {
     hf_client *c = open_with(NULL);
+
+    run(c);
+    end(c);
+}
+
+#define SCENE_CASE(fn) CASE_CALLED(fn, hf_client *c, NULL, NULL, with_scene(fn))
+
+/* Those who lost theirs in one outage, and in another; the error may change
+ * meanwhile. */
+SCENE_CASE(test_reason_of_each_outage)
+{
     hf_error one = HF_ERROR_INIT, two = HF_ERROR_INIT, three = HF_ERROR_INIT;
     hf_lock *a, *b, *d;
 
-    (void)state;
     trouble(c, "here: broken pipe");
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
@@ -86,19 +91,16 @@ static void test_reason_of_each_outage(void **state)
     free_lost(a, one.text);
     free_lost(b, two.text);
     free_lost(d, three.text);
-    end(c);
 }
 
 /* There is room for a few: it is known that the server was not there, but the
  * error may be another one of the same outage. */
-static void test_reason_after_many_outages(void **state)
+SCENE_CASE(test_reason_after_many_outages)
 {
-    hf_client *c = open_with(NULL);
     hf_error first = HF_ERROR_INIT, last = HF_ERROR_INIT;
     hf_lock *a, *b;
     char text[32];
 
-    (void)state;
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
     loses(a, &first);
@@ -115,19 +117,16 @@ static void test_reason_after_many_outages(void **state)
     assert_null(strstr(first.text, "there"));
     assert_int_equal(hf_lock_free(a), 0);
     free_lost(b, last.text);
-    end(c);
 }
 
 /* As long as a trouble is not over, no error that nobody was told of takes the
  * place of others. */
-static void test_reason_of_a_long_outage(void **state)
+SCENE_CASE(test_reason_of_a_long_outage)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a;
     char text[32];
 
-    (void)state;
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
     loses(a, &err);
@@ -137,17 +136,14 @@ static void test_reason_of_a_long_outage(void **state)
         trouble(c, text);
     }
     free_lost(a, err.text);
-    end(c);
 }
 
 /* Renewals are answered, with a no. */
-static void test_reason_refused(void **state)
+SCENE_CASE(test_reason_refused)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a = held(c, "a", 4000);
 
-    (void)state;
     hf__mutex_lock(&c->mu);
     server.core->why(c, HF_EAUTH, "NOPERM this user");
     hf__mutex_unlock(&c->mu);
@@ -157,18 +153,15 @@ static void test_reason_refused(void **state)
     loses(a, &err);
     says(&err, "the server refused to renew it: NOPERM this user");
     free_lost(a, err.text);
-    end(c);
 }
 
 /* What has explained a loss is kept, however often renewals are refused, and in
  * whatever words. */
-static void test_reason_is_not_evicted_by_refusals(void **state)
+SCENE_CASE(test_reason_is_not_evicted_by_refusals)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT, word = {.code = HF_EAUTH};
     hf_lock *a;
 
-    (void)state;
     trouble(c, "here: refused");
     a = held(c, "a", TTL_MS);
     loses(a, &err);
@@ -181,22 +174,18 @@ static void test_reason_is_not_evicted_by_refusals(void **state)
         hf__note_refusal(c, HF_EAUTH, &word);
     }
     free_lost(a, err.text);
-    end(c);
 }
 
 /* No answer, and the backend does not know why. */
-static void test_reason_unknown(void **state)
+SCENE_CASE(test_reason_unknown)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     hf_lock *a = held(c, "a", 1000);
 
-    (void)state;
     loses(a, &err);
     if (!strstr(err.text, "answered no renewal before its deadline"))
         says(&err, "stopped or suspended"); /* a machine that stood still */
     free_lost(a, err.text);
-    end(c);
 }
 
 static hf__time first_granted; /* client->mu */
@@ -213,15 +202,12 @@ static void grant_in_turn(hf__time now)
 }
 
 /* One is lost while the other is waited for. */
-static void test_reason_is_told_by_acquire_all(void **state)
+SCENE_CASE(test_reason_is_told_by_acquire_all)
 {
-    hf_client *c = open_with(NULL);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.max_hold_ms = TTL_MS);
     hf_error err = HF_ERROR_INIT;
     hf_part part[2] = {{0}, {0}};
 
-    (void)state;
-    opt.max_hold_ms = TTL_MS;
     assert_int_equal(hf_lock_new(c, "a", 1, &opt, &part[0].lock, NULL), 0);
     assert_int_equal(hf_lock_new(c, "b", 1, NULL, &part[1].lock, NULL), 0);
     hf__mutex_lock(&c->mu);
@@ -235,7 +221,6 @@ static void test_reason_is_told_by_acquire_all(void **state)
     assert_int_equal(server.released, 2);
     assert_int_equal(hf_lock_free(part[0].lock), 0);
     assert_int_equal(hf_lock_free(part[1].lock), 0);
-    end(c);
 }
 
 struct renewer {
@@ -264,17 +249,13 @@ static bool is_asked(hf_client *c)
 
 /* The server answers a renewal after another thread has released the hold. That
  * an earlier hold was lost, and why, is no part of it. */
-static void test_reason_is_not_that_of_an_earlier_hold(void **state)
+SCENE_CASE(test_reason_is_not_that_of_an_earlier_hold)
 {
-    hf_client *c = open_with(NULL);
-    hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = TTL_MS);
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     struct renewer r = {.err = HF_ERROR_INIT};
     pthread_t t;
 
-    (void)state;
-    opt.flags = HF_OWNER_HANDLE;
-    fixed.lease_ms = TTL_MS;
     assert_int_equal(hf_lock_new(c, "a", 1, &opt, &r.lock, NULL), 0);
     server.at_once = true;
     server.answer = HF__GRANTED;
@@ -289,21 +270,18 @@ static void test_reason_is_not_that_of_an_earlier_hold(void **state)
     let_answer(c, 1, HF_ENOTOWNER);
     pthread_join(t, NULL);
     assert_int_equal(r.rc, HF_ELOST);
-    says(&r.err, "the server does not have it any more");
+    says(&r.err, "the server no longer has it");
     assert_int_equal(hf_lock_free(r.lock), 0);
-    end(c);
 }
 
 /* Long names and long errors: the text is cut, and says the most important
  * first. */
-static void test_reason_of_any_length(void **state)
+SCENE_CASE(test_reason_of_any_length)
 {
-    hf_client *c = open_with(NULL);
     hf_error err = HF_ERROR_INIT;
     char name[HF_NAME_MAX + 1], text[300];
     hf_lock *a;
 
-    (void)state;
     memset(name, 'n', HF_NAME_MAX);
     name[HF_NAME_MAX] = '\0';
     memset(text, 't', sizeof(text) - 1);
@@ -314,22 +292,6 @@ static void test_reason_of_any_length(void **state)
     says(&err, "nnn...\" was lost: ");
     assert_true(strlen(err.text) < sizeof(err.text));
     free_lost(a, err.text);
-    end(c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reason_of_each_outage),
-        cmocka_unit_test(test_reason_after_many_outages),
-        cmocka_unit_test(test_reason_of_a_long_outage),
-        cmocka_unit_test(test_reason_refused),
-        cmocka_unit_test(test_reason_is_not_evicted_by_refusals),
-        cmocka_unit_test(test_reason_unknown),
-        cmocka_unit_test(test_reason_is_told_by_acquire_all),
-        cmocka_unit_test(test_reason_is_not_that_of_an_earlier_hold),
-        cmocka_unit_test(test_reason_of_any_length),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

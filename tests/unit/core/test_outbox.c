@@ -2,6 +2,7 @@
  * Requests that a backend cannot send now are parked by the core: they go in
  * the order of asking, none after its time, and who gives up takes his out.
  */
+#include "../cases.h"
 #include "core/watches.h"
 
 #include "../server_fixture.h"
@@ -38,19 +39,16 @@ static int take(struct hf__req *req, int answer)
 
 static int parked_attempt(void *self, struct hf__req *req)
 {
-    (void)self;
     return take(req, HF__GRANTED);
 }
 
 static int parked_release(void *self, struct hf__req *req)
 {
-    (void)self;
     return take(req, HF__DONE);
 }
 
 static int parked_abandon(void *self, struct hf__req *req)
 {
-    (void)self;
     if (gives_back_late)
         server.core->unsent(server.client, req->remote->attempt);
     abandoned++;
@@ -59,13 +57,11 @@ static int parked_abandon(void *self, struct hf__req *req)
 
 static int parked_query(void *self, struct hf__query *query)
 {
-    (void)self;
     return take(&query->req, HF__DONE);
 }
 
 static void parked_advance(hf__time now)
 {
-    (void)now;
     if (gives_back) {
         while (taken_len)
             server.core->unsent(server.client, taken[--taken_len]);
@@ -88,8 +84,7 @@ static hf__time parked_timeout(void)
     return refuses_all ? 0 : HF__NEVER;
 }
 
-/* ---- the program ----------------------------------------------------------
- */
+/* ---- the program ------------------------------------------------------- */
 
 struct scene {
     hf_client *client;
@@ -211,14 +206,21 @@ static void all_are_done(struct scene *s)
     assert_int_equal(s->set.result, 0);
 }
 
-/* ---- tests -----------------------------------------------------------------
- */
+/* ---- tests ------------------------------------------------------------- */
 
-static void test_parked_go_in_the_order_of_asking(void **state)
+static void with_scene(void (*run)(struct scene *))
 {
     struct scene *s = begin();
 
-    (void)state;
+    run(s);
+    end(s);
+}
+
+#define SCENE_CASE(fn)                                                         \
+    CASE_CALLED(fn, struct scene *s, NULL, NULL, with_scene(fn))
+
+SCENE_CASE(test_parked_go_in_the_order_of_asking)
+{
     ask_four(s);
     assert_int_equal(put_off, 4);
     lock(s);
@@ -227,15 +229,11 @@ static void test_parked_go_in_the_order_of_asking(void **state)
     unlock(s);
     all_are_done(s);
     are_in_order(s);
-    end(s);
 }
 
 /* Each time there is room for one: the others keep their places. */
-static void test_parked_again_keep_their_places(void **state)
+SCENE_CASE(test_parked_again_keep_their_places)
 {
-    struct scene *s = begin();
-
-    (void)state;
     ask_four(s);
     for (size_t i = 1; i <= 4; i++) {
         lock(s);
@@ -246,16 +244,12 @@ static void test_parked_again_keep_their_places(void **state)
     }
     all_are_done(s);
     are_in_order(s);
-    end(s);
 }
 
 /* Two were taken, and two are parked, when the connection breaks before
  * anything was written. */
-static void test_unsent_go_before_those_parked(void **state)
+SCENE_CASE(test_unsent_go_before_those_parked)
 {
-    struct scene *s = begin();
-
-    (void)state;
     keeps = true;
     room = 2;
     ask_four(s);
@@ -266,15 +260,11 @@ static void test_unsent_go_before_those_parked(void **state)
     unlock(s);
     all_are_done(s);
     are_in_order(s);
-    end(s);
 }
 
 /* Nothing is sent for it, then or later. */
-static void test_who_gives_up_is_not_parked_any_more(void **state)
+SCENE_CASE(test_who_gives_up_is_not_parked_any_more)
 {
-    struct scene *s = begin();
-
-    (void)state;
     ask_four(s);
     assert_int_equal(hf_lock_cancel(s->locks[0]), 0);
     assert_int_equal(hf_latch_cancel(s->latch), 0);
@@ -294,15 +284,11 @@ static void test_who_gives_up_is_not_parked_any_more(void **state)
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[1])));
     assert_int_equal(s->calls[1].result, 0);
     assert_int_equal(taken_len, 1);
-    end(s);
 }
 
 /* Nobody waits for it any more when it turns out that it was not sent. */
-static void test_unsent_after_its_caller_has_left(void **state)
+SCENE_CASE(test_unsent_after_its_caller_has_left)
 {
-    struct scene *s = begin();
-
-    (void)state;
     keeps = true;
     room = 2;
     ask_four(s);
@@ -318,20 +304,16 @@ static void test_unsent_after_its_caller_has_left(void **state)
     assert_int_equal(taken_len, 3);
     for (int i = 0; i < 3; i++)
         assert_true(is_of(&was[i], s->locks[i]));
-    end(s);
 }
 
 /* What the program was told is true at once; the server hears of it when it can
  * be reached. */
-static void test_parked_downgrade_is_sent_after_all(void **state)
+SCENE_CASE(test_parked_downgrade_is_sent_after_all)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    struct scene *s = begin();
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = HF_RWLOCK, .flags = HF_OWNER_HANDLE);
     hf_lock *rw = NULL;
 
-    (void)state;
-    opt.kind = HF_RWLOCK;
-    opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_lock_new(s->client, "rw", 2, &opt, &rw, NULL), 0);
     lock(s);
     room = 1;
@@ -348,16 +330,12 @@ static void test_parked_downgrade_is_sent_after_all(void **state)
     assert_int_equal(was[1].op, HF__DOWNGRADE);
     assert_int_equal(hf_lock_release(rw, NULL), 0);
     assert_int_equal(hf_lock_free(rw), 0);
-    end(s);
 }
 
 /* As if whoever drives had found the connection broken after the core had made
  * up its mind and before the backend heard of that. */
-static void test_unsent_while_it_is_abandoned(void **state)
+SCENE_CASE(test_unsent_while_it_is_abandoned)
 {
-    struct scene *s = begin();
-
-    (void)state;
     keeps = gives_back_late = true;
     room = 1;
     acquire(s, 0);
@@ -369,15 +347,11 @@ static void test_unsent_while_it_is_abandoned(void **state)
     assert_null(s->client->outbox);
     gives_back_late = keeps = false;
     hf__mutex_unlock(&s->client->mu);
-    end(s);
 }
 
 /* By the clock its caller has left, who has not noticed it yet. */
-static void test_parked_is_not_sent_after_its_time(void **state)
+SCENE_CASE(test_parked_is_not_sent_after_its_time)
 {
-    struct scene *s = begin();
-
-    (void)state;
     ask_four(s);
     lock(s);
     assert_int_equal(s->client->outbox->next->op, HF__LATCH_SET);
@@ -392,14 +366,10 @@ static void test_parked_is_not_sent_after_its_time(void **state)
     assert_true(is_of(&was[2], s->locks[2]));
     assert_int_equal(hf_latch_cancel(s->latch), 0);
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
-    end(s);
 }
 
-static void test_refusal_is_for_all_that_are_parked(void **state)
+SCENE_CASE(test_refusal_is_for_all_that_are_parked)
 {
-    struct scene *s = begin();
-
-    (void)state;
     ask_four(s);
     lock(s);
     refuses_all = HF_EAUTH;
@@ -412,28 +382,22 @@ static void test_refusal_is_for_all_that_are_parked(void **state)
     assert_int_equal(s->set.result, HF_EAUTH);
     assert_int_equal(taken_len, 0);
     assert_int_equal(abandoned, 0); /* they have left nothing anywhere */
-    end(s);
 }
 
-static void test_refusal_is_told_in_the_servers_words(void **state)
+SCENE_CASE(test_refusal_is_told_in_the_servers_words)
 {
-    struct scene *s = begin();
     hf_error err;
 
-    (void)state;
     refuses_all = HF_EAUTH;
     assert_int_equal(hf_latch_set(s->latch, 3, &err), HF_EAUTH);
     assert_string_equal(err.text, "test: go away");
-    end(s);
 }
 
 /* A slot that is NULL is ENOTSUP, whatever the capabilities say. */
-static void test_slots_that_are_missing(void **state)
+SCENE_CASE(test_slots_that_are_missing)
 {
-    struct scene *s = begin();
     hf_error err = HF_ERROR_INIT;
 
-    (void)state;
     hf__mutex_lock(&s->client->mu);
     room = MANY;
     backend.query = NULL;
@@ -445,31 +409,23 @@ static void test_slots_that_are_missing(void **state)
     assert_int_equal(hf_lock_renew(s->locks[0], 0, &err), HF_ENOTSUP);
     assert_string_equal(err.text, "test: it has no renewals");
     assert_int_equal(hf_lock_release(s->locks[0], &err), 0);
-    end(s);
 }
 
 static void count_call(void *arg, hf_watch *watch, const char *name, size_t len)
 {
-    (void)watch;
-    (void)name;
-    (void)len;
     ++*(int *)arg;
 }
 
 static void parked_unlisten(void *self, struct hf__listener *on)
 {
-    (void)self;
-    (void)on;
 }
 
 /* It was begun, and its caller has left: the server may tell of it still. */
-static void test_watch_that_nobody_got_is_not_called(void **state)
+SCENE_CASE(test_watch_that_nobody_got_is_not_called)
 {
-    struct scene *s = begin();
     hf_watch *w = NULL;
     int calls = 0;
 
-    (void)state;
     lock(s);
     backend.unlisten = parked_unlisten;
     keeps = true;
@@ -487,15 +443,13 @@ static void test_watch_that_nobody_got_is_not_called(void **state)
     unlock(s);
     assert_int_equal(hf_client_dispatch(s->client), 0);
     assert_int_equal(calls, 0);
-    end(s);
 }
 
 /* Whatever is parked then is not answered, and nobody refers to it later. */
-static void test_close_ends_what_is_parked(void **state)
+CASE(test_close_ends_what_is_parked)
 {
     struct scene *s = begin();
 
-    (void)state;
     ask_four(s);
     s->client->op_timeout_ms = 100; /* for so long it waits */
     assert_int_equal(hf_close(s->client), HF_EUNKNOWN);
@@ -509,23 +463,4 @@ static void test_close_ends_what_is_parked(void **state)
     free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parked_go_in_the_order_of_asking),
-        cmocka_unit_test(test_parked_again_keep_their_places),
-        cmocka_unit_test(test_unsent_go_before_those_parked),
-        cmocka_unit_test(test_who_gives_up_is_not_parked_any_more),
-        cmocka_unit_test(test_unsent_while_it_is_abandoned),
-        cmocka_unit_test(test_unsent_after_its_caller_has_left),
-        cmocka_unit_test(test_parked_downgrade_is_sent_after_all),
-        cmocka_unit_test(test_parked_is_not_sent_after_its_time),
-        cmocka_unit_test(test_refusal_is_for_all_that_are_parked),
-        cmocka_unit_test(test_refusal_is_told_in_the_servers_words),
-        cmocka_unit_test(test_close_ends_what_is_parked),
-        cmocka_unit_test(test_watch_that_nobody_got_is_not_called),
-        cmocka_unit_test(test_slots_that_are_missing),
-    };
-
-    return cmocka_run_group_tests_name("parked", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,14 +1,7 @@
 /* A reserved port: nobody but its server gets it, and it is silent until
  * then. */
 #include "../../../lab/servers/port.h"
-
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "../cases.h"
 
 static struct sockaddr_in at(int port)
 {
@@ -41,11 +34,10 @@ static int try_listen(int port, int reuses)
     return -1;
 }
 
-static void test_port_is_silent_and_kept(void **state)
+CASE(test_port_is_silent_and_kept)
 {
     int port = 0, fd = port_reserve(&port);
 
-    (void)state;
     assert_true(fd > 0);
     assert_true(port > 0);
     assert_int_equal(try_connect(port), ECONNREFUSED);
@@ -55,11 +47,10 @@ static void test_port_is_silent_and_kept(void **state)
 }
 
 /* However often: killed, and started again. */
-static void test_port_is_its_servers(void **state)
+CASE(test_port_is_its_servers)
 {
     int port = 0, fd = port_reserve(&port), server;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         server = try_listen(port, 1);
         assert_true(server >= 0);
@@ -72,12 +63,11 @@ static void test_port_is_its_servers(void **state)
 }
 
 /* A second one never gets the same, though it reuses, too. */
-static void test_ports_differ(void **state)
+CASE(test_ports_differ)
 {
     enum { MANY = 200 };
     int fd[MANY], port[MANY] = {0};
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         fd[i] = port_reserve(&port[i]);
         assert_true(fd[i] > 0);
@@ -88,13 +78,4 @@ static void test_ports_differ(void **state)
         port_give_back(&fd[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_port_is_silent_and_kept),
-        cmocka_unit_test(test_port_is_its_servers),
-        cmocka_unit_test(test_ports_differ),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,12 +1,12 @@
 /* The history that real processes write, as the checker is to see it. */
 #include "../../lib/record.h"
 #include "../backends/shm/shm_fixture.h"
+#include "../cases.h"
 
 /* Killed before it wrote its last words, as far as the killer's clock says, and
  * it held the lock as it did: the death ends that. */
-static void test_death_is_after_last_words(void **state)
+CASE_HERE(test_death_is_after_last_words)
 {
-    struct place *p = *state;
     hf_client *c = open_client(p->url);
     char path[sizeof(p->dir) + 16];
     struct record_owner o = {.lock = make_lock(c, "x", true), .process = 1};
@@ -27,16 +27,6 @@ static void test_death_is_after_last_words(void **state)
     history_fini(&h);
     record_unmap(o.record);
     unlink(path);
-    OK(hf_lock_free(o.lock));
-    OK(hf_close(c));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_death_is_after_last_words,
-                                        place_make, place_remove),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

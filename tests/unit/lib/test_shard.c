@@ -1,11 +1,6 @@
 /* The shards of a suite: each case is in one of them, and in one alone. */
 #include "../../lib/shard.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "../cases.h"
 
 static unsigned shards_with(size_t i, unsigned of)
 {
@@ -21,42 +16,30 @@ static unsigned shards_with(size_t i, unsigned of)
     return n;
 }
 
-static void test_shard_each_case_is_in_one_alone(void **state)
+CASE(test_shard_each_case_is_in_one_alone)
 {
-    (void)state;
     for (unsigned of = 1; of <= 12; of++)
         for (size_t i = 0; i < 100; i++)
             assert_int_equal(shards_with(i, of), 1);
 }
 
-static void test_shard_none_is_everything(void **state)
+CASE(test_shard_none_is_everything)
 {
     struct shard s;
 
-    (void)state;
     assert_true(shard_parse(NULL, &s));
     for (size_t i = 0; i < 100; i++)
         assert_true(shard_has(&s, i));
 }
 
-static void test_shard_what_names_none_is_refused(void **state)
+CASE(test_shard_what_names_none_is_refused)
 {
     static const char *const texts[] = {"",    "1",    "3/3",  "0/0",
                                         "a/2", "0/2x", "-1/2", "0/-1x"};
     struct shard s;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         assert_false(shard_parse(texts[i], &s));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shard_each_case_is_in_one_alone),
-        cmocka_unit_test(test_shard_none_is_everything),
-        cmocka_unit_test(test_shard_what_names_none_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

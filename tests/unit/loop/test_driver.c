@@ -2,6 +2,7 @@
  * Who drives a backend, and what it is told then: a driver that is stopped, an
  * answer that is late, descriptors that are ready.
  */
+#include "../cases.h"
 #include "core/wakeup.h"
 #include "loop/driver.h"
 #include "policy/lease.h"
@@ -11,14 +12,12 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
-/* ---- who follows a driver that does not run --------------------------------
- */
+/* ---- who follows a driver that does not run ---------------------------- */
 
 static uint32_t in_handler, handler_may_return; /* atomic */
 
 static void stand(int sig)
 {
-    (void)sig;
     __atomic_store_n(&in_handler, 1, __ATOMIC_SEQ_CST);
     while (!__atomic_load_n(&handler_may_return, __ATOMIC_SEQ_CST))
         wait_tick();
@@ -28,7 +27,6 @@ static struct hf__remote *to_ring; /* client->mu */
 
 static void ring_once(hf__time now)
 {
-    (void)now;
     if (to_ring)
         server.core->bell(server.client, to_ring);
     to_ring = NULL;
@@ -71,7 +69,7 @@ static void wait_behind(hf_client *c, struct waiter *w, pthread_t *t,
     assert_true(WAIT_FOR(is_driven(c, follows)));
 }
 
-static void test_driver_bell_is_heard_beside_a_stopped_driver(void **state)
+CASE(test_driver_bell_is_heard_beside_a_stopped_driver)
 {
     hf_client *c = open_at_once(HF__QUEUED);
     struct waiter w[2] = {
@@ -80,7 +78,6 @@ static void test_driver_bell_is_heard_beside_a_stopped_driver(void **state)
     struct sigaction stop = {.sa_handler = stand}, old;
     pthread_t t[2];
 
-    (void)state;
     assert_int_equal(sigaction(SIGUSR1, &stop, &old), 0);
     wait_behind(c, &w[0], &t[0], false);
     wait_behind(c, &w[1], &t[1], true);
@@ -107,8 +104,7 @@ static void test_driver_bell_is_heard_beside_a_stopped_driver(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- several at once --------------------------------------------------------
- */
+/* ---- several at once --------------------------------------------------- */
 
 static void *release_both(void *parts)
 {
@@ -125,7 +121,7 @@ static bool are_asked(hf_client *c, int releases)
 }
 
 /* One that is not answered keeps no other from being let go. */
-static void test_driver_release_all_asks_before_it_waits(void **state)
+CASE(test_driver_release_all_asks_before_it_waits)
 {
     hf_client *c = open_at_once(HF__GRANTED);
     hf_part parts[2] = {
@@ -134,7 +130,6 @@ static void test_driver_release_all_asks_before_it_waits(void **state)
     pthread_t t;
     void *rc;
 
-    (void)state;
     assert_int_equal(hf_lock_acquire_all(parts, 2, NULL, NULL), 0);
     hf__mutex_lock(&c->mu);
     server.keeps_releases = true;
@@ -150,8 +145,7 @@ static void test_driver_release_all_asks_before_it_waits(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- answers and the clock --------------------------------------------------
- */
+/* ---- answers and the clock --------------------------------------------- */
 
 /* The first grant is over when it has been read, though it was not when the
  * driver looked at its clock. */
@@ -172,12 +166,11 @@ static void answer_too_late(hf__time now)
         ;
 }
 
-static void test_driver_grant_that_is_over_when_it_is_read_is_none(void **state)
+CASE(test_driver_grant_that_is_over_when_it_is_read_is_none)
 {
     hf_client *c = open_with(NULL);
     hf_lock *lock = make_lock(c, "n", HF_MUTEX, 0, 0);
 
-    (void)state;
     hf__mutex_lock(&c->mu);
     server.in_advance = answer_too_late;
     server.answers = 2;
@@ -202,13 +195,12 @@ static void answer_at_last(hf__time now)
 }
 
 /* The answer is read in the same moment in which the wait for it is over. */
-static void test_driver_answer_that_is_there_is_no_silence(void **state)
+CASE(test_driver_answer_that_is_there_is_no_silence)
 {
     hf_client *c = open_with(NULL);
     hf_lock *lock = make_lock(c, "n", HF_MUTEX, HF_OWNER_HANDLE, 0);
     struct call call = {0, 0};
 
-    (void)state;
     hf__mutex_lock(&c->mu);
     c->op_timeout_ms = 300;
     answers_from = HF__NEVER;
@@ -262,7 +254,6 @@ static void note_ready(uint32_t tag, uint32_t events)
 
 static void note_advance(hf__time now)
 {
-    (void)now;
     note_step('a');
 }
 
@@ -324,11 +315,10 @@ static void close_with_ends(hf_client *c)
 }
 
 /* The driver tells it, and so does who moves it beside the driver. */
-static void test_driver_backend_hears_what_is_ready_by_its_tag(void **state)
+CASE(test_driver_backend_hears_what_is_ready_by_its_tag)
 {
     hf_client *c = open_with_ends();
 
-    (void)state;
     (void)!write(ends.to[1], "x", 1);
     hf__driver_round(c, NULL, HF__NEVER);
     hf__mutex_lock(&c->mu);
@@ -340,12 +330,10 @@ static void test_driver_backend_hears_what_is_ready_by_its_tag(void **state)
     close_with_ends(c);
 }
 
-static void
-test_driver_what_came_in_time_is_told_before_what_is_due(void **state)
+CASE(test_driver_what_came_in_time_is_told_before_what_is_due)
 {
     hf_client *c = open_with_ends();
 
-    (void)state;
     hf__mutex_lock(&c->mu);
     ends.comes_late = true;
     hf__mutex_unlock(&c->mu);
@@ -357,18 +345,4 @@ test_driver_what_came_in_time_is_told_before_what_is_due(void **state)
     close_with_ends(c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_driver_bell_is_heard_beside_a_stopped_driver),
-        cmocka_unit_test(test_driver_release_all_asks_before_it_waits),
-        cmocka_unit_test(
-            test_driver_grant_that_is_over_when_it_is_read_is_none),
-        cmocka_unit_test(test_driver_answer_that_is_there_is_no_silence),
-        cmocka_unit_test(test_driver_backend_hears_what_is_ready_by_its_tag),
-        cmocka_unit_test(
-            test_driver_what_came_in_time_is_told_before_what_is_due),
-    };
-
-    return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

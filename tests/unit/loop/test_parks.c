@@ -2,10 +2,10 @@
  * A contended wait on a direct backend sleeps once, and asks no more often than
  * it has to: when it comes, when it queues, and when its bell has rung.
  */
+#include "../cases.h"
 #include "../server_fixture.h"
 
-/* ---- a direct backend that counts -----------------------------------------
- */
+/* ---- a direct backend that counts -------------------------------------- */
 
 /* atomic: */
 static uint32_t is_free, bell;
@@ -27,7 +27,6 @@ static int count_attempt(void *self, struct hf__req *req)
 {
     uint32_t yes = 1;
 
-    (void)self;
     __atomic_add_fetch(&attempts, 1, __ATOMIC_SEQ_CST);
     if (__atomic_compare_exchange_n(&is_free, &yes, 0, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST))
@@ -38,8 +37,6 @@ static int count_attempt(void *self, struct hf__req *req)
 
 static int release(void *self, struct hf__req *req)
 {
-    (void)self;
-    (void)req;
     set(&is_free, 1);
     set(&bell, 1);
     return HF__DONE;
@@ -47,15 +44,12 @@ static int release(void *self, struct hf__req *req)
 
 static int abandon(void *self, struct hf__req *req)
 {
-    (void)self;
-    (void)req;
     return HF__DONE;
 }
 
 static void park(void *self, struct hf__remote *remote, uint32_t *word,
                  uint32_t expect, hf__time until)
 {
-    (void)self;
     if (!remote) {
         hf__futex_wait(word, expect, until);
         return;
@@ -81,8 +75,7 @@ static hf_client *open_direct(void)
     return open_with(NULL);
 }
 
-/* ---- a thread that waits ---------------------------------------------------
- */
+/* ---- a thread that waits ----------------------------------------------- */
 
 struct wish {
     hf_client *client;
@@ -112,10 +105,9 @@ hf__time __wrap_hf__now(void)
 static void *wait_for_wish(void *arg)
 {
     struct wish *w = arg;
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.wait_ms = w->wait_ms, .cancel = w->cancel);
 
-    opt.wait_ms = w->wait_ms;
-    opt.cancel = w->cancel;
     stops_at = w->stops ? 2 : 0; /* the first sets the end of its wait */
     w->rc = hf_lock_acquire(w->lock, &opt, NULL);
     return NULL;
@@ -150,11 +142,10 @@ static void wait_once(struct wish w)
     assert_int_equal(hf_lock_free(w.lock), 0);
 }
 
-static void test_parks_contended_wait_sleeps_once(void **state)
+CASE(test_parks_contended_wait_sleeps_once)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
 
-    (void)state;
     wait_once((struct wish){.wait_ms = HF_FOREVER});
     wait_once((struct wish){.wait_ms = WAIT_LONG_MS * 10});
     wait_once((struct wish){.wait_ms = HF_FOREVER, .cancel = &cancel});
@@ -163,21 +154,17 @@ static void test_parks_contended_wait_sleeps_once(void **state)
 
 static void ignore(void *arg, hf_lock *lock, int result)
 {
-    (void)arg;
-    (void)lock;
-    (void)result;
 }
 
 /* The thread that is about to sleep is asked once more to do so, by one that
  * comes after it. */
-static void test_parks_asked_to_while_about_to(void **state)
+CASE(test_parks_asked_to_while_about_to)
 {
     struct wish w = {
         .client = open_direct(), .wait_ms = WAIT_LONG_MS * 10, .stops = true};
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_lock *other;
 
-    (void)state;
     begin(&w);
     assert_true(WAIT_FOR(get(&stopped)));
     opt.flags = HF_OWNER_HANDLE;
@@ -198,7 +185,7 @@ static void test_parks_asked_to_while_about_to(void **state)
 }
 
 /* A cancel that comes in that moment is heard. */
-static void test_parks_cancelled_while_about_to(void **state)
+CASE(test_parks_cancelled_while_about_to)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
     struct wish w = {.client = open_direct(),
@@ -206,7 +193,6 @@ static void test_parks_cancelled_while_about_to(void **state)
                      .cancel = &cancel,
                      .stops = true};
 
-    (void)state;
     begin(&w);
     assert_true(WAIT_FOR(get(&stopped)));
     hf_cancel_fire(&cancel);
@@ -218,13 +204,4 @@ static void test_parks_cancelled_while_about_to(void **state)
     assert_int_equal(hf_close(w.client), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parks_contended_wait_sleeps_once),
-        cmocka_unit_test(test_parks_asked_to_while_about_to),
-        cmocka_unit_test(test_parks_cancelled_while_about_to),
-    };
-
-    return cmocka_run_group_tests_name("parks", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

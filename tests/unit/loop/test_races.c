@@ -2,6 +2,7 @@
  * Moments that no server can be made to choose: a backend of our own answers
  * when the test says so, and the program's free() stops a thread where it is.
  */
+#include "../cases.h"
 #include "core/async.h"
 
 #include "../server_fixture.h"
@@ -15,7 +16,6 @@ static uint32_t where;  /* atomic */
 
 static void *take(void *ctx, size_t size)
 {
-    (void)ctx;
     return malloc(size);
 }
 
@@ -23,7 +23,6 @@ static void give(void *ctx, void *p)
 {
     uint32_t now = STOPS;
 
-    (void)ctx;
     free(p);
     if (pthread_equal(stops, pthread_self()) &&
         __atomic_compare_exchange_n(&where, &now, STOPPED, false,
@@ -45,11 +44,10 @@ static void abandon(int16_t answer)
 {
     hf_client *c = open_client();
     struct call call = {0, 0};
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     hf_lock *lock;
     int64_t began;
 
-    opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
@@ -68,9 +66,8 @@ static void abandon(int16_t answer)
     assert_true(wait_ms_since(began) < WAIT_LONG_MS / 2);
 }
 
-static void test_races_answer_between_giving_up_and_saying_so(void **state)
+CASE(test_races_answer_between_giving_up_and_saying_so)
 {
-    (void)state;
     abandon(HF__GRANTED);
     abandon(HF__QUEUED);
     abandon(HF_EUNKNOWN);
@@ -118,11 +115,10 @@ static void go_on(struct asker *a)
     pthread_join(a->thread, NULL);
 }
 
-static void test_races_given_up_while_it_asks_again(void **state)
+CASE(test_races_given_up_while_it_asks_again)
 {
     struct asker a;
 
-    (void)state;
     ask_again(&a);
     assert_int_equal(hf_latch_cancel(a.latch), 0);
     go_on(&a);
@@ -133,11 +129,10 @@ static void test_races_given_up_while_it_asks_again(void **state)
     assert_int_equal(hf_close(a.client), 0);
 }
 
-static void test_races_answered_and_freed_while_it_asks_again(void **state)
+CASE(test_races_answered_and_freed_while_it_asks_again)
 {
     struct asker a;
 
-    (void)state;
     ask_again(&a);
     let_answer(a.client, 1, HF__DONE);
     assert_true(WAIT_FOR(is_called(a.client, &a.call)));
@@ -172,17 +167,15 @@ static bool helper_sleeps_for(hf_client *c, int64_t ms)
 
 /* An asynchronous wait without a descriptor, while a thread drives; the helper
  * thread is to look before anything else is due. */
-static void test_races_driver_leaves_an_asynchronous_wait(void **state)
+CASE(test_races_driver_leaves_an_asynchronous_wait)
 {
     hf_client *c = open_client();
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
     struct waiter w = {.cancel = HF_CANCEL_INIT};
     struct call call = {0, 0};
     hf_lock *lock;
     pthread_t t;
 
-    (void)state;
-    opt.flags = HF_OWNER_HANDLE;
     assert_int_equal(hf_lock_new(c, "m", HF_CSTRING, &opt, &w.lock, NULL), 0);
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     let_answer(c, 2, HF__QUEUED);
@@ -203,8 +196,7 @@ static void test_races_driver_leaves_an_asynchronous_wait(void **state)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* ---- a release that the server refuses ------------------------------------
- */
+/* ---- a release that the server refuses --------------------------------- */
 
 /* A hold, and what becomes of its release. */
 static hf_client *hold(unsigned refusals, hf_lock **lock)
@@ -231,35 +223,32 @@ static bool is_released(hf_client *c)
     return released;
 }
 
-static void test_races_refused_release_of_a_freed_handle(void **state)
+CASE(test_races_refused_release_of_a_freed_handle)
 {
     hf_lock *lock;
     hf_client *c = hold(2, &lock);
 
-    (void)state;
     assert_int_equal(hf_lock_release_nowait(lock, NULL), 0);
     assert_int_equal(hf_lock_free(lock), 0);
     assert_true(WAIT_FOR(is_released(c)));
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_races_refused_release_in_close(void **state)
+CASE(test_races_refused_release_in_close)
 {
     hf_lock *lock;
     hf_client *c = hold(2, &lock);
 
-    (void)state;
     assert_int_equal(hf_close(c), 0);
     assert_int_equal(server.released, 1);
     assert_int_equal(hf_lock_free(lock), 0);
 }
 
-static void test_races_close_says_what_was_not_released(void **state)
+CASE(test_races_close_says_what_was_not_released)
 {
     hf_lock *lock;
     hf_client *c = hold(1000, &lock);
 
-    (void)state;
     c->op_timeout_ms = 500;
     assert_int_equal(hf_close(c), HF_EUNKNOWN);
     assert_int_equal(server.released, 0);
@@ -272,23 +261,18 @@ static void test_races_close_says_what_was_not_released(void **state)
     assert_int_equal(hf_close(c), HF_EUNKNOWN);
 }
 
-/* ---- whoever finds out that a hold is over says so ------------------------
- */
+/* ---- whoever finds out that a hold is over says so --------------------- */
 
 static void ignore_event(void *arg, const hf_event *event)
 {
-    (void)arg;
-    (void)event;
 }
 
 static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.kind = kind, .flags = flags, .max_hold_ms = 100);
     hf_lock *lock;
 
-    opt.kind = kind;
-    opt.flags = flags;
-    opt.max_hold_ms = 100;
     c->on_event = ignore_event; /* before there is a name */
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     return lock;
@@ -296,9 +280,8 @@ static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
 
 static int take_as(hf_lock *lock, enum hf_mode mode)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.mode = mode);
 
-    opt.mode = mode;
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
@@ -332,25 +315,23 @@ static void end(hf_lock *lock)
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_races_reentry_after_the_end(void **state)
+CASE(test_races_reentry_after_the_end)
 {
     hf_client *c = open_client();
     hf_lock *lock = limited(c, HF_MUTEX, 0);
 
-    (void)state;
     outlive(lock, HF_WRITE);
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), HF_ELOST);
     assert_true(is_reported(c));
     end(lock);
 }
 
-static void test_races_asynchronous_reentry_after_the_end(void **state)
+CASE(test_races_asynchronous_reentry_after_the_end)
 {
     hf_client *c = open_client();
     hf_lock *lock = limited(c, HF_MUTEX, HF_OWNER_HANDLE);
     struct call call = {0, 0};
 
-    (void)state;
     outlive(lock, HF_WRITE);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, note_lock, &call, NULL),
                      0);
@@ -360,20 +341,18 @@ static void test_races_asynchronous_reentry_after_the_end(void **state)
     end(lock);
 }
 
-static void test_races_write_after_the_end_of_a_read(void **state)
+CASE(test_races_write_after_the_end_of_a_read)
 {
     hf_client *c = open_client();
     hf_lock *lock = limited(c, HF_RWLOCK, 0);
 
-    (void)state;
     outlive(lock, HF_READ);
     assert_int_equal(take_as(lock, HF_WRITE), HF_ELOST);
     assert_true(is_reported(c));
     end(lock);
 }
 
-/* ---- what a callback is told stands there when it is queued ----------------
- */
+/* ---- what a callback is told stands there when it is queued ------------ */
 
 void __real_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
 void __wrap_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
@@ -421,9 +400,8 @@ static void is_told(hf_client *c, struct call *call, int result)
 
 static void acquire_async(hf_lock *lock, int64_t wait_ms, struct call *call)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = wait_ms);
 
-    opt.wait_ms = wait_ms;
     assert_int_equal(hf_lock_acquire_async(lock, &opt, note_lock, call, NULL),
                      0);
 }
@@ -476,12 +454,11 @@ static void run_verbs(hf_client *c, hf_lock *lock, struct call *call)
     let_answer(c, 2, HF__DONE);
 }
 
-static void test_races_result_stands_when_the_callback_is_queued(void **state)
+CASE(test_races_result_stands_when_the_callback_is_queued)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK};
     struct call call = {0, 0};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         hf_client *c = open_client();
         hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -497,21 +474,4 @@ static void test_races_result_stands_when_the_callback_is_queued(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_races_answer_between_giving_up_and_saying_so),
-        cmocka_unit_test(test_races_given_up_while_it_asks_again),
-        cmocka_unit_test(test_races_answered_and_freed_while_it_asks_again),
-        cmocka_unit_test(test_races_driver_leaves_an_asynchronous_wait),
-        cmocka_unit_test(test_races_refused_release_of_a_freed_handle),
-        cmocka_unit_test(test_races_refused_release_in_close),
-        cmocka_unit_test(test_races_close_says_what_was_not_released),
-        cmocka_unit_test(test_races_reentry_after_the_end),
-        cmocka_unit_test(test_races_asynchronous_reentry_after_the_end),
-        cmocka_unit_test(test_races_write_after_the_end_of_a_read),
-        cmocka_unit_test(test_races_result_stands_when_the_callback_is_queued),
-    };
-
-    return cmocka_run_group_tests_name("races", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

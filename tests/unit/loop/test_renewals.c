@@ -3,6 +3,7 @@
  * batch, once. The clock is the test's: with such a TTL nothing is due by the
  * real one.
  */
+#include "../cases.h"
 #include "base/timer.h"
 #include "core/async.h"
 #include "core/line_pick.h"
@@ -71,13 +72,11 @@ static bool no_memory; /* the test's thread is the only one that allocates */
 
 static void *take(void *ctx, size_t size)
 {
-    (void)ctx;
     return no_memory ? NULL : malloc(size);
 }
 
 static void give(void *ctx, void *p)
 {
-    (void)ctx;
     free(p);
 }
 
@@ -168,11 +167,10 @@ static void end(hf_client *c, size_t len)
     assert_int_equal(hf_close(c), 0);
 }
 
-static void test_renewals_each_is_in_one_batch(void **state)
+CASE(test_renewals_each_is_in_one_batch)
 {
     hf_client *c = hold(NAMES);
 
-    (void)state;
     deliver(c, hf__now() + TERM);
     each_once(0, NAMES);
     assert_int_equal(batches, 3);
@@ -193,12 +191,11 @@ static void test_renewals_each_is_in_one_batch(void **state)
 }
 
 /* A thread has found that they are due, and stops before it renews them. */
-static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
+CASE(test_renewals_of_a_stopped_thread_are_made_by_another)
 {
     hf_client *c = hold(2);
     hf__time due = hf__now() + TERM;
 
-    (void)state;
     assert_int_not_equal(__real_hf__line_timer(locks[0]->line, due), 0);
     deliver(c, due);
     each_once(1, 2);
@@ -209,13 +206,12 @@ static void test_renewals_of_a_stopped_thread_are_made_by_another(void **state)
 }
 
 /* The round began before the machine stood still. */
-static void test_renewals_are_due_by_the_present_clock(void **state)
+CASE(test_renewals_are_due_by_the_present_clock)
 {
     hf_client *c = hold(1);
     struct hf__line *n = locks[0]->line;
     hf__time now = hf__now();
 
-    (void)state;
     hf__line_lock(n);
     n->queue.lease.renew_at = now;
     hf__line_unlock(n);
@@ -228,12 +224,11 @@ static void test_renewals_are_due_by_the_present_clock(void **state)
 
 /* Those that are due soon get the rest of the batch, and not those that are in
  * it already. */
-static void test_renewals_due_soon_come_along(void **state)
+CASE(test_renewals_due_soon_come_along)
 {
     enum { DUE = 100, SOON = FULL - DUE, LATER = 20 };
     hf_client *c = hold(DUE + SOON + LATER);
 
-    (void)state;
     delay(c, DUE, DUE + SOON + LATER, HOUR);
     delay(c, DUE + SOON, DUE + SOON + LATER, 2 * HOUR);
     deliver(c, hf__now() + TERM);
@@ -247,13 +242,12 @@ static void test_renewals_due_soon_come_along(void **state)
 
 /* A batch that was not answered, or could not be sent for lack of memory, is
  * sent again soon, and not at once. */
-static void test_renewals_are_sent_again_after_a_pause(void **state)
+CASE(test_renewals_are_sent_again_after_a_pause)
 {
     enum { LEN = 10 };
     hf_client *c = hold(LEN);
     hf__time now = hf__now() + TERM;
 
-    (void)state;
     no_memory = true;
     deliver(c, now);
     no_memory = false;
@@ -275,13 +269,12 @@ static void test_renewals_are_sent_again_after_a_pause(void **state)
 
 /* The same where holds need no renewal, and are asked for because they may have
  * been broken: the helper thread sets their timers. */
-static void test_renewals_without_need_are_sent_again(void **state)
+CASE(test_renewals_without_need_are_sent_again)
 {
     enum { LEN = 10 };
     hf__time now = hf__now();
     hf_client *c;
 
-    (void)state;
     backend.flags = HF__ENDLESS;
     c = hold(LEN);
     for (int i = 0; i < LEN; i++) {
@@ -303,12 +296,11 @@ static void test_renewals_without_need_are_sent_again(void **state)
 
 /* A hold that is let go between the look at it and the batch is not in it, nor
  * is the next hold of the same name. */
-static void test_renewals_released_ones_stay_out(void **state)
+CASE(test_renewals_released_ones_stay_out)
 {
     enum { LEN = 10 };
     hf_client *c = hold(LEN);
 
-    (void)state;
     replaces_at = LEN;
     deliver(c, hf__now() + TERM);
     replaces_at = 0;
@@ -384,29 +376,13 @@ static void ask_of_released(enum hf_kind kind, int (*verb)(hf_lock *),
     end_by_handle(c);
 }
 
-static void test_renewal_of_what_was_released(void **state)
-{
-    (void)state;
-    ask_of_released(HF_MUTEX, renew, false);
-}
-
-static void test_renewal_of_what_was_released_and_taken_again(void **state)
-{
-    (void)state;
-    ask_of_released(HF_MUTEX, renew, true);
-}
-
-static void test_downgrade_of_what_was_released(void **state)
-{
-    (void)state;
-    ask_of_released(HF_RWLOCK, downgrade, false);
-}
-
-static void test_downgrade_of_what_was_released_and_taken_again(void **state)
-{
-    (void)state;
-    ask_of_released(HF_RWLOCK, downgrade, true);
-}
+ROW(test_renewal_of_what_was_released, ask_of_released(HF_MUTEX, renew, false));
+ROW(test_renewal_of_what_was_released_and_taken_again,
+    ask_of_released(HF_MUTEX, renew, true));
+ROW(test_downgrade_of_what_was_released,
+    ask_of_released(HF_RWLOCK, downgrade, false));
+ROW(test_downgrade_of_what_was_released_and_taken_again,
+    ask_of_released(HF_RWLOCK, downgrade, true));
 
 #define SHORT_MS 1000 /* of a fixed lease */
 
@@ -423,12 +399,11 @@ static bool lease_is_over(const hf_lock *lock)
 }
 
 /* The server has done it in time, and the client hears of it too late. */
-static void test_downgrade_that_is_answered_after_the_deadline(void **state)
+CASE(test_downgrade_that_is_answered_after_the_deadline)
 {
     hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);
     struct asking a = {.lock = locks[0], .verb = downgrade};
 
-    (void)state;
     assert_int_equal(pthread_create(&a.thread, NULL, ask_it, &a), 0);
     assert_true(WAIT_FOR(!nothing_flies(c)));
     assert_true(WAIT_FOR(lease_is_over(a.lock)));
@@ -439,12 +414,11 @@ static void test_downgrade_that_is_answered_after_the_deadline(void **state)
     end_by_handle(c);
 }
 
-static void test_downgrade_async_that_is_answered_too_late(void **state)
+CASE(test_downgrade_async_that_is_answered_too_late)
 {
     hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);
     struct call call = {0};
 
-    (void)state;
     assert_int_equal(hf_lock_downgrade_async(locks[0], note_lock, &call, NULL),
                      0);
     assert_true(WAIT_FOR(lease_is_over(locks[0])));
@@ -455,23 +429,4 @@ static void test_downgrade_async_that_is_answered_too_late(void **state)
     end_by_handle(c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_renewals_each_is_in_one_batch),
-        cmocka_unit_test(test_renewals_of_a_stopped_thread_are_made_by_another),
-        cmocka_unit_test(test_renewals_are_due_by_the_present_clock),
-        cmocka_unit_test(test_renewals_due_soon_come_along),
-        cmocka_unit_test(test_renewals_are_sent_again_after_a_pause),
-        cmocka_unit_test(test_renewals_without_need_are_sent_again),
-        cmocka_unit_test(test_renewals_released_ones_stay_out),
-        cmocka_unit_test(test_renewal_of_what_was_released),
-        cmocka_unit_test(test_renewal_of_what_was_released_and_taken_again),
-        cmocka_unit_test(test_downgrade_of_what_was_released),
-        cmocka_unit_test(test_downgrade_of_what_was_released_and_taken_again),
-        cmocka_unit_test(test_downgrade_that_is_answered_after_the_deadline),
-        cmocka_unit_test(test_downgrade_async_that_is_answered_too_late),
-    };
-
-    return cmocka_run_group_tests_name("renewals", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,17 +1,11 @@
 /* The URL parser: what each URL comes to, what is wrong with the others, and
  * that no text of it shows a secret. */
+#include "../cases.h"
 #include "base/text.h"
 #include "core/client.h"
 #include "loop/url.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static hf_client client; /* without hooks: plain memory */
 
@@ -136,9 +130,8 @@ static void describe(const struct hf__url *u, char *hosts, char *options,
                                u->options[i].key, u->options[i].value);
 }
 
-static void test_url_good_ones_are_taken_apart(void **state)
+CASE(test_url_good_ones_are_taken_apart)
 {
-    (void)state;
     for (size_t i = 0; i < LEN(good); i++) {
         const struct good *g = &good[i];
         hf_error err = HF_ERROR_INIT;
@@ -162,9 +155,8 @@ static void test_url_good_ones_are_taken_apart(void **state)
     }
 }
 
-static void test_url_bad_ones_say_what_is_wrong(void **state)
+CASE(test_url_bad_ones_say_what_is_wrong)
 {
-    (void)state;
     for (size_t i = 0; i < LEN(bad); i++) {
         hf_error err = HF_ERROR_INIT;
         struct hf__url url;
@@ -178,7 +170,7 @@ static void test_url_bad_ones_say_what_is_wrong(void **state)
 }
 
 /* Wherever a password may stand, and whatever is wrong beside it. */
-static void test_url_texts_show_no_secret(void **state)
+CASE(test_url_texts_show_no_secret)
 {
     static const char *const urls[] = {
         "s3cret",
@@ -198,7 +190,6 @@ static void test_url_texts_show_no_secret(void **state)
         "redis://h?s3cret",
     };
 
-    (void)state;
     for (size_t i = 0; i < LEN(urls); i++) {
         hf_error err = HF_ERROR_INIT;
         struct hf__url url;
@@ -210,13 +201,12 @@ static void test_url_texts_show_no_secret(void **state)
     }
 }
 
-static void test_url_has_limits(void **state)
+CASE(test_url_has_limits)
 {
     char text[4096] = "x://";
     hf_error err = HF_ERROR_INIT;
     struct hf__url url;
 
-    (void)state;
     for (int i = 0; i < 16; i++)
         sprintf(text + strlen(text), "%sh%d", i ? "," : "", i);
     assert_int_equal(hf__url_parse(&client, text, &url, &err), 0);
@@ -238,11 +228,10 @@ static void test_url_has_limits(void **state)
     hf__url_free(&client, &url);
 }
 
-static void test_url_options_are_found(void **state)
+CASE(test_url_options_are_found)
 {
     struct hf__url url;
 
-    (void)state;
     assert_int_equal(hf__url_parse(&client, "x:?a=1&b=", &url, NULL), 0);
     assert_null(hf__url_option(&url, "c"));
     assert_string_equal(hf__url_option(&url, "a"), "1");
@@ -258,23 +247,20 @@ static size_t freed_len;
 
 static void *keep_alloc(void *ctx, size_t size)
 {
-    (void)ctx;
     freed_len = size;
     return freed = malloc(size);
 }
 
 static void keep_free(void *ctx, void *p)
 {
-    (void)ctx;
     assert_ptr_equal(p, freed);
 }
 
-static void test_url_memory_is_wiped(void **state)
+CASE(test_url_memory_is_wiped)
 {
     hf_client keeping = {.hooks = {.alloc = keep_alloc, .free = keep_free}};
     struct hf__url url;
 
-    (void)state;
     assert_int_equal(hf__url_parse(&keeping, "x://u:s3cret@h?a=b", &url, NULL),
                      0);
     assert_string_equal(url.password, "s3cret");
@@ -286,18 +272,15 @@ static void test_url_memory_is_wiped(void **state)
 
 static void *no_alloc(void *ctx, size_t size)
 {
-    (void)ctx;
-    (void)size;
     return NULL;
 }
 
-static void test_url_out_of_memory_is_said(void **state)
+CASE(test_url_out_of_memory_is_said)
 {
     hf_client poor = {.hooks = {.alloc = no_alloc, .free = keep_free}};
     hf_error err = HF_ERROR_INIT;
     struct hf__url url;
 
-    (void)state;
     assert_int_equal(hf__url_parse(&poor, "shm:", &url, &err), HF_ENOMEM);
     assert_int_equal(err.code, HF_ENOMEM);
     hf__url_free(&poor, &url);
@@ -363,9 +346,8 @@ static const struct {
     {"1m30s", -1},
 };
 
-static void test_url_times(void **state)
+CASE(test_url_times)
 {
-    (void)state;
     for (size_t i = 0; i < LEN(times); i++) {
         int64_t ms = -7;
         int rc = hf__parse_ms(times[i].text, &ms);
@@ -379,12 +361,11 @@ static void test_url_times(void **state)
 
 /* ---- names in messages ------------------------------------------------- */
 
-static void test_url_names_are_cut_where_they_are_shown(void **state)
+CASE(test_url_names_are_cut_where_they_are_shown)
 {
     char name[HF_NAME_MAX + 1];
     struct hf__shown shown;
 
-    (void)state;
     assert_string_equal(hf__show("nightly").text, "nightly");
     assert_string_equal(hf__show("").text, "");
     assert_string_equal(hf__show("a\nb\x1b[m\x7f").text, "a?b?[m?");
@@ -411,11 +392,10 @@ static void shows(const char *text, const char *shown)
 }
 
 /* What others say of themselves: any bytes. */
-static void test_url_bytes_of_others_are_made_printable(void **state)
+CASE(test_url_bytes_of_others_are_made_printable)
 {
     char text[64];
 
-    (void)state;
     shows("", "");
     shows("worker 7 \xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92",
           "worker 7 \xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\x92");
@@ -458,9 +438,8 @@ static unsigned mistyped(const char *word, const char *meant)
     return hf__mistyped(word, meant, strlen(meant));
 }
 
-static void test_mistyped_counts_letters(void **state)
+CASE(test_mistyped_counts_letters)
 {
-    (void)state;
     assert_int_equal(mistyped("bench", "bench"), 0);
     assert_int_equal(mistyped("benhc", "bench"), 1); /* swapped */
     assert_int_equal(mistyped("ebnch", "bench"), 1);
@@ -473,9 +452,8 @@ static void test_mistyped_counts_letters(void **state)
 }
 
 /* Up to one in three letters, and a letter has to be left. */
-static void test_mistyped_knows_other_words(void **state)
+CASE(test_mistyped_knows_other_words)
 {
-    (void)state;
     assert_int_equal(mistyped("xyzzy", "bench"), UINT_MAX);
     assert_int_equal(mistyped("lab", "run"), UINT_MAX);
     assert_int_equal(mistyped("x", "ls"), UINT_MAX);
@@ -485,12 +463,11 @@ static void test_mistyped_knows_other_words(void **state)
     assert_int_equal(mistyped("BENCH", "bench"), UINT_MAX);
 }
 
-static void test_mistyped_empty_and_long_words(void **state)
+CASE(test_mistyped_empty_and_long_words)
 {
     static const char long_word[] = "abcdefghijklmnopqrstuvwxyz01234";
     char longer[256];
 
-    (void)state;
     assert_int_equal(mistyped("", "run"), UINT_MAX);
     assert_int_equal(mistyped("run", ""), UINT_MAX);
     assert_int_equal(mistyped("", ""), UINT_MAX);
@@ -509,23 +486,4 @@ static void test_mistyped_empty_and_long_words(void **state)
     assert_int_equal(hf__mistyped("r\xc3\xbcn", "run", 3), UINT_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_url_good_ones_are_taken_apart),
-        cmocka_unit_test(test_url_bad_ones_say_what_is_wrong),
-        cmocka_unit_test(test_url_texts_show_no_secret),
-        cmocka_unit_test(test_url_has_limits),
-        cmocka_unit_test(test_url_options_are_found),
-        cmocka_unit_test(test_url_memory_is_wiped),
-        cmocka_unit_test(test_url_out_of_memory_is_said),
-        cmocka_unit_test(test_url_times),
-        cmocka_unit_test(test_url_names_are_cut_where_they_are_shown),
-        cmocka_unit_test(test_url_bytes_of_others_are_made_printable),
-        cmocka_unit_test(test_mistyped_counts_letters),
-        cmocka_unit_test(test_mistyped_knows_other_words),
-        cmocka_unit_test(test_mistyped_empty_and_long_words),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

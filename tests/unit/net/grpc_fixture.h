@@ -1,38 +1,29 @@
 /*
- * gRPC by itself: its server is a listening socket of this program. Requests
- * are read by nghttp2; answers are frames written by hand, so that they can be
+ * gRPC by itself. The server is a listening socket of this program. nghttp2
+ * reads the requests; answers are frames written by hand, so that they can be
  * as odd as a case wants.
  */
 #ifndef TESTS_GRPC_FIXTURE_H
 #define TESTS_GRPC_FIXTURE_H
 
+#include "../cases.h"
 #include "net/grpc/grpc.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "../../lib/bare_core.h"
 #include "../../lib/h2_frame.h"
 #include "../../lib/shm_dir.h"
 
-/* ---- what the server hears ------------------------------------------------
- */
+/* ---- what the server hears --------------------------------------------- */
 
 #define HEARD 64
 
 struct heard {
     int32_t id;
-    char headers[400]; /* "name=value " each */
-    uint8_t body[64];  /* its beginning */
+    char headers[400]; /* "name=value " for each */
+    uint8_t body[64];  /* the first bytes */
     size_t len;
     bool is_closed; /* END_STREAM */
     int reset;      /* RST_STREAM's code; -1: none */
@@ -42,17 +33,18 @@ struct scene {
     char dir[64];
     int listener, fd; /* -1: not connected */
     nghttp2_session *server;
-    bool is_deaf; /* it does not read */
+    bool is_deaf; /* the server does not read */
     struct net_endpoint peer;
     uint32_t tags;
     struct grpc g;
     unsigned ups, downs, renewals, pings, acks;
     int down_code;
-    uint8_t ack[8]; /* the last */
+    uint8_t ack[8]; /* the last one */
     int hello_rc, renew_rc;
     bool has_hello;
     struct heard heard[HEARD];
     size_t len;
+    struct one *ones; /* the calls, which end() frees */
 };
 
 static struct heard *heard_of(struct scene *t, int32_t id)
@@ -73,8 +65,6 @@ static int server_header(nghttp2_session *session, const nghttp2_frame *f,
     struct heard *h = heard_of(self, f->hd.stream_id);
     size_t at = strlen(h->headers);
 
-    (void)session;
-    (void)flags;
     snprintf(h->headers + at, sizeof(h->headers) - at, "%.*s=%.*s ",
              (int)name_len, name, (int)len, value);
     return 0;
@@ -85,8 +75,6 @@ static int server_data(nghttp2_session *session, uint8_t flags, int32_t id,
 {
     struct heard *h = heard_of(self, id);
 
-    (void)session;
-    (void)flags;
     for (size_t i = 0; i < len; i++, h->len++)
         if (h->len < sizeof(h->body))
             h->body[h->len] = p[i];
@@ -98,7 +86,6 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
 {
     struct scene *t = self;
 
-    (void)session;
     if (f->hd.type == NGHTTP2_PING) {
         t->pings += !(f->hd.flags & NGHTTP2_FLAG_ACK);
         t->acks += f->hd.flags & NGHTTP2_FLAG_ACK;
@@ -111,8 +98,7 @@ static int server_frame(nghttp2_session *session, const nghttp2_frame *f,
     return 0;
 }
 
-/* ---- what the server says --------------------------------------------------
- */
+/* ---- what the server says ---------------------------------------------- */
 
 static void raw(struct scene *t, const void *p, size_t len)
 {
@@ -181,8 +167,7 @@ static void answers(struct scene *t, int32_t id, const char *text)
     headers(t, id, true, "grpc-status=0;grpc-message=");
 }
 
-/* ---- both sides ------------------------------------------------------------
- */
+/* ---- both sides -------------------------------------------------------- */
 
 static bool serve(struct scene *t)
 {
@@ -205,7 +190,7 @@ static bool serve(struct scene *t)
     return moved;
 }
 
-/* Until nothing moves any more. */
+/* Drives both sides until nothing moves. */
 static void go(struct scene *t)
 {
     do {
@@ -217,7 +202,7 @@ static void go(struct scene *t)
     } while (serve(t));
 }
 
-/* As answers(), and the client has it; so with the end. */
+/* Like answers(), and the client has read it; the same for the end. */
 static void answer_one(struct scene *t, int32_t id, const char *text)
 {
     answers(t, id, text);
@@ -245,7 +230,7 @@ static void hang_up(struct scene *t)
     t->fd = -1;
 }
 
-/* The client has connected; the server has said nothing yet. */
+/* The client has connected; the server has sent nothing yet. */
 static void accept_it(struct scene *t)
 {
     nghttp2_session_callbacks *cb;
@@ -253,7 +238,7 @@ static void accept_it(struct scene *t)
 
     hang_up(t);
     hf__link_start(&t->g.link, clock_ns);
-    clock_ns += 200 * HF__MS; /* over any pause */
+    clock_ns += 200 * HF__MS; /* longer than any pause */
     hf__grpc_advance(&t->g, clock_ns);
     t->fd = accept(t->listener, NULL, NULL);
     assert_true(t->fd >= 0);
@@ -269,7 +254,7 @@ static void accept_it(struct scene *t)
     nghttp2_option_del(option);
 }
 
-/* As its SETTINGS say; 0: any number of streams. */
+/* Sends SETTINGS with that limit; 0: any number of streams. */
 static void connect_with(struct scene *t, uint32_t streams)
 {
     nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
@@ -287,18 +272,19 @@ static void connect_it(struct scene *t)
     assert_int_equal(t->g.link.state, t->has_hello ? NET_GREETING : NET_UP);
 }
 
-/* ---- calls -----------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------- */
 
 struct one {
-    struct grpc_call call; /* first: callbacks cast it back */
+    struct grpc_call call; /* first: callbacks cast it to struct one */
     int overs, messages;
     enum grpc_end end;
     int status;
     char text[200], got[300];
-    int rc;              /* of its callbacks */
-    struct one *cancels; /* in its next callback */
+    int rc;              /* what its callbacks return */
+    struct one *cancels; /* cancelled by its next callback */
     bool restarts;
+    struct scene *scene;
+    struct one *next; /* of its scene */
 };
 
 static void note_end(struct one *o)
@@ -326,7 +312,6 @@ static int over(struct grpc_call *c, hf__time at)
     const uint8_t *p;
     size_t len;
 
-    (void)at;
     assert_true(hf__grpc_is_idle(c));
     note_end(o);
     if (o->end == GRPC_ANSWERED && !o->status) {
@@ -342,7 +327,6 @@ static int over(struct grpc_call *c, hf__time at)
 
 static int stream_over(struct grpc_call *c, hf__time at)
 {
-    (void)at;
     note_end((struct one *)c);
     return 0;
 }
@@ -353,7 +337,6 @@ static int stream_message(struct grpc_call *c, const uint8_t *p, size_t len,
     struct one *o = (struct one *)c;
     size_t n = strlen(o->got);
 
-    (void)at;
     o->messages++;
     if (n + len + 2 < sizeof(o->got)) {
         memcpy(o->got + n, p, len);
@@ -380,7 +363,7 @@ static const struct grpc_method greeting = {.path = "/test.Test/Hello",
                                             .most = MOST,
                                             .over = over};
 
-/* As ask(), and the server has it. */
+/* Like ask(), and the server has it. */
 static void send_one(struct scene *t, struct one *o, const char *text,
                      uint32_t limit_ms)
 {
@@ -394,10 +377,13 @@ static struct one *one_of(struct scene *t, const struct grpc_method *m)
 
     assert_non_null(o);
     hf__grpc_call_init(&o->call, &t->g, m, t);
+    o->scene = t;
+    o->next = t->ones;
+    t->ones = o;
     return o;
 }
 
-/* A call over a new connection; the server has it. */
+/* Starts a call on a new connection; the server has it. */
 static struct one *first_of(struct scene *t, const struct grpc_method *m)
 {
     struct one *o = one_of(t, m);
@@ -409,11 +395,16 @@ static struct one *first_of(struct scene *t, const struct grpc_method *m)
 
 static void one_free(struct one *o)
 {
+    struct one **at = &o->scene->ones;
+
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
     hf__grpc_call_fini(&o->call);
     free(o);
 }
 
-/* ---- the owner ---------------------------------------------------------- */
+/* ---- the owner ----------------------------------------------------------- */
 
 #include "grpc_owner.h"
 
@@ -430,7 +421,6 @@ static int owner_renew(struct grpc *g, hf__time at)
 {
     struct scene *t = g->owner;
 
-    (void)at;
     t->renewals++;
     return t->renew_rc;
 }
@@ -461,6 +451,8 @@ static int end(void **state)
     char path[80];
 
     fail_in = 0;
+    while (t->ones)
+        one_free(t->ones);
     hf__grpc_fini(&t->g);
     hf__net_endpoint_fini(&t->peer);
     close(t->listener);
@@ -472,6 +464,6 @@ static int end(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 #endif

@@ -1,5 +1,7 @@
-/* Who owns the connection of a `struct scene`, which is known where this is
- * included; it has a greeting and new tokens of its own. */
+/*
+ * The owner of the connection of a `struct scene`, which the including file
+ * defines. It has a greeting, and it renews tokens.
+ */
 #ifndef TESTS_GRPC_OWNER_H
 #define TESTS_GRPC_OWNER_H
 
@@ -8,7 +10,6 @@ static int owner_renew(struct grpc *g, hf__time at);
 
 static void owner_up(struct grpc *g, hf__time at)
 {
-    (void)at;
     ((struct scene *)g->owner)->ups++;
 }
 
@@ -16,15 +17,12 @@ static void owner_down(struct grpc *g, int code, bool was_up, hf__time at)
 {
     struct scene *t = g->owner;
 
-    (void)was_up;
-    (void)at;
     t->downs++;
     t->down_code = code;
 }
 
 static bool owner_is_stale(struct grpc *g, const struct grpc_call *c)
 {
-    (void)g;
     return c->status == GRPC_UNAUTHENTICATED;
 }
 

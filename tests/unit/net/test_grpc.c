@@ -1,11 +1,10 @@
-/* Calls over a connection that does what it should, or ends. */
+/* Calls over a connection that works, or that ends. */
 #include "grpc_fixture.h"
 
 #include <poll.h>
 
-static void test_unary_call(void **state)
+CASE_HERE(test_unary_call)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     unsigned before;
 
@@ -26,7 +25,7 @@ static void test_unary_call(void **state)
     assert_int_equal(o->end, GRPC_ANSWERED);
     assert_int_equal(o->status, 0);
     assert_string_equal(o->got, "world");
-    before = allocations; /* from now on nothing is allocated */
+    before = allocations; /* nothing is allocated from now on */
     for (int i = 2; i < 50; i++) {
         send_one(t, o, "hello", 1500);
         answer_one(t, t->heard[i - 1].id, i % 2 ? "one" : "");
@@ -36,12 +35,10 @@ static void test_unary_call(void **state)
     assert_int_equal(allocations, before);
     assert_int_equal(t->g.open, 0);
     assert_int_equal(t->heard[7].reset, -1);
-    one_free(o);
 }
 
-static void test_error_is_trailers_only(void **state)
+CASE_HERE(test_error_is_trailers_only)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
 
     assert_null(strstr(t->heard[0].headers, "grpc-timeout"));
@@ -50,7 +47,7 @@ static void test_error_is_trailers_only(void **state)
     assert_int_equal(o->end, GRPC_ANSWERED);
     assert_int_equal(o->status, 5);
     assert_string_equal(o->text, "no lease?%2 %zz 100%");
-    /* So is one whose HTTP status says the same. */
+    /* An HTTP status of the same meaning counts as well. */
     send_one(t, o, "x", 0);
     end_one(t, 3, ":status=400;content-type=application/grpc;grpc-status=13");
     assert_int_equal(o->end, GRPC_ANSWERED);
@@ -59,13 +56,11 @@ static void test_error_is_trailers_only(void **state)
     send_one(t, o, "x", 0);
     end_one(t, 5, HEAD ";grpc-status=17");
     assert_int_equal(o->status, GRPC_UNKNOWN);
-    one_free(o);
 }
 
-static void test_answers_find_their_calls(void **state)
+CASE_HERE(test_answers_find_their_calls)
 {
     enum { N = 20 };
-    struct scene *t = *state;
     struct one *o[N];
     char text[16];
 
@@ -85,14 +80,12 @@ static void test_answers_find_their_calls(void **state)
         assert_int_equal(o[i]->overs, 1);
     }
     assert_int_equal(t->g.open, 0);
-    for (int i = 0; i < N; i++)
-        one_free(o[i]);
 }
 
-/* More than the server allows wait; their limit passes before they are sent. */
-static void test_server_allows_few_streams(void **state)
+/* Calls beyond what the server allows wait; their limit passes before they are
+ * sent. */
+CASE_HERE(test_server_allows_few_streams)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *c = one_of(t, &unary);
 
@@ -106,7 +99,7 @@ static void test_server_allows_few_streams(void **state)
     assert_int_equal(c->end, GRPC_UNSENT);
     assert_int_equal(c->overs, 1);
     answers(t, 1, "a");
-    /* Our server counts by what it has sent by itself. */
+    /* The server side of nghttp2 counts only what it has sent itself. */
     assert_int_equal(nghttp2_submit_rst_stream(t->server, 0, 1, 0), 0);
     serve(t);
     go(t);
@@ -115,9 +108,6 @@ static void test_server_allows_few_streams(void **state)
     assert_memory_equal(t->heard[1].body + 5, "b", 1);
     answer_one(t, t->heard[1].id, "b");
     assert_string_equal(b->got, "b");
-    one_free(a);
-    one_free(b);
-    one_free(c);
 }
 
 static void say(struct one *o, const char *text)
@@ -128,9 +118,8 @@ static void say(struct one *o, const char *text)
     memcpy(p, text, strlen(text));
 }
 
-static void test_stream_in_both_directions(void **state)
+CASE_HERE(test_stream_in_both_directions)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
     uint8_t bytes[100];
     size_t n;
@@ -166,31 +155,26 @@ static void test_stream_in_both_directions(void **state)
     assert_int_equal(o->status, 14);
     assert_string_equal(o->text, "no leader");
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL); /* our half of it */
-    /* It can be made anew, and closed by us. */
+    /* It can be started again. */
     say(o, "four");
     assert_int_equal(hf__grpc_start(&o->call, 0), 0);
     go(t);
-    hf__grpc_close_send(&o->call);
-    go(t);
     assert_int_equal(t->heard[1].len, 9);
-    assert_true(t->heard[1].is_closed);
     end_one(t, 3, HEAD ";grpc-status=0");
     assert_int_equal(o->overs, 2);
     assert_int_equal(o->status, 0);
-    one_free(o);
 }
 
-/* What was sent makes room, though there is always something left. */
-static void test_stream_that_is_never_drained(void **state)
+/* Sent bytes make room, although the buffer is never empty. */
+CASE_HERE(test_stream_that_is_never_drained)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
     uint8_t *p;
 
     connect_it(t);
     say(o, "x");
     assert_int_equal(hf__grpc_start(&o->call, 0), 0);
-    t->is_deaf = true; /* its window of 65535 bytes fills up */
+    t->is_deaf = true; /* the window of 65535 bytes fills up */
     p = hf__grpc_room(&o->call, 65000);
     assert_non_null(p);
     memset(p, 'x', 65000);
@@ -205,15 +189,12 @@ static void test_stream_that_is_never_drained(void **state)
         assert_true(o->call.out.from < o->call.out.len);
     }
     assert_true(o->call.out.cap <= 1 << 18);
-    one_free(o);
 }
 
-/* A request that is larger than the server's window, an answer that is larger
- * than ours. */
-static void test_flow_control(void **state)
+/* A request larger than the server's window, and an answer larger than ours. */
+CASE_HERE(test_flow_control)
 {
     enum { LONG = 300000, BIG = 6 << 20 };
-    struct scene *t = *state;
     struct grpc_method big = stream;
     struct one *o, *u = one_of(t, &unary);
     uint8_t *p;
@@ -236,7 +217,7 @@ static void test_flow_control(void **state)
     go(t);
     headers(t, 3, false, HEAD);
     for (int i = 0; i < BIG / 16000; i++) {
-        /* Our server counts without what is written by hand. */
+        /* The server side of nghttp2 does not count what is written by hand. */
         int32_t sent = i * (int32_t)sizeof(piece);
 
         assert_true(nghttp2_session_get_stream_remote_window_size(
@@ -249,11 +230,9 @@ static void test_flow_control(void **state)
     assert_int_equal(o->messages, BIG / 16000);
     assert_int_equal(o->overs, 0);
     assert_int_equal(t->downs, 0);
-    one_free(o);
-    one_free(u);
 }
 
-/* As go(), but the client is called only when it has asked for it. */
+/* Like go(), but the client is driven only when it has asked for it. */
 static void go_strictly(struct scene *t)
 {
     struct net_stream *s = &t->g.link.stream;
@@ -270,7 +249,7 @@ static void go_strictly(struct scene *t)
     } while (serve(t) || moved);
 }
 
-/* The server takes whatever the socket takes. */
+/* The server reads whatever the socket holds. */
 static void connect_wide(struct scene *t)
 {
     enum { WINDOW = 16 << 20 };
@@ -284,11 +263,11 @@ static void connect_wide(struct scene *t)
     assert_int_equal(t->g.link.state, NET_UP);
 }
 
-/* More than is made ready at a time, to a server that takes all of it. */
-static void test_long_request_goes_on(void **state)
+/* A request larger than what is prepared at a time, to a server that reads all
+ * of it. */
+CASE_HERE(test_long_request_goes_on)
 {
     enum { LONG = 900000 };
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     int room = 4 << 20;
 
@@ -302,12 +281,10 @@ static void test_long_request_goes_on(void **state)
     answers(t, 1, "fine");
     go_strictly(t);
     assert_string_equal(o->got, "fine");
-    one_free(o);
 }
 
-static void test_limit_passes(void **state)
+CASE_HERE(test_limit_passes)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *other = one_of(t, &unary);
 
     connect_it(t);
@@ -321,23 +298,20 @@ static void test_limit_passes(void **state)
     assert_int_equal(o->overs, 1);
     assert_int_equal(o->end, GRPC_LATE);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
-    assert_int_equal(t->pings, 1); /* nothing was heard since it was sent */
+    assert_int_equal(t->pings, 1); /* nothing has come since it was sent */
     answers(t, 1, "too late");
     answers(t, 3, "fine");
     go(t);
     assert_int_equal(o->overs, 1);
     assert_string_equal(other->got, "fine");
     assert_int_equal(t->downs, 0);
-    one_free(o);
-    one_free(other);
 }
 
 /* Many calls of a server that serves them slowly and in any order: none of them
- * is sent again for that. */
-static void test_limit_grows_while_the_server_is_slow(void **state)
+ * is sent again. */
+CASE_HERE(test_limit_grows_while_the_server_is_slow)
 {
     enum { N = 6 };
-    struct scene *t = *state;
     struct one *o[N];
 
     connect_it(t);
@@ -363,14 +337,11 @@ static void test_limit_grows_while_the_server_is_slow(void **state)
     assert_int_equal(o[3]->end, GRPC_LATE);
     assert_int_equal(o[4]->end, GRPC_LATE);
     assert_int_equal(t->downs, 0);
-    for (int i = 0; i < N; i++)
-        one_free(o[i]);
 }
 
-/* One that got lost among others, which are answered quickly again. */
-static void test_limit_shrinks_with_the_next_answers(void **state)
+/* One call gets lost among others, which are answered quickly again. */
+CASE_HERE(test_limit_shrinks_with_the_next_answers)
 {
-    struct scene *t = *state;
     struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
                *quick = one_of(t, &unary);
 
@@ -382,17 +353,14 @@ static void test_limit_shrinks_with_the_next_answers(void **state)
     later(t, 1400);
     send_one(t, quick, "q", 1500);
     answer_one(t, t->heard[t->len - 1].id, "yes");
-    later(t, 500); /* 1900 ms: may be as slow as the first */
+    later(t, 500); /* 1900 ms: it may be as slow as the first */
     assert_int_equal(lost->overs, 0);
-    later(t, 100); /* that is long ago */
+    later(t, 100); /* the slow answer was long ago */
     send_one(t, quick, "q", 1500);
     answer_one(t, t->heard[t->len - 1].id, "yes");
     later(t, 1);
     assert_int_equal(lost->end, GRPC_LATE);
     assert_int_equal(t->downs, 0);
-    one_free(slow);
-    one_free(lost);
-    one_free(quick);
 }
 
 static void pong(struct scene *t)
@@ -401,18 +369,18 @@ static void pong(struct scene *t)
     go(t);
 }
 
-/* Three in a row that are late, whatever else the server says. */
-static void test_server_that_answers_no_call_is_left(void **state)
+/* Three late calls in a row end the connection, although the server answers
+ * PINGs. */
+CASE_HERE(test_server_that_answers_no_call_is_left)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
 
     connect_it(t);
     for (int i = 1; i <= 2; i++) {
         ask(o, "o", 300);
-        ask(p, "p", 300); /* at the same time: counts once */
+        ask(p, "p", 300); /* late at the same time: counts once */
         go(t);
-        later(t, 300 * i); /* twice as long */
+        later(t, 300 * i); /* the second limit is twice as long */
         pong(t);
         assert_int_equal(o->overs, i);
     }
@@ -429,14 +397,11 @@ static void test_server_that_answers_no_call_is_left(void **state)
     assert_int_equal(t->downs, 1);
     assert_int_equal(t->down_code, HF_EBACKEND);
     assert_int_equal(o->end, GRPC_LATE);
-    one_free(o);
-    one_free(p);
 }
 
-/* What was written is LOST, oldest first; what was not is UNSENT. */
-static void test_end_tells_lost_from_unsent(void **state)
+/* Calls that were written become LOST, the oldest first; the others UNSENT. */
+CASE_HERE(test_end_tells_lost_from_unsent)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream),
                *c = one_of(t, &unary);
 
@@ -456,21 +421,17 @@ static void test_end_tells_lost_from_unsent(void **state)
     assert_int_equal(a->overs + b->overs + c->overs, 3);
     assert_non_null(hf__grpc_room(&a->call, 1));
     assert_int_equal(hf__grpc_start(&a->call, 0), HF__LATER);
-    connect_it(t); /* and nothing of it is left */
+    connect_it(t); /* nothing of the old connection is left */
     assert_int_equal(t->ups, 2);
     send_one(t, c, "again", 0);
     assert_int_equal(t->len, 1);
     answer_one(t, 1, "yes");
     assert_string_equal(c->got, "yes");
-    one_free(a);
-    one_free(b);
-    one_free(c);
 }
 
-static void test_unread_connection_is_unsent(void **state)
+CASE_HERE(test_unread_connection_is_unsent)
 {
     enum { N = 40 };
-    struct scene *t = *state;
     struct one *o[N];
     unsigned lost = 0, unsent = 0;
 
@@ -503,7 +464,7 @@ static void test_unread_connection_is_unsent(void **state)
     assert_int_equal(lost + unsent, N);
 }
 
-/* ---- GOAWAY ------------------------------------------------------------- */
+/* ---- GOAWAY -------------------------------------------------------------- */
 
 static void goaway(struct scene *t, int32_t last, uint32_t error,
                    const char *text)
@@ -514,14 +475,13 @@ static void goaway(struct scene *t, int32_t last, uint32_t error,
     frame(t, NGHTTP2_GOAWAY, 0, 0, p, 8 + strlen(text));
 }
 
-static void test_goaway_lets_calls_finish(void **state)
+CASE_HERE(test_goaway_lets_calls_finish)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *s = one_of(t, &stream);
 
     connect_it(t);
-    later(t, 2000); /* it was a good connection */
+    later(t, 2000); /* the connection was good, so there is no pause */
     ask(s, "s", 0);
     ask(a, "a", 0);
     ask(b, "b", 0);
@@ -536,21 +496,17 @@ static void test_goaway_lets_calls_finish(void **state)
     assert_int_equal(hf__grpc_start(&b->call, 0), HF__LATER);
     answer_one(t, 3, "done");
     assert_string_equal(a->got, "done");
-    assert_int_equal(t->downs, 1); /* nothing but the stream was left */
+    assert_int_equal(t->downs, 1); /* only the stream was left */
     assert_int_equal(s->end, GRPC_LOST);
     assert_non_null(strstr(s->text, "graceful_stop"));
     connect_it(t);
     send_one(t, b, "b", 0);
     answer_one(t, 1, "here");
     assert_string_equal(b->got, "here");
-    one_free(a);
-    one_free(b);
-    one_free(s);
 }
 
-static void test_goaway_waits_for_a_while(void **state)
+CASE_HERE(test_goaway_waits_for_a_while)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary);
 
     connect_it(t);
@@ -562,13 +518,11 @@ static void test_goaway_waits_for_a_while(void **state)
     assert_int_equal(t->downs, 1);
     assert_int_equal(a->end, GRPC_LOST);
     assert_non_null(strstr(a->text, "ENHANCE_YOUR_CALM, too_many_pings"));
-    one_free(a);
 }
 
-/* Stream ids are numbers of 31 bits, and are not reused. */
-static void test_ids_run_out(void **state)
+/* Stream ids have 31 bits and are not reused. */
+CASE_HERE(test_ids_run_out)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
 
     connect_it(t);
@@ -587,12 +541,9 @@ static void test_ids_run_out(void **state)
     send_one(t, b, "b", 0);
     answer_one(t, 1, "first");
     assert_string_equal(b->got, "first");
-    one_free(a);
-    one_free(b);
 }
 
-/* ---- resets, cancels ------------------------------------------------------
- */
+/* ---- resets, cancels --------------------------------------------------- */
 
 static void reset(struct scene *t, int32_t id, uint32_t error)
 {
@@ -602,13 +553,12 @@ static void reset(struct scene *t, int32_t id, uint32_t error)
     go(t);
 }
 
-static void test_resets(void **state)
+CASE_HERE(test_resets)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
 
     reset(t, 1, NGHTTP2_REFUSED_STREAM);
-    assert_int_equal(o->overs, 0); /* it would be repeated at once */
+    assert_int_equal(o->overs, 0); /* it is repeated, but not at once */
     assert_true(hf__grpc_timeout(&t->g) == clock_ns + 50 * HF__MS);
     later(t, 50);
     assert_int_equal(o->overs, 1);
@@ -625,12 +575,10 @@ static void test_resets(void **state)
     assert_int_equal(o->end, GRPC_LOST);
     assert_int_equal(o->overs, 3);
     assert_int_equal(t->downs, 0);
-    one_free(o);
 }
 
-static void test_cancel(void **state)
+CASE_HERE(test_cancel)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *p = one_of(t, &unary);
 
     connect_it(t);
@@ -640,16 +588,16 @@ static void test_cancel(void **state)
     assert_int_equal(t->len, 1);
     assert_memory_equal(t->heard[0].body + 5, "first", 5);
     hf__grpc_cancel(&o->call);
-    send_one(t, o, "second", 0); /* while the server still has the first */
+    send_one(t, o, "second", 0); /* while the server still has the first one */
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
     answers(t, t->heard[0].id, "one");
     answers(t, t->heard[1].id, "two");
     go(t);
     assert_int_equal(o->overs, 1);
     assert_string_equal(o->got, "two");
-    later(t, 1000); /* the limits of the others are gone with them */
+    later(t, 1000); /* the limits of the others went with them */
     assert_int_equal(o->overs, 1);
-    /* From inside of a callback: another one that has ended, too. */
+    /* A callback cancels another call that has ended, too. */
     ask(o, "o", 10);
     ask(p, "p", 10);
     o->cancels = p;
@@ -658,14 +606,12 @@ static void test_cancel(void **state)
     assert_int_equal(o->overs, 2);
     assert_int_equal(p->overs, 0);
     assert_true(hf__grpc_is_idle(&p->call));
-    one_free(o);
-    one_free(p);
 }
 
-/* A stream that cancels itself in the middle of a frame hears no more. */
-static void test_cancel_inside_of_a_message(void **state)
+/* A stream that cancels itself in the middle of a frame gets no further
+ * message. */
+CASE_HERE(test_cancel_inside_of_a_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     uint8_t bytes[100];
     size_t n = message(bytes, "a");
@@ -679,12 +625,10 @@ static void test_cancel_inside_of_a_message(void **state)
     assert_int_equal(o->overs, 0);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
     assert_int_equal(t->g.open, 0);
-    one_free(o);
 }
 
-static void test_over_starts_the_next(void **state)
+CASE_HERE(test_over_starts_the_next)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
 
     connect_it(t);
@@ -699,15 +643,12 @@ static void test_over_starts_the_next(void **state)
             break;
         assert_memory_equal(t->heard[i + 1].body + 5, "again", 5);
     }
-    one_free(o);
 }
 
-/* ---- pings ------------------------------------------------------------------
- */
+/* ---- pings ------------------------------------------------------------- */
 
-static void test_silence_is_asked_about(void **state)
+CASE_HERE(test_silence_is_asked_about)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &stream);
 
     connect_it(t);
@@ -721,14 +662,15 @@ static void test_silence_is_asked_about(void **state)
     later(t, 900);
     pong(t);
     assert_int_equal(t->downs, 0);
-    /* Closer than 5 s, and nothing but the pong was heard: it would count. */
+    /* Sooner than 5 s, and the server has sent only the pong: the PING would
+     * count against the client. */
     later(t, 2000);
     later(t, 2000);
     assert_int_equal(t->pings, 1);
     later(t, 300);
     assert_int_equal(t->pings, 2);
     pong(t);
-    headers(t, 1, false, HEAD); /* this forgives */
+    headers(t, 1, false, HEAD); /* now a PING is allowed again */
     go(t);
     later(t, 2000);
     assert_int_equal(t->pings, 3);
@@ -736,13 +678,11 @@ static void test_silence_is_asked_about(void **state)
     assert_int_equal(t->downs, 1);
     assert_int_equal(t->down_code, HF_EBACKEND);
     assert_int_equal(o->end, GRPC_LOST);
-    one_free(o);
 }
 
-/* Whatever else it says. */
-static void test_ping_has_to_be_answered(void **state)
+/* Other bytes do not replace the answer to a PING. */
+CASE_HERE(test_ping_has_to_be_answered)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
 
     headers(t, 1, false, HEAD);
@@ -758,14 +698,13 @@ static void test_ping_has_to_be_answered(void **state)
     }
     assert_int_equal(t->downs, 1);
     assert_int_equal(o->messages, 5);
-    one_free(o);
 }
 
-/* Its own is acknowledged together with the next request, others at once. */
-static void test_pings_of_the_server(void **state)
+/* The server's usual PING is acknowledged together with the next request,
+ * others at once. */
+CASE_HERE(test_pings_of_the_server)
 {
     static const uint8_t theirs[8] = {2, 4, 16, 16, 9, 14, 7, 7};
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
     uint64_t written;
 
@@ -781,10 +720,9 @@ static void test_pings_of_the_server(void **state)
     send_one(t, o, "x", 0);
     assert_int_equal(t->acks, 2);
     assert_memory_equal(t->ack, theirs, 8);
-    one_free(o);
 }
 
-/* ---- tokens ------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------- */
 
 static bool has_token(const struct heard *h, const char *token)
 {
@@ -798,9 +736,8 @@ static bool has_token(const struct heard *h, const char *token)
 
 #define REFUSED HEAD ";grpc-status=16;grpc-message=invalid auth token"
 
-static void test_token_is_renewed(void **state)
+CASE_HERE(test_token_is_renewed)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *late = one_of(t, &unary), *hello = one_of(t, &greeting);
 
@@ -823,7 +760,7 @@ static void test_token_is_renewed(void **state)
     end_one(t, t->heard[1].id, REFUSED);
     assert_int_equal(a->overs, 0);
     assert_int_equal(t->renewals, 1);
-    ask(late, "late", 100); /* waits for it */
+    ask(late, "late", 100); /* it waits for the token */
     headers(t, t->heard[2].id, true, REFUSED);
     go(t);
     assert_int_equal(t->len, 3);
@@ -838,28 +775,24 @@ static void test_token_is_renewed(void **state)
         assert_true(has_token(&t->heard[i], "t2"));
     assert_memory_equal(t->heard[3].body, "\0\0\0\0\1a", 6);
     answers(t, t->heard[3].id, "A");
-    headers(t, t->heard[4].id, true, REFUSED); /* once is enough */
+    headers(t, t->heard[4].id, true, REFUSED); /* a second refusal is final */
     go(t);
     assert_string_equal(a->got, "A");
     assert_int_equal(b->end, GRPC_ANSWERED);
     assert_int_equal(b->status, 16);
     assert_int_equal(t->renewals, 1);
-    /* Asked with the old one, refused when there is a new one already. */
+    /* It was sent with the old token and is refused when there is a new one
+     * already. */
     assert_int_equal(hf__grpc_token(&t->g, "t3", 0, ""), 0);
     end_one(t, t->heard[5].id, REFUSED);
     assert_int_equal(t->renewals, 1);
     assert_true(has_token(&t->heard[6], "t3"));
     answer_one(t, t->heard[6].id, "L");
     assert_string_equal(late->got, "L");
-    one_free(a);
-    one_free(b);
-    one_free(late);
-    one_free(hello);
 }
 
-static void test_no_token_can_be_had(void **state)
+CASE_HERE(test_no_token_can_be_had)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary),
                *s = one_of(t, &stream);
 
@@ -876,13 +809,13 @@ static void test_no_token_can_be_had(void **state)
     assert_int_equal(b->end, GRPC_UNSENT);
     assert_int_equal(b->status, 3);
     assert_string_equal(s->text, "wrong password");
-    /* Nor at once. */
+    /* No token can be had, now. */
     t->renew_rc = HF_EAUTH;
     send_one(t, a, "a", 0);
     end_one(t, 3, REFUSED);
     assert_int_equal(a->overs, 2);
     assert_int_equal(a->status, 16);
-    /* Nor now: it is asked for on the next connection. */
+    /* No token can be had; the next connection asks again. */
     t->renew_rc = HF_EBACKEND;
     send_one(t, a, "a", 0);
     end_one(t, 5, REFUSED);
@@ -896,15 +829,12 @@ static void test_no_token_can_be_had(void **state)
     hang_up(t);
     go(t);
     assert_int_equal(a->end, GRPC_UNSENT);
-    one_free(a);
-    one_free(b);
-    one_free(s);
 }
 
-/* The server leaves: no token is had from it, but what it has may finish. */
-static void test_no_token_after_goaway(void **state)
+/* The server leaves: it gives no token any longer, but open calls may
+ * finish. */
+CASE_HERE(test_no_token_after_goaway)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
 
     connect_it(t);
@@ -920,14 +850,11 @@ static void test_no_token_after_goaway(void **state)
     assert_string_equal(b->got, "done");
     assert_int_equal(t->downs, 1);
     assert_int_equal(a->end, GRPC_UNSENT);
-    one_free(a);
-    one_free(b);
 }
 
 /* A stream that is refused ends, and the next one waits for the new token. */
-static void test_stream_renews_the_token(void **state)
+CASE_HERE(test_stream_renews_the_token)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &stream), *b = one_of(t, &stream);
 
     connect_it(t);
@@ -944,16 +871,13 @@ static void test_stream_renews_the_token(void **state)
     go(t);
     assert_int_equal(t->len, 3);
     assert_true(has_token(&t->heard[2], "t2"));
-    end_one(t, 3, REFUSED); /* it had the old one */
+    end_one(t, 3, REFUSED); /* it carried the old token */
     assert_int_equal(b->overs, 1);
     assert_int_equal(t->renewals, 1);
-    one_free(a);
-    one_free(b);
 }
 
-static void test_stopped_without_a_word(void **state)
+CASE_HERE(test_stopped_without_a_word)
 {
-    struct scene *t = *state;
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream);
 
     connect_it(t);
@@ -968,43 +892,6 @@ static void test_stopped_without_a_word(void **state)
     send_one(t, a, "a", 0);
     answer_one(t, 1, "x");
     assert_int_equal(a->overs, 1);
-    one_free(a);
-    one_free(b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_unary_call),
-        CASE(test_error_is_trailers_only),
-        CASE(test_answers_find_their_calls),
-        CASE(test_server_allows_few_streams),
-        CASE(test_stream_in_both_directions),
-        CASE(test_stream_that_is_never_drained),
-        CASE(test_flow_control),
-        CASE(test_long_request_goes_on),
-        CASE(test_limit_passes),
-        CASE(test_limit_grows_while_the_server_is_slow),
-        CASE(test_limit_shrinks_with_the_next_answers),
-        CASE(test_server_that_answers_no_call_is_left),
-        CASE(test_end_tells_lost_from_unsent),
-        CASE(test_unread_connection_is_unsent),
-        CASE(test_goaway_lets_calls_finish),
-        CASE(test_goaway_waits_for_a_while),
-        CASE(test_ids_run_out),
-        CASE(test_resets),
-        CASE(test_cancel),
-        CASE(test_cancel_inside_of_a_message),
-        CASE(test_over_starts_the_next),
-        CASE(test_silence_is_asked_about),
-        CASE(test_ping_has_to_be_answered),
-        CASE(test_pings_of_the_server),
-        CASE(test_token_is_renewed),
-        CASE(test_no_token_can_be_had),
-        CASE(test_no_token_after_goaway),
-        CASE(test_stream_renews_the_token),
-        CASE(test_stopped_without_a_word),
-    };
-
-    return cmocka_run_group_tests_name("grpc", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

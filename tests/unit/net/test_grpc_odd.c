@@ -1,7 +1,7 @@
 /* A server that is odd, hostile, or no gRPC server at all. */
 #include "grpc_fixture.h"
 
-/* Nothing is left over, whatever has come: the next connection works. */
+/* The next connection works, whatever has come on this one. */
 static void works_again(struct scene *t)
 {
     struct one *o = one_of(t, &unary);
@@ -19,13 +19,13 @@ static void works_again(struct scene *t)
     one_free(o);
 }
 
-/* ---- answers ------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------- */
 
 #define OK_END "grpc-status=0"
 
 static const struct odd {
     const char *head;
-    bool is_last; /* the head is all */
+    bool is_last; /* the headers end the stream */
     const char *body;
     size_t len;
     const char *tail;
@@ -61,9 +61,8 @@ static const struct odd {
     {":status=500;grpc-status=0", true, NULL, 0, NULL, 2, "status 500"},
 };
 
-static void test_odd_answers(void **state)
+CASE_HERE(test_odd_answers)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary);
 
     connect_it(t);
@@ -83,15 +82,14 @@ static void test_odd_answers(void **state)
         if (!strstr(o->text, odd[i].text))
             fail_msg("%zu: %s", i, o->text);
     }
-    assert_int_equal(t->downs, 0); /* the others need not suffer */
+    assert_int_equal(t->downs, 0); /* other calls go on */
     one_free(o);
     works_again(t);
 }
 
-/* The longest that is allowed is. */
-static void test_longest_message(void **state)
+/* A message of the greatest length is allowed. */
+CASE_HERE(test_longest_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     uint8_t bytes[5 + MOST + 6] = {0, 0, 0, MOST >> 8, MOST & 255};
 
@@ -104,17 +102,15 @@ static void test_longest_message(void **state)
     go(t);
     assert_int_equal(o->end, GRPC_ODD);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
-    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* it had not heard */
+    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* not ended yet */
     go(t);
     assert_int_equal(o->overs, 1);
     assert_int_equal(t->downs, 0);
-    one_free(o);
 }
 
-/* A half message at the end of a stream is not an orderly end. */
-static void test_stream_ends_within_a_message(void **state)
+/* A stream that ends within a message has not ended normally. */
+CASE_HERE(test_stream_ends_within_a_message)
 {
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
 
     headers(t, 1, false, HEAD);
@@ -122,13 +118,11 @@ static void test_stream_ends_within_a_message(void **state)
     end_one(t, 1, OK_END);
     assert_int_equal(o->messages, 0);
     assert_int_equal(o->end, GRPC_ODD);
-    one_free(o);
 }
 
-/* The code of a callback ends the connection. */
-static void test_callbacks_end_the_connection(void **state)
+/* A code that a callback returns ends the connection. */
+CASE_HERE(test_callbacks_end_the_connection)
 {
-    struct scene *t = *state;
     struct one *o = one_of(t, &unary), *s = one_of(t, &stream);
 
     connect_it(t);
@@ -159,10 +153,8 @@ static void test_callbacks_end_the_connection(void **state)
 }
 
 /* Sending has failed, and before that ends the connection an answer comes. */
-static void test_failure_keeps_its_text(void **state)
+CASE_HERE(test_failure_keeps_its_text)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     t->g.failed = hf__link_why(&t->g.link, HF_EPROTO, "HTTP/2 has failed");
     frame(t, NGHTTP2_PING, 0, 0, "12345678", 8);
@@ -173,10 +165,9 @@ static void test_failure_keeps_its_text(void **state)
     works_again(t);
 }
 
-/* ---- no HTTP/2 ------------------------------------------------------------
- */
+/* ---- no HTTP/2 --------------------------------------------------------- */
 
-static void test_something_else_answers(void **state)
+CASE_HERE(test_something_else_answers)
 {
     static const char *const others[] = {
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
@@ -184,7 +175,6 @@ static void test_something_else_answers(void **state)
         "+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
         "SSH-2.0-OpenSSH_9.2\r\n",
     };
-    struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
         accept_it(t);
@@ -201,11 +191,9 @@ static void test_something_else_answers(void **state)
     works_again(t);
 }
 
-/* It accepts, and says nothing. */
-static void test_silent_server_is_not_up(void **state)
+/* The server accepts the connection and sends nothing. */
+CASE_HERE(test_silent_server_is_not_up)
 {
-    struct scene *t = *state;
-
     t->is_deaf = true;
     accept_it(t);
     go(t);
@@ -218,10 +206,10 @@ static void test_silent_server_is_not_up(void **state)
     works_again(t);
 }
 
-/* ---- hostile frames ---------------------------------------------------------
- */
+/* ---- hostile frames ---------------------------------------------------- */
 
-/* A server that is not served (serve() would complain of what it gets back). */
+/* Drives the client, but not the server: serve() would fail on the frames that
+ * come back. */
 static void hear(struct scene *t)
 {
     char buf[4096];
@@ -246,19 +234,18 @@ static void end_by(struct scene *t, struct one *o, int downs, int code)
     send_one(t, o, "x", 0);
 }
 
-static void test_hostile_frames(void **state)
+CASE_HERE(test_hostile_frames)
 {
     static const uint8_t big[16385];
     static const uint8_t zeros[64];
-    struct scene *t = *state;
     struct one *o = first_of(t, &unary);
     int n = 0;
 
     frame(t, NGHTTP2_DATA, 0, 1, big, sizeof(big)); /* longer than allowed */
     end_by(t, o, ++n, HF_EPROTO);
-    frame(t, NGHTTP2_DATA, 0, 0, zeros, 4); /* of no stream */
+    frame(t, NGHTTP2_DATA, 0, 0, zeros, 4); /* on stream 0 */
     end_by(t, o, ++n, HF_EPROTO);
-    frame(t, NGHTTP2_DATA, 0, 2, zeros, 4); /* of one that nobody opened */
+    frame(t, NGHTTP2_DATA, 0, 2, zeros, 4); /* of one never opened */
     end_by(t, o, ++n, HF_EPROTO);
     frame(t, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, "\377\377\377", 3);
     end_by(t, o, ++n, HF_EPROTO);
@@ -283,11 +270,10 @@ static void test_hostile_frames(void **state)
     works_again(t);
 }
 
-/* What comes is read and acknowledged: no memory grows. */
-static void test_very_much_data(void **state)
+/* Whatever comes is read and acknowledged, and memory does not grow. */
+CASE_HERE(test_very_much_data)
 {
     enum { FRAMES = 2000, SIZE = 16380 }; /* of empty messages, 8 windows */
-    struct scene *t = *state;
     struct one *o = first_of(t, &stream);
     static const uint8_t zeros[SIZE];
 
@@ -303,11 +289,10 @@ static void test_very_much_data(void **state)
     works_again(t);
 }
 
-/* What it wants acknowledged is not kept without bound while it reads nothing.
- */
-static void test_flood_of_pings(void **state)
+/* The PINGs that are still to be acknowledged have a limit while the server
+ * reads nothing. */
+CASE_HERE(test_flood_of_pings)
 {
-    struct scene *t = *state;
     uint8_t ping[17] = {0, 0, 8, NGHTTP2_PING};
     int flags = MSG_DONTWAIT | MSG_NOSIGNAL, i;
 
@@ -325,7 +310,7 @@ static void test_flood_of_pings(void **state)
     works_again(t);
 }
 
-/* ---- noise -------------------------------------------------------------- */
+/* ---- noise --------------------------------------------------------------- */
 
 static uint64_t seed;
 
@@ -337,7 +322,7 @@ static uint32_t chance(uint32_t below)
     return (uint32_t)((seed * 0x2545f4914f6cdd1dULL) >> 33) % below;
 }
 
-/* A frame that is nearly right. */
+/* Writes a frame that is almost right. */
 static void nearly_right(struct scene *t)
 {
     static const char *const blocks[] = {
@@ -379,10 +364,9 @@ static void nearly_right(struct scene *t)
     }
 }
 
-static void test_noise(void **state)
+CASE_HERE(test_noise)
 {
     enum { ROUNDS = 400, CALLS = 5 };
-    struct scene *t = *state;
 
     for (int round = 1; round <= ROUNDS; round++) {
         struct one *o[CALLS];
@@ -412,9 +396,8 @@ static void test_noise(void **state)
 }
 
 /* Each allocation of ours fails once. */
-static void test_out_of_memory(void **state)
+CASE_HERE(test_out_of_memory)
 {
-    struct scene *t = *state;
     unsigned n = 0;
     bool failed;
 
@@ -450,22 +433,4 @@ static void test_out_of_memory(void **state)
     assert_true(n > 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_odd_answers),
-        CASE(test_longest_message),
-        CASE(test_stream_ends_within_a_message),
-        CASE(test_callbacks_end_the_connection),
-        CASE(test_failure_keeps_its_text),
-        CASE(test_something_else_answers),
-        CASE(test_silent_server_is_not_up),
-        CASE(test_hostile_frames),
-        CASE(test_very_much_data),
-        CASE(test_flood_of_pings),
-        CASE(test_noise),
-        CASE(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests_name("grpc_odd", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

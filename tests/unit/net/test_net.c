@@ -1,31 +1,25 @@
 /* A stream with TLS by itself: both ends in one thread, over a pair of
  * sockets. And the way over the addresses of an endpoint, with a link. */
+#include "../cases.h"
 #include "net/link.h"
 #include "net/tls.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "../../lib/bare_core.h"
 #include "../../lib/certs.h"
 #include "../../lib/hole.h"
 #include "../../lib/shm_dir.h"
 #include "../../lib/wait.h"
+
+#define WITH_TLS(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 struct scene {
     char dir[64];
@@ -129,10 +123,9 @@ static size_t read_all(struct scene *t, char *to)
     return len;
 }
 
-static void test_all_that_has_come_is_read(void **state)
+WITH_TLS(test_all_that_has_come_is_read)
 {
     static char text[60000], got[sizeof(text) + 2000];
-    struct scene *t = *state;
 
     for (int i = 0; i < 20; i++) /* records, all in one recv() */
         assert_int_equal(SSL_write(t->server, "abc", 3), 3);
@@ -147,10 +140,8 @@ static void test_all_that_has_come_is_read(void **state)
 }
 
 /* SIGPIPE would end this program. */
-static void test_no_sigpipe(void **state)
+WITH_TLS(test_no_sigpipe)
 {
-    struct scene *t = *state;
-
     signal(SIGPIPE, SIG_DFL);
     close(t->fd);
     t->fd = -1;
@@ -164,11 +155,10 @@ static void test_no_sigpipe(void **state)
 }
 
 /* The buffer grows and moves while a record is half sent. */
-static void test_what_is_stuck_goes_on(void **state)
+WITH_TLS(test_what_is_stuck_goes_on)
 {
     enum { PIECE = 100000, PIECES = 12 };
     static char got[PIECE * PIECES];
-    struct scene *t = *state;
     size_t len = 0;
     int n;
 
@@ -195,9 +185,8 @@ static void test_what_is_stuck_goes_on(void **state)
     assert_int_equal(t->s.written, sizeof(got));
 }
 
-static void test_an_end_is_found(void **state)
+WITH_TLS(test_an_end_is_found)
 {
-    struct scene *t = *state;
     char byte;
 
     assert_false(hf__net_is_over(&t->s)); /* tickets have come, no more */
@@ -208,9 +197,8 @@ static void test_an_end_is_found(void **state)
 }
 
 /* A reset, or a server that was killed, says nothing in TLS before. */
-static void test_an_end_without_a_word(void **state)
+WITH_TLS(test_an_end_without_a_word)
 {
-    struct scene *t = *state;
     char byte;
 
     close(t->fd);
@@ -220,9 +208,8 @@ static void test_an_end_without_a_word(void **state)
     assert_true(t->s.closed);
 }
 
-static void test_noise_in_between_is_refused(void **state)
+WITH_TLS(test_noise_in_between_is_refused)
 {
-    struct scene *t = *state;
     char byte;
 
     assert_int_equal(write(t->fd, "+OK\r\n+OK\r\n", 10), 10);
@@ -257,9 +244,8 @@ static int open_as(struct scene *t, int listener, struct net_addr *a,
 }
 
 /* The connections of a client share what TLS needs, not the name. */
-static void test_each_host_is_verified_by_its_name(void **state)
+WITH_TLS(test_each_host_is_verified_by_its_name)
 {
-    struct scene *t = *state;
     struct net_endpoint e = {.core = &core};
     struct net_addr *a = &e.addr[0];
     char file[128];
@@ -282,9 +268,6 @@ static void test_each_host_is_verified_by_its_name(void **state)
 static int choose(SSL *ssl, const unsigned char **out, unsigned char *len,
                   const unsigned char *in, unsigned in_len, void *protocol)
 {
-    (void)ssl;
-    (void)in;
-    (void)in_len;
     if (!protocol)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     *out = protocol;
@@ -293,9 +276,8 @@ static int choose(SSL *ssl, const unsigned char **out, unsigned char *len,
 }
 
 /* A server that does not know of ALPN, agrees, disagrees or refuses. */
-static void test_protocol_is_agreed_on(void **state)
+WITH_TLS(test_protocol_is_agreed_on)
 {
-    struct scene *t = *state;
     struct net_endpoint e = {.core = &core};
     struct net_addr *a = &e.addr[0];
     char file[128], ca[128];
@@ -335,7 +317,7 @@ static int option_of(const struct net_stream *s, int name)
 }
 
 /* What is sent is not acknowledged: the connection breaks by itself. */
-static void test_packets_that_vanish(void **state)
+CASE(test_packets_that_vanish)
 {
     struct net_addr a = {.family = AF_INET, .len = sizeof(struct sockaddr_in)};
     struct sockaddr_in *in = (struct sockaddr_in *)&a.sa;
@@ -345,7 +327,6 @@ static void test_packets_that_vanish(void **state)
     int64_t began;
     char byte;
 
-    (void)state;
     in->sin_family = AF_INET;
     in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(bind(listener, (struct sockaddr *)in, a.len), 0);
@@ -410,13 +391,12 @@ static const struct hf__core with_names = {.alloc = take,
                                            .lookup = find_names,
                                            .lookup_leave = leave_names};
 
-static void test_every_address_has_its_turn(void **state)
+CASE(test_every_address_has_its_turn)
 {
     struct net_endpoint e = {.core = &core, .len = 3};
     struct net_walk w = {0};
     hf__time longest = 0;
 
-    (void)state;
     for (size_t round = 0; round < 3; round++) {
         for (size_t i = 0; i < 3; i++) {
             assert_ptr_equal(hf__net_addr(&e, &w), &e.addr[i]);
@@ -448,11 +428,10 @@ static struct net_addr addr_of(const char *where, int family, uint32_t last)
     return a;
 }
 
-static void test_there_are_others(void **state)
+CASE(test_there_are_others)
 {
     struct net_endpoint e = {.len = 1};
 
-    (void)state;
     e.addr[0] = addr_of("a:1", AF_INET6, 1);
     assert_false(hf__net_has_others(&e));
     e.addr[e.len++] = addr_of("a:1", AF_INET, 1);
@@ -465,12 +444,11 @@ static void test_there_are_others(void **state)
     assert_true(hf__net_has_others(&e));
 }
 
-static void test_set_from_outside(void **state)
+CASE(test_set_from_outside)
 {
     struct net_endpoint e = {.core = &with_names};
     struct hf__host two[] = {{"::1", 1}, {"other", 0}};
 
-    (void)state;
     assert_int_equal(hf__net_set_hosts(&e, two, 1, 65535), 0);
     assert_string_equal(e.hosts, "::1:1");
     assert_int_equal(hf__net_find(&e), 0);
@@ -483,13 +461,12 @@ static void test_set_from_outside(void **state)
 
 /* The first address of each host, then the second ones; each is verified by the
  * name of its own host. */
-static void test_address_knows_its_host(void **state)
+CASE(test_address_knows_its_host)
 {
     struct net_endpoint e = {.core = &with_names};
     struct hf__host three[] = {{"a", 1}, {"nobody", 0}, {"::2", 0}};
     struct net_walk w = {0};
 
-    (void)state;
     assert_int_equal(hf__net_set_hosts(&e, three, 2, 7), 0);
     assert_int_equal(hf__net_find(&e), 0);
     assert_int_equal(e.len, 2);
@@ -521,8 +498,6 @@ static int greet(void *link, hf__time now)
 
 static void down(void *link, int code, bool was_up, hf__time now)
 {
-    (void)link;
-    (void)now;
     assert_int_equal(code, HF_EBACKEND);
     downs += !was_up;
 }
@@ -531,7 +506,7 @@ static const struct net_talk talk = {.greet = greet, .down = down};
 
 /* Nobody is at the first address; at the second is one from the second round
  * on. */
-static void test_link_goes_over_the_addresses(void **state)
+CASE(test_link_goes_over_the_addresses)
 {
     struct net_endpoint e = {.core = &core};
     struct net_link l;
@@ -541,7 +516,6 @@ static void test_link_goes_over_the_addresses(void **state)
     hf__time now = HF__MS;
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
 
-    (void)state;
     assert_non_null(shm_dir_make(dir, sizeof(dir), "holdfast-link"));
     snprintf(file, sizeof(file), "%s/absent", dir);
     assert_int_equal(hf__net_set_path(&e, file), 0);
@@ -600,8 +574,6 @@ static void test_link_goes_over_the_addresses(void **state)
     rmdir(dir);
 }
 
-#define WITH_TLS(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 /* ---- a server that has much to say --------------------------------------- */
 
 static size_t heard_bytes;
@@ -609,9 +581,6 @@ static unsigned heard_times;
 
 static int hear(void *link, const char *bytes, size_t len, hf__time now)
 {
-    (void)link;
-    (void)bytes;
-    (void)now;
     heard_bytes += len;
     heard_times++;
     return 0;
@@ -619,7 +588,7 @@ static int hear(void *link, const char *bytes, size_t len, hf__time now)
 
 /* The client's mutex is held while a link reads: it reads a part, is due again
  * at once, and in between others get on. Silence does not begin meanwhile. */
-static void test_link_reads_some_at_a_time(void **state)
+CASE(test_link_reads_some_at_a_time)
 {
     static const struct net_talk hears = {.data = hear, .down = down};
     static char much[400000];
@@ -628,7 +597,6 @@ static void test_link_reads_some_at_a_time(void **state)
     hf__time now = HF__MS;
     unsigned turns = 0;
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds),
                      0);
     assert_int_equal(
@@ -660,25 +628,4 @@ static void test_link_reads_some_at_a_time(void **state)
     close(fds[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_TLS(test_all_that_has_come_is_read),
-        WITH_TLS(test_no_sigpipe),
-        WITH_TLS(test_what_is_stuck_goes_on),
-        WITH_TLS(test_an_end_is_found),
-        WITH_TLS(test_an_end_without_a_word),
-        WITH_TLS(test_noise_in_between_is_refused),
-        WITH_TLS(test_each_host_is_verified_by_its_name),
-        WITH_TLS(test_protocol_is_agreed_on),
-        cmocka_unit_test(test_packets_that_vanish),
-        cmocka_unit_test(test_every_address_has_its_turn),
-        cmocka_unit_test(test_there_are_others),
-        cmocka_unit_test(test_set_from_outside),
-        cmocka_unit_test(test_address_knows_its_host),
-        cmocka_unit_test(test_link_goes_over_the_addresses),
-        cmocka_unit_test(test_link_reads_some_at_a_time),
-    };
-
-    return cmocka_run_group_tests_name("net", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

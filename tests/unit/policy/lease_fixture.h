@@ -3,13 +3,8 @@
 #ifndef LEASE_FIXTURE_H
 #define LEASE_FIXTURE_H
 
+#include "../cases.h"
 #include "policy/lease.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define TTL 10000u /* ms */
 #define LENGTH ((hf__time)TTL * HF__MS)

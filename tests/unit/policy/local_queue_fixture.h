@@ -6,13 +6,8 @@
 #ifndef GATE_FIXTURE_H
 #define GATE_FIXTURE_H
 
+#include "../cases.h"
 #include "policy/local_queue.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define TTL 10000u /* ms */
 #define T0 (1000 * HF__MS)
@@ -30,7 +25,6 @@ static inline hf__time at(int64_t ms)
 
 static inline void wake(struct hf__queue *g, struct hf__waiter *w)
 {
-    (void)g;
     woken[woken_len++] = w;
 }
 
@@ -138,5 +132,11 @@ static inline bool let_go(struct hf__queue *g, int result, int64_t ms)
 {
     return hf__queue_let_go_answered(g, result, at(ms), wake);
 }
+
+/* A case about a queue, g, which `made` has made. */
+#define CASE_OF(fn, made)                                                      \
+    CASE_CALLED(fn, struct hf__queue *g, NULL, NULL,                           \
+                fn((struct hf__queue[]){made}))
+#define QUEUE_CASE(fn) CASE_OF(fn, queue(true))
 
 #endif

@@ -64,4 +64,6 @@ static inline void assert_reads(struct hf__queue *g, uint64_t owner, int64_t ms)
     assert_int_equal(hf__queue_check(g, owner, at(ms)), HF__DONE);
 }
 
+#define SHARED_CASE(fn) CASE_OF(fn, shared_queue())
+
 #endif

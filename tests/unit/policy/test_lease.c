@@ -2,11 +2,10 @@
  * of lease.h. */
 #include "lease_fixture.h"
 
-static void test_lease_asks_only_when_wanted(void **state)
+CASE(test_lease_asks_only_when_wanted)
 {
     struct hf__lease l = fresh(false);
 
-    (void)state;
     assert_int_equal(next(&l, 0), HF__TODO_NOTHING);
     assert_int_equal(hf__lease_timer(&l), HF__NEVER);
     hf__lease_want(&l, true);
@@ -15,11 +14,10 @@ static void test_lease_asks_only_when_wanted(void **state)
     assert_int_equal(next(&l, 0), HF__TODO_NOTHING);
 }
 
-static void test_lease_answer_after_its_own_lease_is_no_grant(void **state)
+CASE(test_lease_answer_after_its_own_lease_is_no_grant)
 {
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     assert_int_equal(answer(&l, HF__GRANTED, TTL), HF__PENDING);
     assert_int_equal(next(&l, TTL), HF__TODO_LET_GO);
     assert_int_equal(l.let_go_op, HF__RELEASE);
@@ -28,11 +26,10 @@ static void test_lease_answer_after_its_own_lease_is_no_grant(void **state)
     assert_int_equal(l.hold_id, 42);
 }
 
-static void test_lease_queued_looks_again_in_time(void **state)
+CASE(test_lease_queued_looks_again_in_time)
 {
     struct hf__lease l = queued();
 
-    (void)state;
     assert_int_equal(l.state, HF__WAITING);
     assert_int_equal(l.known, HF__KNOWN_CURRENT);
     assert_int_equal(hf__lease_timer(&l), at(2100));
@@ -41,21 +38,19 @@ static void test_lease_queued_looks_again_in_time(void **state)
     assert_int_equal(l.hold_id, 41);
 }
 
-static void test_lease_bell_asks_at_once_under_the_same_id(void **state)
+CASE(test_lease_bell_asks_at_once_under_the_same_id)
 {
     struct hf__lease l = queued();
 
-    (void)state;
     hf__lease_bell(&l, at(200));
     assert_int_equal(next(&l, 200), HF__TODO_ATTEMPT);
     assert_int_equal(l.hold_id, 41);
 }
 
-static void test_lease_bell_before_the_answer_is_kept(void **state)
+CASE(test_lease_bell_before_the_answer_is_kept)
 {
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     hf__lease_bell(&l, at(50));
     assert_int_equal(answer(&l, HF__QUEUED, 100), HF__PENDING);
     assert_int_equal(next(&l, 100), HF__TODO_ATTEMPT);
@@ -64,21 +59,19 @@ static void test_lease_bell_before_the_answer_is_kept(void **state)
     assert_int_equal(next(&l, 200), HF__TODO_NOTHING);
 }
 
-static void test_lease_bell_without_a_wait_is_nothing(void **state)
+CASE(test_lease_bell_without_a_wait_is_nothing)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_bell(&l, at(200));
     assert_int_equal(l.state, HF__HELD);
     assert_int_equal(next(&l, 200), HF__TODO_NOTHING);
 }
 
-static void test_lease_lost_answer_asks_the_same_again(void **state)
+CASE(test_lease_lost_answer_asks_the_same_again)
 {
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     assert_int_equal(answer(&l, HF_EUNKNOWN, 100), HF__PENDING);
     assert_int_equal(l.known, HF__KNOWN_PERHAPS);
     assert_int_equal(next(&l, 100), HF__TODO_ATTEMPT);
@@ -97,11 +90,10 @@ static void lose_answers(struct hf__lease *l, int64_t from_ms)
     }
 }
 
-static void test_lease_lost_answers_are_silence(void **state)
+CASE(test_lease_lost_answers_are_silence)
 {
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     lose_answers(&l, 50);
     assert_int_equal(hf__lease_timer(&l), at(0) + OP_TIMEOUT);
     /* One is heard after all: silence begins with the next look. */
@@ -119,12 +111,11 @@ static void test_lease_lost_answers_are_silence(void **state)
     assert_int_equal(hf__lease_timer(&l), at(2950) + OP_TIMEOUT);
 }
 
-static void test_lease_busy_and_mismatch_leave_nothing(void **state)
+CASE(test_lease_busy_and_mismatch_leave_nothing)
 {
     static const int certain[] = {HF__BUSY, HF_EMISMATCH, HF_EINVAL,
                                   HF_ENOTSUP};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(certain) / sizeof(*certain); i++) {
         struct hf__lease l = asking(false, false);
 
@@ -135,11 +126,10 @@ static void test_lease_busy_and_mismatch_leave_nothing(void **state)
     }
 }
 
-static void test_lease_failure_abandons_to_be_sure(void **state)
+CASE(test_lease_failure_abandons_to_be_sure)
 {
     static const int doubtful[] = {HF_EBACKEND, HF_EPROTO, HF_EAUTH, HF_ENOMEM};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(doubtful) / sizeof(*doubtful); i++) {
         struct hf__lease l = asking(false, false);
 
@@ -150,11 +140,10 @@ static void test_lease_failure_abandons_to_be_sure(void **state)
     }
 }
 
-static void test_lease_giving_up_abandons(void **state)
+CASE(test_lease_giving_up_abandons)
 {
     struct hf__lease l = queued();
 
-    (void)state;
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 200), HF__TODO_LET_GO);
     assert_int_equal(l.let_go_op, HF__ABANDON);
@@ -162,11 +151,10 @@ static void test_lease_giving_up_abandons(void **state)
     assert_int_equal(l.state, HF__IDLE);
 }
 
-static void test_lease_id_is_never_used_again(void **state)
+CASE(test_lease_id_is_never_used_again)
 {
     struct hf__lease l = queued();
 
-    (void)state;
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 200), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
@@ -175,11 +163,10 @@ static void test_lease_id_is_never_used_again(void **state)
     assert_int_equal(l.let_go_id, 41);
 }
 
-static void test_lease_answer_to_a_dropped_question_is_nothing(void **state)
+CASE(test_lease_answer_to_a_dropped_question_is_nothing)
 {
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 10), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
@@ -188,11 +175,10 @@ static void test_lease_answer_to_a_dropped_question_is_nothing(void **state)
     assert_int_equal(l.state, HF__ATTEMPTING);
 }
 
-static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
+CASE(test_lease_grant_nobody_wants_any_more_is_released)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     /* A question goes out, is given up, and cannot be abandoned yet. */
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
@@ -213,11 +199,10 @@ static void test_lease_grant_nobody_wants_any_more_is_released(void **state)
     assert_false(hf__lease_over(&l, at(1310) + OP_TIMEOUT));
 }
 
-static void test_lease_wanted_again_takes_the_question_up(void **state)
+CASE(test_lease_wanted_again_takes_the_question_up)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
@@ -228,11 +213,10 @@ static void test_lease_wanted_again_takes_the_question_up(void **state)
     assert_int_equal(answer(&l, HF__GRANTED, 1150), HF__GRANTED);
 }
 
-static void test_lease_release_then_question_without_waiting(void **state)
+CASE(test_lease_release_then_question_without_waiting)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_want(&l, true);
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
@@ -243,11 +227,10 @@ static void test_lease_release_then_question_without_waiting(void **state)
     assert_int_equal(l.state, HF__ATTEMPTING);
 }
 
-static void test_lease_nothing_is_asked_while_unsure(void **state)
+CASE(test_lease_nothing_is_asked_while_unsure)
 {
     struct hf__lease l = unsure();
 
-    (void)state;
     hf__lease_want(&l, true);
     assert_int_equal(next(&l, 1100), HF__TODO_LET_GO);
     assert_int_equal(next(&l, 1100), HF__TODO_NOTHING);
@@ -255,12 +238,10 @@ static void test_lease_nothing_is_asked_while_unsure(void **state)
     assert_int_equal(next(&l, 1200), HF__TODO_ATTEMPT);
 }
 
-static void
-test_lease_refused_release_is_sent_again_a_little_later(void **state)
+CASE(test_lease_refused_release_is_sent_again_a_little_later)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EBACKEND, at(1000)));
@@ -270,32 +251,29 @@ test_lease_refused_release_is_sent_again_a_little_later(void **state)
     assert_int_equal(l.let_go_id, 41);
 }
 
-static void test_lease_release_is_given_up_when_the_server_forgot(void **state)
+CASE(test_lease_release_is_given_up_when_the_server_forgot)
 {
     struct hf__lease l = unsure();
 
-    (void)state;
     assert_false(
         hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + TTL - 1)));
     assert_true(hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + TTL)));
 }
 
-static void test_lease_place_in_the_queue_outlives_the_lease(void **state)
+CASE(test_lease_place_in_the_queue_outlives_the_lease)
 {
     struct hf__lease l = queued();
 
-    (void)state;
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(
         hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + TTL + 3000)));
 }
 
-static void test_lease_endless_release_is_never_given_up(void **state)
+CASE(test_lease_endless_release_is_never_given_up)
 {
     struct hf__lease l = held(true, false);
 
-    (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
@@ -305,20 +283,18 @@ static void test_lease_endless_release_is_never_given_up(void **state)
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
 }
 
-static void test_lease_drop_of_nothing_is_nothing(void **state)
+CASE(test_lease_drop_of_nothing_is_nothing)
 {
     struct hf__lease l = fresh(false);
 
-    (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 0), HF__TODO_NOTHING);
 }
 
-static void test_lease_silence_counts_from_the_last_listener(void **state)
+CASE(test_lease_silence_counts_from_the_last_listener)
 {
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     assert_int_equal(hf__lease_timer(&l), T0 + OP_TIMEOUT);
     hf__lease_listen(&l, at(300));
     assert_int_equal(hf__lease_timer(&l), at(300) + OP_TIMEOUT);
@@ -327,34 +303,4 @@ static void test_lease_silence_counts_from_the_last_listener(void **state)
     assert_int_equal(hf__lease_timer(&l), at(2100));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lease_asks_only_when_wanted),
-        cmocka_unit_test(test_lease_answer_after_its_own_lease_is_no_grant),
-        cmocka_unit_test(test_lease_queued_looks_again_in_time),
-        cmocka_unit_test(test_lease_bell_asks_at_once_under_the_same_id),
-        cmocka_unit_test(test_lease_bell_before_the_answer_is_kept),
-        cmocka_unit_test(test_lease_bell_without_a_wait_is_nothing),
-        cmocka_unit_test(test_lease_lost_answer_asks_the_same_again),
-        cmocka_unit_test(test_lease_lost_answers_are_silence),
-        cmocka_unit_test(test_lease_busy_and_mismatch_leave_nothing),
-        cmocka_unit_test(test_lease_failure_abandons_to_be_sure),
-        cmocka_unit_test(test_lease_giving_up_abandons),
-        cmocka_unit_test(test_lease_id_is_never_used_again),
-        cmocka_unit_test(test_lease_answer_to_a_dropped_question_is_nothing),
-        cmocka_unit_test(test_lease_grant_nobody_wants_any_more_is_released),
-        cmocka_unit_test(test_lease_wanted_again_takes_the_question_up),
-        cmocka_unit_test(test_lease_release_then_question_without_waiting),
-        cmocka_unit_test(test_lease_nothing_is_asked_while_unsure),
-        cmocka_unit_test(
-            test_lease_refused_release_is_sent_again_a_little_later),
-        cmocka_unit_test(test_lease_release_is_given_up_when_the_server_forgot),
-        cmocka_unit_test(test_lease_place_in_the_queue_outlives_the_lease),
-        cmocka_unit_test(test_lease_endless_release_is_never_given_up),
-        cmocka_unit_test(test_lease_drop_of_nothing_is_nothing),
-        cmocka_unit_test(test_lease_silence_counts_from_the_last_listener),
-    };
-
-    return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,11 +1,10 @@
 /* The lease while it is held: its deadline, its renewal, its loss. */
 #include "lease_fixture.h"
 
-static void test_lease_counts_from_sending_less_a_margin(void **state)
+CASE(test_lease_counts_from_sending_less_a_margin)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     assert_int_equal(l.state, HF__HELD);
     assert_int_equal(l.token, 7);
     assert_int_equal(l.deadline, T0 + LENGTH - hf__lease_margin(TTL));
@@ -14,29 +13,26 @@ static void test_lease_counts_from_sending_less_a_margin(void **state)
     assert_true(hf__lease_expired(&l, l.deadline));
 }
 
-static void test_lease_renews_at_a_third(void **state)
+CASE(test_lease_renews_at_a_third)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     assert_int_equal(l.renew_at, T0 + LENGTH / 3);
     assert_int_equal(hf__lease_timer(&l), l.renew_at);
 }
 
-static void test_lease_fixed_is_not_renewed(void **state)
+CASE(test_lease_fixed_is_not_renewed)
 {
     struct hf__lease l = held(false, true);
 
-    (void)state;
     assert_int_equal(l.renew_at, HF__NEVER);
     assert_int_equal(hf__lease_timer(&l), l.deadline);
 }
 
-static void test_lease_endless_has_no_deadline(void **state)
+CASE(test_lease_endless_has_no_deadline)
 {
     struct hf__lease l = held(true, false);
 
-    (void)state;
     assert_int_equal(l.deadline, HF__NEVER);
     assert_int_equal(l.renew_at, HF__NEVER);
     assert_int_equal(hf__lease_timer(&l), HF__NEVER);
@@ -44,11 +40,10 @@ static void test_lease_endless_has_no_deadline(void **state)
     assert_int_equal(l.deadline, T0 + LENGTH - hf__lease_margin(TTL));
 }
 
-static void test_lease_max_hold_caps_deadline_and_renewals(void **state)
+CASE(test_lease_max_hold_caps_deadline_and_renewals)
 {
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     assert_int_equal(answer_full(&l, l.hold_id, HF__GRANTED, 100, 2000),
                      HF__GRANTED);
     assert_int_equal(l.deadline, at(2100));
@@ -57,12 +52,11 @@ static void test_lease_max_hold_caps_deadline_and_renewals(void **state)
     assert_int_equal(l.deadline, at(2100));
 }
 
-static void test_lease_cap_is_the_new_owners(void **state)
+CASE(test_lease_cap_is_the_new_owners)
 {
     struct hf__lease l = asking(false, false);
     hf__time end = T0 + LENGTH - hf__lease_margin(TTL);
 
-    (void)state;
     answer_full(&l, l.hold_id, HF__GRANTED, 100, 2000);
     hf__lease_cap(&l, at(500), 0);
     assert_int_equal(l.deadline, end);
@@ -72,11 +66,10 @@ static void test_lease_cap_is_the_new_owners(void **state)
     assert_int_equal(l.deadline, end);
 }
 
-static void test_lease_release_remembers_a_longer_renewal(void **state)
+CASE(test_lease_release_remembers_a_longer_renewal)
 {
     struct hf__lease l = held(false, true);
 
-    (void)state;
     hf__lease_renewing(&l, 3 * TTL, at(500));
     renewed(&l, 41, HF_EUNKNOWN, 500, 3 * TTL, 600);
     hf__lease_drop(&l);
@@ -87,12 +80,11 @@ static void test_lease_release_remembers_a_longer_renewal(void **state)
 }
 
 /* By the server's promise: max_hold is ours. */
-static void test_lease_is_over_with_what_was_promised(void **state)
+CASE(test_lease_is_over_with_what_was_promised)
 {
     hf__time end = T0 + LENGTH - hf__lease_margin(TTL);
     struct hf__lease l = asking(false, false);
 
-    (void)state;
     answer_full(&l, l.hold_id, HF__GRANTED, 100, 300);
     hf__lease_want(&l, false);
     hf__lease_drop(&l);
@@ -110,21 +102,19 @@ static void test_lease_is_over_with_what_was_promised(void **state)
     assert_false(hf__lease_over(&l, at(10 * TTL)));
 }
 
-static void test_lease_drop_stops_renewal(void **state)
+CASE(test_lease_drop_stops_renewal)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_drop(&l);
     assert_int_equal(l.renew_at, HF__NEVER);
     assert_int_equal(hf__lease_timer(&l), HF__NEVER);
 }
 
-static void test_lease_renewal_extends_from_sending(void **state)
+CASE(test_lease_renewal_extends_from_sending)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_renewing(&l, TTL, at(3000));
     assert_int_equal(hf__lease_timer(&l), l.deadline); /* not again */
     assert_int_equal(renewed(&l, 41, HF__DONE, 3000, TTL, 3500), HF__DONE);
@@ -132,34 +122,31 @@ static void test_lease_renewal_extends_from_sending(void **state)
     assert_int_equal(l.renew_at, at(3000) + LENGTH / 3);
 }
 
-static void test_lease_expires_before_renewal_reply(void **state)
+CASE(test_lease_expires_before_renewal_reply)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_renewing(&l, TTL, at(9000));
     assert_true(hf__lease_expired(&l, at(9950)));
     assert_int_equal(hf__lease_timer(&l), l.deadline);
 }
 
-static void test_lease_shorter_renewal_counts_when_sent(void **state)
+CASE(test_lease_shorter_renewal_counts_when_sent)
 {
     struct hf__lease l = held(false, true);
     hf__time less = at(1000) + 500 * HF__MS - hf__lease_margin(500);
 
-    (void)state;
     hf__lease_renewing(&l, 500, at(1000));
     assert_int_equal(l.deadline, less);
     renewed(&l, 41, HF_EUNKNOWN, 1000, 500, 1100);
     assert_int_equal(l.deadline, less);
 }
 
-static void test_lease_later_renewal_decides(void **state)
+CASE(test_lease_later_renewal_decides)
 {
     struct hf__lease l = held(false, true);
     hf__time less = at(1001) + 500 * HF__MS - hf__lease_margin(500);
 
-    (void)state;
     hf__lease_renewing(&l, TTL, at(1000));
     hf__lease_renewing(&l, 500, at(1001));
     renewed(&l, 41, HF__DONE, 1000, TTL, 1100);
@@ -169,12 +156,11 @@ static void test_lease_later_renewal_decides(void **state)
 }
 
 /* Threads take answers to the lease in any order: here the first one last. */
-static void test_lease_renewals_answered_in_any_order(void **state)
+CASE(test_lease_renewals_answered_in_any_order)
 {
     struct hf__lease l = held(false, true);
     hf__time less = at(1001) + LENGTH - hf__lease_margin(TTL);
 
-    (void)state;
     hf__lease_renewing(&l, 6 * TTL, at(1000));
     hf__lease_renewing(&l, TTL, at(1001));
     renewed(&l, 41, HF__DONE, 1001, TTL, 1100);
@@ -201,13 +187,12 @@ static void test_lease_renewals_answered_in_any_order(void **state)
 }
 
 /* More than can be counted: no answer may be taken for the last one. */
-static void test_lease_later_renewal_decides_among_very_many(void **state)
+CASE(test_lease_later_renewal_decides_among_very_many)
 {
     enum { MANY = 1 << 14 };
     struct hf__lease l = held(false, true);
     hf__time less = at(1000) + 500 * HF__MS - hf__lease_margin(500);
 
-    (void)state;
     for (int i = 1; i < MANY; i++)
         hf__lease_renewing(&l, TTL, at(1000));
     hf__lease_renewing(&l, 500, at(1000));
@@ -217,46 +202,42 @@ static void test_lease_later_renewal_decides_among_very_many(void **state)
     }
 }
 
-static void test_lease_endless_renewal_takes_nothing_away(void **state)
+CASE(test_lease_endless_renewal_takes_nothing_away)
 {
     struct hf__lease l = asking(true, false);
 
-    (void)state;
     answer_full(&l, l.hold_id, HF__GRANTED, 100, 3600000);
     hf__lease_renewing(&l, TTL, at(1000));
     renewed(&l, 41, HF__DONE, 1000, TTL, 1001);
     assert_int_equal(l.deadline, at(100 + 3600000));
 }
 
-static void test_lease_unanswered_renewal_is_tried_again(void **state)
+CASE(test_lease_unanswered_renewal_is_tried_again)
 {
     struct hf__lease l = held(false, false);
     hf__time deadline = l.deadline;
 
-    (void)state;
     hf__lease_renewing(&l, TTL, at(3500));
     assert_int_equal(renewed(&l, 41, HF_EUNKNOWN, 3500, TTL, 3600), HF__DONE);
     assert_int_equal(l.deadline, deadline);
     assert_int_equal(l.renew_at, at(3600) + LENGTH / 20 + 10 * HF__MS);
 }
 
-static void test_lease_renewal_that_is_refused_is_a_loss(void **state)
+CASE(test_lease_renewal_that_is_refused_is_a_loss)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_renewing(&l, TTL, at(3000));
     assert_int_equal(renewed(&l, 41, HF_ENOTOWNER, 3000, TTL, 3100), HF_ELOST);
     assert_int_equal(l.state, HF__IDLE);
     assert_int_equal(next(&l, 3100), HF__TODO_NOTHING); /* not to be let go */
 }
 
-static void test_lease_renewal_of_another_hold_is_nothing(void **state)
+CASE(test_lease_renewal_of_another_hold_is_nothing)
 {
     struct hf__lease l = held(false, false);
     hf__time deadline = l.deadline;
 
-    (void)state;
     assert_int_equal(renewed(&l, 40, HF_ENOTOWNER, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(renewed(&l, 40, HF__DONE, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(l.deadline, deadline);
@@ -267,12 +248,11 @@ static void test_lease_renewal_of_another_hold_is_nothing(void **state)
 
 /* A fixed lease that is told to the server again, without being made longer: it
  * may have been sent long after it was asked. */
-static void test_lease_renewal_that_changes_nothing(void **state)
+CASE(test_lease_renewal_that_changes_nothing)
 {
     struct hf__lease l = held(false, true);
     hf__time before = l.deadline;
 
-    (void)state;
     hf__lease_renewing(&l, TTL / 2, at(TTL / 2 - 500));
     assert_true(l.deadline < before);
     assert_true(l.deadline > before - 1000 * HF__MS);
@@ -286,11 +266,10 @@ static void test_lease_renewal_that_changes_nothing(void **state)
 
 /* Let go and taken again; that the first was let go is not sure, when the
  * second is gone. Who waits then has its whole time for an answer. */
-static void test_lease_gone_while_another_is_let_go(void **state)
+CASE(test_lease_gone_while_another_is_let_go)
 {
     struct hf__lease l = held(false, false);
 
-    (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
@@ -307,31 +286,4 @@ static void test_lease_gone_while_another_is_let_go(void **state)
     assert_int_equal(hf__lease_timer(&l), at(2000) + OP_TIMEOUT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lease_counts_from_sending_less_a_margin),
-        cmocka_unit_test(test_lease_renews_at_a_third),
-        cmocka_unit_test(test_lease_fixed_is_not_renewed),
-        cmocka_unit_test(test_lease_endless_has_no_deadline),
-        cmocka_unit_test(test_lease_max_hold_caps_deadline_and_renewals),
-        cmocka_unit_test(test_lease_cap_is_the_new_owners),
-        cmocka_unit_test(test_lease_release_remembers_a_longer_renewal),
-        cmocka_unit_test(test_lease_is_over_with_what_was_promised),
-        cmocka_unit_test(test_lease_drop_stops_renewal),
-        cmocka_unit_test(test_lease_renewal_extends_from_sending),
-        cmocka_unit_test(test_lease_expires_before_renewal_reply),
-        cmocka_unit_test(test_lease_shorter_renewal_counts_when_sent),
-        cmocka_unit_test(test_lease_later_renewal_decides),
-        cmocka_unit_test(test_lease_renewals_answered_in_any_order),
-        cmocka_unit_test(test_lease_later_renewal_decides_among_very_many),
-        cmocka_unit_test(test_lease_endless_renewal_takes_nothing_away),
-        cmocka_unit_test(test_lease_unanswered_renewal_is_tried_again),
-        cmocka_unit_test(test_lease_renewal_that_is_refused_is_a_loss),
-        cmocka_unit_test(test_lease_renewal_of_another_hold_is_nothing),
-        cmocka_unit_test(test_lease_renewal_that_changes_nothing),
-        cmocka_unit_test(test_lease_gone_while_another_is_let_go),
-    };
-
-    return cmocka_run_group_tests_name("lease held", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

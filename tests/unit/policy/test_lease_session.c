@@ -25,20 +25,18 @@ static struct hf__lease session_held(bool fixed, int64_t max_hold_ms)
     return l;
 }
 
-static void test_session_is_what_counts_not_what_was_asked(void **state)
+CASE(test_session_is_what_counts_not_what_was_asked)
 {
     struct hf__lease l = session_held(false, 0);
 
-    (void)state;
     assert_int_equal(l.deadline, promised(0));
     assert_int_equal(l.renew_at, T0 + SESSION * HF__MS / 3);
 }
 
-static void test_session_renewal_may_change_its_length(void **state)
+CASE(test_session_renewal_may_change_its_length)
 {
     struct hf__lease l = session_held(false, 0);
 
-    (void)state;
     hf__lease_renewing(&l, TTL, at(1000));
     assert_int_equal(l.deadline, promised(0));
     l.session_ms = 2 * SESSION;
@@ -49,11 +47,10 @@ static void test_session_renewal_may_change_its_length(void **state)
 }
 
 /* A renewal never takes away, whatever comes first. */
-static void test_session_deadline_never_goes_back(void **state)
+CASE(test_session_deadline_never_goes_back)
 {
     struct hf__lease l = session_held(false, 0);
 
-    (void)state;
     hf__lease_renewing(&l, TTL, at(1000));
     hf__lease_renewing(&l, TTL, at(1500));
     renewed(&l, 41, HF__DONE, 1500, TTL, 1510);
@@ -62,12 +59,11 @@ static void test_session_deadline_never_goes_back(void **state)
     assert_int_equal(l.deadline, promised(1500));
 }
 
-static void test_session_keeps_a_fixed_lease_to_its_end(void **state)
+CASE(test_session_keeps_a_fixed_lease_to_its_end)
 {
     struct hf__lease l = session_held(true, 0);
     hf__time end = T0 + LENGTH - hf__lease_margin(TTL);
 
-    (void)state;
     assert_int_equal(l.deadline, promised(0));
     for (int64_t ms = 1000; ms < TTL; ms += 1000) {
         hf__lease_renewing(&l, 0, at(ms));
@@ -78,11 +74,10 @@ static void test_session_keeps_a_fixed_lease_to_its_end(void **state)
     assert_true(hf__lease_expired(&l, end));
 }
 
-static void test_session_fixed_lease_is_made_longer_by_the_program(void **state)
+CASE(test_session_fixed_lease_is_made_longer_by_the_program)
 {
     struct hf__lease l = session_held(true, 0);
 
-    (void)state;
     hf__lease_renewing(&l, 0, at(900));
     hf__lease_renewing(&l, 2 * TTL, at(1000));
     assert_int_equal(l.deadline, promised(0));
@@ -94,12 +89,11 @@ static void test_session_fixed_lease_is_made_longer_by_the_program(void **state)
 }
 
 /* The server may have made it shorter, or not. */
-static void test_session_fixed_lease_that_may_be_shorter(void **state)
+CASE(test_session_fixed_lease_that_may_be_shorter)
 {
     struct hf__lease l = session_held(true, 0);
     hf__time end = at(1000) + LENGTH / 2 - hf__lease_margin(TTL / 2);
 
-    (void)state;
     hf__lease_renewing(&l, TTL / 2, at(1000));
     hf__lease_renewing(&l, 2 * TTL, at(1001));
     assert_int_equal(l.kept_until, end);
@@ -109,11 +103,10 @@ static void test_session_fixed_lease_that_may_be_shorter(void **state)
     assert_int_equal(l.kept_until, end);
 }
 
-static void test_session_renewals_answered_in_any_order(void **state)
+CASE(test_session_renewals_answered_in_any_order)
 {
     struct hf__lease l = session_held(true, 0);
 
-    (void)state;
     hf__lease_renewing(&l, 0, at(1000)); /* and the session's own */
     hf__lease_renewing(&l, 3 * TTL, at(1000));
     hf__lease_renewing(&l, 2 * TTL, at(1001));
@@ -133,21 +126,19 @@ static void test_session_renewals_answered_in_any_order(void **state)
                      at(2000) + 3 * LENGTH - hf__lease_margin(3 * TTL));
 }
 
-static void test_session_max_hold_caps_it(void **state)
+CASE(test_session_max_hold_caps_it)
 {
     struct hf__lease l = session_held(true, 2000);
 
-    (void)state;
     hf__lease_renewing(&l, 0, at(1000));
     renewed(&l, 41, HF__DONE, 1000, 0, 1010);
     assert_int_equal(l.deadline, at(2100));
 }
 
-static void test_session_renewal_unanswered_is_tried_again_soon(void **state)
+CASE(test_session_renewal_unanswered_is_tried_again_soon)
 {
     struct hf__lease l = session_held(true, 0);
 
-    (void)state;
     hf__lease_renewing(&l, 0, at(1400));
     renewed(&l, 41, HF_EUNKNOWN, 1400, 0, 1900);
     assert_int_equal(l.renew_at,
@@ -156,11 +147,10 @@ static void test_session_renewal_unanswered_is_tried_again_soon(void **state)
 }
 
 /* The server forgets nothing while the session lives. */
-static void test_session_let_go_is_repeated_for_ever(void **state)
+CASE(test_session_let_go_is_repeated_for_ever)
 {
     struct hf__lease l = session_held(false, 0);
 
-    (void)state;
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EBACKEND, at(1000000)));
@@ -168,31 +158,12 @@ static void test_session_let_go_is_repeated_for_ever(void **state)
     assert_true(hf__lease_let_go_answered(&l, HF__DONE, at(1000300)));
 }
 
-static void test_session_over_is_a_loss(void **state)
+CASE(test_session_over_is_a_loss)
 {
     struct hf__lease l = session_held(true, 0);
 
-    (void)state;
     assert_int_equal(renewed(&l, 41, HF_ENOTOWNER, 100, 0, 200), HF_ELOST);
     assert_int_equal(l.state, HF__IDLE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_session_is_what_counts_not_what_was_asked),
-        cmocka_unit_test(test_session_renewal_may_change_its_length),
-        cmocka_unit_test(test_session_deadline_never_goes_back),
-        cmocka_unit_test(test_session_keeps_a_fixed_lease_to_its_end),
-        cmocka_unit_test(
-            test_session_fixed_lease_is_made_longer_by_the_program),
-        cmocka_unit_test(test_session_fixed_lease_that_may_be_shorter),
-        cmocka_unit_test(test_session_renewals_answered_in_any_order),
-        cmocka_unit_test(test_session_max_hold_caps_it),
-        cmocka_unit_test(test_session_renewal_unanswered_is_tried_again_soon),
-        cmocka_unit_test(test_session_let_go_is_repeated_for_ever),
-        cmocka_unit_test(test_session_over_is_a_loss),
-    };
-
-    return cmocka_run_group_tests_name("lease session", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

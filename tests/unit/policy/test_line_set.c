@@ -64,25 +64,23 @@ static void leave(struct hf__line_set *s, struct hf__queue *g, uint64_t owner,
     hf__line_set_rest(s, &line[g - queues]);
 }
 
-static void test_lines_writers_share_the_first(void **state)
+CASE(test_lines_writers_share_the_first)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 2);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     assert_ptr_equal(take(&s, &a, HF_WRITE, 0), &queues[0]);
     assert_ptr_equal(led(&s, &b, HF_WRITE, 1), &queues[0]);
     assert_ptr_equal(held(&s, 1), &queues[0]);
     assert_ptr_equal(held(&s, 9), &queues[0]); /* which knows nothing of it */
 }
 
-static void test_lines_readers_share_while_it_is_young(void **state)
+CASE(test_lines_readers_share_while_it_is_young)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
     struct hf__queue *g = take(&s, &a, HF_READ, 0), *other;
 
-    (void)state;
     assert_true(g->shared);
     assert_ptr_equal(led(&s, &b, HF_READ, 1), g);
     assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
@@ -94,39 +92,36 @@ static void test_lines_readers_share_while_it_is_young(void **state)
     assert_ptr_equal(held(&s, 3), other);
 }
 
-static void test_lines_read_again_is_where_one_reads(void **state)
+CASE(test_lines_read_again_is_where_one_reads)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), again = want(1);
     struct hf__queue *g = take(&s, &a, HF_READ, 0);
 
-    (void)state;
     assert_ptr_equal(led(&s, &again, HF_READ, 1000), g);
     /* Lost, it is still there that one hears of it. */
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_ptr_equal(led(&s, &again, HF_READ, 1001), g);
 }
 
-static void test_lines_read_within_a_write(void **state)
+CASE(test_lines_read_within_a_write)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 2);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
     take(&s, &a, HF_WRITE, 0);
     assert_ptr_equal(led(&s, &again, HF_READ, 1), &queues[0]);
     hf__queue_lose(&queues[0], true, HF__LOSS_TAKEN, at(0));
     assert_ptr_equal(led(&s, &again, HF_READ, 2), &queues[0]);
 }
 
-static void test_lines_write_within_a_read_is_refused(void **state)
+CASE(test_lines_write_within_a_read_is_refused)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 2);
     struct hf__waiter a = want(1);
     struct hf__queue *g = take(&s, &a, HF_READ, 0);
     struct hf__line_entry *found;
 
-    (void)state;
     assert_int_equal(hf__line_set_for(&s, &a, HF_WRITE, at(1), &found),
                      HF_ENOTSUP);
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
@@ -135,26 +130,24 @@ static void test_lines_write_within_a_read_is_refused(void **state)
 }
 
 /* Readers who come after a local writer wait behind it, at the server. */
-static void test_lines_reader_does_not_pass_a_writer(void **state)
+CASE(test_lines_reader_does_not_pass_a_writer)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), writer = want(2), c = want(3);
     struct hf__queue *g = take(&s, &a, HF_READ, 0);
 
-    (void)state;
     assert_ptr_equal(led(&s, &writer, HF_WRITE, 1), &queues[0]);
     assert_int_equal(hf__queue_enter(&queues[0], &writer, at(1)), HF__PENDING);
     assert_ptr_not_equal(led(&s, &c, HF_READ, 2), g);
 }
 
-static void test_lines_semaphore_has_one_for_each_hold(void **state)
+CASE(test_lines_semaphore_has_one_for_each_hold)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 2);
     struct hf__waiter a = want(1), b = want(1), c = want(1);
     struct hf__queue *older = take(&s, &a, HF_WRITE, 0);
     struct hf__queue *newer = take(&s, &b, HF_WRITE, 1);
 
-    (void)state;
     assert_ptr_not_equal(older, newer);
     assert_null(led(&s, &c, HF_WRITE, 2));
     assert_ptr_equal(held(&s, 1), newer);
@@ -167,13 +160,12 @@ static void test_lines_semaphore_has_one_for_each_hold(void **state)
 }
 
 /* By the grant, not by the question. */
-static void test_lines_newest_was_granted_last(void **state)
+CASE(test_lines_newest_was_granted_last)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 2);
     struct hf__waiter a = want(1), b = want(1);
     struct hf__queue *first = led(&s, &a, HF_WRITE, 0), *second;
 
-    (void)state;
     ask(first, &a, 0);
     second = take(&s, &b, HF_WRITE, 1);
     assert_ptr_equal(held(&s, 1), second);
@@ -185,9 +177,8 @@ static void test_lines_newest_was_granted_last(void **state)
 }
 
 /* Whichever line it is. */
-static void test_lines_lost_holds_come_last(void **state)
+CASE(test_lines_lost_holds_come_last)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct hf__line_set s = lines_of(HF_SEMAPHORE, 2);
         struct hf__waiter a = want(1), b = want(1);
@@ -204,13 +195,12 @@ static void test_lines_lost_holds_come_last(void **state)
 }
 
 /* Somebody has something to release there. */
-static void test_lines_lost_hold_keeps_its_line(void **state)
+CASE(test_lines_lost_hold_keeps_its_line)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 1);
     struct hf__waiter a = want(1), b = want(2);
     struct hf__queue *g = take(&s, &a, HF_WRITE, 0);
 
-    (void)state;
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
     hf__line_set_rest(&s, &line[0]);
     assert_null(led(&s, &b, HF_WRITE, 1));
@@ -219,13 +209,12 @@ static void test_lines_lost_hold_keeps_its_line(void **state)
     assert_ptr_equal(led(&s, &b, HF_WRITE, 3), g);
 }
 
-static void test_lines_stuck_one_is_waited_for(void **state)
+CASE(test_lines_stuck_one_is_waited_for)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 1);
     struct hf__waiter a = want(1), b = want(2);
     struct hf__queue *g = take(&s, &a, HF_WRITE, 0);
 
-    (void)state;
     leave(&s, g, 1, 1);
     assert_null(led(&s, &b, HF_WRITE, 2));
     assert_false(hf__lease_let_go_answered(&g->lease, HF_EBACKEND, at(3)));
@@ -238,13 +227,12 @@ static void test_lines_stuck_one_is_waited_for(void **state)
 }
 
 /* The short way is for those who have nobody beside them. */
-static void test_lines_quiet_while_none_is_in_use(void **state)
+CASE(test_lines_quiet_while_none_is_in_use)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
     struct hf__waiter a = want(1), b = want(2);
     struct hf__queue *g;
 
-    (void)state;
     assert_ptr_equal(hf__line_set_quiet(&s, HF_WRITE), &line[0]);
     assert_true(hf__line_set_quiet(&s, HF_READ)->queue->shared);
     g = take(&s, &a, HF_READ, 0);
@@ -269,13 +257,12 @@ static size_t taken(const struct hf__line_set *s)
     return n;
 }
 
-static void test_lines_at_rest_are_apart(void **state)
+CASE(test_lines_at_rest_are_apart)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 4);
     struct hf__waiter a = want(1), b = want(2), writer = want(3);
     struct hf__queue *g, *other;
 
-    (void)state;
     assert_int_equal(taken(&s), 0);
     g = take(&s, &a, HF_READ, 0);
     other = take(&s, &b, HF_READ, 100);
@@ -298,26 +285,24 @@ static void test_lines_at_rest_are_apart(void **state)
     assert_int_equal(taken(&s), 0); /* it did not */
 }
 
-static void test_lines_latch_waits_together(void **state)
+CASE(test_lines_latch_waits_together)
 {
     struct hf__line_set s = lines_of(HF_LATCH, 2);
     struct hf__waiter a = want(1), b = want(2);
     struct hf__queue *g = led(&s, &a, HF_WRITE, 0);
 
-    (void)state;
     ask(g, &a, 0);
     assert_ptr_not_equal(led(&s, &b, HF_WRITE, 1), g);
     answer(g, HF__QUEUED, 2);
     assert_ptr_equal(led(&s, &b, HF_WRITE, 3), g);
 }
 
-static void test_lines_all_but_the_first(void **state)
+CASE(test_lines_all_but_the_first)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 3);
     struct hf__line_entry *n;
     size_t others = 0;
 
-    (void)state;
     for (n = hf__line_set_all_but_first(&s); n; n = n->next) {
         assert_ptr_not_equal(n, &line[0]);
         others++;
@@ -333,25 +318,4 @@ static void test_lines_all_but_the_first(void **state)
     assert_null(hf__line_set_all_but_first(&s));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines_writers_share_the_first),
-        cmocka_unit_test(test_lines_readers_share_while_it_is_young),
-        cmocka_unit_test(test_lines_read_again_is_where_one_reads),
-        cmocka_unit_test(test_lines_read_within_a_write),
-        cmocka_unit_test(test_lines_write_within_a_read_is_refused),
-        cmocka_unit_test(test_lines_reader_does_not_pass_a_writer),
-        cmocka_unit_test(test_lines_semaphore_has_one_for_each_hold),
-        cmocka_unit_test(test_lines_newest_was_granted_last),
-        cmocka_unit_test(test_lines_lost_holds_come_last),
-        cmocka_unit_test(test_lines_lost_hold_keeps_its_line),
-        cmocka_unit_test(test_lines_stuck_one_is_waited_for),
-        cmocka_unit_test(test_lines_quiet_while_none_is_in_use),
-        cmocka_unit_test(test_lines_at_rest_are_apart),
-        cmocka_unit_test(test_lines_latch_waits_together),
-        cmocka_unit_test(test_lines_all_but_the_first),
-    };
-
-    return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

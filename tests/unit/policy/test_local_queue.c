@@ -1,165 +1,145 @@
 /* The queue: entering, waiting, leaving; one question for all who wait. */
 #include "local_queue_fixture.h"
 
-static void test_queue_asks_once_for_many(void **state)
+QUEUE_CASE(test_queue_asks_once_for_many)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    assert_true(hf__queue_idle(&g));
-    ask(&g, &a, 0);
-    line_up(&g, &b, 1);
-    line_up(&g, &c, 2);
-    assert_false(hf__queue_idle(&g));
-    answer(&g, HF__GRANTED, 3);
+    assert_true(hf__queue_idle(g));
+    ask(g, &a, 0);
+    line_up(g, &b, 1);
+    line_up(g, &c, 2);
+    assert_false(hf__queue_idle(g));
+    answer(g, HF__GRANTED, 3);
     assert_int_equal(woken_len, 1);
     assert_ptr_equal(woken[0], &a);
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.state, HF__W_WAITING);
-    assert_int_equal(hf__queue_check(&g, 1, at(4)), HF__DONE);
-    assert_int_equal(hf__queue_check(&g, 2, at(4)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_check(g, 1, at(4)), HF__DONE);
+    assert_int_equal(hf__queue_check(g, 2, at(4)), HF_ENOTOWNER);
 }
 
-static void test_queue_release_goes_out_and_the_next_asks(void **state)
+QUEUE_CASE(test_queue_release_goes_out_and_the_next_asks)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    line_up(&g, &b, 1);
-    assert_int_equal(release(&g, 1, 5), HF__DONE);
-    assert_string_equal(run(&g, 5), "RA");
-    assert_int_equal(g.lease.let_go_id, 101);
-    assert_int_equal(g.lease.hold_id, 102);
-    assert_true(let_go(&g, HF__DONE, 6));
-    answer(&g, HF__GRANTED, 6);
+    grant(g, &a, 0);
+    line_up(g, &b, 1);
+    assert_int_equal(release(g, 1, 5), HF__DONE);
+    assert_string_equal(run(g, 5), "RA");
+    assert_int_equal(g->lease.let_go_id, 101);
+    assert_int_equal(g->lease.hold_id, 102);
+    assert_true(let_go(g, HF__DONE, 6));
+    answer(g, HF__GRANTED, 6);
     assert_int_equal(b.result, HF__GRANTED);
-    give_up(&g, 2, 7);
-    assert_true(let_go(&g, HF__DONE, 8));
-    assert_true(hf__queue_idle(&g));
+    give_up(g, 2, 7);
+    assert_true(let_go(g, HF__DONE, 8));
+    assert_true(hf__queue_idle(g));
 }
 
-static void test_queue_counts_reentry(void **state)
+QUEUE_CASE(test_queue_counts_reentry)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
-    assert_int_equal(g.count, 2);
-    assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF__DONE);
-    assert_string_equal(run(&g, 2), "");
-    assert_int_equal(release(&g, 1, 3), HF__DONE);
-    assert_int_equal(release(&g, 1, 3), HF_ENOTOWNER);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &again, at(1)), HF__GRANTED);
+    assert_int_equal(g->count, 2);
+    assert_int_equal(release(g, 1, 2), HF__PENDING);
+    assert_int_equal(hf__queue_check(g, 1, at(2)), HF__DONE);
+    assert_string_equal(run(g, 2), "");
+    assert_int_equal(release(g, 1, 3), HF__DONE);
+    assert_int_equal(release(g, 1, 3), HF_ENOTOWNER);
 }
 
-static void test_queue_not_reentrant_is_a_deadlock(void **state)
+QUEUE_CASE(test_queue_not_reentrant_is_a_deadlock)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
     again.reentrant = false;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF_EDEADLK);
-    assert_int_equal(g.count, 1);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &again, at(1)), HF_EDEADLK);
+    assert_int_equal(g->count, 1);
 }
 
 /* More than can be counted would be released too early. */
-static void test_queue_reentry_has_an_end(void **state)
+QUEUE_CASE(test_queue_reentry_has_an_end)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    g.count = UINT32_MAX - 1;
-    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
-    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF_EDEADLK);
-    assert_true(g.count == UINT32_MAX);
-    assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF__DONE);
+    grant(g, &a, 0);
+    g->count = UINT32_MAX - 1;
+    assert_int_equal(hf__queue_enter(g, &again, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_enter(g, &again, at(1)), HF_EDEADLK);
+    assert_true(g->count == UINT32_MAX);
+    assert_int_equal(release(g, 1, 2), HF__PENDING);
+    assert_int_equal(hf__queue_check(g, 1, at(2)), HF__DONE);
 }
 
-static void test_queue_release_by_a_stranger_touches_nothing(void **state)
+QUEUE_CASE(test_queue_release_by_a_stranger_touches_nothing)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(release(&g, 2, 1), HF_ENOTOWNER);
-    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF__DONE);
-    assert_string_equal(run(&g, 1), "");
+    grant(g, &a, 0);
+    assert_int_equal(release(g, 2, 1), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_check(g, 1, at(1)), HF__DONE);
+    assert_string_equal(run(g, 1), "");
 }
 
-static void test_queue_try_asks_without_queueing(void **state)
+QUEUE_CASE(test_queue_try_asks_without_queueing)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.is_try = true;
-    ask(&g, &a, 0);
+    ask(g, &a, 0);
     assert_false(may_queue);
-    answer(&g, HF__BUSY, 1);
+    answer(g, HF__BUSY, 1);
     assert_int_equal(a.result, HF_EBUSY);
-    assert_string_equal(run(&g, 1), "");
-    assert_true(hf__queue_idle(&g));
+    assert_string_equal(run(g, 1), "");
+    assert_true(hf__queue_idle(g));
 }
 
 /* Others wait for an answer, too: it may be a refusal. */
-static void test_queue_try_beside_others_is_busy_when_they_have_it(void **state)
+QUEUE_CASE(test_queue_try_beside_others_is_busy_when_they_have_it)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     b.is_try = true;
-    assert_int_equal(hf__queue_enter(&g, &a, at(0)), HF__PENDING);
-    assert_int_equal(hf__queue_enter(&g, &b, at(0)), HF__PENDING);
-    ask(&g, &c, 0);
-    answer(&g, HF__GRANTED, 1);
+    assert_int_equal(hf__queue_enter(g, &a, at(0)), HF__PENDING);
+    assert_int_equal(hf__queue_enter(g, &b, at(0)), HF__PENDING);
+    ask(g, &c, 0);
+    answer(g, HF__GRANTED, 1);
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.result, HF_EBUSY);
     assert_int_equal(c.state, HF__W_WAITING);
-    assert_int_equal(hf__queue_enter(&g, &b, at(2)), HF_EBUSY);
+    assert_int_equal(hf__queue_enter(g, &b, at(2)), HF_EBUSY);
 }
 
-static void test_queue_try_beside_others_is_busy_when_they_queue(void **state)
+QUEUE_CASE(test_queue_try_beside_others_is_busy_when_they_queue)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     b.is_try = true;
-    ask(&g, &a, 0);
-    line_up(&g, &b, 0);
-    answer(&g, HF__QUEUED, 1);
+    ask(g, &a, 0);
+    line_up(g, &b, 0);
+    answer(g, HF__QUEUED, 1);
     assert_int_equal(a.state, HF__W_WAITING);
     assert_int_equal(b.result, HF_EBUSY);
-    assert_int_equal(hf__queue_enter(&g, &b, at(2)), HF_EBUSY);
+    assert_int_equal(hf__queue_enter(g, &b, at(2)), HF_EBUSY);
 }
 
-static void test_queue_busy_ends_the_try_and_asks_for_the_others(void **state)
+QUEUE_CASE(test_queue_busy_ends_the_try_and_asks_for_the_others)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     a.is_try = true;
-    ask(&g, &a, 0);
-    line_up(&g, &b, 1);
-    answer(&g, HF__BUSY, 2);
+    ask(g, &a, 0);
+    line_up(g, &b, 1);
+    answer(g, HF__BUSY, 2);
     assert_int_equal(a.result, HF_EBUSY);
     assert_int_equal(b.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 2), "A");
+    assert_string_equal(run(g, 2), "A");
     assert_true(may_queue);
-    assert_int_equal(g.lease.hold_id, 102);
+    assert_int_equal(g->lease.hold_id, 102);
 }
 
 /* A try and one who waits, behind a release that is unsure. */
@@ -182,12 +162,11 @@ static struct hf__queue try_and_other(struct hf__waiter *t,
     return g;
 }
 
-static void test_queue_try_does_not_wait_in_the_queue(void **state)
+CASE(test_queue_try_does_not_wait_in_the_queue)
 {
     struct hf__waiter t = want(1), o = want(2);
     struct hf__queue g = try_and_other(&t, &o);
 
-    (void)state;
     answer(&g, HF__QUEUED, 5);
     assert_int_equal(t.result, HF_EBUSY);
     assert_int_equal(o.state, HF__W_WAITING);
@@ -195,12 +174,11 @@ static void test_queue_try_does_not_wait_in_the_queue(void **state)
     assert_int_equal(g.lease.state, HF__WAITING);
 }
 
-static void test_queue_question_keeps_its_leave_to_queue(void **state)
+CASE(test_queue_question_keeps_its_leave_to_queue)
 {
     struct hf__waiter t = want(1), o = want(2);
     struct hf__queue g = try_and_other(&t, &o);
 
-    (void)state;
     hf__queue_leave(&g, &o, HF_ETIMEDOUT, wake);
     answer(&g, HF_EUNKNOWN, 5);
     assert_string_equal(run(&g, 5), "A");
@@ -210,174 +188,128 @@ static void test_queue_question_keeps_its_leave_to_queue(void **state)
     assert_string_equal(run(&g, 6), "B");
 }
 
-static void test_queue_leaving_abandons_the_question(void **state)
+QUEUE_CASE(test_queue_leaving_abandons_the_question)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    ask(&g, &a, 0);
-    assert_int_equal(hf__queue_leave(&g, &a, HF_ECANCELED, wake), HF_ECANCELED);
+    ask(g, &a, 0);
+    assert_int_equal(hf__queue_leave(g, &a, HF_ECANCELED, wake), HF_ECANCELED);
     assert_int_equal(a.state, HF__W_FINISHED);
-    assert_string_equal(run(&g, 1), "B");
-    assert_true(let_go(&g, HF__DONE, 2));
-    assert_true(hf__queue_idle(&g));
+    assert_string_equal(run(g, 1), "B");
+    assert_true(let_go(g, HF__DONE, 2));
+    assert_true(hf__queue_idle(g));
 }
 
-static void test_queue_leaving_keeps_the_question_of_others(void **state)
+QUEUE_CASE(test_queue_leaving_keeps_the_question_of_others)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    line_up(&g, &b, 0);
-    line_up(&g, &c, 0);
-    hf__queue_leave(&g, &a, HF_ETIMEDOUT, wake);
-    hf__queue_leave(&g, &c, HF_ETIMEDOUT, wake); /* last, then middle */
-    assert_string_equal(run(&g, 1), "");
-    answer(&g, HF__GRANTED, 2);
+    ask(g, &a, 0);
+    line_up(g, &b, 0);
+    line_up(g, &c, 0);
+    hf__queue_leave(g, &a, HF_ETIMEDOUT, wake);
+    hf__queue_leave(g, &c, HF_ETIMEDOUT, wake); /* last, then middle */
+    assert_string_equal(run(g, 1), "");
+    answer(g, HF__GRANTED, 2);
     assert_int_equal(b.result, HF__GRANTED);
 }
 
-static void test_queue_leaving_after_the_grant_returns_the_grant(void **state)
+QUEUE_CASE(test_queue_leaving_after_the_grant_returns_the_grant)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_leave(&g, &a, HF_ECANCELED, wake), HF__GRANTED);
-    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF__DONE);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_leave(g, &a, HF_ECANCELED, wake), HF__GRANTED);
+    assert_int_equal(hf__queue_check(g, 1, at(1)), HF__DONE);
 }
 
-static void test_queue_failure_fails_everybody(void **state)
+QUEUE_CASE(test_queue_failure_fails_everybody)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    assert_int_equal(hf__queue_enter(&g, &a, at(0)), HF__PENDING);
-    ask(&g, &b, 0);
-    answer(&g, HF_EPROTO, 1);
+    assert_int_equal(hf__queue_enter(g, &a, at(0)), HF__PENDING);
+    ask(g, &b, 0);
+    answer(g, HF_EPROTO, 1);
     assert_int_equal(a.result, HF_EPROTO);
     assert_int_equal(b.result, HF_EPROTO);
     assert_int_equal(woken_len, 2);
-    assert_string_equal(run(&g, 1), "B"); /* whatever became of it */
+    assert_string_equal(run(g, 1), "B"); /* whatever became of it */
 }
 
-static void test_queue_silence_fails_everybody(void **state)
+QUEUE_CASE(test_queue_silence_fails_everybody)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    ask(&g, &a, 0);
-    hf__queue_tick(&g, at(OP_TIMEOUT - 1), wake);
+    ask(g, &a, 0);
+    hf__queue_tick(g, at(OP_TIMEOUT - 1), wake);
     assert_int_equal(a.state, HF__W_WAITING);
-    hf__queue_tick(&g, at(OP_TIMEOUT), wake);
+    hf__queue_tick(g, at(OP_TIMEOUT), wake);
     assert_int_equal(a.result, HF_EBACKEND);
-    assert_string_equal(run(&g, OP_TIMEOUT), "B");
+    assert_string_equal(run(g, OP_TIMEOUT), "B");
 }
 
-static void test_queue_new_waiter_is_not_failed_for_old_silence(void **state)
+QUEUE_CASE(test_queue_new_waiter_is_not_failed_for_old_silence)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    hf__queue_tick(&g, at(500), wake);
-    assert_string_equal(run(&g, 500), "B"); /* never answered */
-    assert_int_equal(hf__queue_enter(&g, &b, at(600)), HF__PENDING);
-    assert_string_equal(run(&g, 600), "A"); /* nor this */
-    hf__queue_tick(&g, at(1100), wake);
+    ask(g, &a, 0);
+    hf__queue_tick(g, at(500), wake);
+    assert_string_equal(run(g, 500), "B"); /* never answered */
+    assert_int_equal(hf__queue_enter(g, &b, at(600)), HF__PENDING);
+    assert_string_equal(run(g, 600), "A"); /* nor this */
+    hf__queue_tick(g, at(1100), wake);
     assert_int_equal(b.result, HF_EBACKEND);
-    assert_string_equal(run(&g, 1100), "");
-    assert_int_equal(hf__queue_enter(&g, &c, at(1200)), HF__PENDING);
-    hf__queue_tick(&g, at(1200), wake);
+    assert_string_equal(run(g, 1100), "");
+    assert_int_equal(hf__queue_enter(g, &c, at(1200)), HF__PENDING);
+    hf__queue_tick(g, at(1200), wake);
     assert_int_equal(c.state, HF__W_WAITING);
-    hf__queue_tick(&g, at(1700), wake);
+    hf__queue_tick(g, at(1700), wake);
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
-static void test_queue_waiting_in_the_queue_is_not_silence(void **state)
+QUEUE_CASE(test_queue_waiting_in_the_queue_is_not_silence)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    ask(&g, &a, 0);
-    answer(&g, HF__QUEUED, 1);
-    hf__queue_tick(&g, at(1900), wake);
+    ask(g, &a, 0);
+    answer(g, HF__QUEUED, 1);
+    hf__queue_tick(g, at(1900), wake);
     assert_int_equal(a.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 1900), "");
-    assert_string_equal(run(&g, 2001), "A"); /* the look */
+    assert_string_equal(run(g, 1900), "");
+    assert_string_equal(run(g, 2001), "A"); /* the look */
 }
 
-static void test_queue_other_terms_are_another_question(void **state)
+QUEUE_CASE(test_queue_other_terms_are_another_question)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
     b.fixed = true;
     c.fixed = true;
     c.lease_ms = TTL / 2;
-    ask(&g, &a, 0);
-    line_up(&g, &b, 1);
-    line_up(&g, &c, 1);
-    hf__queue_leave(&g, &a, HF_ETIMEDOUT, wake);
-    assert_string_equal(run(&g, 2), "BA");
-    assert_true(g.lease.fixed);
-    assert_true(let_go(&g, HF__DONE, 3));
-    hf__queue_leave(&g, &b, HF_ETIMEDOUT, wake);
-    assert_string_equal(run(&g, 3), "BA");
-    assert_int_equal(g.lease.lease_ms, TTL / 2);
+    ask(g, &a, 0);
+    line_up(g, &b, 1);
+    line_up(g, &c, 1);
+    hf__queue_leave(g, &a, HF_ETIMEDOUT, wake);
+    assert_string_equal(run(g, 2), "BA");
+    assert_true(g->lease.fixed);
+    assert_true(let_go(g, HF__DONE, 3));
+    hf__queue_leave(g, &b, HF_ETIMEDOUT, wake);
+    assert_string_equal(run(g, 3), "BA");
+    assert_int_equal(g->lease.lease_ms, TTL / 2);
 }
 
-static void test_queue_late_grant_is_given_back_and_asked_anew(void **state)
+QUEUE_CASE(test_queue_late_grant_is_given_back_and_asked_anew)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
     struct hf__req req = {.result = HF__GRANTED, .token = 5};
 
-    (void)state;
-    ask(&g, &a, 0);
-    req.hold_id = g.lease.hold_id;
+    ask(g, &a, 0);
+    req.hold_id = g->lease.hold_id;
     req.sent_at = at(0);
-    hf__queue_answered(&g, &req, at(TTL), wake);
+    hf__queue_answered(g, &req, at(TTL), wake);
     assert_int_equal(a.state, HF__W_WAITING);
-    assert_int_equal(g.owner, 0);
-    assert_string_equal(run(&g, TTL), "RA");
+    assert_int_equal(g->owner, 0);
+    assert_string_equal(run(g, TTL), "RA");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_asks_once_for_many),
-        cmocka_unit_test(test_queue_release_goes_out_and_the_next_asks),
-        cmocka_unit_test(test_queue_counts_reentry),
-        cmocka_unit_test(test_queue_not_reentrant_is_a_deadlock),
-        cmocka_unit_test(test_queue_reentry_has_an_end),
-        cmocka_unit_test(test_queue_release_by_a_stranger_touches_nothing),
-        cmocka_unit_test(test_queue_try_asks_without_queueing),
-        cmocka_unit_test(
-            test_queue_try_beside_others_is_busy_when_they_have_it),
-        cmocka_unit_test(test_queue_try_beside_others_is_busy_when_they_queue),
-        cmocka_unit_test(test_queue_busy_ends_the_try_and_asks_for_the_others),
-        cmocka_unit_test(test_queue_try_does_not_wait_in_the_queue),
-        cmocka_unit_test(test_queue_question_keeps_its_leave_to_queue),
-        cmocka_unit_test(test_queue_leaving_abandons_the_question),
-        cmocka_unit_test(test_queue_leaving_keeps_the_question_of_others),
-        cmocka_unit_test(test_queue_leaving_after_the_grant_returns_the_grant),
-        cmocka_unit_test(test_queue_failure_fails_everybody),
-        cmocka_unit_test(test_queue_silence_fails_everybody),
-        cmocka_unit_test(test_queue_new_waiter_is_not_failed_for_old_silence),
-        cmocka_unit_test(test_queue_waiting_in_the_queue_is_not_silence),
-        cmocka_unit_test(test_queue_other_terms_are_another_question),
-        cmocka_unit_test(test_queue_late_grant_is_given_back_and_asked_anew),
-    };
-
-    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

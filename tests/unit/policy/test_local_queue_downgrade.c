@@ -7,13 +7,12 @@ static struct hf__reader *an_entry(void)
     return &entry[entries++];
 }
 
-static void test_downgrade_moves_the_hold(void **state)
+CASE(test_downgrade_moves_the_hold)
 {
     struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1), again = want(1), b = want(2), c = reads(3);
     hf__time deadline;
 
-    (void)state;
     grant(&from, &a, 0);
     assert_int_equal(hf__queue_enter(&from, &again, at(1)), HF__GRANTED);
     line_up(&from, &b, 1);
@@ -38,12 +37,11 @@ static void test_downgrade_moves_the_hold(void **state)
     assert_entries(&to, 0, 1);
 }
 
-static void test_downgrade_is_told_by_the_next_renewal(void **state)
+CASE(test_downgrade_is_told_by_the_next_renewal)
 {
     struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     grant(&from, &a, 0);
     hf__lease_renewing(&from.lease, TTL, at(5));
     assert_false(hf__queue_renewable(&to, at(10)));
@@ -60,9 +58,8 @@ static void test_downgrade_is_told_by_the_next_renewal(void **state)
     assert_int_equal(hf__lease_timer(&from.lease), HF__NEVER);
 }
 
-static void test_downgrade_keeps_a_fixed_end(void **state)
+CASE(test_downgrade_keeps_a_fixed_end)
 {
-    (void)state;
     for (int fixed = 0; fixed < 2; fixed++) {
         struct hf__queue to = shared_queue(), from = queue(true);
         struct hf__waiter a = want(1), b = reads(2);
@@ -81,12 +78,11 @@ static void test_downgrade_keeps_a_fixed_end(void **state)
     }
 }
 
-static void test_downgrade_of_what_is_gone_is_a_loss(void **state)
+CASE(test_downgrade_of_what_is_gone_is_a_loss)
 {
     struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1), b = reads(2);
 
-    (void)state;
     grant(&from, &a, 0);
     hf__queue_downgrade(&from, &to, an_entry(), at(1));
     assert_int_equal(hf__queue_enter(&to, &b, at(2)), HF__GRANTED);
@@ -102,12 +98,11 @@ static void test_downgrade_of_what_is_gone_is_a_loss(void **state)
 
 /* A write hold that is let go still: the line it came from is in use, the one
  * it went to does not know of that. */
-static void test_downgrade_leaves_a_let_go_where_it_was(void **state)
+CASE(test_downgrade_leaves_a_let_go_where_it_was)
 {
     struct hf__queue to = shared_queue(), from = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     grant(&from, &a, 0);
     assert_int_equal(release(&from, 1, 1), HF__DONE);
     assert_int_equal(hf__queue_enter(&from, &b, at(1)), HF__PENDING);
@@ -123,12 +118,11 @@ static void test_downgrade_leaves_a_let_go_where_it_was(void **state)
 }
 
 /* A roused waiter that was not quick enough asks for a hold of its own. */
-static void test_downgrade_leaves_no_turn_behind(void **state)
+CASE(test_downgrade_leaves_no_turn_behind)
 {
     struct hf__queue to = shared_queue(), from = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
-    (void)state;
     grant(&from, &a, 0);
     line_up(&from, &b, 1);
     assert_int_equal(release(&from, 1, 2), HF__PENDING);
@@ -142,16 +136,4 @@ static void test_downgrade_leaves_no_turn_behind(void **state)
     assert_reads(&to, 3, 6);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_downgrade_moves_the_hold),
-        cmocka_unit_test(test_downgrade_is_told_by_the_next_renewal),
-        cmocka_unit_test(test_downgrade_keeps_a_fixed_end),
-        cmocka_unit_test(test_downgrade_of_what_is_gone_is_a_loss),
-        cmocka_unit_test(test_downgrade_leaves_a_let_go_where_it_was),
-        cmocka_unit_test(test_downgrade_leaves_no_turn_behind),
-    };
-
-    return cmocka_run_group_tests_name("queue-downgrade", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

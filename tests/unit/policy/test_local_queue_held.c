@@ -1,48 +1,44 @@
 /* The queue while the remote hold is there: local turns, loss, renewal. */
 #include "local_queue_fixture.h"
 
-static void test_queue_fair_hands_over_in_order(void **state)
+QUEUE_CASE(test_queue_fair_hands_over_in_order)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want_turns(1, 2), b = want(2), c = want(3),
                       d = want(4);
 
-    (void)state;
-    grant(&g, &a, 0);
-    line_up(&g, &b, 1);
-    line_up(&g, &c, 1);
-    line_up(&g, &d, 1);
-    assert_int_equal(release(&g, 1, 2), HF__PENDING);
+    grant(g, &a, 0);
+    line_up(g, &b, 1);
+    line_up(g, &c, 1);
+    line_up(g, &d, 1);
+    assert_int_equal(release(g, 1, 2), HF__PENDING);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_int_equal(hf__queue_check(&g, 2, at(2)), HF__DONE);
-    assert_string_equal(run(&g, 2), "");
-    assert_int_equal(release(&g, 2, 3), HF__PENDING);
+    assert_int_equal(hf__queue_check(g, 2, at(2)), HF__DONE);
+    assert_string_equal(run(g, 2), "");
+    assert_int_equal(release(g, 2, 3), HF__PENDING);
     assert_int_equal(c.result, HF__GRANTED);
     /* Two turns: then it goes back to the queue outside. */
-    assert_int_equal(release(&g, 3, 4), HF__DONE);
+    assert_int_equal(release(g, 3, 4), HF__DONE);
     assert_int_equal(d.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 4), "RA");
-    assert_int_equal(g.lease.token, 1);
+    assert_string_equal(run(g, 4), "RA");
+    assert_int_equal(g->lease.token, 1);
 }
 
-static void test_queue_no_hand_over_unless_allowed(void **state)
+CASE(test_queue_no_hand_over_unless_allowed)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want(1), b = want_turns(2, 9);
 
-    (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__DONE);
     assert_string_equal(run(&g, 2), "RA");
 }
 
-static void test_queue_fixed_leases_are_not_handed_over(void **state)
+CASE(test_queue_fixed_leases_are_not_handed_over)
 {
     struct hf__queue g = queue(true);
     struct hf__waiter a = want_turns(1, 5), b = want(2), f = want_turns(3, 5);
 
-    (void)state;
     b.fixed = true;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
@@ -55,12 +51,11 @@ static void test_queue_fixed_leases_are_not_handed_over(void **state)
     assert_int_equal(release(&g, 3, 2), HF__DONE); /* from one who has one */
 }
 
-static void test_queue_unfair_rouses_and_the_first_to_come_takes(void **state)
+CASE(test_queue_unfair_rouses_and_the_first_to_come_takes)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
-    (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
@@ -79,12 +74,11 @@ static void test_queue_unfair_rouses_and_the_first_to_come_takes(void **state)
     assert_int_equal(release(&g, 2, 6), HF__DONE);
 }
 
-static void test_queue_claim_is_for_the_roused(void **state)
+CASE(test_queue_claim_is_for_the_roused)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
-    (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
@@ -94,12 +88,11 @@ static void test_queue_claim_is_for_the_roused(void **state)
     assert_true(hf__queue_claim(&g, &b, at(2)));
 }
 
-static void test_queue_asynchronous_ones_get_their_turn(void **state)
+CASE(test_queue_asynchronous_ones_get_their_turn)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2);
 
-    (void)state;
     b.is_async = true;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
@@ -108,12 +101,11 @@ static void test_queue_asynchronous_ones_get_their_turn(void **state)
     assert_int_equal(hf__queue_check(&g, 2, at(2)), HF__DONE);
 }
 
-static void test_queue_turn_that_is_given_up_goes_on(void **state)
+CASE(test_queue_turn_that_is_given_up_goes_on)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
-    (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     line_up(&g, &c, 1);
@@ -123,9 +115,8 @@ static void test_queue_turn_that_is_given_up_goes_on(void **state)
     assert_true(hf__queue_claim(&g, &c, at(3)));
 }
 
-static void test_queue_turn_that_nobody_can_use_goes_back(void **state)
+CASE(test_queue_turn_that_nobody_can_use_goes_back)
 {
-    (void)state;
     for (int kind = 0; kind < 3; kind++) {
         struct hf__queue g = queue(false);
         struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
@@ -143,85 +134,75 @@ static void test_queue_turn_that_nobody_can_use_goes_back(void **state)
     }
 }
 
-static void test_queue_turn_has_a_max_hold_of_its_own(void **state)
+QUEUE_CASE(test_queue_turn_has_a_max_hold_of_its_own)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
     hf__time end;
 
-    (void)state;
     a.max_hold_ms = 300;
     b.max_hold_ms = 50;
-    grant(&g, &a, 0);
+    grant(g, &a, 0);
     end = at(0) + TTL * HF__MS - hf__lease_margin(TTL);
-    assert_int_equal(g.lease.deadline, at(300));
-    line_up(&g, &b, 1);
-    line_up(&g, &c, 1);
-    assert_int_equal(release(&g, 1, 100), HF__PENDING);
-    assert_int_equal(g.lease.deadline, at(150));
-    assert_int_equal(release(&g, 2, 120), HF__PENDING);
-    assert_int_equal(g.lease.deadline, end);
+    assert_int_equal(g->lease.deadline, at(300));
+    line_up(g, &b, 1);
+    line_up(g, &c, 1);
+    assert_int_equal(release(g, 1, 100), HF__PENDING);
+    assert_int_equal(g->lease.deadline, at(150));
+    assert_int_equal(release(g, 2, 120), HF__PENDING);
+    assert_int_equal(g->lease.deadline, end);
 }
 
-static void test_queue_after_the_deadline_everything_says_lost(void **state)
+QUEUE_CASE(test_queue_after_the_deadline_everything_says_lost)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
-    assert_int_equal(hf__queue_check(&g, 1, at(TTL)), HF_ELOST);
-    assert_true(g.was_lost);
-    assert_int_equal(hf__queue_enter(&g, &again, at(TTL)), HF_ELOST);
-    assert_int_equal(release(&g, 1, TTL), HF_ELOST);
-    assert_int_equal(release(&g, 1, TTL), HF_ELOST);
-    assert_int_equal(release(&g, 1, TTL), HF_ENOTOWNER);
-    assert_string_equal(run(&g, TTL), "R"); /* to be sure */
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &again, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_check(g, 1, at(TTL)), HF_ELOST);
+    assert_true(g->was_lost);
+    assert_int_equal(hf__queue_enter(g, &again, at(TTL)), HF_ELOST);
+    assert_int_equal(release(g, 1, TTL), HF_ELOST);
+    assert_int_equal(release(g, 1, TTL), HF_ELOST);
+    assert_int_equal(release(g, 1, TTL), HF_ENOTOWNER);
+    assert_string_equal(run(g, TTL), "R"); /* to be sure */
 }
 
-static void test_queue_loss_is_noticed_by_the_clock_alone(void **state)
+QUEUE_CASE(test_queue_loss_is_noticed_by_the_clock_alone)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    line_up(&g, &b, 1);
-    hf__queue_tick(&g, g.lease.deadline - 1, wake);
-    assert_false(g.was_lost);
-    hf__queue_tick(&g, g.lease.deadline, wake);
-    assert_true(g.was_lost);
-    assert_int_equal(g.owner, 0);
-    assert_string_equal(run(&g, TTL), "RA"); /* for b */
+    grant(g, &a, 0);
+    line_up(g, &b, 1);
+    hf__queue_tick(g, g->lease.deadline - 1, wake);
+    assert_false(g->was_lost);
+    hf__queue_tick(g, g->lease.deadline, wake);
+    assert_true(g->was_lost);
+    assert_int_equal(g->owner, 0);
+    assert_string_equal(run(g, TTL), "RA"); /* for b */
 }
 
-static void test_queue_loss_without_waiters_asks_for_nobody(void **state)
+QUEUE_CASE(test_queue_loss_without_waiters_asks_for_nobody)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
-    assert_string_equal(run(&g, 1), "");
-    assert_int_equal(release(&g, 1, 2), HF_ELOST);
-    assert_true(hf__queue_idle(&g));
+    grant(g, &a, 0);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    assert_string_equal(run(g, 1), "");
+    assert_int_equal(release(g, 1, 2), HF_ELOST);
+    assert_true(hf__queue_idle(g));
 }
 
-static void test_queue_lost_owner_must_release_before_it_asks(void **state)
+QUEUE_CASE(test_queue_lost_owner_must_release_before_it_asks)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), anew = want(1), b = want(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
-    grant(&g, &b, 10);
-    assert_int_equal(hf__queue_enter(&g, &anew, at(11)), HF_ELOST);
-    assert_int_equal(release(&g, 1, 12), HF_ELOST);
-    assert_int_equal(hf__queue_check(&g, 2, at(12)), HF__DONE); /* untouched */
-    assert_int_equal(hf__queue_enter(&g, &anew, at(13)), HF__PENDING);
+    grant(g, &a, 0);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    grant(g, &b, 10);
+    assert_int_equal(hf__queue_enter(g, &anew, at(11)), HF_ELOST);
+    assert_int_equal(release(g, 1, 12), HF_ELOST);
+    assert_int_equal(hf__queue_check(g, 2, at(12)), HF__DONE); /* untouched */
+    assert_int_equal(hf__queue_enter(g, &anew, at(13)), HF__PENDING);
 }
 
 static void lose_for(struct hf__queue *g, uint64_t owner)
@@ -232,127 +213,109 @@ static void lose_for(struct hf__queue *g, uint64_t owner)
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
 }
 
-static void test_queue_remembers_the_last_who_lost(void **state)
+QUEUE_CASE(test_queue_remembers_the_last_who_lost)
 {
-    struct hf__queue g = queue(true);
-
-    (void)state;
-    lose_for(&g, 1);
-    lose_for(&g, 2);
-    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF_ELOST);
-    assert_int_equal(release(&g, 2, 1), HF_ELOST);
-    lose_for(&g, 3); /* takes the place of 2, who has released */
-    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF_ELOST);
-    assert_int_equal(hf__queue_check(&g, 3, at(1)), HF_ELOST);
-    lose_for(&g, 4); /* takes that of the oldest */
-    assert_int_equal(hf__queue_check(&g, 1, at(1)), HF_ENOTOWNER);
-    assert_int_equal(hf__queue_check(&g, 3, at(1)), HF_ELOST);
+    lose_for(g, 1);
+    lose_for(g, 2);
+    assert_int_equal(hf__queue_check(g, 1, at(1)), HF_ELOST);
+    assert_int_equal(release(g, 2, 1), HF_ELOST);
+    lose_for(g, 3); /* takes the place of 2, who has released */
+    assert_int_equal(hf__queue_check(g, 1, at(1)), HF_ELOST);
+    assert_int_equal(hf__queue_check(g, 3, at(1)), HF_ELOST);
+    lose_for(g, 4); /* takes that of the oldest */
+    assert_int_equal(hf__queue_check(g, 1, at(1)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_check(g, 3, at(1)), HF_ELOST);
 }
 
-static void test_queue_forgets_all_who_lost(void **state)
+QUEUE_CASE(test_queue_forgets_all_who_lost)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter anew = want(1);
 
-    (void)state;
-    lose_for(&g, 1);
-    lose_for(&g, 2);
-    assert_false(hf__queue_unused(&g));
-    hf__queue_forget_all(&g);
-    assert_true(hf__queue_unused(&g));
-    assert_int_equal(hf__queue_check(&g, 2, at(1)), HF_ENOTOWNER);
-    assert_int_equal(hf__queue_enter(&g, &anew, at(1)), HF__PENDING);
+    lose_for(g, 1);
+    lose_for(g, 2);
+    assert_false(hf__queue_unused(g));
+    hf__queue_forget_all(g);
+    assert_true(hf__queue_unused(g));
+    assert_int_equal(hf__queue_check(g, 2, at(1)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_enter(g, &anew, at(1)), HF__PENDING);
 }
 
-static void test_queue_renewable_a_little_before_its_time(void **state)
+QUEUE_CASE(test_queue_renewable_a_little_before_its_time)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
     int64_t third = TTL / 3, slack = TTL / 12;
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_false(hf__queue_renewable(&g, at(third - slack - 1)));
-    assert_true(hf__queue_renewable(&g, at(third - slack + 1)));
-    hf__lease_renewing(&g.lease, TTL, at(third));
-    assert_false(hf__queue_renewable(&g, at(third))); /* under way */
-    hf__queue_renewed(&g, 101, HF__DONE, at(third), TTL, at(third + 1));
-    assert_false(hf__queue_renewable(&g, at(third + 1)));
-    assert_int_equal(release(&g, 1, third + 2), HF__DONE);
-    assert_false(hf__queue_renewable(&g, at(TTL)));
+    grant(g, &a, 0);
+    assert_false(hf__queue_renewable(g, at(third - slack - 1)));
+    assert_true(hf__queue_renewable(g, at(third - slack + 1)));
+    hf__lease_renewing(&g->lease, TTL, at(third));
+    assert_false(hf__queue_renewable(g, at(third))); /* under way */
+    hf__queue_renewed(g, 101, HF__DONE, at(third), TTL, at(third + 1));
+    assert_false(hf__queue_renewable(g, at(third + 1)));
+    assert_int_equal(release(g, 1, third + 2), HF__DONE);
+    assert_false(hf__queue_renewable(g, at(TTL)));
 }
 
-static void test_queue_fixed_is_not_renewable(void **state)
+QUEUE_CASE(test_queue_fixed_is_not_renewable)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.fixed = true;
-    grant(&g, &a, 0);
-    assert_false(hf__queue_renewable(&g, at(TTL - 1000)));
+    grant(g, &a, 0);
+    assert_false(hf__queue_renewable(g, at(TTL - 1000)));
 }
 
-static void test_queue_renewal_refused_is_a_loss(void **state)
+QUEUE_CASE(test_queue_renewal_refused_is_a_loss)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    line_up(&g, &b, 1);
-    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(10), TTL, at(11));
-    assert_true(g.was_lost);
-    assert_int_equal(hf__queue_check(&g, 1, at(12)), HF_ELOST);
-    assert_string_equal(run(&g, 12), "A"); /* nothing to release */
+    grant(g, &a, 0);
+    line_up(g, &b, 1);
+    hf__queue_renewed(g, 101, HF_ENOTOWNER, at(10), TTL, at(11));
+    assert_true(g->was_lost);
+    assert_int_equal(hf__queue_check(g, 1, at(12)), HF_ELOST);
+    assert_string_equal(run(g, 12), "A"); /* nothing to release */
 }
 
-static void test_queue_renewal_after_the_deadline_does_not_revive(void **state)
+QUEUE_CASE(test_queue_renewal_after_the_deadline_does_not_revive)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    hf__lease_renewing(&g.lease, TTL, at(9000));
-    hf__queue_renewed(&g, 101, HF__DONE, at(9000), TTL, at(TTL));
-    assert_true(g.was_lost);
-    assert_int_equal(hf__queue_check(&g, 1, at(TTL)), HF_ELOST);
+    grant(g, &a, 0);
+    hf__lease_renewing(&g->lease, TTL, at(9000));
+    hf__queue_renewed(g, 101, HF__DONE, at(9000), TTL, at(TTL));
+    assert_true(g->was_lost);
+    assert_int_equal(hf__queue_check(g, 1, at(TTL)), HF_ELOST);
 }
 
-static void test_queue_renewal_of_an_old_hold_is_nothing(void **state)
+QUEUE_CASE(test_queue_renewal_of_an_old_hold_is_nothing)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
-    grant(&g, &b, 10);
-    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(5), TTL, at(11));
-    assert_int_equal(hf__queue_check(&g, 2, at(12)), HF__DONE);
+    grant(g, &a, 0);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    grant(g, &b, 10);
+    hf__queue_renewed(g, 101, HF_ENOTOWNER, at(5), TTL, at(11));
+    assert_int_equal(hf__queue_check(g, 2, at(12)), HF__DONE);
 }
 
-static void test_queue_failing_all_leaves_the_owner(void **state)
+QUEUE_CASE(test_queue_failing_all_leaves_the_owner)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    line_up(&g, &b, 1);
-    hf__queue_fail(&g, HF_ECLOSED, wake);
+    grant(g, &a, 0);
+    line_up(g, &b, 1);
+    hf__queue_fail(g, HF_ECLOSED, wake);
     assert_int_equal(b.result, HF_ECLOSED);
-    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF__DONE);
-    assert_string_equal(run(&g, 2), "");
+    assert_int_equal(hf__queue_check(g, 1, at(2)), HF__DONE);
+    assert_string_equal(run(g, 2), "");
 }
 
-static void test_queue_quick_way_is_the_same_hold(void **state)
+CASE(test_queue_quick_way_is_the_same_hold)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 3), b = want(2);
 
-    (void)state;
     assert_false(hf__queue_quiet(&g, &a)); /* its holds end by themselves */
     hf__queue_init(&g, false, true, 100);
     assert_true(hf__queue_quiet(&g, &a));
@@ -366,12 +329,11 @@ static void test_queue_quick_way_is_the_same_hold(void **state)
     assert_true(hf__queue_idle(&g));
 }
 
-static void test_queue_quick_release_is_not_for_those_with_company(void **state)
+CASE(test_queue_quick_release_is_not_for_those_with_company)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want(1), b = want(2), again = want(1);
 
-    (void)state;
     hf__queue_init(&g, false, true, 100);
     hf__queue_quick_grant(&g, &a, 101, 7);
     assert_int_equal(hf__queue_enter(&g, &again, at(0)), HF__GRANTED);
@@ -382,23 +344,20 @@ static void test_queue_quick_release_is_not_for_those_with_company(void **state)
     assert_int_equal(release(&g, 1, 0), HF__DONE);
 }
 
-static void test_queue_reentry_after_the_deadline_is_lost(void **state)
+QUEUE_CASE(test_queue_reentry_after_the_deadline_is_lost)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), again = want(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &again, at(TTL)), HF_ELOST);
-    assert_true(g.was_lost);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &again, at(TTL)), HF_ELOST);
+    assert_true(g->was_lost);
 }
 
-static void test_queue_rouses_one_at_a_time(void **state)
+CASE(test_queue_rouses_one_at_a_time)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2), c = want(3);
 
-    (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
@@ -411,12 +370,11 @@ static void test_queue_rouses_one_at_a_time(void **state)
     assert_string_equal(run(&g, 5), "");
 }
 
-static void test_queue_free_turn_can_be_lost(void **state)
+CASE(test_queue_free_turn_can_be_lost)
 {
     struct hf__queue g = queue(false);
     struct hf__waiter a = want_turns(1, 5), b = want(2);
 
-    (void)state;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
@@ -431,52 +389,16 @@ static void test_queue_free_turn_can_be_lost(void **state)
     assert_false(g.waking);
 }
 
-static void test_queue_endless_hold_is_looked_at(void **state)
+QUEUE_CASE(test_queue_endless_hold_is_looked_at)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    hf__queue_init(&g, true, true, 100);
-    assert_false(hf__queue_renewable(&g, at(0)));
-    grant(&g, &a, 0);
-    assert_true(hf__queue_renewable(&g, at(1))); /* it may be broken */
-    hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL, at(1));
-    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF_ELOST);
+    hf__queue_init(g, true, true, 100);
+    assert_false(hf__queue_renewable(g, at(0)));
+    grant(g, &a, 0);
+    assert_true(hf__queue_renewable(g, at(1))); /* it may be broken */
+    hf__queue_renewed(g, 101, HF_ENOTOWNER, at(1), TTL, at(1));
+    assert_int_equal(hf__queue_check(g, 1, at(2)), HF_ELOST);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_fair_hands_over_in_order),
-        cmocka_unit_test(test_queue_no_hand_over_unless_allowed),
-        cmocka_unit_test(test_queue_fixed_leases_are_not_handed_over),
-        cmocka_unit_test(test_queue_unfair_rouses_and_the_first_to_come_takes),
-        cmocka_unit_test(test_queue_claim_is_for_the_roused),
-        cmocka_unit_test(test_queue_asynchronous_ones_get_their_turn),
-        cmocka_unit_test(test_queue_turn_that_is_given_up_goes_on),
-        cmocka_unit_test(test_queue_turn_that_nobody_can_use_goes_back),
-        cmocka_unit_test(test_queue_turn_has_a_max_hold_of_its_own),
-        cmocka_unit_test(test_queue_after_the_deadline_everything_says_lost),
-        cmocka_unit_test(test_queue_loss_is_noticed_by_the_clock_alone),
-        cmocka_unit_test(test_queue_loss_without_waiters_asks_for_nobody),
-        cmocka_unit_test(test_queue_lost_owner_must_release_before_it_asks),
-        cmocka_unit_test(test_queue_remembers_the_last_who_lost),
-        cmocka_unit_test(test_queue_forgets_all_who_lost),
-        cmocka_unit_test(test_queue_renewable_a_little_before_its_time),
-        cmocka_unit_test(test_queue_fixed_is_not_renewable),
-        cmocka_unit_test(test_queue_renewal_refused_is_a_loss),
-        cmocka_unit_test(test_queue_renewal_after_the_deadline_does_not_revive),
-        cmocka_unit_test(test_queue_renewal_of_an_old_hold_is_nothing),
-        cmocka_unit_test(test_queue_failing_all_leaves_the_owner),
-        cmocka_unit_test(test_queue_quick_way_is_the_same_hold),
-        cmocka_unit_test(
-            test_queue_quick_release_is_not_for_those_with_company),
-        cmocka_unit_test(test_queue_reentry_after_the_deadline_is_lost),
-        cmocka_unit_test(test_queue_rouses_one_at_a_time),
-        cmocka_unit_test(test_queue_free_turn_can_be_lost),
-        cmocka_unit_test(test_queue_endless_hold_is_looked_at),
-    };
-
-    return cmocka_run_group_tests_name("queue held", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

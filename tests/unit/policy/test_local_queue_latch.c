@@ -10,6 +10,8 @@ static struct hf__queue latch_queue(void)
     return g;
 }
 
+#define LATCH_CASE(fn) CASE_OF(fn, latch_queue())
+
 static void assert_nothing_is_held(struct hf__queue *g, int64_t ms)
 {
     assert_int_equal(g->owner, 0);
@@ -18,184 +20,154 @@ static void assert_nothing_is_held(struct hf__queue *g, int64_t ms)
     assert_int_equal(hf__lease_timer(&g->lease), HF__NEVER);
 }
 
-static void test_latch_lets_all_through_and_holds_nothing(void **state)
+LATCH_CASE(test_latch_lets_all_through_and_holds_nothing)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    ask(&g, &a, 0);
-    answer(&g, HF__QUEUED, 1);
-    assert_true(hf__queue_joinable(&g, &b, at(2)));
-    line_up(&g, &b, 2);
-    hf__lease_bell(&g.lease, at(2));
-    assert_string_equal(run(&g, 2), "A");
-    answer(&g, HF__QUEUED, 3);
-    hf__lease_bell(&g.lease, at(3));
-    assert_string_equal(run(&g, 3), "A");
-    answer(&g, HF__GRANTED, 4);
+    ask(g, &a, 0);
+    answer(g, HF__QUEUED, 1);
+    assert_true(hf__queue_joinable(g, &b, at(2)));
+    line_up(g, &b, 2);
+    hf__lease_bell(&g->lease, at(2));
+    assert_string_equal(run(g, 2), "A");
+    answer(g, HF__QUEUED, 3);
+    hf__lease_bell(&g->lease, at(3));
+    assert_string_equal(run(g, 3), "A");
+    answer(g, HF__GRANTED, 4);
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_nothing_is_held(&g, 4);
-    assert_int_equal(hf__queue_check(&g, 1, at(4)), HF_ENOTOWNER);
-    assert_int_equal(release(&g, 1, 4), HF_ENOTOWNER);
+    assert_nothing_is_held(g, 4);
+    assert_int_equal(hf__queue_check(g, 1, at(4)), HF_ENOTOWNER);
+    assert_int_equal(release(g, 1, 4), HF_ENOTOWNER);
     /* And again: it is asked again. */
-    ask(&g, &a, 5);
-    assert_int_equal(g.lease.hold_id, 102);
+    ask(g, &a, 5);
+    assert_int_equal(g->lease.hold_id, 102);
 }
 
 /* The latch may have been set after the answer under way was given: whoever
  * comes now asks through another line. */
-static void test_latch_answer_is_for_those_who_were_there(void **state)
+LATCH_CASE(test_latch_answer_is_for_those_who_were_there)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    ask(&g, &a, 0);
-    assert_false(hf__queue_joinable(&g, &b, at(1)));
-    answer(&g, HF__QUEUED, 2);
-    assert_true(hf__queue_joinable(&g, &b, at(2)));
-    hf__lease_bell(&g.lease, at(3));
-    assert_string_equal(run(&g, 3), "A");
-    assert_false(hf__queue_joinable(&g, &b, at(3)));
+    ask(g, &a, 0);
+    assert_false(hf__queue_joinable(g, &b, at(1)));
+    answer(g, HF__QUEUED, 2);
+    assert_true(hf__queue_joinable(g, &b, at(2)));
+    hf__lease_bell(&g->lease, at(3));
+    assert_string_equal(run(g, 3), "A");
+    assert_false(hf__queue_joinable(g, &b, at(3)));
 }
 
 /* It may be set again since it was 0 for those who waited: who has come since
  * the server was asked last asks anew. */
-static void test_latch_late_comer_asks_anew(void **state)
+LATCH_CASE(test_latch_late_comer_asks_anew)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    answer(&g, HF__QUEUED, 1);
-    line_up(&g, &b, 2);
-    line_up(&g, &c, 2);
-    hf__lease_bell(&g.lease, at(2));
-    assert_string_equal(run(&g, 2), "A");
-    answer(&g, HF__GRANTED, 3);
+    ask(g, &a, 0);
+    answer(g, HF__QUEUED, 1);
+    line_up(g, &b, 2);
+    line_up(g, &c, 2);
+    hf__lease_bell(&g->lease, at(2));
+    assert_string_equal(run(g, 2), "A");
+    answer(g, HF__GRANTED, 3);
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.state, HF__W_WAITING);
     assert_int_equal(c.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 3), "A");
-    assert_int_equal(g.lease.hold_id, 102);
-    answer(&g, HF__GRANTED, 4);
+    assert_string_equal(run(g, 3), "A");
+    assert_int_equal(g->lease.hold_id, 102);
+    answer(g, HF__GRANTED, 4);
     assert_int_equal(b.result, HF__GRANTED);
     assert_int_equal(c.result, HF__GRANTED);
-    assert_nothing_is_held(&g, 4);
+    assert_nothing_is_held(g, 4);
 }
 
 /* Asked after all of them had come, it is 0: for all of them. */
-static void test_latch_at_zero_keeps_no_late_comer(void **state)
+LATCH_CASE(test_latch_at_zero_keeps_no_late_comer)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
     struct hf__req req = {.result = HF__GRANTED, .is_zero = true};
 
-    (void)state;
-    ask(&g, &a, 0);
-    answer(&g, HF__QUEUED, 1);
-    line_up(&g, &b, 2);
-    hf__lease_bell(&g.lease, at(2));
-    assert_string_equal(run(&g, 2), "A");
-    req.hold_id = g.lease.hold_id;
-    hf__queue_answered(&g, &req, at(3), wake);
+    ask(g, &a, 0);
+    answer(g, HF__QUEUED, 1);
+    line_up(g, &b, 2);
+    hf__lease_bell(&g->lease, at(2));
+    assert_string_equal(run(g, 2), "A");
+    req.hold_id = g->lease.hold_id;
+    hf__queue_answered(g, &req, at(3), wake);
     assert_int_equal(a.result, HF__GRANTED);
     assert_int_equal(b.state, HF__W_FINISHED);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_nothing_is_held(&g, 3);
+    assert_nothing_is_held(g, 3);
 }
 
 /* Who is to ask anew cannot before something else is let go for sure: it waits
  * for that as long as for any answer. */
-static void test_latch_late_comer_that_is_stuck_hears_of_silence(void **state)
+LATCH_CASE(test_latch_late_comer_that_is_stuck_hears_of_silence)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    hf__queue_leave(&g, &a, HF_ECANCELED, wake);
-    assert_string_equal(run(&g, 1), "B");
-    ask(&g, &b, 1);
-    answer(&g, HF__QUEUED, 2);
-    line_up(&g, &c, 3);
-    hf__lease_bell(&g.lease, at(3));
-    assert_string_equal(run(&g, 3), "A");
-    assert_false(hf__lease_let_go_answered(&g.lease, HF_EBACKEND, at(4)));
-    answer(&g, HF__GRANTED, 5);
+    ask(g, &a, 0);
+    hf__queue_leave(g, &a, HF_ECANCELED, wake);
+    assert_string_equal(run(g, 1), "B");
+    ask(g, &b, 1);
+    answer(g, HF__QUEUED, 2);
+    line_up(g, &c, 3);
+    hf__lease_bell(&g->lease, at(3));
+    assert_string_equal(run(g, 3), "A");
+    assert_false(hf__lease_let_go_answered(&g->lease, HF_EBACKEND, at(4)));
+    answer(g, HF__GRANTED, 5);
     assert_int_equal(b.result, HF__GRANTED);
     assert_int_equal(c.state, HF__W_WAITING);
-    hf__queue_tick(&g, at(4 + OP_TIMEOUT), wake);
+    hf__queue_tick(g, at(4 + OP_TIMEOUT), wake);
     assert_int_equal(c.state, HF__W_WAITING);
-    hf__queue_tick(&g, at(5 + OP_TIMEOUT), wake);
+    hf__queue_tick(g, at(5 + OP_TIMEOUT), wake);
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
-static void test_latch_try_is_answered_at_once(void **state)
+LATCH_CASE(test_latch_try_is_answered_at_once)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     a.is_try = b.is_try = true;
-    ask(&g, &a, 0);
+    ask(g, &a, 0);
     assert_false(may_queue);
-    answer(&g, HF__BUSY, 1);
+    answer(g, HF__BUSY, 1);
     assert_int_equal(a.result, HF_EBUSY);
-    assert_nothing_is_held(&g, 1);
-    ask(&g, &b, 2);
-    answer(&g, HF__GRANTED, 3);
+    assert_nothing_is_held(g, 1);
+    ask(g, &b, 2);
+    answer(g, HF__GRANTED, 3);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_nothing_is_held(&g, 3);
+    assert_nothing_is_held(g, 3);
 }
 
 /* It has no lease: what was true after they came is true for them. */
-static void test_latch_answer_is_never_too_late(void **state)
+LATCH_CASE(test_latch_answer_is_never_too_late)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1);
     struct hf__req req = {.result = HF__GRANTED, .sent_at = at(0)};
 
-    (void)state;
-    ask(&g, &a, 0);
-    req.hold_id = g.lease.hold_id;
-    hf__queue_answered(&g, &req, at(2 * TTL), wake);
+    ask(g, &a, 0);
+    req.hold_id = g->lease.hold_id;
+    hf__queue_answered(g, &req, at(2 * TTL), wake);
     assert_int_equal(a.state, HF__W_FINISHED);
     assert_int_equal(a.result, HF__GRANTED);
-    assert_nothing_is_held(&g, 2 * TTL);
+    assert_nothing_is_held(g, 2 * TTL);
 }
 
-static void test_latch_answer_that_nobody_wants_leaves_nothing(void **state)
+LATCH_CASE(test_latch_answer_that_nobody_wants_leaves_nothing)
 {
-    struct hf__queue g = latch_queue();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
-    ask(&g, &a, 0);
-    hf__queue_leave(&g, &a, HF_ECANCELED, wake);
-    assert_string_equal(run(&g, 1), "B");
-    ask(&g, &b, 1);
-    hf__queue_leave(&g, &b, HF_ECANCELED, wake);
-    answer(&g, HF__GRANTED, 2); /* before the first was given up for sure */
-    assert_true(let_go(&g, HF__DONE, 3));
-    assert_nothing_is_held(&g, 3);
+    ask(g, &a, 0);
+    hf__queue_leave(g, &a, HF_ECANCELED, wake);
+    assert_string_equal(run(g, 1), "B");
+    ask(g, &b, 1);
+    hf__queue_leave(g, &b, HF_ECANCELED, wake);
+    answer(g, HF__GRANTED, 2); /* before the first was given up for sure */
+    assert_true(let_go(g, HF__DONE, 3));
+    assert_nothing_is_held(g, 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_latch_lets_all_through_and_holds_nothing),
-        cmocka_unit_test(test_latch_answer_is_for_those_who_were_there),
-        cmocka_unit_test(test_latch_late_comer_asks_anew),
-        cmocka_unit_test(test_latch_at_zero_keeps_no_late_comer),
-        cmocka_unit_test(test_latch_late_comer_that_is_stuck_hears_of_silence),
-        cmocka_unit_test(test_latch_try_is_answered_at_once),
-        cmocka_unit_test(test_latch_answer_is_never_too_late),
-        cmocka_unit_test(test_latch_answer_that_nobody_wants_leaves_nothing),
-    };
-
-    return cmocka_run_group_tests_name("queue-latch", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -28,65 +28,57 @@ static struct hf__queue held_by(uint64_t owner)
     return g;
 }
 
-static void test_loss_fixed_lease_ended(void **state)
+QUEUE_CASE(test_loss_fixed_lease_ended)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.fixed = true;
     a.lease_ms = 700;
-    grant(&g, &a, 0);
-    hf__queue_tick(&g, at(60000), wake); /* however late it is noticed */
-    assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
-    assert_int_equal(hf__queue_loss(&g, 1).at, 700);
-    assert_int_equal(hf__queue_last_loss(&g).why, HF__LOSS_LEASE);
+    grant(g, &a, 0);
+    hf__queue_tick(g, at(60000), wake); /* however late it is noticed */
+    assert_int_equal(why(g, 1), HF__LOSS_LEASE);
+    assert_int_equal(hf__queue_loss(g, 1).at, 700);
+    assert_int_equal(hf__queue_last_loss(g).why, HF__LOSS_LEASE);
 }
 
-static void test_loss_max_hold_ended(void **state)
+QUEUE_CASE(test_loss_max_hold_ended)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.max_hold_ms = 300;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_check(&g, 1, at(5000)), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_MAX);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_check(g, 1, at(5000)), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_MAX);
 }
 
 /* Of two ends the earlier one is told. */
-static void test_loss_max_hold_within_a_fixed_lease(void **state)
+QUEUE_CASE(test_loss_max_hold_within_a_fixed_lease)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.fixed = true;
     a.lease_ms = 60000;
     a.max_hold_ms = 300;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_check(&g, 1, at(5000)), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_MAX);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_check(g, 1, at(5000)), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_MAX);
 }
 
-static void test_loss_orphan(void **state)
+CASE(test_loss_orphan)
 {
     struct hf__queue g = held_by(1);
 
-    (void)state;
     g.lease.renew_at = HF__NEVER; /* as for a thread that has exited */
     hf__queue_tick(&g, at(TTL), wake);
     assert_int_equal(why(&g, 1), HF__LOSS_ORPHAN);
 }
 
 /* The renewal was due at a third, and was not sent. */
-static void test_loss_stopped_before_the_renewal(void **state)
+CASE(test_loss_stopped_before_the_renewal)
 {
     struct hf__queue g = held_by(1);
     hf__time due = g.lease.renew_at;
 
-    (void)state;
     assert_int_equal(hf__queue_check(&g, 1, at(TTL)), HF_ELOST);
     assert_int_equal(why(&g, 1), HF__LOSS_STOPPED);
     assert_int_equal(since(&g, 1), due);
@@ -94,11 +86,10 @@ static void test_loss_stopped_before_the_renewal(void **state)
 
 /* What comes first after the process goes on: the timer, a thread that
  * checks, acquires or releases, or the answer that the server had no hold. */
-static void test_loss_stopped_is_found_by_anyone(void **state)
+CASE(test_loss_stopped_is_found_by_anyone)
 {
     struct hf__waiter again = want(1);
 
-    (void)state;
     for (int who = 0; who < 6; who++) {
         struct hf__queue g = held_by(1);
         hf__time now = at(TTL + 1);
@@ -120,12 +111,11 @@ static void test_loss_stopped_is_found_by_anyone(void **state)
 }
 
 /* A renewal was under way, and the deadline was noticed late. */
-static void test_loss_stopped_while_renewing(void **state)
+CASE(test_loss_stopped_while_renewing)
 {
     struct hf__queue g = held_by(1);
     hf__time deadline;
 
-    (void)state;
     hf__lease_renewing(&g.lease, TTL, g.lease.renew_at);
     deadline = g.lease.deadline;
     hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(1), TTL,
@@ -134,11 +124,10 @@ static void test_loss_stopped_while_renewing(void **state)
     assert_int_equal(since(&g, 1), deadline);
 }
 
-static void test_loss_not_stopped_if_it_ran(void **state)
+CASE(test_loss_not_stopped_if_it_ran)
 {
     struct hf__queue g = held_by(1);
 
-    (void)state;
     hf__lease_renewing(&g.lease, TTL, g.lease.renew_at);
     hf__queue_tick(&g, g.lease.deadline + (SLOW - 1) * HF__MS, wake);
     assert_int_equal(why(&g, 1), HF__LOSS_SILENT);
@@ -154,11 +143,10 @@ static void test_loss_not_stopped_if_it_ran(void **state)
 }
 
 /* The last renewal failed, and was not tried again. */
-static void test_loss_stopped_after_a_failed_renewal(void **state)
+CASE(test_loss_stopped_after_a_failed_renewal)
 {
     struct hf__queue g = held_by(1);
 
-    (void)state;
     hf__lease_renewing(&g.lease, TTL, at(4000));
     hf__queue_renewed(&g, 101, HF_EUNKNOWN, at(4000), TTL, at(4100));
     hf__queue_tick(&g, g.lease.deadline, wake);
@@ -166,13 +154,12 @@ static void test_loss_stopped_after_a_failed_renewal(void **state)
 }
 
 /* What was said last counts. */
-static void test_loss_refused(void **state)
+CASE(test_loss_refused)
 {
     static const int16_t said[][2] = {{HF_EBACKEND, HF__LOSS_REFUSED},
                                       {HF_EAUTH, HF__LOSS_REFUSED},
                                       {HF_EUNKNOWN, HF__LOSS_SILENT}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
         struct hf__queue g = held_by(1);
         int64_t end = deadline_ms(&g);
@@ -185,12 +172,11 @@ static void test_loss_refused(void **state)
     }
 }
 
-static void test_loss_refused_is_over_with_the_next_hold(void **state)
+CASE(test_loss_refused_is_over_with_the_next_hold)
 {
     struct hf__queue g = held_by(1);
     struct hf__waiter b = want(2);
 
-    (void)state;
     hf__queue_renewed(&g, 101, HF_EBACKEND, at(10), TTL, at(10));
     give_up(&g, 1, 20);
     assert_true(let_go(&g, HF__DONE, 21));
@@ -200,11 +186,10 @@ static void test_loss_refused_is_over_with_the_next_hold(void **state)
     assert_int_equal(why(&g, 2), HF__LOSS_SILENT);
 }
 
-static void test_loss_taken_away(void **state)
+CASE(test_loss_taken_away)
 {
     struct hf__queue g = held_by(1);
 
-    (void)state;
     hf__queue_renewed(&g, 101, HF_ENOTOWNER, at(10), TTL, at(11));
     assert_int_equal(why(&g, 1), HF__LOSS_TAKEN);
     assert_int_equal(since(&g, 1), at(11));
@@ -217,37 +202,34 @@ static void test_loss_taken_away(void **state)
     assert_string_equal(run(&g, 6), ""); /* nothing to release */
 }
 
-static void test_loss_gone_after_release_is_none(void **state)
+CASE(test_loss_gone_after_release_is_none)
 {
     struct hf__queue g = held_by(1);
 
-    (void)state;
     assert_int_equal(release(&g, 1, 4), HF__DONE);
     hf__queue_gone(&g, 101, HF__LOSS_TAKEN, at(5));
     assert_false(g.was_lost);
 }
 
 /* Each owner hears of its own, and the last release of it too. */
-static void test_loss_of_each_owner_is_its_own(void **state)
+QUEUE_CASE(test_loss_of_each_owner_is_its_own)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     a.fixed = true;
-    grant(&g, &a, 0);
-    hf__queue_tick(&g, g.lease.deadline, wake);
-    assert_string_equal(run(&g, TTL), "R");
-    assert_true(let_go(&g, HF__DONE, TTL));
-    grant(&g, &b, TTL);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(TTL + 1));
-    assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
-    assert_int_equal(why(&g, 3), HF__LOSS_NONE);
-    assert_int_equal(release(&g, 1, TTL + 2), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_LEASE);
-    assert_int_equal(release(&g, 2, TTL + 2), HF_ELOST);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
+    grant(g, &a, 0);
+    hf__queue_tick(g, g->lease.deadline, wake);
+    assert_string_equal(run(g, TTL), "R");
+    assert_true(let_go(g, HF__DONE, TTL));
+    grant(g, &b, TTL);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(TTL + 1));
+    assert_int_equal(why(g, 1), HF__LOSS_LEASE);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
+    assert_int_equal(why(g, 3), HF__LOSS_NONE);
+    assert_int_equal(release(g, 1, TTL + 2), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_LEASE);
+    assert_int_equal(release(g, 2, TTL + 2), HF_ELOST);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
 }
 
 static void give_entry(struct hf__waiter *w, struct hf__reader *r)
@@ -257,33 +239,30 @@ static void give_entry(struct hf__waiter *w, struct hf__reader *r)
 }
 
 /* One that lost an earlier hold of the line keeps its reason. */
-static void test_loss_of_each_reader_is_its_own(void **state)
+QUEUE_CASE(test_loss_of_each_reader_is_its_own)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2);
     struct hf__reader ra, rb;
 
-    (void)state;
-    g.shared = true;
+    g->shared = true;
     give_entry(&a, &ra);
     give_entry(&b, &rb);
-    grant(&g, &a, 0);
-    hf__queue_lose(&g, true, HF__LOSS_SESSION, at(1));
-    grant(&g, &b, 10);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(11));
-    assert_int_equal(hf__queue_last_loss(&g).why, HF__LOSS_TAKEN);
-    assert_int_equal(why(&g, 1), HF__LOSS_SESSION);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
-    assert_int_equal(release(&g, 2, 12), HF_ELOST);
-    assert_int_equal(why(&g, 2), HF__LOSS_TAKEN);
-    assert_int_equal(release(&g, 1, 12), HF_ELOST);
-    assert_int_equal(why(&g, 1), HF__LOSS_SESSION);
+    grant(g, &a, 0);
+    hf__queue_lose(g, true, HF__LOSS_SESSION, at(1));
+    grant(g, &b, 10);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(11));
+    assert_int_equal(hf__queue_last_loss(g).why, HF__LOSS_TAKEN);
+    assert_int_equal(why(g, 1), HF__LOSS_SESSION);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
+    assert_int_equal(release(g, 2, 12), HF_ELOST);
+    assert_int_equal(why(g, 2), HF__LOSS_TAKEN);
+    assert_int_equal(release(g, 1, 12), HF_ELOST);
+    assert_int_equal(why(g, 1), HF__LOSS_SESSION);
 }
 
 /* A fixed lease that the session keeps: it ends, or the session does first. */
-static void test_loss_fixed_in_a_session(void **state)
+CASE(test_loss_fixed_in_a_session)
 {
-    (void)state;
     for (int short_session = 0; short_session < 2; short_session++) {
         struct hf__queue g = queue(true);
         struct hf__waiter a = want(1);
@@ -302,26 +281,4 @@ static void test_loss_fixed_in_a_session(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss_fixed_lease_ended),
-        cmocka_unit_test(test_loss_max_hold_ended),
-        cmocka_unit_test(test_loss_max_hold_within_a_fixed_lease),
-        cmocka_unit_test(test_loss_orphan),
-        cmocka_unit_test(test_loss_stopped_before_the_renewal),
-        cmocka_unit_test(test_loss_stopped_is_found_by_anyone),
-        cmocka_unit_test(test_loss_stopped_while_renewing),
-        cmocka_unit_test(test_loss_not_stopped_if_it_ran),
-        cmocka_unit_test(test_loss_stopped_after_a_failed_renewal),
-        cmocka_unit_test(test_loss_refused),
-        cmocka_unit_test(test_loss_refused_is_over_with_the_next_hold),
-        cmocka_unit_test(test_loss_taken_away),
-        cmocka_unit_test(test_loss_gone_after_release_is_none),
-        cmocka_unit_test(test_loss_of_each_owner_is_its_own),
-        cmocka_unit_test(test_loss_of_each_reader_is_its_own),
-        cmocka_unit_test(test_loss_fixed_in_a_session),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

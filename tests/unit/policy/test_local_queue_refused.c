@@ -25,74 +25,64 @@ static struct hf__queue refused_release(void)
     return g;
 }
 
-static void test_refused_question_that_did_nothing_leaves_nothing(void **state)
+QUEUE_CASE(test_refused_question_that_did_nothing_leaves_nothing)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
     a.is_try = true;
     for (int i = 0; i < 5; i++) {
-        ask(&g, &a, i);
-        refused(&g, HF_EAUTH, true, i);
+        ask(g, &a, i);
+        refused(g, HF_EAUTH, true, i);
         assert_int_equal(a.result, HF_EAUTH);
-        assert_string_equal(run(&g, i), "");
-        assert_true(hf__queue_unused(&g));
+        assert_string_equal(run(g, i), "");
+        assert_true(hf__queue_unused(g));
     }
 }
 
-static void test_refused_question_that_was_queued_is_abandoned(void **state)
+QUEUE_CASE(test_refused_question_that_was_queued_is_abandoned)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    ask(&g, &a, 0);
-    answer(&g, HF__QUEUED, 1);
-    hf__lease_bell(&g.lease, at(2));
-    assert_string_equal(run(&g, 2), "A");
-    refused(&g, HF_EAUTH, true, 3);
+    ask(g, &a, 0);
+    answer(g, HF__QUEUED, 1);
+    hf__lease_bell(&g->lease, at(2));
+    assert_string_equal(run(g, 2), "A");
+    refused(g, HF_EAUTH, true, 3);
     assert_int_equal(a.result, HF_EAUTH);
-    assert_string_equal(run(&g, 3), "B");
+    assert_string_equal(run(g, 3), "B");
 }
 
-static void
-test_refused_question_that_was_lost_before_is_abandoned(void **state)
+QUEUE_CASE(test_refused_question_that_was_lost_before_is_abandoned)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    ask(&g, &a, 0);
-    answer(&g, HF_EUNKNOWN, 1);
-    assert_string_equal(run(&g, 1), "A");
-    refused(&g, HF_EAUTH, true, 2);
-    assert_string_equal(run(&g, 2), "B");
+    ask(g, &a, 0);
+    answer(g, HF_EUNKNOWN, 1);
+    assert_string_equal(run(g, 1), "A");
+    refused(g, HF_EAUTH, true, 2);
+    assert_string_equal(run(g, 2), "B");
 }
 
 /* Sent again, because a replica was asked: that did nothing. */
-static void test_refused_question_that_did_nothing_twice(void **state)
+QUEUE_CASE(test_refused_question_that_did_nothing_twice)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1);
 
-    (void)state;
-    ask(&g, &a, 0);
-    refused(&g, HF_EUNKNOWN, true, 1);
+    ask(g, &a, 0);
+    refused(g, HF_EUNKNOWN, true, 1);
     assert_int_equal(a.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 1), "A");
-    refused(&g, HF_EBACKEND, true, 2);
+    assert_string_equal(run(g, 1), "A");
+    refused(g, HF_EBACKEND, true, 2);
     assert_int_equal(a.result, HF_EBACKEND);
-    assert_string_equal(run(&g, 2), "");
-    assert_true(hf__queue_unused(&g));
+    assert_string_equal(run(g, 2), "");
+    assert_true(hf__queue_unused(g));
 }
 
-static void test_refused_let_go_is_said_to_each_who_comes(void **state)
+CASE(test_refused_let_go_is_said_to_each_who_comes)
 {
     struct hf__queue g = refused_release();
     struct hf__waiter t = want(1), w = want(2);
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         t.is_try = i % 2;
         assert_int_equal(hf__queue_enter(&g, &t, at(10 + i)), HF__PENDING);
@@ -112,12 +102,11 @@ static void test_refused_let_go_is_said_to_each_who_comes(void **state)
 /* Each waiter comes before the one ahead of it has gone, so that the queue is
  * never empty. A refusal is an answer all the same: the time after which
  * silence is told begins anew. */
-static void test_refused_let_go_is_no_silence(void **state)
+CASE(test_refused_let_go_is_no_silence)
 {
     struct hf__queue g = refused_release();
     struct hf__waiter w[2] = {want(1), want(2)};
 
-    (void)state;
     assert_int_equal(hf__queue_enter(&g, &w[0], at(10)), HF__PENDING);
     assert_string_equal(run(&g, 10), "R");
     for (int i = 0; i < 5; i++) {
@@ -134,13 +123,12 @@ static void test_refused_let_go_is_no_silence(void **state)
 }
 
 /* By itself it is sent again after pauses, which grow up to a bound. */
-static void test_refused_let_go_is_sent_ever_less_often(void **state)
+CASE(test_refused_let_go_is_sent_ever_less_often)
 {
     static const int64_t pauses[] = {200, 400, 800, 1600, 1600};
     struct hf__queue g = refused_release();
     int64_t ms = 2;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(pauses) / sizeof(*pauses); i++) {
         ms += pauses[i];
         assert_int_equal(hf__lease_timer(&g.lease), at(ms));
@@ -151,33 +139,30 @@ static void test_refused_let_go_is_sent_ever_less_often(void **state)
 }
 
 /* The refusal was on its way when they came: it is none of theirs. */
-static void test_old_refusal_is_not_for_those_who_came_later(void **state)
+QUEUE_CASE(test_old_refusal_is_not_for_those_who_came_later)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    line_up(&g, &b, 1);
-    refused(&g, HF_EAUTH, true, 2);
+    ask(g, &a, 0);
+    line_up(g, &b, 1);
+    refused(g, HF_EAUTH, true, 2);
     assert_int_equal(a.result, HF_EAUTH);
     assert_int_equal(b.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 2), "A");
-    line_up(&g, &c, 3);
-    refused(&g, HF_EAUTH, false, 4); /* what it did is found by the next */
+    assert_string_equal(run(g, 2), "A");
+    line_up(g, &c, 3);
+    refused(g, HF_EAUTH, false, 4); /* what it did is found by the next */
     assert_int_equal(b.result, HF_EAUTH);
-    assert_string_equal(run(&g, 4), "A");
-    assert_int_equal(g.lease.hold_id, 102);
-    answer(&g, HF__GRANTED, 5);
+    assert_string_equal(run(g, 4), "A");
+    assert_int_equal(g->lease.hold_id, 102);
+    answer(g, HF__GRANTED, 5);
     assert_int_equal(c.result, HF__GRANTED);
 }
 
-static void test_old_refusal_of_a_let_go_is_not_either(void **state)
+CASE(test_old_refusal_of_a_let_go_is_not_either)
 {
     struct hf__queue g = refused_release();
     struct hf__waiter a = want(1), b = want(2);
 
-    (void)state;
     assert_int_equal(hf__queue_enter(&g, &a, at(3)), HF__PENDING);
     assert_string_equal(run(&g, 3), "R");
     line_up(&g, &b, 4);
@@ -191,115 +176,87 @@ static void test_old_refusal_of_a_let_go_is_not_either(void **state)
 
 /* The next question is under way when the release is refused: it would wait
  * behind our own hold. */
-static void test_refused_let_go_before_the_next_question(void **state)
+QUEUE_CASE(test_refused_let_go_before_the_next_question)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    grant(&g, &a, 0);
-    give_up(&g, 1, 1);
-    ask(&g, &b, 1);
-    assert_false(let_go(&g, HF_EAUTH, 2));
+    grant(g, &a, 0);
+    give_up(g, 1, 1);
+    ask(g, &b, 1);
+    assert_false(let_go(g, HF_EAUTH, 2));
     assert_int_equal(b.state, HF__W_WAITING); /* it came after it was sent */
-    assert_string_equal(run(&g, 2), "R");
-    answer(&g, HF__QUEUED, 3);
-    assert_false(let_go(&g, HF_EAUTH, 4));
+    assert_string_equal(run(g, 2), "R");
+    answer(g, HF__QUEUED, 3);
+    assert_false(let_go(g, HF_EAUTH, 4));
     assert_int_equal(b.result, HF_EAUTH);
-    assert_string_equal(run(&g, 4), "");
+    assert_string_equal(run(g, 4), "");
     c.is_try = true; /* nor is it busy */
-    assert_int_equal(hf__queue_enter(&g, &c, at(5)), HF__PENDING);
-    assert_string_equal(run(&g, 5), "RA");
-    assert_false(let_go(&g, HF_EAUTH, 6));
+    assert_int_equal(hf__queue_enter(g, &c, at(5)), HF__PENDING);
+    assert_string_equal(run(g, 5), "RA");
+    assert_false(let_go(g, HF_EAUTH, 6));
     assert_int_equal(c.result, HF_EAUTH);
 }
 
 /* A local owner has it: its waiters are not concerned. */
-static void test_refused_let_go_while_it_is_held_again(void **state)
+QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    grant(&g, &a, 0);
-    give_up(&g, 1, 1);
-    grant(&g, &b, 2);
-    line_up(&g, &c, 3);
-    assert_false(let_go(&g, HF_EAUTH, 4));
+    grant(g, &a, 0);
+    give_up(g, 1, 1);
+    grant(g, &b, 2);
+    line_up(g, &c, 3);
+    assert_false(let_go(g, HF_EAUTH, 4));
     assert_int_equal(c.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 204), "R");
-    assert_false(let_go(&g, HF_EAUTH, 205));
+    assert_string_equal(run(g, 204), "R");
+    assert_false(let_go(g, HF_EAUTH, 205));
     assert_int_equal(c.state, HF__W_WAITING);
     /* Now it is: the new hold cannot be let go before the old one. */
-    give_up(&g, 2, 300);
-    assert_false(let_go(&g, HF_EAUTH, 301));
+    give_up(g, 2, 300);
+    assert_false(let_go(g, HF_EAUTH, 301));
     assert_int_equal(c.result, HF_EAUTH);
 }
 
 /* "Not now" is an answer. Who stays waits for the let_go from then on. */
-static void test_busy_while_unsure_is_not_silence(void **state)
+QUEUE_CASE(test_busy_while_unsure_is_not_silence)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    grant(&g, &a, 0);
-    give_up(&g, 1, 1);
+    grant(g, &a, 0);
+    give_up(g, 1, 1);
     b.is_try = true;
-    ask(&g, &b, 1);
-    line_up(&g, &c, 2);
-    assert_false(let_go(&g, HF_EUNKNOWN, 3));
-    assert_string_equal(run(&g, 3), "R");
-    answer(&g, HF__BUSY, 400);
+    ask(g, &b, 1);
+    line_up(g, &c, 2);
+    assert_false(let_go(g, HF_EUNKNOWN, 3));
+    assert_string_equal(run(g, 3), "R");
+    answer(g, HF__BUSY, 400);
     assert_int_equal(b.result, HF_EBUSY);
-    assert_string_equal(run(&g, 400), "");
-    hf__queue_tick(&g, at(1 + OP_TIMEOUT), wake);
+    assert_string_equal(run(g, 400), "");
+    hf__queue_tick(g, at(1 + OP_TIMEOUT), wake);
     assert_int_equal(c.state, HF__W_WAITING);
-    assert_int_equal(hf__lease_timer(&g.lease), at(400 + OP_TIMEOUT));
-    hf__queue_tick(&g, at(400 + OP_TIMEOUT), wake);
+    assert_int_equal(hf__lease_timer(&g->lease), at(400 + OP_TIMEOUT));
+    hf__queue_tick(g, at(400 + OP_TIMEOUT), wake);
     assert_int_equal(c.result, HF_EBACKEND);
 }
 
 /* A question that was given up is taken up again by a try, which waits for the
  * answer. */
-static void test_try_takes_up_what_was_given_up(void **state)
+QUEUE_CASE(test_try_takes_up_what_was_given_up)
 {
-    struct hf__queue g = queue(true);
     struct hf__waiter a = want(1), b = want(2), c = want(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    hf__queue_leave(&g, &a, HF_ECANCELED, wake);
-    assert_string_equal(run(&g, 1), "B");
-    ask(&g, &b, 1);
-    answer(&g, HF__QUEUED, 2);
-    hf__queue_leave(&g, &b, HF_ECANCELED, wake);
-    assert_string_equal(run(&g, 3), ""); /* after the first one */
+    ask(g, &a, 0);
+    hf__queue_leave(g, &a, HF_ECANCELED, wake);
+    assert_string_equal(run(g, 1), "B");
+    ask(g, &b, 1);
+    answer(g, HF__QUEUED, 2);
+    hf__queue_leave(g, &b, HF_ECANCELED, wake);
+    assert_string_equal(run(g, 3), ""); /* after the first one */
     c.is_try = true;
-    ask(&g, &c, 4);
-    assert_true(hf__lease_unanswered(&g.lease));
-    answer(&g, HF__QUEUED, 5);
+    ask(g, &c, 4);
+    assert_true(hf__lease_unanswered(&g->lease));
+    answer(g, HF__QUEUED, 5);
     assert_int_equal(c.result, HF_EBUSY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_question_that_did_nothing_leaves_nothing),
-        cmocka_unit_test(test_refused_question_that_was_queued_is_abandoned),
-        cmocka_unit_test(
-            test_refused_question_that_was_lost_before_is_abandoned),
-        cmocka_unit_test(test_refused_question_that_did_nothing_twice),
-        cmocka_unit_test(test_refused_let_go_is_said_to_each_who_comes),
-        cmocka_unit_test(test_refused_let_go_is_no_silence),
-        cmocka_unit_test(test_refused_let_go_is_sent_ever_less_often),
-        cmocka_unit_test(test_old_refusal_is_not_for_those_who_came_later),
-        cmocka_unit_test(test_old_refusal_of_a_let_go_is_not_either),
-        cmocka_unit_test(test_refused_let_go_before_the_next_question),
-        cmocka_unit_test(test_refused_let_go_while_it_is_held_again),
-        cmocka_unit_test(test_busy_while_unsure_is_not_silence),
-        cmocka_unit_test(test_try_takes_up_what_was_given_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,136 +1,121 @@
 /* The queue of those who read: they share a hold while it is young. */
 #include "reader_fixture.h"
 
-static void test_shared_grant_is_for_all_who_wait(void **state)
+SHARED_CASE(test_shared_grant_is_for_all_who_wait)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    assert_true(hf__queue_joinable(&g, &b, at(1)));
-    line_up(&g, &b, 1);
-    line_up(&g, &c, 1);
-    assert_entries(&g, 0, 3);
-    answer(&g, HF__GRANTED, 2);
+    ask(g, &a, 0);
+    assert_true(hf__queue_joinable(g, &b, at(1)));
+    line_up(g, &b, 1);
+    line_up(g, &c, 1);
+    assert_entries(g, 0, 3);
+    answer(g, HF__GRANTED, 2);
     assert_int_equal(woken_len, 3);
     for (uint64_t owner = 1; owner <= 3; owner++)
-        assert_reads(&g, owner, 3);
-    assert_int_equal(hf__queue_check(&g, 4, at(3)), HF_ENOTOWNER);
-    assert_string_equal(run(&g, 3), "");
-    assert_entries(&g, 3, 0);
+        assert_reads(g, owner, 3);
+    assert_int_equal(hf__queue_check(g, 4, at(3)), HF_ENOTOWNER);
+    assert_string_equal(run(g, 3), "");
+    assert_entries(g, 3, 0);
 }
 
-static void test_shared_hold_goes_with_its_last_reader(void **state)
+SHARED_CASE(test_shared_hold_goes_with_its_last_reader)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
-    assert_int_equal(release(&g, 1, 2), HF__PENDING);
-    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF_ENOTOWNER);
-    assert_reads(&g, 2, 2);
-    assert_string_equal(run(&g, 2), "");
-    assert_entries(&g, 1, 0);
-    give_up(&g, 2, 3);
-    assert_int_equal(g.lease.let_go_id, 101);
-    assert_false(hf__queue_unused(&g)); /* it is being let go */
-    assert_true(let_go(&g, HF__DONE, 4));
-    assert_true(hf__queue_unused(&g));
-    assert_int_equal(release(&g, 2, 5), HF_ENOTOWNER);
-    assert_entries(&g, 0, 0);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
+    assert_int_equal(release(g, 1, 2), HF__PENDING);
+    assert_int_equal(hf__queue_check(g, 1, at(2)), HF_ENOTOWNER);
+    assert_reads(g, 2, 2);
+    assert_string_equal(run(g, 2), "");
+    assert_entries(g, 1, 0);
+    give_up(g, 2, 3);
+    assert_int_equal(g->lease.let_go_id, 101);
+    assert_false(hf__queue_unused(g)); /* it is being let go */
+    assert_true(let_go(g, HF__DONE, 4));
+    assert_true(hf__queue_unused(g));
+    assert_int_equal(release(g, 2, 5), HF_ENOTOWNER);
+    assert_entries(g, 0, 0);
 }
 
-static void test_shared_hold_may_be_joined_while_it_is_young(void **state)
+SHARED_CASE(test_shared_hold_may_be_joined_while_it_is_young)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_true(hf__queue_joinable(&g, &b, at(JOIN_MS) - 1));
-    assert_int_equal(hf__queue_enter(&g, &b, at(JOIN_MS) - 1), HF__GRANTED);
-    assert_false(hf__queue_joinable(&g, &c, at(JOIN_MS)));
-    assert_int_equal(hf__queue_enter(&g, &c, at(JOIN_MS)), HF__PENDING);
-    assert_int_equal(hf__queue_leave(&g, &c, HF_ECANCELED, wake), HF_ECANCELED);
-    assert_entries(&g, 2, 0);
+    grant(g, &a, 0);
+    assert_true(hf__queue_joinable(g, &b, at(JOIN_MS) - 1));
+    assert_int_equal(hf__queue_enter(g, &b, at(JOIN_MS) - 1), HF__GRANTED);
+    assert_false(hf__queue_joinable(g, &c, at(JOIN_MS)));
+    assert_int_equal(hf__queue_enter(g, &c, at(JOIN_MS)), HF__PENDING);
+    assert_int_equal(hf__queue_leave(g, &c, HF_ECANCELED, wake), HF_ECANCELED);
+    assert_entries(g, 2, 0);
 }
 
 /* Joining does not keep it young: a writer elsewhere gets its turn. */
 /* The short way reads no clock: the time to join begins with the first. */
-static void test_shared_quick_way_is_the_same_hold(void **state)
+SHARED_CASE(test_shared_quick_way_is_the_same_hold)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3), d = reads(4);
 
-    (void)state;
-    hf__queue_init(&g, true, true, 100);
-    g.shared = true;
-    assert_true(hf__queue_quiet(&g, &a));
-    hf__queue_quick_share(&g, &a, 101, 7);
-    assert_false(hf__queue_quiet(&g, &b));
-    assert_reads(&g, 1, 0);
-    assert_int_equal(g.lease.token, 7);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1000)), HF__GRANTED);
-    assert_true(hf__queue_joinable(&g, &c, at(1000 + JOIN_MS - 1)));
-    assert_false(hf__queue_joinable(&g, &c, at(1000 + JOIN_MS)));
-    assert_false(hf__queue_quick_release(&g, 1)); /* two read */
-    assert_int_equal(release(&g, 1, 1001), HF__PENDING);
-    assert_false(hf__queue_quick_release(&g, 1));
-    assert_true(hf__queue_quick_release(&g, 2));
-    assert_true(hf__queue_unused(&g));
-    assert_entries(&g, 0, 2);
-    hf__queue_quick_share(&g, &c, 102, 8);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
-    assert_false(hf__queue_quiet(&g, &d)); /* it has not released it yet */
-    assert_false(hf__queue_quick_release(&g, 3));
-    assert_int_equal(release(&g, 3, 1002), HF_ELOST);
-    assert_entries(&g, 0, 1);
+    hf__queue_init(g, true, true, 100);
+    g->shared = true;
+    assert_true(hf__queue_quiet(g, &a));
+    hf__queue_quick_share(g, &a, 101, 7);
+    assert_false(hf__queue_quiet(g, &b));
+    assert_reads(g, 1, 0);
+    assert_int_equal(g->lease.token, 7);
+    assert_int_equal(hf__queue_enter(g, &b, at(1000)), HF__GRANTED);
+    assert_true(hf__queue_joinable(g, &c, at(1000 + JOIN_MS - 1)));
+    assert_false(hf__queue_joinable(g, &c, at(1000 + JOIN_MS)));
+    assert_false(hf__queue_quick_release(g, 1)); /* two read */
+    assert_int_equal(release(g, 1, 1001), HF__PENDING);
+    assert_false(hf__queue_quick_release(g, 1));
+    assert_true(hf__queue_quick_release(g, 2));
+    assert_true(hf__queue_unused(g));
+    assert_entries(g, 0, 2);
+    hf__queue_quick_share(g, &c, 102, 8);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    assert_false(hf__queue_quiet(g, &d)); /* it has not released it yet */
+    assert_false(hf__queue_quick_release(g, 3));
+    assert_int_equal(release(g, 3, 1002), HF_ELOST);
+    assert_entries(g, 0, 1);
 }
 
-static void test_shared_joining_does_not_extend_the_time_to_join(void **state)
+SHARED_CASE(test_shared_joining_does_not_extend_the_time_to_join)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &b, at(JOIN_MS - 1)), HF__GRANTED);
-    assert_int_equal(release(&g, 1, JOIN_MS - 1), HF__PENDING);
-    assert_false(hf__queue_joinable(&g, &c, at(JOIN_MS)));
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &b, at(JOIN_MS - 1)), HF__GRANTED);
+    assert_int_equal(release(g, 1, JOIN_MS - 1), HF__PENDING);
+    assert_false(hf__queue_joinable(g, &c, at(JOIN_MS)));
 }
 
-static void test_shared_hold_that_is_let_go_is_not_joined(void **state)
+SHARED_CASE(test_shared_hold_that_is_let_go_is_not_joined)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(release(&g, 1, 1), HF__DONE);
-    assert_false(hf__queue_joinable(&g, &b, at(1))); /* not even before it is
+    grant(g, &a, 0);
+    assert_int_equal(release(g, 1, 1), HF__DONE);
+    assert_false(hf__queue_joinable(g, &b, at(1))); /* not even before it is
                                                        said so */
-    assert_string_equal(run(&g, 1), "R");
-    assert_false(hf__queue_joinable(&g, &b, at(1)));
+    assert_string_equal(run(g, 1), "R");
+    assert_false(hf__queue_joinable(g, &b, at(1)));
 }
 
-static void test_shared_hold_that_is_over_is_not_joined(void **state)
+SHARED_CASE(test_shared_hold_that_is_over_is_not_joined)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     a.lease_ms = 15;
-    grant(&g, &a, 0);
-    assert_true(hf__queue_joinable(&g, &b, at(5)));
-    assert_false(hf__queue_joinable(&g, &b, g.lease.deadline));
+    grant(g, &a, 0);
+    assert_true(hf__queue_joinable(g, &b, at(5)));
+    assert_false(hf__queue_joinable(g, &b, g->lease.deadline));
 }
 
-static void test_shared_ends_of_its_own_are_not_shared(void **state)
+CASE(test_shared_ends_of_its_own_are_not_shared)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct hf__queue g = shared_queue();
         struct hf__waiter a = reads(1), b = reads(2);
@@ -159,71 +144,63 @@ static void test_shared_ends_of_its_own_are_not_shared(void **state)
 }
 
 /* Whoever wants an end of its own waits for a hold of its own. */
-static void test_shared_grant_is_not_for_those_with_an_end(void **state)
+SHARED_CASE(test_shared_grant_is_not_for_those_with_an_end)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), capped = reads(2);
 
-    (void)state;
     capped.max_hold_ms = 1000;
-    ask(&g, &a, 0);
-    line_up(&g, &capped, 1);
-    answer(&g, HF__GRANTED, 2);
+    ask(g, &a, 0);
+    line_up(g, &capped, 1);
+    answer(g, HF__GRANTED, 2);
     assert_int_equal(capped.state, HF__W_WAITING);
-    assert_entries(&g, 1, 1);
-    assert_int_equal(release(&g, 1, 3), HF__DONE);
-    assert_string_equal(run(&g, 3), "RA");
-    answer(&g, HF__GRANTED, 4);
+    assert_entries(g, 1, 1);
+    assert_int_equal(release(g, 1, 3), HF__DONE);
+    assert_string_equal(run(g, 3), "RA");
+    answer(g, HF__GRANTED, 4);
     assert_int_equal(capped.result, HF__GRANTED);
-    assert_int_equal(g.lease.deadline, at(1004));
+    assert_int_equal(g->lease.deadline, at(1004));
 }
 
-static void test_shared_reentry_is_counted_by_reader(void **state)
+SHARED_CASE(test_shared_reentry_is_counted_by_reader)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), again = reads(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
-    assert_int_equal(hf__queue_enter(&g, &again, at(JOIN_MS * 2)), HF__GRANTED);
-    assert_entries(&g, 2, 0);
-    assert_int_equal(hf__queue_count(&g, 1), 2);
-    assert_int_equal(hf__queue_count(&g, 2), 1);
-    assert_int_equal(hf__queue_count(&g, 3), 0);
-    assert_int_equal(release(&g, 2, 50), HF__PENDING);
-    assert_int_equal(release(&g, 1, 51), HF__PENDING);
-    assert_reads(&g, 1, 51);
-    assert_int_equal(release(&g, 1, 52), HF__DONE);
-    assert_entries(&g, 0, 0);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_enter(g, &again, at(JOIN_MS * 2)), HF__GRANTED);
+    assert_entries(g, 2, 0);
+    assert_int_equal(hf__queue_count(g, 1), 2);
+    assert_int_equal(hf__queue_count(g, 2), 1);
+    assert_int_equal(hf__queue_count(g, 3), 0);
+    assert_int_equal(release(g, 2, 50), HF__PENDING);
+    assert_int_equal(release(g, 1, 51), HF__PENDING);
+    assert_reads(g, 1, 51);
+    assert_int_equal(release(g, 1, 52), HF__DONE);
+    assert_entries(g, 0, 0);
 }
 
-static void test_shared_reentry_has_an_end(void **state)
+SHARED_CASE(test_shared_reentry_has_an_end)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), again = reads(1), more = reads(1);
 
-    (void)state;
-    grant(&g, &a, 0);
-    g.readers->count = UINT32_MAX - 1;
-    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF__GRANTED);
-    assert_int_equal(hf__queue_enter(&g, &more, at(1)), HF_EDEADLK);
-    assert_true(g.readers->count == UINT32_MAX);
-    assert_entries(&g, 1, 0);
+    grant(g, &a, 0);
+    g->readers->count = UINT32_MAX - 1;
+    assert_int_equal(hf__queue_enter(g, &again, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_enter(g, &more, at(1)), HF_EDEADLK);
+    assert_true(g->readers->count == UINT32_MAX);
+    assert_entries(g, 1, 0);
 }
 
-static void test_shared_reentry_may_be_refused(void **state)
+SHARED_CASE(test_shared_reentry_may_be_refused)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), again = reads(1);
 
-    (void)state;
     again.reentrant = false;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &again, at(1)), HF_EDEADLK);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &again, at(1)), HF_EDEADLK);
     assert_null(again.reader);
-    assert_entries(&g, 1, 0);
-    assert_int_equal(release(&g, 1, 2), HF__DONE);
+    assert_entries(g, 1, 0);
+    assert_int_equal(release(g, 1, 2), HF__DONE);
 }
 
 static void lose_by(struct hf__queue *g, int how, int64_t ms)
@@ -239,9 +216,8 @@ static void lose_by(struct hf__queue *g, int how, int64_t ms)
         hf__queue_lose(g, false, HF__LOSS_TAKEN, at(0));
 }
 
-static void test_shared_loss_is_every_readers(void **state)
+CASE(test_shared_loss_is_every_readers)
 {
-    (void)state;
     for (int how = 0; how < 4; how++) {
         struct hf__queue g = shared_queue();
         struct hf__waiter a = reads(1), b = reads(2), again = reads(2),
@@ -275,238 +251,186 @@ static void test_shared_loss_is_every_readers(void **state)
 }
 
 /* The clock alone says so, to whoever asks first. */
-static void test_shared_deadline_needs_no_network(void **state)
+SHARED_CASE(test_shared_deadline_needs_no_network)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
     int64_t over;
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
-    over = (g.lease.deadline - at(0)) / HF__MS;
-    assert_int_equal(release(&g, 1, over), HF_ELOST);
-    assert_int_equal(release(&g, 2, over), HF_ELOST);
-    assert_string_equal(run(&g, over), "R");
-    assert_entries(&g, 0, 0);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
+    over = (g->lease.deadline - at(0)) / HF__MS;
+    assert_int_equal(release(g, 1, over), HF_ELOST);
+    assert_int_equal(release(g, 2, over), HF_ELOST);
+    assert_string_equal(run(g, over), "R");
+    assert_entries(g, 0, 0);
 }
 
-static void test_shared_hold_after_a_loss_is_apart_from_it(void **state)
+SHARED_CASE(test_shared_hold_after_a_loss_is_apart_from_it)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(0));
-    grant(&g, &b, 1);
-    assert_int_equal(hf__queue_check(&g, 1, at(2)), HF_ELOST);
-    assert_reads(&g, 2, 2);
-    assert_int_equal(release(&g, 1, 3), HF_ELOST);
-    assert_reads(&g, 2, 3);
-    assert_int_equal(release(&g, 2, 4), HF__DONE);
-    assert_entries(&g, 0, 0);
+    grant(g, &a, 0);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
+    grant(g, &b, 1);
+    assert_int_equal(hf__queue_check(g, 1, at(2)), HF_ELOST);
+    assert_reads(g, 2, 2);
+    assert_int_equal(release(g, 1, 3), HF_ELOST);
+    assert_reads(g, 2, 3);
+    assert_int_equal(release(g, 2, 4), HF__DONE);
+    assert_entries(g, 0, 0);
 }
 
-static void test_shared_losses_are_forgotten_and_not_who_reads(void **state)
+SHARED_CASE(test_shared_losses_are_forgotten_and_not_who_reads)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), d = reads(3);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
-    hf__queue_lose(&g, true, HF__LOSS_TAKEN, at(1));
-    grant(&g, &d, 2);
-    hf__queue_forget_all(&g);
-    assert_int_equal(hf__queue_check(&g, 1, at(3)), HF_ENOTOWNER);
-    assert_int_equal(hf__queue_check(&g, 2, at(3)), HF_ENOTOWNER);
-    assert_reads(&g, 3, 3);
-    assert_entries(&g, 1, 0);
-    assert_int_equal(release(&g, 3, 4), HF__DONE);
-    assert_entries(&g, 0, 0);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
+    hf__queue_lose(g, true, HF__LOSS_TAKEN, at(1));
+    grant(g, &d, 2);
+    hf__queue_forget_all(g);
+    assert_int_equal(hf__queue_check(g, 1, at(3)), HF_ENOTOWNER);
+    assert_int_equal(hf__queue_check(g, 2, at(3)), HF_ENOTOWNER);
+    assert_reads(g, 3, 3);
+    assert_entries(g, 1, 0);
+    assert_int_equal(release(g, 3, 4), HF__DONE);
+    assert_entries(g, 0, 0);
 }
 
-static void test_shared_try_does_not_wait(void **state)
+SHARED_CASE(test_shared_try_does_not_wait)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     a.is_try = b.is_try = c.is_try = true;
-    ask(&g, &a, 0);
+    ask(g, &a, 0);
     assert_false(may_queue);
-    assert_false(hf__queue_joinable(&g, &b, at(0)));
-    answer(&g, HF__BUSY, 1);
+    assert_false(hf__queue_joinable(g, &b, at(0)));
+    answer(g, HF__BUSY, 1);
     assert_int_equal(a.result, HF_EBUSY);
-    assert_entries(&g, 0, 2);
-    assert_string_equal(run(&g, 1), "");
-    assert_true(hf__queue_unused(&g));
-    ask(&g, &c, 2);
-    answer(&g, HF__GRANTED, 2);
-    assert_reads(&g, 3, 3);
-    assert_entries(&g, 1, 1);
+    assert_entries(g, 0, 2);
+    assert_string_equal(run(g, 1), "");
+    assert_true(hf__queue_unused(g));
+    ask(g, &c, 2);
+    answer(g, HF__GRANTED, 2);
+    assert_reads(g, 3, 3);
+    assert_entries(g, 1, 1);
 }
 
-static void test_shared_try_joins_what_is_held(void **state)
+SHARED_CASE(test_shared_try_joins_what_is_held)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
     b.is_try = c.is_try = true;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
-    assert_int_equal(hf__queue_enter(&g, &c, at(JOIN_MS)), HF_EBUSY);
-    assert_entries(&g, 2, 0);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
+    assert_int_equal(hf__queue_enter(g, &c, at(JOIN_MS)), HF_EBUSY);
+    assert_entries(g, 2, 0);
 }
 
 /* The question was a try's; whoever came along waits and asks anew. */
-static void test_shared_waiter_outlasts_a_try(void **state)
+SHARED_CASE(test_shared_waiter_outlasts_a_try)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
     a.is_try = true;
-    ask(&g, &a, 0);
-    assert_true(hf__queue_joinable(&g, &b, at(0)));
-    line_up(&g, &b, 0);
-    answer(&g, HF__BUSY, 1);
+    ask(g, &a, 0);
+    assert_true(hf__queue_joinable(g, &b, at(0)));
+    line_up(g, &b, 0);
+    answer(g, HF__BUSY, 1);
     assert_int_equal(a.result, HF_EBUSY);
     assert_int_equal(b.state, HF__W_WAITING);
-    assert_string_equal(run(&g, 1), "A");
+    assert_string_equal(run(g, 1), "A");
     assert_true(may_queue);
 }
 
-static void test_shared_leaving_does_not_end_the_others_question(void **state)
+SHARED_CASE(test_shared_leaving_does_not_end_the_others_question)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    line_up(&g, &b, 1);
-    line_up(&g, &c, 1);
-    assert_int_equal(hf__queue_leave(&g, &a, HF_ECANCELED, wake), HF_ECANCELED);
-    assert_string_equal(run(&g, 2), "");
-    assert_int_equal(hf__queue_leave(&g, &c, HF_ETIMEDOUT, wake), HF_ETIMEDOUT);
-    assert_string_equal(run(&g, 2), "");
-    assert_entries(&g, 0, 1);
-    answer(&g, HF__GRANTED, 3);
+    ask(g, &a, 0);
+    line_up(g, &b, 1);
+    line_up(g, &c, 1);
+    assert_int_equal(hf__queue_leave(g, &a, HF_ECANCELED, wake), HF_ECANCELED);
+    assert_string_equal(run(g, 2), "");
+    assert_int_equal(hf__queue_leave(g, &c, HF_ETIMEDOUT, wake), HF_ETIMEDOUT);
+    assert_string_equal(run(g, 2), "");
+    assert_entries(g, 0, 1);
+    answer(g, HF__GRANTED, 3);
     assert_int_equal(b.result, HF__GRANTED);
-    assert_int_equal(hf__queue_check(&g, 1, at(3)), HF_ENOTOWNER);
-    assert_entries(&g, 1, 0);
+    assert_int_equal(hf__queue_check(g, 1, at(3)), HF_ENOTOWNER);
+    assert_entries(g, 1, 0);
     /* Too late to leave: it has it. */
-    assert_int_equal(hf__queue_leave(&g, &b, HF_ECANCELED, wake), HF__GRANTED);
-    assert_reads(&g, 2, 4);
+    assert_int_equal(hf__queue_leave(g, &b, HF_ECANCELED, wake), HF__GRANTED);
+    assert_reads(g, 2, 4);
 }
 
-static void test_shared_question_ends_when_all_have_left(void **state)
+SHARED_CASE(test_shared_question_ends_when_all_have_left)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
 
-    (void)state;
-    ask(&g, &a, 0);
-    line_up(&g, &b, 1);
-    hf__queue_leave(&g, &a, HF_ECANCELED, wake);
-    hf__queue_leave(&g, &b, HF_ECANCELED, wake);
-    assert_false(hf__queue_joinable(&g, &c, at(2)));
-    assert_string_equal(run(&g, 2), "B");
-    answer(&g, HF__GRANTED, 3); /* of the question that was given up */
-    assert_int_equal(g.owner, 0);
-    assert_string_equal(run(&g, 3), "");
-    assert_true(let_go(&g, HF__DONE, 4));
-    assert_true(hf__queue_unused(&g));
-    assert_entries(&g, 0, 1);
+    ask(g, &a, 0);
+    line_up(g, &b, 1);
+    hf__queue_leave(g, &a, HF_ECANCELED, wake);
+    hf__queue_leave(g, &b, HF_ECANCELED, wake);
+    assert_false(hf__queue_joinable(g, &c, at(2)));
+    assert_string_equal(run(g, 2), "B");
+    answer(g, HF__GRANTED, 3); /* of the question that was given up */
+    assert_int_equal(g->owner, 0);
+    assert_string_equal(run(g, 3), "");
+    assert_true(let_go(g, HF__DONE, 4));
+    assert_true(hf__queue_unused(g));
+    assert_entries(g, 0, 1);
 }
 
 /* Another let_go is under way: the question cannot be given up yet. */
-static void test_shared_grant_that_nobody_wants_goes_back(void **state)
+SHARED_CASE(test_shared_grant_that_nobody_wants_goes_back)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(release(&g, 1, 1), HF__DONE);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__PENDING);
-    assert_string_equal(run(&g, 1), "RA");
-    hf__queue_leave(&g, &b, HF_ECANCELED, wake);
-    assert_string_equal(run(&g, 2), "");
-    answer(&g, HF__GRANTED, 3);
-    assert_int_equal(g.owner, 0);
-    assert_int_equal(hf__queue_check(&g, 2, at(3)), HF_ENOTOWNER);
-    assert_true(let_go(&g, HF__DONE, 4));
-    assert_string_equal(run(&g, 4), "R");
-    assert_int_equal(g.lease.let_go_id, 102);
-    assert_entries(&g, 0, 0);
+    grant(g, &a, 0);
+    assert_int_equal(release(g, 1, 1), HF__DONE);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__PENDING);
+    assert_string_equal(run(g, 1), "RA");
+    hf__queue_leave(g, &b, HF_ECANCELED, wake);
+    assert_string_equal(run(g, 2), "");
+    answer(g, HF__GRANTED, 3);
+    assert_int_equal(g->owner, 0);
+    assert_int_equal(hf__queue_check(g, 2, at(3)), HF_ENOTOWNER);
+    assert_true(let_go(g, HF__DONE, 4));
+    assert_string_equal(run(g, 4), "R");
+    assert_int_equal(g->lease.let_go_id, 102);
+    assert_entries(g, 0, 0);
 }
 
-static void test_shared_failure_is_everybodys(void **state)
+SHARED_CASE(test_shared_failure_is_everybodys)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
 
-    (void)state;
-    assert_int_equal(hf__queue_enter(&g, &a, at(0)), HF__PENDING);
-    ask(&g, &b, 0);
-    answer(&g, HF_EMISMATCH, 2);
+    assert_int_equal(hf__queue_enter(g, &a, at(0)), HF__PENDING);
+    ask(g, &b, 0);
+    answer(g, HF_EMISMATCH, 2);
     assert_int_equal(a.result, HF_EMISMATCH);
     assert_int_equal(b.result, HF_EMISMATCH);
-    assert_entries(&g, 0, 0);
-    assert_true(hf__queue_unused(&g));
+    assert_entries(g, 0, 0);
+    assert_true(hf__queue_unused(g));
 }
 
-static void test_shared_hold_is_renewed(void **state)
+SHARED_CASE(test_shared_hold_is_renewed)
 {
-    struct hf__queue g = shared_queue();
     struct hf__waiter a = reads(1), b = reads(2);
     hf__time before;
 
-    (void)state;
-    grant(&g, &a, 0);
-    assert_int_equal(hf__queue_enter(&g, &b, at(1)), HF__GRANTED);
-    before = g.lease.deadline;
-    assert_false(hf__queue_renewable(&g, at(1)));
-    assert_true(hf__queue_renewable(&g, g.lease.renew_at));
-    assert_int_equal(release(&g, 1, 2), HF__PENDING); /* the other one reads */
-    hf__lease_renewing(&g.lease, TTL, at(3333));
-    hf__queue_renewed(&g, 101, HF__DONE, at(3333), TTL, at(3340));
-    assert_int_equal(g.lease.deadline, before + 3333 * HF__MS);
-    assert_reads(&g, 2, 9999);
-    assert_int_equal(release(&g, 2, 9999), HF__DONE);
+    grant(g, &a, 0);
+    assert_int_equal(hf__queue_enter(g, &b, at(1)), HF__GRANTED);
+    before = g->lease.deadline;
+    assert_false(hf__queue_renewable(g, at(1)));
+    assert_true(hf__queue_renewable(g, g->lease.renew_at));
+    assert_int_equal(release(g, 1, 2), HF__PENDING); /* the other one reads */
+    hf__lease_renewing(&g->lease, TTL, at(3333));
+    hf__queue_renewed(g, 101, HF__DONE, at(3333), TTL, at(3340));
+    assert_int_equal(g->lease.deadline, before + 3333 * HF__MS);
+    assert_reads(g, 2, 9999);
+    assert_int_equal(release(g, 2, 9999), HF__DONE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shared_grant_is_for_all_who_wait),
-        cmocka_unit_test(test_shared_hold_goes_with_its_last_reader),
-        cmocka_unit_test(test_shared_hold_may_be_joined_while_it_is_young),
-        cmocka_unit_test(test_shared_quick_way_is_the_same_hold),
-        cmocka_unit_test(test_shared_joining_does_not_extend_the_time_to_join),
-        cmocka_unit_test(test_shared_hold_that_is_let_go_is_not_joined),
-        cmocka_unit_test(test_shared_hold_that_is_over_is_not_joined),
-        cmocka_unit_test(test_shared_ends_of_its_own_are_not_shared),
-        cmocka_unit_test(test_shared_grant_is_not_for_those_with_an_end),
-        cmocka_unit_test(test_shared_reentry_is_counted_by_reader),
-        cmocka_unit_test(test_shared_reentry_has_an_end),
-        cmocka_unit_test(test_shared_reentry_may_be_refused),
-        cmocka_unit_test(test_shared_loss_is_every_readers),
-        cmocka_unit_test(test_shared_deadline_needs_no_network),
-        cmocka_unit_test(test_shared_hold_after_a_loss_is_apart_from_it),
-        cmocka_unit_test(test_shared_losses_are_forgotten_and_not_who_reads),
-        cmocka_unit_test(test_shared_try_does_not_wait),
-        cmocka_unit_test(test_shared_try_joins_what_is_held),
-        cmocka_unit_test(test_shared_waiter_outlasts_a_try),
-        cmocka_unit_test(test_shared_leaving_does_not_end_the_others_question),
-        cmocka_unit_test(test_shared_question_ends_when_all_have_left),
-        cmocka_unit_test(test_shared_grant_that_nobody_wants_goes_back),
-        cmocka_unit_test(test_shared_failure_is_everybodys),
-        cmocka_unit_test(test_shared_hold_is_renewed),
-    };
-
-    return cmocka_run_group_tests_name("queue-shared", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,9 +1,9 @@
--- Tells the holders that the lock is wanted. The arguments are followed by two
--- for each holder of ours: the owner, and the length of its prefix. 1: they
--- were told. {5, now}: too late.
+-- Notifies the holders that the lock is wanted. More arguments follow, two for
+-- each holder that is a holdfast client: the owner, and the length of its
+-- prefix. 1: they were notified. {5, now}: too late.
 --
--- A client that does not listen just now may be about to connect, or to connect
--- again: what it is told is kept for it under the name of its channel.
+-- A client without a listener may be about to connect, for the first time or
+-- again: the message is kept for it under the name of its channel.
 --@keys lock
 --@args valid_until_us
 --@include clock.lua

@@ -62,7 +62,7 @@ def arguments(where, text):
 
 def directives(path):
     """(where, indented, word, text) of each directive; the word is None for
-    text. Comments and empty lines are for readers alone."""
+    text. Comments and empty lines are only for readers."""
     found = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         where, indented = f"{path}:{number}", line[:1].isspace()

@@ -1,8 +1,9 @@
--- Takes a mutex away from its holder. 1: it was held. 0: it was not. More:
--- the name belongs to another kind, and to which. {5, now}: too late. With a
--- token (0: any) or an owner ('': any) only if the holder has them; a text: it
--- has not, and the token of the holder, '' if it has none. Without an owner the
--- holder has to be one of ours: others do not raise the counter of tokens.
+-- Breaks a mutex. 1: it was held. 0: it was not. $RD_OTHER or more: the name
+-- belongs to another kind (scripts.h). {5, now}: too late. If a token (0: any)
+-- or an owner ('': any) is given, only a holder with them is broken; otherwise
+-- the reply is the holder's token as a text, '' if it has none. A token
+-- without an owner matches holdfast clients only, because others do not raise
+-- the counter of tokens.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark valid_until_us token
 --@include clock.lua

@@ -1,7 +1,7 @@
--- Takes a read-write lock away from all holders, or from those with that token
--- (0: any) and that owner ('': any). 1: it was held. 0: it was not. A text:
--- none of the holders is meant, and the token of one, '' if it is not known.
--- {5, now}: too late.
+-- Breaks all holds of a read-write lock, or those with that token (0: any) and
+-- that owner ('': any). 1: it was held. 0: it was not. A text: no holder
+-- matches; it is the token of one holder, '' if that is not known. {5, now}:
+-- too late.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base valid_until_us token
 --@include rw_keys.lua

@@ -1,5 +1,5 @@
--- A write hold becomes a read hold. 1: it is one now. 0: the owner holds
--- nothing.
+-- A write hold becomes a read hold. 1: it is one now. 0: the owner has no
+-- hold.
 --@keys lock holds token line party
 --@args owner channel mark base
 --@include rw_keys.lua

@@ -1,7 +1,7 @@
--- {kind, owner, pttl, token, info, queue, crowd} of a mutex. kind 0: free, 1:
--- held, more: the name belongs to another kind, and to which. Of each waiter
--- there are two texts: the owner, and what `seen` or `crowd` says of it. At
--- most 1000 waiters.
+-- {kind, owner, pttl, token, info, queue, crowd} of a mutex. kind 0: free; 1:
+-- held; $RD_OTHER or more: the name belongs to another kind (scripts.h). Each
+-- waiter has two texts: the owner, and what `seen` or `crowd` says about it.
+-- At most 1000 waiters.
 --@keys lock info waiters token crowd queue seen
 local kind,owner,ty=0,false,redis.call('type',KEYS.lock).ok
 if ty=='hash' then

@@ -17,7 +17,7 @@ for i=1,#all,2 do
         ms=math.max(ms,redis.call('pttl',BASE..':'..f..':rwlock_timeout:'..k))
       end
     end
-    -- A dead reader of ours may still be in the hash (rw_readers.lua).
+    -- A dead holdfast reader may still be in the hash (rw_readers.lua).
     local note=redis.call('hget',KEYS.holds,o or f)
     if o or ms>=0 or not note then
       holders[#holders+1]={o or f,o and 'w' or 'r',ms,note or ''}

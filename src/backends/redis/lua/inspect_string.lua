@@ -10,7 +10,7 @@ local v,of=tonumber(redis.call('get',KEYS.lock)) or 0,{}
 --@include now.lua
 local ms=math.floor(now/1000)
 --@include inspect_waiters.lua
--- Counts as if the permits whose time is over had been taken back.
+-- Counts as if the expired permits had been taken back.
 local at=string.format('%.0f',ms)
 local due=#redis.call('zrangebyscore',Z,'-inf',at)
 local out=redis.call('zcard',Z)-due

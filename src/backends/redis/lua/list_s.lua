@@ -1,6 +1,6 @@
--- {next cursor, keys ...} of the string dialect. Nobody can tell which
--- strings of other libraries are locks: the pattern finds the keys with our
--- information alone.
+-- {next cursor, keys ...} of the string dialect. Strings of other libraries
+-- cannot be distinguished from other data, so the pattern finds only the keys with our
+-- own information.
 --@args cursor pattern count
 local s=redis.call('scan',ARGV.cursor,'match',ARGV.pattern,'count',ARGV.count,
   'type','string')

@@ -1,5 +1,5 @@
--- Extends mutexes. KEYS lock info, for each; ARGV "uuid:", until when it is
--- meant, then hold_id lease_ms for each. The answer has a character for each
--- lock, 1: the owner holds it, 0: it does not. {5, now}: too late.
+-- Extends mutexes. KEYS lock info, for each; ARGV "uuid:", until when the
+-- request is valid, then hold_id lease_ms for each. The reply has a character
+-- for each lock, 1: the owner holds it, 0: it does not. {5, now}: too late.
 --@args client valid_until_us
 --@include renew_each.lua is_ours=redis.pcall('hexists',KEYS[i],owner)==1

@@ -1,7 +1,8 @@
 -- Extends holds of read-write locks. KEYS lock holds, for each; ARGV "uuid:",
--- until when it is meant, then hold_id lease_ms base channel for each. A
--- channel that is not empty says that the hold may have been downgraded to
--- read: then that is done here if it was not. The answer is that of renew.lua.
+-- until when the request is valid, then hold_id lease_ms base channel for
+-- each. A channel that is not empty says that the hold may have been
+-- downgraded to read; if it was not yet, that is done here. The reply is that
+-- of renew.lua.
 --@args client valid_until_us
 --@include clock.lua
 local r={}

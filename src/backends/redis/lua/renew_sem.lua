@@ -1,5 +1,5 @@
 -- Extends holds of semaphores. KEYS lock holds permits kind, for each;
--- arguments and answer are those of renew.lua.
+-- arguments and reply are those of renew.lua.
 --@args client valid_until_us
 --@include clock.lua
 local r,ms,wrote={},math.floor(now/1000)

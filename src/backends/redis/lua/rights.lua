@@ -1,7 +1,7 @@
--- What the user of this connection may not do, {commands, keys, channels}:
--- a list of each. Redis before 7 does not tell: false. The arguments are how
--- many keys and channels there are, these, and the commands: "@hget" is tried
--- on a key, "&publish" on a channel, others as they are.
+-- What the user of this connection may not do, {commands, keys, channels},
+-- each a list. false: Redis before 7 cannot say it. The arguments are the
+-- numbers of keys and channels, the keys and channels, and the commands:
+-- "@hget" is tried on a key, "&publish" on a channel, others as they are.
 --@args keys channels
 local may,no,key,channel=redis.acl_check_cmd,{{},{},{}}
 if not may then return false end

@@ -1,4 +1,4 @@
--- Acquires an unfair mutex. README.md describes the arguments and the answer.
+-- Acquires an unfair mutex. README.md describes the arguments and the reply.
 --@keys lock info waiters token crowd
 --@args owner lease_ms valid_until_us token_ttl_ms about queue hand_ms
 --@include clock.lua

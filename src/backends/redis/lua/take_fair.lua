@@ -1,4 +1,4 @@
--- Acquires a fair mutex. README.md describes the arguments and the answer.
+-- Acquires a fair mutex. README.md describes the arguments and the reply.
 --@keys lock info token queue timeout seen
 --@args owner lease_ms valid_until_us token_ttl_ms about queue hand_ms channel listening
 --@include clock.lua
@@ -15,7 +15,7 @@ if held then
   --@include held.lua kind="f"; leave=fair_leave.lua
 else
   local w=head()
-  -- Another waiter comes first. Make sure that it has been told.
+  -- Another waiter comes first. Make sure that it has been notified.
   if ARGV.queue=='2' and w and w~=ARGV.owner then
     local til=tell()
     passed=til and til-math.floor(now/1000)
@@ -32,11 +32,11 @@ else
   end
 end
 if ARGV.queue=='0' then return {4,now} end
--- The caller joins the queue, or shows that it is still there. Its deadline is
--- one that no Redisson client takes for past, although all waiters before it
--- lower it by their wait. The first waiter cannot be lowered and looks often, so
--- its deadline is past soon after it has died. The next look is worth it when
--- the lease ends, or when the first waiter is given up if it was its turn
+-- The caller joins the queue, or shows that it is still there. Its deadline
+-- must not look past to any Redisson client, although all waiters before it
+-- lower it by their wait. The first waiter is not lowered and polls often, so
+-- its deadline passes soon after its death. The next poll is useful when the
+-- lease ends, or when the first waiter is given up if it was its turn
 -- (`passed`). If the caller dies here, the keys expire, later where Redisson
 -- uses them too.
 local d
@@ -53,7 +53,7 @@ else
   --@include near_new.lua
   q=q-1
 end
--- In a long queue, not each look has to check all of it.
+-- In a long queue a poll need not check all of it.
 if ARGV.queue=='2' and ($is_first or q<=100) then
   --@include fair_tidy.lua
 end

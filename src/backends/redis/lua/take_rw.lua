@@ -1,5 +1,5 @@
 -- Acquires a read-write lock: `want` is r or w, `base` is {name}. README.md
--- describes the arguments and the answer.
+-- describes the arguments and the reply.
 --@keys lock holds token line party
 --@args owner lease_ms valid_until_us token_ttl_ms about queue fair listening want base hand_ms
 --@include clock.lua

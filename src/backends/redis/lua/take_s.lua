@@ -1,5 +1,5 @@
 -- Acquires a mutex of the string dialect. README.md describes the arguments
--- and the answer.
+-- and the reply.
 --@keys lock info waiters token crowd
 --@args owner lease_ms valid_until_us token_ttl_ms about queue hand_ms
 --@include clock.lua

@@ -1,5 +1,5 @@
 -- Acquires `want` permits of a semaphore of `size`. README.md describes the
--- arguments and the answer.
+-- arguments and the reply.
 --@keys lock holds token line party permits kind
 --@args owner lease_ms valid_until_us token_ttl_ms about queue fair listening want size hand_ms
 --@include clock.lua

@@ -1,7 +1,7 @@
--- Waits for a latch. The answer is that of a TAKE: granted with token 1 if
--- the latch is 0, and with token 2 if it was set again since `round`. Queued:
--- behind the rest the round, 0 if it is not known. A latch has another round
--- each time that holdfast sets it.
+-- Waits for a latch. The reply is that of a TAKE: granted with token 1 if the
+-- latch is 0, and with token 2 if it was set again since `round`. A queued
+-- reply also has the round, 0 if it is not known. A latch gets another round
+-- each time holdfast sets it.
 --@keys lock kind permits
 --@args _ _ valid_until_us queue round
 --@include clock.lua

@@ -1,23 +1,17 @@
 /* What backends share: the table of keys, the memory of an answer, who a
- * client is, and findings. */
+ * client is, who holds a lock, requests of latches, and findings. */
+#include "../../cases.h"
 #include "backends/common/about.h"
 #include "backends/common/arena.h"
 #include "backends/common/finding.h"
+#include "backends/common/latch_requests.h"
+#include "backends/common/order.h"
 #include "backends/common/table.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static size_t blocks, allowed = SIZE_MAX; /* there are; may be taken */
 
 static void *test_take(hf_client *client, size_t size)
 {
-    (void)client;
     if (!allowed)
         return NULL;
     allowed--;
@@ -27,7 +21,6 @@ static void *test_take(hf_client *client, size_t size)
 
 static void test_give(hf_client *client, void *p)
 {
-    (void)client;
     blocks -= p != NULL;
     free(p);
 }
@@ -55,11 +48,10 @@ static struct item *find(const struct hf__table *t, uint16_t number, int i)
     return hf__table_find(t, number, text, (size_t)len);
 }
 
-static void test_table_finds_what_is_in_it(void **state)
+CASE(test_table_finds_what_is_in_it)
 {
     struct hf__table t = {.core = &core};
 
-    (void)state;
     assert_null(find(&t, 1, 0));
     for (int i = 0; i < 1000; i++) {
         assert_non_null(add(&t, 1, i));
@@ -77,13 +69,12 @@ static void test_table_finds_what_is_in_it(void **state)
     assert_int_equal(blocks, 0);
 }
 
-static void test_table_goes_through_all_once(void **state)
+CASE(test_table_goes_through_all_once)
 {
     struct hf__table t = {.core = &core};
     struct item *item = NULL, *next;
     int len = 0;
 
-    (void)state;
     assert_null(hf__table_next(&t, NULL));
     for (int i = 0; i < 300; i++)
         assert_non_null(add(&t, 0, i));
@@ -102,11 +93,10 @@ static void test_table_goes_through_all_once(void **state)
 }
 
 /* Where there is no memory for more buckets it is slower, that is all. */
-static void test_table_without_memory(void **state)
+CASE(test_table_without_memory)
 {
     struct hf__table t = {.core = &core};
 
-    (void)state;
     allowed = 0;
     assert_null(add(&t, 0, 0));
     allowed = 1;
@@ -126,12 +116,11 @@ static void test_table_without_memory(void **state)
     assert_int_equal(blocks, 0);
 }
 
-static void test_uuid_is_of_version_4(void **state)
+CASE(test_uuid_is_of_version_4)
 {
     uint8_t random[16];
     char uuid[HF__UUID_LEN + 1];
 
-    (void)state;
     memset(random, 0xff, sizeof(random));
     hf__uuid(random, uuid);
     assert_string_equal(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
@@ -147,14 +136,13 @@ static void read_about(hf_party *p, const char *text, size_t len)
     hf__about_read(p, text, text + len);
 }
 
-static void test_about_is_read_as_it_was_written(void **state)
+CASE(test_about_is_read_as_it_was_written)
 {
     static const char strange[] = "a\0b\nlabel\n\0";
     char text[128], longer[1000];
     const char *end;
     hf_party p;
 
-    (void)state;
     end = text + hf__about(text, sizeof(text), "7k ");
     assert_int_equal(strncmp(text, "7k ", 3), 0);
     assert_int_equal(end[-1], '\n');
@@ -173,12 +161,85 @@ static void test_about_is_read_as_it_was_written(void **state)
     assert_string_equal(p.label, "");
 }
 
-static void test_arena_keeps_one_block(void **state)
+CASE(test_left_of_a_lease)
+{
+    assert_int_equal(hf__left_ms(1000, 5000, 5000), 1000);
+    assert_int_equal(hf__left_ms(1000, 5000, 5400), 600);
+    assert_int_equal(hf__left_ms(1000, 5000, 6000), 0);
+    assert_int_equal(hf__left_ms(1000, 5000, INT64_MAX), 0);
+    assert_int_equal(hf__left_ms(1000, 5000, 4000), 1000);
+    assert_int_equal(hf__left_ms(1000, INT64_MAX, 4000), 1000);
+    assert_int_equal(hf__left_ms(1000, INT64_MIN, 400), 600);
+    assert_true(hf__wall_ms() > 1500000000000);
+}
+
+/* Each letter is an entry, the oldest first: r reads, w writes (or has a
+ * mutex), d writes and was downgraded. Those in upper case hold. */
+static void holds(const char *expected)
+{
+    struct hf__order o = {0};
+
+    for (const char *e = expected; *e; e++) {
+        char kind = (char)(*e | 0x20);
+
+        if (hf__order_holds(&o, kind == 'r', kind == 'd') != (*e != kind))
+            fail_msg("%s: entry %td", expected, e - expected);
+    }
+}
+
+CASE(test_order_finds_the_holders)
+{
+    holds("W");
+    holds("Ww");
+    holds("Wrr");
+    holds("R");
+    holds("RRwr");
+    holds("DRR");
+    holds("DRwr");
+    holds("DdR");
+    holds("RdR");
+    holds("Wdr");
+}
+
+CASE(test_order_means)
+{
+    struct hf__query q = {0};
+
+    assert_true(hf__order_means_all(&q));
+    assert_true(hf__order_means(&q, 7, "me"));
+    q.token = 7;
+    assert_false(hf__order_means_all(&q));
+    assert_true(hf__order_means(&q, 7, "me"));
+    assert_false(hf__order_means(&q, 8, "me"));
+    strcpy(q.owner, "me");
+    assert_true(hf__order_means(&q, 7, "me"));
+    assert_false(hf__order_means(&q, 7, "you"));
+    q.token = 0;
+    assert_false(hf__order_means_all(&q));
+    assert_true(hf__order_means(&q, 8, "me"));
+    assert_false(hf__order_means(&q, 8, "you"));
+}
+
+CASE(test_latch_requests_are_sent_again_in_their_session)
+{
+    struct hf__latch_requests l = {0};
+
+    assert_int_equal(hf__latch_request(&l, 11, 1), HF__LATCH_FIRST);
+    assert_int_equal(hf__latch_request(&l, 11, 1), HF__LATCH_AGAIN);
+    assert_int_equal(hf__latch_request(&l, 11, 3), HF__LATCH_FIRST);
+    assert_int_equal(hf__latch_request(&l, 12, 3), HF__LATCH_IN_DOUBT);
+    assert_int_equal(hf__latch_request(&l, 12, 1), HF__LATCH_IN_DOUBT);
+    assert_int_equal(hf__latch_request(&l, 12, 4), HF__LATCH_FIRST);
+    assert_int_equal(hf__latch_request(&l, 12, 4), HF__LATCH_AGAIN);
+    assert_int_equal(hf__latch_request(&l, 12, 3), HF__LATCH_IN_DOUBT);
+    assert_int_equal(hf__latch_request(&l, 11, 4), HF__LATCH_IN_DOUBT);
+}
+
+CASE(test_arena_keeps_one_block)
 {
     struct hf__arena a;
     char *piece[200];
 
-    (void)state;
     hf__arena_init(&a, &core, NULL, 1u << 20);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 200; i++) {
@@ -197,11 +258,10 @@ static void test_arena_keeps_one_block(void **state)
     assert_int_equal(blocks, 0);
 }
 
-static void test_arena_has_a_bound(void **state)
+CASE(test_arena_has_a_bound)
 {
     struct hf__arena a;
 
-    (void)state;
     hf__arena_init(&a, &core, NULL, 10000);
     assert_null(hf__arena_take(&a, SIZE_MAX));
     assert_null(hf__arena_take(&a, 10001));
@@ -228,8 +288,6 @@ static void test_find(hf_client *client, struct hf__query *q,
     size_t len = strlen(found);
     va_list ap;
 
-    (void)client;
-    (void)q;
     len += (size_t)snprintf(found + len, sizeof(found) - len,
                             "%d %s: ", (int)level, subject);
     va_start(ap, fmt);
@@ -253,11 +311,10 @@ static void finds(unsigned voters, const char *hosts, const char *first,
         fail_msg("%u, %s: %s", voters, hosts, found);
 }
 
-static void test_quorum_says_how_many_may_be_down(void **state)
+CASE(test_quorum_says_how_many_may_be_down)
 {
-    (void)state;
-    finds(0, "a:1", "1 ensemble: one server alone", "");
-    finds(1, "a:1", "1 ensemble: one server alone", "");
+    finds(0, "a:1", "1 ensemble: only one server", "");
+    finds(1, "a:1", "1 ensemble: only one server", "");
     finds(2, "a:1,b:1", "1 ensemble: 2 servers: no locks unless both", "0 ");
     finds(3, "a:1,b:1,c:1", "0 ensemble: 3 servers, of which 1 may",
           "0 hosts: the URL names 3 of 3");
@@ -268,18 +325,4 @@ static void test_quorum_says_how_many_may_be_down(void **state)
     finds(3, "zoo.example:7", "0 ", "0 hosts: the URL names 1 host, and");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_finds_what_is_in_it),
-        cmocka_unit_test(test_table_goes_through_all_once),
-        cmocka_unit_test(test_table_without_memory),
-        cmocka_unit_test(test_arena_keeps_one_block),
-        cmocka_unit_test(test_arena_has_a_bound),
-        cmocka_unit_test(test_uuid_is_of_version_4),
-        cmocka_unit_test(test_about_is_read_as_it_was_written),
-        cmocka_unit_test(test_quorum_says_how_many_may_be_down),
-    };
-
-    return cmocka_run_group_tests_name("common", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,19 +1,13 @@
-/* Entries of etcd's locks: the forms of their keys, and what they say. */
+/* Entries of etcd's locks: the forms of their keys, and their values. */
+#include "../../cases.h"
 #include "backends/etcd/entry.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define LEN(a) (sizeof(a) / sizeof(*(a)))
 #define OWN "0123456789abcdef-1"
 #define GO "1700000000000000000" /* unix ns */
 
-/* The bytes have no end: a sanitizer sees who reads on. */
+/* Returns a copy that is not terminated, so that a sanitizer notices a read
+ * beyond it. */
 static char *bytes(const char *text, size_t len)
 {
     char *p = malloc(len ? len : 1);
@@ -33,7 +27,7 @@ static enum et_form form_of(const char *rest, size_t len, uint32_t *permits,
     return form;
 }
 
-static void test_forms(void **state)
+CASE(test_forms)
 {
     static const struct {
         const char *rest;
@@ -55,7 +49,6 @@ static void test_forms(void **state)
         {"permit/" OWN ".4294967295.4294967295", ET_FORM_PERMIT, HF_SEMAPHORE},
     };
 
-    (void)state;
     for (size_t i = 0; i < LEN(all); i++) {
         enum et_form form =
             form_of(all[i].rest, strlen(all[i].rest), NULL, NULL);
@@ -65,7 +58,7 @@ static void test_forms(void **state)
     }
 }
 
-static void test_strangers(void **state)
+CASE(test_strangers)
 {
     static const char *const all[] = {
         "",
@@ -108,7 +101,6 @@ static void test_strangers(void **state)
         "permit/" OWN "/x.1.1",
     };
 
-    (void)state;
     for (size_t i = 0; i < LEN(all); i++)
         if (form_of(all[i], strlen(all[i]), NULL, NULL) != ET_FORM_NONE)
             fail_msg("\"%s\"", all[i]);
@@ -117,14 +109,13 @@ static void test_strangers(void **state)
     assert_int_equal(hf__et_kind(ET_FORM_NONE), 0);
 }
 
-/* What is written is read, with the longest numbers that there are. */
-static void test_rest(void **state)
+/* hf__et_form() reads back what was written, with the longest numbers. */
+CASE(test_rest)
 {
     static const int64_t leases[] = {1, INT64_MAX, INT64_MIN, -1};
     char rest[ET_REST_MAX];
     uint32_t permits, size;
 
-    (void)state;
     for (size_t i = 0; i < LEN(leases); i++)
         for (int form = ET_FORM_MUTEX; form <= ET_FORM_LATCH; form++) {
             size_t len = hf__et_rest(rest, (enum et_form)form, leases[i],
@@ -140,15 +131,14 @@ static void test_rest(void **state)
         }
     assert_int_equal(hf__et_rest(rest, ET_FORM_NONE, 1, 1, 1, 1), 0);
     hf__et_rest(rest, ET_FORM_MUTEX, 0x1f, 0, 0, 0);
-    assert_string_equal(rest, "1f"); /* as Go does it: no zeros before it */
+    assert_string_equal(rest, "1f"); /* like Go: without leading zeros */
     hf__et_rest(rest, ET_FORM_READ, 0x1f, 0xa, 0, 0);
     assert_string_equal(rest, "read/000000000000001f-a");
     hf__et_rest(rest, ET_FORM_PERMIT, 0x1f, 0xa, 2, 3);
     assert_string_equal(rest, "permit/000000000000001f-a.2.3");
 }
 
-/* ---- values ---------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------ */
 
 static hf_party read_value(const char *text, size_t len, int64_t now_ms)
 {
@@ -160,13 +150,12 @@ static hf_party read_value(const char *text, size_t len, int64_t now_ms)
     return p;
 }
 
-static void test_value(void **state)
+CASE(test_value)
 {
     char value[ET_VALUE_MAX], label[400];
     hf_party p;
     size_t len;
 
-    (void)state;
     len = hf__et_value(value, "17\nhost\n", "job", 5000, 900000, 1000000);
     p = read_value(value, len, 1001000);
     assert_int_equal(p.pid, 17);
@@ -188,8 +177,8 @@ static void test_value(void **state)
     assert_memory_equal(read_value(value, len, 0).label, label, 63);
 }
 
-/* Whatever it says, and wherever it ends. */
-static void test_value_of_strangers(void **state)
+/* Values of other programs, and values that are cut anywhere. */
+CASE(test_value_of_strangers)
 {
     static const char *const all[] = {
         "",
@@ -205,7 +194,6 @@ static void test_value_of_strangers(void **state)
         "holdfast latch 5",
     };
 
-    (void)state;
     for (size_t i = 0; i < LEN(all); i++)
         for (size_t len = 0; len <= strlen(all[i]); len++) {
             hf_party p = read_value(all[i], len, 1000000);
@@ -226,7 +214,7 @@ static bool parse_count(const char *text, size_t len, uint64_t *count)
     return is_one;
 }
 
-static void test_count(void **state)
+CASE(test_count)
 {
     static const uint64_t counts[] = {1, 42, UINT64_MAX};
     static const char *const none[] = {
@@ -245,7 +233,6 @@ static void test_count(void **state)
     char value[ET_VALUE_MAX];
     uint64_t count;
 
-    (void)state;
     for (size_t i = 0; i < LEN(counts); i++) {
         size_t len = hf__et_count_text(value, counts[i]);
 
@@ -258,16 +245,4 @@ static void test_count(void **state)
             fail_msg("\"%s\" is %llu", none[i], (unsigned long long)count);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_value),
-        cmocka_unit_test(test_value_of_strangers),
-        cmocka_unit_test(test_count),
-    };
-
-    return cmocka_run_group_tests_name("etcd_entry", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

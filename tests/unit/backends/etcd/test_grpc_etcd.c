@@ -1,21 +1,14 @@
-/* gRPC with a real etcd: what it says to calls, streams, tokens and TLS, and
- * how its end is found. By the clock and the sockets of this machine. */
+/* gRPC with a real etcd: its answers to calls, streams, tokens and TLS, and how
+ * the end of the server is noticed. Uses this machine's clock and sockets. */
+#include "../../cases.h"
 #include "etcd.pb-c.h"
 #include "net/grpc/grpc.h"
 #include "net/tls.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "../../../../lab/servers/port.h"
 #include "../../../lib/bare_core.h"
@@ -23,8 +16,7 @@
 #include "../../../lib/loopback.h"
 #include "../../../lib/wait.h"
 
-/* ---- a connection ---------------------------------------------------------
- */
+/* ---- a connection ------------------------------------------------------ */
 
 #define PASSWORD "Geheimnis-7391"
 
@@ -40,13 +32,13 @@ struct scene {
 };
 
 struct one {
-    struct grpc_call call; /* first: callbacks cast it back */
+    struct grpc_call call; /* first: callbacks cast it to struct one */
     struct scene *t;
     int overs, messages;
     enum grpc_end end;
     int status;
     char text[200];
-    Etcd__WatchAnswer *event; /* of a watch: the last */
+    Etcd__WatchAnswer *event; /* of a watch: the last event */
     Etcd__KeepAliveAnswer *kept;
 };
 
@@ -70,7 +62,6 @@ static int over(struct grpc_call *c, hf__time at)
 {
     struct one *o = (struct one *)c;
 
-    (void)at;
     o->overs++;
     o->end = c->end;
     o->status = c->status;
@@ -83,7 +74,6 @@ static int watch_message(struct grpc_call *c, const uint8_t *p, size_t len,
 {
     struct one *o = (struct one *)c;
 
-    (void)at;
     if (o->event)
         etcd__watch_answer__free_unpacked(o->event, NULL);
     o->event = etcd__watch_answer__unpack(NULL, len, p);
@@ -97,7 +87,6 @@ static int keep_message(struct grpc_call *c, const uint8_t *p, size_t len,
 {
     struct one *o = (struct one *)c;
 
-    (void)at;
     if (o->kept)
         etcd__keep_alive_answer__free_unpacked(o->kept, NULL);
     o->kept = etcd__keep_alive_answer__unpack(NULL, len, p);
@@ -196,7 +185,7 @@ static void ask(struct one *o, const void *message, uint32_t limit_ms)
     assert_int_equal(hf__grpc_start(&o->call, limit_ms), 0);
 }
 
-/* The status of its answer. */
+/* Sends the request and returns the status of its answer. */
 static int asked(struct one *o, const void *message)
 {
     int overs = o->overs;
@@ -221,8 +210,7 @@ static int put_it(struct one *o, const char *key, const char *value)
     return asked(o, &m);
 }
 
-/* ---- the owner --------------------------------------------------------------
- */
+/* ---- the owner --------------------------------------------------------- */
 
 #include "../../net/grpc_owner.h"
 
@@ -250,7 +238,6 @@ static int owner_renew(struct grpc *g, hf__time at)
 {
     struct scene *t = g->owner;
 
-    (void)at;
     t->renewals++;
     sign_in(t);
     return 0;
@@ -285,12 +272,11 @@ static void scene_free(struct scene *t)
     free(t);
 }
 
-/* ---- calls ------------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------- */
 
 static struct etcd_server plain;
 
-static void test_calls_and_refusals(void **state)
+CASE(test_calls_and_refusals)
 {
     struct scene *t = scene_of(&plain);
     struct one *p = one_of(t, &put), *r = one_of(t, &range),
@@ -302,7 +288,6 @@ static void test_calls_and_refusals(void **state)
     char *big = calloc(1, 3 << 20);
     size_t len;
 
-    (void)state;
     connect_it(t);
     assert_int_equal(put_it(p, "calls/a", "1"), 0);
     q.key = bytes("calls/a");
@@ -314,7 +299,7 @@ static void test_calls_and_refusals(void **state)
     assert_true(a->header->revision > 1);
     etcd__range_answer__free_unpacked(a, NULL);
     m.key = bytes("calls/a");
-    m.lease = 4711; /* which nobody granted */
+    m.lease = 4711; /* a lease that was never granted */
     assert_int_equal(asked(p, &m), 5);
     assert_non_null(strstr(p->text, "requested lease not found"));
     assert_int_equal(asked(p, &(Etcd__Put)ETCD__PUT__INIT), 3);
@@ -336,8 +321,9 @@ static void test_calls_and_refusals(void **state)
     scene_free(t);
 }
 
-/* Larger than any window, in many pieces; and too large for the caller. */
-static void test_long_answers(void **state)
+/* An answer larger than any window, which comes in many pieces; and one that is
+ * too large for the caller. */
+CASE(test_long_answers)
 {
     struct scene *t = scene_of(&plain);
     struct grpc_method longer = range;
@@ -346,7 +332,6 @@ static void test_long_answers(void **state)
     Etcd__Range q = ETCD__RANGE__INIT;
     size_t len;
 
-    (void)state;
     assert_non_null(big);
     longer.most = 8 << 20;
     r = one_of(t, &longer);
@@ -373,7 +358,7 @@ static void test_long_answers(void **state)
     scene_free(t);
 }
 
-static void test_many_at_a_time(void **state)
+CASE(test_many_at_a_time)
 {
     enum { N = 1000 };
     struct scene *t = scene_of(&plain);
@@ -382,7 +367,6 @@ static void test_many_at_a_time(void **state)
     char key[32];
     int n = 0;
 
-    (void)state;
     connect_it(t);
     for (int i = 0; i < N; i++) {
         o[i] = one_of(t, &put);
@@ -399,8 +383,8 @@ static void test_many_at_a_time(void **state)
     scene_free(t);
 }
 
-/* A watch and a keep-alive beside calls, on one connection. */
-static void test_streams(void **state)
+/* A watch and keep-alives beside calls, on one connection. */
+CASE(test_streams)
 {
     struct scene *t = scene_of(&plain);
     struct one *w = one_of(t, &watches), *k = one_of(t, &keeps),
@@ -413,7 +397,6 @@ static void test_streams(void **state)
     Etcd__KeepAlive keep = ETCD__KEEP_ALIVE__INIT;
     Etcd__Put key = ETCD__PUT__INIT;
 
-    (void)state;
     connect_it(t);
     create.key = bytes("streams/a");
     create.watch_id = 7;
@@ -444,7 +427,7 @@ static void test_streams(void **state)
     assert_true(DRIVE_UNTIL(t, k->messages == 21));
     say(k, &keep);
     assert_true(DRIVE_UNTIL(t, k->messages == 22));
-    assert_int_equal(k->kept->ttl, 0); /* gone */
+    assert_int_equal(k->kept->ttl, 0); /* the lease has ended */
     hf__grpc_cancel(&w->call);
     key.lease = 0;
     assert_int_equal(asked(p, &key), 0);
@@ -458,8 +441,8 @@ static void test_streams(void **state)
     scene_free(t);
 }
 
-/* As a fair lock is asked for: put, and who is before us. */
-static void test_transaction(void **state)
+/* What a fair lock sends: puts its entry and reads the older ones. */
+CASE(test_transaction)
 {
     struct scene *t = scene_of(&plain);
     struct one *x = one_of(t, &txn);
@@ -473,7 +456,6 @@ static void test_transaction(void **state)
     const uint8_t *p;
     size_t len;
 
-    (void)state;
     connect_it(t);
     is_new.target = ETCD__COMPARE__TARGET__CREATE;
     is_new.key = key.key = bytes("txn/1");
@@ -507,11 +489,11 @@ static void test_transaction(void **state)
     scene_free(t);
 }
 
-/* ---- failures ----------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------ */
 
-/* One that is stopped takes what is sent; one that is killed does not. The next
- * address is used then. */
-static void test_next_address_takes_over(void **state)
+/* A stopped server accepts what is sent, a killed one does not. In both cases
+ * the client goes to the next address. */
+CASE(test_next_address_takes_over)
 {
     struct etcd_server other = {0};
     struct scene *t;
@@ -520,7 +502,6 @@ static void test_next_address_takes_over(void **state)
     Etcd__Watch create = ETCD__WATCH__INIT;
     Etcd__WatchCreate what = ETCD__WATCH_CREATE__INIT;
 
-    (void)state;
     assert_int_equal(etcd_server_start(&other), 0);
     t = scene_of(&other);
     add_address(&t->peer, plain.port);
@@ -541,9 +522,9 @@ static void test_next_address_takes_over(void **state)
     hf__grpc_flush(&t->g);
     assert_true(DRIVE_UNTIL(t, p->overs == 1));
     assert_int_equal(p->end, GRPC_LATE);
-    assert_true(DRIVE_UNTIL(t, t->downs)); /* it was asked, and is silent */
+    assert_true(DRIVE_UNTIL(t, t->downs)); /* silent */
     assert_int_equal(w->end, GRPC_LOST);
-    t->g.link.connect_ms = 2000; /* again and again, until it is time enough */
+    t->g.link.connect_ms = 2000; /* tries again until then */
     assert_true(DRIVE_UNTIL(t, t->ups == 2));
     assert_non_null(strstr(t->g.link.where, strchr(plain.url + 7, ':')));
     assert_int_equal(put_it(p, "next/a", "2"), 0);
@@ -553,7 +534,7 @@ static void test_next_address_takes_over(void **state)
     scene_free(t);
 }
 
-static void test_killed_and_started_again(void **state)
+CASE(test_killed_and_started_again)
 {
     struct etcd_server other = {0};
     struct scene *t;
@@ -561,7 +542,6 @@ static void test_killed_and_started_again(void **state)
     Etcd__Watch create = ETCD__WATCH__INIT;
     Etcd__WatchCreate what = ETCD__WATCH_CREATE__INIT;
 
-    (void)state;
     assert_int_equal(etcd_server_start(&other), 0);
     t = scene_of(&other);
     p = one_of(t, &put);
@@ -585,16 +565,15 @@ static void test_killed_and_started_again(void **state)
     scene_free(t);
 }
 
-/* ---- tokens ------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------- */
 
-static void test_tokens(void **state)
+CASE(test_tokens)
 {
     struct etcd_server s = {0};
     struct scene *t;
     struct one *p;
     char out[256];
 
-    (void)state;
     assert_int_equal(etcd_server_start(&s), 0);
     assert_int_equal(
         etcd_server_ctl(&s, "user add root:" PASSWORD, out, sizeof(out)), 0);
@@ -620,7 +599,7 @@ static void test_tokens(void **state)
     etcd_server_end(&s);
 }
 
-/* ---- TLS ---------------------------------------------------------------- */
+/* ---- TLS ----------------------------------------------------------------- */
 
 static void use_tls(struct scene *t, const struct etcd_server *s,
                     const char *ca_name, bool certificate)
@@ -650,13 +629,12 @@ static void fails_with(struct scene *t, int code, const char *text)
     scene_free(t);
 }
 
-static void test_tls(void **state)
+CASE(test_tls)
 {
     struct etcd_server s = {.tls = "server", .asks_certificate = true};
     struct scene *t;
     struct one *p;
 
-    (void)state;
     assert_int_equal(etcd_server_start(&s), 0);
     t = scene_of(&s);
     use_tls(t, &s, "ca", true);
@@ -680,31 +658,14 @@ static void test_tls(void **state)
 
 static int start(void **state)
 {
-    (void)state;
+    clock_ns = 0;
     return etcd_server_start(&plain);
 }
 
 static int stop(void **state)
 {
-    (void)state;
     etcd_server_end(&plain);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_and_refusals),
-        cmocka_unit_test(test_long_answers),
-        cmocka_unit_test(test_many_at_a_time),
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_transaction),
-        cmocka_unit_test(test_next_address_takes_over),
-        cmocka_unit_test(test_killed_and_started_again),
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_tls),
-    };
-
-    clock_ns = 0;
-    return cmocka_run_group_tests_name("grpc_etcd", tests, start, stop);
-}
+CASES_MAIN(start, stop);

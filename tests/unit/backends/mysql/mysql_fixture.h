@@ -4,22 +4,15 @@
 #ifndef TESTS_MYSQL_FIXTURE_H
 #define TESTS_MYSQL_FIXTURE_H
 
+#include "../../cases.h"
 #include "backends/mysql/conn.h"
 #include "backends/mysql/login.h"
 #include "backends/mysql/wire.h"
 #include "net/tls.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "../../../lib/bare_core.h"
 #include "../../../lib/server_process.h"
@@ -125,7 +118,6 @@ static inline int say_hello(struct my_conn *c, hf__time at)
 {
     struct scene *t = c->owner;
 
-    (void)at;
     for (int i = 0; i < t->hello_statements; i++)
         if (!submit(t, 101 + i))
             return hf__link_why(&c->link, HF_ENOMEM, "out of memory");
@@ -134,7 +126,6 @@ static inline int say_hello(struct my_conn *c, hf__time at)
 
 static inline void up(struct my_conn *c, hf__time at)
 {
-    (void)at;
     ((struct scene *)c->owner)->ups++;
 }
 
@@ -145,7 +136,6 @@ static inline void down(struct my_conn *c, int code, bool was_up, hf__time at)
     const struct flight *a;
     size_t len = 0;
 
-    (void)at;
     t->downs++;
     t->down_code = code;
     assert_true(was_up || !c->sents.len);

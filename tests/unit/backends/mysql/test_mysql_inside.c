@@ -1,6 +1,7 @@
 /* Parts of the backend by themselves: the meaning of the server's errors, the
  * report that a new connection is due, the pause of a try, and the list of
  * waiters. */
+#include "../../cases.h"
 #include "backends/mysql/cmd.h"
 #include "backends/mysql/error.h"
 #include "backends/mysql/lock.h"
@@ -8,15 +9,6 @@
 #include "backends/mysql/query.h"
 #include "backends/mysql/wait.h"
 #include "backends/mysql/wire.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../lib/bare_core.h"
 
@@ -40,9 +32,8 @@ static const struct meaning {
     {MY_FORBIDDEN, false, false, HF_EAUTH},
 };
 
-static void test_meanings(void **state)
+CASE(test_meanings)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++) {
         const struct meaning *is = &meanings[i];
 
@@ -57,19 +48,17 @@ static hf__time due_at = HF__NEVER;
 
 static void note_due(hf_client *client, hf__time at)
 {
-    (void)client;
     due_at = hf__min_time(due_at, at);
 }
 
 /* A slot may be what makes it, and advance() only comes when it is due. */
-static void test_new_connection_is_due(void **state)
+CASE(test_new_connection_is_due)
 {
     struct hf__core heeds = core;
     struct hf__remote remote = {.kind = HF_MUTEX, .label = ""};
     struct my_lock lock = {.remote = &remote};
     struct mysql m = {.core = &heeds, .waits_most = 1};
 
-    (void)state;
     heeds.due = note_due;
     assert_true(hf__my_wait(&m, &lock, true, 1));
     assert_non_null(lock.wait);
@@ -114,14 +103,13 @@ static bool naps(const struct mysql *m, const struct attempter *a)
 }
 
 /* Nothing refers to a request that was given up, or to a lock that has gone. */
-static void test_nap_is_given_up(void **state)
+CASE(test_nap_is_given_up)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
     struct attempter a, b, c;
     struct hf__req abandon = {.op = HF__ABANDON, .hold_id = 1};
 
-    (void)state;
     heeds.due = note_due;
     begin_nap(&m, &a, 1);
     begin_nap(&m, &b, 2);
@@ -141,19 +129,17 @@ static const struct hf__req *unsent;
 
 static void note_unsent(hf_client *client, struct hf__req *req)
 {
-    (void)client;
     unsent = req;
 }
 
 /* The connection is lost meanwhile: the core keeps the request. */
-static void test_nap_ends_without_a_connection(void **state)
+CASE(test_nap_ends_without_a_connection)
 {
     struct hf__core heeds = core;
     struct mysql m = {.core = &heeds, .login = {.database = database}};
     struct attempter a;
     hf__time at;
 
-    (void)state;
     heeds.due = note_due;
     heeds.unsent = note_unsent;
     due_at = HF__NEVER;
@@ -171,7 +157,6 @@ static void test_nap_ends_without_a_connection(void **state)
 
 static hf_party *add_waiter(hf_client *client, struct hf__query *q, bool holds)
 {
-    (void)client;
     assert_false(holds);
     assert_true(q->info->waiters_len < 4);
     return &q->info->waiters[q->info->waiters_len++];
@@ -179,8 +164,6 @@ static hf_party *add_waiter(hf_client *client, struct hf__query *q, bool holds)
 
 static void ignore_done(hf_client *client, struct hf__req *req)
 {
-    (void)client;
-    (void)req;
 }
 
 #define ALICE "a11cea11cea11cea11cea11cea11ce00"
@@ -226,11 +209,10 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
 }
 
 /* The server's list may show a statement that has just been ended. */
-static void test_waiters_are_seen_once(void **state)
+CASE(test_waiters_are_seen_once)
 {
     hf_party waiters[4] = {0};
 
-    (void)state;
     assert_int_equal(waiters_of("1", waiters), 2); /* a mutex */
     assert_string_equal(waiters[0].owner, BOB ":9");
     assert_string_equal(waiters[1].owner, ALICE ":7");
@@ -248,7 +230,6 @@ static int note_why(hf_client *client, int code, const char *fmt, ...)
 {
     va_list ap;
 
-    (void)client;
     va_start(ap, fmt);
     vsnprintf(reason, sizeof(reason), fmt, ap);
     va_end(ap);
@@ -282,9 +263,8 @@ static const char *mismatch_with(const char *kind)
     return reason;
 }
 
-static void test_mismatch_says_how_many_permits(void **state)
+CASE(test_mismatch_says_how_many_permits)
 {
-    (void)state;
     assert_string_equal(mismatch_with("3"),
                         "the semaphore has 3 permits, not 2");
     assert_string_equal(mismatch_with("1"),
@@ -297,7 +277,7 @@ static void test_mismatch_says_how_many_permits(void **state)
 /* ---- advice ------------------------------------------------------------- */
 
 /* Long names leave no room for all commands. Those that are there are whole. */
-static void test_advice_is_not_cut_within_a_command(void **state)
+CASE(test_advice_is_not_cut_within_a_command)
 {
     static const char text[] =
         "SELECT command denied to user 'a_user_with_a_name_of_32_letters'@"
@@ -309,7 +289,6 @@ static void test_advice_is_not_cut_within_a_command(void **state)
     const struct my_answer a = {.first = &says, .last = &says};
     const char *last;
 
-    (void)state;
     memset(name, 'd', 64);
     name[64] = '\0';
     hf__my_advice(&a, &login, to, sizeof(to));
@@ -319,16 +298,4 @@ static void test_advice_is_not_cut_within_a_command(void **state)
     assert_non_null(strstr(last, "long-domain.example.com'"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meanings),
-        cmocka_unit_test(test_new_connection_is_due),
-        cmocka_unit_test(test_nap_is_given_up),
-        cmocka_unit_test(test_nap_ends_without_a_connection),
-        cmocka_unit_test(test_waiters_are_seen_once),
-        cmocka_unit_test(test_mismatch_says_how_many_permits),
-        cmocka_unit_test(test_advice_is_not_cut_within_a_command)};
-
-    return cmocka_run_group_tests_name("inside", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

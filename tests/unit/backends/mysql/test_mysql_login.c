@@ -6,6 +6,8 @@
 
 #include <openssl/ssl.h>
 
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
+
 #define NATIVE "mysql_native_password"
 #define SHA2 "caching_sha2_password"
 
@@ -66,13 +68,12 @@ static void is_wiped(const struct scene *t)
         assert_int_equal(o->data[i], 0);
 }
 
-static void test_scrambles(void **state)
+CASE(test_scrambles)
 {
     const unsigned char *salt = (const unsigned char *)SALT_TEXT;
     unsigned char to[32];
     size_t len;
 
-    (void)state;
     assert_true(hf__my_scramble(false, "secret", salt, to, &len));
     is_hex(to, len, NATIVE_HEX);
     assert_true(hf__my_scramble(true, "secret", salt, to, &len));
@@ -85,10 +86,8 @@ static void test_scrambles(void **state)
 
 /* ---- who the server is --------------------------------------------------- */
 
-static void test_native_login(void **state)
+CASE_HERE(test_native_login)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     assert_true(hears_nothing(t)); /* the server speaks first */
     greets(t, CAPS_ALL, NATIVE);
@@ -103,9 +102,8 @@ static void test_native_login(void **state)
     assert_false(t->c.is_mariadb);
 }
 
-static void test_mariadb_is_known(void **state)
+CASE_HERE(test_mariadb_is_known)
 {
-    struct scene *t = *state;
     unsigned char buf[512];
 
     connect_it(t);
@@ -114,9 +112,8 @@ static void test_mariadb_is_known(void **state)
     assert_string_equal(t->c.version, "10.11.19-MariaDB");
 }
 
-static void test_greeting_is_cut_anywhere(void **state)
+CASE_HERE(test_greeting_is_cut_anywhere)
 {
-    struct scene *t = *state;
     unsigned char buf[512];
     size_t len = greeting(buf, CAPS_ALL, "8.0.46", NATIVE);
 
@@ -132,9 +129,8 @@ static void test_greeting_is_cut_anywhere(void **state)
 }
 
 /* One that ends too early is no greeting. */
-static void test_greeting_is_too_short(void **state)
+CASE_HERE(test_greeting_is_too_short)
 {
-    struct scene *t = *state;
     unsigned char buf[512];
     size_t len = greeting(buf, CAPS_ALL, "8.0.46", "");
 
@@ -148,12 +144,11 @@ static void test_greeting_is_too_short(void **state)
     }
 }
 
-static void test_something_else_answers(void **state)
+CASE_HERE(test_something_else_answers)
 {
     static const char *const others[] = {
         "HTTP/1.1 400 Bad Request\r\n\r\n", "-ERR unknown command\r\n",
         "SSH-2.0-OpenSSH_9.2\r\n", "220 mail.example ESMTP\r\n"};
-    struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
         t->downs = 0;
@@ -165,10 +160,8 @@ static void test_something_else_answers(void **state)
 }
 
 /* It waits for us to speak, as most servers do. */
-static void test_nobody_greets(void **state)
+CASE_HERE(test_nobody_greets)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     clock_ns += 1000 * HF__MS;
     hf__link_advance(&t->c.link, clock_ns);
@@ -176,10 +169,8 @@ static void test_nobody_greets(void **state)
                 "no answer within 1000 ms; is it MySQL or MariaDB?");
 }
 
-static void test_old_server(void **state)
+CASE_HERE(test_old_server)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     greets(t, CAPS_ALL & ~0x8000u, NATIVE);
     failed_with(t, HF_EBACKEND, "MySQL 8.0.46 is too old");
@@ -199,7 +190,7 @@ static void greets_as(struct scene *t, const char *version)
 /* In MySQL before 5.7 a session that takes a second user lock frees the
  * first; MariaDB before 10.1 has no max_statement_time. A proxy may greet with
  * any version, so the connection logs in, and its owner decides. */
-static void test_old_versions(void **state)
+CASE_HERE(test_old_versions)
 {
     static const char *const old[][2] = {
         {"5.6.51-log", "MySQL 5.6.51-log is too old"},
@@ -221,7 +212,6 @@ static void test_old_versions(void **state)
                                       "11.4.5-log",
                                       "of our own",
                                       ""};
-    struct scene *t = *state;
 
     for (size_t i = 0; i < sizeof(old) / sizeof(*old); i++) {
         greets_as(t, old[i][0]);
@@ -280,10 +270,8 @@ static void refuses(struct scene *t, unsigned seq, size_t i)
     assert_null(strstr(t->c.link.text, "is it MySQL"));
 }
 
-static void test_refusals_are_explained(void **state)
+CASE_HERE(test_refusals_are_explained)
 {
-    struct scene *t = *state;
-
     t->login.database = "shop";
     for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
         t->downs = 0;
@@ -294,10 +282,8 @@ static void test_refusals_are_explained(void **state)
 }
 
 /* There is no SQLSTATE then, but it is borne. */
-static void test_refusal_instead_of_a_greeting(void **state)
+CASE_HERE(test_refusal_instead_of_a_greeting)
 {
-    struct scene *t = *state;
-
     for (size_t i = 0; i < 6; i++) {
         t->downs = 0;
         connect_it(t);
@@ -309,10 +295,8 @@ static void test_refusal_instead_of_a_greeting(void **state)
     failed_with(t, HF_EBACKEND, ": Too many connections");
 }
 
-static void test_no_password_was_given(void **state)
+CASE_HERE(test_no_password_was_given)
 {
-    struct scene *t = *state;
-
     t->login.password = "";
     connect_it(t);
     greets(t, CAPS_ALL, NATIVE);
@@ -323,9 +307,8 @@ static void test_no_password_was_given(void **state)
 
 /* ---- plugins ------------------------------------------------------------- */
 
-static void test_switch_of_plugins(void **state)
+CASE_HERE(test_switch_of_plugins)
 {
-    struct scene *t = *state;
     char got[64];
 
     connect_it(t);
@@ -343,10 +326,8 @@ static void test_switch_of_plugins(void **state)
     assert_int_equal(t->ups, 1);
 }
 
-static void test_unknown_plugins(void **state)
+CASE_HERE(test_unknown_plugins)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     greets(t, CAPS_ALL, NATIVE);
     SAYS(t, 2,
@@ -370,9 +351,8 @@ static void test_unknown_plugins(void **state)
 }
 
 /* A server, or somebody in between, would like to read it. */
-static void test_clear_password_needs_tls(void **state)
+CASE_HERE(test_clear_password_needs_tls)
 {
-    struct scene *t = *state;
     char got[512];
 
     connect_it(t);
@@ -385,10 +365,8 @@ static void test_clear_password_needs_tls(void **state)
     assert_true(hears_nothing(t));
 }
 
-static void test_sha2_that_is_cached(void **state)
+CASE_HERE(test_sha2_that_is_cached)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     greets(t, CAPS_ALL, SHA2);
     hears_login(t, SHA2, SHA2_HEX);
@@ -397,9 +375,8 @@ static void test_sha2_that_is_cached(void **state)
 }
 
 /* On a Unix socket nobody else listens. */
-static void test_sha2_in_private(void **state)
+CASE_HERE(test_sha2_in_private)
 {
-    struct scene *t = *state;
     char got[512];
 
     connect_it(t);
@@ -414,9 +391,8 @@ static void test_sha2_in_private(void **state)
 }
 
 /* Whoever is in between could ask for it as well. */
-static void test_sha2_in_full_wants_a_safe_way(void **state)
+CASE_HERE(test_sha2_in_full_wants_a_safe_way)
 {
-    struct scene *t = *state;
     char got[512];
 
     connect_it(t);
@@ -430,9 +406,8 @@ static void test_sha2_in_full_wants_a_safe_way(void **state)
 
 /* ---- the hello ----------------------------------------------------------- */
 
-static void test_hello_is_answered_before_it_is_up(void **state)
+CASE_HERE(test_hello_is_answered_before_it_is_up)
 {
-    struct scene *t = *state;
     char got[64];
 
     t->hello_statements = 2;
@@ -447,10 +422,8 @@ static void test_hello_is_answered_before_it_is_up(void **state)
     assert_int_equal(t->ups, 1);
 }
 
-static void test_hello_is_refused_by_its_owner(void **state)
+CASE_HERE(test_hello_is_refused_by_its_owner)
 {
-    struct scene *t = *state;
-
     t->hello_statements = 1;
     log_in(t);
     t->code = HF_ENOTSUP;
@@ -502,9 +475,8 @@ static SSL *shakes_hands(struct scene *t, SSL_CTX *ctx)
     return ssl;
 }
 
-static void test_tls_begins_behind_the_greeting(void **state)
+CASE_HERE(test_tls_begins_behind_the_greeting)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
     SSL *ssl;
     char got[512];
@@ -539,9 +511,8 @@ static void test_tls_begins_behind_the_greeting(void **state)
     SSL_CTX_free(ctx);
 }
 
-static void test_server_is_verified(void **state)
+CASE_HERE(test_server_is_verified)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
 
     with_tls(t, "elsewhere", &ctx);
@@ -554,9 +525,8 @@ static void test_server_is_verified(void **state)
     SSL_CTX_free(ctx);
 }
 
-static void test_server_without_tls(void **state)
+CASE_HERE(test_server_without_tls)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
 
     with_tls(t, "server", &ctx);
@@ -570,9 +540,8 @@ static void test_server_without_tls(void **state)
 
 /* Somebody in between may have written them: they would be taken for what the
  * server says inside of TLS. */
-static void test_plain_bytes_behind_the_greeting(void **state)
+CASE_HERE(test_plain_bytes_behind_the_greeting)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
     unsigned char buf[512];
     size_t len = greeting(buf, CAPS_ALL | CAPS_SSL, "8.0.46", NATIVE);
@@ -592,9 +561,8 @@ static void test_plain_bytes_behind_the_greeting(void **state)
     SSL_CTX_free(ctx);
 }
 
-static void test_handshake_has_its_time(void **state)
+CASE_HERE(test_handshake_has_its_time)
 {
-    struct scene *t = *state;
     SSL_CTX *ctx;
 
     with_tls(t, "server", &ctx);
@@ -608,37 +576,4 @@ static void test_handshake_has_its_time(void **state)
     SSL_CTX_free(ctx);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scrambles),
-        CASE(test_native_login),
-        CASE(test_mariadb_is_known),
-        CASE(test_greeting_is_cut_anywhere),
-        CASE(test_greeting_is_too_short),
-        CASE(test_something_else_answers),
-        CASE(test_nobody_greets),
-        CASE(test_old_server),
-        CASE(test_old_versions),
-        CASE(test_refusals_are_explained),
-        CASE(test_refusal_instead_of_a_greeting),
-        CASE(test_no_password_was_given),
-        CASE(test_switch_of_plugins),
-        CASE(test_unknown_plugins),
-        CASE(test_clear_password_needs_tls),
-        CASE(test_sha2_that_is_cached),
-        CASE(test_sha2_in_private),
-        CASE(test_sha2_in_full_wants_a_safe_way),
-        CASE(test_hello_is_answered_before_it_is_up),
-        CASE(test_hello_is_refused_by_its_owner),
-        CASE(test_tls_begins_behind_the_greeting),
-        CASE(test_server_is_verified),
-        CASE(test_server_without_tls),
-        CASE(test_plain_bytes_behind_the_greeting),
-        CASE(test_handshake_has_its_time),
-    };
-
-    return cmocka_run_group_tests_name("login", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

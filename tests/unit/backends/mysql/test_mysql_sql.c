@@ -5,6 +5,7 @@
  *     test_mysql_sql MUTEX_C
  *     test_mysql_sql             prints the statements, for that comment
  */
+#include "../../cases.h"
 #include "backends/mysql/cmd.h"
 #include "backends/mysql/lock.h"
 #include "backends/mysql/mutex.h"
@@ -12,13 +13,6 @@
 #include "backends/mysql/wire.h"
 
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "../../../lib/bare_core.h"
 
@@ -41,13 +35,11 @@ static const struct hf__req *done, *unsent;
 
 static void note_done(hf_client *client, struct hf__req *req)
 {
-    (void)client;
     done = req;
 }
 
 static void note_unsent(hf_client *client, struct hf__req *req)
 {
-    (void)client;
     unsent = req;
 }
 
@@ -91,8 +83,7 @@ static void tear_down(struct scene *s)
     hf__my_conn_fini(&s->m.cmd);
 }
 
-/* ---- what is sent ---------------------------------------------------------
- */
+/* ---- what is sent ------------------------------------------------------ */
 
 static void hex(char *to, const char *begin, const void *bytes, size_t len,
                 const char *end)
@@ -176,11 +167,10 @@ static char *comments_of(const char *path)
     return text;
 }
 
-static void test_comment_shows_the_statements(void **state)
+CASE(test_comment_shows_the_statements)
 {
     char *source = comments_of(mutex_c), sql[8192];
 
-    (void)state;
     squeeze(source);
     for (enum my_step step = MY_STEP_UPDATE; step <= MY_STEP_UPSERT; step++) {
         statement(step, sql, sizeof(sql));
@@ -196,8 +186,7 @@ static void test_comment_shows_the_statements(void **state)
     free(source);
 }
 
-/* ---- what the answer means ------------------------------------------------
- */
+/* ---- what the answer means --------------------------------------------- */
 
 enum { COLUMNS = 8 };
 struct row {
@@ -239,9 +228,8 @@ static int taken(struct scene *s, const struct my_result *says)
     return hf__my_mutex_taken(&s->m, &s->req, &a);
 }
 
-static void test_select_leads_on(void **state)
+CASE(test_select_leads_on)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(selects) / sizeof(*selects); i++) {
         struct scene s;
         struct row row = {.row = {NULL}};
@@ -268,7 +256,7 @@ static void test_select_leads_on(void **state)
 }
 
 /* No row, and what the other two statements say. */
-static void test_others_lead_on(void **state)
+CASE(test_others_lead_on)
 {
     struct my_result none = {.columns = COLUMNS}, nothing = {.affected = 0},
                      token = {.affected = 1, .insert_id = 77},
@@ -285,7 +273,6 @@ static void test_others_lead_on(void **state)
                  {MY_STEP_UPSERT, &busy, -1, HF__BUSY},
                  {MY_STEP_UPSERT, &other, MY_STEP_UPSERT, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct scene s;
 
@@ -309,10 +296,6 @@ static void test_others_lead_on(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comment_shows_the_statements),
-        cmocka_unit_test(test_select_leads_on),
-        cmocka_unit_test(test_others_lead_on)};
     char sql[8192];
 
     for (enum my_step step = MY_STEP_UPDATE; argc < 2 && step <= MY_STEP_UPSERT;
@@ -323,5 +306,5 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 0;
     mutex_c = argv[1];
-    return cmocka_run_group_tests_name("sql", tests, NULL, NULL);
+    return run_cases(NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* Statements and their answers, from good servers and bad ones. */
 #include "mysql_fixture.h"
 
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
+
 /* ---- statements ---------------------------------------------------------- */
 
-static void test_statements_are_packets(void **state)
+CASE_HERE(test_statements_are_packets)
 {
-    struct scene *t = *state;
     char got[512];
     struct flight *a;
 
@@ -29,9 +30,8 @@ static void test_statements_are_packets(void **state)
     assert_int_equal(t->c.sents.len, 2);
 }
 
-static void test_statement_that_is_too_long(void **state)
+CASE_HERE(test_statement_that_is_too_long)
 {
-    struct scene *t = *state;
     size_t size = (16u << 20) - 2, out; /* and the byte in front of it */
     char *text = malloc(size);
 
@@ -70,9 +70,8 @@ static const char chain[] = "\1\0\0\1\2" /* two columns */
     "\x0f\0\0\x09\xff\x28\4#42000no way"     /* 1064 */
     ;
 
-static void test_packets_are_cut_anywhere(void **state)
+CASE_HERE(test_packets_are_cut_anywhere)
 {
-    struct scene *t = *state;
     size_t len = sizeof(chain) - 1;
 
     log_in(t);
@@ -95,10 +94,8 @@ static void test_packets_are_cut_anywhere(void **state)
     assert_int_equal(t->downs, 0);
 }
 
-static void test_packets_come_byte_by_byte(void **state)
+CASE_HERE(test_packets_come_byte_by_byte)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     for (size_t i = 0; i < sizeof(chain) - 1; i++)
@@ -107,10 +104,8 @@ static void test_packets_come_byte_by_byte(void **state)
         t->answers, "1:(abcd,NULL)(e,''); done 1000 5; error 1064 no way\n");
 }
 
-static void test_error_ends_rows(void **state)
+CASE_HERE(test_error_ends_rows)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     SAYS(t, 1, "\1");
@@ -122,10 +117,8 @@ static void test_error_ends_rows(void **state)
     assert_int_equal(t->downs, 0);
 }
 
-static void test_many_are_under_way(void **state)
+CASE_HERE(test_many_are_under_way)
 {
-    struct scene *t = *state;
-
     log_in(t);
     for (int i = 0; i < 100; i++)
         assert_non_null(submit(t, i % 10));
@@ -142,10 +135,8 @@ static void test_many_are_under_way(void **state)
 }
 
 /* Sequence numbers begin anew behind 255. */
-static void test_many_rows(void **state)
+CASE_HERE(test_many_rows)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     SAYS(t, 1, "\1");
@@ -158,7 +149,7 @@ static void test_many_rows(void **state)
     assert_int_equal(t->downs, 0);
 }
 
-static void test_numbers(void **state)
+CASE(test_numbers)
 {
     static const struct {
         const char *text;
@@ -173,7 +164,6 @@ static void test_numbers(void **state)
               {"00000000000000000000007", true, 7},
               {NULL, false, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
         struct my_value v = {of[i].text, of[i].text ? strlen(of[i].text) : 0};
         uint64_t n = 0;
@@ -224,10 +214,8 @@ static const struct {
         "\5\0\0\4" END("\2") "\1\0\0\5\xfb"), /* one value of two */
 };
 
-static void test_odd_answers_end_it(void **state)
+CASE_HERE(test_odd_answers_end_it)
 {
-    struct scene *t = *state;
-
     for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
         t->downs = 0;
         log_in(t);
@@ -244,10 +232,8 @@ static void test_odd_answers_end_it(void **state)
     }
 }
 
-static void test_answer_nobody_asked_for(void **state)
+CASE_HERE(test_answer_nobody_asked_for)
 {
-    struct scene *t = *state;
-
     log_in(t);
     SAYS(t, 1, OK_PACKET);
     assert_int_equal(t->down_code, HF_EPROTO);
@@ -259,10 +245,8 @@ static void test_answer_nobody_asked_for(void **state)
 }
 
 /* Whether or not something was sent in the meantime. */
-static void test_server_says_why_it_ends(void **state)
+CASE_HERE(test_server_says_why_it_ends)
 {
-    struct scene *t = *state;
-
     for (int asks = 0; asks < 2; asks++) {
         t->downs = 0;
         log_in(t);
@@ -296,9 +280,8 @@ static void says_much(struct scene *t, unsigned seq, size_t len)
 }
 
 /* Small values weigh more in memory than on the wire. */
-static void test_answer_of_too_many_values(void **state)
+CASE_HERE(test_answer_of_too_many_values)
 {
-    struct scene *t = *state;
     unsigned seq;
     size_t rows = 0;
 
@@ -314,9 +297,8 @@ static void test_answer_of_too_many_values(void **state)
     assert_true(rows > 100 && rows < MY_ANSWER_MAX / 4096);
 }
 
-static void test_answer_that_is_too_long(void **state)
+CASE_HERE(test_answer_that_is_too_long)
 {
-    struct scene *t = *state;
     unsigned seq = 2;
 
     log_in(t);
@@ -330,9 +312,8 @@ static void test_answer_that_is_too_long(void **state)
     log_in(t);
 }
 
-static void test_long_value(void **state)
+CASE_HERE(test_long_value)
 {
-    struct scene *t = *state;
     static unsigned char value[4 + (1u << 20)];
 
     log_in(t);
@@ -349,10 +330,8 @@ static void test_long_value(void **state)
 
 /* ---- failures ------------------------------------------------------------ */
 
-static void test_end_tells_lost_from_unsent(void **state)
+CASE_HERE(test_end_tells_lost_from_unsent)
 {
-    struct scene *t = *state;
-
     log_in(t);
     for (int i = 1; i <= 3; i++)
         assert_non_null(submit(t, i));
@@ -374,10 +353,8 @@ static void test_end_tells_lost_from_unsent(void **state)
     assert_string_equal(t->answers, "6:done 0 0\n");
 }
 
-static void test_owner_may_end_it(void **state)
+CASE_HERE(test_owner_may_end_it)
 {
-    struct scene *t = *state;
-
     log_in(t);
     assert_non_null(submit(t, 1));
     hf__net_flush(&t->c.link.stream);
@@ -388,10 +365,8 @@ static void test_owner_may_end_it(void **state)
     assert_string_equal(t->lost, "1");
 }
 
-static void test_silence_ends_it(void **state)
+CASE_HERE(test_silence_ends_it)
 {
-    struct scene *t = *state;
-
     log_in(t);
     clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
     assert_true(hf__link_timeout(&t->c.link) == HF__NEVER);
@@ -427,9 +402,8 @@ static void converse(struct scene *t)
 }
 
 /* Whichever allocation fails: it is told, and the next try works. */
-static void test_out_of_memory(void **state)
+CASE_HERE(test_out_of_memory)
 {
-    struct scene *t = *state;
     bool failed = true;
     unsigned n;
 
@@ -452,30 +426,4 @@ static void test_out_of_memory(void **state)
     assert_true(n > 6);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_statements_are_packets),
-        CASE(test_statement_that_is_too_long),
-        CASE(test_packets_are_cut_anywhere),
-        CASE(test_packets_come_byte_by_byte),
-        CASE(test_error_ends_rows),
-        CASE(test_many_are_under_way),
-        CASE(test_many_rows),
-        cmocka_unit_test(test_numbers),
-        CASE(test_odd_answers_end_it),
-        CASE(test_answer_nobody_asked_for),
-        CASE(test_server_says_why_it_ends),
-        CASE(test_answer_of_too_many_values),
-        CASE(test_answer_that_is_too_long),
-        CASE(test_long_value),
-        CASE(test_end_tells_lost_from_unsent),
-        CASE(test_owner_may_end_it),
-        CASE(test_silence_ends_it),
-        CASE(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -5,6 +5,7 @@
 #ifndef REDIS_FIXTURE_H
 #define REDIS_FIXTURE_H
 
+#include "../../cases.h"
 #include "backends/redis/cmd.h"
 #include "backends/redis/flights.h"
 #include "backends/redis/late_replies.h"
@@ -12,14 +13,6 @@
 #include "backends/redis/redis.h"
 #include "backends/redis/reply.h"
 #include "backends/redis/subscribe.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 static hf__time clock_ns = 1000 * HF__MS;
 static unsigned reports;
@@ -31,20 +24,16 @@ static inline hf__time test_now(void)
 
 static inline void *test_take(hf_client *client, size_t size)
 {
-    (void)client;
     return calloc(1, size);
 }
 
 static inline void test_give(hf_client *client, void *p)
 {
-    (void)client;
     free(p);
 }
 
 static inline void test_done(hf_client *client, struct hf__req *req)
 {
-    (void)client;
-    (void)req;
     reports++;
 }
 
@@ -53,30 +42,22 @@ static struct hf__req *given_back; /* the newest first */
 
 static inline void test_go_on(hf_client *client)
 {
-    (void)client;
     goes++;
 }
 
 static inline void test_unsent(hf_client *client, struct hf__req *req)
 {
-    (void)client;
     req->next = given_back;
     given_back = req;
 }
 
 static inline void test_refuse(hf_client *client, int code)
 {
-    (void)client;
-    (void)code;
 }
 
 static inline int test_watch(hf_client *client, int fd, uint32_t events,
                              uint32_t tag)
 {
-    (void)tag;
-    (void)client;
-    (void)fd;
-    (void)events;
     return 0;
 }
 
@@ -88,37 +69,24 @@ static inline int test_random(void *buf, size_t len)
 
 static inline void test_trouble(hf_client *client, const char *text)
 {
-    (void)client;
-    (void)text;
 }
 
 static inline void test_session(hf_client *client, int event, const char *why)
 {
-    (void)why;
-    (void)client;
-    (void)event;
 }
 
 static inline int test_why(hf_client *client, int code, const char *fmt, ...)
 {
-    (void)client;
-    (void)fmt;
     return code;
 }
 
 static inline void test_due(hf_client *client, hf__time at)
 {
-    (void)client;
-    (void)at;
 }
 
 static inline int test_add_name(hf_client *client, struct hf__query *query,
                                 const char *name, size_t len)
 {
-    (void)client;
-    (void)query;
-    (void)name;
-    (void)len;
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * The Redis module, without a server: messages that come before the answer to
  * the question that they are about, by a connection of their own.
  */
+#include "../../cases.h"
 #include "backends/redis/channels.h"
 #include "backends/redis/flights.h"
 #include "backends/redis/lock.h"
@@ -12,15 +13,7 @@
 #include "backends/redis/scripts.h"
 #include "backends/redis/subscribe.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define NAME "n"
 #define TOKEN 77
@@ -38,26 +31,20 @@ static hf__time test_now(void)
 
 static void *test_take(hf_client *client, size_t size)
 {
-    (void)client;
     return calloc(1, size);
 }
 
 static void test_give(hf_client *client, void *p)
 {
-    (void)client;
     free(p);
 }
 
 static void test_done(hf_client *client, struct hf__req *req)
 {
-    (void)client;
-    (void)req;
 }
 
 static void test_bell(hf_client *client, struct hf__remote *remote)
 {
-    (void)client;
-    (void)remote;
     bells++;
 }
 
@@ -196,80 +183,76 @@ static void end(struct redis *r, struct line *lines, size_t len)
     free(r);
 }
 
-static void test_early_message_is_the_answer(void **state)
-{
-    struct redis *r = make();
-    struct line line;
+static struct line line; /* what a case is about, beside its client */
 
-    (void)state;
+static int begin(void **state)
+{
+    *state = make();
+    return 0;
+}
+
+static int finish(void **state)
+{
+    end(*state, &line, 1);
+    return 0;
+}
+
+#define CASE_HERE(fn) CASE_WITH(fn, begin, finish, struct redis *r)
+
+CASE_HERE(test_early_message_is_the_answer)
+{
     attempt(r, &line, 1);
     call(r, 1, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__GRANTED);
     assert_int_equal(line.attempt.token, TOKEN);
-    end(r, &line, 1);
 }
 
 /* The connection for commands is another one when the answer comes: who knows
  * which server's. It is asked again. */
-static void test_early_message_of_an_earlier_pair(void **state)
+CASE_HERE(test_early_message_of_an_earlier_pair)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
     attempt(r, &line, 1);
     call(r, 1, LOOK);
     hf__rd_pair_end(r);
     r->chans.state = RD_SUB_LIVE;
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
-    end(r, &line, 1);
 }
 
 /* More than are kept: whoever asks may have missed one, and looks again. */
-static void test_early_messages_of_many(void **state)
+CASE(test_early_messages_of_many)
 {
     enum { MANY = RD_EARLY + 8 };
-    static struct line line[MANY];
+    static struct line lines[MANY];
     struct redis *r = make();
 
-    (void)state;
     for (uint64_t i = 0; i < MANY; i++)
-        attempt(r, &line[i], i + 1);
+        attempt(r, &lines[i], i + 1);
     for (uint64_t i = 0; i < MANY; i++)
         call(r, i + 1, LOOK);
     for (int i = 0; i < MANY; i++) {
         bool is_forgotten = i < MANY - RD_EARLY;
 
-        assert_int_equal(answer_queued(r, &line[i], LOOK),
+        assert_int_equal(answer_queued(r, &lines[i], LOOK),
                          is_forgotten ? HF__QUEUED : HF__GRANTED);
         assert_int_equal(bells, is_forgotten);
     }
-    end(r, line, MANY);
+    end(r, lines, MANY);
 }
 
 /* Who asks after that has missed nothing. */
-static void test_early_messages_are_nothing_to_later_questions(void **state)
+CASE_HERE(test_early_messages_are_nothing_to_later_questions)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
         call(r, 100 + i, LOOK);
     attempt(r, &line, 1);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
-    end(r, &line, 1);
 }
 
 /* Nor is it lost that those had to make room whose questions were answered. */
-static void test_early_messages_go_with_their_answers(void **state)
+CASE_HERE(test_early_messages_go_with_their_answers)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
     for (uint64_t i = 0; i < RD_EARLY; i++)
         call(r, 100 + i, LOOK);
     r->cmd.sents.head += 2; /* answers have come since */
@@ -277,21 +260,17 @@ static void test_early_messages_go_with_their_answers(void **state)
     call(r, 99, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     assert_int_equal(bells, 0);
-    end(r, &line, 1);
 }
 
 /* Not a byte behind the end is read, whatever is said. */
-static void test_message_ends_where_it_ends(void **state)
+CASE_HERE(test_message_ends_where_it_ends)
 {
     static const char *const texts[] = {
         "", "s", "s1", "s1 ", "s1 7", "s1 7 8", "s1 7 8 ", "p", "00"};
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct redis *r = make();
-    struct line line;
 
-    (void)state;
     assert_ptr_not_equal(at, MAP_FAILED);
     assert_int_equal(mprotect(at + page, page, PROT_NONE), 0);
     attempt(r, &line, 1);
@@ -302,108 +281,80 @@ static void test_message_ends_where_it_ends(void **state)
     }
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     munmap(at, 2 * page);
-    end(r, &line, 1);
 }
 
 /* ---- which look a message belongs to ------------------------------------ */
 
-static void first_look(struct redis *r, struct line *line)
+static void first_look(struct redis *r)
 {
-    attempt(r, line, 1);
-    assert_int_equal(answer_queued(r, line, LOOK), HF__QUEUED);
+    attempt(r, &line, 1);
+    assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
     bells = 0;
 }
 
-static void test_message_completes_the_look(void **state)
+CASE_HERE(test_message_completes_the_look)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
-    first_look(r, &line);
+    first_look(r);
     call(r, 1, LOOK);
     assert_int_equal(bells, 1);
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__GRANTED);
     assert_int_equal(line.attempt.token, TOKEN);
-    end(r, &line, 1);
 }
 
 /* It was handed over, and is over: a later look says that another one has it.
  * The message of then comes when that look is answered. */
-static void test_message_of_an_earlier_look_is_none(void **state)
+CASE_HERE(test_message_of_an_earlier_look_is_none)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     call(r, 1, LOOK);
     assert_int_equal(bells, 1);
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
-    end(r, &line, 1);
 }
 
 /* The same, and the message comes before the answer. */
-static void test_earlier_message_before_the_answer(void **state)
+CASE_HERE(test_earlier_message_before_the_answer)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     call(r, 1, LOOK);
     assert_int_equal(bells, 0);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__QUEUED);
     assert_int_equal(bells, 1);
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
-    end(r, &line, 1);
 }
 
 /* The message before the answer of its own look, that is not the first. */
-static void test_message_before_the_answer_of_its_look(void **state)
+CASE_HERE(test_message_before_the_answer_of_its_look)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     call(r, 1, NEXT_LOOK);
     assert_int_equal(answer_queued(r, &line, NEXT_LOOK), HF__GRANTED);
     assert_int_equal(line.attempt.token, TOKEN);
-    end(r, &line, 1);
 }
 
 /* The look was answered by a grant. */
-static void test_message_that_was_not_needed_takes_no_room(void **state)
+CASE_HERE(test_message_that_was_not_needed_takes_no_room)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
-    first_look(r, &line);
+    first_look(r);
     ask_again(&line);
     call(r, 1, NEXT_LOOK);
     hf__rd_wait_end(r, &line.remote, test_now());
     for (int i = 0; i < RD_EARLY; i++)
         assert_int_equal(r->chans.early[i].hold_id, 0);
-    end(r, &line, 1);
 }
 
-/* ---- when to look again ---------------------------------------------------
- */
+/* ---- when to look again ------------------------------------------------ */
 
 /* The longest of many, in ms. */
 static int64_t looks_within(int64_t near)
 {
     struct redis *r = make();
-    struct line line;
     hf__time most = 0;
 
-    first_look(r, &line);
+    first_look(r);
     for (int i = 0; i < 50; i++) {
         ask_again(&line);
         assert_int_equal(answer_place(r, &line, LOOK + i, near), HF__QUEUED);
@@ -414,51 +365,25 @@ static int64_t looks_within(int64_t near)
     return most / HF__MS;
 }
 
-static void test_first_and_last_look_often(void **state)
+CASE(test_first_and_last_look_often)
 {
-    (void)state;
     assert_in_range(looks_within(1), 1500, 1900);
     assert_in_range(looks_within(2), 1500, 1900);
     assert_in_range(looks_within(0), 10000, 50000);
 }
 
-/* ---- who hears nothing ----------------------------------------------------
- */
+/* ---- who hears nothing ------------------------------------------------- */
 
 /* As long as the connection for messages is not there, whatever keeps it. */
-static void test_deaf_one_looks_often(void **state)
+CASE_HERE(test_deaf_one_looks_often)
 {
-    struct redis *r = make();
-    struct line line;
-
-    (void)state;
     r->chans.state = RD_SUB_CONFIRMED;
-    first_look(r, &line);
+    first_look(r);
     for (int i = 0; i < 20; i++) {
         assert_in_range(line.attempt.poll_at - clock_ns, 1, 1500 * HF__MS);
         ask_again(&line);
         assert_int_equal(answer_queued(r, &line, LOOK + i), HF__QUEUED);
     }
-    end(r, &line, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_early_message_is_the_answer),
-        cmocka_unit_test(test_early_message_of_an_earlier_pair),
-        cmocka_unit_test(test_early_messages_of_many),
-        cmocka_unit_test(test_early_messages_are_nothing_to_later_questions),
-        cmocka_unit_test(test_early_messages_go_with_their_answers),
-        cmocka_unit_test(test_message_ends_where_it_ends),
-        cmocka_unit_test(test_message_completes_the_look),
-        cmocka_unit_test(test_message_of_an_earlier_look_is_none),
-        cmocka_unit_test(test_earlier_message_before_the_answer),
-        cmocka_unit_test(test_message_before_the_answer_of_its_look),
-        cmocka_unit_test(test_message_that_was_not_needed_takes_no_room),
-        cmocka_unit_test(test_first_and_last_look_often),
-        cmocka_unit_test(test_deaf_one_looks_often),
-    };
-
-    return cmocka_run_group_tests_name("early", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

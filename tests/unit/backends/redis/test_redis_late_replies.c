@@ -2,7 +2,6 @@
  * The Redis module, without a server: a question that is lost, and how long it
  * may be answered still.
  */
-#include "backends/redis/clock.h"
 #include "backends/redis/cmd.h"
 #include "backends/redis/late_replies.h"
 #include "backends/redis/lock.h"
@@ -93,11 +92,10 @@ static void let_go_after(struct scene *s, hf__time time)
     assert_int_equal(s->r->cmd.sents.len, before + 1);
 }
 
-static void test_lost_question_of_a_quick_server(void **state)
+CASE(test_lost_question_of_a_quick_server)
 {
     struct scene *s = lost_after(2 * HF__MS);
 
-    (void)state;
     let_go_after(s, OP + MARGIN);
     assert_true(hf__rd_late_timeout(s->r) == HF__NEVER);
     end(s);
@@ -106,11 +104,10 @@ static void test_lost_question_of_a_quick_server(void **state)
 /* Was the one before it executed when it was sent, or just before its answer
  * came? Then the server's clock is behind what we take it for, and this one is
  * valid for longer. */
-static void test_lost_question_of_a_slow_server(void **state)
+CASE(test_lost_question_of_a_slow_server)
 {
     struct scene *s = lost_after(4000 * HF__MS);
 
-    (void)state;
     let_go_after(s, OP + MARGIN);
     let_go_after(s, OP + MARGIN + 4000 * HF__MS);
     assert_true(hf__rd_late_timeout(s->r) == HF__NEVER);
@@ -132,14 +129,13 @@ static void answer_list(struct redis *r)
 }
 
 /* The cursor of a hostile server never ends. */
-static void test_list_ends_when_its_caller_has_left(void **state)
+CASE(test_list_ends_when_its_caller_has_left)
 {
     int server;
     struct redis *r = redis_begin(&server);
     struct hf__query q = {.req = {.op = HF__LIST, .meant_until = clock_ns + OP},
                           .name = ""};
 
-    (void)state;
     assert_int_equal(hf__rd_query(r, &q), HF__PENDING);
     for (int i = 0; i < 100; i++)
         answer_list(r);
@@ -153,16 +149,41 @@ static void test_list_ends_when_its_caller_has_left(void **state)
     redis_end(r, server);
 }
 
+/* Its names are never the last ones either. The caller waits for ever. */
+CASE(test_list_of_too_many_names_ends)
+{
+    int server;
+    struct redis *r = redis_begin(&server);
+    struct hf__query q = {.req = {.op = HF__LIST, .meant_until = HF__NEVER},
+                          .name = ""};
+    char *text = calloc(1, 1 << 20);
+    struct rd_node name = {
+        .type = REDIS_REPLY_STRING, .text = text, .len = 1 << 20};
+    struct rd_node cursor = {
+        .next = &name, .type = REDIS_REPLY_STRING, .text = "7", .len = 1};
+    struct rd_node reply = {.first = &cursor, .type = REDIS_REPLY_ARRAY};
+
+    assert_int_equal(hf__rd_query(r, &q), HF__PENDING);
+    for (int i = 0; i < 255; i++)
+        assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
+    assert_int_equal(reports, 0);
+    assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
+    assert_int_equal(reports, 1);
+    assert_int_equal(q.req.result, HF_EBACKEND);
+    assert_int_equal(r->cmd.sents.len, 0);
+    redis_end(r, server);
+    free(text);
+}
+
 /* The server may have told its clock when it answered, 3 s after the question
  * by whose time that clock is kept. */
-static void test_query_is_not_meant_for_longer_than_its_caller(void **state)
+CASE(test_query_is_not_meant_for_longer_than_its_caller)
 {
     int server;
     struct redis *r = redis_begin(&server);
     struct hf__query q = {.req.meant_until = clock_ns + OP};
     const hf__time way = 3000 * HF__MS;
 
-    (void)state;
     r->server_us = SERVER_US;
     r->server_at = clock_ns - way;
     r->server_ahead = way;
@@ -170,8 +191,7 @@ static void test_query_is_not_meant_for_longer_than_its_caller(void **state)
     redis_end(r, server);
 }
 
-/* ---- renewals -------------------------------------------------------------
- */
+/* ---- renewals ---------------------------------------------------------- */
 
 struct renewal {
     struct hf__batch batch;
@@ -204,13 +224,12 @@ static void answer_too_late(struct scene *s, int64_t now_us)
 
 /* The server's clock was set: by the new time the renewal is not late. Its
  * lease counts from the first time that it was sent. */
-static void test_renewal_by_a_clock_that_jumped(void **state)
+CASE(test_renewal_by_a_clock_that_jumped)
 {
     struct scene *s = begin();
     struct renewal one;
     hf__time began = clock_ns;
 
-    (void)state;
     renew_it(s, &one);
     clock_ns += HF__MS;
     answer_too_late(s, SERVER_US + 3600000000LL);
@@ -225,12 +244,11 @@ static void test_renewal_by_a_clock_that_jumped(void **state)
     end(s);
 }
 
-static void test_renewal_that_is_too_late(void **state)
+CASE(test_renewal_that_is_too_late)
 {
     struct scene *s = begin();
     struct renewal one;
 
-    (void)state;
     renew_it(s, &one);
     clock_ns += OP;
     answer_too_late(s, SERVER_US + OP / 1000 + 1);
@@ -240,16 +258,4 @@ static void test_renewal_that_is_too_late(void **state)
     end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_question_of_a_quick_server),
-        cmocka_unit_test(test_lost_question_of_a_slow_server),
-        cmocka_unit_test(test_list_ends_when_its_caller_has_left),
-        cmocka_unit_test(test_query_is_not_meant_for_longer_than_its_caller),
-        cmocka_unit_test(test_renewal_by_a_clock_that_jumped),
-        cmocka_unit_test(test_renewal_that_is_too_late),
-    };
-
-    return cmocka_run_group_tests_name("late", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -2,23 +2,18 @@
  * A pipe by itself, without anything that knows of locks: its server is a
  * listening socket of this program, and says what a case wants it to.
  */
+#include "../../cases.h"
 #include "backends/redis/pipe.h"
 #include "backends/redis/reply.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "../../../lib/bare_core.h"
 #include "../../../lib/shm_dir.h"
+
+#define CASE_HERE(fn) CASE_WITH(fn, begin, end, struct scene *t)
 
 /* What is kept of a command here. */
 struct asked {
@@ -40,7 +35,6 @@ struct scene {
 
 static void up(struct rd_pipe *p, hf__time at)
 {
-    (void)at;
     ((struct scene *)p->owner)->ups++;
 }
 
@@ -48,7 +42,6 @@ static int push(struct rd_pipe *p, const struct rd_node *reply, hf__time at)
 {
     struct scene *t = p->owner;
 
-    (void)at;
     t->pushes += hf__rd_is(hf__rd_at(reply, 0), "message");
     return 0;
 }
@@ -59,8 +52,6 @@ static void down(struct rd_pipe *p, int code, bool was_up, hf__time at)
     const struct asked *a;
     size_t len = 0;
 
-    (void)was_up;
-    (void)at;
     t->downs++;
     t->down_code = code;
     for (; (a = hf__sent_lost(&p->sents, p->link.stream.written)); len++)
@@ -151,7 +142,6 @@ static int answered(struct rd_pipe *p, struct rd_sent *sent,
     size_t len = strlen(t->told);
     int64_t n = 0;
 
-    (void)at;
     if (!hf__rd_int(reply, &n))
         return HF_EPROTO;
     snprintf(t->told + len, sizeof(t->told) - len, "%d=%d ",
@@ -171,10 +161,8 @@ static void request(struct scene *t, int number, uint32_t replies)
 
 #define X "*1\r\n$1\r\nX\r\n"
 
-static void test_hello_comes_first(void **state)
+CASE_HERE(test_hello_comes_first)
 {
-    struct scene *t = *state;
-
     t->pipe.user = "me";
     t->pipe.password = "secret";
     t->pipe.db = 3;
@@ -191,10 +179,8 @@ static void test_hello_comes_first(void **state)
 }
 
 /* Its text may quote the password. */
-static void test_refused_hello_is_not_quoted(void **state)
+CASE_HERE(test_refused_hello_is_not_quoted)
 {
-    struct scene *t = *state;
-
     t->pipe.password = "secret";
     connect_it(t);
     says(t, "-ERR secret is wrong\r\n");
@@ -204,10 +190,8 @@ static void test_refused_hello_is_not_quoted(void **state)
     assert_int_equal(t->pipe.link.open_code, HF_EAUTH);
 }
 
-static void test_answers_find_their_commands(void **state)
+CASE_HERE(test_answers_find_their_commands)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     assert_int_equal(t->ups, 1); /* without a hello, at once */
     request(t, 1, 1);
@@ -225,10 +209,8 @@ static void test_answers_find_their_commands(void **state)
 }
 
 /* The ring grows while its beginning is not at its start. */
-static void test_many_are_under_way(void **state)
+CASE_HERE(test_many_are_under_way)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     for (int i = 0; i < 1000; i++) {
         request(t, i % 7, 1);
@@ -243,9 +225,8 @@ static void test_many_are_under_way(void **state)
     assert_int_equal(t->pipe.sents.len, 1000 - 334);
 }
 
-static void test_what_nobody_asked_for_is_pushed(void **state)
+CASE_HERE(test_what_nobody_asked_for_is_pushed)
 {
-    struct scene *t = *state;
     struct net_out *o;
 
     connect_it(t);
@@ -262,10 +243,8 @@ static void test_what_nobody_asked_for_is_pushed(void **state)
 
 /* What was written is lost, the oldest first; what was not is given back, the
  * newest first. What failed is the oldest of those that are lost. */
-static void test_end_tells_lost_from_unsent(void **state)
+CASE_HERE(test_end_tells_lost_from_unsent)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     for (int i = 1; i <= 3; i++)
         request(t, i, 1);
@@ -286,10 +265,8 @@ static void test_end_tells_lost_from_unsent(void **state)
     assert_string_equal(t->told, "1=1 6=6 ");
 }
 
-static void test_silence_ends_it(void **state)
+CASE_HERE(test_silence_ends_it)
 {
-    struct scene *t = *state;
-
     connect_it(t);
     clock_ns += 100000 * HF__MS; /* nothing is asked: nothing is due */
     assert_true(hf__link_timeout(&t->pipe.link) == HF__NEVER);
@@ -305,9 +282,8 @@ static void test_silence_ends_it(void **state)
 }
 
 /* An event of an earlier descriptor is nobody's. */
-static void test_old_event_is_ignored(void **state)
+CASE_HERE(test_old_event_is_ignored)
 {
-    struct scene *t = *state;
     uint32_t old;
 
     connect_it(t);
@@ -318,20 +294,4 @@ static void test_old_event_is_ignored(void **state)
     assert_false(hf__link_ready(&t->pipe.link, old, EPOLLIN, clock_ns));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_hello_comes_first),
-        CASE(test_refused_hello_is_not_quoted),
-        CASE(test_answers_find_their_commands),
-        CASE(test_many_are_under_way),
-        CASE(test_what_nobody_asked_for_is_pushed),
-        CASE(test_end_tells_lost_from_unsent),
-        CASE(test_silence_ends_it),
-        CASE(test_old_event_is_ignored),
-    };
-
-    return cmocka_run_group_tests_name("pipe", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

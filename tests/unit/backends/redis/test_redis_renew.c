@@ -48,12 +48,11 @@ static void end(struct scene *s)
 
 /* The server does not know the script of the first, and knows that of the
  * second, whose lease began when it was sent. */
-static void test_leases_count_from_what_was_sent_first(void **state)
+CASE(test_leases_count_from_what_was_sent_first)
 {
     struct scene *s = begin();
     hf__time sent_at = clock_ns;
 
-    (void)state;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__PENDING);
     assert_int_equal(s->r->cmd.sents.len, 2);
     clock_ns += 15000 * HF__MS;
@@ -68,11 +67,10 @@ static void test_leases_count_from_what_was_sent_first(void **state)
 }
 
 /* A batch that had to wait was sent when its first command was. */
-static void test_leases_do_not_count_from_before(void **state)
+CASE(test_leases_do_not_count_from_before)
 {
     struct scene *s = begin();
 
-    (void)state;
     s->r->cmd.link.state = NET_CONNECTING;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
     assert_true(s->r->renew_until);
@@ -93,11 +91,10 @@ static void test_leases_do_not_count_from_before(void **state)
 /* A batch of the shortest lease waits, and nobody connects in a sixth of that:
  * when it is not meant any more there is more time. A longer one that waits
  * as well does not prolong that. */
-static void test_patience_is_short_while_it_is_meant(void **state)
+CASE(test_patience_is_short_while_it_is_meant)
 {
     struct scene *s = begin();
 
-    (void)state;
     s->r->cmd.link.state = NET_CONNECTING;
     s->r->cmd.link.silence_ms = 10000;
     assert_int_equal(hf__rd_renew(s->r, &s->batch), HF__LATER);
@@ -118,7 +115,7 @@ static void test_patience_is_short_while_it_is_meant(void **state)
 
 /* Each permit is a command: a script renews no more of them than one acquire
  * may take, of all holders together. */
-static void test_scripts_are_bounded_by_permits(void **state)
+CASE(test_scripts_are_bounded_by_permits)
 {
     enum { MANY = 40 };
     static struct hf__renewal items[MANY];
@@ -127,7 +124,6 @@ static void test_scripts_are_bounded_by_permits(void **state)
     struct scene *s = begin();
     uint32_t done = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < MANY; i++)
         items[i] =
             (struct hf__renewal){.remote = &permits,
@@ -151,14 +147,4 @@ static void test_scripts_are_bounded_by_permits(void **state)
     end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leases_count_from_what_was_sent_first),
-        cmocka_unit_test(test_leases_do_not_count_from_before),
-        cmocka_unit_test(test_patience_is_short_while_it_is_meant),
-        cmocka_unit_test(test_scripts_are_bounded_by_permits),
-    };
-
-    return cmocka_run_group_tests_name("renewals", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -2,31 +2,23 @@
  * The Redis module from below, without a server: answers in every cut, keys
  * that never meet, what is written, the digests of scripts.
  */
+#include "../../cases.h"
 #include "backends/redis/keys.h"
 #include "backends/redis/pipe.h"
 #include "backends/redis/reply.h"
 #include "backends/redis/scripts.h"
 
 #include <openssl/sha.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static size_t taken, allowed = SIZE_MAX; /* allocations: how many, at most */
 
 static void *test_take(hf_client *client, size_t size)
 {
-    (void)client;
     return taken++ < allowed ? calloc(1, size) : NULL;
 }
 
 static void test_give(hf_client *client, void *p)
 {
-    (void)client;
     free(p);
 }
 
@@ -50,13 +42,12 @@ static struct rd_node *feed(redisReader *reader, struct hf__arena *arena,
     return *rc == 1 ? node : NULL;
 }
 
-static void test_reply_in_every_cut(void **state)
+CASE(test_reply_in_every_cut)
 {
     static const char text[] =
         "*5\r\n:2\r\n$16\r\n1700000000000000\r\n$-1\r\n*2\r\n+OK\r\n$3\r\n"
         "a\0b\r\n-ERR no\r\n";
 
-    (void)state;
     for (size_t piece = 1; piece < sizeof(text); piece++) {
         struct hf__arena arena;
         redisReader *reader;
@@ -81,7 +72,7 @@ static void test_reply_in_every_cut(void **state)
     }
 }
 
-static void test_reply_that_is_none(void **state)
+CASE(test_reply_that_is_none)
 {
     static const char *const texts[] = {
         "hello\r\n",
@@ -92,7 +83,6 @@ static void test_reply_that_is_none(void **state)
         "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct hf__arena arena;
         redisReader *reader;
@@ -109,7 +99,7 @@ static void test_reply_that_is_none(void **state)
 }
 
 /* The announced length costs nothing; what really comes has a bound. */
-static void test_reply_without_end(void **state)
+CASE(test_reply_without_end)
 {
     static char many[1 << 16];
     struct hf__arena arena;
@@ -117,7 +107,6 @@ static void test_reply_without_end(void **state)
     struct rd_node *node;
     int rc = 0;
 
-    (void)state;
     for (size_t i = 0; i + 4 <= sizeof(many); i += 4)
         memcpy(many + i, "+\r\n:", 4);
     for (size_t i = 0; i + 4 <= sizeof(many); i += 4)
@@ -137,13 +126,12 @@ static void test_reply_without_end(void **state)
     hf__arena_fini(&arena);
 }
 
-static void test_reply_out_of_memory(void **state)
+CASE(test_reply_out_of_memory)
 {
     struct hf__arena arena;
     redisReader *reader;
     int rc;
 
-    (void)state;
     hf__arena_init(&arena, &core, NULL, RD_ARENA_MAX);
     reader = hf__rd_reader_new(&arena);
     taken = 0;
@@ -155,7 +143,7 @@ static void test_reply_out_of_memory(void **state)
     hf__arena_fini(&arena);
 }
 
-static void test_numbers_as_text(void **state)
+CASE(test_numbers_as_text)
 {
     static const struct {
         const char *text;
@@ -165,7 +153,6 @@ static void test_numbers_as_text(void **state)
                  {"1 2", false}, {"x", false},
                  {"1e3", false}, {"9223372036854775808", false}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct rd_node node = {.type = REDIS_REPLY_STRING,
                                .text = texts[i].text,
@@ -188,7 +175,7 @@ static bool may_meet(enum rd_key key)
 }
 
 /* The keys of two names never meet, but for some of Redisson's own. */
-static void test_keys_never_meet(void **state)
+CASE(test_keys_never_meet)
 {
     static const char *const names[] = {
         "m",  "{m}", "{m",   "m}",   "{}",  "{{m}}", "a{m}",   "{m}a",
@@ -197,7 +184,6 @@ static void test_keys_never_meet(void **state)
     const size_t len = sizeof(names) / sizeof(*names);
     char one[RD_KEY_MAX + 1], two[RD_KEY_MAX + 1];
 
-    (void)state;
     for (int key = RD_KEY_LOCK; key <= RD_CHANNEL_LATCH; key++)
         for (size_t i = 0; i < len; i++)
             for (size_t k = 0; k < i; k++) {
@@ -218,11 +204,10 @@ static void expect_key(enum rd_key key, const char *name, const char *wanted)
     assert_string_equal(text, wanted);
 }
 
-static void test_keys_are_redissons(void **state)
+CASE(test_keys_are_redissons)
 {
     char longest[HF_NAME_MAX], text[RD_KEY_MAX + 1];
 
-    (void)state;
     expect_key(RD_KEY_LOCK, "order:1", "order:1");
     expect_key(RD_KEY_TOKEN, "order:1", "redisson_lock_token:{order:1}");
     expect_key(RD_KEY_QUEUE, "a{b}", "redisson_lock_queue:a{b}");
@@ -244,9 +229,8 @@ static void test_keys_are_redissons(void **state)
                     RD_KEY_MAX);
 }
 
-static void test_reserved_names(void **state)
+CASE(test_reserved_names)
 {
-    (void)state;
     assert_true(hf__rd_reserved("holdfast:info:{x}", 17));
     assert_true(hf__rd_reserved("redisson_lock_queue:{x}", 23));
     assert_true(hf__rd_reserved("redisson_lock__channel:{x}", 26));
@@ -263,14 +247,13 @@ static void test_reserved_names(void **state)
 
 /* ---- what is written ----------------------------------------------------- */
 
-static void test_commands_on_the_wire(void **state)
+CASE(test_commands_on_the_wire)
 {
     static const char wanted[] = "*4\r\n$3\r\nSET\r\n$3\r\na\0b\r\n$0\r\n\r\n"
                                  "$20\r\n-9223372036854775808\r\n";
     struct net_stream s;
     struct net_out *o = &s.out;
 
-    (void)state;
     hf__net_init(&s, &core, NULL);
     assert_int_equal(hf__net_reserve(&s, 128), 0);
     hf__rd_put_count(o, '*', 4);
@@ -287,9 +270,8 @@ static void test_commands_on_the_wire(void **state)
     hf__net_fini(&s);
 }
 
-static void test_scripts_have_the_servers_digests(void **state)
+CASE(test_scripts_have_the_servers_digests)
 {
-    (void)state;
     for (int i = 0; i < RD_SCRIPTS; i++) {
         const struct rd_text *script = &hf__rd_script[i];
         unsigned char digest[SHA_DIGEST_LENGTH];
@@ -350,11 +332,10 @@ static const char *const digests[RD_SCRIPTS] = {
     [RD_VOTE] = "022c6b5ea50bdbd111d83b843588563f9d848ffd",
 };
 
-static void test_scripts_are_those_of_older_clients(void **state)
+CASE(test_scripts_are_those_of_older_clients)
 {
     int changed = 0;
 
-    (void)state;
     for (int i = 0; i < RD_SCRIPTS; i++) {
         assert_non_null(digests[i]);
         if (strcmp(hf__rd_script[i].digest, digests[i]) != 0) {
@@ -366,9 +347,8 @@ static void test_scripts_are_those_of_older_clients(void **state)
     assert_int_equal(changed, 0);
 }
 
-static void test_errors_by_their_first_word(void **state)
+CASE(test_errors_by_their_first_word)
 {
-    (void)state;
     assert_int_equal(hf__rd_error_code("NOAUTH Authentication"), HF_EAUTH);
     assert_int_equal(hf__rd_error_code("WRONGPASS invalid"), HF_EAUTH);
     assert_int_equal(hf__rd_error_code("NOPERM"), HF_EAUTH);
@@ -378,9 +358,8 @@ static void test_errors_by_their_first_word(void **state)
     assert_int_equal(hf__rd_error_code(""), HF_EBACKEND);
 }
 
-static void test_errors_that_may_pass(void **state)
+CASE(test_errors_that_may_pass)
 {
-    (void)state;
     assert_true(hf__rd_may_pass("LOADING Redis is loading the dataset"));
     assert_true(hf__rd_may_pass("BUSY Redis is busy running a script"));
     assert_true(hf__rd_may_pass("READONLY You can't write"));
@@ -399,9 +378,8 @@ static void test_errors_that_may_pass(void **state)
 #define QUOTED "ERR Error running script (call to f_bed10a): @user_script:12: "
 
 /* As Redis 6 says them of scripts. */
-static void test_errors_that_are_quoted(void **state)
+CASE(test_errors_that_are_quoted)
 {
-    (void)state;
     assert_int_equal(hf__rd_error_code(QUOTED "WRONGTYPE Operation against"),
                      HF_EMISMATCH);
     assert_int_equal(hf__rd_error_code(QUOTED "@user_script: 12: The user "
@@ -419,12 +397,11 @@ static void test_errors_that_are_quoted(void **state)
     assert_false(hf__rd_is_replica("ERR @user_script:1: READONLY"));
 }
 
-static void test_errors_without_the_digest_of_the_script(void **state)
+CASE(test_errors_without_the_digest_of_the_script)
 {
     static const char said[] = "READONLY You can't write.";
     char text[256];
 
-    (void)state;
     snprintf(text, sizeof(text),
              "%s script: 0123456789abcdef0123456789abcdef01234567, on "
              "@user_script:3.",
@@ -436,7 +413,7 @@ static void test_errors_without_the_digest_of_the_script(void **state)
     assert_int_equal(hf__rd_error_len("BUSY script: "), 13);
 }
 
-static void test_refusals_that_did_nothing(void **state)
+CASE(test_refusals_that_did_nothing)
 {
     static const char *const nothing[] = {
         "NOAUTH Authentication required.",
@@ -455,7 +432,6 @@ static void test_refusals_that_did_nothing(void **state)
         "ERR Error running script (f): @user_script:3: ACL failure in script:",
         "ERR value is not an integer script: 33b4, on @user_script:1.", "OOMX"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(nothing) / sizeof(*nothing); i++)
         assert_true(hf__rd_did_nothing(nothing[i]));
     for (size_t i = 0; i < sizeof(perhaps) / sizeof(*perhaps); i++)
@@ -464,26 +440,4 @@ static void test_refusals_that_did_nothing(void **state)
         assert_int_equal(hf__rd_error_code(perhaps[i]), HF_EAUTH);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals_that_did_nothing),
-        cmocka_unit_test(test_reply_in_every_cut),
-        cmocka_unit_test(test_reply_that_is_none),
-        cmocka_unit_test(test_reply_without_end),
-        cmocka_unit_test(test_reply_out_of_memory),
-        cmocka_unit_test(test_numbers_as_text),
-        cmocka_unit_test(test_keys_never_meet),
-        cmocka_unit_test(test_keys_are_redissons),
-        cmocka_unit_test(test_reserved_names),
-        cmocka_unit_test(test_commands_on_the_wire),
-        cmocka_unit_test(test_scripts_have_the_servers_digests),
-        cmocka_unit_test(test_scripts_are_those_of_older_clients),
-        cmocka_unit_test(test_errors_by_their_first_word),
-        cmocka_unit_test(test_errors_that_may_pass),
-        cmocka_unit_test(test_errors_that_are_quoted),
-        cmocka_unit_test(test_errors_without_the_digest_of_the_script),
-    };
-
-    return cmocka_run_group_tests_name("redis: below", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

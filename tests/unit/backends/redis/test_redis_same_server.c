@@ -16,8 +16,6 @@
 
 #include <sys/epoll.h>
 
-#include <stdio.h>
-
 #define TOKEN 77
 #define LOOK 1700000000000LL
 
@@ -25,15 +23,11 @@ static unsigned bells, lines;
 
 static void note_bell(hf_client *client, struct hf__remote *remote)
 {
-    (void)client;
-    (void)remote;
     bells++;
 }
 
 static void note_line(hf_client *client, const char *fmt, ...)
 {
-    (void)client;
-    (void)fmt;
     lines++;
 }
 
@@ -163,11 +157,19 @@ static bool is_believed(struct scene *s)
     return rc == HF__GRANTED;
 }
 
-static void test_believed_when_heard_and_counted(void **state)
+static void with_scene(void (*run)(struct scene *))
 {
     struct scene *s = begin();
 
-    (void)state;
+    run(s);
+    end(s);
+}
+
+#define SCENE_CASE(fn)                                                         \
+    CASE_CALLED(fn, struct scene *s, NULL, NULL, with_scene(fn))
+
+SCENE_CASE(test_believed_when_heard_and_counted)
+{
     told(s, "subscribe", "1");
     assert_int_equal(bells, 0);
     counted(s, 1);
@@ -176,61 +178,44 @@ static void test_believed_when_heard_and_counted(void **state)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(bells, 1); /* it has asked before it was heard */
     assert_true(is_believed(s));
-    end(s);
 }
 
-static void test_the_answer_may_come_last(void **state)
+SCENE_CASE(test_the_answer_may_come_last)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     counted(s, 1);
     assert_true(is_believed(s));
-    end(s);
 }
 
-static void test_not_believed_before_the_proof(void **state)
+SCENE_CASE(test_not_believed_before_the_proof)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     counted(s, 1);
     assert_false(is_believed(s));
-    end(s);
 }
 
 /* A replica passes the number on; its master counts nobody. */
-static void test_not_counted_is_apart(void **state)
+SCENE_CASE(test_not_counted_is_apart)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 0);
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING); /* made anew */
     assert_int_equal(lines, 1);
-    end(s);
 }
 
 /* It hears nothing of what is said at the other server. */
-static void test_not_heard_is_apart(void **state)
+SCENE_CASE(test_not_heard_is_apart)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     counted(s, 1);
     assert_true(hf__rd_sub_timeout(s->r) <= clock_ns + 10000 * HF__MS);
     clock_ns += 10000 * HF__MS;
     hf__rd_pair_move(s->r, clock_ns);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
-    end(s);
 }
 
 static void prove_anew(struct scene *s, int64_t many)
@@ -243,12 +228,10 @@ static void prove_anew(struct scene *s, int64_t many)
 
 /* After the second failure it stays, for the messages that come, and is made
  * anew rarely; the log says so once. */
-static void test_apart_again_stays(void **state)
+SCENE_CASE(test_apart_again_stays)
 {
-    struct scene *s = begin();
     hf__time pause = 0;
 
-    (void)state;
     told(s, "subscribe", "1");
     counted(s, 0);
     assert_true(s->r->sub.link.timer <= clock_ns + 1000 * HF__MS);
@@ -277,16 +260,12 @@ static void test_apart_again_stays(void **state)
     prove_anew(s, 1);
     told(s, "message", "p13");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    end(s);
 }
 
 /* Refused for now: the proof is begun again, until it succeeds or is refused
  * for good. */
-static void test_refused_for_now_is_proved_again(void **state)
+SCENE_CASE(test_refused_for_now_is_proved_again)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     for (int i = 0; i < 3; i++) {
         answer(s->r, REDIS_REPLY_ERROR,
@@ -308,16 +287,12 @@ static void test_refused_for_now_is_proved_again(void **state)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
-    end(s);
 }
 
 /* A connection is lost before the proof is begun again: that of the new one
  * counts. */
-static void test_proof_again_ends_with_its_connection(void **state)
+SCENE_CASE(test_proof_again_ends_with_its_connection)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "BUSY a script");
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
@@ -327,15 +302,11 @@ static void test_proof_again_ends_with_its_connection(void **state)
     told(s, "message", "p2");
     counted(s, 1);
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    end(s);
 }
 
 /* The rights are there later: a proof of then is one. */
-static void test_proof_after_a_refused_one(void **state)
+SCENE_CASE(test_proof_after_a_refused_one)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
@@ -344,16 +315,12 @@ static void test_proof_after_a_refused_one(void **state)
     counted(s, 1);
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_false(s->r->chans.refused);
-    end(s);
 }
 
 /* The command connection is lost, and made anew: proved anew. A number of then
  * proves nothing. */
-static void test_new_command_connection_is_proved_anew(void **state)
+SCENE_CASE(test_new_command_connection_is_proved_anew)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
@@ -368,16 +335,12 @@ static void test_new_command_connection_is_proved_anew(void **state)
     assert_false(is_believed(s));
     told(s, "message", "p2");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    end(s);
 }
 
 /* The connection for messages is made anew while the first proof is under way:
  * its answer says nothing of the new pair. */
-static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
+SCENE_CASE(test_answer_of_an_earlier_pair_proves_nothing)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     hf__link_fail(&s->r->sub.link, HF_EBACKEND, clock_ns);
     close(s->messages);
@@ -389,15 +352,11 @@ static void test_answer_of_an_earlier_pair_proves_nothing(void **state)
     counted(s, 0);
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
-    end(s);
 }
 
 /* It is refused: waiters look, and the connection stays. */
-static void test_refused_proof_is_none(void **state)
+SCENE_CASE(test_refused_proof_is_none)
 {
-    struct scene *s = begin();
-
-    (void)state;
     told(s, "subscribe", "1");
     answer(s->r, REDIS_REPLY_ERROR, "NOPERM no channel");
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
@@ -405,19 +364,14 @@ static void test_refused_proof_is_none(void **state)
     assert_int_equal(lines, 1);
     assert_int_equal(bells, 1);
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
-    end(s);
 }
 
 /* Nobody waits, nothing is subscribed: nothing is asked. */
-static void test_no_proof_without_messages(void **state)
+SCENE_CASE(test_no_proof_without_messages)
 {
-    struct scene *s = begin();
-
-    (void)state;
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
     hf__rd_cmd.up(&s->r->cmd, clock_ns);
     assert_int_equal(s->r->cmd.sents.len, 0);
-    end(s);
 }
 
 /* ---- the server refuses a subscription ---------------------------------- */
@@ -460,7 +414,7 @@ static hf__time subscribe_anew(struct scene *s)
 }
 
 /* Waiters poll until a new connection is subscribed. */
-static void test_subscription_refused_for_now_is_made_anew(void **state)
+CASE(test_subscription_refused_for_now_is_made_anew)
 {
     static const char *const texts[] = {
         "BUSY Redis is busy running a script",
@@ -470,7 +424,6 @@ static void test_subscription_refused_for_now_is_made_anew(void **state)
         "ERR upstream failure",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct scene *s = begin_live();
 
@@ -491,12 +444,11 @@ static void test_subscription_refused_for_now_is_made_anew(void **state)
 
 /* The pauses get longer, up to a limit. The log has one line until a
  * subscription has succeeded. */
-static void test_subscription_refused_again_and_again(void **state)
+CASE(test_subscription_refused_again_and_again)
 {
     struct scene *s = begin_live();
     hf__time pause = 0;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         subscription_is_refused(s, "BUSY a script"); /* a name's */
         subscription_is_refused(s, "BUSY a script"); /* our own */
@@ -514,22 +466,18 @@ static void test_subscription_refused_again_and_again(void **state)
 }
 
 /* The names' channels are refused, our own is not: waiters poll. */
-static void test_one_subscription_of_two_is_refused(void **state)
+SCENE_CASE(test_one_subscription_of_two_is_refused)
 {
-    struct scene *s = begin();
-
-    (void)state;
     hf__rd_sub.up(&s->r->sub, clock_ns);
     subscription_is_refused(s, "NOPERM no channel");
     told(s, "subscribe", "1");
     told(s, "message", "p1");
     counted(s, 1);
     assert_true(s->r->chans.refused);
-    end(s);
 }
 
 /* Until something is changed: the connection stays as it is. */
-static void test_subscription_refused_for_good(void **state)
+CASE(test_subscription_refused_for_good)
 {
     static const char *const texts[] = {
         "NOPERM this user has no permissions to run the 'subscribe' command",
@@ -538,7 +486,6 @@ static void test_subscription_refused_for_good(void **state)
         "ERR unknown command `SUBSCRIBE`, with args beginning with: ",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct scene *s = begin_live();
 
@@ -553,31 +500,24 @@ static void test_subscription_refused_for_good(void **state)
     }
 }
 
-/* ---- events ---------------------------------------------------------------
- */
+/* ---- events ------------------------------------------------------------ */
 
 /* The command connection is being made while a subscription is confirmed. */
-static void test_connecting_is_still_waited_for(void **state)
+SCENE_CASE(test_connecting_is_still_waited_for)
 {
-    struct scene *s = begin();
-
-    (void)state;
     s->r->cmd.link.state = NET_CONNECTING;
     s->r->cmd.link.stream.connecting = true;
     s->r->cmd.link.stream.events = EPOLLOUT;
     told(s, "subscribe", "1");
     assert_int_equal(s->r->cmd.link.stream.events, EPOLLOUT);
     s->r->cmd.link.state = NET_UP;
-    end(s);
 }
 
-static void test_event_of_an_earlier_connection_is_ignored(void **state)
+SCENE_CASE(test_event_of_an_earlier_connection_is_ignored)
 {
     const struct hf__backend *backend = hf_module(HF__ABI, "redis");
-    struct scene *s = begin();
     char byte;
 
-    (void)state;
     s->r->cmd.link.stream.tag++;
     assert_int_equal(write(s->server, "?", 1), 1);
     backend->ready(s->r, s->r->cmd.link.stream.tag - 1, EPOLLIN | EPOLLHUP,
@@ -585,32 +525,70 @@ static void test_event_of_an_earlier_connection_is_ignored(void **state)
     assert_int_equal(
         recv(s->r->cmd.link.stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
     assert_int_equal(s->r->cmd.link.state, NET_UP);
+}
+
+/* ---- wishes ---------------------------------------------------------------
+ */
+
+static uint64_t wishes[8];
+static size_t wishes_len;
+
+static void note_wish(hf_client *client, struct hf__remote *remote,
+                      uint64_t token)
+{
+    wishes[wishes_len++] = token;
+}
+
+static void granted(struct scene *s, int64_t token)
+{
+    struct rd_node last = {.type = REDIS_REPLY_INTEGER, .number = token};
+    struct rd_node now = {
+        .next = &last, .type = REDIS_REPLY_INTEGER, .number = LOOK * 1000};
+    struct rd_node what = {
+        .next = &now, .type = REDIS_REPLY_INTEGER, .number = RD_GRANTED};
+    struct rd_node reply = {
+        .first = &what, .last = &last, .type = REDIS_REPLY_ARRAY, .number = 3};
+
+    assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
+}
+
+/* Wishes for two holds come before the grants of both. Each is reported, and
+ * not again when the same hold is granted a second time. */
+CASE(test_wishes_that_come_before_their_grants)
+{
+    struct scene *s = begin();
+    struct hf__remote two[2] = {{.name = "a"}, {.name = "b"}};
+    struct hf__req attempts[2];
+
+    wishes_len = 0;
+    s->core.wanted = note_wish;
+    s->r->listens = true;
+    for (int i = 0; i < 2; i++) {
+        two[i].name_len = 1;
+        two[i].kind = HF_MUTEX;
+        two[i].label = "";
+        attempts[i] = (struct hf__req){.remote = &two[i],
+                                       .op = HF__ATTEMPT,
+                                       .hold_id = 7 + (uint64_t)i,
+                                       .lease_ms = 30000};
+        assert_int_equal(hf__rd_attach(s->r, &two[i]), 0);
+        assert_int_equal(hf__rd_attempt(s->r, &attempts[i]), HF__PENDING);
+    }
+    told(s, "message", "w7");
+    told(s, "message", "w8");
+    assert_int_equal(wishes_len, 0);
+    granted(s, 70);
+    granted(s, 80);
+    assert_int_equal(wishes_len, 2);
+    assert_int_equal(wishes[0], 70);
+    assert_int_equal(wishes[1], 80);
+    assert_int_equal(hf__rd_attempt(s->r, &attempts[1]), HF__PENDING);
+    granted(s, 80);
+    assert_int_equal(wishes_len, 2);
+    for (int i = 0; i < 2; i++)
+        hf__rd_detach(s->r, &two[i]);
+    s->r->listens = false; /* as when the scene's own lock was attached */
     end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_believed_when_heard_and_counted),
-        cmocka_unit_test(test_the_answer_may_come_last),
-        cmocka_unit_test(test_not_believed_before_the_proof),
-        cmocka_unit_test(test_not_counted_is_apart),
-        cmocka_unit_test(test_not_heard_is_apart),
-        cmocka_unit_test(test_apart_again_stays),
-        cmocka_unit_test(test_refused_for_now_is_proved_again),
-        cmocka_unit_test(test_proof_again_ends_with_its_connection),
-        cmocka_unit_test(test_proof_after_a_refused_one),
-        cmocka_unit_test(test_new_command_connection_is_proved_anew),
-        cmocka_unit_test(test_answer_of_an_earlier_pair_proves_nothing),
-        cmocka_unit_test(test_refused_proof_is_none),
-        cmocka_unit_test(test_no_proof_without_messages),
-        cmocka_unit_test(test_subscription_refused_for_now_is_made_anew),
-        cmocka_unit_test(test_subscription_refused_again_and_again),
-        cmocka_unit_test(test_one_subscription_of_two_is_refused),
-        cmocka_unit_test(test_subscription_refused_for_good),
-        cmocka_unit_test(test_connecting_is_still_waited_for),
-        cmocka_unit_test(test_event_of_an_earlier_connection_is_ignored),
-    };
-
-    return cmocka_run_group_tests_name("pair", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -10,24 +10,17 @@
 #include "../../../lib/sanitized.h"
 #include "../../../lib/shm_dir.h"
 #include "../../../lib/wait.h"
+#include "../../cases.h"
+#include "../../options.h"
 #include "backends/shm/layout.h"
 
 #include <fcntl.h>
 #include <holdfast.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #define OK(call) assert_int_equal(call, 0)
 
@@ -64,6 +57,12 @@ static inline int place_remove(void **state)
     return 0;
 }
 
+static inline void unmap(void *f)
+{
+    munmap(f, sizeof(struct shm_file));
+}
+
+/* Until the end of the case. */
 static inline struct shm_file *map(const struct place *p)
 {
     int fd = open(p->file, O_RDWR | O_CLOEXEC);
@@ -72,6 +71,7 @@ static inline struct shm_file *map(const struct place *p)
 
     close(fd);
     assert_true(f != MAP_FAILED);
+    defer(unmap, f);
     return f;
 }
 
@@ -85,6 +85,30 @@ static inline void nap_ms(long ms)
     poll(NULL, 0, (int)ms);
 }
 
+/* A case closes its clients and frees its handles by these, or leaves it to the
+ * end of the case. */
+static inline void end_client(void *client)
+{
+    OK(hf_close(client));
+}
+
+static inline void end_lock(void *lock)
+{
+    OK(hf_lock_free(lock));
+}
+
+static inline void close_client(hf_client *client)
+{
+    forget(client);
+    end_client(client);
+}
+
+static inline void free_lock(hf_lock *lock)
+{
+    forget(lock);
+    end_lock(lock);
+}
+
 static inline hf_client *open_client(const char *url)
 {
     hf_error err = HF_ERROR_INIT;
@@ -92,6 +116,7 @@ static inline hf_client *open_client(const char *url)
 
     if (hf_open(url, NULL, &client, &err))
         fail_msg("%s: %s", url, err.text);
+    defer(end_client, client);
     return client;
 }
 
@@ -103,15 +128,15 @@ static inline hf_lock *make_lock_of(hf_client *client, const char *name,
 
     if (hf_lock_new(client, name, HF_CSTRING, opt, &lock, &err))
         fail_msg("%s: %s", name, err.text);
+    defer(end_lock, lock);
     return lock;
 }
 
 /* A mutex. */
 static inline hf_lock *make_lock(hf_client *client, const char *name, bool fair)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = fair ? HF_FAIR : HF_UNFAIR);
 
-    opt.fairness = fair ? HF_FAIR : HF_UNFAIR;
     return make_lock_of(client, name, &opt);
 }
 
@@ -124,8 +149,8 @@ static inline uint64_t token_once(const char *url, const char *name)
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
     assert_int_equal(hf_lock_token(lock, &token), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
-    assert_int_equal(hf_lock_free(lock), 0);
-    assert_int_equal(hf_close(client), 0);
+    free_lock(lock);
+    close_client(client);
     return token;
 }
 
@@ -143,7 +168,7 @@ static inline void assert_refused(const char *url, int code, const char *text)
 /* Opens it once, so that there is a good file. */
 static inline void make_file(const struct place *p)
 {
-    hf_close(open_client(p->url));
+    close_client(open_client(p->url));
 }
 
 static inline void wait_for_ever(void)
@@ -250,7 +275,7 @@ static inline void waiters_end(struct waiter *w, int len, int64_t since,
     for (int i = 0; i < len; i++) {
         OK(w[i].rc);
         assert_in_range(w[i].granted_at - since, least, most);
-        OK(hf_lock_free(w[i].lock));
+        free_lock(w[i].lock);
     }
 }
 
@@ -292,7 +317,6 @@ static inline void on_done(void *arg, hf_lock *lock, int result)
 {
     struct async *a = arg;
 
-    (void)lock;
     a->calls++;
     a->result = result;
 }
@@ -313,5 +337,7 @@ static inline int64_t dispatch_until(hf_client *client, struct async *a,
     took = now_ms() - start - late_ms(lateness_since(before, after));
     return took > 0 ? took : 0;
 }
+
+#define CASE_HERE(fn) CASE_WITH(fn, place_make, place_remove, struct place *p)
 
 #endif

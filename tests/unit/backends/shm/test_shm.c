@@ -7,9 +7,8 @@
 
 /* ---- limits ------------------------------------------------------------- */
 
-static void test_4096_names_and_no_more(void **state)
+CASE_HERE(test_4096_names_and_no_more)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock **locks = calloc(SHM_NAMES, sizeof(*locks)), *more;
     hf_error err = HF_ERROR_INIT;
@@ -26,16 +25,16 @@ static void test_4096_names_and_no_more(void **state)
     assert_non_null(strstr(err.text, "its last handle is freed"));
     assert_non_null(strstr(err.text, "shm:///directory"));
     assert_int_equal(hf_lock_release(locks[1000], NULL), 0);
-    assert_int_equal(hf_lock_free(locks[1000]), 0);
+    free_lock(locks[1000]);
     assert_int_equal(hf_lock_new(client, "more", 4, NULL, &more, &err), 0);
-    hf_lock_free(more);
+    free_lock(more);
     for (unsigned i = 0; i < SHM_NAMES; i++)
         if (i != 1000) {
             hf_lock_release(locks[i], NULL);
-            hf_lock_free(locks[i]);
+            free_lock(locks[i]);
         }
     free(locks);
-    hf_close(client);
+    close_client(client);
 }
 
 static void take_all_names(const char *url)
@@ -50,9 +49,8 @@ static void take_all_names(const char *url)
     }
 }
 
-static void test_names_of_the_dead_are_taken_back(void **state)
+CASE_HERE(test_names_of_the_dead_are_taken_back)
 {
-    struct place *p = *state;
     hf_client *client;
     hf_lock *lock;
     int status;
@@ -69,20 +67,16 @@ static void test_names_of_the_dead_are_taken_back(void **state)
     lock = make_lock(client, "mine", false);
     assert_int_equal(hf_lock_try(lock, NULL), 0);
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
-static void test_4095_clients_and_no_more(void **state)
+CASE_HERE(test_4095_clients_and_no_more)
 {
-    struct place *p = *state;
     struct shm_file *f;
-    hf_client *client;
 
     make_file(p);
     f = map(p);
     /* As if they were there: ours and alive, as far as one can tell. */
-    client = open_client(p->url);
+    open_client(p->url);
     for (unsigned i = 2; i < SHM_SLOTS; i++) {
         atomic_store(&f->slot[i].alive, atomic_load(&f->slot[1].alive));
         atomic_store(&f->slot[i].pid, (uint32_t)getpid());
@@ -91,13 +85,10 @@ static void test_4095_clients_and_no_more(void **state)
     assert_refused(p->url, HF_EBACKEND, "4095 clients");
     for (unsigned i = 2; i < SHM_SLOTS; i++)
         atomic_store(&f->slot[i].state, SHM_SLOT_FREE);
-    hf_close(client);
-    munmap(f, sizeof(*f));
 }
 
-static void test_4096_waits_and_no_more(void **state)
+CASE_HERE(test_4096_waits_and_no_more)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *held = make_lock(client, "x", true);
     hf_lock *wanted = make_lock(other, "x", true);
@@ -113,18 +104,12 @@ static void test_4096_waits_and_no_more(void **state)
         atomic_store(&f->cell[i].owner, 0);
     assert_int_equal(hf_lock_timed(wanted, 10, &err), HF_ETIMEDOUT);
     hf_lock_release(held, NULL);
-    hf_lock_free(held);
-    hf_lock_free(wanted);
-    hf_close(client);
-    hf_close(other);
-    munmap(f, sizeof(*f));
 }
 
 /* ---- tokens ------------------------------------------------------------- */
 
-static void test_tokens_rise_when_the_name_is_made_again(void **state)
+CASE_HERE(test_tokens_rise_when_the_name_is_made_again)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     uint64_t last = 0, token = 0;
 
@@ -138,16 +123,15 @@ static void test_tokens_rise_when_the_name_is_made_again(void **state)
             last = token;
             hf_lock_release(lock, NULL);
         }
-        hf_lock_free(lock);
+        free_lock(lock);
     }
-    hf_close(client);
+    close_client(client);
     unlink(p->file);
     assert_true(token_once(p->url, "x") > last);
 }
 
-static void test_tokens_rise_when_the_count_wraps(void **state)
+CASE_HERE(test_tokens_rise_when_the_count_wraps)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
@@ -171,43 +155,36 @@ static void test_tokens_rise_when_the_count_wraps(void **state)
         }
         assert_int_equal(atomic_load(&f->entry[0].epoch), epoch + 1);
     }
-    hf_lock_free(lock);
-    hf_close(client);
-    munmap(f, sizeof(*f));
 }
 
 /* ---- kinds, inspection, breaking ---------------------------------------- */
 
-static void test_fair_and_unfair_do_not_mix(void **state)
+CASE_HERE(test_fair_and_unfair_do_not_mix)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *wrong;
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.fairness = HF_UNFAIR);
     hf_error err = HF_ERROR_INIT;
 
-    opt.fairness = HF_UNFAIR;
     assert_int_equal(hf_lock_new(other, "x", 1, &opt, &wrong, &err),
                      HF_EMISMATCH);
     assert_non_null(strstr(err.text, "a fair mutex"));
-    hf_lock_free(lock);
+    free_lock(lock);
     assert_int_equal(hf_lock_new(other, "x", 1, &opt, &wrong, &err), 0);
-    hf_lock_free(wrong);
-    hf_close(client);
-    hf_close(other);
+    free_lock(wrong);
+    close_client(client);
+    close_client(other);
 }
 
-static void test_inspect_list_break(void **state)
+CASE_HERE(test_inspect_list_break)
 {
-    struct place *p = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.label = "the tester");
     hf_client *client, *other = open_client(p->url);
     hf_lock *lock, *second = make_lock(other, "dir/x", true);
     hf_names *names;
     hf_info *info;
     uint64_t token = 0;
 
-    opt.label = "the tester";
     assert_int_equal(hf_open(p->url, &opt, &client, NULL), 0);
     lock = make_lock(client, "dir/x", true);
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
@@ -239,16 +216,15 @@ static void test_inspect_list_break(void **state)
     assert_int_equal(hf_lock_release(second, NULL), 0);
     assert_int_equal(hf_lock_try(lock, NULL), 0);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
-    hf_lock_free(lock);
-    hf_lock_free(second);
-    hf_close(client);
-    hf_close(other);
+    free_lock(lock);
+    free_lock(second);
+    close_client(client);
+    close_client(other);
 }
 
 /* Whatever is in the tables: an error or a grant, not a crash or a hang. */
-static void test_garbage_in_the_tables_does_no_harm(void **state)
+CASE_HERE(test_garbage_in_the_tables_does_no_harm)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     hf_lock *theirs = make_lock(other, "x", true);
@@ -285,28 +261,6 @@ static void test_garbage_in_the_tables_does_no_harm(void **state)
             hf_names_free(names);
         hf_break(client, "x", 1, NULL);
     }
-    hf_lock_free(lock);
-    hf_lock_free(theirs);
-    hf_close(client);
-    hf_close(other);
-    munmap(f, sizeof(*f));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_4096_names_and_no_more),
-        TEST(test_names_of_the_dead_are_taken_back),
-        TEST(test_4095_clients_and_no_more),
-        TEST(test_4096_waits_and_no_more),
-        TEST(test_tokens_rise_when_the_name_is_made_again),
-        TEST(test_tokens_rise_when_the_count_wraps),
-        TEST(test_fair_and_unfair_do_not_mix),
-        TEST(test_inspect_list_break),
-        TEST(test_garbage_in_the_tables_does_no_harm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -30,12 +30,11 @@ static void death_is_noticed(const char *url, bool fair)
     kill(pid, SIGKILL); /* and not waited for: a zombie */
     waiter_end(&w, at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
-    hf_close(client);
+    close_client(client);
 }
 
-static void test_killed_holder_is_noticed(void **state)
+CASE_HERE(test_killed_holder_is_noticed)
 {
-    struct place *p = *state;
     char url[200];
 
     death_is_noticed(p->url, true);
@@ -75,10 +74,9 @@ static pid_t child_with_many(const char *url, int many)
 }
 
 /* The kernel wakes one of those who wait for the dead: he tells the others. */
-static void test_one_death_is_told_to_all(void **state)
+CASE_HERE(test_one_death_is_told_to_all)
 {
     enum { MANY = 24 };
-    struct place *p = *state;
     pid_t pid = child_with_many(p->url, MANY);
     hf_client *clients[MANY];
     struct waiter w[MANY];
@@ -95,14 +93,13 @@ static void test_one_death_is_told_to_all(void **state)
     kill(pid, SIGKILL);
     waiters_end(w, MANY, at, 0, DEATH_MS);
     for (int i = 0; i < MANY; i++)
-        hf_close(clients[i]);
+        close_client(clients[i]);
     waitpid(pid, NULL, 0);
 }
 
 /* It waited for x, and one is behind it; it held y, and one waits for that. */
-static void test_death_of_a_waiter_that_holds_another(void **state)
+CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *clients[2];
     hf_lock *x = make_lock(client, "x", true);
     struct waiter w[2];
@@ -123,10 +120,6 @@ static void test_death_of_a_waiter_that_holds_another(void **state)
     assert_int_equal(hf_lock_release(x, NULL), 0);
     waiter_end(&w[0], at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
-    for (int i = 0; i < 2; i++)
-        hf_close(clients[i]);
-    hf_lock_free(x);
-    hf_close(client);
 }
 
 /* The one whom the kernel wakes is stopped: the others look for themselves, and
@@ -157,34 +150,30 @@ static void death_beside_a_stopped_one(const char *url, int many)
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);
     for (int i = 0; i < many; i++)
-        hf_close(clients[i]);
+        close_client(clients[i]);
     kill(stopped, SIGKILL);
     waitpid(stopped, NULL, 0);
     waitpid(pid, NULL, 0);
 }
 
-static void test_death_while_a_waiter_is_stopped(void **state)
+CASE_HERE(test_death_while_a_waiter_is_stopped)
 {
-    struct place *p = *state;
-
     death_beside_a_stopped_one(p->url, 1);
     death_beside_a_stopped_one(p->url, 16);
 }
 
 /* The one before us has left the queue: we watch the holder from then on. */
-static void test_death_after_the_one_before_gave_up(void **state)
+CASE_HERE(test_death_after_the_one_before_gave_up)
 {
-    struct place *p = *state;
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
     hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options how =
+        LOCK_OPTIONS(.flags = HF_OWNER_HANDLE, .fairness = HF_FAIR);
     struct async a = {0, -1};
     struct waiter w;
     hf_lock *first;
     int64_t at;
 
-    how.flags = HF_OWNER_HANDLE;
-    how.fairness = HF_FAIR;
     assert_int_equal(hf_lock_new(other, "x", 1, &how, &first, NULL), 0);
     assert_int_equal(hf_lock_acquire_async(first, NULL, on_done, &a, NULL), 0);
     nap_ms(30);
@@ -198,15 +187,14 @@ static void test_death_after_the_one_before_gave_up(void **state)
     kill(pid, SIGKILL);
     waiter_end(&w, at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
-    hf_lock_free(first);
-    hf_close(client);
-    hf_close(other);
+    free_lock(first);
+    close_client(client);
+    close_client(other);
 }
 
 /* The helper thread is gone, the process is not: it may still be writing. */
-static void test_a_mark_alone_is_not_a_death(void **state)
+CASE_HERE(test_a_mark_alone_is_not_a_death)
 {
-    struct place *p = *state;
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
@@ -220,9 +208,6 @@ static void test_a_mark_alone_is_not_a_death(void **state)
     takes_it_soon(lock, NULL);
     waitpid(pid, NULL, 0);
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
-    munmap(f, sizeof(*f));
 }
 
 static void exec_lets_go(const struct place *p)
@@ -245,13 +230,13 @@ static void exec_lets_go(const struct place *p)
     close(may_exec[0]);
     close(may_exec[1]);
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
 }
 
-static void test_exec_lets_go(void **state)
+CASE_HERE(test_exec_lets_go)
 {
-    exec_lets_go(*state);
+    exec_lets_go(p);
 }
 
 static pid_t *grandchild; /* shared */
@@ -281,9 +266,8 @@ static bool is_another_program(pid_t pid)
 
 /* A child that was forked before has the descriptor, too: that is not closed
  * before the child has ended. */
-static void test_exec_beside_a_child_lets_go_with_it(void **state)
+CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
 {
-    struct place *p = *state;
     hf_client *client;
     hf_lock *lock;
     pid_t pid;
@@ -303,8 +287,8 @@ static void test_exec_beside_a_child_lets_go_with_it(void **state)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
     close(may_exec[0]);
     close(may_exec[1]);
     munmap(grandchild, sizeof(*grandchild));
@@ -312,16 +296,15 @@ static void test_exec_beside_a_child_lets_go_with_it(void **state)
 
 /* A child has the descriptor of a client that was closed. Whoever comes next
  * has the client's slot, and no part in that. */
-static void test_exec_lets_go_beside_a_child_of_the_one_before(void **state)
+CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     pid_t child = fork();
     int fd;
 
     if (!child)
         wait_for_ever();
-    OK(hf_close(client));
+    close_client(client);
     fd = open(p->file, O_RDWR | O_CLOEXEC);
     OK(flock(fd, LOCK_EX | LOCK_NB)); /* nobody uses it, as far as one sees */
     close(fd);
@@ -340,9 +323,8 @@ static void have_a_child(void)
 }
 
 /* The same of a client that was killed: its slot is not the next one's. */
-static void test_exec_lets_go_beside_a_child_of_the_dead(void **state)
+CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 {
-    struct place *p = *state;
     pid_t pid;
 
     grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
@@ -356,10 +338,9 @@ static void test_exec_lets_go_beside_a_child_of_the_dead(void **state)
     munmap(grandchild, sizeof(*grandchild));
 }
 
-static void test_stopped_holder_keeps_it_unless_its_lease_ends(void **state)
+CASE_HERE(test_stopped_holder_keeps_it_unless_its_lease_ends)
 {
     enum { LEASE_MS = 1000 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
 
@@ -379,19 +360,15 @@ static void test_stopped_holder_keeps_it_unless_its_lease_ends(void **state)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
-static void test_a_renewal_never_shortens_the_lease(void **state)
+CASE_HERE(test_a_renewal_never_shortens_the_lease)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 20000);
     hf_info *info;
 
-    opt.lease_ms = 20000;
     assert_int_equal(hf_lock_acquire(lock, &opt, NULL), 0);
     assert_int_equal(hf_lock_renew(lock, 40000, NULL), 0);
     assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
@@ -402,8 +379,6 @@ static void test_a_renewal_never_shortens_the_lease(void **state)
     assert_in_range(info->holders[0].left_ms, 21000, 40001);
     hf_info_free(info);
     assert_int_equal(hf_lock_release(lock, NULL), 0);
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
 /* Waits for x, with a lease to come, and is stopped. */
@@ -424,14 +399,12 @@ static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
         nap_ms(1);
     assert_true(wait_asleep(pid, pid));
     kill(pid, SIGSTOP);
-    munmap(f, sizeof(*f));
     return pid;
 }
 
 /* Handed to a waiter that is stopped: its lease ends as well. */
-static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
+CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     pid_t pid;
@@ -443,14 +416,11 @@ static void test_stopped_waiter_with_lease_holds_nobody_up(void **state)
     OK(hf_lock_release(lock, NULL));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
 }
 
 /* Nor those who stand behind it already. */
-static void test_stopped_waiter_with_lease_before_another(void **state)
+CASE_HERE(test_stopped_waiter_with_lease_before_another)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct waiter w;
@@ -466,31 +436,6 @@ static void test_stopped_waiter_with_lease_before_another(void **state)
     waiter_end(&w, at, 250, 1000);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_killed_holder_is_noticed),
-        TEST(test_one_death_is_told_to_all),
-        TEST(test_death_of_a_waiter_that_holds_another),
-        TEST(test_death_while_a_waiter_is_stopped),
-        TEST(test_death_after_the_one_before_gave_up),
-        TEST(test_a_mark_alone_is_not_a_death),
-        TEST(test_exec_lets_go),
-        TEST(test_exec_beside_a_child_lets_go_with_it),
-        TEST(test_exec_lets_go_beside_a_child_of_the_one_before),
-        TEST(test_exec_lets_go_beside_a_child_of_the_dead),
-        TEST(test_stopped_holder_keeps_it_unless_its_lease_ends),
-        TEST(test_a_renewal_never_shortens_the_lease),
-        TEST(test_stopped_waiter_with_lease_holds_nobody_up),
-        TEST(test_stopped_waiter_with_lease_before_another),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

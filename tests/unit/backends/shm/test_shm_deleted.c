@@ -6,6 +6,8 @@
  */
 #include "shm_fixture.h"
 
+#define CASE_DELETING(fn) CASE_WITH(fn, place_make, remove_all, struct place *p)
+
 enum { NOTICED_MS = 6000 };
 
 struct told {
@@ -81,10 +83,9 @@ static void on_event(void *arg, const hf_event *event)
 
 static hf_lock *make_kind(hf_client *client, const char *name, int kind)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = (enum hf_kind)kind,
+                                       .permits = kind == HF_SEMAPHORE ? 4 : 0);
 
-    opt.kind = (enum hf_kind)kind;
-    opt.permits = kind == HF_SEMAPHORE ? 4 : 0;
     return make_lock_of(client, name, &opt);
 }
 
@@ -102,14 +103,13 @@ static void find_out(hf_client *client)
 static void holders_are_told(const struct place *p,
                              void (*happens)(const struct place *))
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
     hf_acquire_options read = HF_ACQUIRE_OPTIONS_INIT;
     struct told told = {0};
     hf_client *client;
     hf_lock *held[3];
+    hf_client_options opt =
+        CLIENT_OPTIONS(.on_event = on_event, .event_arg = &told);
 
-    opt.on_event = on_event;
-    opt.event_arg = &told;
     OK(hf_open(p->url, &opt, &client, NULL));
     held[0] = make_kind(client, "mutex", HF_MUTEX);
     held[1] = make_kind(client, "rwlock", HF_RWLOCK);
@@ -130,41 +130,40 @@ static void holders_are_told(const struct place *p,
         says_deleted(err.text);
         assert_int_equal(hf_lock_release(held[i], &err), HF_ELOST);
         says_deleted(err.text);
-        OK(hf_lock_free(held[i]));
+        free_lock(held[i]);
     }
-    OK(hf_close(client));
+    close_client(client);
 }
 
-static void test_who_only_holds_is_told(void **state)
+CASE_DELETING(test_who_only_holds_is_told)
 {
-    holders_are_told(*state, deleted);
+    holders_are_told(p, deleted);
 }
 
-static void test_who_holds_is_told_of_a_renamed_file(void **state)
+CASE_DELETING(test_who_holds_is_told_of_a_renamed_file)
 {
-    holders_are_told(*state, renamed);
+    holders_are_told(p, renamed);
 }
 
-static void test_who_holds_is_told_of_a_replaced_file(void **state)
+CASE_DELETING(test_who_holds_is_told_of_a_replaced_file)
 {
-    holders_are_told(*state, replaced);
+    holders_are_told(p, replaced);
 }
 
-static void test_who_holds_is_told_of_a_renamed_directory(void **state)
+CASE_DELETING(test_who_holds_is_told_of_a_renamed_directory)
 {
-    holders_are_told(*state, moved_with_its_directory);
+    holders_are_told(p, moved_with_its_directory);
 }
 
-static void test_who_holds_is_told_of_a_replaced_directory(void **state)
+CASE_DELETING(test_who_holds_is_told_of_a_replaced_directory)
 {
-    holders_are_told(*state, replaced_with_its_directory);
+    holders_are_told(p, replaced_with_its_directory);
 }
 
 /* It was renamed and is back: nobody was able to open another one but for that
  * moment, and the old one is the one that others open. */
-static void test_a_file_that_is_back_is_the_same(void **state)
+CASE_DELETING(test_a_file_that_is_back_is_the_same)
 {
-    const struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *other;
     char to[100];
@@ -175,10 +174,8 @@ static void test_a_file_that_is_back_is_the_same(void **state)
     OK(rename(to, p->file));
     other = make_lock(client, "y", true); /* asks the kernel */
     OK(hf_lock_check(lock));
-    OK(hf_lock_free(other));
+    free_lock(other);
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
 }
 
 /* A daemon that holds a lock takes another root directory, or gives up the
@@ -197,22 +194,21 @@ static int after_it_cannot_look(const struct place *p, bool has_another_root)
     return 0;
 }
 
-static void test_who_cannot_look_keeps_its_hold(void **state)
+CASE_DELETING(test_who_cannot_look_keeps_its_hold)
 {
     for (int i = 0; i < 2; i++) {
         pid_t pid = fork();
         int status;
 
         if (!pid)
-            _exit(after_it_cannot_look(*state, i));
+            _exit(after_it_cannot_look(p, i));
         waitpid(pid, &status, 0);
         assert_int_equal(status, 0);
     }
 }
 
-static void test_deleted_file_is_noticed(void **state)
+CASE_DELETING(test_deleted_file_is_noticed)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *other;
     hf_error err = HF_ERROR_INIT;
@@ -228,8 +224,8 @@ static void test_deleted_file_is_noticed(void **state)
     assert_non_null(strstr(err.text, "deleted"));
     assert_true(WAIT_FOR_MS(hf_lock_check(lock) == HF_ELOST, 2000));
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
 }
 
 /* Deletes the file, takes a token in the new world, then one in the old: 0 if
@@ -249,32 +245,30 @@ static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
         OK(hf_lock_token(lock, &old));
         hf_lock_release(lock, NULL);
     }
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
     return old;
 }
 
 /* So that the resource refuses the old world and not the new one. */
-static void test_a_late_grant_of_the_old_world_has_a_lower_token(void **state)
+CASE_DELETING(test_a_late_grant_of_the_old_world_has_a_lower_token)
 {
     uint64_t old = 0, fresh = 0;
 
     for (int i = 0; i < 50 && !old; i++)
-        old = old_token_after(*state, &fresh);
+        old = old_token_after(p, &fresh);
     assert_int_not_equal(old, 0);
     assert_true(old < fresh);
 }
 
-static void test_nothing_is_granted_once_it_is_known(void **state)
+CASE_DELETING(test_nothing_is_granted_once_it_is_known)
 {
     static const int kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
     static const char *const names[] = {"mutex", "rwlock", "semaphore"};
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 5000);
     hf_lock *lock[3];
 
-    leased.lease_ms = 5000;
     for (int i = 0; i < 3; i++) {
         lock[i] = make_kind(client, names[i], kinds[i]);
         OK(hf_lock_acquire(lock[i], NULL, NULL));
@@ -289,14 +283,12 @@ static void test_nothing_is_granted_once_it_is_known(void **state)
         assert_non_null(strstr(err.text, "deleted"));
         assert_int_equal(hf_lock_try(lock[i], NULL), HF_EBACKEND);
         assert_int_equal(hf_lock_acquire(lock[i], &leased, NULL), HF_EBACKEND);
-        OK(hf_lock_free(lock[i]));
+        free_lock(lock[i]);
     }
-    OK(hf_close(client));
 }
 
-static void test_no_latch_is_there_once_it_is_known(void **state)
+CASE_DELETING(test_no_latch_is_there_once_it_is_known)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_error err = HF_ERROR_INIT;
     hf_latch *latch;
@@ -312,13 +304,11 @@ static void test_no_latch_is_there_once_it_is_known(void **state)
     assert_int_equal(hf_latch_wait(latch, 0, NULL, NULL), HF_EBACKEND);
     assert_int_equal(hf_inspect(client, "latch", 5, &info, NULL), HF_EBACKEND);
     hf_latch_free(latch);
-    OK(hf_close(client));
 }
 
 /* It stands in the queue of the old world, where nobody lets go any more. */
-static void test_who_waits_is_told(void **state)
+CASE_DELETING(test_who_waits_is_told)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct waiter w;
@@ -331,31 +321,8 @@ static void test_who_waits_is_told(void **state)
     assert_true(WAIT_FOR_MS(waiter_has_it(&w), NOTICED_MS));
     pthread_join(w.thread, NULL);
     assert_int_equal(w.rc, HF_EBACKEND);
-    OK(hf_lock_free(w.lock));
+    free_lock(w.lock);
     hf_lock_release(lock, NULL);
-    OK(hf_lock_free(lock));
-    OK(hf_close(other));
-    OK(hf_close(client));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, remove_all)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_who_only_holds_is_told),
-        TEST(test_who_holds_is_told_of_a_renamed_file),
-        TEST(test_who_holds_is_told_of_a_replaced_file),
-        TEST(test_who_holds_is_told_of_a_renamed_directory),
-        TEST(test_who_holds_is_told_of_a_replaced_directory),
-        TEST(test_a_file_that_is_back_is_the_same),
-        TEST(test_who_cannot_look_keeps_its_hold),
-        TEST(test_deleted_file_is_noticed),
-        TEST(test_a_late_grant_of_the_old_world_has_a_lower_token),
-        TEST(test_nothing_is_granted_once_it_is_known),
-        TEST(test_no_latch_is_there_once_it_is_known),
-        TEST(test_who_waits_is_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -24,9 +24,8 @@ static const char *group_text(void)
     return text;
 }
 
-static void test_diagnose_says_who_shares_it(void **state)
+CASE_HERE(test_diagnose_says_who_shares_it)
 {
-    struct place *p = *state;
     char url[200];
     hf_client *c = open_client(p->url);
 
@@ -34,7 +33,7 @@ static void test_diagnose_says_who_shares_it(void **state)
     diagnosis_says(c, HF_LEVEL_OK, "place", "this machine");
     diagnosis_says(c, HF_LEVEL_OK, "locking", "released");
     diagnosis_says(c, HF_LEVEL_OK, "latency", "ms");
-    OK(hf_close(c));
+    close_client(c);
     OK(unlink(p->file));
     OK(rmdir(p->dir));
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -42,13 +41,11 @@ static void test_diagnose_says_who_shares_it(void **state)
     c = open_client(url);
     diagnosis_says(c, HF_LEVEL_OK, "sharing", "members of group");
     diagnosis_says(c, HF_LEVEL_OK, "sharing", group_text());
-    OK(hf_close(c));
 }
 
 /* In memory, and on a disk, if this machine has both. */
-static void test_diagnose_says_where_it_is(void **state)
+CASE_HERE(test_diagnose_says_where_it_is)
 {
-    struct place *p = *state;
     hf_client *c = open_client(p->url);
     struct statfs fs;
 
@@ -56,12 +53,10 @@ static void test_diagnose_says_where_it_is(void **state)
     diagnosis_says(c, HF_LEVEL_OK, "place",
                    fs.f_type == TMPFS_MAGIC ? "tmpfs" : "on a disk");
     diagnosis_says(c, HF_LEVEL_OK, "promise", "within 100 ms");
-    OK(hf_close(c));
 }
 
-static void test_diagnose_sees_who_lingers(void **state)
+CASE_HERE(test_diagnose_sees_who_lingers)
 {
-    struct place *p = *state;
     const struct passwd *me = getpwuid(getuid());
     char path[200];
 
@@ -74,16 +69,14 @@ static void test_diagnose_sees_who_lingers(void **state)
     OK(unlink(path));
 }
 
-static void test_diagnose_says_how_waiters_sleep(void **state)
+CASE_HERE(test_diagnose_says_how_waiters_sleep)
 {
-    struct place *p = *state;
     char url[200];
     hf_client *c;
 
     snprintf(url, sizeof(url), "%s?waitv=no", p->url);
     c = open_client(url);
     diagnosis_says(c, HF_LEVEL_WARNING, "waiting", "futex_waitv");
-    OK(hf_close(c));
 }
 
 static bool removes(const char *dir, const char *file, const char *text)
@@ -100,9 +93,8 @@ static bool removes(const char *dir, const char *file, const char *text)
     return hf__shm_logind_removes(path);
 }
 
-static void test_diagnose_reads_the_setting_of_logind(void **state)
+CASE_HERE(test_diagnose_reads_the_setting_of_logind)
 {
-    struct place *p = *state;
     char path[200];
 
     snprintf(path, sizeof(path), "%s/logind.conf", p->dir);
@@ -128,17 +120,4 @@ static void test_diagnose_reads_the_setting_of_logind(void **state)
     OK(rmdir(path));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_diagnose_says_who_shares_it),
-        TEST(test_diagnose_says_how_waiters_sleep),
-        TEST(test_diagnose_says_where_it_is),
-        TEST(test_diagnose_sees_who_lingers),
-        TEST(test_diagnose_reads_the_setting_of_logind),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

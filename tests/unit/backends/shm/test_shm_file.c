@@ -7,9 +7,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-static void test_file_is_private_by_default(void **state)
+CASE_HERE(test_file_is_private_by_default)
 {
-    struct place *p = *state;
     struct stat st;
 
     rmdir(p->dir);
@@ -21,9 +20,8 @@ static void test_file_is_private_by_default(void **state)
     assert_int_equal(st.st_size, sizeof(struct shm_file));
 }
 
-static void test_file_is_a_groups_if_asked(void **state)
+CASE_HERE(test_file_is_a_groups_if_asked)
 {
-    struct place *p = *state;
     char url[200];
     struct stat st;
     mode_t old = umask(077);
@@ -31,20 +29,19 @@ static void test_file_is_a_groups_if_asked(void **state)
     rmdir(p->dir);
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
              (unsigned)getegid());
-    hf_close(open_client(url));
+    close_client(open_client(url));
     umask(old);
     assert_int_equal(stat(p->dir, &st), 0);
     assert_int_equal(st.st_mode & 07777, 01770); /* sticky: see directory.c */
     assert_int_equal(stat(p->file, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0660);
-    hf_close(open_client(url));
+    close_client(open_client(url));
     assert_refused(p->url, HF_EBACKEND, "its group may write");
 }
 
 /* Who made it was killed before it gave it to the group. */
-static void test_a_half_made_directory_is_given_to_the_group(void **state)
+CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
-    struct place *p = *state;
     char url[200], private[80];
     struct stat st;
 
@@ -57,7 +54,7 @@ static void test_a_half_made_directory_is_given_to_the_group(void **state)
     OK(stat(p->dir, &st));
     assert_int_equal(st.st_mode & 07777, 0700); /* not what we would make */
     OK(rmdir(private));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(stat(p->dir, &st));
     assert_int_equal(st.st_mode & 07777, 01770);
     OK(chmod(p->dir, 0700)); /* somebody wants it so: there is a file in it */
@@ -98,34 +95,31 @@ static int opened_while_it_is_given(const struct place *p)
 }
 
 /* Or is about to: that takes it a moment, but on a busy machine. */
-static void test_a_directory_that_is_being_given_is_waited_for(void **state)
+CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
 {
     int status = -1;
 
     for (int i = 0; i < 3 && status; i++)
-        status = opened_while_it_is_given(*state);
+        status = opened_while_it_is_given(p);
     assert_int_equal(status, 0);
 }
 
 static int open_existing(const struct place *p)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.flags = HF_OPEN_EXISTING);
     hf_client *client = NULL;
     hf_error err = HF_ERROR_INIT;
     int rc;
 
-    opt.flags = HF_OPEN_EXISTING;
     rc = hf_open(p->url, &opt, &client, &err);
     if (rc)
         assert_non_null(strstr(err.text, p->dir));
-    hf_close(client);
+    close_client(client);
     return rc;
 }
 
-static void test_existing_makes_nothing(void **state)
+CASE_HERE(test_existing_makes_nothing)
 {
-    struct place *p = *state;
-
     assert_int_equal(open_existing(p), HF_ENOTOWNER);
     assert_int_equal(access(p->file, F_OK), -1);
     assert_int_equal(rmdir(p->dir), 0);
@@ -136,9 +130,8 @@ static void test_existing_makes_nothing(void **state)
 }
 
 /* One of an earlier boot, one of another version, one that is empty. */
-static void test_existing_begins_nothing_anew(void **state)
+CASE_HERE(test_existing_begins_nothing_anew)
 {
-    struct place *p = *state;
     struct shm_file *f;
     struct shm_header h;
 
@@ -154,27 +147,23 @@ static void test_existing_begins_nothing_anew(void **state)
     assert_int_equal(f->header.version, SHM_VERSION + 1);
     f->header.version--;
     assert_int_equal(open_existing(p), 0);
-    munmap(f, sizeof(*f));
     assert_int_equal(truncate(p->file, 0), 0);
     assert_int_equal(open_existing(p), HF_ENOTOWNER);
 }
 
-static void test_unknown_flags_are_refused(void **state)
+CASE_HERE(test_unknown_flags_are_refused)
 {
-    struct place *p = *state;
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt = CLIENT_OPTIONS(.flags = 1u << 31);
     hf_client *client;
     hf_error err = HF_ERROR_INIT;
 
-    opt.flags = 1u << 31;
     assert_int_equal(hf_open(p->url, &opt, &client, &err), HF_EINVAL);
     assert_null(client);
     assert_non_null(strstr(err.text, "flags"));
 }
 
-static void test_bad_options_are_refused(void **state)
+CASE_HERE(test_bad_options_are_refused)
 {
-    struct place *p = *state;
     char url[200];
 
     snprintf(url, sizeof(url), "%s?mode=0666", p->url);
@@ -191,10 +180,9 @@ static void test_bad_options_are_refused(void **state)
 }
 
 /* A directory of the group that only its owner could use. */
-static void test_group_without_its_mode_is_refused(void **state)
+CASE_HERE(test_group_without_its_mode_is_refused)
 {
     static const char *const modes[] = {"", "mode=0600&"};
-    struct place *p = *state;
     char url[200];
 
     assert_int_equal(rmdir(p->dir), 0);
@@ -206,9 +194,8 @@ static void test_group_without_its_mode_is_refused(void **state)
     }
 }
 
-static void test_bad_directories_are_refused(void **state)
+CASE_HERE(test_bad_directories_are_refused)
 {
-    struct place *p = *state;
     char url[200], path[100];
 
     chmod(p->dir, 0777);
@@ -231,9 +218,8 @@ static void test_bad_directories_are_refused(void **state)
     assert_refused("shm:///no/such/parent", HF_EBACKEND, "/no/such/parent");
 }
 
-static void test_bad_files_are_refused(void **state)
+CASE_HERE(test_bad_files_are_refused)
 {
-    struct place *p = *state;
     char path[100];
 
     assert_int_equal(symlink("/dev/null", p->file), 0);
@@ -255,9 +241,8 @@ static void test_bad_files_are_refused(void **state)
     assert_refused(p->url, HF_EBACKEND, p->file);
 }
 
-static void test_bad_headers_are_refused(void **state)
+CASE_HERE(test_bad_headers_are_refused)
 {
-    struct place *p = *state;
     struct shm_file *f;
 
     make_file(p);
@@ -268,7 +253,6 @@ static void test_bad_headers_are_refused(void **state)
     f->header.size--;
     assert_refused(p->url, HF_EBACKEND, "another size");
     assert_refused(p->url, HF_EBACKEND, p->file);
-    munmap(f, sizeof(*f));
 }
 
 static void make_another_version(const struct place *p)
@@ -284,9 +268,8 @@ static void make_another_version(const struct place *p)
     close(fd);
 }
 
-static void test_file_of_another_version_starts_anew_if_unused(void **state)
+CASE_HERE(test_file_of_another_version_starts_anew_if_unused)
 {
-    struct place *p = *state;
     uint64_t token = token_once(p->url, "x");
     int fd;
 
@@ -298,9 +281,8 @@ static void test_file_of_another_version_starts_anew_if_unused(void **state)
     assert_true(token_once(p->url, "x") > token);
 }
 
-static void test_file_of_an_earlier_boot_starts_anew(void **state)
+CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p), *copy = malloc(sizeof(*f));
@@ -309,14 +291,13 @@ static void test_file_of_an_earlier_boot_starts_anew(void **state)
     assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
     memcpy(copy, f, sizeof(*f)); /* as it would be after a crash: held */
     hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
     memcpy(copy->header.boot, "another", 7);
     atomic_store(&copy->entry[0].epoch, 1ULL << 30); /* ahead of the clock */
     memcpy(f, copy, sizeof(*f));
     token = token_once(p->url, "x");
     assert_true(token >> SHM_EPOCH_SHIFT >= 1ULL << 30);
-    munmap(f, sizeof(*f));
     free(copy);
 }
 
@@ -332,15 +313,14 @@ static void another_namespace(const struct place *p, const char *path,
     assert_int_equal((uint32_t)(f->header.world >> shift), st.st_ino);
     f->header.world ^= 1ULL << shift;
     assert_refused(p->url, HF_EBACKEND, "another pid or time namespace");
-    hf_close(client);
+    close_client(client);
     assert_true(token_once(p->url, "x") > 0);
-    munmap(f, sizeof(*f));
 }
 
-static void test_another_namespace_is_refused_while_in_use(void **state)
+CASE_HERE(test_another_namespace_is_refused_while_in_use)
 {
-    another_namespace(*state, "/proc/self/ns/pid", 0);
-    another_namespace(*state, "/proc/self/ns/time", 32);
+    another_namespace(p, "/proc/self/ns/pid", 0);
+    another_namespace(p, "/proc/self/ns/time", 32);
 }
 
 /* How many of them cannot. */
@@ -366,20 +346,16 @@ static int open_many_at_once(const struct place *p)
     return bad;
 }
 
-static void test_many_open_a_new_file_at_once(void **state)
+CASE_HERE(test_many_open_a_new_file_at_once)
 {
-    struct place *p = *state;
-
     for (int round = 0; round < 5; round++) {
         unlink(p->file);
         assert_int_equal(open_many_at_once(p), 0);
     }
 }
 
-static void test_many_open_a_file_of_another_version_at_once(void **state)
+CASE_HERE(test_many_open_a_file_of_another_version_at_once)
 {
-    struct place *p = *state;
-
     for (int round = 0; round < 5; round++) {
         make_file(p);
         make_another_version(p);
@@ -388,9 +364,8 @@ static void test_many_open_a_file_of_another_version_at_once(void **state)
 }
 
 /* Who comes at the same time has the shared lock for a moment, too. */
-static void test_file_of_another_version_is_waited_for(void **state)
+CASE_HERE(test_file_of_another_version_is_waited_for)
 {
-    struct place *p = *state;
     int fds[2];
     char byte;
 
@@ -407,36 +382,10 @@ static void test_file_of_another_version_is_waited_for(void **state)
         _exit(0);
     }
     assert_int_equal(read(fds[0], &byte, 1), 1);
-    OK(hf_close(open_client(p->url)));
+    close_client(open_client(p->url));
     wait(NULL);
     close(fds[0]);
     close(fds[1]);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_file_is_private_by_default),
-        TEST(test_file_is_a_groups_if_asked),
-        TEST(test_a_half_made_directory_is_given_to_the_group),
-        TEST(test_a_directory_that_is_being_given_is_waited_for),
-        TEST(test_existing_makes_nothing),
-        TEST(test_existing_begins_nothing_anew),
-        TEST(test_unknown_flags_are_refused),
-        TEST(test_bad_options_are_refused),
-        TEST(test_group_without_its_mode_is_refused),
-        TEST(test_bad_directories_are_refused),
-        TEST(test_bad_files_are_refused),
-        TEST(test_bad_headers_are_refused),
-        TEST(test_file_of_another_version_starts_anew_if_unused),
-        TEST(test_file_of_an_earlier_boot_starts_anew),
-        TEST(test_another_namespace_is_refused_while_in_use),
-        TEST(test_many_open_a_new_file_at_once),
-        TEST(test_many_open_a_file_of_another_version_at_once),
-        TEST(test_file_of_another_version_is_waited_for),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -75,9 +75,8 @@ static void nothing_hangs_by(const struct place *p, hf_client *client,
     assert_true(wait_within(began, 100 + BEYOND_MS));
 }
 
-static void test_a_stranger_in_the_tables_is_not_waited_for(void **state)
+CASE_HERE(test_a_stranger_in_the_tables_is_not_waited_for)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
@@ -90,10 +89,7 @@ static void test_a_stranger_in_the_tables_is_not_waited_for(void **state)
     nothing_hangs_by(p, client, lock, pid);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(make_lock(client, "new", true)));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    free_lock(make_lock(client, "new", true));
 }
 
 /* Writes to the tables' lock all the time. */
@@ -163,9 +159,8 @@ static void many_are_in_the_tables(hf_client *client)
     assert_non_null(strstr(err.text, "too many want"));
 }
 
-static void test_tables_that_change_hands_are_waited_for_a_second(void **state)
+CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
     struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
     hf_info *info;
@@ -179,7 +174,7 @@ static void test_tables_that_change_hands_are_waited_for_a_second(void **state)
     assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
     writer_end(&w);
     strangers_end(&w);
-    OK(hf_close(client));
+    close_client(client);
     munmap(w.file, sizeof(*w.file));
 }
 
@@ -194,9 +189,8 @@ static void *lock_for_long(void *arg)
     return NULL;
 }
 
-static void test_a_first_handle_waits_for_the_tables(void **state)
+CASE_HERE(test_a_first_handle_waits_for_the_tables)
 {
-    struct place *p = *state;
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
@@ -207,10 +201,10 @@ static void test_a_first_handle_waits_for_the_tables(void **state)
     err.code = 1;
     OK(hf_lock_new(client, "new", 3, NULL, &lock, &err));
     assert_int_equal(err.code, 1); /* as it was */
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     writer_end(&w);
     strangers_end(&w);
-    OK(hf_close(client));
+    close_client(client);
     munmap(w.file, sizeof(*w.file));
 }
 
@@ -223,9 +217,8 @@ static void *make_first(void *client)
 
 /* hf_lock_new returns ECLOSED within a second. Only then the client is freed,
  * which ASan sees. */
-static void test_a_close_ends_the_wait_for_the_tables(void **state)
+CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
     struct shm_file *f = map(p);
     pid_t pid = stranger();
@@ -237,19 +230,17 @@ static void test_a_close_ends_the_wait_for_the_tables(void **state)
     OK(pthread_create(&thread, NULL, make_first, client));
     assert_true(WAIT_FOR(atomic_load(&f->header.tables) & FUTEX_WAITERS));
     began = wait_fair();
-    OK(hf_close(client));
+    close_client(client);
     OK(pthread_join(thread, &rc));
     assert_int_equal((intptr_t)rc, HF_ECLOSED);
     assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    munmap(f, sizeof(*f));
 }
 
 /* A thread that lists thousands of names in a loop has them at each look. */
-static void test_a_thread_that_unlocks_is_not_said_to_be_stopped(void **state)
+CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 {
-    struct place *p = *state;
     hf_client *client = open_with(p, OP_MS);
     struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
 
@@ -258,15 +249,14 @@ static void test_a_thread_that_unlocks_is_not_said_to_be_stopped(void **state)
     many_are_in_the_tables(client);
     writer_end(&w);
     strangers_end(&w);
-    OK(hf_close(client));
+    close_client(client);
     munmap(w.file, sizeof(*w.file));
 }
 
 /* Another process makes it one to be initialised, each time that it is. On a
  * machine that stands just then the text may be that of the time limit. */
-static void test_a_file_that_is_never_in_order_is_given_up(void **state)
+CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
 {
-    struct place *p = *state;
     hf_error err = HF_ERROR_INIT;
     hf_client *client;
     char url[200];
@@ -286,34 +276,28 @@ static void test_a_file_that_is_never_in_order_is_given_up(void **state)
 }
 
 /* From a thread that had the same number before; or from nowhere. */
-static void test_our_own_number_in_the_tables_is_no_deadlock(void **state)
+CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
 
     atomic_store(&f->header.tables, (uint32_t)syscall(SYS_gettid));
-    OK(hf_lock_free(make_lock(client, "x", true)));
+    free_lock(make_lock(client, "x", true));
     assert_int_equal(atomic_load(&f->header.tables), 0);
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* The bits beside the number mean nothing where there is none. */
-static void test_bits_without_a_number_do_not_lock_the_tables(void **state)
+CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
 
     for (uint32_t i = 1; i < 4; i++) {
         atomic_store(&f->header.tables, i << 30);
-        OK(hf_lock_free(make_lock(client, "x", true)));
+        free_lock(make_lock(client, "x", true));
         atomic_store(&f->header.tables, i << 30);
-        OK(hf_close(open_client(p->url)));
+        close_client(open_client(p->url));
     }
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* A client of ours waits in that cell for the first name, as far as the file
@@ -330,9 +314,8 @@ static void pretend_wait(struct shm_file *f, unsigned cell, unsigned want)
     atomic_store(&f->header.cells_high, SHM_CELLS);
 }
 
-static void test_a_fair_lock_that_is_said_to_be_unfair(void **state)
+CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_lock(other, "x", true);
     struct shm_file *f = map(p);
@@ -344,24 +327,18 @@ static void test_a_fair_lock_that_is_said_to_be_unfair(void **state)
     hf_lock_timed(lock, 100, NULL);
     assert_true(wait_within(began, 100 + BEYOND_MS));
     hf_lock_release(lock, NULL);
-    OK(hf_lock_free(lock));
-    OK(hf_close(other));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    close_client(client);
 }
 
 /* More than a cell can have; and more of them than are looked at together. */
-static void test_waits_for_more_permits_than_there_can_be(void **state)
+CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 4095);
     struct shm_file *f = map(p);
     hf_lock *lock;
     int64_t began;
 
-    opt.kind = HF_SEMAPHORE;
-    opt.permits = 4095;
     lock = make_lock_of(other, "x", &opt);
     OK(hf_lock_acquire(lock, NULL, NULL));
     for (unsigned i = 100; i < 200; i++)
@@ -370,15 +347,11 @@ static void test_waits_for_more_permits_than_there_can_be(void **state)
     began = wait_fair();
     hf_lock_release(lock, NULL);
     assert_true(wait_within(began, BEYOND_MS));
-    OK(hf_lock_free(lock));
-    OK(hf_close(other));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    close_client(client);
 }
 
-static void test_a_kind_that_there_is_not(void **state)
+CASE_HERE(test_a_kind_that_there_is_not)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
@@ -392,16 +365,12 @@ static void test_a_kind_that_there_is_not(void **state)
         assert_non_null(strstr(err.text, "damaged"));
     }
     hf_lock_release(lock, NULL);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* A byte of the file is no address: what a test can see of that is that a
  * client whose word is not its own any more can be closed. */
-static void test_a_client_whose_word_is_another_s_can_be_closed(void **state)
+CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
 {
-    struct place *p = *state;
     struct shm_file *f;
     hf_client *client;
 
@@ -410,15 +379,14 @@ static void test_a_client_whose_word_is_another_s_can_be_closed(void **state)
     for (uint32_t word = 1; word; word <<= 1) {
         client = open_client(p->url);
         atomic_store(&f->slot[1].alive, word);
-        OK(hf_close(client));
+        close_client(client);
     }
-    munmap(f, sizeof(*f));
-    OK(hf_close(open_client(p->url)));
+    close_client(open_client(p->url));
 }
 
 /* One waits, and the bit by which the word tells of the queue is lost: then it
  * has it at its next look. */
-static void test_a_waiter_that_the_word_has_forgotten(void **state)
+CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
 {
     static const struct {
         enum hf_kind kind;
@@ -428,7 +396,6 @@ static void test_a_waiter_that_the_word_has_forgotten(void **state)
                  {HF_MUTEX, HF_UNFAIR, SHM_WAITERS},
                  {HF_RWLOCK, HF_FAIR_DEFAULT, SHM_QUEUE},
                  {HF_SEMAPHORE, HF_FAIR_DEFAULT, SHM_QUEUE}};
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     struct shm_file *f = map(p);
 
@@ -451,32 +418,8 @@ static void test_a_waiter_that_the_word_has_forgotten(void **state)
         since = now_ms();
         OK(hf_lock_release(lock, NULL));
         waiter_end(&w, since, 0, 2000 + BEYOND_MS);
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(other));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_stranger_in_the_tables_is_not_waited_for),
-        TEST(test_tables_that_change_hands_are_waited_for_a_second),
-        TEST(test_a_first_handle_waits_for_the_tables),
-        TEST(test_a_close_ends_the_wait_for_the_tables),
-        TEST(test_a_thread_that_unlocks_is_not_said_to_be_stopped),
-        TEST(test_a_file_that_is_never_in_order_is_given_up),
-        TEST(test_our_own_number_in_the_tables_is_no_deadlock),
-        TEST(test_bits_without_a_number_do_not_lock_the_tables),
-        TEST(test_a_fair_lock_that_is_said_to_be_unfair),
-        TEST(test_waits_for_more_permits_than_there_can_be),
-        TEST(test_a_kind_that_there_is_not),
-        TEST(test_a_waiter_that_the_word_has_forgotten),
-        TEST(test_a_client_whose_word_is_another_s_can_be_closed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

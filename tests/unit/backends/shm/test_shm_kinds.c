@@ -8,21 +8,17 @@
 /* The lock x. */
 static hf_lock *make_kind(hf_client *client, enum hf_kind kind, uint32_t size)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size);
 
-    opt.kind = kind;
-    opt.permits = size;
     return make_lock_of(client, "x", &opt);
 }
 
 static int take(hf_lock *lock, enum hf_mode mode, int64_t wait_ms,
                 int64_t lease_ms, hf_error *err)
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options opt =
+        ACQUIRE_OPTIONS(.mode = mode, .wait_ms = wait_ms, .lease_ms = lease_ms);
 
-    opt.mode = mode;
-    opt.wait_ms = wait_ms;
-    opt.lease_ms = lease_ms;
     return hf_lock_acquire(lock, &opt, err);
 }
 
@@ -97,12 +93,11 @@ static void readers_die(const char *url, int n)
         waitpid(pid[i], NULL, 0);
     }
     waiter_end(&w, at, 0, DEATH_MS);
-    OK(hf_close(client));
+    close_client(client);
 }
 
-static void test_many_readers_die_before_a_writer(void **state)
+CASE_HERE(test_many_readers_die_before_a_writer)
 {
-    struct place *p = *state;
     char url[160];
 
     readers_die(p->url, 3);
@@ -113,10 +108,9 @@ static void test_many_readers_die_before_a_writer(void **state)
 }
 
 /* Each permit comes back, whoever had it. */
-static void test_permits_of_many_dead_come_back(void **state)
+CASE_HERE(test_permits_of_many_dead_come_back)
 {
     enum { N = 20 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, N);
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -143,9 +137,6 @@ static void test_permits_of_many_dead_come_back(void **state)
     takes_it_soon(lock, &opt);
     OK(hf_lock_release(lock, NULL));
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* Takes one permit of two, or waits to. */
@@ -164,9 +155,8 @@ static pid_t child_takes(const char *url)
 
 /* Whoever becomes the first in the queue has other holders to watch than the
  * one before it, who holds it now. */
-static void test_next_in_the_queue_watches_all_holders(void **state)
+CASE_HERE(test_next_in_the_queue_watches_all_holders)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 2);
     struct shm_file *f = map(p);
@@ -190,18 +180,13 @@ static void test_next_in_the_queue_watches_all_holders(void **state)
     kill(waits, SIGKILL);
     waitpid(holds, NULL, 0);
     waitpid(waits, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
-    munmap(f, sizeof(*f));
 }
 
 /* ---- stops --------------------------------------------------------------- */
 
-static void test_stopped_reader_loses_its_lease(void **state)
+CASE_HERE(test_stopped_reader_loses_its_lease)
 {
     enum { LEASE_MS = 1500 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     int64_t before = now_ms(), at, begun;
     pid_t pid = child_reads(p->url, LEASE_MS, false);
@@ -215,15 +200,13 @@ static void test_stopped_reader_loses_its_lease(void **state)
     assert_true(w.granted_at - before >= LEASE_MS - 1);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_close(client));
 }
 
 /* It is granted what it waits for while it is stopped, and loses it for good:
  * it does not stand in the queue again. */
-static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
+CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
 {
     enum { LEASE_MS = 1500 }; /* it is seen that it has it */
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
     struct waiter w;
@@ -242,9 +225,6 @@ static void test_stopped_waiter_with_a_lease_holds_nobody_up(void **state)
     assert_true(WAIT_FOR(holders(client) > 0));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
 /* ---- many ---------------------------------------------------------------- */
@@ -261,7 +241,6 @@ static void count(void *arg, hf_lock *lock, int result)
 {
     struct many *m = arg;
 
-    (void)lock;
     m->granted += !result;
     m->failed += result != 0;
 }
@@ -296,9 +275,8 @@ static void dispatch_many(struct many *m, int granted)
     assert_int_equal(m->failed, 0);
 }
 
-static void test_waiting_readers_are_let_in_in_one_go(void **state)
+CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
     struct shm_file *f;
@@ -319,12 +297,6 @@ static void test_waiting_readers_are_let_in_in_one_go(void **state)
         OK(hf_lock_release(m.lock[i], NULL));
     }
     waiter_end(&w, 0, 0, INT64_MAX / 2);
-    for (int i = 0; i < MANY; i++)
-        OK(hf_lock_free(m.lock[i]));
-    OK(hf_close(m.client));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 /* ---- limits -------------------------------------------------------------- */
@@ -339,9 +311,8 @@ static unsigned cells_taken(struct shm_file *f)
 }
 
 /* Idle lines keep few of them, and none when the handle is gone. */
-static void test_cells_are_given_back(void **state)
+CASE_HERE(test_cells_are_given_back)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 300);
     struct shm_file *f = map(p);
@@ -353,15 +324,12 @@ static void test_cells_are_given_back(void **state)
     for (int i = 0; i < 300; i++)
         OK(hf_lock_release(lock, NULL));
     assert_in_range(cells_taken(f), 1, 64);
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     assert_int_equal(cells_taken(f), 0);
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
-static void test_4096_shared_holds_and_no_more(void **state)
+CASE_HERE(test_4096_shared_holds_and_no_more)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 4095);
     struct shm_file *f = map(p);
@@ -376,34 +344,27 @@ static void test_4096_shared_holds_and_no_more(void **state)
         atomic_store(&f->cell[i].owner, 0);
     OK(take(lock, HF_WRITE, 100, 0, &err));
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
-static void test_a_semaphore_of_more_than_4095_is_refused(void **state)
+CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 4096);
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
 
-    opt.kind = HF_SEMAPHORE;
-    opt.permits = 4096;
     assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err), HF_EINVAL);
     assert_non_null(strstr(err.text, "4095"));
     opt.permits = 4095;
     OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
 }
 
 /* Of all kinds, one after the other, on one name. */
-static void test_tokens_rise_from_kind_to_kind(void **state)
+CASE_HERE(test_tokens_rise_from_kind_to_kind)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     uint64_t last = 0, token;
 
@@ -418,9 +379,8 @@ static void test_tokens_rise_from_kind_to_kind(void **state)
             last = token;
             OK(hf_lock_release(lock, NULL));
         }
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(client));
 }
 
 /* ---- the latch ----------------------------------------------------------- */
@@ -431,9 +391,8 @@ static void *wait_for_latch(void *arg)
 }
 
 /* Who waited for the last round is not kept by the next. */
-static void test_latch_that_is_set_again_keeps_nobody(void **state)
+CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_latch *latch, *waited;
     pthread_t thread;
@@ -453,14 +412,11 @@ static void test_latch_that_is_set_again_keeps_nobody(void **state)
     }
     OK(hf_latch_free(latch));
     OK(hf_latch_free(waited));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
 /* It is in use while it is set, though nobody has it open; then no more. */
-static void test_latch_outlives_its_clients(void **state)
+CASE_HERE(test_latch_outlives_its_clients)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     hf_error err = HF_ERROR_INIT;
@@ -471,7 +427,7 @@ static void test_latch_outlives_its_clients(void **state)
     OK(hf_latch_new(client, "x", 1, &latch, NULL));
     OK(hf_latch_set(latch, 7, NULL));
     OK(hf_latch_free(latch));
-    OK(hf_close(client));
+    close_client(client);
     client = open_client(p->url);
     assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err),
                      HF_EMISMATCH);
@@ -484,28 +440,8 @@ static void test_latch_outlives_its_clients(void **state)
     assert_int_equal(left, 0);
     OK(hf_latch_free(latch));
     OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
+    free_lock(lock);
+    close_client(client);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_many_readers_die_before_a_writer),
-        TEST(test_permits_of_many_dead_come_back),
-        TEST(test_next_in_the_queue_watches_all_holders),
-        TEST(test_stopped_reader_loses_its_lease),
-        TEST(test_stopped_waiter_with_a_lease_holds_nobody_up),
-        TEST(test_waiting_readers_are_let_in_in_one_go),
-        TEST(test_cells_are_given_back),
-        TEST(test_4096_shared_holds_and_no_more),
-        TEST(test_a_semaphore_of_more_than_4095_is_refused),
-        TEST(test_tokens_rise_from_kind_to_kind),
-        TEST(test_latch_that_is_set_again_keeps_nobody),
-        TEST(test_latch_outlives_its_clients),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

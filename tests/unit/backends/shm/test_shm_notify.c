@@ -25,13 +25,11 @@ static void hear(void *arg, const hf_event *e)
  */
 static hf_client *open_listening(const char *url, struct ears *ears)
 {
-    hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
+    hf_client_options opt =
+        CLIENT_OPTIONS(.ttl_ms = 600000, .on_event = hear, .event_arg = ears);
     hf_error err = HF_ERROR_INIT;
     hf_client *client;
 
-    opt.ttl_ms = 600000;
-    opt.on_event = hear;
-    opt.event_arg = ears;
     if (hf_open(url, &opt, &client, &err))
         fail_msg("%s: %s", url, err.text);
     return client;
@@ -131,22 +129,19 @@ static void broken_is_heard(const char *url, int way)
     assert_true(ears.token == token_of(lock));
     assert_int_equal(ears.lost, 0);
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(a));
-    OK(hf_close(b));
+    free_lock(lock);
+    close_client(a);
+    close_client(b);
 }
 
-static void test_who_listens_hears_at_once(void **state)
+CASE_HERE(test_who_listens_hears_at_once)
 {
-    struct place *p = *state;
-
     for (int i = 0; i < WAYS; i++)
         broken_is_heard(p->url, i);
 }
 
-static void test_who_listens_hears_without_waitv(void **state)
+CASE_HERE(test_who_listens_hears_without_waitv)
 {
-    struct place *p = *state;
     char url[sizeof(p->url) + 16];
 
     snprintf(url, sizeof(url), "%s?waitv=no", p->url);
@@ -154,9 +149,8 @@ static void test_who_listens_hears_without_waitv(void **state)
     broken_is_heard(url, 3);
 }
 
-static void test_who_does_not_listen_is_not_woken(void **state)
+CASE_HERE(test_who_does_not_listen_is_not_woken)
 {
-    struct place *p = *state;
     hf_client *a = open_client(p->url), *b = open_client(p->url);
     struct shm_file *f = map(p);
 
@@ -172,17 +166,13 @@ static void test_who_does_not_listen_is_not_woken(void **state)
         assert_int_equal(atomic_load(&slot_of(f)->marks), 0);
         assert_true(!atomic_load(&entry_of(f, "x")->asked));
         assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
-    munmap(f, sizeof(*f));
 }
 
 /* Who marks a hold may be late, and dead before it rings. */
-static void test_a_late_mark_is_not_for_the_next_hold(void **state)
+CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 {
-    struct place *p = *state;
     struct ears ears = {0};
     hf_client *a = open_listening(p->url, &ears), *b = open_client(p->url);
     struct shm_file *f = map(p);
@@ -212,18 +202,14 @@ static void test_a_late_mark_is_not_for_the_next_hold(void **state)
         assert_int_equal(ears.wanted, 1);
         assert_int_equal(ears.lost, 0);
         OK(hf_lock_release(lock, NULL));
-        OK(hf_lock_free(lock));
+        free_lock(lock);
         ears = (struct ears){0};
     }
-    OK(hf_close(a));
-    OK(hf_close(b));
-    munmap(f, sizeof(*f));
 }
 
 /* The mark is for the next holder by the time that it looks. */
-static void test_broken_and_the_mark_is_anothers(void **state)
+CASE_HERE(test_broken_and_the_mark_is_anothers)
 {
-    struct place *p = *state;
     struct ears ears = {0};
     hf_client *a = open_listening(p->url, &ears), *b = open_client(p->url);
     struct shm_file *f = map(p);
@@ -238,10 +224,6 @@ static void test_broken_and_the_mark_is_anothers(void **state)
     OK(hf_break(b, "x", 1, NULL));
     assert_true(WAIT_FOR(heard(a, &ears.lost)));
     assert_int_equal(hf_lock_release(lock, NULL), HF_ELOST);
-    OK(hf_lock_free(lock));
-    OK(hf_close(a));
-    OK(hf_close(b));
-    munmap(f, sizeof(*f));
 }
 
 /* Takes it, and exits as soon as it hears of that hold. */
@@ -262,10 +244,9 @@ static pid_t child_that_waits(const char *url, const struct way *w)
 }
 
 /* One who waited is asked before it has seen that it holds. */
-static void test_asked_before_it_is_seen(void **state)
+CASE_HERE(test_asked_before_it_is_seen)
 {
     static const int ways[] = {0, 2, 3, 4}; /* unfair, it would not hold */
-    struct place *p = *state;
     hf_client *a = open_client(p->url);
     int status;
 
@@ -287,14 +268,12 @@ static void test_asked_before_it_is_seen(void **state)
         kill(pid, SIGCONT);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
-        OK(hf_lock_free(lock));
+        free_lock(lock);
     }
-    OK(hf_close(a));
 }
 
-static void test_ask_of_what_nobody_holds(void **state)
+CASE_HERE(test_ask_of_what_nobody_holds)
 {
-    struct place *p = *state;
     hf_client *a = open_client(p->url);
     hf_latch *latch;
     pid_t pid;
@@ -309,22 +288,6 @@ static void test_ask_of_what_nobody_holds(void **state)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     assert_int_equal(hf_ask(a, "x", 1, NULL), HF_ENOTOWNER);
-    OK(hf_close(a));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_who_listens_hears_at_once),
-        TEST(test_who_listens_hears_without_waitv),
-        TEST(test_who_does_not_listen_is_not_woken),
-        TEST(test_broken_and_the_mark_is_anothers),
-        TEST(test_a_late_mark_is_not_for_the_next_hold),
-        TEST(test_asked_before_it_is_seen),
-        TEST(test_ask_of_what_nobody_holds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

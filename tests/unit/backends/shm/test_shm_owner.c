@@ -3,7 +3,6 @@
  */
 #include "shm_fixture.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -53,7 +52,6 @@ OVERRIDE uid_t geteuid(void)
 OVERRIDE int getpwuid_r(uid_t uid, struct passwd *entry, char *buf, size_t len,
                         struct passwd **found)
 {
-    (void)buf;
     *found = NULL;
     if (len < entry_len)
         return ERANGE;
@@ -70,8 +68,6 @@ OVERRIDE int getgrgid_r(gid_t gid, struct group *entry, char *buf, size_t len,
 {
     static char *members[2];
 
-    (void)buf;
-    (void)len;
     members[0] = other_member;
     *entry =
         (struct group){.gr_name = group_name, .gr_gid = gid, .gr_mem = members};
@@ -91,10 +87,6 @@ OVERRIDE int getgrouplist(const char *user, gid_t first, gid_t *list, int *len)
 OVERRIDE int getgrnam_r(const char *name, struct group *entry, char *buf,
                         size_t len, struct group **found)
 {
-    (void)name;
-    (void)entry;
-    (void)buf;
-    (void)len;
     *found = NULL;
     return group_error;
 }
@@ -121,17 +113,13 @@ static void assert_refused_if_strange(const struct place *p, const char *path)
     make_file(p);
 }
 
-static void test_a_stranger_s_directory_is_refused(void **state)
+CASE_HERE(test_a_stranger_s_directory_is_refused)
 {
-    const struct place *p = *state;
-
     assert_refused_if_strange(p, p->dir);
 }
 
-static void test_a_stranger_s_file_is_refused(void **state)
+CASE_HERE(test_a_stranger_s_file_is_refused)
 {
-    const struct place *p = *state;
-
     assert_refused_if_strange(p, p->file);
 }
 
@@ -150,7 +138,7 @@ static void opened_if_a_member_made_it(const struct place *p, const char *path,
     first_group = first;
     second_group = second;
     if (is_good) {
-        OK(hf_close(open_client(url)));
+        close_client(open_client(url));
     } else {
         snprintf(text, sizeof(text),
                  "%s: belongs to user %d, not to us (%u) or root, and that "
@@ -162,16 +150,15 @@ static void opened_if_a_member_made_it(const struct place *p, const char *path,
 }
 
 /* In a directory with the setgid bit anybody can make what our group has. */
-static void test_a_group_s_file_is_of_a_member(void **state)
+CASE_HERE(test_a_group_s_file_is_of_a_member)
 {
-    const struct place *p = *state;
     const char *path[] = {p->dir, p->file};
     gid_t ours = getegid(), other = ours + 1;
     char url[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url, (unsigned)ours);
     rmdir(p->dir);
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     for (int i = 0; i < 2; i++) {
         is_known = true;
         opened_if_a_member_made_it(p, path[i], other, other, false);
@@ -185,9 +172,8 @@ static void test_a_group_s_file_is_of_a_member(void **state)
     }
 }
 
-static void test_a_group_that_may_write_is_that_of_the_url(void **state)
+CASE_HERE(test_a_group_that_may_write_is_that_of_the_url)
 {
-    const struct place *p = *state;
     char ours[200], other[200], text[200];
 
     snprintf(ours, sizeof(ours), "%s?mode=0660&group=%u", p->url,
@@ -195,7 +181,7 @@ static void test_a_group_that_may_write_is_that_of_the_url(void **state)
     snprintf(other, sizeof(other), "%s?mode=0660&group=%u", p->url,
              (unsigned)getegid() + 1);
     rmdir(p->dir);
-    OK(hf_close(open_client(ours)));
+    close_client(open_client(ours));
     snprintf(text, sizeof(text), "%s: its group %u may write", p->dir,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
@@ -203,12 +189,11 @@ static void test_a_group_that_may_write_is_that_of_the_url(void **state)
     snprintf(text, sizeof(text), "%s: its group %u may write", p->file,
              (unsigned)getegid());
     assert_refused(other, HF_EBACKEND, text);
-    OK(hf_close(open_client(ours)));
+    close_client(open_client(ours));
 }
 
-static void test_a_group_s_directory_has_the_sticky_bit(void **state)
+CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
 {
-    const struct place *p = *state;
     char url[200], text[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -217,14 +202,13 @@ static void test_a_group_s_directory_has_the_sticky_bit(void **state)
     OK(chmod(p->dir, 0770));
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->dir, 01770));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
 }
 
 /* Otherwise its owner could use it, and the members of the group would learn
  * only that their permission is denied. */
-static void test_a_group_s_directory_lets_it_in(void **state)
+CASE_HERE(test_a_group_s_directory_lets_it_in)
 {
-    const struct place *p = *state;
     char url[200], text[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -233,7 +217,7 @@ static void test_a_group_s_directory_lets_it_in(void **state)
              "%s: has mode 0700 and group %u, which keeps out the group %u",
              p->dir, (unsigned)getegid(), (unsigned)getegid());
     OK(chmod(p->dir, 0700));
-    OK(hf_close(open_client(p->url))); /* it is not empty from here on */
+    close_client(open_client(p->url)); /* it is not empty from here on */
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->dir, 0711)); /* members have to open it */
     snprintf(text, sizeof(text), "%s: has mode 0711 and", p->dir);
@@ -242,13 +226,12 @@ static void test_a_group_s_directory_lets_it_in(void **state)
     snprintf(text, sizeof(text), "%s: has mode 0600 and", p->file);
     assert_refused(url, HF_EBACKEND, text);
     OK(chmod(p->file, 0660));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
 }
 
 /* It would be ours alone, and keep the members of the group out. */
-static void test_what_cannot_be_given_is_not_left(void **state)
+CASE_HERE(test_what_cannot_be_given_is_not_left)
 {
-    const struct place *p = *state;
     char url[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
@@ -265,12 +248,11 @@ static void test_what_cannot_be_given_is_not_left(void **state)
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
     is_no_giving = false;
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
 }
 
-static void test_a_group_that_cannot_be_looked_up(void **state)
+CASE_HERE(test_a_group_that_cannot_be_looked_up)
 {
-    const struct place *p = *state;
     char url[200];
 
     snprintf(url, sizeof(url), "%s?mode=0660&group=app", p->url);
@@ -287,12 +269,11 @@ static void test_a_group_that_cannot_be_looked_up(void **state)
 }
 
 /* The default directory, which anybody may have made before us. */
-static void test_a_taken_default_directory_is_told(void **state)
+CASE_HERE(test_a_taken_default_directory_is_told)
 {
     char path[64], text[200];
     struct stat st;
 
-    (void)state;
     we = 1000000000 + (uid_t)getpid(); /* nobody else's */
     snprintf(path, sizeof(path), "/dev/shm/holdfast-%u", (unsigned)we);
     snprintf(text, sizeof(text), "%s: belongs to user %d, not to us (%u)", path,
@@ -330,15 +311,13 @@ static void below_is_refused(const struct place *p, const char *text)
         assert_int_equal(access(dir, F_OK), -1); /* it was not made */
         return;
     }
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(unlink(file));
     OK(rmdir(dir));
 }
 
-static void test_a_parent_that_others_may_write_is_sticky(void **state)
+CASE_HERE(test_a_parent_that_others_may_write_is_sticky)
 {
-    const struct place *p = *state;
-
     OK(chmod(p->dir, 0777));
     below_is_refused(p, "others may write to it");
     OK(chmod(p->dir, 01777));
@@ -347,9 +326,8 @@ static void test_a_parent_that_others_may_write_is_sticky(void **state)
     below_is_refused(p, NULL);
 }
 
-static void test_a_parent_that_its_group_may_write(void **state)
+CASE_HERE(test_a_parent_that_its_group_may_write)
 {
-    const struct place *p = *state;
     struct stat st;
 
     OK(stat(p->dir, &st));
@@ -372,9 +350,8 @@ static void test_a_parent_that_its_group_may_write(void **state)
 }
 
 /* Its members may write to the locks as well. */
-static void test_a_parent_of_the_group_of_the_url(void **state)
+CASE_HERE(test_a_parent_of_the_group_of_the_url)
 {
-    const struct place *p = *state;
     char dir[100], file[120], url[200];
 
     snprintf(dir, sizeof(dir), "%s/below", p->dir);
@@ -382,14 +359,13 @@ static void test_a_parent_of_the_group_of_the_url(void **state)
     snprintf(url, sizeof(url), "shm://%s?mode=0660&group=%u", dir,
              (unsigned)getegid());
     OK(chmod(p->dir, 02770));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(unlink(file));
     OK(rmdir(dir));
 }
 
-static void test_a_parent_of_a_stranger_is_refused(void **state)
+CASE_HERE(test_a_parent_of_a_stranger_is_refused)
 {
-    const struct place *p = *state;
     struct stat st;
 
     OK(stat(p->dir, &st));
@@ -402,9 +378,8 @@ static void test_a_parent_of_a_stranger_is_refused(void **state)
 
 /* Root of a namespace that knows no other user: what belongs to the machine's
  * root is nobody's there, from / on. */
-static void test_the_owner_of_the_root_directory_is_trusted(void **state)
+CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
-    const struct place *p = *state;
     struct stat st;
 
     OK(stat("/", &st));
@@ -414,9 +389,8 @@ static void test_the_owner_of_the_root_directory_is_trusted(void **state)
 }
 
 /* The links on the way count, and what is above their targets. */
-static void test_links_above_are_followed(void **state)
+CASE_HERE(test_links_above_are_followed)
 {
-    const struct place *p = *state;
     char open[80], target[90], link[120], again[80], url[200];
     struct stat st;
 
@@ -429,7 +403,7 @@ static void test_links_above_are_followed(void **state)
     OK(mkdir(target, 0700));
     OK(symlink("open/target", link));
     OK(symlink(link, again));
-    OK(hf_close(open_client(url)));
+    close_client(open_client(url));
     OK(chmod(open, 0777));
     assert_refused(url, HF_EBACKEND, open);
     OK(chmod(open, 0700));
@@ -450,27 +424,4 @@ static void test_links_above_are_followed(void **state)
     OK(rmdir(open));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_stranger_s_directory_is_refused),
-        TEST(test_a_stranger_s_file_is_refused),
-        TEST(test_a_group_s_file_is_of_a_member),
-        TEST(test_a_group_that_may_write_is_that_of_the_url),
-        TEST(test_a_group_s_directory_has_the_sticky_bit),
-        TEST(test_a_group_s_directory_lets_it_in),
-        TEST(test_what_cannot_be_given_is_not_left),
-        TEST(test_a_group_that_cannot_be_looked_up),
-        TEST(test_a_taken_default_directory_is_told),
-        TEST(test_a_parent_that_others_may_write_is_sticky),
-        TEST(test_a_parent_that_its_group_may_write),
-        TEST(test_a_parent_of_the_group_of_the_url),
-        TEST(test_a_parent_of_a_stranger_is_refused),
-        TEST(test_the_owner_of_the_root_directory_is_trusted),
-        TEST(test_links_above_are_followed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -97,15 +97,13 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
     kill(holder, SIGKILL);
     waitpid(first, NULL, 0);
     waitpid(holder, NULL, 0);
-    OK(hf_lock_free(s.lock));
-    OK(hf_close(client));
-    OK(hf_close(other));
+    free_lock(s.lock);
+    close_client(client);
+    close_client(other);
 }
 
-static void test_a_stopped_first_one_holds_nobody_up(void **state)
+CASE_HERE(test_a_stopped_first_one_holds_nobody_up)
 {
-    struct place *p = *state;
-
     a_stopped_first_one(p->url, HF_RWLOCK, 0);
     a_stopped_first_one(p->url, HF_SEMAPHORE, 0);
     a_stopped_first_one(p->url, HF_RWLOCK, 4000);
@@ -143,9 +141,8 @@ static unsigned slot_of_process(struct shm_file *f, pid_t pid)
     return 0;
 }
 
-static void test_an_unmarked_death_is_found_by_who_waits(void **state)
+CASE_HERE(test_an_unmarked_death_is_found_by_who_waits)
 {
-    struct place *p = *state;
     struct sharing k = sharing_of(HF_RWLOCK);
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
@@ -154,15 +151,12 @@ static void test_an_unmarked_death_is_found_by_who_waits(void **state)
 
     kill_unmarked(f, pid, slot_of_process(f, pid));
     takes_it_at_a_look(lock);
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     pid = child_that_takes(p->url, &k, &k.all);
     assert_true(WAIT_FOR(is_held(client)));
     kill_unmarked(f, pid, slot_of_process(f, pid));
     lock = make_lock_of(client, "x", &k.lock);
     takes_it_at_a_look(lock);
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
 }
 
 static void death_found_by_who_opens(struct place *p, bool is_reaped)
@@ -176,26 +170,24 @@ static void death_found_by_who_opens(struct place *p, bool is_reaped)
     kill_unmarked(f, pid, slot);
     if (is_reaped)
         waitpid(pid, NULL, 0);
-    OK(hf_close(open_client(p->url)));
+    close_client(open_client(p->url));
     assert_int_equal(atomic_load(&f->slot[slot].state), SHM_SLOT_FREE);
     lock = make_lock(client, "x", true);
     OK(hf_lock_try(lock, NULL));
     OK(hf_lock_release(lock, NULL));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    free_lock(lock);
+    close_client(client);
     waitpid(pid, NULL, 0);
 }
 
-static void test_an_unmarked_death_is_found_by_who_opens(void **state)
+CASE_HERE(test_an_unmarked_death_is_found_by_who_opens)
 {
-    death_found_by_who_opens(*state, true);
-    death_found_by_who_opens(*state, false);
+    death_found_by_who_opens(p, true);
+    death_found_by_who_opens(p, false);
 }
 
-static void test_an_unmarked_death_in_the_tables_is_found(void **state)
+CASE_HERE(test_an_unmarked_death_in_the_tables_is_found)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
     pid_t pid = fork();
@@ -206,23 +198,9 @@ static void test_an_unmarked_death_in_the_tables_is_found(void **state)
     waitpid(pid, NULL, 0);
     atomic_store(&f->header.tables, (uint32_t)pid);
     lock = make_lock(client, "x", true);
-    OK(hf_lock_free(lock));
+    free_lock(lock);
     atomic_store(&f->header.tables, (uint32_t)pid);
-    OK(hf_close(open_client(p->url)));
-    OK(hf_close(client));
-    munmap(f, sizeof(*f));
+    close_client(open_client(p->url));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_stopped_first_one_holds_nobody_up),
-        TEST(test_an_unmarked_death_is_found_by_who_waits),
-        TEST(test_an_unmarked_death_is_found_by_who_opens),
-        TEST(test_an_unmarked_death_in_the_tables_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

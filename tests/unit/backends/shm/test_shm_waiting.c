@@ -2,7 +2,6 @@
  * many at a time. */
 #include "shm_fixture.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -40,14 +39,13 @@ static void contend(const char *url, bool fair)
 
         pthread_join(threads[i], &done);
         assert_non_null(done);
-        hf_lock_free(locks[i]);
-        hf_close(clients[i]);
+        free_lock(locks[i]);
+        close_client(clients[i]);
     }
 }
 
-static void test_contended_with_waitv_and_without(void **state)
+CASE_HERE(test_contended_with_waitv_and_without)
 {
-    struct place *p = *state;
     char url[200];
 
     contend(p->url, true);
@@ -59,15 +57,14 @@ static void test_contended_with_waitv_and_without(void **state)
 
 static void async_wait(const char *url)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt =
+        LOCK_OPTIONS(.flags = HF_OWNER_HANDLE, .fairness = HF_FAIR);
     pid_t pid = child_with_lock(url, true, 0, wait_for_ever);
     hf_client *client = open_client(url), *other = open_client(url);
     struct async a = {0, -1};
     hf_lock *lock, *held;
     hf_error err = HF_ERROR_INIT;
 
-    opt.flags = HF_OWNER_HANDLE;
-    opt.fairness = HF_FAIR;
     assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err), 0);
     assert_int_equal(hf_lock_acquire_async(lock, NULL, on_done, &a, &err), 0);
     nap_ms(30);
@@ -86,15 +83,14 @@ static void async_wait(const char *url)
     assert_in_range(dispatch_until(client, &a, 2), 0, DEATH_MS);
     assert_int_equal(a.result, 0);
     assert_int_equal(hf_lock_release(lock, &err), 0);
-    hf_lock_free(held);
-    hf_lock_free(lock);
-    hf_close(other);
-    hf_close(client);
+    free_lock(held);
+    free_lock(lock);
+    close_client(other);
+    close_client(client);
 }
 
-static void test_async_waits_with_waitv_and_without(void **state)
+CASE_HERE(test_async_waits_with_waitv_and_without)
 {
-    struct place *p = *state;
     char url[200];
 
     async_wait(p->url);
@@ -103,10 +99,9 @@ static void test_async_waits_with_waitv_and_without(void **state)
 }
 
 /* More holders than the helper thread can watch in one sleep. */
-static void test_many_async_waits(void **state)
+CASE_HERE(test_many_async_waits)
 {
     enum { MANY = 150 };
-    struct place *p = *state;
     hf_client *holders[MANY], *client = open_client(p->url);
     hf_lock *held[MANY], *wanted[MANY];
     struct async a = {0, -1};
@@ -130,18 +125,17 @@ static void test_many_async_waits(void **state)
     assert_in_range(dispatch_until(client, &a, MANY), 0, 1000);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(hf_lock_release(wanted[i], NULL), 0);
-        hf_lock_free(wanted[i]);
-        hf_lock_free(held[i]);
-        hf_close(holders[i]);
+        free_lock(wanted[i]);
+        free_lock(held[i]);
+        close_client(holders[i]);
     }
-    hf_close(client);
+    close_client(client);
 }
 
 static hf_lock *make_async(hf_client *client, const char *name)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
 
-    opt.flags = HF_OWNER_HANDLE;
     return make_lock_of(client, name, &opt);
 }
 
@@ -156,21 +150,18 @@ static void cancel(hf_client *client, hf_lock *lock, struct async *a)
 
 /* A thread sleeps for all of its client who want x. When the first of them, who
  * wanted a lease, gives up, the place in the queue is another. */
-static void
-test_who_sleeps_for_another_follows_it_to_another_place(void **state)
+CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
 {
-    struct place *p = *state;
     hf_client *other = open_client(p->url), *third = open_client(p->url);
     hf_client *client = open_client(p->url);
     hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
     hf_lock *want_x = make_async(client, "x"),
             *want_y = make_async(client, "y");
-    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 5000);
     struct async a = {0, -1};
     struct waiter w;
     int64_t at;
 
-    leased.lease_ms = 5000;
     OK(hf_lock_acquire(x, NULL, NULL));
     OK(hf_lock_acquire(y, NULL, NULL));
     OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
@@ -184,31 +175,21 @@ test_who_sleeps_for_another_follows_it_to_another_place(void **state)
     OK(hf_lock_release(x, NULL));
     waiter_end(&w, at, 0, DEATH_MS);
     OK(hf_lock_release(y, NULL));
-    OK(hf_lock_free(want_x));
-    OK(hf_lock_free(want_y));
-    OK(hf_lock_free(x));
-    OK(hf_lock_free(y));
-    OK(hf_close(client));
-    OK(hf_close(third));
-    OK(hf_close(other));
 }
 
 /* The same, if that has had it meanwhile; and it must wait for yet another. */
-static void
-test_who_sleeps_for_another_is_told_when_that_has_had_it(void **state)
+CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
 {
-    struct place *p = *state;
     hf_client *other = open_client(p->url), *third = open_client(p->url);
     hf_client *fourth = open_client(p->url), *client = open_client(p->url);
     hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
     hf_lock *want_x = make_async(client, "x"),
             *want_y = make_async(client, "y"), *next = make_async(fourth, "x");
-    hf_acquire_options leased = HF_ACQUIRE_OPTIONS_INIT;
+    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 60000);
     struct async a = {0, -1}, b = {0, -1};
     struct waiter w;
     int64_t at;
 
-    leased.lease_ms = 60000;
     OK(hf_lock_acquire(x, NULL, NULL));
     OK(hf_lock_acquire(y, NULL, NULL));
     OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
@@ -229,15 +210,6 @@ test_who_sleeps_for_another_is_told_when_that_has_had_it(void **state)
     OK(hf_lock_release(next, NULL));
     waiter_end(&w, at, 0, DEATH_MS);
     OK(hf_lock_release(y, NULL));
-    OK(hf_lock_free(want_x));
-    OK(hf_lock_free(want_y));
-    OK(hf_lock_free(next));
-    OK(hf_lock_free(x));
-    OK(hf_lock_free(y));
-    OK(hf_close(client));
-    OK(hf_close(fourth));
-    OK(hf_close(third));
-    OK(hf_close(other));
 }
 
 /* A thread that waits for a semaphore. */
@@ -280,19 +252,16 @@ static long sleeps_of(const struct sleeper *s)
 
 /* Threads of one client stand behind each other in the queue: they have not
  * each other's death to fear, and look every 2 s like everybody. */
-static void test_threads_that_wait_for_a_semaphore_sleep(void **state)
+CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 {
     enum { MANY = 3, MS = 700 };
-    struct place *p = *state;
     hf_client *other = open_client(p->url), *client = open_client(p->url);
-    hf_lock_options how = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options how = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 1);
     struct sleeper s[MANY] = {{0}};
     hf_lock *held;
     long sleeps = 0;
     int64_t at;
 
-    how.kind = HF_SEMAPHORE;
-    how.permits = 1;
     held = make_lock_of(other, "x", &how);
     OK(hf_lock_acquire(held, NULL, NULL));
     for (size_t i = 0; i < MANY; i++) {
@@ -313,11 +282,8 @@ static void test_threads_that_wait_for_a_semaphore_sleep(void **state)
     for (int i = 0; i < MANY; i++) {
         pthread_join(s[i].thread, NULL);
         OK(s[i].rc);
-        OK(hf_lock_free(s[i].lock));
+        free_lock(s[i].lock);
     }
-    OK(hf_lock_free(held));
-    OK(hf_close(client));
-    OK(hf_close(other));
 }
 
 enum { NO_FILTERS = 77 };
@@ -404,9 +370,8 @@ static bool has_ended(pid_t pid)
            info.si_pid;
 }
 
-static void test_waitv_that_a_filter_forbids(void **state)
+CASE_HERE(test_waitv_that_a_filter_forbids)
 {
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     int64_t at;
@@ -421,8 +386,6 @@ static void test_waitv_that_a_filter_forbids(void **state)
     OK(hf_lock_release(lock, NULL));
     ends_well(pid);
     assert_true(wait_within(at, 1000));
-    OK(hf_lock_free(lock));
-    OK(hf_close(client));
 }
 
 static void crowd_member(const char *url, int ready)
@@ -448,15 +411,14 @@ static void crowd_member(const char *url, int ready)
     rc = hf_lock_acquire(lock, NULL, NULL);
     if (!rc)
         rc = hf_lock_release(lock, NULL);
-    hf_lock_free(lock);
-    hf_close(client);
+    free_lock(lock);
+    close_client(client);
     _exit(rc ? 1 : 0);
 }
 
-static void test_1000_waiting_processes(void **state)
+CASE_HERE(test_1000_waiting_processes)
 {
     enum { CROWD = 1000 };
-    struct place *p = *state;
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     int fds[2], status, bad = 0;
@@ -476,24 +438,6 @@ static void test_1000_waiting_processes(void **state)
     assert_int_equal(bad, 0);
     close(fds[0]);
     close(fds[1]);
-    hf_lock_free(lock);
-    hf_close(client);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_contended_with_waitv_and_without),
-        TEST(test_async_waits_with_waitv_and_without),
-        TEST(test_many_async_waits),
-        TEST(test_who_sleeps_for_another_follows_it_to_another_place),
-        TEST(test_who_sleeps_for_another_is_told_when_that_has_had_it),
-        TEST(test_threads_that_wait_for_a_semaphore_sleep),
-        TEST(test_waitv_that_a_filter_forbids),
-        TEST(test_1000_waiting_processes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

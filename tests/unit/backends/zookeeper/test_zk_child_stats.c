@@ -5,6 +5,7 @@
  * lock if that is not told, is refused, was told before a new entry was made,
  * or if there is no memory for it.
  */
+#include "../../cases.h"
 #include "backends/zookeeper/call.h"
 #include "backends/zookeeper/cleanup.h"
 #include "backends/zookeeper/entry.h"
@@ -13,14 +14,7 @@
 #include "backends/zookeeper/queue.h"
 #include "backends/zookeeper/zookeeper.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#define CASE_HERE(fn) CASE_AROUND(fn, begin, end)
 
 #define NODE "/n"
 #define STRANGER "x-5-0000000000"
@@ -45,15 +39,14 @@ static struct {
     char mine[100]; /* our own entry */
     long blocks;    /* of memory */
     bool no_memory;
-    int result; /* of the attempt */
+    int result;     /* of the attempt */
+    char text[300]; /* of its error */
 } fake;
 
-/* ---- the core --------------------------------------------------------------
- */
+/* ---- the core ---------------------------------------------------------- */
 
 static void *take(hf_client *c, size_t size)
 {
-    (void)c;
     if (fake.no_memory)
         return NULL;
     fake.blocks++;
@@ -62,7 +55,6 @@ static void *take(hf_client *c, size_t size)
 
 static void give(hf_client *c, void *p)
 {
-    (void)c;
     fake.blocks -= p != NULL;
     free(p);
 }
@@ -74,27 +66,25 @@ static hf__time now(void)
 
 static void over(hf_client *c, struct hf__req *req)
 {
-    (void)c;
     fake.result = req->result;
 }
 
 static int why(hf_client *c, int code, const char *fmt, ...)
 {
-    (void)c;
-    (void)fmt;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(fake.text, sizeof(fake.text), fmt, ap);
+    va_end(ap);
     return code;
 }
 
 static void say(hf_client *c, const char *fmt, ...)
 {
-    (void)c;
-    (void)fmt;
 }
 
 static void due(hf_client *c, hf__time at)
 {
-    (void)c;
-    (void)at;
 }
 
 static const struct hf__core core = {.alloc = take,
@@ -106,8 +96,7 @@ static const struct hf__core core = {.alloc = take,
                                      .log = say,
                                      .due = due};
 
-/* ---- the library -----------------------------------------------------------
- */
+/* ---- the library ------------------------------------------------------- */
 
 #define FAKE __attribute__((visibility("default"))) int
 
@@ -124,7 +113,6 @@ static int sent(enum what what, const char *path, void (*done)(void),
 
 FAKE zoo_state(zhandle_t *zh)
 {
-    (void)zh;
     return ZOO_CONNECTED_STATE;
 }
 
@@ -132,27 +120,18 @@ FAKE zoo_acreate2(zhandle_t *zh, const char *path, const char *value, int len,
                   const struct ACL_vector *acl, int mode,
                   string_stat_completion_t done, const void *data)
 {
-    (void)zh;
-    (void)value;
-    (void)len;
-    (void)acl;
-    (void)mode;
     return sent(CREATE, path, (void (*)(void))done, data);
 }
 
-FAKE zoo_aexists(zhandle_t *zh, const char *path, int watch,
-                 stat_completion_t done, const void *data)
+FAKE zoo_awexists(zhandle_t *zh, const char *path, watcher_fn watcher,
+                  void *arg, stat_completion_t done, const void *data)
 {
-    (void)zh;
-    (void)watch;
     return sent(EXISTS, path, (void (*)(void))done, data);
 }
 
-FAKE zoo_aget_children(zhandle_t *zh, const char *path, int watch,
-                       strings_completion_t done, const void *data)
+FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
+                        void *arg, strings_completion_t done, const void *data)
 {
-    (void)zh;
-    (void)watch;
     return sent(LIST, path, (void (*)(void))done, data);
 }
 
@@ -163,7 +142,6 @@ FAKE zoo_amulti(zhandle_t *zh, int len, const zoo_op_t *ops,
     const char *path =
         ops[len - 1].type == ZOO_CREATE_OP ? ops[len - 1].create_op.path : "";
 
-    (void)zh;
     sent(MULTI, path, (void (*)(void))done, data);
     fake.calls[fake.len - 1].results = results;
     return ZOK;
@@ -173,40 +151,16 @@ FAKE zoo_amulti(zhandle_t *zh, int len, const zoo_op_t *ops,
 FAKE zoo_adelete(zhandle_t *zh, const char *path, int version,
                  void_completion_t done, const void *data)
 {
-    (void)zh;
-    (void)path;
-    (void)version;
-    (void)done;
-    (void)data;
     return ZOK;
 }
 
 FAKE zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *arg,
                data_completion_t done, const void *data)
 {
-    (void)zh;
-    (void)path;
-    (void)watcher;
-    (void)arg;
-    (void)done;
-    (void)data;
     return ZOK;
 }
 
-FAKE zoo_awget_children(zhandle_t *zh, const char *path, watcher_fn watcher,
-                        void *arg, strings_completion_t done, const void *data)
-{
-    (void)zh;
-    (void)path;
-    (void)watcher;
-    (void)arg;
-    (void)done;
-    (void)data;
-    return ZOK;
-}
-
-/* ---- its answers -----------------------------------------------------------
- */
+/* ---- its answers ------------------------------------------------------- */
 
 static struct call next_call(enum what what)
 {
@@ -261,12 +215,10 @@ static void both_are_listed(void)
     answer_list(STRANGER, fake.mine);
 }
 
-/* ---- cases -----------------------------------------------------------------
- */
+/* ---- cases ------------------------------------------------------------- */
 
 static int begin(void **state)
 {
-    (void)state;
     memset(&fake, 0, sizeof(fake));
     fake.z.core = fake.z.watches.core = &core;
     fake.z.zh = (zhandle_t *)&fake; /* the fake does not look at it */
@@ -285,7 +237,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     hf__zk_lock_detach(&fake.z, &fake.remote);
     fake.z.closing = true;
     hf__table_fini(&fake.z.watches);
@@ -317,37 +268,33 @@ static void enter(void)
     assert_int_equal(fake.result, GOES_ON);
 }
 
-static void test_ephemeral_one_has_the_lock(void **state)
+CASE_HERE(test_ephemeral_one_has_the_lock)
 {
-    (void)state;
     enter();
     answer_exists(ZOK, STRANGER, 7, 5);
     both_are_listed();
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-static void test_one_that_lasts_does_not_count(void **state)
+CASE_HERE(test_one_that_lasts_does_not_count)
 {
-    (void)state;
     enter();
     answer_exists(ZOK, STRANGER, 7, 0);
     both_are_listed();
     assert_int_equal(fake.result, HF__GRANTED);
 }
 
-static void test_without_memory_nothing_is_granted(void **state)
+CASE_HERE(test_without_memory_nothing_is_granted)
 {
-    (void)state;
     enter();
     answer_exists(ZOK, STRANGER, 7, 5);
     fake.no_memory = true;
     both_are_listed();
-    assert_int_equal(fake.result, HF_ENOMEM);
+    assert_int_equal(fake.result, HF__BUSY);
 }
 
-static void test_without_memory_no_unfair_one_is_granted(void **state)
+CASE_HERE(test_without_memory_no_unfair_one_is_granted)
 {
-    (void)state;
     fake.remote.fair = false;
     hf__zk_lock_detach(&fake.z, &fake.remote);
     assert_int_equal(hf__zk_lock_attach(&fake.z, &fake.remote), 0);
@@ -358,15 +305,14 @@ static void test_without_memory_no_unfair_one_is_granted(void **state)
     answer_exists(ZOK, STRANGER, 7, 5);
     fake.no_memory = true;
     both_are_listed();
-    assert_int_equal(fake.result, HF_ENOMEM);
+    assert_int_equal(fake.result, HF_EMISMATCH);
 }
 
 /* The list was answered all the same. */
-static void test_question_that_is_lost_is_asked_again(void **state)
+CASE_HERE(test_question_that_is_lost_is_asked_again)
 {
     long blocks;
 
-    (void)state;
     enter();
     blocks = fake.blocks;
     for (int i = 0; i < 10; i++) {
@@ -381,9 +327,8 @@ static void test_question_that_is_lost_is_asked_again(void **state)
 }
 
 /* Asked again, the server would refuse again, at once and for ever. */
-static void test_question_that_is_refused_ends_the_attempt(void **state)
+CASE_HERE(test_question_that_is_refused_ends_the_attempt)
 {
-    (void)state;
     enter();
     answer_exists(ZNOAUTH, STRANGER, 0, 0);
     both_are_listed();
@@ -392,9 +337,8 @@ static void test_question_that_is_refused_ends_the_attempt(void **state)
 }
 
 /* Our entry has gone with all the others, and the sequence began anew. */
-static void test_new_entry_asks_anew(void **state)
+CASE_HERE(test_new_entry_asks_anew)
 {
-    (void)state;
     enter();
     answer_exists(ZNONODE, STRANGER, 0, 0);
     answer_list(STRANGER, NULL);
@@ -407,11 +351,10 @@ static void test_new_entry_asks_anew(void **state)
 }
 
 /* As above, but the answer comes when the new entry is made already. */
-static void test_answer_of_the_time_before_is_not_used(void **state)
+CASE_HERE(test_answer_of_the_time_before_is_not_used)
 {
     struct call early;
 
-    (void)state;
     enter();
     early = next_call(EXISTS);
     answer_list(STRANGER, NULL);
@@ -425,12 +368,11 @@ static void test_answer_of_the_time_before_is_not_used(void **state)
 }
 
 /* A name that was free may be an ephemeral child's the next time. */
-static void test_one_that_had_gone_is_not_remembered(void **state)
+CASE_HERE(test_one_that_had_gone_is_not_remembered)
 {
     const struct zk_lock *lock = fake.remote.impl;
     char other[] = "x-6-0000000001";
 
-    (void)state;
     enter();
     answer_exists(ZNONODE, STRANGER, 0, 0);
     {
@@ -444,20 +386,14 @@ static void test_one_that_had_gone_is_not_remembered(void **state)
     assert_true(lock->strangers == 0);
 }
 
-int main(void)
+CASE_HERE(test_mismatch_names_both_kinds)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
-    const struct CMUnitTest tests[] = {
-        T(test_ephemeral_one_has_the_lock),
-        T(test_one_that_lasts_does_not_count),
-        T(test_without_memory_nothing_is_granted),
-        T(test_without_memory_no_unfair_one_is_granted),
-        T(test_question_that_is_lost_is_asked_again),
-        T(test_question_that_is_refused_ends_the_attempt),
-        T(test_new_entry_asks_anew),
-        T(test_answer_of_the_time_before_is_not_used),
-        T(test_one_that_had_gone_is_not_remembered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    attempt();
+    answer_create();
+    answer_list("lock", fake.mine);
+    assert_int_equal(fake.result, HF_EMISMATCH);
+    assert_string_equal(fake.text, "\"n\" is in use as an unfair mutex; you "
+                                   "asked for a fair mutex");
 }
+
+CASES_MAIN(NULL, NULL);

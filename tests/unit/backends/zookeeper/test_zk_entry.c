@@ -1,11 +1,6 @@
 /* Entries of ZooKeeper's locks: their forms, their order, whom to watch. */
+#include "../../cases.h"
 #include "backends/zookeeper/entry.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define UUID "0f1e2d3c-4b5a-4697-8877-665544332211"
 #define BARE "0f1e2d3c4b5a46978877665544332211"
@@ -24,9 +19,8 @@ static void assert_form(const char *child, enum zk_form form, int64_t seq,
     assert_memory_equal(e.uuid, uuid, strlen(uuid));
 }
 
-static void test_entry_forms(void **state)
+CASE(test_entry_forms)
 {
-    (void)state;
     assert_form("_c_" UUID "-lock-0000000007", ZK_FORM_LOCK, 7, UUID);
     assert_form("lock-0000000007", ZK_FORM_LOCK, 7, "");
     assert_form("_c_" BARE "-lock-0000000007", ZK_FORM_LOCK, 7, BARE);
@@ -50,7 +44,7 @@ static void test_entry_forms(void **state)
     assert_form("lock-2147483648", ZK_FORM_LOCK, INT32_MAX, "");
 }
 
-static void test_entry_strangers(void **state)
+CASE(test_entry_strangers)
 {
     static const char *const strangers[] = {
         "",
@@ -80,7 +74,6 @@ static void test_entry_strangers(void **state)
     };
     struct zk_entry e;
 
-    (void)state;
     for (size_t i = 0; i < LEN(strangers); i++) {
         assert_false(hf__zk_entry_parse(strangers[i], &e));
         assert_int_equal(e.form, ZK_FORM_NONE);
@@ -102,12 +95,11 @@ static void assert_guess(const char *child, enum zk_rule rule, int64_t mine,
 }
 
 /* What Curator and kazoo look at is the end of a name. */
-static void test_guess_by_the_end(void **state)
+CASE(test_guess_by_the_end)
 {
     static const enum zk_rule rules[] = {ZK_RULE_MUTEX, ZK_RULE_WRITE,
                                          ZK_RULE_READ, ZK_RULE_UNFAIR};
 
-    (void)state;
     for (size_t i = 0; i < LEN(rules); i++) {
         assert_guess("xlock-0000000009", rules[i], 5, ZK_FORM_LOCK, 9);
         assert_guess("_c_x-lock-0000000001", rules[i], 5, ZK_FORM_LOCK, 1);
@@ -125,7 +117,7 @@ static void test_guess_by_the_end(void **state)
 }
 
 /* Where Curator sorts it before our own it waits for it. */
-static void test_guess_by_curators_order(void **state)
+CASE(test_guess_by_curators_order)
 {
     static const char *const first[] = {"", "-x", "%FF", "000", "000000000"};
     static const char *const behind[] = {"aaa",
@@ -144,7 +136,6 @@ static void test_guess_by_curators_order(void **state)
                                          "0000000006",
                                          ("_h_" UUID "-1")};
 
-    (void)state;
     for (size_t i = 0; i < LEN(first); i++) {
         assert_guess(first[i], ZK_RULE_MUTEX, 5, ZK_FORM_SORTED, -1);
         assert_guess(first[i], ZK_RULE_WRITE, 5, ZK_FORM_SORTED, -1);
@@ -164,11 +155,10 @@ static void test_guess_by_curators_order(void **state)
     assert_guess("x__WRIT__", ZK_RULE_MUTEX, 5, ZK_FORM_NONE, 0);
 }
 
-static void test_entry_order_is_by_number_then_czxid(void **state)
+CASE(test_entry_order_is_by_number_then_czxid)
 {
     struct zk_entry a = {.seq = 9}, b = {.seq = 10};
 
-    (void)state;
     assert_true(hf__zk_entry_order(&a, &b) < 0);
     assert_true(hf__zk_entry_order(&b, &a) > 0);
     a.seq = b.seq = 2147483647;
@@ -181,7 +171,7 @@ static void test_entry_order_is_by_number_then_czxid(void **state)
     assert_true(hf__zk_entry_order(&a, &b) < 0);
 }
 
-static void test_entry_names_of_ours_are_read_back(void **state)
+CASE(test_entry_names_of_ours_are_read_back)
 {
     static const enum zk_form forms[] = {
         ZK_FORM_LOCK,   ZK_FORM_READ,       ZK_FORM_WRITE,     ZK_FORM_LEASE,
@@ -189,7 +179,6 @@ static void test_entry_names_of_ours_are_read_back(void **state)
     uint8_t random[16];
     char uuid[ZK_UUID_MAX], name[ZK_PREFIX_MAX + 16];
 
-    (void)state;
     memset(random, 0xff, sizeof(random));
     hf__uuid(random, uuid);
     assert_string_equal(uuid, "ffffffff-ffff-4fff-bfff-ffffffffffff");
@@ -210,6 +199,22 @@ static void test_entry_names_of_ours_are_read_back(void **state)
 
 /* ---- the queue ----------------------------------------------------------- */
 
+struct known {
+    char *const *child;
+    const int64_t *czxid;
+};
+
+/* Of one that is there. */
+static int64_t known_czxid(const void *arg, const char *child)
+{
+    const struct known *k = arg;
+    size_t i = 0;
+
+    while (strcmp(k->child[i], child) != 0)
+        i++;
+    return k->czxid[i];
+}
+
 static struct zk_place place_with(char *const *child, const int64_t *czxid,
                                   size_t len, const char *mine,
                                   enum zk_rule rule)
@@ -222,13 +227,14 @@ static struct zk_place place_with(char *const *child, const int64_t *czxid,
     for (size_t i = 0; mine && czxid && i < len; i++)
         if (strcmp(child[i], mine) == 0)
             e.czxid = czxid[i];
-    hf__zk_place(child, czxid, len, &e, rule, &p);
+    hf__zk_place(child, len, &e, rule, czxid ? known_czxid : NULL,
+                 &(struct known){child, czxid}, &p);
     return p;
 }
 
 #define PLACE(child, mine, rule) place_with(child, NULL, LEN(child), mine, rule)
 
-static void test_place_of_a_mutex(void **state)
+CASE(test_place_of_a_mutex)
 {
     char *child[] = {
         "_c_" UUID "-lock-0000000012", "lock-0000000009", "b",
@@ -236,7 +242,6 @@ static void test_place_of_a_mutex(void **state)
     };
     struct zk_place p = PLACE(child, child[0], ZK_RULE_MUTEX);
 
-    (void)state;
     assert_true(p.here);
     assert_int_equal(p.ahead, 2);
     assert_int_equal(p.watch, 3);
@@ -256,7 +261,7 @@ static void test_place_of_a_mutex(void **state)
 }
 
 /* Strangers count if they are known to be ephemeral. */
-static void test_place_among_strangers(void **state)
+CASE(test_place_among_strangers)
 {
     char *child[] = {"lock-0000000005", "x-a-0000000003", "000", BARE,
                      "lock-0000000002"};
@@ -265,7 +270,6 @@ static void test_place_among_strangers(void **state)
     struct zk_place p =
         place_with(child, unknown, LEN(child), child[0], ZK_RULE_MUTEX);
 
-    (void)state;
     assert_int_equal(p.stranger, 1);
     assert_int_equal(p.ahead, 1);
     p = place_with(child, last, LEN(child), child[0], ZK_RULE_MUTEX);
@@ -280,7 +284,7 @@ static void test_place_among_strangers(void **state)
     assert_int_equal(p.mismatch, 3);
 }
 
-static void test_place_of_readers_and_writers(void **state)
+CASE(test_place_of_readers_and_writers)
 {
     char *child[] = {
         "__READ__0000000001",       "__WRIT__0000000002",
@@ -298,7 +302,6 @@ static void test_place_of_readers_and_writers(void **state)
         {5, ZK_RULE_READ, 2, 4},         {7, ZK_RULE_WRITE, 7, 6},
     };
 
-    (void)state;
     for (size_t i = 0; i < LEN(want); i++) {
         struct zk_place p = PLACE(child, child[want[i].mine], want[i].rule);
 
@@ -309,13 +312,12 @@ static void test_place_of_readers_and_writers(void **state)
 }
 
 /* Curator's read within a write has the sequence of the write. */
-static void test_place_behind_a_read_within_a_write(void **state)
+CASE(test_place_behind_a_read_within_a_write)
 {
     char *child[] = {"__READ__0000000003", "__WRIT__0000000003",
                      "__WRIT__0000000004", "__READ__0000000005"};
     struct zk_place p = PLACE(child, child[2], ZK_RULE_WRITE);
 
-    (void)state;
     assert_int_equal(p.ahead, 2);
     assert_int_equal(p.watch, 1);
     assert_int_equal(p.tied, ZK_NOBODY);
@@ -324,7 +326,7 @@ static void test_place_behind_a_read_within_a_write(void **state)
     assert_int_equal(p.watch, 2);
 }
 
-static void test_place_sees_other_kinds(void **state)
+CASE(test_place_sees_other_kinds)
 {
     static const struct {
         char *other;
@@ -346,7 +348,6 @@ static void test_place_sees_other_kinds(void **state)
         {"other", false, false, false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < LEN(want); i++) {
         char *child[] = {"lock-0000000002", want[i].other};
         char *reads[] = {"__READ__0000000002", want[i].other};
@@ -373,13 +374,12 @@ static void test_place_sees_other_kinds(void **state)
 }
 
 /* There is one holder, with lock and without. */
-static void test_place_beside_a_holder_of_an_unfair_mutex(void **state)
+CASE(test_place_beside_a_holder_of_an_unfair_mutex)
 {
     char *child[] = {"lock", "_h_00000000-4b5a-4697-8877-665544332211",
                      "_h_" UUID};
     struct zk_place p = place_with(child, NULL, 2, child[1], ZK_RULE_UNFAIR);
 
-    (void)state;
     assert_true(p.here);
     assert_int_equal(p.ahead, 0);
     p = PLACE(child, child[1], ZK_RULE_UNFAIR);
@@ -389,25 +389,23 @@ static void test_place_beside_a_holder_of_an_unfair_mutex(void **state)
 }
 
 /* They see us, and it is they who leave. */
-static void test_place_does_not_mind_other_kinds_behind(void **state)
+CASE(test_place_does_not_mind_other_kinds_behind)
 {
     char *child[] = {"lock-0000000002", "__WRIT__0000000003",
                      "latch-0000000004"};
     struct zk_place p = PLACE(child, child[0], ZK_RULE_MUTEX);
 
-    (void)state;
     assert_int_equal(p.mismatch, ZK_NOBODY);
     assert_int_equal(p.ahead, 0);
 }
 
-static void test_place_where_the_sequence_sticks(void **state)
+CASE(test_place_where_the_sequence_sticks)
 {
     char *child[] = {"_c_" UUID "-lock-2147483647", "lock-2147483647",
                      BARE "__lock__2147483647"};
     const int64_t first[] = {5, 6, 7}, second[] = {6, 5, 7}, some[] = {6, 5, 0};
     struct zk_place p = PLACE(child, child[0], ZK_RULE_MUTEX);
 
-    (void)state;
     assert_int_equal(p.ahead, 2);
     assert_int_equal(p.tied, 1);
     p = place_with(child, first, LEN(child), child[0], ZK_RULE_MUTEX);
@@ -425,7 +423,7 @@ static void test_place_where_the_sequence_sticks(void **state)
 }
 
 /* What is in flight then goes round, and the next one is where it was. */
-static void test_place_where_the_sequence_goes_round(void **state)
+CASE(test_place_where_the_sequence_goes_round)
 {
     char kazoos[] = BARE "__lock__2147483647";
     char *child[] = {"lock-2147483646", "lock-2147483647", "lock--2147483648",
@@ -433,7 +431,6 @@ static void test_place_where_the_sequence_goes_round(void **state)
     const int64_t czxid[] = {4, 5, 6, 7, 8};
     struct zk_place p = PLACE(child, child[2], ZK_RULE_MUTEX);
 
-    (void)state;
     assert_int_equal(p.ahead, 4);
     assert_int_equal(p.tied, 1);
     for (size_t i = 0; i < LEN(child); i++) {
@@ -444,25 +441,4 @@ static void test_place_where_the_sequence_goes_round(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entry_forms),
-        cmocka_unit_test(test_entry_strangers),
-        cmocka_unit_test(test_guess_by_the_end),
-        cmocka_unit_test(test_guess_by_curators_order),
-        cmocka_unit_test(test_entry_order_is_by_number_then_czxid),
-        cmocka_unit_test(test_entry_names_of_ours_are_read_back),
-        cmocka_unit_test(test_place_of_a_mutex),
-        cmocka_unit_test(test_place_among_strangers),
-        cmocka_unit_test(test_place_of_readers_and_writers),
-        cmocka_unit_test(test_place_behind_a_read_within_a_write),
-        cmocka_unit_test(test_place_sees_other_kinds),
-        cmocka_unit_test(test_place_beside_a_holder_of_an_unfair_mutex),
-        cmocka_unit_test(test_place_does_not_mind_other_kinds_behind),
-        cmocka_unit_test(test_place_where_the_sequence_sticks),
-        cmocka_unit_test(test_place_where_the_sequence_goes_round),
-    };
-
-    return cmocka_run_group_tests_name("zk-entry", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,15 +1,7 @@
 /* Names of ZooKeeper's nodes: what stays readable, what is encoded, what is
  * refused, and that two never meet. */
+#include "../../cases.h"
 #include "backends/zookeeper/path.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static void assert_path(const char *name, const char *root, const char *path)
 {
@@ -22,9 +14,8 @@ static void assert_path(const char *name, const char *root, const char *path)
     assert_string_equal(back, name);
 }
 
-static void test_path_of_plain_names_is_readable(void **state)
+CASE(test_path_of_plain_names_is_readable)
 {
-    (void)state;
     assert_path("nightly", "", "/nightly");
     assert_path("a/b/c", "/app/x", "/app/x/a/b/c");
     assert_path("Gr\xc3\xbc\xc3\x9f"
@@ -38,9 +29,8 @@ static void test_path_of_plain_names_is_readable(void **state)
     assert_path("{a}:b*?", "", "/{a}:b*?");
 }
 
-static void test_path_encodes_what_cannot_be_carried(void **state)
+CASE(test_path_encodes_what_cannot_be_carried)
 {
-    (void)state;
     assert_path(".", "", "/%2E");
     assert_path("a/../b", "", "/a/%2E%2E/b");
     assert_path("/a", "", "/%00/a");
@@ -67,9 +57,8 @@ static void assert_refused(const char *name, const char *root)
                      HF_EINVAL);
 }
 
-static void test_path_refuses_entries_of_locks(void **state)
+CASE(test_path_refuses_entries_of_locks)
 {
-    (void)state;
     assert_refused("a/lock", "");
     assert_refused("a/locks", "");
     assert_refused("a/leases/b", "/x");
@@ -83,9 +72,8 @@ static void test_path_refuses_entries_of_locks(void **state)
     assert_refused("zookeeper/quota", "");
 }
 
-static void test_path_takes_what_only_looks_like_entries(void **state)
+CASE(test_path_takes_what_only_looks_like_entries)
 {
-    (void)state;
     assert_path("locks/nightly", "", "/locks/nightly");
     assert_path("lock", "/x", "/x/lock");
     assert_path("zookeeper", "/x", "/x/zookeeper");
@@ -96,11 +84,10 @@ static void test_path_takes_what_only_looks_like_entries(void **state)
                 "/a/0123456789abcdef0123456789abcdef");
 }
 
-static void test_path_needs_room(void **state)
+CASE(test_path_needs_room)
 {
     char name[HF_NAME_MAX + 1], out[ZK_PATH_MAX];
 
-    (void)state;
     memset(name, '/', sizeof(name));
     assert_int_equal(hf__zk_path(name, HF_NAME_MAX, "", out, sizeof(out)),
                      ZK_PATH_MAX - 1);
@@ -112,7 +99,7 @@ static void test_path_needs_room(void **state)
                      HF_EINVAL);
 }
 
-static void test_path_of_no_name(void **state)
+CASE(test_path_of_no_name)
 {
     static const char *const paths[] = {
         "",          "/",       "/a/",     "//a",         "/a/%61",
@@ -121,7 +108,6 @@ static void test_path_of_no_name(void **state)
     };
     char out[HF_NAME_MAX + 1];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
         assert_int_equal(hf__zk_name(paths[i], "", out, sizeof(out)),
                          HF_EINVAL);
@@ -132,12 +118,11 @@ static void test_path_of_no_name(void **state)
 }
 
 /* Of the bytes that matter, in all orders. */
-static void test_paths_never_meet(void **state)
+CASE(test_paths_never_meet)
 {
     static const char bytes[] = "%/.04\x01\xc3\xbc\xed";
     uint32_t seed = 1;
 
-    (void)state;
     for (int turn = 0; turn < 200000; turn++) {
         char name[9], path[ZK_PATH_MAX], back[HF_NAME_MAX + 1];
         size_t len = 1 + (size_t)turn % 8;
@@ -154,17 +139,4 @@ static void test_paths_never_meet(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_path_of_plain_names_is_readable),
-        cmocka_unit_test(test_path_encodes_what_cannot_be_carried),
-        cmocka_unit_test(test_path_refuses_entries_of_locks),
-        cmocka_unit_test(test_path_takes_what_only_looks_like_entries),
-        cmocka_unit_test(test_path_needs_room),
-        cmocka_unit_test(test_path_of_no_name),
-        cmocka_unit_test(test_paths_never_meet),
-    };
-
-    return cmocka_run_group_tests_name("zk-path", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -5,14 +5,8 @@
  * acknowledged the two may be cut off from each other: what we rely on then
  * must not outlast what the leader knows.
  */
+#include "../../cases.h"
 #include "backends/zookeeper/session_proof.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { TURNS = 2000, REQUESTS = 60 };
 
@@ -29,18 +23,14 @@ static hf__time now(void)
 
 static void due(hf_client *c, hf__time at)
 {
-    (void)c;
-    (void)at;
 }
 
 static const struct hf__core core = {.now = now, .due = due};
 
-/* ---- what session_proof.c calls
- * --------------------------------------------------- */
+/* ---- what session_proof.c calls ---------------------------------------- */
 
 int zoo_recv_timeout(zhandle_t *zh)
 {
-    (void)zh;
     return model.timeout_ms;
 }
 
@@ -96,9 +86,8 @@ static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
 }
 
 /* A server grants no less, unless it was told to. */
-static void test_life_of_two_ticks_or_more(void **state)
+CASE(test_life_of_two_ticks_or_more)
 {
-    (void)state;
     for (int i = 0; i < TURNS; i++) {
         uint32_t tick = 2 + (uint32_t)chance(3000);
 
@@ -110,11 +99,10 @@ static void test_life_of_two_ticks_or_more(void **state)
 }
 
 /* minSessionTimeout was lowered: the tick has to be said. */
-static void test_life_of_less_than_two_ticks(void **state)
+CASE(test_life_of_less_than_two_ticks)
 {
     int without = 0;
 
-    (void)state;
     for (int i = 0; i < TURNS; i++) {
         uint32_t tick = 10 + (uint32_t)chance(3000);
         uint32_t timeout = tick + (uint32_t)chance(tick);
@@ -126,19 +114,17 @@ static void test_life_of_less_than_two_ticks(void **state)
 }
 
 /* One that is said too small changes nothing. */
-static void test_life_with_a_tick_that_is_too_small(void **state)
+CASE(test_life_with_a_tick_that_is_too_small)
 {
-    (void)state;
     for (int i = 0; i < TURNS; i++)
         assert_int_equal(mistakes(4000, 2000, 1), 0);
 }
 
 /* Longer than a session there is no tick for which anything could be held. */
-static void test_life_needs_a_tick(void **state)
+CASE(test_life_needs_a_tick)
 {
     struct zk z = {.core = &core, .tick_ms = 2000};
 
-    (void)state;
     model.timeout_ms = 2000;
     hf__zk_proof_begin(&z);
     assert_true(hf__zk_proof_fits(&z));
@@ -149,14 +135,4 @@ static void test_life_needs_a_tick(void **state)
     assert_true(hf__zk_proof_fits(&z));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_life_of_two_ticks_or_more),
-        cmocka_unit_test(test_life_of_less_than_two_ticks),
-        cmocka_unit_test(test_life_with_a_tick_that_is_too_small),
-        cmocka_unit_test(test_life_needs_a_tick),
-    };
-
-    return cmocka_run_group_tests_name("zk-life", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -1,6 +1,6 @@
--- The owner holds the lock already: an earlier answer was lost. Its lease is
--- extended, and the answer is the token that it has. If the token is gone,
--- the script goes on after this piece. `info` is the key with the holder's
+-- The owner holds the lock already: an earlier reply was lost. Its lease is
+-- extended, and the reply is the token that it has. If the token is gone, the
+-- script continues after this piece. `info` is the key with the holder's
 -- information.
 --@takes info
 --@needs TOKEN now

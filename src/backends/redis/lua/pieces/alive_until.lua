@@ -1,6 +1,6 @@
--- `alive` is the start of what a waiter says of itself: until when it counts
--- as alive (it looks again before that) and the time now, both in ms. `near`
--- is its place and `q` the length of the queue. look_at() in verbs.c computes
+-- `alive` begins what a waiter says about itself: until when it counts as
+-- alive (it polls again before that) and the time now, both in ms. `near` is
+-- its place and `q` the length of the queue. lock_poll_at() in lock.c computes
 -- the client's side of this.
 --@needs near now q
 --@defines alive ms

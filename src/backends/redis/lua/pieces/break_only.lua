@@ -1,6 +1,6 @@
--- Ends the script if the holder of a mutex is not the one that is meant. `has`
--- says whether the owner `o` holds it. The counter of tokens may be gone, or
--- (older clients) the only one that tells the token of the hold.
+-- Ends the script if the holder of a mutex is not the one to break. `has` says
+-- whether the owner `o` holds it. The counter of tokens may be gone, or it may
+-- be the only record of the hold's token (older clients).
 --@takes has
 --@needs TOKEN
 if ARGV.token~='0' or ARGV.owner~='' then

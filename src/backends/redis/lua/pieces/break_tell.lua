@@ -1,5 +1,6 @@
--- Tells the holder of a mutex that it is taken away. (What is said of an
--- earlier hold, because this one is not of ours, nobody heeds.)
+-- Notifies the holder of a mutex that its hold is broken. (If the holder is
+-- not a holdfast client, the message is about an earlier hold, and is
+-- ignored.)
 do
   local w,n,about=string.match(redis.call('get',KEYS.info) or '',
     '^([^\n]*)\n[^\n]*\n%d+ (%d+)[^\n]*\n(%d+)')

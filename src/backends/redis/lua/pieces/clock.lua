@@ -1,5 +1,5 @@
--- `now` is the server's time in microseconds. A request that arrives after
--- the time until which it was meant is refused.
+-- `now` is the server's time in microseconds. A request that arrives after the
+-- time until which it is valid is refused.
 --@defines now t
 local t=redis.call('time')
 local now=t[1]*1000000+t[2]

@@ -1,15 +1,15 @@
 -- The lock is free: it is handed to the unfair waiter that has waited longest
--- and listens, or that waiter alone is told to try. The waiter is removed
+-- and listens, or only that waiter is notified to try. The waiter is removed
 -- from W and C, and returns if another client is faster.
 --
--- The lock is handed over only to a waiter that has shown life within the
--- last seconds. A waiter that looks rarely may be stopped, so it is told
--- instead. If a waiter is late with its look, the next waiter is told as
+-- The lock is handed over only to a waiter that has shown life within the last
+-- seconds. A waiter that polls rarely may be stopped, so it is notified
+-- instead. If a waiter is late with its poll, the next waiter is notified as
 -- well.
 --
--- `lock` is the piece that writes the lock's key. If `shared` is set, nothing
--- is handed over. `told` says whether a waiter was told, `given` whether it
--- holds the lock now.
+-- `lock` is the piece that writes the lock's key. If `shared` is set, the lock
+-- is not handed over. `told` says whether a waiter was notified, `given`
+-- whether it holds the lock now.
 --@takes lock
 --@needs C TOKEN W given shared told
 while true do

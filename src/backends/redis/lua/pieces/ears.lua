@@ -1,5 +1,5 @@
 -- `ears` says whether Redisson's waiters listen: CH has more listeners than
--- MARK, or the server does not tell.
+-- MARK, or the server does not say how many.
 --@needs CH MARK ears
 --@defines s
 local s=redis.pcall('pubsub','numsub',CH,MARK)

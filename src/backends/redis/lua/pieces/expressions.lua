@@ -12,7 +12,7 @@
 --@define latch_ttl_ms 3.1e12
 
 -- `near` of a waiter among the last in a queue; whether it is among the first;
--- and what the answer says of it.
+-- and what the reply says of it.
 --@define last 9
 --@define is_first (near or $last)<$last
 --@define nearness near and ($is_first and 1 or 2) or 0
@@ -22,13 +22,13 @@
 --@define wake_channel 'holdfast:wake:{'..string.sub(KEYS.lock,1,
 --@      string.match(about,'^%d+') or 0)..'}:'..string.sub(w,1,36)
 
--- A waiter that looks rarely may be stopped without anybody knowing. If the
--- message to it was lost, it would find out late that it holds the lock.
+-- A waiter that polls rarely may be stopped unnoticed. If the message to it
+-- was lost, it would find out late that it holds the lock.
 --@define not_seen_lately (til-seen>$RD_ALIVE_MS or
 --@  seen+$RD_ALIVE_MS<now/1000)
 
 -- A lock is handed over with the lease `hand`, which counts from the waiter's
--- last look: how much of it is left, and how long the token is kept ('0', for
+-- last poll: how much of it is left, and how long the token is kept ('0', for
 -- ever, if the waiter says so).
 --@define left_of_hand math.min(hand,hand-math.floor(now/1000)+seen)
 --@define keep_of_hand string.find(about,'^%d+k') and '0' or math.max(86400000,10*hand)
@@ -39,11 +39,12 @@
 --@define redisson_queues redis.call('llen',Q)>redis.call('hlen',S)
 --@define wait 300000
 
--- Nobody waits, and neither does the caller: the short way, without functions.
+-- The queue is empty, and the caller does not wait either: the short way,
+-- without functions.
 --@define no_line ARGV.queue~='2' and redis.call('exists',L)==0
 
--- Who has the permit `id`: the owner, if it is one of ours. Redisson's is
--- known by its bytes, which are shown as hex.
+-- The holder of the permit `id`: the owner, if it is a holdfast client.
+-- Redisson's is known by its bytes, which are shown as hex.
 --@define permit_owner string.match(id,'^(%x+%-%x+%-%x+%-%x+%-%x+:%d+):%d+$')
 --@define permit_hex string.gsub(id,'.',function(...)
 --@      return string.format('%02x',string.byte(...)) end)

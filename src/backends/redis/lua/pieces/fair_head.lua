@@ -1,13 +1,12 @@
--- The fair queue, in Redisson's layout. Q is the list of owners. D is a
--- sorted set, owner -> deadline in ms, by which Redisson removes dead
--- waiters. S is a hash of our waiters, owner -> "until seen ear hand_ms
--- about": until when the waiter counts as alive in ms (it looks again before
--- that), when it looked last, whether it was listening, and two arguments of
--- its TAKE. A waiter that is not in S is Redisson's, and D decides.
---
--- head() returns the first waiter that is alive, and what S says of it if it
--- is ours and not the caller. drop() removes the first waiter. `now` may be
--- nil: head() sets it when it needs it.
+-- The fair queue, in Redisson's layout. Q is the list of owners. D is a sorted
+-- set, owner -> deadline in ms, by which Redisson removes dead waiters. S is a
+-- hash of holdfast's waiters, owner -> "until seen ear hand_ms about": until
+-- when the waiter counts as alive in ms (it polls again before that), when it
+-- polled last, whether it was listening, and two arguments of its TAKE. A
+-- waiter that is not in S is Redisson's, and D decides. head() returns the
+-- first waiter that is alive, and what S says of it if it is a holdfast client
+-- and not the caller. drop() removes the first waiter. `now` may be nil:
+-- head() sets it when it needs it.
 --@needs D Q S now
 --@defines drop head
 local function drop(w)

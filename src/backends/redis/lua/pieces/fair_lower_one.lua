@@ -1,7 +1,7 @@
 -- Lowers the deadline of the waiter `w`, the `i`-th behind the one that
--- leaves. A waiter that arrived while ours was the first has not added that
--- wait to its deadline, because ours was near; it is recognised by a deadline
--- that would be too low, and keeps it.
+-- leaves. A waiter that arrived while a holdfast waiter was the first has not
+-- added that wait to its deadline, because that deadline was near; it is
+-- recognised by a deadline that would be too low, and keeps it.
 --@takes i
 --@needs D now w
 --@defines d

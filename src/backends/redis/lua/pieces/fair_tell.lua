@@ -1,11 +1,11 @@
--- tell() tells the first waiter to try. If the waiter is ours, the result is
--- the time until which it counts as alive: a waiter that looks rarely has to
--- come soon. A waiter of Redisson's that does not listen has just arrived and
--- will ask again, or it is dead.
+-- tell() notifies the first waiter to try. If it is a holdfast client, the
+-- result is the time until which it counts as alive: a waiter that polls
+-- rarely must come soon. A waiter of Redisson's that does not listen has just
+-- arrived and will try again, or it is dead.
 --
--- PUBLISH fails (-1) if the server forbids that channel: a waiter with
--- another prefix may have a channel outside our rights. The waiter may be
--- alive. It keeps its place, and looks by itself.
+-- PUBLISH fails (-1) if the server forbids that channel: a waiter with another
+-- prefix may have a channel outside our rights. The waiter may be alive. It
+-- keeps its place, and polls by itself.
 --@needs CH D S drop head now
 --@defines tell
 local function tell()

@@ -1,4 +1,4 @@
--- Redisson removes a dead waiter of ours from Q and D, but not from S. It is
+-- Redisson removes a dead holdfast waiter from Q and D, but not from S. It is
 -- removed from S here, where it would hide a waiter of Redisson's.
 --@needs D Q S
 --@defines ours ws

@@ -1,5 +1,5 @@
--- The hash exists. If it is a read-write lock, the answer is a mismatch. If
--- the caller holds it, the answer was lost. Otherwise the script goes on.
+-- The hash exists. If it is a read-write lock, the reply is a mismatch. If the
+-- caller holds it, an earlier reply was lost. Otherwise the script continues.
 --@takes kind leave
 --@needs TOKEN now
 --@defines f

@@ -6,7 +6,7 @@ for _,w in ipairs(redis.call('lrange',KEYS.line,0,999)) do
   waiters[#waiters+1]=w
   waiters[#waiters+1]=redis.call('hget',KEYS.party,w) or ''
 end
--- It was let go before.
+-- The lock was released before.
 if redis.call('exists',KEYS.lock)==0 and #waiters==0 then
   return {'-',redis.call('get',KEYS.token) or 0,0,0,{},{}}
 end

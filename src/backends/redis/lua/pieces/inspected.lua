@@ -1,4 +1,4 @@
--- The answer of INSPECT for a mutex. `queue` is the list of fair waiters.
+-- The reply of INSPECT for a mutex. `queue` is the list of fair waiters.
 --@takes queue
 --@needs kind owner
 --@defines two

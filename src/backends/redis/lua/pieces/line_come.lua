@@ -1,6 +1,5 @@
 -- The lock goes to the caller, which leaves the queue. `by_chance` says that
--- no message had told it to try, so that others may not have been told
--- either.
+-- no message made it try, so other waiters may have missed theirs as well.
 --@needs P dropped forget
 --@defines by_chance
 local by_chance=dropped

@@ -1,10 +1,10 @@
 -- The lock does not go to the caller, which joins the queue or shows that it
 -- is still there. A first request may arrive after the second one, through a
--- connection that was lost: the caller is in the queue once all the same.
--- `passed` is set if the caller would get the lock but for a waiter before
--- it: how many ms that waiter has left. `ttl` is when the lock ends by
--- itself, `foreign` whether others than holdfast clients hold it, `size` the
--- size of a semaphore.
+-- connection that was lost: the caller is in the queue only once all the same.
+-- `passed` is set if only a waiter before the caller keeps it from the lock:
+-- how many ms that waiter has left. `ttl` is when the lock ends by itself,
+-- `foreign` whether other programs than holdfast hold it, `size` the size of a
+-- semaphore.
 --@takes ttl foreign size
 --@needs L P now passed
 --@defines alive is_new joined ms near q

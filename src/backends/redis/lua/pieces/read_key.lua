@@ -1,6 +1,6 @@
--- Sends a command about the lock's key; its answer is in `has`. If the key
--- has the wrong type, a waiter leaves the queue (`leave`), and the error names
--- the type.
+-- Sends a command about the lock's key; its reply is in `has`. If the key has
+-- the wrong type, a waiter leaves the queue (`leave`), and the error names the
+-- type.
 --@takes command leave
 --@defines has
 local has=redis.pcall($command)

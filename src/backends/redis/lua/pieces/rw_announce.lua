@@ -1,7 +1,7 @@
--- After a write, a 1 wakes all of Redisson's waiters that sleep. A waiter
--- that is about to sleep loses the 1 and would sleep until the lease that it
--- has seen ends, but it keeps a 0. Both have a 0 in front, which our waiters
--- ignore (subscribe.c): they are told one by one.
+-- After a write, a 1 wakes all of Redisson's sleeping waiters. A waiter that
+-- is about to sleep loses the 1 and would sleep until the end of the lease
+-- that it has seen, but it keeps a 0. Both have a 0 in front, which holdfast's
+-- waiters ignore (subscribe.c): each gets a message of its own.
 --@takes was_write
 --@needs CH MARK ears
 --@defines s

@@ -1,5 +1,5 @@
--- call() tells the waiters that may go: the readers that stand together, or
--- one writer. `mode` is that of the lock now, false if it is free.
+-- call() notifies the waiters that may go: adjacent readers, or one writer.
+-- `mode` is that of the lock now, false if it is free.
 --@needs forget tell walk
 --@defines call
 local function call(mode)

@@ -1,6 +1,6 @@
 -- The caller's hold is out of the hash. `freed` is true if the lock is free,
 -- 'read' if readers may join after a write. `sooner` says that the lock will
--- end earlier by itself than waiters have been told.
+-- end by itself earlier than waiters expect.
 --@needs CH KEY MARK alone ears mode readers
 --@defines freed left sooner
 local left=redis.call('pttl',KEY)

@@ -1,5 +1,5 @@
--- Tells Redisson's waiters how many permits are left. Our waiters ignore a
--- number with a 0 in front (subscribe.c).
+-- Tells Redisson's waiters how many permits are left. Holdfast's waiters
+-- ignore a number with a 0 in front (subscribe.c).
 --@needs CH MARK ears v
 --@defines s
 --@include ears.lua

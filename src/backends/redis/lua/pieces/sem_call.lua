@@ -1,4 +1,4 @@
--- call() tells the waiters that can have what they want of `v` permits;
+-- call() notifies the waiters that can have what they want of `v` permits;
 -- without v, of the size. ARGV[7] is `fair` of a TAKE; the other scripts have
 -- no such argument, and their caller does not wait.
 --@needs forget tell walk

@@ -1,4 +1,4 @@
--- Permits whose time is over at `ms` come back. `back` is how many.
+-- Permits that have expired at `ms` come back. `back` is how many.
 --@needs Z ms
 --@defines back due
 local due=redis.call('zrangebyscore',Z,'-inf',string.format('%.0f',ms))

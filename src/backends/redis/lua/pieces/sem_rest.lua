@@ -1,4 +1,4 @@
--- The caller's `k` permits are given back, and those whose time is over.
+-- The caller's `k` permits are given back, and those that have expired.
 -- `freed` says whether any came back, `v` how many are left then.
 --@needs CH KIND MARK Z ears
 --@defines freed k kind v

@@ -1,0 +1,28 @@
+/*
+ * The queue of a lock as a server keeps it: which entries hold the lock, and
+ * which holders a break or an ask means. Pure.
+ */
+#ifndef HF_ORDER_H
+#define HF_ORDER_H
+
+#include "backends/backend.h"
+
+#include <stdbool.h>
+
+/* What was seen of a queue so far; {0} before the first entry. */
+struct hf__order {
+    bool any, writer;
+};
+
+/* Takes the next entry, the oldest first, and says whether it holds the lock.
+ * An entry of a mutex counts as a writer. lets_readers_in: a writer that has
+ * been downgraded, which still has the entry of a writer. */
+bool hf__order_holds(struct hf__order *, bool reads, bool lets_readers_in);
+
+/* Does the query mean this holder? */
+bool hf__order_means(const struct hf__query *, uint64_t token,
+                     const char *owner);
+/* Does it mean every holder? */
+bool hf__order_means_all(const struct hf__query *);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * The cases of a program. CASE() begins the definition of a case, which it adds
+ * to those that CASES_MAIN() runs, in the order of their lines. A case may use
+ * the parameter of CASE_WITH(). Before it runs set_up(), and after it
+ * tear_down().
+ */
+#ifndef UNIT_CASES_H
+#define UNIT_CASES_H
+
+/* Callbacks and fakes ignore many of their parameters. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct CMUnitTest all_cases[128];
+static int case_lines[128];
+static size_t cases_len;
+
+/* The constructors of a file may run in any order. */
+static inline void add_case(const char *name, CMUnitTestFunction run,
+                            CMFixtureFunction set_up,
+                            CMFixtureFunction tear_down, int line)
+{
+    size_t at = cases_len++;
+
+    if (cases_len > sizeof(all_cases) / sizeof(*all_cases))
+        abort();
+    for (; at > 0 && case_lines[at - 1] > line; at--) {
+        all_cases[at] = all_cases[at - 1];
+        case_lines[at] = case_lines[at - 1];
+    }
+    all_cases[at] = (struct CMUnitTest){name, run, set_up, tear_down, NULL};
+    case_lines[at] = line;
+}
+
+/* What a case has deferred is done after it, last deferred first, before
+ * tear_down(); unless it was forgotten. Not after a case that fails. */
+static struct deferred {
+    void (*end)(void *what);
+    void *what;
+} all_deferred[8192];
+static size_t deferred_len;
+
+static inline void defer(void (*end)(void *what), void *what)
+{
+    assert_true(deferred_len < sizeof(all_deferred) / sizeof(*all_deferred));
+    all_deferred[deferred_len++] = (struct deferred){end, what};
+}
+
+static inline void forget(const void *what)
+{
+    for (size_t i = deferred_len; i-- > 0;)
+        if (all_deferred[i].what == what)
+            all_deferred[i].what = NULL;
+}
+
+static inline void end_deferred(void)
+{
+    while (deferred_len > 0) {
+        struct deferred last = all_deferred[--deferred_len];
+
+        if (last.what)
+            last.end(last.what);
+    }
+}
+
+/* `call` calls the case, which has that parameter. */
+#define CASE_CALLED(fn, parameter, set_up, tear_down, call)                    \
+    static void fn(parameter);                                                 \
+    static void run_##fn(void **state)                                         \
+    {                                                                          \
+        deferred_len = 0;                                                      \
+        call;                                                                  \
+        end_deferred();                                                        \
+    }                                                                          \
+    __attribute__((constructor)) static void add_##fn(void)                    \
+    {                                                                          \
+        add_case(#fn, run_##fn, set_up, tear_down, __LINE__);                  \
+    }                                                                          \
+    static void fn(parameter)
+
+/* With what set_up() has put into *state as the case's parameter. */
+#define CASE_WITH(fn, set_up, tear_down, parameter)                            \
+    CASE_CALLED(fn, parameter, set_up, tear_down, fn(*state))
+
+#define CASE_AROUND(fn, set_up, tear_down)                                     \
+    CASE_WITH(fn, set_up, tear_down, void *state)
+
+#define CASE(fn) CASE_AROUND(fn, NULL, NULL)
+
+/* A case that is one call of a function which serves several cases. */
+#define ROW(fn, call)                                                          \
+    CASE(fn)                                                                   \
+    {                                                                          \
+        call;                                                                  \
+    }                                                                          \
+    struct CMUnitTest
+
+/* Runs all cases, between these two. */
+static inline int run_cases(CMFixtureFunction set_up,
+                            CMFixtureFunction tear_down)
+{
+    return _cmocka_run_group_tests(program_invocation_short_name, all_cases,
+                                   cases_len, set_up, tear_down);
+}
+
+#define CASES_MAIN(set_up, tear_down)                                          \
+    int main(void)                                                             \
+    {                                                                          \
+        return run_cases(set_up, tear_down);                                   \
+    }                                                                          \
+    struct CMUnitTest
+
+#endif

@@ -137,7 +137,6 @@ static void link_connected(struct net_link *l, hf__time now)
 {
     l->state = NET_GREETING;
     l->heard_at = now;
-    l->explained = false;
     if (link_goes_on(l, l->talk->greet(l->owner, now), now))
         hf__net_flush(&l->stream);
 }
@@ -161,7 +160,7 @@ static void link_secure(struct net_link *l, int rc, hf__time now)
 {
     if (rc == HF__PENDING)
         return;
-    l->securing = l->explained = false;
+    l->securing = false;
     if (rc)
         link_broken(l, now);
     else if (link_goes_on(l, l->talk->secured(l->owner, now), now))
@@ -183,7 +182,7 @@ static void link_connect_now(struct net_link *l, hf__time now)
     }
     a = hf__net_addr(l->peer, &l->walk);
     memcpy(l->where, a->where, sizeof(l->where));
-    l->lasts = l->understood = false;
+    l->lasts = l->understood = l->explained = false;
     l->refused_at = HF__NEVER;
     l->state = NET_CONNECTING;
     l->timer =
@@ -279,7 +278,6 @@ static void link_read_all(struct net_link *l, hf__time now)
             link_broken(l, now);
         } else if (n > 0) {
             l->heard_at = now;
-            l->explained = false;
             rc = l->talk->data(l->owner, buf, (size_t)n, now);
             if (link_goes_on(l, rc, now) && l->securing)
                 link_secure(l, hf__net_secure(&l->stream), now);

@@ -76,7 +76,8 @@ struct net_link {
     bool awaits;         /* UP: an answer is due */
     bool understood;     /* an answer was one of the expected kind of server */
     bool lasts;          /* the failure is permanent */
-    bool explained; /* hf__link_why() has set a text (the link resets it) */
+    bool explained;      /* hf__link_why() has set a text for the end of this
+                            connection; it may end later than that */
     hf__time refused_at; /* when the server refused this attempt to connect;
                             HF__NEVER: it has not */
     struct net_stream stream;

@@ -98,14 +98,22 @@ static void error_advise_right(const char *error, size_t table,
     if (strncmp(error, "CREATE", 6) == 0)
         snprintf(to, size, "%s", hf__my_make_table(sql, table, database));
     else if (end)
-        for (size_t i = 0; i < MY_TABLES && at < size; i++)
-            if (is_select || i == table)
-                at += (size_t)snprintf(
-                    to + at, size - at,
-                    "%sgrant select, insert, update, delete on `%s`.%s to %.*s",
-                    at ? "; " : "", database, hf__my_tables[i].name,
-                    (int)(end - user), user);
-    if (at && at < size)
+        for (size_t i = 0; i < MY_TABLES; i++) {
+            size_t n = !is_select && i != table
+                           ? 0
+                           : (size_t)snprintf(to + at, size - at,
+                                              "%sgrant select, insert, update, "
+                                              "delete on `%s`.%s to %.*s",
+                                              at ? "; " : "", database,
+                                              hf__my_tables[i].name,
+                                              (int)(end - user), user);
+            if (n >= size - at) { /* whole commands only */
+                to[at] = '\0';
+                return;
+            }
+            at += n;
+        }
+    if (at)
         snprintf(to + at, size - at,
                  " (or as `select current_user()' names the account)");
 }

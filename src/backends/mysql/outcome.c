@@ -185,7 +185,7 @@ void hf__my_convert(struct mysql *m)
         "size from holdfast_locks where name=%N");
 }
 
-/* row: the name's kind and size, or NULL. */
+/* row: the name's kind and size, or NULL if they are not known. */
 static void outcome_mismatched(struct mysql *m, struct hf__req *req,
                                const struct my_row *row)
 {
@@ -195,7 +195,10 @@ static void outcome_mismatched(struct mysql *m, struct hf__req *req,
             (unsigned long long)hf__my_num(row, 2), req->remote->permits);
     else
         m->core->why(m->client, HF_EMISMATCH,
-                     "the name is in use as another kind of lock");
+                     "the name is in use as another kind of lock%s",
+                     req->remote->kind == HF_SEMAPHORE && !row
+                         ? ", or as a semaphore of another size"
+                         : "");
     hf__my_wait_end(m, req->remote->impl);
     hf__my_finish(m, req, HF_EMISMATCH);
 }

@@ -150,6 +150,19 @@ CASE_HERE(test_callbacks_end_the_connection)
     works_again(t);
 }
 
+/* Sending has failed, and an answer arrives before the connection is ended. */
+CASE_HERE(test_failure_keeps_its_text)
+{
+    connect_it(t);
+    t->g.failed = hf__link_why(&t->g.link, HF_EPROTO, "HTTP/2 has failed");
+    frame(t, NGHTTP2_PING, 0, 0, "12345678", 8);
+    hf__grpc_ready(&t->g, t->g.link.stream.tag, EPOLLIN, clock_ns);
+    assert_int_equal(t->downs, 1);
+    assert_int_equal(t->down_code, HF_EPROTO);
+    assert_non_null(strstr(t->g.link.text, "HTTP/2 has failed"));
+    works_again(t);
+}
+
 CASE_HERE(test_something_else_answers)
 {
     static const char *const others[] = {

@@ -229,7 +229,8 @@ static int note_why(hf_client *client, int code, const char *fmt, ...)
     return code;
 }
 
-/* Returns the error text if the name has this kind, and 3 permits. */
+/* Returns the error text if the name has this kind, and 3 permits. NULL:
+ * another client has converted it again, and its present kind was not read. */
 static const char *mismatch_with(const char *kind)
 {
     struct hf__core heeds = core;
@@ -237,14 +238,19 @@ static const char *mismatch_with(const char *kind)
     struct hf__remote remote = {
         .name = "n", .name_len = 1, .kind = HF_SEMAPHORE, .permits = 2};
     struct hf__req req = {.op = HF__ATTEMPT, .remote = &remote};
-    struct one row = {.value = {{"0", 1}, {kind, 1}, {"3", 1}}};
+    struct one row = {.value = {{"0", 1}, {kind, kind != NULL}, {"3", 1}}};
     struct my_result says = {.columns = 3, .rows = &row.row};
     const struct my_answer a = {.first = &says, .last = &says};
 
     heeds.why = note_why;
     heeds.done = ignore_done;
     assert_int_equal(hf__my_attach(&m, &remote), 0);
-    assert_int_equal(hf__my_converted(&m, &req, &a), 0);
+    if (kind) {
+        assert_int_equal(hf__my_converted(&m, &req, &a), 0);
+    } else {
+        ((struct my_lock *)remote.impl)->conversion = MY_CONVERTED;
+        hf__my_other_kind(&m, &req);
+    }
     assert_int_equal(req.result, HF_EMISMATCH);
     hf__my_detach(&m, &remote);
     return reason;
@@ -256,6 +262,33 @@ CASE(test_mismatch_says_how_many_permits)
                         "the semaphore has 3 permits, not 2");
     assert_string_equal(mismatch_with("1"),
                         "the name is in use as another kind of lock");
+    assert_string_equal(mismatch_with(NULL),
+                        "the name is in use as another kind of lock, or as a "
+                        "semaphore of another size");
+}
+
+/* ---- advice ------------------------------------------------------------- */
+
+/* Long names leave no room for all commands. Those that are there are whole. */
+CASE(test_advice_is_not_cut_within_a_command)
+{
+    static const char text[] =
+        "SELECT command denied to user 'a_user_with_a_name_of_32_letters'@"
+        "'a-host-with-a-long-name.in-a-long-domain.example.com' for table "
+        "'holdfast_locks'";
+    char name[65], to[640];
+    struct my_login login = {.database = name};
+    struct my_result says = {.error = 1142, .text = text};
+    const struct my_answer a = {.first = &says, .last = &says};
+    const char *last;
+
+    memset(name, 'd', 64);
+    name[64] = '\0';
+    hf__my_advice(&a, &login, to, sizeof(to));
+    assert_int_equal(strncmp(to, "grant select, ", 14), 0);
+    last = strrchr(to, ';');
+    assert_non_null(last);
+    assert_non_null(strstr(last, "long-domain.example.com'"));
 }
 
 CASES_MAIN(NULL, NULL);

@@ -70,7 +70,7 @@ CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT)
     EXPECT(HF_EINVAL, hf_break_hold(g.c[1], g.name, HF_CSTRING,
                                     info->holders[0].token, "", E));
     EXPECT(HF_ENOTOWNER,
-           hf_break_hold(g.c[1], g.name, HF_CSTRING, 0, "somebody", E));
+           hf_break_hold(g.c[1], g.name, HF_CSTRING, 0, "stranger", E));
     EXPECT(HF_ENOTOWNER,
            hf_break_hold(g.c[1], g.name, HF_CSTRING, info->holders[0].token + 1,
                          info->holders[0].owner, E));
@@ -124,7 +124,7 @@ static void break_one_of_two(struct conf_group *g, bool by_owner)
     int n = !by_owner && p[0].token == p[1].token ? 2 : 1;
 
     EXPECT(HF_ENOTOWNER, hf_break_hold(g->c[2], g->name, HF_CSTRING, p[0].token,
-                                       "somebody", E));
+                                       "stranger", E));
     EXPECT(HF_ENOTOWNER, break_token(g->c[2], g->name, p[0].token + 1000));
     OK(hf_break_hold(g->c[2], g->name, HF_CSTRING, p[0].token,
                      by_owner ? p[0].owner : NULL, E));
@@ -231,7 +231,7 @@ CONF_CASE(test_breaking_does_not_open_a_latch, CONF_LATCH | CONF_INSPECT)
 
     OK(hf_latch_set(latch, 2, E));
     EXPECT(HF_ENOTOWNER, break_token(c, name, 1));
-    EXPECT(HF_ENOTOWNER, hf_break_hold(c, name, HF_CSTRING, 0, "somebody", E));
+    EXPECT(HF_ENOTOWNER, hf_break_hold(c, name, HF_CSTRING, 0, "stranger", E));
     OK(hf_latch_get(latch, &left, E));
     assert_int_equal(left, 2);
     OK(hf_break(c, name, HF_CSTRING, E));

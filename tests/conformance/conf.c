@@ -67,7 +67,7 @@ void conf_comes(bool met, const char *cond, const char *file, int line)
 {
     if (met)
         return;
-    print_error("never came true: %s\n", cond);
+    print_error("never became true: %s\n", cond);
     _fail(file, line);
 }
 

@@ -25,8 +25,8 @@ static void check_bound(int64_t *took, int n, int64_t bound_ms)
 {
     qsort(took, (size_t)n, sizeof(*took), compare);
     if (took[n / 2] > bound_ms * MS || took[n - 1] > (bound_ms + 1000) * MS)
-        print_error("free after %lld to %lld ms, in the middle %lld; allowed "
-                    "are %lld\n",
+        print_error("free after %lld to %lld ms, median %lld; at most "
+                    "%lld allowed\n",
                     (long long)(took[0] / MS), (long long)(took[n - 1] / MS),
                     (long long)(took[n / 2] / MS), (long long)bound_ms);
     assert_true(took[n / 2] <= bound_ms * MS);

@@ -179,7 +179,7 @@ static int run_all(void)
         return 1;
     collect();
     if (!runs_len)
-        fprintf(stderr, "conformance: no case is like that\n");
+        fprintf(stderr, "conformance: no case matches\n");
     return !runs_len ||
            _cmocka_run_group_tests("conformance", tests, runs_len, NULL, NULL);
 }

@@ -523,7 +523,7 @@ int servers_part(unsigned index)
     first->admin = NULL; /* the parent's session */
     if (mkdir(dir, 0700) || zk_hand_create(zk_server_hand(first), zk_root, NULL,
                                            0, NULL, 0, NULL)) {
-        fprintf(stderr, "conformance: there is no room for a part\n");
+        fprintf(stderr, "conformance: cannot make a part of the server\n");
         return -1;
     }
     len = strlen(url);

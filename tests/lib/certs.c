@@ -105,6 +105,6 @@ int certs_make(const char *dir)
     }
     forget(&ca);
     if (!ok)
-        fprintf(stderr, "no certificates in %s\n", dir);
+        fprintf(stderr, "cannot make certificates in %s\n", dir);
     return ok ? 0 : -1;
 }

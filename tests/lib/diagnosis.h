@@ -48,7 +48,7 @@ static inline void diagnosis_says(hf_client *c, enum hf_level level,
         hf_diagnosis_free(d);
     }
     if (!met)
-        fail_msg("nothing of level %d on %s with \"%s\"", level, subject, word);
+        fail_msg("no finding of level %d: %s, \"%s\"", level, subject, word);
 }
 
 /* The number of findings on the subject whose text contains that word. */
@@ -71,7 +71,7 @@ static inline int diagnosis_count(hf_client *c, const char *subject,
 static inline void diagnosis_lacks(hf_client *c, const char *subject)
 {
     if (diagnosis_count(c, subject, ""))
-        fail_msg("there is a finding on %s", subject);
+        fail_msg("unexpected finding on %s", subject);
 }
 
 #endif

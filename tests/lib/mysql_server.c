@@ -188,7 +188,7 @@ int my_server_start(struct my_server *s)
     snprintf(tls, sizeof(tls), "?tls=yes&cacert=%s/ca.pem", s->dir);
     my_server_url_at(s->port, tls, s->tls_url, sizeof(s->tls_url));
     if ((s->tls && certs_make(s->dir)) || install(s)) {
-        fprintf(stderr, "no files for the server; see %s/log\n", s->dir);
+        fprintf(stderr, "cannot make the server's files; see %s/log\n", s->dir);
         return -1;
     }
     return my_server_again(s) || make_users(s) ? -1 : 0;
@@ -201,7 +201,7 @@ static unsigned vtry(struct my_server *s, const char *fmt, va_list ap)
     unsigned error;
 
     if (!s->admin || len < 0 || (size_t)len >= sizeof(sql)) {
-        fprintf(stderr, "there is no server for: %s\n", fmt);
+        fprintf(stderr, "no server runs for: %s\n", fmt);
         abort();
     }
     if (!mysql_real_query(s->admin, sql, (unsigned long)len))
@@ -334,7 +334,7 @@ long my_server_left(struct my_server *s, bool print)
                                    tables[i]));
     }
     if (print && waiting)
-        fprintf(stderr, "left behind: %ld that wait\n", waiting);
+        fprintf(stderr, "left behind: %ld waiting\n", waiting);
     return n;
 }
 

@@ -57,7 +57,7 @@ int __wrap__cmocka_run_group_tests(const char *name,
         return 0;
     }
     if (!shard_parse(text, &s)) {
-        fprintf(stderr, "TEST_SHARD=%s is no shard\n", text);
+        fprintf(stderr, "TEST_SHARD=%s is not a shard\n", text);
         return 1;
     }
     if (s.of == 1)

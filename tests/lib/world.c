@@ -288,7 +288,7 @@ void world_takes(struct world *w, hf_lock *lock, int64_t within_ms)
     if (!hf_lock_timed(lock, WAIT_LONG_MS, &w->err) &&
         wait_within(began, within_ms))
         return;
-    print_error("not in %d ms: %s\n", (int)within_ms, w->err.text);
+    print_error("not acquired in %d ms: %s\n", (int)within_ms, w->err.text);
     w->server->print_left(w);
     fail();
 }
@@ -304,7 +304,7 @@ void world_is_clean(struct world *w)
     if (WAIT_FOR_MS(w->server->left(w) == 0, 12000))
         return;
     w->server->print_left(w);
-    fail_msg("something is left");
+    fail_msg("something is left at the server");
 }
 
 uint64_t token_of(hf_lock *lock)
@@ -420,7 +420,7 @@ void taker_end(struct taker *t)
 static void is_back(struct taker *t, int code, int64_t within_ms)
 {
     if (!WAIT_FOR_MS(taker_back(t), within_ms))
-        fail_msg("not back in %d ms", (int)within_ms);
+        fail_msg("not returned in %d ms", (int)within_ms);
     if (t->rc != code)
         fail_msg("%s: %s", hf_error_name(t->rc), t->err.text);
 }

@@ -68,12 +68,13 @@ extern struct conf conf;
 enum conf_flag {
     CONF_EACH = 1 << 0,    /* once per declared fairness */
     CONF_INSPECT = 1 << 1, /* if inspection is declared */
-    CONF_FAIR = 1 << 2,    /* if a fair mutex is declared; runs with it */
+    CONF_FAIR = 1 << 2,    /* if fair locks are declared; runs with one */
     CONF_LEASE = 1 << 3,   /* if a fixed lease is declared */
     CONF_FRESH = 1 << 4,   /* if no other client uses the server */
     CONF_SECRET = 1 << 5,  /* if there is a password */
     CONF_FAR = 1 << 6,     /* if a proxy can be used */
-    /* If the kind is declared; the flags below may be combined with these. */
+    /* If that kind is declared; the other flags then ask for its capabilities,
+     * not the mutex's. */
     CONF_RWLOCK = 1 << 7,
     CONF_SEMAPHORE = 1 << 8,
     CONF_LATCH = 1 << 9,

@@ -267,7 +267,7 @@ void conf_thread_asleep(struct conf_thread *);
 /* The same; false if the thread ended instead. */
 bool conf_thread_sleeps(struct conf_thread *);
 bool conf_thread_ended(struct conf_thread *);
-/* Stops the thread, asleep, wherever it is, until conf_thread_go_on(). One
+/* Stops the thread, wherever it sleeps, until conf_thread_go_on(). One
  * thread at a time. */
 void conf_thread_stand(struct conf_thread *);
 void conf_thread_go_on(void);

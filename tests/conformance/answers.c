@@ -1,6 +1,6 @@
-/* The verbs that are a question and its answer, in both forms: renew,
- * downgrade, and those of a latch. Also with a way to the server on which
- * answers are late or lost. */
+/* Verbs that send a request and wait for its reply, in both forms (synchronous
+ * and async): renew, downgrade, and those of a latch. Some cases use a proxy
+ * that delays or loses replies. */
 #include "conf.h"
 
 #include <poll.h>
@@ -11,12 +11,12 @@
 
 enum verb { RENEW, DOWNGRADE, SET, DOWN, GET, VERBS };
 
-/* What a verb is done to: a lock or a latch, fit for it. */
+/* The lock or latch that the verb is called on, and where the results go. */
 struct subject {
     enum verb verb;
     const char *name;
     hf_client *client;
-    struct proxy *proxy; /* or NULL: none stands in between */
+    struct proxy *proxy; /* NULL: no proxy */
     hf_lock *lock;
     hf_latch *latch;
     uint64_t left;
@@ -28,7 +28,7 @@ static bool is_latch(enum verb verb)
     return verb >= SET;
 }
 
-/* The backend has what it is about. */
+/* The backend supports the verb. */
 static bool there_is(enum verb verb)
 {
     if (verb == DOWNGRADE)
@@ -55,7 +55,7 @@ static void open_client(struct subject *s, bool far, int64_t op_timeout_ms)
     s->client = conf_open_through(s->proxy, &opt);
 }
 
-/* From near, where there is time for the answer. */
+/* Without the proxy, so that the reply arrives within op_timeout. */
 static void set_latch(const char *name)
 {
     OK(hf_latch_set(conf_latch(conf_open(), name), COUNT, E));
@@ -75,7 +75,7 @@ static void begin_with(struct subject *s, enum verb verb, bool far,
     s->lock =
         conf_lock_of(s->client, s->name, verb == RENEW ? HF_MUTEX : HF_RWLOCK,
                      0, HF_OWNER_HANDLE);
-    /* With a short op_timeout maybe not at once. */
+    /* With a short op_timeout the first attempt may time out. */
     COMES((verb == RENEW ? conf_take_lease(s->lock, WAIT_LONG_MS, LEASE_MS)
                          : hf_lock_timed(s->lock, WAIT_LONG_MS, NULL)) == 0);
 }
@@ -90,7 +90,7 @@ static void begin_far(struct subject *s, enum verb verb)
     begin_with(s, verb, true, OP_MS);
 }
 
-/* What was lost comes no more; what is said from now on is heard. */
+/* Lost replies never arrive; new connections work. */
 static void heal(struct subject *s)
 {
     hf_lock *another = conf_lock(s->client, conf_name());
@@ -170,7 +170,7 @@ static int cancel_it(struct subject *s)
     return s->latch ? hf_latch_cancel(s->latch) : hf_lock_cancel(s->lock);
 }
 
-/* The verb was done, once, as everybody can see. */
+/* The verb took effect once, as another client can see. */
 static void was_done(struct subject *s)
 {
     hf_client *c = conf_open();
@@ -192,8 +192,6 @@ static void was_done(struct subject *s)
     }
 }
 
-/* ---- without blocking -------------------------------------------------- */
-
 CONF_CASE(test_answers_async, 0)
 {
     EACH_VERB(verb)
@@ -202,7 +200,7 @@ CONF_CASE(test_answers_async, 0)
 
         begin(&s, verb);
         OK(do_async(&s));
-        assert_int_equal(s.call.called, 0); /* from dispatch only */
+        assert_int_equal(s.call.called, 0); /* called from dispatch only */
         assert_int_equal(s.left, 99);
         EXPECT(HF_EBUSY, do_async(&s));
         EXPECT(HF_EBUSY, free_it(&s));
@@ -214,7 +212,7 @@ CONF_CASE(test_answers_async, 0)
     }
 }
 
-/* A program with a loop: the descriptor tells. */
+/* A program with an event loop: the client's descriptor becomes readable. */
 CONF_CASE(test_answers_wake_the_loop, 0)
 {
     EACH_VERB(verb)
@@ -233,7 +231,8 @@ CONF_CASE(test_answers_wake_the_loop, 0)
     }
 }
 
-/* What needs no server to be known is the call's own result. */
+/* A result that needs no server is returned by the call itself, without a
+ * callback. */
 CONF_CASE(test_answers_async_known_at_once, 0)
 {
     struct conf_call never = {0, 0};
@@ -289,7 +288,7 @@ CONF_CASE(test_answers_end_with_the_client, 0)
         begin(&s, verb);
         OK(do_async(&s));
         conf_close(s.client);
-        assert_int_equal(s.call.called, 1); /* exactly once, even so */
+        assert_int_equal(s.call.called, 1); /* exactly once, by hf_close() */
         assert_true(s.call.result == 0 || s.call.result == HF_ECLOSED);
         EXPECT(HF_ECLOSED, do_async(&s));
         EXPECT(HF_ECLOSED, cancel_it(&s));
@@ -298,12 +297,12 @@ CONF_CASE(test_answers_end_with_the_client, 0)
     }
 }
 
-/* Another thread dispatches, while this one asks and gives up. */
+/* This thread dispatches, while the main one begins verbs and gives them up. */
 struct dispatcher {
     struct conf_thread t;
     hf_client *client;
     uint32_t stop, called, done; /* atomic */
-    int odd;                     /* a result that cannot be */
+    int odd;                     /* a result that must not occur */
 };
 
 static void dispatch_on(void *arg)
@@ -345,16 +344,15 @@ CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH)
     __atomic_store_n(&d.stop, 1, __ATOMIC_RELEASE);
     conf_thread_join(&d.t);
     OK(d.odd);
-    /* What was sent has come before this, unless it takes several steps or has
-     * to wait for its turn: none is begun for somebody who has given up. */
+    /* All requests sent before this one have reached the server. A verb that
+     * takes several steps, or waits for its turn, may not have been sent: the
+     * client begins no further step for a verb that was given up. */
     OK(hf_latch_get(latch, &left, E));
     assert_in_range(left, 1,
                     conf.session || conf.in_turn ? ROUNDS + 1 - d.done : 1);
     assert_true(d.done >= ROUNDS / 8);
     OK(hf_latch_down(latch, NULL, E));
 }
-
-/* ---- far ---------------------------------------------------------------- */
 
 static void no_answer(enum verb verb, bool async)
 {
@@ -374,7 +372,7 @@ static void no_answer(enum verb verb, bool async)
     assert_true(wait_within(began, OP_MS + 1000));
     assert_int_equal(s.left, 99);
     heal(&s);
-    /* The handle is free for the next; the late answer is nobody's. */
+    /* The handle is free for the next verb, and the late reply is dropped. */
     COMES(do_sync(&s) != HF_EUNKNOWN);
     assert_true(hf_client_dispatch(s.client) >= 0);
     assert_int_equal(s.call.called, async);
@@ -390,7 +388,7 @@ CONF_CASE(test_answers_that_do_not_come, CONF_FAR)
     }
 }
 
-/* What was sent is not taken back, but nobody waits for it. */
+/* A request that was sent is not taken back, but the verb returns at once. */
 CONF_CASE(test_answers_given_up, CONF_FAR)
 {
     EACH_VERB(verb)
@@ -406,7 +404,7 @@ CONF_CASE(test_answers_given_up, CONF_FAR)
         EXPECT(HF_EUNKNOWN, s.call.result);
         OK(cancel_it(&s));
         proxy_set(s.proxy, PROXY_PASS, 0);
-        assert_true(do_sync(&s) != HF_EUNKNOWN); /* after the late answer */
+        assert_true(do_sync(&s) != HF_EUNKNOWN); /* after the late reply */
         assert_true(hf_client_dispatch(s.client) >= 0);
         assert_int_equal(s.call.called, 1);
         end(&s);
@@ -425,13 +423,13 @@ CONF_CASE(test_answers_to_a_release_given_up, CONF_FAR | CONF_LEASE)
     EXPECT(HF_EUNKNOWN, s.call.result);
     EXPECT(HF_ENOTOWNER, hf_lock_check(s.lock));
     proxy_set(s.proxy, PROXY_PASS, 0);
-    OK(hf_lock_timed(s.lock, WAIT_LONG_MS, E)); /* it has gone its way */
+    OK(hf_lock_timed(s.lock, WAIT_LONG_MS, E)); /* the release was sent */
     assert_int_equal(s.call.called, 1);
     end(&s);
 }
 
-/* The connection breaks after the server has heard it: it is asked again, and
- * done once. */
+/* The connection breaks after the server has received the request. The client
+ * sends it again, and it takes effect once. */
 static void lose_answer(enum verb verb, bool async)
 {
     struct subject s;
@@ -449,7 +447,8 @@ static void lose_answer(enum verb verb, bool async)
         rc = do_sync(&s);
     }
     assert_true(proxy_answered(s.proxy) > answered);
-    /* Of a renewal that is the caller's to know. */
+    /* A renewal may return HF_EUNKNOWN: the caller decides whether to repeat
+     * it. */
     if (verb != RENEW || rc != HF_EUNKNOWN)
         OK(rc);
     if (verb == RENEW)
@@ -467,8 +466,8 @@ CONF_CASE(test_answers_that_are_lost, CONF_FAR)
     }
 }
 
-/* The close may say 0 if the verb's own time was over first, and nothing else
- * was under way. */
+/* The close may return 0 if the verb timed out first and no other request was
+ * pending. */
 static void ends_with_a_far_client(enum verb verb)
 {
     struct subject s;
@@ -495,9 +494,7 @@ CONF_CASE(test_answers_end_with_a_far_client, CONF_FAR)
     ends_with_a_far_client(verb);
 }
 
-/* ---- the handle of a verb under way ------------------------------------- */
-
-/* So that it is under way until it is answered. */
+/* Long enough that the verb is still pending when its reply comes. */
 #define KEPT_OP_MS (3 * WAIT_LONG_MS)
 
 struct asker {
@@ -525,14 +522,15 @@ CONF_CASE(test_answers_keep_a_latch, CONF_FAR | CONF_LATCH)
         conf_thread_start(&a.t, ask, &a);
         conf_thread_asleep(&a.t);
         EXPECT(HF_EBUSY, free_it(&s));
-        heal(&s); /* it is asked again, and answered */
+        heal(&s); /* the client sends it again and gets a reply */
         conf_thread_join(&a.t);
         OK(a.rc);
         end(&s);
     }
 }
 
-/* Frees a handle while another thread sleeps, which it wakes then. */
+/* Tries to free a handle while another thread sleeps in a verb on it, then lets
+ * the reply pass, which wakes that thread. */
 struct freer {
     struct conf_thread t;
     pid_t sleeper;
@@ -550,8 +548,8 @@ static void free_under_it(void *arg)
     proxy_cut(f->proxy);
 }
 
-/* A thread may hold it through one handle and renew through another, which
- * nothing else keeps. */
+/* A thread may hold the lock through one handle and renew through another,
+ * which only the pending verb keeps from being freed. */
 static void keep_handle(enum verb verb)
 {
     enum hf_kind kind = verb == RENEW ? HF_MUTEX : HF_RWLOCK;
@@ -585,10 +583,8 @@ CONF_CASE(test_answers_keep_a_handle, CONF_FAR | CONF_LEASE)
         keep_handle(DOWNGRADE);
 }
 
-/* ---- a downgrade that is told twice ------------------------------------- */
-
-/* The first question dies with its connection, the second is not answered:
- * both have one time together. */
+/* The first request dies with its connection and the second gets no reply. Both
+ * attempts share one op_timeout. */
 CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK)
 {
     enum { PATIENCE_MS = 3000 };
@@ -610,8 +606,9 @@ CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK)
     end(&s);
 }
 
-/* Takes it with a fixed lease and downgrades it. The server never hears the
- * first question: the second is asked long before it can be sent. */
+/* Takes the lock with a fixed lease and downgrades it. The server never
+ * receives the first request; the client queues the second long before it can
+ * send it. */
 static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
 {
     int64_t cut;
@@ -625,14 +622,15 @@ static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
     OK(do_async(s));
     COMES((hf_client_dispatch(s->client), proxy_hoarded(s->proxy) > 0));
     proxy_set(s->proxy, PROXY_REFUSE, 0);
-    proxy_cut(s->proxy); /* what is kept back is not delivered */
+    proxy_cut(s->proxy); /* held-back bytes are dropped */
     cut = wait_now();
     COMES((hf_client_dispatch(s->client), wait_ms_since(cut) > 500));
     assert_int_equal(s->call.called, 0);
     proxy_set(s->proxy, PROXY_PASS, 0);
 }
 
-/* The second says the same, and the lease ends when it would have. */
+/* The second request carries the same end of the lease, so the lease ends when
+ * it would have without the retry. */
 CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
           CONF_FAR | CONF_RWLOCK | CONF_LEASE)
 {
@@ -646,15 +644,16 @@ CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
     assert_true(conf_deadline(s.lock) <= deadline);
     assert_true(conf_deadline(s.lock) > deadline - 500 * 1000000LL);
     OK(conf_take(other, HF_READ, 0, WAIT_LONG_MS));
-    OK(hf_lock_check(s.lock)); /* not because the lease was over */
+    OK(hf_lock_check(s.lock)); /* and the lease had not ended */
     OK(hf_lock_release(other, E));
     EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 0, 0));
-    OK(conf_take(other, HF_WRITE, 0, WAIT_LONG_MS)); /* now it is */
+    OK(conf_take(other, HF_WRITE, 0, WAIT_LONG_MS)); /* the lease has ended */
     EXPECT(HF_ELOST, hf_lock_release(s.lock, E));
     OK(hf_lock_release(other, E));
 }
 
-/* And when it is renewed it is as long as it was, whoever heard the answer. */
+/* A later renewal extends the lease by its full length, whether or not the
+ * client got the reply to the downgrade. */
 CONF_CASE(test_answers_downgrade_told_again_is_as_long,
           CONF_FAR | CONF_RWLOCK | CONF_LEASE)
 {
@@ -667,7 +666,7 @@ CONF_CASE(test_answers_downgrade_told_again_is_as_long,
             OK(hf_lock_cancel(s.lock));
         COMES(conf_called(s.client, &s.call));
         EXPECT(heard ? 0 : HF_EUNKNOWN, s.call.result);
-        heal(&s); /* it has been sent */
+        heal(&s); /* the request has been sent */
         assert_true(conf_deadline(s.lock) <= deadline);
         before = wait_now();
         OK(hf_lock_renew(s.lock, 0, E));

@@ -1,5 +1,5 @@
-/* The verbs that do not block: a loop of the program's own, callbacks from
- * dispatch on its thread and nowhere else. */
+/* The verbs that do not block, driven by the program's event loop. Callbacks
+ * run in dispatch, on the thread that calls it, and nowhere else. */
 #include "conf.h"
 
 #include <sys/epoll.h>
@@ -25,7 +25,7 @@ static void note(void *arg, hf_lock *lock, int result)
     call->thread = pthread_self();
 }
 
-/* A program's loop: epoll on the client's descriptor, then dispatch. */
+/* The program's event loop: epoll on the client's descriptor, then dispatch. */
 struct loop {
     hf_client *client;
     int ep;
@@ -92,7 +92,7 @@ CONF_CASE(test_async_acquire_and_release, CONF_EACH)
     loop_open(&l, c);
     for (int i = 0; i < 10; i++) {
         take(lock, &call, HF_FOREVER);
-        assert_int_equal(call.called, 0); /* from dispatch only */
+        assert_int_equal(call.called, 0); /* called from dispatch only */
         returns(&l, &call, 0);
         assert_ptr_equal(call.lock, lock);
         assert_true(pthread_equal(call.thread, pthread_self()));
@@ -124,10 +124,10 @@ CONF_CASE(test_async_waits_for_another_client, CONF_EACH)
     OK(hf_lock_release(held, E));
     returns(&l, &call, 0);
     EXPECT(HF_EBUSY, hf_lock_try(held, E));
-    OK(hf_lock_release(lock, E)); /* the other form works as well */
+    OK(hf_lock_release(lock, E)); /* the synchronous form works as well */
 }
 
-/* A program that asks for no descriptor and dispatches now and then. */
+/* A program that never asks for the descriptor and dispatches now and then. */
 CONF_CASE(test_async_without_the_descriptor, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -218,7 +218,7 @@ CONF_CASE(test_async_cancel, CONF_EACH)
         take(lock, &call, HF_FOREVER);
         for (int turn = 0; turn < i % 4; turn++)
             loop_turn(&l);
-        if (i % 3 == 0) /* a race: it may be granted */
+        if (i % 3 == 0) /* the release may win the race and grant it */
             OK(hf_lock_release(held, E));
         OK(hf_lock_cancel(lock));
         OK(hf_lock_cancel(lock));
@@ -235,8 +235,8 @@ CONF_CASE(test_async_cancel, CONF_EACH)
     conf_comes_free(held);
 }
 
-/* The handle's wait is over when it is cancelled, not when that is told: the
- * next one may wait, and then no other. */
+/* The handle's wait ends when it is cancelled, before the callback reports it.
+ * The handle may then begin another wait, but only one. */
 CONF_CASE(test_async_cancelled_wait_is_over_at_once, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -261,8 +261,6 @@ CONF_CASE(test_async_cancelled_wait_is_over_at_once, CONF_EACH)
     conf_taker_ends(&t, 0);
 }
 
-/* ---- many -------------------------------------------------------------- */
-
 #define MANY 1000
 
 static void count_and_give(void *arg, hf_lock *lock, int result)
@@ -277,9 +275,9 @@ static void count_and_give(void *arg, hf_lock *lock, int result)
     call->result = result;
 }
 
-/* Handles on `names` names, all wanted at once; each lets go in its callback.
- * The last is answered when all others are: on a busy machine later than
- * op_timeout is elsewhere. */
+/* Acquires handles on `names` names at once; each callback releases. The last
+ * reply comes after all others, so a busy machine needs more than the usual
+ * op_timeout. */
 static void many(int names)
 {
     hf_client_options patient = CLIENT_OPTIONS(.op_timeout_ms = 60000);
@@ -327,8 +325,6 @@ static void many(int names)
 CONF_ROW(test_async_thousand_waiters_of_one_name, CONF_EACH, many(1));
 CONF_ROW(test_async_thousand_names, CONF_EACH, many(MANY));
 
-/* ---- callbacks --------------------------------------------------------- */
-
 struct chain {
     hf_client *client, *inner;
     hf_lock *other;
@@ -342,7 +338,7 @@ static void step(void *arg, hf_lock *lock, int result)
     chain->steps++;
     if (result)
         chain->rc = result;
-    else if (chain->steps == 1) /* this handle may be used again at once */
+    else if (chain->steps == 1) /* the handle can already be used again */
         chain->rc = hf_lock_release_async(lock, step, chain, NULL);
     else if (chain->steps == 2)
         chain->rc = hf_lock_acquire(chain->other, NULL, NULL);
@@ -375,7 +371,7 @@ static void close_client(void *arg, hf_lock *lock, int result)
         conf_keep(chain->client);
 }
 
-/* From the callback of another client, which this one's callback dispatches. */
+/* Runs in the callback of another client, which dispatches this one. */
 static void dispatch_other(void *arg, hf_lock *lock, int result)
 {
     struct chain *chain = arg, inner = {.client = chain->client};
@@ -413,8 +409,9 @@ CONF_CASE(test_async_callback_may_not_close_its_client, CONF_EACH)
     OK(chain.rc);
 }
 
-/* A thread that waits drives the client, and then does not run: the program's
- * loop goes on without it, and finds its descriptor readable for a reason. */
+/* A waiting thread drives the client and is then stopped. The program's loop
+ * must go on without it, and its descriptor must not stay readable without
+ * reason. */
 CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
 {
     hf_client *a = conf_open_long(), *b = conf_open_long();
@@ -436,7 +433,7 @@ CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
     returns(&l, &call, 0);
     quiet = wait_now();
     COMES(wait_ms_since(quiet) > 2000);
-    /* Nor does who waits need it. */
+    /* Nor does a synchronous verb need the stopped driver. */
     OK(conf_take_within(lock, HF_WRITE, 0, 3000));
     OK(hf_lock_release(lock, E));
     conf_thread_go_on();
@@ -445,7 +442,8 @@ CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
     conf_taker_end(&driver);
 }
 
-/* What is over at once, again and again, leaves the loop its turn. */
+/* A callback that begins a verb which ends at once, again and again, must still
+ * leave the loop its turn. */
 static void try_again(void *arg, hf_lock *lock, int result)
 {
     hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = 0);
@@ -453,7 +451,7 @@ static void try_again(void *arg, hf_lock *lock, int result)
 
     chain->steps++;
     if (!result)
-        chain->other = lock; /* it has it */
+        chain->other = lock; /* acquired */
     else if (chain->steps < 1000)
         chain->rc = hf_lock_acquire_async(lock, &opt, try_again, chain, NULL);
 }
@@ -480,7 +478,7 @@ CONF_CASE(test_async_callback_that_tries_again, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A callback may free its handle; there is nothing after it that needs it. */
+/* A callback may free its handle: the library does not use it afterwards. */
 static void free_handle(void *arg, hf_lock *lock, int result)
 {
     struct call *call = arg;
@@ -517,7 +515,7 @@ CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH)
     OK(hf_lock_release(held, E));
 }
 
-/* Another thread frees the handle while its callback runs. */
+/* Stays in its callback while another thread frees the handle. */
 struct stay {
     struct conf_thread t;
     hf_client *client;
@@ -551,7 +549,7 @@ CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH)
     OK(hf_lock_release_async(lock, stay, &s, E));
     conf_thread_start(&s.t, dispatch_until_called, &s);
     COMES(__atomic_load_n(&s.inside, __ATOMIC_ACQUIRE));
-    conf_free(lock); /* the verb is over */
+    conf_free(lock); /* the verb has ended, so the handle can be freed */
     lock = conf_lock_flags(s.client, name, HF_OWNER_HANDLE);
     conf_comes_free(lock);
     conf_free(lock);
@@ -561,7 +559,7 @@ CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH)
     assert_int_equal(s.dispatched, 1);
 }
 
-/* Synchronous verbs of other threads and the loop share one client. */
+/* Other threads use synchronous verbs on the client that the loop drives. */
 CONF_CASE(test_async_beside_threads, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -584,7 +582,8 @@ CONF_CASE(test_async_beside_threads, CONF_EACH)
     }
 }
 
-/* The thread had the question asked for both; then it has no time left. */
+/* The thread's request served both waits. The loop's wait goes on when the
+ * thread times out. */
 CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -601,7 +600,7 @@ CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH)
     t.opt.wait_ms = 1000;
     began = wait_now();
     conf_taker_start(&t, mine);
-    if (!conf_thread_sleeps(&t.t)) /* the machine stood meanwhile */
+    if (!conf_thread_sleeps(&t.t)) /* timed out: the machine stalled */
         assert_true(wait_ms_since(began) >= 1000);
     take(lock, &call, HF_FOREVER);
     conf_taker_ends(&t, HF_ETIMEDOUT);
@@ -625,7 +624,7 @@ CONF_CASE(test_async_waits_end_with_the_client, CONF_EACH)
     }
     conf_close(b);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(call[i].called, 1); /* exactly once, even so */
+        assert_int_equal(call[i].called, 1); /* exactly once, by hf_close() */
         EXPECT(HF_ECLOSED, call[i].result);
     }
     OK(hf_lock_check(held));

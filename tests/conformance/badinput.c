@@ -1,4 +1,5 @@
-/* Bad input: each has its code, and a text that says what was wrong. */
+/* Bad input: each kind returns its own code and a text that says what was
+ * wrong. */
 #include "conf.h"
 
 CONF_CASE(test_bad_urls, 0)
@@ -16,7 +17,7 @@ CONF_CASE(test_bad_urls, 0)
     EXPECT_TEXT(HF_EINVAL,
                 "consul:", hf_open("consul://a:1,b:2/c", NULL, &c, err));
     assert_null(c);
-    OK(hf_open(conf.url, NULL, &c, NULL)); /* an error need not be taken */
+    OK(hf_open(conf.url, NULL, &c, NULL)); /* the error argument may be NULL */
     OK(hf_close(c));
     EXPECT(HF_EINVAL, hf_open("gopher://x", NULL, &c, NULL));
 }
@@ -53,7 +54,7 @@ CONF_CASE(test_bad_url_options, 0)
     }
     EXPECT_TEXT(HF_EINVAL, "colour",
                 hf_open(conf_url_with("colour=red"), NULL, &c, err));
-    EXPECT_TEXT(HF_EINVAL, "op_timeout", /* those that exist are listed */
+    EXPECT_TEXT(HF_EINVAL, "op_timeout", /* the text lists the known options */
                 hf_open(conf_url_with("colour=red"), NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "10ms to 2147483647ms",
                 hf_open(conf_url_with("ttl=1ms"), NULL, &c, err));
@@ -88,7 +89,8 @@ CONF_CASE(test_bad_client_options, 0)
     assert_null(c);
 }
 
-/* Said at once, by its own code, and without the word itself. */
+/* The open fails at once with HF_EAUTH, and the text does not contain the
+ * password. */
 CONF_CASE(test_bad_password, CONF_SECRET)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;
@@ -103,7 +105,8 @@ CONF_CASE(test_bad_password, CONF_SECRET)
     assert_null(c);
     opt.password = "";
     rc = hf_open(conf.url, &opt, &c, &err);
-    /* A user of etcd has a password: the server does not have to be asked. */
+    /* An etcd user must have a password, so an empty one is refused without
+     * asking the server. */
     EXPECT(strncmp(conf.url, "etcd", 4) ? HF_EAUTH : HF_EINVAL, rc);
     assert_null(strstr(err.text, conf.secret));
     opt.password = conf.secret;
@@ -192,7 +195,7 @@ CONF_CASE(test_bad_lock_options, 0)
     opt.permits = 2;
     EXPECT_TEXT(HF_EINVAL, "permits", new_with(c, &opt, err));
     opt = good;
-    opt.kind = HF_SEMAPHORE; /* of none: first whether there are any */
+    opt.kind = HF_SEMAPHORE; /* a backend without semaphores says so first */
     EXPECT(hf_client_caps(c, HF_SEMAPHORE) ? HF_EINVAL : HF_ENOTSUP,
            new_with(c, &opt, E));
     opt = good;
@@ -250,7 +253,7 @@ CONF_CASE(test_bad_acquire_options, CONF_EACH)
     EXPECT_TEXT(HF_EINVAL, "permits", hf_lock_acquire(lock, &opt, err));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
     opt.permits = 1;
-    opt.wait_ms = HF_TIME_MAX_MS; /* a hundred years are fine */
+    opt.wait_ms = HF_TIME_MAX_MS; /* a hundred years are allowed */
     OK(hf_lock_acquire(lock, &opt, E));
     EXPECT_TEXT(HF_EINVAL, "lease_ms", hf_lock_renew(lock, -1, err));
     EXPECT_TEXT(HF_EINVAL, "10 to", hf_lock_renew(lock, 1, err));
@@ -336,8 +339,8 @@ CONF_CASE(test_bad_free_while_held_or_waited_for, CONF_EACH)
     conf_taker_end(&t);
 }
 
-/* It can be freed as soon as it is released, by whoever looks, while the one
- * who releases it is not back yet. */
+/* Another thread may free the handle as soon as the lock is released, while the
+ * releasing call has not returned yet. */
 struct releaser {
     struct conf_thread t;
     hf_lock *lock;

@@ -1,4 +1,4 @@
-/* Breaking one hold and no other: by its token, by its owner. */
+/* Breaks one hold, chosen by token or by owner, and no other. */
 #include "conf.h"
 
 #include <sched.h>
@@ -26,7 +26,7 @@ static bool says(const char *text, uint64_t token)
     return strstr(text, number);
 }
 
-/* A wrong token breaks nothing, and the text says which is the right one. */
+/* A wrong token breaks nothing, and the error text gives the right one. */
 CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT)
 {
     hf_error err = HF_ERROR_INIT;
@@ -70,7 +70,7 @@ CONF_CASE(test_breaking_wants_the_owner, CONF_EACH | CONF_INSPECT)
     EXPECT(HF_EINVAL, hf_break_hold(g.c[1], g.name, HF_CSTRING,
                                     info->holders[0].token, "", E));
     EXPECT(HF_ENOTOWNER,
-           hf_break_hold(g.c[1], g.name, HF_CSTRING, 0, "somebody", E));
+           hf_break_hold(g.c[1], g.name, HF_CSTRING, 0, "stranger", E));
     EXPECT(HF_ENOTOWNER,
            hf_break_hold(g.c[1], g.name, HF_CSTRING, info->holders[0].token + 1,
                          info->holders[0].owner, E));
@@ -101,7 +101,7 @@ CONF_ROW(test_breaking_wakes_a_waiter, CONF_EACH | CONF_INSPECT,
 CONF_ROW(test_breaking_all_wakes_a_waiter, CONF_EACH | CONF_INSPECT,
          wakes_a_waiter(true));
 
-/* How many of the two are lost, and lets go of them. */
+/* Returns how many of the two holds are lost, and releases both. */
 static int let_go(struct conf_group *g)
 {
     int lost = 0;
@@ -115,7 +115,8 @@ static int let_go(struct conf_group *g)
     return lost;
 }
 
-/* Of two who share it one is broken, or all that have the token. */
+/* With two holders, breaking by owner breaks one; breaking by token breaks all
+ * that share the token. */
 static void break_one_of_two(struct conf_group *g, bool by_owner)
 {
     hf_info *info = look(g->c[2], g->name, 2), *after;
@@ -123,7 +124,7 @@ static void break_one_of_two(struct conf_group *g, bool by_owner)
     int n = !by_owner && p[0].token == p[1].token ? 2 : 1;
 
     EXPECT(HF_ENOTOWNER, hf_break_hold(g->c[2], g->name, HF_CSTRING, p[0].token,
-                                       "somebody", E));
+                                       "stranger", E));
     EXPECT(HF_ENOTOWNER, break_token(g->c[2], g->name, p[0].token + 1000));
     OK(hf_break_hold(g->c[2], g->name, HF_CSTRING, p[0].token,
                      by_owner ? p[0].owner : NULL, E));
@@ -146,7 +147,7 @@ CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
     }
 }
 
-/* A writer that waits gets it when the last reader is broken. */
+/* Breaking the last reader grants the lock to the waiting writer. */
 CONF_CASE(test_breaking_readers_lets_the_writer_in,
           CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
@@ -169,7 +170,7 @@ CONF_CASE(test_breaking_readers_lets_the_writer_in,
     assert_int_equal(let_go(&g), 2);
 }
 
-/* A hold keeps its token when it becomes a read hold. */
+/* A hold keeps its token through a downgrade. */
 CONF_CASE(test_breaking_a_writer_that_went_down,
           CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
@@ -185,7 +186,7 @@ CONF_CASE(test_breaking_a_writer_that_went_down,
     EXPECT(HF_ENOTOWNER, break_token(g.c[2], g.name, token));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    /* What was lost is not in the way of the next downgrade. */
+    /* The lost hold does not prevent the next downgrade. */
     OK(hf_lock_acquire(g.l[0], NULL, E));
     OK(hf_lock_downgrade(g.l[0], E));
     OK(conf_take(g.l[1], HF_READ, 0, WAIT_LONG_MS));
@@ -193,7 +194,7 @@ CONF_CASE(test_breaking_a_writer_that_went_down,
     OK(hf_lock_release(g.l[0], E));
 }
 
-/* Its permits come back, and no others. */
+/* Only the permits of the broken hold come back. */
 CONF_CASE(test_breaking_one_hold_of_permits,
           CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT)
 {
@@ -220,7 +221,7 @@ CONF_CASE(test_breaking_one_hold_of_permits,
     assert_int_equal(let_go(&g), 1);
 }
 
-/* It has no holds. */
+/* A latch has no holds. */
 CONF_CASE(test_breaking_does_not_open_a_latch, CONF_LATCH | CONF_INSPECT)
 {
     hf_client *c = conf_open();
@@ -230,20 +231,18 @@ CONF_CASE(test_breaking_does_not_open_a_latch, CONF_LATCH | CONF_INSPECT)
 
     OK(hf_latch_set(latch, 2, E));
     EXPECT(HF_ENOTOWNER, break_token(c, name, 1));
-    EXPECT(HF_ENOTOWNER, hf_break_hold(c, name, HF_CSTRING, 0, "somebody", E));
+    EXPECT(HF_ENOTOWNER, hf_break_hold(c, name, HF_CSTRING, 0, "stranger", E));
     OK(hf_latch_get(latch, &left, E));
     assert_int_equal(left, 2);
     OK(hf_break(c, name, HF_CSTRING, E));
 }
-
-/* ---- holders that change meanwhile --------------------------------------- */
 
 enum { ROUNDS = 150 };
 
 struct racer {
     struct conf_thread t;
     hf_lock *lock;
-    uint64_t *last; /* a token that was held lately; atomic */
+    uint64_t *last; /* atomic: a token that was held recently */
     uint32_t *stop; /* atomic */
     uint64_t lost[ROUNDS];
     int lost_len, rc;
@@ -263,7 +262,7 @@ static void race(void *arg)
         hf_lock_token(r->lock, &token);
         __atomic_store_n(r->last, token, __ATOMIC_RELEASE);
         if (++n % 4 == 0)
-            sched_yield(); /* else one that is here is never met */
+            sched_yield(); /* else breaking never meets a current token */
         r->rc = hf_lock_release(r->lock, NULL);
         if (r->rc != HF_ELOST)
             continue;
@@ -283,7 +282,7 @@ static bool is_among(const struct racer *r, uint64_t token)
     return false;
 }
 
-/* Each hold that is lost was named, and each that was broken is lost. */
+/* Each lost hold was named by a break, and each broken hold is lost. */
 static void race_as(enum hf_kind kind)
 {
     struct racer r[2] = {0};

@@ -1,5 +1,5 @@
-/* Ending a wait: from another thread, from a signal handler, never by a
- * signal as such. A wait that is cancelled has its grant or ECANCELED. */
+/* A wait is cancelled by another thread or by a signal handler, never by a
+ * signal itself. A cancelled wait returns its grant or HF_ECANCELED. */
 #include "conf.h"
 
 #include <signal.h>
@@ -38,8 +38,8 @@ static void wait_by_turns(struct pair *p, hf_cancel *cancel)
     conf_taker_ends(&t, 0);
 }
 
-/* One that lives as long as its program, and is given to every wait: what is
- * counted in its word comes round, and does not fire it. */
+/* A cancel that lives as long as its program and is given to every wait: when
+ * the counter in its word wraps around, it must not fire. */
 CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
@@ -53,7 +53,8 @@ CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
         wait_by_turns(&p, &cancel);
 }
 
-/* The wait was for a lock of another client; nothing is left behind. */
+/* The wait is for a lock held by another client; cancelling it leaves nothing
+ * behind. */
 CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
 {
     struct conf_taker t;
@@ -76,7 +77,7 @@ CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
     conf_comes_free(p.wanted);
 }
 
-/* Of several who wait in one client, only the one that was meant. */
+/* Several threads of one client wait; a cancel ends only its own wait. */
 CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
 {
     struct conf_taker t[4];
@@ -88,7 +89,7 @@ CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
         start_cancellable(&t[i], p.wanted, &cancel[i]);
         conf_thread_asleep(&t[i].t);
     }
-    hf_cancel_fire(&cancel[0]); /* who waits for all of them, maybe */
+    hf_cancel_fire(&cancel[0]); /* its request may serve all waiters */
     conf_taker_ends(&t[0], HF_ECANCELED);
     hf_cancel_fire(&cancel[2]);
     conf_taker_ends(&t[2], HF_ECANCELED);
@@ -113,9 +114,9 @@ CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
     hf_cancel_fire(&cancel);
     opt.cancel = &cancel;
     EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E));
-    EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E)); /* stays fired */
+    EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E)); /* still fired */
     OK(hf_lock_release(p.held, E));
-    rc = hf_lock_acquire(p.wanted, &opt, E); /* it is free: either */
+    rc = hf_lock_acquire(p.wanted, &opt, E); /* free: both are right */
     assert_true(rc == 0 || rc == HF_ECANCELED);
     if (!rc)
         OK(hf_lock_release(p.wanted, E));
@@ -124,7 +125,8 @@ CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
     OK(hf_lock_release(p.wanted, E));
 }
 
-/* Fired when it is granted: the result is one of both, and true. */
+/* The cancel fires while the lock is granted: the result is either code, and
+ * matches what the thread holds. */
 CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
 {
     struct conf_taker t;
@@ -152,12 +154,10 @@ CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
     conf_comes_free(p.held);
 }
 
-/* ---- a cancel that goes with its wait ---------------------------------- */
-
 struct guest {
     struct conf_thread t;
     hf_lock *lock;
-    hf_cancel *cancel; /* in a page of its own */
+    hf_cancel *cancel; /* on its own page */
     int rc;
 };
 
@@ -170,7 +170,8 @@ static void wait_and_unmap(void *arg)
     munmap(g->cancel, sizeof(*g->cancel));
 }
 
-/* Once a firing has ended the wait it does not touch the cancel any more. */
+/* After a firing has ended the wait it no longer touches the cancel, whose
+ * memory may be gone. */
 CONF_CASE(test_cancel_may_go_with_its_wait, CONF_EACH)
 {
     struct guest g;
@@ -191,8 +192,6 @@ CONF_CASE(test_cancel_may_go_with_its_wait, CONF_EACH)
     }
     OK(hf_lock_release(p.held, E));
 }
-
-/* ---- signals ----------------------------------------------------------- */
 
 static hf_cancel signalled;
 static int handled; /* atomic */
@@ -237,7 +236,7 @@ CONF_CASE(test_cancel_from_a_signal_handler, CONF_EACH)
     assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
     conf_taker_ends(&t, HF_ECANCELED);
     assert_int_equal(times_handled(), 1);
-    /* The handler runs on a thread that does not wait. */
+    /* The handler runs on a thread other than the waiter. */
     start_cancellable(&t, p.wanted, &signalled);
     conf_thread_asleep(&t.t);
     assert_int_equal(raise(SIGUSR1), 0);
@@ -255,7 +254,7 @@ static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
     for (int i = 0; i < 20; i++) {
         int before = times_handled();
 
-        /* TSan keeps back a signal that comes right before a system call which
+        /* TSan holds back a signal that arrives just before a system call that
          * it does not know. */
         if (SANITIZED)
             conf_thread_asleep(&t.t);
@@ -276,7 +275,7 @@ CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH)
 
     handle(count_in_handler, &old);
     interrupt_a_wait(p.held, p.wanted);
-    interrupt_a_wait(p.held, p.held); /* between threads of a client */
+    interrupt_a_wait(p.held, p.held); /* two threads of one client */
     assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
 

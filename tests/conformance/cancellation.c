@@ -1,19 +1,17 @@
-/* pthread_cancel() of a thread that is in a verb: the verb returns first, so
- * that nothing is left half done. */
+/* pthread_cancel() of a thread inside a verb: the verb returns first, so that
+ * nothing is left half done. */
 #include "conf.h"
 
 #include <sys/syscall.h>
 
-/* ---- a cancellation that is pending when the verb begins ---------------- */
-
-/* A verb that reaches a cancellation point ends the thread there. */
+/* A verb that reaches a cancellation point would end the thread there. */
 struct caller {
-    const char *in; /* the call that has not returned; NULL: none */
+    const char *in; /* the call that has not returned, or NULL */
     hf_client *c;
     hf_lock *mutex, *handle, *busy, *rwlock, *semaphore;
     hf_latch *latch;
     const char *name;
-    hf_cancel *cancel; /* of a wait */
+    hf_cancel *cancel; /* for waits */
     void (*verbs)(struct caller *);
 };
 
@@ -78,7 +76,7 @@ static void acquire(struct caller *a)
     hf_acquire_options read = ACQUIRE_OPTIONS(.mode = HF_READ);
     hf_part parts[2] = {{.lock = a->mutex}, {.lock = a->handle}};
 
-    for (int i = 0; i < 2; i++) { /* the second time all is there */
+    for (int i = 0; i < 2; i++) { /* then with all resources in place */
         RETURNS(a, hf_lock_acquire(a->mutex, NULL, NULL));
         RETURNS(a, hf_lock_try(a->mutex, NULL));
         RETURNS(a, hf_lock_release(a->mutex, NULL));
@@ -92,7 +90,7 @@ static void acquire(struct caller *a)
         RETURNS(a, hf_lock_fd(a->mutex));
         RETURNS(a, hf_lock_timed(a->handle, 20, NULL));
         RETURNS(a, hf_lock_release_nowait(a->mutex, NULL));
-        RETURNS(a, hf_lock_release(a->mutex, NULL)); /* ENOTOWNER */
+        RETURNS(a, hf_lock_release(a->mutex, NULL)); /* HF_ENOTOWNER */
         RETURNS(a, hf_lock_acquire_all(parts, 1, NULL, NULL));
         RETURNS(a, hf_lock_release_all(parts, 1, NULL));
         if (a->rwlock) {
@@ -111,7 +109,7 @@ static void acquire(struct caller *a)
             RETURNS(a, hf_lock_release(a->semaphore, NULL));
         }
     }
-    /* Another client holds it. */
+    /* Another client holds the lock. */
     RETURNS(a, hf_lock_try(a->busy, NULL));
     RETURNS(a, hf_lock_timed(a->busy, 20, NULL));
     RETURNS(a, hf_cancel_fire(a->cancel));
@@ -215,12 +213,10 @@ CONF_CASE(test_cancellation_waits_for_each_verb, CONF_EACH)
         try_all(&a, count_down);
     try_all(&a, look);
     try_all(&a, call_back);
-    conf_forget(a.busy); /* end() frees it */
+    conf_forget(a.busy); /* end() frees the handle */
     try_all(&a, end);
     OK(hf_lock_release(held, E));
 }
-
-/* ---- cancelled in the middle -------------------------------------------- */
 
 struct worker {
     pthread_t thread;
@@ -231,7 +227,7 @@ struct worker {
     unsigned grants;
 };
 
-/* What a program does that wants its locks back. */
+/* What a program does to release its locks when it is cancelled. */
 static void clean_up(void *arg)
 {
     struct worker *w = arg;
@@ -279,8 +275,8 @@ static void worker_end(struct worker *w)
     assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
-/* A wait goes on, and has its grant; that of a driver and of one that follows
- * it. */
+/* A wait continues and gets its grant, both in the thread that drives the
+ * client and in one that does not. */
 CONF_CASE(test_cancellation_waits_for_a_wait, CONF_EACH)
 {
     hf_lock *held = conf_lock(conf_open(), conf_name());

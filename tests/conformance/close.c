@@ -1,5 +1,5 @@
-/* The end of a client: waits end with ECLOSED, holds are released, handles
- * answer ECLOSED until they are freed. */
+/* Closing a client: waits end with HF_ECLOSED, holds are released, and handles
+ * return HF_ECLOSED until they are freed. */
 #include "conf.h"
 
 #include <sched.h>
@@ -47,7 +47,7 @@ CONF_CASE(test_close_after_release_without_waiting, CONF_EACH)
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_release_nowait(lock, E));
     conf_close(a);
-    OK(hf_lock_try(other, E)); /* the release was not lost */
+    OK(hf_lock_try(other, E)); /* the release had been sent */
     OK(hf_lock_release(other, E));
 }
 
@@ -77,11 +77,11 @@ CONF_CASE(test_close_ends_waits, CONF_EACH)
     }
     OK(hf_lock_check(held));
     OK(hf_lock_release(held, E));
-    COMES(hf_lock_try(held, NULL) == 0); /* nobody is in the queue */
+    COMES(hf_lock_try(held, NULL) == 0); /* the waiters have left the queue */
     OK(hf_lock_release(held, E));
 }
 
-/* Both the holder and the waiters are threads of the client. */
+/* The holder and the waiters are threads of one client. */
 CONF_CASE(test_close_ends_waits_for_a_hold_of_its_own, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -132,7 +132,7 @@ CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH)
     EXPECT(HF_ECLOSED, hf_lock_release_all(both, 2, E));
 }
 
-/* Threads that use a client up to its very end see results, not crashes. */
+/* Threads that use a client while it closes get results; nothing crashes. */
 struct user {
     struct conf_thread t;
     hf_lock *lock;
@@ -202,7 +202,7 @@ static int use_to_write_and_read(hf_lock *lock)
     return rc ? rc : hf_lock_release_nowait(lock, NULL);
 }
 
-/* Each is a hold more: lines are made until the end. */
+/* Never releases: the client keeps adding holds until it is closed. */
 static int use_by_hoarding(hf_lock *lock)
 {
     int rc = hf_lock_acquire(lock, NULL, NULL);
@@ -237,8 +237,8 @@ static bool is_well_under_way(struct user *u)
     return rounds > 3;
 }
 
-/* All permits at once are thousands of requests, which a busy machine may need
- * long for: longer than one answer usually takes. */
+/* Taking all permits at once needs thousands of requests, for which a busy
+ * machine may need longer than the usual op_timeout. */
 static hf_client *open_patiently(void)
 {
     hf_client_options opt = CLIENT_OPTIONS(.op_timeout_ms = 3 * WAIT_LONG_MS);
@@ -246,7 +246,7 @@ static hf_client *open_patiently(void)
     return conf_open_with(&opt);
 }
 
-/* Half of them on names of their own, so that nothing slows them down. */
+/* Half of the threads use names of their own, where nothing slows them down. */
 static void close_under_use(enum hf_kind kind, uint32_t size,
                             int (*const *ways)(hf_lock *))
 {
@@ -270,7 +270,7 @@ static void close_under_use(enum hf_kind kind, uint32_t size,
         conf_thread_join(&u[i].t);
         EXPECT(HF_ECLOSED, u[i].rc);
     }
-    OK(conf_take(other, HF_WRITE, size, 3 * WAIT_LONG_MS)); /* all of it */
+    OK(conf_take(other, HF_WRITE, size, 3 * WAIT_LONG_MS)); /* all permits */
     OK(hf_lock_release(other, E));
 }
 
@@ -304,10 +304,11 @@ CONF_CASE(test_close_in_any_order_of_freeing, CONF_EACH)
     conf_close(c);
     conf_free(one);
     c = conf_open();
-    conf_close(c); /* no handle at all */
+    conf_close(c); /* a client without any handle */
 }
 
-/* The last case: all others have let go, and so has the server. */
+/* Runs last: every other case has released its locks, so the server must be
+ * empty. */
 CONF_CASE(test_close_leaves_nothing_at_the_server, CONF_FRESH)
 {
     hf_client *c = conf_open();

@@ -1,4 +1,4 @@
-/* What the cases share. */
+/* What the cases share; see conf.h. */
 #include "conf.h"
 
 #include <dirent.h>
@@ -7,8 +7,6 @@
 #include <ucontext.h>
 
 struct conf conf;
-
-/* ---- asserting --------------------------------------------------------- */
 
 static hf_error error;
 static bool error_given;
@@ -51,7 +49,7 @@ void conf_expect(int code, int rc, const char *call, const char *file, int line)
     _fail(file, line);
 }
 
-/* A lease is counted from its sending, less a margin. */
+/* A lease counts from the sending of the request, less a margin. */
 bool conf_may_be_over(int64_t since, int64_t ms)
 {
     return wait_ms_since(since) >= ms * 9 / 10;
@@ -69,11 +67,9 @@ void conf_comes(bool met, const char *cond, const char *file, int line)
 {
     if (met)
         return;
-    print_error("never came true: %s\n", cond);
+    print_error("never became true: %s\n", cond);
     _fail(file, line);
 }
-
-/* ---- what the frame does after a case ---------------------------------- */
 
 static struct deferred {
     void (*end)(void *what);
@@ -176,8 +172,6 @@ struct proxy *conf_proxy(void)
     return proxy;
 }
 
-/* ---- clients and locks ------------------------------------------------- */
-
 const char *conf_name(void)
 {
     static char names[16][64];
@@ -246,7 +240,7 @@ const char *conf_url_with(const char *option)
     return url;
 }
 
-static const hf_lock *last_lock; /* of conf_lock_with(), for conf_rival() */
+static const hf_lock *last_lock; /* by conf_lock_with(), for conf_rival() */
 static const char *last_name;
 
 hf_lock *conf_lock_with(hf_client *c, const char *name, hf_lock_options *opt)
@@ -396,8 +390,6 @@ int64_t conf_death_ms(int64_t ttl_ms)
     return conf.local ? 100 : ttl_ms + conf.tick_ms + 1000;
 }
 
-/* ---- threads ----------------------------------------------------------- */
-
 static void *thread_main(void *arg)
 {
     struct conf_thread *t = arg;
@@ -426,7 +418,7 @@ bool conf_thread_ended(struct conf_thread *t)
 
 static uint32_t stands, goes_on; /* atomic */
 
-/* The signal has ended a system call that slept. */
+/* The signal has interrupted a system call in which the thread slept. */
 static bool was_asleep(const ucontext_t *at)
 {
 #if defined(__x86_64__)
@@ -436,8 +428,8 @@ static bool was_asleep(const ucontext_t *at)
 #endif
 }
 
-/* It must not stand with a mutex locked: a thread that the signal finds awake
- * goes on, and is sent another signal. */
+/* The thread must not stop with a mutex locked. A thread that the signal finds
+ * awake goes on, and the caller sends another signal. */
 static void stand(int signo, siginfo_t *info, void *at)
 {
     if (!was_asleep(at))
@@ -467,7 +459,8 @@ static long times_asleep(pid_t tid)
     return n;
 }
 
-/* A wait begins with a few looks at the server. */
+/* A wait begins with a few polls of the server, so the thread must stay asleep
+ * for a while. */
 static bool sleeps_on(pid_t tid)
 {
     long before = times_asleep(tid);
@@ -482,7 +475,7 @@ void conf_thread_stand(struct conf_thread *t)
     COMES(sleeps_on(t->tid));
     stands = goes_on = 0;
     sigaction(SIGUSR1, &sa, NULL);
-    /* TSan keeps back one that comes right before a raw futex. */
+    /* TSan holds back a signal that arrives just before a raw futex call. */
     COMES(!pthread_kill(t->thread, SIGUSR1) && stands_by_now());
 }
 
@@ -517,7 +510,7 @@ static void taker_body(void *arg)
         t->release_rc = hf_lock_release(t->lock, NULL);
 }
 
-/* The caller may have set opt and keep before; all else is set here. */
+/* The caller may have set opt and keep; this sets everything else. */
 void conf_taker_start(struct conf_taker *t, hf_lock *lock)
 {
     t->lock = lock;
@@ -555,8 +548,6 @@ void conf_taker_ends(struct conf_taker *t, int rc)
     EXPECT(rc, t->rc);
     OK(t->release_rc);
 }
-
-/* ---- processes --------------------------------------------------------- */
 
 static void puppet_ok(struct proc *p, const struct proc_cmd *cmd)
 {
@@ -650,7 +641,7 @@ void conf_puppet_wait(struct proc *p)
 
 void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
 {
-    /* It may have much to do before. */
+    /* The puppet may have other work to do first. */
     assert_int_equal(proc_recv(p, reply, 3 * WAIT_LONG_MS), 0);
 }
 
@@ -693,7 +684,7 @@ long conf_left(void)
     return left;
 }
 
-/* Everybody has ended. */
+/* Only after all processes have ended. */
 static void add_left(struct history *h)
 {
     struct history_event e = {.kind = HISTORY_LEFT};
@@ -712,7 +703,7 @@ void conf_check_record(struct record *r, struct history *h, int64_t ttl_ms)
         .ttl_ns = (conf.local ? 100 : ttl_ms) * ms,
         .tick_ns = (conf.tick_ms ? conf.tick_ms : 100) * ms,
         .wake_ns = 2000 * ms,
-        .grace_ns = 2000 * ms, /* of a loaded machine */
+        .grace_ns = 2000 * ms, /* for a loaded machine */
         .mingled = conf.session,
         .stop_keeps = conf.local,
     };
@@ -732,8 +723,6 @@ void conf_check_record(struct record *r, struct history *h, int64_t ttl_ms)
     print_error("%s %s\n", v.check, v.text);
     fail();
 }
-
-/* ---- what a process has ------------------------------------------------ */
 
 size_t conf_count_entries(const char *dir)
 {

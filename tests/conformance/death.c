@@ -1,4 +1,5 @@
-/* The dead let go: killed holders and waiters, stopped ones, exits. */
+/* Holders and waiters that are killed, stopped or exit: their locks become
+ * free. */
 #include "conf.h"
 
 #include <signal.h>
@@ -13,27 +14,27 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Where each lasts for a lease, fewer will do. */
+/* Where each death takes a whole lease, use fewer. */
 static int deaths(void)
 {
     return conf.local ? DEATHS : 3;
 }
 
-/* A machine under load may be late once; the bound is for the middle one. */
+/* A loaded machine may be late once, so the strict bound is for the median. */
 static void check_bound(int64_t *took, int n, int64_t bound_ms)
 {
     qsort(took, (size_t)n, sizeof(*took), compare);
     if (took[n / 2] > bound_ms * MS || took[n - 1] > (bound_ms + 1000) * MS)
-        print_error("free after %lld to %lld ms, in the middle %lld; allowed "
-                    "are %lld\n",
+        print_error("free after %lld to %lld ms, median %lld; at most "
+                    "%lld allowed\n",
                     (long long)(took[0] / MS), (long long)(took[n - 1] / MS),
                     (long long)(took[n / 2] / MS), (long long)bound_ms);
     assert_true(took[n / 2] <= bound_ms * MS);
     assert_true(took[n - 1] <= (bound_ms + 1000) * MS);
 }
 
-/* A puppet holds it and a thread waits for it. False if the hold was over
- * before, because the machine stood: then there is neither. */
+/* A puppet holds the lock and a thread waits for it. False if the hold ended
+ * before, because the machine stalled; then neither remains. */
 static bool waits_behind(struct proc *p, struct conf_taker *t,
                          struct proc_reply *r)
 {
@@ -48,7 +49,8 @@ static bool waits_behind(struct proc *p, struct conf_taker *t,
     return false;
 }
 
-/* Kills the holder while a thread waits; how long it took to get it. */
+/* Kills the holder while a thread waits; returns how long the waiter took to
+ * get the lock. */
 static int64_t killed_holder(hf_lock *lock, const char *name, int64_t ttl_ms)
 {
     struct proc_reply r;
@@ -78,7 +80,8 @@ CONF_CASE(test_death_of_a_holder_frees_the_lock_in_time, CONF_EACH)
     check_bound(took, deaths(), conf_death_ms(ttl_ms));
 }
 
-/* Nobody waited when it died: whoever comes later finds it free. */
+/* No client waited when the holder died: the next one to come finds the lock
+ * free. */
 CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
 {
     const char *name = conf_name();
@@ -93,7 +96,7 @@ CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* exit() without closing is a death like any other. */
+/* exit() without closing the client is a death like any other. */
 CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
 {
     const char *name = conf_name();
@@ -110,7 +113,7 @@ CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
     proc_kill(&p);
 }
 
-/* A dead waiter is passed over, wherever it stood. */
+/* A dead waiter is skipped, wherever it was in the queue. */
 static int64_t killed_waiters(const char *name, hf_lock *held, hf_lock *wanted,
                               int dead)
 {
@@ -156,7 +159,8 @@ CONF_CASE(test_death_of_three_waiters_holds_nobody_up, CONF_EACH)
                 (conf_death_ms(2000) + 1000) * MS);
 }
 
-/* A puppet holds it and another waits for it; or the hold was over before. */
+/* One puppet holds the lock and another waits for it. False if the hold ended
+ * before. */
 static bool waits_behind_another(struct proc *waiter, struct proc *holder,
                                  struct proc_reply *r)
 {
@@ -171,7 +175,7 @@ static bool waits_behind_another(struct proc *waiter, struct proc *holder,
     return false;
 }
 
-/* The waiter that was about to get it dies together with the holder. */
+/* The waiter that is next in line dies together with the holder. */
 CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH)
 {
     const char *name = conf_name();
@@ -191,8 +195,6 @@ CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH)
     assert_true(t.token > r.token);
     conf_taker_ends(&t, 0);
 }
-
-/* ---- stopped ----------------------------------------------------------- */
 
 static void stopped_says_lost(struct proc *p)
 {
@@ -220,15 +222,15 @@ CONF_CASE(test_death_stopped_past_its_lease_is_lost, CONF_EACH | CONF_LEASE)
     OK(conf_take_within(lock, HF_WRITE, 0, 700 + conf.tick_ms + 1000));
     assert_true(conf_token(lock) > r.token);
     stopped_says_lost(&p);
-    EXPECT(HF_EBUSY, hf_lock_try(third, E)); /* its release freed nothing */
+    EXPECT(HF_EBUSY, hf_lock_try(third, E)); /* still held after that */
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* Without a lease: where holds are leases it loses it all the same; in shared
- * memory it keeps it, because it lives. */
+/* Without a fixed lease. Where holds are leases the stopped holder loses its
+ * hold; in shared memory it keeps it, because it lives. */
 CONF_CASE(test_death_stopped_without_a_lease, CONF_EACH)
 {
     const char *name = conf_name();

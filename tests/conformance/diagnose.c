@@ -1,4 +1,4 @@
-/* What a server promises: the parts that are the same everywhere. */
+/* hf_diagnose(): the findings that are the same for every backend. */
 #include "../lib/diagnosis.h"
 #include "conf.h"
 
@@ -9,7 +9,7 @@ CONF_CASE(test_diagnose_finds_and_advises, CONF_INSPECT)
     hf_diagnosis *d;
 
     OK(hf_diagnose(c, &d, E));
-    conf_close(c); /* what was found outlives the client */
+    conf_close(c); /* the diagnosis outlives the client */
     assert_true(d->len > 3);
     assert_string_equal(d->findings[0].subject, "promise");
     assert_int_equal(d->findings[0].level, HF_LEVEL_OK);

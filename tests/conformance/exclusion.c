@@ -1,10 +1,10 @@
-/* Two holders never overlap, and tokens rise from holder to holder: threads,
+/* Holders never overlap, and tokens rise from holder to holder: among threads,
  * clients, processes, and all of them at once. */
 #include "conf.h"
 
 #define ROUNDS 200
 
-/* Threads and processes, each an owner, and what they did. */
+/* Threads and processes, each an owner, and the record of what they did. */
 struct crew {
     struct record *record;
     struct history history;
@@ -45,7 +45,7 @@ static void work(void *arg)
         w->rc = record_round(&w->o, &forever);
 }
 
-/* The process is a number for the client. */
+/* `process` is a number that stands for the client. */
 static void start(struct crew *c, struct worker *w, hf_lock *lock,
                   uint32_t process, int rounds)
 {
@@ -81,8 +81,8 @@ CONF_CASE(test_exclusion_between_threads, CONF_EACH)
     end(&crew, 8UL * ROUNDS);
 }
 
-/* What the lock guards needs nothing else: not even for a sanitizer that
- * looks for races. */
+/* The lock is all the synchronization that the guarded variable needs: a race
+ * detector stays silent. */
 static long plain;
 
 static void add_plainly(void *arg)
@@ -196,8 +196,6 @@ CONF_CASE(test_exclusion_between_threads_clients_and_processes, CONF_EACH)
     end(&crew, 2UL * ROUNDS + 6UL * (ROUNDS / 2));
 }
 
-/* ---- readers, writers, permits ------------------------------------------ */
-
 struct mixed {
     struct worker w;
     unsigned number;
@@ -217,7 +215,7 @@ static void mix(enum hf_kind kind, uint32_t size)
     struct crew crew;
     const char *name = conf_name();
     hf_client *c[2] = {conf_open(), conf_open()};
-    hf_lock *lock[6]; /* a semaphore's handle is the owner */
+    hf_lock *lock[6]; /* a semaphore's owner is the handle */
     struct mixed m[6];
     struct proc p;
     struct proc_cmd cmd = {.op = PROC_LOOP,
@@ -264,8 +262,6 @@ CONF_ROW(test_exclusion_of_readers_and_writers, CONF_EACH | CONF_RWLOCK,
 CONF_ROW(test_exclusion_by_permits, CONF_EACH | CONF_SEMAPHORE,
          mix(HF_SEMAPHORE, 3));
 
-/* ---- tokens ------------------------------------------------------------ */
-
 static uint64_t take_token(hf_lock *lock)
 {
     uint64_t token;
@@ -301,8 +297,8 @@ CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* The count is the server's or the file's, not the client's: nobody who uses
- * the name is left in between. */
+/* The server or the file keeps the token counter: tokens rise although no
+ * client uses the name in between. */
 CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH)
 {
     const char *name = conf_name();

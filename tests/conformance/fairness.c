@@ -1,5 +1,6 @@
-/* Who is next: in order where it is fair, everybody at some time elsewhere;
- * hand-over inside a process, and its bound; kinds that do not mix. */
+/* Who is next: fair locks are granted in order, and unfair ones starve no
+ * waiter. Also local hand-over and its bound, and kinds that do not mix on one
+ * name. */
 #include "conf.h"
 
 CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
@@ -30,7 +31,7 @@ CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
         assert_int_equal(proc_end(&p[i]), 0);
 }
 
-/* Whoever tries does not pass those who wait. */
+/* A try does not overtake waiters. */
 CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR)
 {
     const char *name = conf_name();
@@ -75,7 +76,7 @@ CONF_CASE(test_fairness_threads_get_it_in_order, CONF_FAIR)
     }
 }
 
-/* Unfair does not mean never. */
+/* An unfair lock may be late for a waiter, but not forever. */
 CONF_CASE(test_fairness_nobody_starves, CONF_EACH)
 {
     const char *name = conf_name();
@@ -96,8 +97,6 @@ CONF_CASE(test_fairness_nobody_starves, CONF_EACH)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* ---- local hand-over --------------------------------------------------- */
-
 #define HANDOFF 5
 #define LOCALS 4
 
@@ -107,7 +106,7 @@ struct local {
     int rc;
 };
 
-/* Written by whoever holds the lock. */
+/* Written by the current holder. */
 static struct {
     uint64_t token;
     int run, longest, shared;
@@ -161,8 +160,8 @@ static void stop_locals(struct local *l)
     }
 }
 
-/* Threads take turns on one grant, share its token, and not for longer than
- * they may. */
+/* Threads take turns on one grant and share its token, for at most HANDOFF
+ * turns. */
 CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -187,7 +186,7 @@ CONF_CASE(test_fairness_without_handoff_each_has_its_token, CONF_EACH)
     assert_int_equal(locals.shared, 0);
 }
 
-/* An outside process gets its turn while a busy one hands over inside. */
+/* A waiting process gets its turn although a busy one hands over internally. */
 CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
 {
     const char *name = conf_name();
@@ -213,7 +212,8 @@ CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* Where it is fair, that is when the turns of the present grant are over. */
+/* With a fair lock, the waiting process is next when the grant's turns are used
+ * up. */
 CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
 {
     enum { WAITING = 3 * HANDOFF };
@@ -243,7 +243,7 @@ CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
     OK(r.rc);
     for (int i = 0; i < WAITING; i++)
         before += conf_taker_has(&t[i]);
-    assert_int_equal(before, HANDOFF - 1); /* and this thread */
+    assert_int_equal(before, HANDOFF - 1); /* the main thread had one turn */
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     for (int i = 0; i < WAITING; i++) {
         conf_taker_ends(&t[i], 0);
@@ -251,8 +251,6 @@ CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
     }
     assert_int_equal(proc_end(&p), 0);
 }
-
-/* ---- kinds do not mix -------------------------------------------------- */
 
 static int try_other(hf_client *c, const char *name, enum hf_kind kind,
                      enum hf_fairness fairness)
@@ -266,7 +264,7 @@ static int try_other(hf_client *c, const char *name, enum hf_kind kind,
     if (rc)
         return rc;
     rc = hf_lock_try(lock, E);
-    if (rc == HF_EBUSY || rc == HF_EBACKEND) /* the machine stood */
+    if (rc == HF_EBUSY || rc == HF_EBACKEND) /* the machine stalled */
         rc = hf_lock_timed(lock, 100, E);
     if (!rc)
         hf_lock_release(lock, NULL);
@@ -280,7 +278,7 @@ CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
     hf_client *a = conf_open();
     hf_lock *lock = conf_lock(a, name);
 
-    /* A name that was used before: what a server counts there is not 0. */
+    /* Use the name first, so that the server's counter for it is not 0. */
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_release(lock, E));
     OK(hf_lock_acquire(lock, NULL, E));
@@ -295,7 +293,7 @@ CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
                         rc == HF_ENOTSUP);
             if (kind == HF_MUTEX && fair == (int)conf.fairness)
                 EXPECT(HF_ETIMEDOUT, rc);
-            else /* in one client it is known without asking */
+            else /* in one client it is refused without a request */
                 EXPECT(rc == HF_ENOTSUP ? HF_ENOTSUP : HF_EMISMATCH,
                        try_other(a, name, (enum hf_kind)kind,
                                  (enum hf_fairness)fair));
@@ -304,7 +302,7 @@ CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A name that nobody uses any more is free for any kind. */
+/* An unused name is free for any kind. */
 CONF_CASE(test_fairness_kind_is_free_after_use, CONF_EACH)
 {
     const char *name = conf_name();

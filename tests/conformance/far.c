@@ -1,11 +1,11 @@
-/* A way to the server that delays answers and loses them. */
+/* A proxy between client and server that delays replies and loses them. */
 #include "conf.h"
 
 #include <poll.h>
 
 #define OP_MS CONF_SHORT_OP_MS
 
-/* A client that the proxy stands before; its memory is counted. */
+/* A client behind a proxy; its memory blocks are counted. */
 struct far {
     struct proxy *proxy;
     hf_client *client;
@@ -24,7 +24,7 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* All its memory has come back with the last handle. */
+/* The client has given all its memory back with its last handle. */
 static void far_end(void *far)
 {
     struct far *f = far;
@@ -48,22 +48,21 @@ static struct far *far_open(int64_t op_timeout_ms)
     return f;
 }
 
-/* A short op_timeout may be over before the answer is there. */
+/* A short op_timeout may pass before the reply arrives, so it tries again. */
 static void far_take(hf_lock *lock)
 {
     COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);
 }
 
-/* What was lost comes no more; what is said from now on is heard. */
+/* Lost replies never arrive; new connections work. */
 static void far_heal(struct far *f)
 {
     proxy_set(f->proxy, PROXY_PASS, 0);
     proxy_cut(f->proxy);
 }
 
-/* ---- renewals ---------------------------------------------------------- */
-
-/* Whether the server has heard that it is to be shorter or not. */
+/* A renewal that shortens the lease counts at once, whether or not the server
+ * has received it. */
 CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
           CONF_EACH | CONF_FAR | CONF_LEASE)
 {
@@ -80,7 +79,8 @@ CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
     COMES(conf_take_lease(lock, WAIT_LONG_MS, 30000) == 0);
     p.fd = hf_lock_fd(lock);
     assert_true(p.fd >= 0);
-    /* It knows that it has no connection: the renewal is not even sent. */
+    /* The client knows that it has no connection, so the renewal is not even
+     * sent. */
     proxy_set(f->proxy, PROXY_REFUSE, 0);
     proxy_cut(f->proxy);
     EXPECT(HF_EBACKEND, hf_lock_try(other, E));
@@ -94,11 +94,10 @@ CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
 }
 
-/* ---- several locks ----------------------------------------------------- */
-
 enum { PARTS = 8 };
 
-/* Answers come, but take long: all of them together, and given back. */
+/* Replies arrive late: all of the locks are acquired together, or all are given
+ * back. */
 static void take_slowly(int64_t wait_ms, int64_t op_ms, long delay_ms,
                         int result)
 {
@@ -131,16 +130,15 @@ static void take_slowly(int64_t wait_ms, int64_t op_ms, long delay_ms,
 CONF_CASE(test_far_several_are_not_had_beyond_their_time, CONF_EACH | CONF_FAR)
 {
     take_slowly(100, 5000, 300, HF_ETIMEDOUT);
-    /* op_timeout is for all of them together. */
+    /* One op_timeout covers all of them together. */
     take_slowly(0, OP_MS, 300, HF_EBACKEND);
 }
 
 CONF_ROW(test_far_several_tries_wait_for_their_answers, CONF_EACH | CONF_FAR,
          take_slowly(0, WAIT_LONG_MS, 150, 0));
 
-/* ---- releases ---------------------------------------------------------- */
-
-/* The answer to a release is kept back; what then becomes of the release. */
+/* The reply to a release is delayed or lost; checks what becomes of the
+ * release. */
 static void release_async(enum proxy_mode mode, long value, int result)
 {
     struct conf_call call = {0, 0};
@@ -166,7 +164,8 @@ static void release_async(enum proxy_mode mode, long value, int result)
     else
         far_heal(f);
     conf_comes_free(other);
-    /* The late answer is before this one; and the handle is free for it. */
+    /* The late reply comes before that of this acquire, for which the handle is
+     * free. */
     far_take(lock);
     conf_release_impatiently(lock);
     assert_true(hf_client_dispatch(f->client) >= 0);
@@ -183,7 +182,7 @@ CONF_ROW(test_far_release_async_without_answer_is_unknown, CONF_EACH | CONF_FAR,
 CONF_ROW(test_far_release_async_unsent_is_unknown, CONF_EACH | CONF_FAR,
          release_async(PROXY_DEAF, 0, HF_EUNKNOWN));
 
-/* It is under way when the client is closed. */
+/* The release is pending when the client is closed. */
 CONF_CASE(test_far_release_async_is_answered_by_the_closing,
           CONF_EACH | CONF_FAR)
 {
@@ -205,10 +204,8 @@ CONF_CASE(test_far_release_async_is_answered_by_the_closing,
     EXPECT(HF_EUNKNOWN, call.result);
 }
 
-/* ---- silence ----------------------------------------------------------- */
-
-/* One thread drives and sleeps for long, because what it waits for is held by
- * its own process, for long: what others ask for meanwhile has an end too. */
+/* One thread drives the client and sleeps for long, because another thread of
+ * its process holds the lock. Requests of other threads must still time out. */
 CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
           CONF_EACH | CONF_FAR | CONF_LEASE)
 {
@@ -225,7 +222,7 @@ CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
     mine = conf_lock_flags(f->client, conf_name(), HF_OWNER_HANDLE);
     COMES(conf_take_lease(held, WAIT_LONG_MS, 600000) == 0);
     conf_taker_wait(&driver, held, HF_WRITE, 0);
-    taken = wait_now(); /* what was sent is over then, and has no timer */
+    taken = wait_now(); /* until no request is pending and no timer is set */
     COMES(wait_ms_since(taken) > 2 * OP_MS);
     proxy_set(f->proxy, PROXY_SWALLOW, 0);
     soon.wait_ms = OP_MS;
@@ -245,8 +242,8 @@ CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
     conf_taker_end(&driver);
 }
 
-/* Nor is who follows kept by a driver that does not run, however long the
- * answers take. */
+/* A driver that has been stopped does not delay the client's other threads
+ * either, however late the replies. */
 CONF_CASE(test_far_slow_answers_beside_a_driver_that_stands,
           CONF_EACH | CONF_FAR)
 {
@@ -274,8 +271,6 @@ CONF_CASE(test_far_slow_answers_beside_a_driver_that_stands,
     conf_taker_end(&driver);
 }
 
-/* ---- closing ----------------------------------------------------------- */
-
 struct asker {
     struct conf_thread t;
     hf_client *client;
@@ -291,7 +286,7 @@ static void inspect(void *arg)
     a->rc = hf_inspect(a->client, a->name, HF_CSTRING, &a->info, NULL);
 }
 
-/* The thread is inside, and its answer comes too late or never. */
+/* The thread is inside a call whose reply comes too late or never. */
 static void close_around_a_question(enum proxy_mode mode, long value)
 {
     struct asker a = {.name = conf_name()};
@@ -326,15 +321,14 @@ CONF_ROW(test_far_close_around_a_lost_answer,
          CONF_EACH | CONF_FAR | CONF_INSPECT,
          close_around_a_question(PROXY_SWALLOW, 0));
 
-/* ---- waits that are given up ------------------------------------------- */
-
 struct impatient {
     struct conf_thread t;
     hf_lock *lock;
     int number, granted, rc;
 };
 
-/* Gives up before, while and after its answer is on its way. */
+/* Gives up before its request is sent, while it is pending, or after its reply
+ * is on its way. */
 static void give_up(void *arg)
 {
     struct impatient *w = arg;
@@ -379,7 +373,8 @@ static int join_impatient(struct impatient *w, int n)
     return granted;
 }
 
-/* Nobody holds it and nobody waits for it, here and at the server. */
+/* The lock is free and has no waiters, neither in the client nor at the
+ * server. */
 static void nothing_is_left(hf_lock *other, hf_lock *lock)
 {
     conf_comes_free(other);
@@ -427,8 +422,8 @@ CONF_CASE(test_far_late_grants_are_given_back, CONF_EACH | CONF_FAR)
     given_up_with_delay(8, true);
 }
 
-/* Cancelled while the question is on its way, and asked again at once: what
- * comes later is the answer to an older question. */
+/* Cancels acquires whose requests are pending and begins the next ones at once,
+ * so that the replies which then arrive belong to older requests. */
 static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
                              int round)
 {
@@ -449,8 +444,8 @@ static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
     }
 }
 
-/* With lost connections, what gives a question up is itself said again: while
- * the next question is on its way. */
+/* When connections break, the client also resends the message that gives an
+ * acquire up, while the next request is pending. */
 static void cancelled_with_delay(long delay_ms, bool cuts)
 {
     enum { N = 4 };
@@ -464,7 +459,7 @@ static void cancelled_with_delay(long delay_ms, bool cuts)
         lock[i] = conf_lock_flags(f->client, name, HF_OWNER_HANDLE);
     proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     for (int round = 0; round < 60; round++) {
-        if (round % 8 == 0) /* free half of the time */
+        if (round % 8 == 0) /* held by `other` half of the time */
             OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         cancel_in_flight(f, lock, N, round);
         if (cuts && round % 3 == 0)

@@ -1,5 +1,5 @@
-/* After fork() the child's handles say so and touch nothing; a client of its
- * own is somebody else. */
+/* After fork() every verb on the parent's handles returns HF_EFORK in the child
+ * and changes nothing. A client that the child opens is independent. */
 #include "conf.h"
 
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ static void latch_done(void *arg, hf_latch *latch, int result)
 struct forked {
     hf_client *c;
     hf_lock *held, *handle;
-    hf_latch *latch; /* NULL where there is none */
+    hf_latch *latch; /* NULL if latches are not supported */
     const char *name;
 };
 
@@ -35,7 +35,8 @@ static int try_synchronized(hf_lock *lock)
     return hf_synchronized_result();
 }
 
-/* In the child: 0, or the line of what went wrong. So the next ones. */
+/* Runs in the child; returns 0 or the line of the first failure, as do the
+ * functions below. */
 static int try_verbs(hf_lock *held, hf_lock *handle)
 {
     hf_error err = HF_ERROR_INIT;
@@ -128,7 +129,7 @@ static int try_everything(const struct forked *f)
     return 0;
 }
 
-/* A client of the child's own is somebody else. */
+/* A client that the child opens is another owner. */
 static int try_own_client(const char *name)
 {
     hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
@@ -154,7 +155,7 @@ static int exit_code(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* A line does not fit into an exit status: it goes through a pipe. */
+/* A line number does not fit into an exit status, so it goes through a pipe. */
 static pid_t begin_child(int (*what)(void *), void *arg, int *out)
 {
     int pipefd[2], line;
@@ -216,7 +217,7 @@ CONF_CASE(test_fork_child_says_so_and_parent_holds_on, CONF_EACH)
     token = conf_token(f.held);
     forked_at = wait_now();
     assert_int_equal(in_child(child, &f), 0);
-    OK(hf_lock_check(f.held)); /* the child's end has ended nothing */
+    OK(hf_lock_check(f.held)); /* the child's exit released nothing */
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
     COMES(wait_ms_since(forked_at) > CONF_KEPT_MS); /* renewed */
     OK(hf_lock_check(f.held));
@@ -226,7 +227,7 @@ CONF_CASE(test_fork_child_says_so_and_parent_holds_on, CONF_EACH)
     conf_comes_free(other);
 }
 
-/* The child waits in a client of its own, like anybody else. */
+/* The child waits with a client of its own, like any other process. */
 static int wait_in_child(void *arg)
 {
     hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
@@ -264,12 +265,12 @@ CONF_CASE(test_fork_child_waits_for_its_parent, CONF_EACH)
     line = end_child(pid, out);
     assert_int_equal(line, 0);
     OK(hf_lock_timed(f.held, WAIT_LONG_MS, E));
-    assert_true(conf_token(f.held) > token + 1); /* it was the child's turn */
+    assert_true(conf_token(f.held) > token + 1); /* after the child */
     OK(hf_lock_release(f.held, E));
 }
 
-/* Other threads are anywhere in the library when the process forks: what they
- * had locked stays so in the child. */
+/* Other threads are anywhere inside the library when the process forks. Mutexes
+ * that they had locked stay locked in the child. */
 struct busy {
     struct conf_thread t;
     hf_lock *lock;

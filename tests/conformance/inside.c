@@ -1,6 +1,6 @@
-/* A client is closed while other threads are inside it, by verbs that need no
- * hold: each comes back with a result, and the next call says ECLOSED. A handle
- * stays, so that the client may still be asked. */
+/* Closes a client while other threads are inside verbs that need no hold: each
+ * call returns a result, and the next one returns HF_ECLOSED. One handle stays,
+ * so that the closed client may still be called. */
 #include "conf.h"
 
 struct visitor {
@@ -83,7 +83,7 @@ static void taken(void *arg, hf_lock *lock, int result)
         hf_lock_release_nowait(lock, NULL);
 }
 
-/* A verb that is called back by whoever dispatches, or by the closing. */
+/* A verb whose callback runs in dispatch or in hf_close(). */
 static int visit_async(struct visitor *v)
 {
     int rc;
@@ -141,7 +141,8 @@ CONF_CASE(test_inside_close_waits_for_whoever_is_there, CONF_EACH)
         close_under_visits();
 }
 
-/* The call that closes is one of several: one closes, the others say so. */
+/* Several threads close one client: one of them succeeds, the others get
+ * HF_ECLOSED. */
 struct closer {
     struct conf_thread t;
     hf_client *client;

@@ -1,4 +1,5 @@
-/* Who holds it, who waits; which names there are; taking a lock away. */
+/* hf_inspect() shows holders and waiters, hf_list() shows names, and hf_break()
+ * takes a lock away. */
 #include "conf.h"
 
 static size_t holders(hf_client *c, const char *name)
@@ -103,13 +104,13 @@ CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
     assert_true(info->holders[0].left_ms > 40000);
     assert_true(info->holders[0].left_ms <= 50000);
     assert_int_equal(info->holders[0].pid, getpid());
-    /* It can be shown, whatever is in it. */
+    /* Bytes that cannot be printed are escaped in the label. */
     assert_string_equal(info->holders[0].label, "nightly \"job\"\\x0a\\xff");
     OK(hf_lock_release(lock, E));
 }
 
-/* Who watches the one node of an unfair lock is known to ZooKeeper alone: it
- * says so, instead of nobody. */
+/* With an unfair lock only ZooKeeper knows which clients watch its node, so the
+ * result says that the waiters are unknown instead of showing none. */
 static bool shows_one_waiter(hf_client *c, const char *name)
 {
     bool unknown = conf.session && conf.fairness == HF_UNFAIR;
@@ -120,7 +121,8 @@ static bool shows_one_waiter(hf_client *c, const char *name)
     return n == (unknown ? 0 : 1);
 }
 
-/* A hundred threads that want one mutex are one waiter at the server. */
+/* A hundred threads of a client that want one mutex are one waiter at the
+ * server. */
 CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT)
 {
     enum { THREADS = 100 };
@@ -221,7 +223,7 @@ CONF_CASE(test_inspect_shows_a_renewed_lease,
     OK(hf_lock_release(lock, E));
 }
 
-/* A write hold that became a read hold is the same hold. */
+/* A write hold that was downgraded is still the same hold. */
 static void is_shown_as_before(hf_client *c, const char *name,
                                const hf_info *before, uint64_t token)
 {
@@ -239,7 +241,7 @@ static void is_shown_as_before(hf_client *c, const char *name,
     assert_string_equal(is->label, was->label);
     assert_string_equal(is->owner, was->owner);
     assert_true(llabs(is->since_unix_ms - was->since_unix_ms) < 2000);
-    assert_true(is->left_ms <= was->left_ms + 20000); /* renewed, maybe */
+    assert_true(is->left_ms <= was->left_ms + 20000); /* maybe renewed */
     assert_int_equal(is->left_ms < 0, was->left_ms < 0);
 }
 
@@ -268,8 +270,6 @@ CONF_CASE(test_inspect_downgrade_changes_the_mode_alone,
         conf_free(lock);
     }
 }
-
-/* ---- list -------------------------------------------------------------- */
 
 static bool listed(hf_client *c, const char *prefix, const char *name)
 {
@@ -347,8 +347,6 @@ CONF_CASE(test_inspect_list_of_many, CONF_EACH | CONF_INSPECT)
     }
 }
 
-/* ---- break ------------------------------------------------------------- */
-
 CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
@@ -363,7 +361,7 @@ CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT)
     EXPECT(HF_ENOTOWNER, hf_break(b, name, HF_CSTRING, E));
     OK(hf_lock_timed(other, WAIT_LONG_MS, E));
     assert_true(conf_token(other) > token);
-    /* The holder learns it at the next renewal at the latest. */
+    /* The holder learns of it at its next renewal at the latest. */
     EXPECT(HF_ELOST, hf_lock_renew(lock, 0, E));
     EXPECT(HF_ELOST, hf_lock_check(lock));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -386,7 +384,7 @@ CONF_CASE(test_inspect_break_is_learned_without_asking,
     conf_comes_free(other);
 }
 
-/* The release of a hold that was broken frees nobody else. */
+/* The late release of a broken hold does not release the next owner's hold. */
 CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
           CONF_EACH | CONF_INSPECT)
 {

@@ -1,5 +1,5 @@
-/* Kinds together: what a backend does not have it says; those it has do not
- * mix on one name; several locks at once may be of any. */
+/* Kinds together: an unsupported kind is refused, two kinds do not mix on one
+ * name, and one hf_lock_acquire_all() may acquire several kinds. */
 #include "conf.h"
 
 #define SIZE 2
@@ -23,7 +23,8 @@ static int new_of(hf_client *c, const char *name, const hf_lock_options *opt,
     return rc;
 }
 
-/* With the backend's own fairness: which there are differs between kinds. */
+/* With the backend's default fairness, because the supported ones differ
+ * between kinds. */
 static int make(hf_client *c, const char *name, enum hf_kind kind,
                 hf_lock **lock)
 {
@@ -52,7 +53,7 @@ CONF_CASE(test_kinds_that_are_not_there_say_so, 0)
     }
 }
 
-/* That of another kind is of no use while the name is held. */
+/* A lock of another kind is never granted while the name is held. */
 static void not_granted(hf_lock *wanted, enum hf_kind kind)
 {
     int rc = conf_take(wanted, HF_WRITE, 0, 0);
@@ -66,8 +67,8 @@ static void not_granted(hf_lock *wanted, enum hf_kind kind)
     assert_true(rc == HF_ETIMEDOUT || rc == HF_EMISMATCH);
 }
 
-/* Held as one kind and wanted as another: never granted. It may be told when
- * the handle is made already. */
+/* The name is held as one kind and wanted as another: never granted. The server
+ * may refuse it already when the handle is made. */
 static void never_granted(hf_client *holder, hf_client *other,
                           enum hf_kind held_as, enum hf_kind wanted_as,
                           enum hf_mode mode)
@@ -77,7 +78,7 @@ static void never_granted(hf_client *holder, hf_client *other,
     int rc;
 
     OK(make(holder, name, held_as, &held));
-    /* A name that was used before: what a server counts there is not 0. */
+    /* Use the name first, so that the server's counter for it is not 0. */
     OK(conf_take(held, mode, 0, WAIT_LONG_MS));
     OK(hf_lock_release(held, E));
     OK(conf_take(held, mode, 0, WAIT_LONG_MS));
@@ -91,7 +92,7 @@ static void never_granted(hf_client *holder, hf_client *other,
     conf_free(held);
     if (!wanted)
         OK(make(other, name, wanted_as, &wanted));
-    /* Free again, it is of any kind. */
+    /* A free name can have any kind. */
     COMES(conf_take(wanted, HF_WRITE, 0, 1000) == 0);
     OK(hf_lock_release(wanted, E));
 }
@@ -111,10 +112,9 @@ CONF_CASE(test_kinds_do_not_mix, 0)
         }
 }
 
-/* ---- fair beside unfair -------------------------------------------------- */
-
-/* Where the two are made of different things; elsewhere they exclude each
- * other, and wake each other. See hf_lock_new(3), docs/guarantees/common.md. */
+/* Whether fair and unfair locks of one name are kept apart. Elsewhere they
+ * exclude and wake each other; see hf_lock_new(3) and
+ * docs/guarantees/common.md. */
 static bool tells_fair_from_unfair(void)
 {
     return strncmp(conf.url, "shm:", 4) == 0 ||
@@ -189,7 +189,8 @@ CONF_CASE(test_kinds_fair_beside_unfair, 0)
         }
 }
 
-/* A lock's name is no latch's while it is held. */
+/* A latch with the name of a held lock is refused, or is separate from the
+ * lock. */
 CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -203,7 +204,7 @@ CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH)
     rc = hf_latch_new(b, name, HF_CSTRING, &latch, E);
     if (!rc)
         rc = hf_latch_set(latch, 1, E);
-    if (rc) /* told apart; else they do not meet at all */
+    if (rc) /* refused; otherwise the two are separate */
         EXPECT(HF_EMISMATCH, rc);
     else
         OK(hf_latch_down(latch, NULL, E));
@@ -212,13 +213,11 @@ CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH)
     OK(hf_latch_free(latch));
 }
 
-/* ---- several at once --------------------------------------------------- */
-
 struct mixed {
     hf_client *c;
     hf_part part[KINDS];
     enum hf_kind kind[KINDS];
-    size_t len; /* of those that there are */
+    size_t len; /* those that are supported */
 };
 
 static void open_mixed(struct mixed *m, const char *const *names)
@@ -238,13 +237,13 @@ static int take_all(struct mixed *m, int64_t wait_ms)
     return hf_lock_acquire_all(m->part, m->len, &opt, E);
 }
 
-/* One of them alone, so that the others' turn at it has to wait. */
+/* Takes one of the locks, so that an acquire of all has to wait for it. */
 static int take_one(struct mixed *m, size_t i, int64_t wait_ms)
 {
     return conf_take(m->part[i].lock, HF_WRITE, size_of(m->kind[i]), wait_ms);
 }
 
-/* All or none, whichever is the one that is not to be had. */
+/* All or none, whichever of the locks is not free. */
 CONF_CASE(test_kinds_several_at_once, 0)
 {
     const char *names[KINDS] = {conf_name(), conf_name(), conf_name()};
@@ -275,7 +274,7 @@ CONF_CASE(test_kinds_several_at_once, 0)
     OK(hf_lock_release_all(theirs.part, theirs.len, E));
 }
 
-/* A part has a mode of its own: what both read they have together. */
+/* Each part has its own mode: the part that both only read is shared. */
 CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
 {
     const char *names[2] = {conf_name(), conf_name()};
@@ -284,7 +283,7 @@ CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
     hf_part part[2][2];
 
     for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++) { /* in two orders */
+        for (int k = 0; k < 2; k++) { /* in opposite orders */
             part[i][k] = (hf_part){.mode = HF_READ};
             OK(make(c[i], names[k ^ i], HF_RWLOCK, &part[i][k].lock));
         }
@@ -299,13 +298,13 @@ CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
     OK(hf_lock_release_all(part[0], 2, E));
     opt.wait_ms = WAIT_LONG_MS;
     OK(hf_lock_acquire_all(part[1], 2, &opt, E));
-    EXPECT(HF_EBUSY, conf_take(part[0][1].lock, HF_READ, 0, 0)); /* written */
-    OK(conf_take(part[0][0].lock, HF_READ, 0, 0));               /* read */
+    EXPECT(HF_EBUSY, conf_take(part[0][1].lock, HF_READ, 0, 0));
+    OK(conf_take(part[0][0].lock, HF_READ, 0, 0));
     OK(hf_lock_release(part[0][0].lock, E));
     OK(hf_lock_release_all(part[1], 2, E));
 }
 
-/* And permits of its own. */
+/* Each part has its own number of permits, too. */
 CONF_CASE(test_kinds_several_with_permits_of_their_own, CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();

@@ -1,4 +1,4 @@
-/* The latch: set once, counted down, waited for; nobody's. */
+/* The latch: set once, counted down, waited for. It has no owner. */
 #include "conf.h"
 
 struct latches {
@@ -63,9 +63,9 @@ static void start(struct waiter *w, hf_latch *latch)
     conf_thread_asleep(&w->t);
 }
 
-/* A thread that sleeps may still wait for the answer that says that it has to
- * wait. What its client asks later is answered later, and a waiter asks a few
- * times at most. */
+/* A sleeping thread may still wait for the reply that tells it to wait. The
+ * client sends a few requests at most for a waiter, and gets replies in order:
+ * after some more of them the thread really waits. */
 static void start_and_settle(struct waiter *w, hf_latch *latch)
 {
     start(w, latch);
@@ -105,7 +105,7 @@ CONF_CASE(test_latch_is_set_once, CONF_LATCH)
     EXPECT(HF_EBUSY, hf_latch_set(s.l[1], 2, E));
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[1], NULL, E));
-    OK(hf_latch_set(s.l[1], 1, E)); /* at 0 it is gone, and may come again */
+    OK(hf_latch_set(s.l[1], 1, E)); /* at 0 it is gone, and can be set again */
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[0], NULL, E));
 }
@@ -138,8 +138,8 @@ CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH)
     all_return(w, 4);
 }
 
-/* The client that counts to 0 may free the handle while waiters are on their
- * way out of it. */
+/* The client that counts down to 0 may free the handle as soon as the waiters
+ * on it have returned. */
 CONF_CASE(test_latch_is_freed_when_the_last_wait_is_over, CONF_LATCH)
 {
     struct latches s = begin();
@@ -179,8 +179,8 @@ CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH)
     }
 }
 
-/* Whoever waited has waited for long enough, even if it is set again before it
- * can look. */
+/* A wait ends when the latch reaches 0, even if it is set again before the
+ * waiter can look. */
 CONF_CASE(test_latch_set_again_at_once_keeps_nobody, CONF_LATCH)
 {
     struct latches s = begin();
@@ -233,8 +233,6 @@ CONF_CASE(test_latch_wait_ends_with_the_client, CONF_LATCH)
     OK(hf_latch_down(s.l[0], NULL, E));
 }
 
-/* ---- without blocking -------------------------------------------------- */
-
 struct call {
     int called, result;
     hf_latch *latch;
@@ -266,8 +264,8 @@ CONF_CASE(test_latch_async, CONF_LATCH)
     struct latches s = begin();
     struct call call;
 
-    wait_async(s.l[0], HF_FOREVER, &call); /* at 0 */
-    assert_int_equal(call.called, 0);      /* from dispatch only */
+    wait_async(s.l[0], HF_FOREVER, &call); /* the latch is at 0 */
+    assert_int_equal(call.called, 0);      /* called from dispatch only */
     COMES(called(s.c[0], &call));
     OK(call.result);
     assert_ptr_equal(call.latch, s.l[0]);
@@ -323,7 +321,7 @@ CONF_CASE(test_latch_is_seen, CONF_LATCH | CONF_INSPECT)
     returns(&w, 0);
 }
 
-/* Nobody holds it, but it keeps people waiting: broken, it is at 0. */
+/* No client holds a latch, but clients wait for it: breaking sets it to 0. */
 CONF_CASE(test_latch_break_lets_all_go, CONF_LATCH | CONF_INSPECT)
 {
     struct latches s = begin();
@@ -342,7 +340,8 @@ CONF_CASE(test_latch_break_lets_all_go, CONF_LATCH | CONF_INSPECT)
     }
 }
 
-/* It is nobody's: neither a death nor a closed client changes it. */
+/* A latch has no owner: neither a killed process nor a closed client changes
+ * it. */
 CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH)
 {
     const int64_t ttl_ms = conf.session ? 1500 : 300;
@@ -371,7 +370,7 @@ CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH)
     assert_int_equal(proc_end(&waiter), 0);
 }
 
-/* Threads, clients and processes count: each down counts once. */
+/* Threads, clients and processes count down: each call counts once. */
 struct counter {
     struct conf_thread t;
     hf_latch *latch;

@@ -13,7 +13,8 @@ CONF_CASE(test_lease_deadline_counts_from_the_sending, CONF_EACH | CONF_LEASE)
         OK(conf_take_lease(lock, HF_FOREVER, 60000));
         after = wait_now();
         deadline = conf_deadline(lock);
-        /* Less a margin, so before the server's end in any case. */
+        /* Less a margin, so that it is never after the server's end of the
+         * lease. */
         assert_true(deadline < after + 60000 * MS);
         assert_true(deadline > before + 60000 * MS * 9 / 10);
         OK(hf_lock_release(lock, E));
@@ -46,9 +47,9 @@ CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant, CONF_EACH | CONF_LEASE)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* Two handles of one client wait behind each other, with leases of different
- * lengths; the first gives up. What the second gets is what the server has, not
- * what the second believes to have asked for. */
+/* Two handles of one client wait with leases of different lengths, and the
+ * first gives up. The second must believe in the lease that the server has
+ * granted, not in the one of its own request. */
 static void grant_after_another(enum hf_kind kind)
 {
     hf_client *a = conf_open(), *b = conf_open_long();
@@ -91,7 +92,7 @@ CONF_ROW(test_lease_is_that_of_whoever_writes,
          CONF_EACH | CONF_INSPECT | CONF_RWLOCK,
          grant_after_another(HF_RWLOCK));
 
-/* A renewed hold either has no end or one that moves on. */
+/* The deadline of a renewed hold is either absent or moves on. */
 static bool moved_past(hf_lock *lock, int64_t then)
 {
     int64_t deadline = 0;
@@ -134,8 +135,8 @@ CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A thread that waits drives the client; then it does not run for a while,
- * as one of low priority may not. Nobody else shall lose anything by it. */
+/* A waiting thread drives the client and is then stopped for a while, as a
+ * thread of low priority may be. The client's other holds must survive. */
 CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH)
 {
     hf_client *a = conf_open_ttl(conf.session ? CONF_KEPT_TTL_MS : 60000);
@@ -161,7 +162,7 @@ CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* Many holds of one client are renewed together; all live. The lease is long
+/* The client renews many holds together, and all survive. The TTL is long
  * enough for a helper thread that waits three seconds for a processor. */
 CONF_CASE(test_lease_watchdog_keeps_many_holds, CONF_EACH)
 {
@@ -196,7 +197,7 @@ CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE)
     HELD(taken, 500, hf_lock_deadline(lock, &deadline));
     assert_true(deadline < wait_now() + 500 * MS);
     OK(conf_take_within(other, HF_WRITE, 0,
-                        500 + 1000)); /* though a lives, and waits */
+                        500 + 1000)); /* although client a lives, and waits */
     assert_true(wait_now() >= deadline);
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));
@@ -206,7 +207,7 @@ CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE)
     HELD(taken, ttl_ms, hf_lock_release(lock, E));
 }
 
-/* A waiter of the same client is not in the way of the lease's end. */
+/* A waiting thread of the same client does not delay the end of the lease. */
 CONF_CASE(test_lease_fixed_ends_for_a_thread_of_the_client,
           CONF_EACH | CONF_LEASE)
 {
@@ -251,7 +252,7 @@ CONF_CASE(test_lease_renew_extends_a_fixed_one, CONF_EACH | CONF_LEASE)
     COMES(wait_now() > first + 1000 * MS);
     OK(hf_lock_check(lock));
     now = wait_now();
-    OK(hf_lock_renew(lock, 20000, E)); /* shorter is possible too */
+    OK(hf_lock_renew(lock, 20000, E)); /* a shorter lease is possible too */
     assert_true(conf_deadline(lock) < wait_now() + 20000 * MS);
     assert_true(conf_deadline(lock) > now);
     OK(hf_lock_release(lock, E));
@@ -332,16 +333,16 @@ CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE)
     COMES(hf_lock_check(lock) == HF_ELOST);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     taken = wait_now();
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* max_hold starts anew */
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* max_hold starts again */
     HELD(taken, 400, hf_lock_check(lock));
     HELD(taken, 400, hf_lock_release(lock, E));
 }
 
-/* The end of a hold that a thread of this client handed on: nobody calls
- * anything, and others get it all the same. */
+/* max_hold also ends a hold that was handed over inside the client: no thread
+ * calls the library, and the waiter outside is granted the lock. */
 CONF_CASE(test_lease_max_hold_ends_what_was_handed_over, CONF_EACH)
 {
-    const int64_t most_ms = 1500; /* time to see that it was handed over */
+    const int64_t most_ms = 1500; /* long enough to see the hand-over */
     hf_client *a = conf_open(), *b = conf_open();
     const char *name = conf_name();
     hf_lock_options opt = LOCK_OPTIONS(.handoff = 4);

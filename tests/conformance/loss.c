@@ -1,4 +1,4 @@
-/* A hold that ended without a release: how the program hears of it. */
+/* How a program learns that its hold has ended without a release. */
 #include "conf.h"
 
 #include <poll.h>
@@ -11,8 +11,8 @@ static bool readable(int fd)
     return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
-/* It tells of nothing, or of the end of a lease that was asked for at that
- * time, for so many ms. */
+/* The descriptor is not readable, or the lease requested at that time for so
+ * many ms may have ended. */
 static bool quiet_until(int fd, int64_t since, int64_t ms)
 {
     return !readable(fd) || conf_may_be_over(since, ms);
@@ -26,7 +26,7 @@ CONF_CASE(test_loss_every_call_says_so, CONF_EACH | CONF_LEASE)
     unsigned count;
 
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
-    OK(hf_lock_acquire(lock, NULL, E)); /* twice: to be released twice */
+    OK(hf_lock_acquire(lock, NULL, E)); /* count 2: released twice */
     conf_shorten(lock, 200);
     COMES(hf_lock_check(lock) == HF_ELOST);
     for (int i = 0; i < 2; i++) {
@@ -61,7 +61,8 @@ CONF_CASE(test_loss_of_a_handle_is_its_own, CONF_EACH | CONF_LEASE)
     OK(hf_lock_release(two, E));
 }
 
-/* Whoever frees it is quicker than the library's own look at the clock. */
+/* The program may free the handle before the library itself has noticed the end
+ * of the lease. */
 CONF_CASE(test_loss_keeps_no_handle, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
@@ -79,7 +80,7 @@ CONF_CASE(test_loss_keeps_no_handle, CONF_EACH | CONF_LEASE)
     }
 }
 
-/* The late release of what was lost frees nobody else. */
+/* A late release of a lost hold does not release the next owner's hold. */
 CONF_CASE(test_loss_late_release_frees_nobody_else, CONF_EACH | CONF_LEASE)
 {
     hf_client *a = conf_open(), *b = conf_open(), *d = conf_open();
@@ -111,7 +112,7 @@ CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE)
     COMES(readable(fd));
     EXPECT(HF_ELOST, hf_lock_check(lock));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    /* A new hold, and the old loss does not show any more. */
+    /* After a new acquire the old loss no longer shows. */
     OK(conf_take_lease(lock, WAIT_LONG_MS, 60000));
     assert_false(readable(fd));
     OK(hf_lock_release(lock, E));
@@ -121,7 +122,8 @@ CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE)
     OK(hf_lock_release(lock, E));
 }
 
-/* Made while the lock is held; of two handles both tell. */
+/* Descriptors that are made while the lock is held become readable too, on each
+ * of the thread's handles. */
 CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
@@ -140,7 +142,8 @@ CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE)
     EXPECT(HF_ELOST, hf_lock_release(one, E));
 }
 
-/* Two handles take turns; each hears of what it had itself, once. */
+/* Two handles take turns, and each descriptor reports only its own handle's
+ * loss. */
 CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
           CONF_EACH | CONF_LEASE)
 {
@@ -154,16 +157,16 @@ CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
     assert_true(fd1 >= 0 && fd2 >= 0);
     OK(conf_take_lease(one, HF_FOREVER, 300));
     COMES(readable(fd1));
-    assert_false(readable(fd2)); /* it has had nothing */
+    assert_false(readable(fd2)); /* handle two held nothing */
     taken = wait_now();
     OK(conf_take_lease(two, WAIT_LONG_MS, 300));
-    assert_true(readable(fd1)); /* nobody has asked one yet */
+    assert_true(readable(fd1)); /* handle one has not released it yet */
     assert_true(quiet_until(fd2, taken, 300));
     EXPECT(HF_ELOST, hf_lock_release(one, E));
     COMES(readable(fd2));
     EXPECT(HF_ELOST, hf_lock_release(two, E));
     OK(conf_take_lease(one, WAIT_LONG_MS, 60000));
-    assert_false(readable(fd1)); /* the old loss is none of the new hold */
+    assert_false(readable(fd1)); /* the new hold is not lost */
     OK(hf_lock_release(one, E));
     OK(conf_take_lease(two, WAIT_LONG_MS, 60000));
     assert_false(readable(fd1) || readable(fd2));
@@ -171,7 +174,7 @@ CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
     assert_false(readable(fd1) || readable(fd2));
 }
 
-/* The loss is not told again to whoever has the lock next. */
+/* A loss is not reported again to the handle that acquires the lock next. */
 CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
           CONF_EACH | CONF_LEASE)
 {
@@ -183,7 +186,7 @@ CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
 
     OK(conf_take_lease(lost, HF_FOREVER, 200));
     COMES(hf_lock_check(lost) == HF_ELOST);
-    fd = hf_lock_fd(lost); /* made late */
+    fd = hf_lock_fd(lost); /* made after the loss */
     assert_true(fd >= 0 && readable(fd));
     OK(hf_lock_timed(next, WAIT_LONG_MS, E));
     assert_false(readable(hf_lock_fd(next)));
@@ -197,8 +200,9 @@ CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
     assert_false(readable(fd));
 }
 
-/* One handle, two threads: what the one lost stays told until it has released
- * it, whatever the other does. */
+/* Two threads use one handle. While the thread that lost its hold has not
+ * released it, the descriptor stays readable, whatever the other thread
+ * does. */
 struct loser {
     struct conf_thread t;
     hf_lock *lock;
@@ -230,14 +234,14 @@ CONF_CASE(test_loss_descriptor_waits_for_the_thread_that_lost,
     COMES(readable(fd));
     for (int i = 0; i < 2; i++) {
         OK(hf_lock_timed(l.lock, WAIT_LONG_MS, E));
-        assert_true(readable(fd)); /* the other has not heard of it yet */
+        assert_true(readable(fd)); /* the other thread has not released */
         OK(hf_lock_renew(l.lock, 0, E));
         assert_true(readable(fd));
         OK(i ? hf_lock_release(l.lock, E) : hf_lock_release_nowait(l.lock, E));
         assert_true(readable(fd));
     }
     late = conf_lock(c, name);
-    assert_true(readable(hf_lock_fd(late))); /* made after it was lost */
+    assert_true(readable(hf_lock_fd(late))); /* made after the loss */
     conf_free(late);
     __atomic_store_n(&l.go, 1, __ATOMIC_RELEASE);
     conf_thread_join(&l.t);
@@ -257,7 +261,8 @@ static void take_and_exit(void *lock)
     (void)hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* A thread that has exited will not: the next one is not kept waiting. */
+/* The loss of a thread that has exited is reported once; it does not stay for
+ * the next owner, since that thread will never release. */
 CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
           CONF_EACH | CONF_LEASE)
 {
@@ -282,7 +287,8 @@ static void take_lose_and_exit(void *arg)
     WAIT_FOR(hf_lock_check(l->lock) == HF_ELOST);
 }
 
-/* It had heard of it, and exited without a release: nobody can end the news. */
+/* The thread sees its loss and exits without a release, so no later call of it
+ * can clear the report. */
 static void lose_and_exit(enum hf_kind kind)
 {
     hf_client *c = conf_open();
@@ -300,7 +306,7 @@ static void lose_and_exit(enum hf_kind kind)
     OK(hf_lock_timed(next, WAIT_LONG_MS, E));
     assert_false(readable(fd_next));
     OK(hf_lock_release(next, E));
-    /* And so it can tell of the next one. */
+    /* The descriptor can report the next loss. */
     taken = wait_now();
     OK(conf_take_lease(next, WAIT_LONG_MS, 200));
     assert_true(quiet_until(fd_next, taken, 200));
@@ -315,8 +321,8 @@ CONF_ROW(test_loss_of_a_thread_that_exits_later_is_forgotten,
 CONF_ROW(test_loss_of_a_writer_that_exits_later_is_forgotten,
          CONF_EACH | CONF_RWLOCK | CONF_LEASE, lose_and_exit(HF_RWLOCK));
 
-/* A handle that owns by itself, beside threads: what it has not released yet is
- * nothing to those, who hear of their own losses. */
+/* A handle with HF_OWNER_HANDLE beside threads: its unreleased loss does not
+ * show on the threads' descriptors, which report their own losses. */
 static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
 {
     hf_acquire_options opt =
@@ -354,8 +360,8 @@ CONF_CASE(test_loss_of_a_handle_is_nothing_to_readers,
     lose_beside_threads(HF_RWLOCK, HF_READ);
 }
 
-/* The release is there as soon as the descriptor tells, maybe before anybody
- * else has looked. */
+/* The program may release as soon as the descriptor is readable, even if this
+ * release is the first call to notice the loss. */
 CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE)
 {
     hf_client *c = conf_open();
@@ -376,7 +382,7 @@ CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE)
     }
 }
 
-/* Readers share a hold, and one of them has left when it is lost. */
+/* Readers share a hold that is lost after one of them has released it. */
 CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
           CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
@@ -394,23 +400,22 @@ CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
     }
     OK(hf_lock_release(lock[1], E));
     assert_int_equal(timerfd_gettime(fd[1], &left), 0);
-    assert_int_equal(left.it_value.tv_sec, 0); /* it waits for nothing */
+    assert_int_equal(left.it_value.tv_sec, 0); /* its timer is not set */
     assert_int_equal(left.it_value.tv_nsec, 0);
     OK(hf_break(b, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_renew(lock[0], 0, E));
-    if (hf_lock_check(lock[2]) == 0) /* it had a hold of its own */
+    if (hf_lock_check(lock[2]) == 0) /* it had its own hold at the server */
         EXPECT(HF_ELOST, hf_lock_renew(lock[2], 0, E));
     assert_true(readable(fd[0]) && readable(fd[2]));
     assert_false(readable(fd[1]));
     EXPECT(HF_ELOST, hf_lock_release(lock[0], E));
-    assert_false(
-        readable(fd[0])); /* and of those who lost it, each by itself */
+    assert_false(readable(fd[0])); /* each reader clears only its own report */
     assert_true(readable(fd[2]));
     EXPECT(HF_ELOST, hf_lock_release(lock[2], E));
     assert_false(readable(fd[2]));
 }
 
-/* The descriptor follows what renewal does to the deadline. */
+/* The timer of the descriptor follows each renewal's deadline. */
 CONF_CASE(test_loss_descriptor_follows_renewal, CONF_EACH | CONF_LEASE)
 {
     hf_lock *lock = conf_lock(conf_open(), conf_name());
@@ -471,15 +476,15 @@ CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE)
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     while (hf_client_dispatch(c) > 0)
         ;
-    assert_int_equal(h.lost, 1); /* once */
-    /* A hold that was released is none that was lost. */
+    assert_int_equal(h.lost, 1); /* exactly once */
+    /* A released hold is not reported as lost. */
     OK(conf_take_lease(lock, WAIT_LONG_MS, 60000));
     OK(hf_lock_release(lock, E));
     hf_client_dispatch(c);
     assert_int_equal(h.lost, 1);
 }
 
-/* A program without a loop of its own hears of it at its next dispatch. */
+/* A program without an event loop hears of the loss at its next dispatch. */
 CONF_CASE(test_loss_is_an_event_without_the_descriptor, CONF_EACH | CONF_LEASE)
 {
     struct heard h = {0};
@@ -523,7 +528,8 @@ static uint64_t lost_so_far(hf_client *c)
     return m.lost;
 }
 
-/* However many are lost before the program dispatches, it hears of each. */
+/* However many holds are lost before the program dispatches, each loss is
+ * reported. */
 CONF_CASE(test_loss_of_two_thousand_holds_is_told, 0)
 {
     static struct crowd crowd;
@@ -553,8 +559,6 @@ CONF_CASE(test_loss_of_two_thousand_holds_is_told, 0)
     }
     assert_int_equal(crowd.strange, 0);
 }
-
-/* ---- out of memory ------------------------------------------------------ */
 
 static void *alloc_or_not(void *ctx, size_t size)
 {

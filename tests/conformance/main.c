@@ -1,10 +1,10 @@
 /*
  * conformance NAME|URL [PATTERN]
  *
- * NAME is one that servers.c knows, shm or redis: the server is started, or the
- * directory made, here. PATTERN, as fnmatch() has it with FNM_EXTMATCH, chooses
- * cases by name.
- * CONF_PARTS=N in the environment: of zk and zk-ensemble, N parts at a time.
+ * Starts the server, or makes the directory, for a NAME that servers.c knows,
+ * such as shm or redis. PATTERN (fnmatch() with FNM_EXTMATCH) chooses cases by
+ * name. With CONF_PARTS=N in the environment, the cases of zk and zk-ensemble
+ * run in N parts at a time.
  */
 #include "conf.h"
 
@@ -22,13 +22,13 @@ const char *__tsan_default_options(void)
 }
 
 #define CASE_SECONDS 240 /* a case that takes longer hangs */
-#define SETTLED_MS 3000  /* what goes by itself has gone */
+#define SETTLED_MS 3000  /* until entries that expire are gone */
 
 static const struct conf_case *cases[512];
 static size_t cases_len;
 
-/* The files' constructors run in the order of meson.build, but those of one
- * file may run in any order. */
+/* Constructors of different files run in the order of meson.build, but those of
+ * one file may run in any order. */
 void conf_add_case(const struct conf_case *c)
 {
     size_t at = cases_len++;
@@ -53,7 +53,7 @@ struct run {
 static struct run runs[RUNS_MAX];
 static struct CMUnitTest tests[RUNS_MAX];
 static size_t runs_len;
-static const char *pattern; /* NULL: all of them */
+static const char *pattern; /* NULL: all cases */
 
 static void hung(int sig)
 {
@@ -64,7 +64,8 @@ static void hung(int sig)
     abort();
 }
 
-/* Nobody closes what a case had that has failed: no other is to blame. */
+/* A failed case does not close what it had opened. What it leaves at the server
+ * must not fail the next cases. */
 static void forgive(void)
 {
     if (!conf.left)
@@ -75,7 +76,7 @@ static void forgive(void)
 
 static void run(void **state)
 {
-    static bool has_failed; /* unless it comes to its end */
+    static bool has_failed; /* until the case has finished */
     const struct run *r = *state;
     size_t fds, tasks;
 
@@ -83,7 +84,7 @@ static void run(void **state)
         forgive();
     has_failed = true;
     fds = conf_count_entries("/proc/self/fd");
-    /* One that was joined may be there still for a moment, and be counted. */
+    /* A joined thread may still exist for a moment, and would be counted. */
     tasks = conf_count_entries("/proc/self/task");
     conf.fairness = r->fairness;
     alarm(CASE_SECONDS);
@@ -178,7 +179,7 @@ static int run_all(void)
         return 1;
     collect();
     if (!runs_len)
-        fprintf(stderr, "conformance: no case is like that\n");
+        fprintf(stderr, "conformance: no case matches\n");
     return !runs_len ||
            _cmocka_run_group_tests("conformance", tests, runs_len, NULL, NULL);
 }

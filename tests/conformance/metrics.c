@@ -1,4 +1,4 @@
-/* What a client has counted: exact numbers, whatever the backend. */
+/* What a client has counted: exact numbers, the same for every backend. */
 #include "conf.h"
 
 static hf_metrics look(hf_client *c)
@@ -17,7 +17,7 @@ static hf_metrics look(hf_client *c)
     return m;
 }
 
-/* How many of the grants took as long or less. */
+/* How many grants took at most that long. */
 static uint64_t within(const hf_metrics *m, int64_t us)
 {
     uint64_t count = 0;
@@ -29,7 +29,7 @@ static uint64_t within(const hf_metrics *m, int64_t us)
 
 #define COUNTED(client, field, n) assert_int_equal(look(client).field, (n))
 
-/* All acquires and releases that were counted, by their fields; the others are
+/* Asserts the given counters of acquires and releases; those not given are
  * 0. */
 #define COUNTS(client, ...)                                                    \
     do {                                                                       \
@@ -60,7 +60,7 @@ CONF_CASE(test_metrics_begin_at_zero, 0)
     EXPECT(HF_EINVAL, hf_client_metrics(c, &m, E));
 }
 
-/* Each call counts once, a second acquire by the same thread, too. */
+/* Each call counts, including a second acquire by the same thread. */
 CONF_CASE(test_metrics_acquire_and_release, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -119,10 +119,11 @@ CONF_CASE(test_metrics_results, CONF_EACH)
     assert_int_equal(m.held, 0);
     assert_int_equal(m.wait_sum_ns, 0);
     OK(hf_lock_release(g.l[0], E));
-    COUNTED(g.c[2], granted, 0); /* other clients are not counted */
+    COUNTED(g.c[2], granted, 0); /* other clients' calls do not count */
 }
 
-/* Somebody waits for 40 ms at least, and not for longer than is seen here. */
+/* The recorded wait is at least the 40 ms that the lock was held, and at most
+ * the time measured here. */
 CONF_CASE(test_metrics_time_of_a_wait, 0)
 {
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
@@ -151,7 +152,7 @@ CONF_CASE(test_metrics_time_of_a_wait, 0)
     COUNTS(g.c[1], .granted = 1, .released = 1);
 }
 
-/* Threads of one client that wait for each other, and hand it over. */
+/* Threads of one client wait for each other and hand the lock over. */
 CONF_CASE(test_metrics_hand_over, CONF_EACH)
 {
     hf_lock_options opt = LOCK_OPTIONS(.handoff = 10);
@@ -175,7 +176,7 @@ CONF_CASE(test_metrics_hand_over, CONF_EACH)
     COUNTS(c, .granted = 4, .released = 4);
 }
 
-/* A lock that was acquired twice is lost once. */
+/* A lock that was acquired twice counts as lost once. */
 static void break_it(bool looks)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -194,7 +195,7 @@ static void break_it(bool looks)
         EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, E));
         COUNTED(a, failed, 1);
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    } else { /* it counts down, or knows already */
+    } else { /* 0 or HF_ELOST: it may not know yet */
         (void)hf_lock_release(lock, NULL);
     }
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -220,7 +221,7 @@ CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE)
     COUNTS(c, .lost = 1, .granted = 2, .released = 2);
 }
 
-/* What was counted stays when handles go, and names with them. */
+/* Counts survive the handles and names that they came from. */
 CONF_CASE(test_metrics_outlive_handles, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();
@@ -292,9 +293,7 @@ CONF_CASE(test_metrics_of_several_at_once, 0)
     OK(hf_lock_release(other, E));
 }
 
-/* ---- other kinds ------------------------------------------------------- */
-
-/* Three readers of one client, of whom some share what the server gave. */
+/* Three readers of one client, some of which share one hold at the server. */
 static void read_it(bool lose)
 {
     hf_client *c = conf_open(), *b = conf_open();
@@ -374,8 +373,6 @@ CONF_CASE(test_metrics_without_latches, CONF_LATCH)
     }
 }
 
-/* ---- beside others ----------------------------------------------------- */
-
 enum { WORKERS = 3, ROUNDS = 60 };
 
 struct worker {
@@ -385,7 +382,7 @@ struct worker {
     int failed;
 };
 
-/* Handles come and go, so that what they counted is taken over meanwhile. */
+/* Handles come and go, so that their counts move to the client meanwhile. */
 static void work(void *arg)
 {
     struct worker *w = arg;
@@ -400,7 +397,7 @@ static void work(void *arg)
     }
 }
 
-/* Counters never fall, whoever reads them meanwhile. */
+/* Counters never decrease while other threads work. */
 CONF_CASE(test_metrics_beside_threads, 0)
 {
     struct worker w[WORKERS];
@@ -461,7 +458,7 @@ CONF_CASE(test_metrics_of_a_closed_client, 0)
     hf_client *c = conf_open();
     hf_metrics m = HF_METRICS_INIT;
 
-    conf_lock(c, conf_name()); /* keeps the client after its end */
+    conf_lock(c, conf_name()); /* keeps the client after its close */
     conf_close(c);
     EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E));
 }

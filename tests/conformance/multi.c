@@ -1,4 +1,4 @@
-/* Several locks at once: all or none, and no circle whatever the order. */
+/* Several locks at once: all or none, and no deadlock whatever the order. */
 #include "conf.h"
 
 #define N 4
@@ -99,12 +99,13 @@ CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
     hf_cancel_fire(&t.cancel);
     conf_thread_join(&thread);
     EXPECT(HF_ECANCELED, t.rc);
-    OK(take_all(s.other, WAIT_LONG_MS)); /* of which one is held already */
+    OK(take_all(s.other, WAIT_LONG_MS)); /* one of which is already held */
     OK(hf_lock_release_all(s.other, N, E));
     OK(hf_lock_release(s.other[2].lock, E));
 }
 
-/* What was held before is held after, and a failure takes nothing of it. */
+/* A hold that the thread had before stays, and a failed call does not release
+ * it. */
 CONF_CASE(test_multi_counts_reentry, CONF_EACH)
 {
     unsigned count = 0;
@@ -136,7 +137,8 @@ CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH)
     OK(hf_lock_release_all(s.other, N, E));
 }
 
-/* One of the holds ends while the last is waited for: none, then. */
+/* One of the holds ends while the call waits for the last lock: it then takes
+ * none. */
 CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
           CONF_EACH | CONF_LEASE)
 {
@@ -182,8 +184,6 @@ CONF_CASE(test_multi_bad_arguments, CONF_EACH)
     EXPECT(HF_EINVAL, hf_lock_acquire_all(s.mine, N, &opt, E));
     all_are(s.mine, HF_ENOTOWNER);
 }
-
-/* ---- opposite orders --------------------------------------------------- */
 
 struct philosopher {
     struct conf_thread t;
@@ -266,7 +266,8 @@ CONF_CASE(test_multi_opposite_orders_in_processes, CONF_EACH)
     unlink(path);
 }
 
-/* Two who take some permits, and then more, might wait for each other. */
+/* Two callers that each take some permits and then more could deadlock, so a
+ * semaphore may be listed only once. */
 CONF_CASE(test_multi_semaphore_is_there_once, CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();

@@ -1,4 +1,4 @@
-/* The mutex: taken, tried for, waited for, let go, left by a block. */
+/* The mutex: acquire, try, timed wait, release, and HF_SYNCHRONIZED. */
 #include "conf.h"
 
 CONF_CASE(test_mutex_is_taken_and_released, CONF_EACH)
@@ -29,7 +29,7 @@ CONF_CASE(test_mutex_try_says_busy_at_once, CONF_EACH)
     OK(hf_lock_release(other, E));
 }
 
-/* In a queue or not: whoever gave up leaves nothing behind. */
+/* A waiter that timed out leaves nothing behind, with or without a queue. */
 CONF_CASE(test_mutex_timed_wait_ends_in_time, CONF_EACH)
 {
     hf_lock *mine = conf_lock(conf_open(), conf_name());
@@ -64,7 +64,7 @@ CONF_CASE(test_mutex_timed_wait_between_threads_of_a_client, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* The waiter comes at once when the holder lets go: it is told. */
+/* The waiter is granted the lock at once, because the release notifies it. */
 static void wait_and_hand_over(hf_client *a, hf_client *b)
 {
     const char *name = conf_name();
@@ -113,7 +113,7 @@ CONF_CASE(test_mutex_release_by_a_stranger_is_refused, CONF_EACH)
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
     OK(hf_lock_release(mine, E));
     OK(hf_lock_acquire(other, NULL, E));
-    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E)); /* twice */
+    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E)); /* counted twice */
     OK(hf_lock_check(other));
     EXPECT(HF_EBUSY, hf_lock_try(mine, E));
     OK(hf_lock_release(other, E));
@@ -131,7 +131,7 @@ CONF_CASE(test_mutex_release_without_waiting_frees_it, CONF_EACH)
         OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         OK(hf_lock_release_nowait(other, E));
     }
-    /* The same client need not wait for it either. */
+    /* The same client need not wait for the release either. */
     for (int i = 0; i < 20; i++) {
         OK(hf_lock_timed(mine, WAIT_LONG_MS, E));
         OK(hf_lock_release_nowait(mine, E));
@@ -155,8 +155,6 @@ CONF_CASE(test_mutex_names_do_not_disturb_each_other, CONF_EACH)
         conf_free(lock[i]);
     }
 }
-
-/* ---- HF_SYNCHRONIZED --------------------------------------------------- */
 
 static int leave_by_return(hf_lock *lock)
 {

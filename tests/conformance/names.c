@@ -1,4 +1,4 @@
-/* Names are bytes, and two of them never meet. */
+/* Names are arbitrary bytes, and two different names are never one lock. */
 #include "conf.h"
 
 struct name {
@@ -18,7 +18,8 @@ static void add(const char *bytes, size_t len)
     memcpy(n->bytes, bytes, len);
 }
 
-/* All of them begin alike, so that each is a near neighbour of the others. */
+/* All names have a common beginning, so that each differs from others by
+ * little. */
 static void add_after(const char *base, const char *text)
 {
     char whole[HF_NAME_MAX + 1];
@@ -162,8 +163,8 @@ static hf_lock *lock_of(hf_client *c, const struct name *n)
     return conf_keep_lock(lock);
 }
 
-/* All are held by one client: no two are one. Another client finds each of
- * them held: each is itself. */
+/* One client can hold all of them, so no two are the same lock. Another client
+ * finds each of them held, so each name is always the same lock. */
 CONF_CASE(test_names_never_meet, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -173,7 +174,7 @@ CONF_CASE(test_names_never_meet, CONF_EACH)
     for (size_t i = 0; i < names_len; i++) {
         mine[i] = lock_of(a, &names[i]);
         other[i] = lock_of(b, &names[i]);
-        OK(hf_lock_try(other[i], E)); /* though all before it are held */
+        OK(hf_lock_try(other[i], E)); /* though all names before it are held */
         OK(hf_lock_release(other[i], E));
         OK(hf_lock_try(mine[i], E));
     }
@@ -191,7 +192,8 @@ CONF_CASE(test_names_never_meet, CONF_EACH)
     }
 }
 
-/* Waiting, being told and renewing go through other keys and channels. */
+/* Waits, notifications and renewals use other keys and channels than
+ * acquires. */
 CONF_CASE(test_names_hostile_ones_can_be_waited_for, CONF_EACH)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
@@ -243,8 +245,6 @@ CONF_CASE(test_names_hostile_ones_can_be_inspected, CONF_EACH | CONF_INSPECT)
     }
 }
 
-/* ---- prefix ------------------------------------------------------------ */
-
 static hf_client *open_prefix(const char *prefix)
 {
     char option[128];
@@ -270,7 +270,7 @@ CONF_CASE(test_names_prefix_sets_clients_apart, CONF_EACH)
     full = conf_lock(b, whole);
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_try(plain, E));
-    EXPECT(HF_EBUSY, hf_lock_try(full, E)); /* it is a part of the name */
+    EXPECT(HF_EBUSY, hf_lock_try(full, E)); /* the name includes the prefix */
     OK(hf_lock_release(plain, E));
     OK(hf_lock_release(lock, E));
     OK(hf_lock_try(full, E));
@@ -293,7 +293,7 @@ CONF_CASE(test_names_prefix_leaves_less_room, 0)
     OK(hf_lock_release(lock, E));
 }
 
-/* What a client sees has no prefix: events, lists, texts. */
+/* Events, lists and error texts give a client its names without the prefix. */
 CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
 {
     char prefix[80];
@@ -309,7 +309,7 @@ CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
     n.len = strlen(name);
     memcpy(n.bytes, name, n.len);
     OK(hf_lock_acquire(foreign, NULL, E));
-    assert_false(listed(a, &n)); /* it is not under the prefix */
+    assert_false(listed(a, &n)); /* it does not have the prefix */
     OK(hf_lock_release(foreign, E));
     OK(hf_lock_acquire(lock, NULL, E));
     assert_true(listed(a, &n));

@@ -1,4 +1,4 @@
-/* Whose it is: the thread's, counted, or the handle's. */
+/* Who owns a hold: the thread, which may acquire again, or the handle. */
 #include "conf.h"
 
 CONF_CASE(test_owner_reentry_keeps_the_token_and_counts, CONF_EACH)
@@ -49,7 +49,7 @@ CONF_CASE(test_owner_reentry_through_another_handle, CONF_EACH)
     EXPECT(HF_ENOTOWNER, hf_lock_check(one));
 }
 
-/* Per client: the same thread is somebody else through another one. */
+/* Owners are per client: the same thread is another owner in another client. */
 CONF_CASE(test_owner_is_another_in_another_client, CONF_EACH)
 {
     hf_lock *one = conf_lock(conf_open(), conf_name());
@@ -75,8 +75,6 @@ CONF_CASE(test_owner_not_reentrant_says_deadlock, CONF_EACH)
         EXPECT(HF_ENOTOWNER, hf_lock_release(lock, E));
     }
 }
-
-/* ---- another thread ---------------------------------------------------- */
 
 struct stranger {
     hf_lock *lock;
@@ -134,7 +132,7 @@ static void try_another(hf_lock *lock, const char *text)
     assert_non_null(strstr(err.text, text));
 }
 
-/* Who is busy says whether it is held here, where that is known. */
+/* The text of HF_EBUSY says whether this client holds the lock, if it knows. */
 CONF_CASE(test_owner_busy_says_where_it_is_held, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -180,7 +178,7 @@ CONF_CASE(test_owner_handle_is_released_by_any_thread, CONF_EACH)
     OK(hf_lock_release(other, E));
 }
 
-/* Two handles are two owners, in one thread too. */
+/* Two handles are two owners, even in one thread. */
 CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -200,9 +198,8 @@ CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH)
     OK(hf_lock_release(mine, E));
 }
 
-/* The thread is gone and so is the handle's user, but the handle holds on. */
-/* Two threads, one handle, which is one owner: the second is told so whether
- * the first has it or waits for it. */
+/* Two threads use one handle, which is one owner: the second gets HF_EDEADLK
+ * whether the first holds the lock or waits for it. */
 CONF_CASE(test_owner_handle_acquires_once, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -222,7 +219,7 @@ CONF_CASE(test_owner_handle_acquires_once, CONF_EACH)
     EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
     conf_taker_ends(&t, 0);
     OK(hf_lock_timed(held, WAIT_LONG_MS, E));
-    /* One that came to nothing is not in the way. */
+    /* A wait that failed does not prevent the next one. */
     EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 20, E));
     EXPECT(HF_EBUSY, hf_lock_try(lock, E));
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
@@ -249,8 +246,6 @@ CONF_CASE(test_owner_handle_outlives_the_thread, CONF_EACH)
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
 }
-
-/* ---- a thread that exits while holding --------------------------------- */
 
 struct heard {
     int orphaned, lost, others;
@@ -283,7 +278,7 @@ static bool dispatch_until(hf_client *c, const int *heard)
 
 CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed, CONF_EACH)
 {
-    enum { TTL_MS = 1500 }; /* the thread has exited before it is over */
+    enum { TTL_MS = 1500 }; /* long enough for the thread to exit first */
     struct heard h = {0};
     hf_client *a, *b = conf_open();
     const char *name = conf_name();
@@ -307,11 +302,11 @@ CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed, CONF_EACH)
     assert_true(h.lost_token == t.token);
     assert_int_equal(h.orphaned, 1);
     OK(hf_lock_release(other, E));
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* and all goes on */
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* the handle still works */
     OK(hf_lock_release(lock, E));
 }
 
-/* No handle is left through which it could be released. */
+/* The last handle through which the thread could release cannot be freed. */
 CONF_CASE(test_owner_last_handle_keeps_the_hold_of_a_thread, CONF_EACH)
 {
     hf_client *c = conf_open();

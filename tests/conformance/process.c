@@ -1,10 +1,10 @@
-/* A good citizen: descriptors, threads, signals. */
+/* What the library does to its process: descriptors, threads, signals. */
 #include "conf.h"
 
 #include <dirent.h>
 #include <signal.h>
 
-/* Uses everything that makes a descriptor or a thread. */
+/* Uses every feature that makes a descriptor or a thread. */
 struct used {
     hf_client *a, *b;
     hf_lock *held, *wanted;
@@ -38,8 +38,6 @@ static void used(struct used *u)
     conf_close(u->b);
 }
 
-/* ---- descriptors and threads ------------------------------------------- */
-
 enum { FDS = 4096 };
 
 static void mark_open(bool *open)
@@ -70,8 +68,8 @@ CONF_CASE(test_process_descriptors_are_close_on_exec, CONF_EACH)
     used(&u);
 }
 
-/* What is left after the last close is what was there before, however often:
- * descriptors, threads, mappings. */
+/* After the last close the process has the descriptors and threads that it had
+ * before, however often that is repeated. */
 CONF_CASE(test_process_leaves_nothing_behind, CONF_EACH)
 {
     size_t fds = 0, tasks = 0;
@@ -80,9 +78,9 @@ CONF_CASE(test_process_leaves_nothing_behind, CONF_EACH)
     for (int i = 0; i < 6; i++) {
         use(&u);
         used(&u);
-        if (i == 0) { /* what is made once may stay */
+        if (i == 0) { /* some things are made once and stay */
             fds = conf_count_entries("/proc/self/fd");
-            /* With some that were joined, and are there for a moment still. */
+            /* This may count joined threads that exist for a moment longer. */
             tasks = conf_count_entries("/proc/self/task");
         }
     }
@@ -125,7 +123,8 @@ static size_t count_helpers(void)
     return n;
 }
 
-/* One that was joined may be there still for a moment. */
+/* Counts again until no joined thread is left that exists for a moment
+ * longer. */
 static size_t count_tasks_that_stay(void)
 {
     size_t tasks;
@@ -151,8 +150,6 @@ CONF_CASE(test_process_one_named_thread_per_client, 0)
         conf_close(c[i]);
     COMES(count_helpers() == helpers);
 }
-
-/* ---- signals ----------------------------------------------------------- */
 
 CONF_CASE(test_process_signals_are_left_alone, 0)
 {

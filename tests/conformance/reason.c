@@ -1,5 +1,6 @@
-/* Why a hold was lost: whatever tells of it tells that as well. (Servers that
- * cannot be reached, and processes that are stopped: tests/faults.) */
+/* The reason of a loss: every call and event that reports a loss gives it.
+ * (tests/faults has the cases with unreachable servers and stopped
+ * processes.) */
 #include "conf.h"
 
 #include <poll.h>
@@ -51,7 +52,7 @@ static void says(const char *text, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", text, words);
 }
 
-/* Every call that can fail by it, and has room for a text. */
+/* Asserts the reason in each call that returns HF_ELOST with a text. */
 static void all_say(hf_lock *lock, const char *reason)
 {
     EXPECT_TEXT(HF_ELOST, reason, hf_lock_explain(lock, err));
@@ -85,7 +86,8 @@ static void events_say(hf_client *c, const struct heard *h, const char *reason)
     assert_int_equal(h->lines, 1);
 }
 
-/* An end that was agreed upon is no fault, and does not sound like one. */
+/* The agreed end of a lease is not an error, and the text does not sound like
+ * one. */
 CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE)
 {
     static const char reason[] = "its fixed lease of 300 ms ended";
@@ -105,7 +107,7 @@ CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE)
     events_say(c, &h, reason);
 }
 
-/* The release is the first to look at the clock. */
+/* The release is the first call to look at the clock. */
 CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE)
 {
     static struct heard h;
@@ -137,7 +139,7 @@ CONF_CASE(test_reason_max_hold, CONF_EACH)
     says(h.reason, "max_hold_ms");
 }
 
-/* Somebody else's hf_break. The descriptor tells first. */
+/* Another client breaks the hold. The descriptor reports it first. */
 CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT)
 {
     static struct heard h;
@@ -162,7 +164,7 @@ CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT)
     events_say(c, &h, h.reason);
 }
 
-/* A renewal that the program asks for finds it out. */
+/* A renewal by the program discovers the loss. */
 CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT)
 {
     hf_client *c = conf_open(), *other = conf_open();
@@ -195,7 +197,7 @@ CONF_CASE(test_reason_exited_thread, CONF_EACH)
     conf_comes_free(lock);
 }
 
-/* Two handles of one client have lost it, each in its way. */
+/* Two handles of one client lose the lock for different reasons. */
 CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT)
 {
     hf_client *c = conf_open_long(), *other = conf_open();
@@ -216,7 +218,8 @@ CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT)
     says(err.text, "its fixed lease of 200 ms ended");
 }
 
-/* A reader, and one who would write: the text is about what it has lost. */
+/* A reader that then wants to write: the text is about the read hold it
+ * lost. */
 CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
     hf_lock *lock =
@@ -235,7 +238,7 @@ CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
                 hf_lock_release(lock, err));
 }
 
-/* Of each acquire its own. */
+/* Each acquire has its own reason. */
 CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE)
 {
     hf_lock *lock =

@@ -1,5 +1,5 @@
-/* The read-write lock: reads share, writes exclude, in order where it is
- * fair; reentry, going down, tokens. */
+/* The read-write lock: readers share, writers exclude, fair locks keep the
+ * order; reentry, downgrade, tokens. */
 #include "conf.h"
 
 static struct conf_group open_three(void)
@@ -30,7 +30,7 @@ CONF_CASE(test_rwlock_reads_share, CONF_EACH | CONF_RWLOCK)
     }
 }
 
-/* Threads of one client, through one handle. */
+/* Threads of one client read through one handle. */
 CONF_CASE(test_rwlock_reads_share_between_threads, CONF_EACH | CONF_RWLOCK)
 {
     hf_lock *lock = conf_lock_of(conf_open(), conf_name(), HF_RWLOCK, 0, 0);
@@ -42,7 +42,7 @@ CONF_CASE(test_rwlock_reads_share_between_threads, CONF_EACH | CONF_RWLOCK)
         conf_taker_start(&t[i], lock);
     }
     for (int i = 0; i < 4; i++)
-        COMES(conf_taker_has(&t[i])); /* all of them at once */
+        COMES(conf_taker_has(&t[i])); /* all four hold it at once */
     EXPECT(HF_EBUSY, try_as(lock, HF_WRITE));
     for (int i = 0; i < 4; i++)
         granted_and_back(&t[i]);
@@ -82,7 +82,7 @@ CONF_CASE(test_rwlock_waiting_reads_are_let_in_together,
     granted_and_back(&two);
 }
 
-/* Who comes after a waiting writer waits behind it. */
+/* A reader that comes after a waiting writer waits behind it. */
 CONF_CASE(test_rwlock_fair_writer_is_not_starved, CONF_FAIR | CONF_RWLOCK)
 {
     struct conf_taker writer, reader;
@@ -101,7 +101,8 @@ CONF_CASE(test_rwlock_fair_writer_is_not_starved, CONF_FAIR | CONF_RWLOCK)
     assert_true(reader.token >= writer.token);
 }
 
-/* A writer that gives up lets those go who waited behind it. */
+/* When a waiting writer gives up, the readers behind it are granted the
+ * lock. */
 CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
           CONF_FAIR | CONF_RWLOCK)
 {
@@ -118,12 +119,10 @@ CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
     conf_taker_wait(&reader, g.l[2], HF_READ, 0);
     hf_cancel_fire(&cancel);
     conf_taker_ends(&writer, HF_ECANCELED);
-    granted_and_back(&reader); /* while the first one reads */
+    granted_and_back(&reader); /* while the first one still reads */
     OK(hf_lock_check(g.l[0]));
     OK(hf_lock_release(g.l[0], E));
 }
-
-/* ---- down, and not up -------------------------------------------------- */
 
 CONF_CASE(test_rwlock_down_lets_reads_in_and_no_write, CONF_EACH | CONF_RWLOCK)
 {
@@ -160,12 +159,10 @@ CONF_CASE(test_rwlock_never_goes_up, CONF_EACH | CONF_RWLOCK)
     EXPECT(HF_ENOTSUP, try_as(lock, HF_WRITE));
     EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
     assert_true(wait_within(began, 1000));
-    OK(hf_lock_check(lock)); /* it reads as before */
+    OK(hf_lock_check(lock)); /* it still has its read hold */
     OK(hf_lock_release(lock, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
 }
-
-/* ---- reentry ----------------------------------------------------------- */
 
 static void has_count(hf_lock *lock, unsigned expected)
 {
@@ -201,7 +198,8 @@ CONF_ROW(test_rwlock_write_in_write, CONF_EACH | CONF_RWLOCK,
 CONF_ROW(test_rwlock_read_in_write, CONF_EACH | CONF_RWLOCK,
          take_twice(HF_WRITE, HF_READ));
 
-/* The writer waits for this very reader: reentry does not wait behind it. */
+/* A waiting writer waits for this very reader, so its second read does not
+ * queue behind the writer. */
 CONF_CASE(test_rwlock_read_in_read_passes_a_waiting_writer,
           CONF_EACH | CONF_RWLOCK)
 {
@@ -230,8 +228,6 @@ CONF_CASE(test_rwlock_not_reentrant_says_so, CONF_EACH | CONF_RWLOCK)
     }
 }
 
-/* ---- tokens ------------------------------------------------------------ */
-
 static uint64_t token_as(hf_lock *lock, enum hf_mode mode)
 {
     uint64_t token;
@@ -251,7 +247,8 @@ CONF_CASE(test_rwlock_tokens_of_writes_rise_and_bind_reads,
     for (int i = 0; i < 6; i++) {
         uint64_t wrote = token_as(g.l[i % 3], HF_WRITE);
 
-        /* Above what any reader has shown: those are refused from now on. */
+        /* The token is greater than every reader's so far, so a resource now
+         * refuses those readers. */
         assert_true(wrote > last);
         for (int k = 0; k < 3; k++) {
             uint64_t read = token_as(g.l[k], HF_READ);
@@ -278,7 +275,8 @@ CONF_CASE(test_rwlock_tokens_of_reads_do_not_raise,
     OK(hf_lock_release(g.l[0], E));
 }
 
-/* Two threads, one handle, which is one owner: whatever they want. */
+/* Two threads use one handle, which is one owner: whatever the modes, the
+ * second acquire fails. */
 CONF_CASE(test_rwlock_handle_acquires_once, CONF_EACH | CONF_RWLOCK)
 {
     struct conf_group g = conf_group(HF_RWLOCK, 0, HF_OWNER_HANDLE);
@@ -296,7 +294,7 @@ CONF_CASE(test_rwlock_handle_acquires_once, CONF_EACH | CONF_RWLOCK)
         EXPECT(first == HF_READ ? HF_ENOTSUP : HF_EDEADLK,
                conf_take(g.l[1], HF_WRITE, 0, HF_FOREVER));
         conf_taker_ends(&t, 0);
-        EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[1], E)); /* it was one */
+        EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[1], E)); /* one hold only */
     }
     OK(conf_take(g.l[1], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[1], E));

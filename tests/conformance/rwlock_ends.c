@@ -1,5 +1,6 @@
-/* The read-write lock: how holds and waits end that are not released. Death,
- * leases, cancelling, breaking; the verbs that do not block; who is seen. */
+/* The read-write lock: holds and waits that end without a release (death,
+ * leases, cancels, breaks), the verbs that do not block, and what hf_inspect()
+ * shows. */
 #include "conf.h"
 
 #define TTL_MS 900
@@ -13,9 +14,7 @@ static void take_async(hf_lock *lock, enum hf_mode mode, struct conf_call *call)
     OK(hf_lock_acquire_async(lock, &opt, conf_note, call, E));
 }
 
-/* ---- death ------------------------------------------------------------- */
-
-/* A dead reader is one reader less; the others read on. */
+/* The hold of a dead reader ends; the other readers keep theirs. */
 CONF_CASE(test_rwlock_dead_reader_lets_go, CONF_EACH | CONF_RWLOCK)
 {
     struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
@@ -44,11 +43,11 @@ CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK)
     OK(hf_lock_release(g.l[1], E));
 }
 
-/* It waited, and readers behind it. */
+/* A writer dies while it waits, and readers wait behind it. */
 CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
           CONF_FAIR | CONF_RWLOCK)
 {
-    enum { LONG_MS = 3000 }; /* it waits still when the reader comes */
+    enum { LONG_MS = 3000 }; /* still waits when the reader comes */
     struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
     struct proc p = conf_puppet_of(g.name, LONG_MS, HF_RWLOCK, 0);
 
@@ -61,8 +60,6 @@ CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
 }
-
-/* ---- leases ------------------------------------------------------------ */
 
 CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
           CONF_EACH | CONF_RWLOCK | CONF_LEASE)
@@ -122,7 +119,7 @@ static void lose_in_handle(hf_client *c, const char *name)
     conf_free(lock);
 }
 
-/* What nobody will release any more takes no room. */
+/* A lost hold takes no memory once no thread can release it. */
 CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
           CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
@@ -145,14 +142,14 @@ CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
         if (i == 4)
             used = __atomic_load_n(&room.used, __ATOMIC_RELAXED);
     }
-    /* Each would keep a line, of some pieces. */
+    /* Each lost hold would keep an entry of several blocks. */
     assert_true(__atomic_load_n(&room.used, __ATOMIC_RELAXED) < used + 15);
     conf_free(lock);
     conf_close(c);
     assert_int_equal(room.used, 0);
 }
 
-/* Going down keeps the hold, and its renewal. */
+/* A downgraded hold is still renewed. */
 CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK)
 {
     const char *name = conf_name();
@@ -170,8 +167,6 @@ CONF_CASE(test_rwlock_down_is_renewed, CONF_EACH | CONF_RWLOCK)
     OK(hf_lock_renew(lock, 0, E));
     OK(hf_lock_release(lock, E));
 }
-
-/* ---- without blocking -------------------------------------------------- */
 
 CONF_CASE(test_rwlock_async, CONF_EACH | CONF_RWLOCK)
 {
@@ -206,7 +201,7 @@ CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK)
     for (int held = HF_WRITE; held <= HF_READ; held++)
         for (int wanted = HF_WRITE; wanted <= HF_READ; wanted++) {
             if (held == HF_READ && wanted == HF_READ)
-                continue; /* does not wait */
+                continue; /* a reader does not wait for a reader */
             OK(conf_take(g.l[0], (enum hf_mode)held, 0, WAIT_LONG_MS));
             take_async(g.l[1], (enum hf_mode)wanted, &call);
             assert_false(conf_called(g.c[1], &call));
@@ -217,8 +212,6 @@ CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK)
     OK(conf_take(g.l[2], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[2], E));
 }
-
-/* ---- who is seen, and broken ------------------------------------------- */
 
 static void sees(struct conf_group *g, size_t holders, enum hf_mode mode)
 {
@@ -263,6 +256,6 @@ CONF_CASE(test_rwlock_break_takes_it_from_all,
     EXPECT(HF_ELOST, hf_lock_renew(g.l[0], 0, E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
-    OK(hf_lock_check(g.l[2])); /* nobody else's */
+    OK(hf_lock_check(g.l[2])); /* made after the break */
     OK(hf_lock_release(g.l[2], E));
 }

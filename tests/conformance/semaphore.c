@@ -1,5 +1,5 @@
-/* The semaphore: never more permits out than there are, whoever takes them,
- * and those of the dead come back. */
+/* The semaphore: there are never more permits out than it has, and the permits
+ * of dead clients come back. */
 #include "conf.h"
 
 #define SIZE 3
@@ -23,7 +23,7 @@ static struct conf_group open_three(void)
     return conf_group(HF_SEMAPHORE, SIZE, 0);
 }
 
-/* All of them are there: one can have them at once. */
+/* Asserts that no permit is out: one owner can take them all. */
 static void all_are_back(struct conf_group *g)
 {
     OK(conf_take(g->l[0], HF_WRITE, SIZE, WAIT_LONG_MS));
@@ -37,10 +37,10 @@ CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE)
 
     OK(try_for(g.l[0], 2));
     EXPECT(HF_EBUSY, try_for(g.l[1], 2));
-    OK(try_for(g.l[1], 0)); /* 0 is 1 */
+    OK(try_for(g.l[1], 0)); /* 0 means 1 */
     EXPECT(HF_EBUSY, try_for(g.l[2], 1));
     EXPECT(HF_ETIMEDOUT, conf_take(g.l[2], HF_WRITE, 1, 50));
-    OK(hf_lock_release(g.l[0], E)); /* both of them */
+    OK(hf_lock_release(g.l[0], E)); /* both permits */
     OK(try_for(g.l[2], 2));
     EXPECT(HF_EBUSY, try_for(g.l[0], 1));
     OK(hf_lock_release(g.l[1], E));
@@ -49,7 +49,7 @@ CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE)
     all_are_back(&g);
 }
 
-/* It has no owner: each acquire takes more. */
+/* A semaphore has no owners: each acquire takes further permits. */
 CONF_CASE(test_semaphore_each_acquire_takes_more, CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g = open_three();
@@ -88,8 +88,8 @@ CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE)
     OK(hf_lock_release(lock, E));
 }
 
-/* Another size is known at once in one client, and told by the server: when
- * the handle is made or when it is used. */
+/* A handle with another size is refused: in the same client without a request,
+ * otherwise by the server, when the handle is made or when it is used. */
 CONF_CASE(test_semaphore_size_is_that_of_the_first, CONF_EACH | CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -113,12 +113,10 @@ CONF_CASE(test_semaphore_size_is_that_of_the_first, CONF_EACH | CONF_SEMAPHORE)
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     conf_free(lock);
-    if (!other) /* nobody uses it as the other any more */
+    if (!other) /* no client uses the old size */
         OK(hf_lock_new(b, name, HF_CSTRING, &opt, &other, E));
     conf_keep_lock(other);
 }
-
-/* ---- waiting ----------------------------------------------------------- */
 
 CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE)
 {
@@ -129,14 +127,15 @@ CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE)
     OK(try_for(g.l[1], 1));
     conf_taker_wait(&t, g.l[2], HF_WRITE, SIZE);
     OK(hf_lock_release(g.l[0], E));
-    conf_thread_asleep(&t.t); /* two are not three */
+    conf_thread_asleep(&t.t); /* two permits are not enough */
     assert_false(conf_taker_has(&t));
     OK(hf_lock_release(g.l[1], E));
     granted_and_back(&t);
     all_are_back(&g);
 }
 
-/* Who wants many and came first has them before those who want few. */
+/* A waiter that wants many permits and came first is granted them before a
+ * waiter that wants few. */
 CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
 {
     struct conf_taker many, few;
@@ -145,7 +144,7 @@ CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
     OK(try_for(g.l[0], 1));
     conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
     conf_await_queue(g.c[0], g.name, 1);
-    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* there are two, but not for it */
+    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* two are free, but it is not next */
     conf_taker_wait(&few, g.l[2], HF_WRITE, 1);
     OK(hf_lock_release(g.l[0], E));
     COMES(conf_taker_has(&many));
@@ -154,7 +153,7 @@ CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
     granted_and_back(&few);
 }
 
-/* Those behind one who gave up are asked again. */
+/* When a waiter gives up, those behind it are granted the permits. */
 CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
           CONF_EACH | CONF_SEMAPHORE)
 {
@@ -175,8 +174,6 @@ CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
     OK(hf_lock_release(g.l[0], E));
     all_are_back(&g);
 }
-
-/* ---- never more than there are ----------------------------------------- */
 
 struct user {
     struct conf_thread t;
@@ -236,13 +233,11 @@ CONF_CASE(test_semaphore_permits_of_the_dead_come_back,
     proc_kill(&p);
     OK(conf_take_within(g.l[1], HF_WRITE, 2, conf_death_ms(TTL_MS)));
     EXPECT(HF_EBUSY, try_for(g.l[2], 1));
-    OK(hf_lock_check(g.l[0])); /* the living keep theirs */
+    OK(hf_lock_check(g.l[0])); /* the live holders keep theirs */
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
     all_are_back(&g);
 }
-
-/* ---- the rest ---------------------------------------------------------- */
 
 CONF_CASE(test_semaphore_async_and_cancel, CONF_EACH | CONF_SEMAPHORE)
 {
@@ -284,7 +279,7 @@ CONF_CASE(test_semaphore_inspect_and_break,
     OK(conf_take(g.l[2], HF_WRITE, SIZE, WAIT_LONG_MS));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
-    EXPECT(HF_EBUSY, try_for(g.l[0], 1)); /* those gave nothing back */
+    EXPECT(HF_EBUSY, try_for(g.l[0], 1)); /* the late releases freed nothing */
     OK(hf_lock_release(g.l[2], E));
     all_are_back(&g);
 }

@@ -90,7 +90,7 @@ static const char *redis_url_at(int port)
     return at;
 }
 
-/* With a password, so that every error text is looked at for it. */
+/* With a password, so that every error text is checked for it. */
 static int start_redis(const char *how)
 {
     conf.secret = "Geheimnis-7391";
@@ -124,7 +124,7 @@ static int start_redis(const char *how)
     return 0;
 }
 
-/* ---- five of them */
+/* ---- Redlock: five servers */
 
 static struct redlock_servers redlock;
 
@@ -138,7 +138,7 @@ static void redlock_print_left(void)
     redlock_servers_print_keys(&redlock);
 }
 
-/* A busy machine is no server that is gone. */
+/* A slow server on a busy machine does not count as failed. */
 static int start_redlock(const char *how)
 {
     redlock.password = conf.secret = "Geheimnis-7391";
@@ -262,9 +262,9 @@ static int heal_example(void)
 
 #ifdef HAVE_ETCD
 
-/* The server, or those of the cluster; the first is asked. */
+/* The single server, or the members of the cluster; the first is asked. */
 static struct etcd_cluster etcd;
-static char etcd_options[256]; /* behind the port */
+static char etcd_options[256]; /* follows the port in the URL */
 #define ETCD_PATH "a/path/"
 
 static const char *const etcd_reserved[] = {"holdfast:", "holdfast:client/1",
@@ -301,8 +301,7 @@ static const char *etcd_url_at(int port)
     return at;
 }
 
-/* With TLS, certificates of both sides, a user that has few rights, and a path.
- */
+/* TLS with certificates of both sides, a user with few rights, and a path. */
 static int start_etcd_tls(struct etcd_server *s)
 {
     s->tls = "server";
@@ -400,7 +399,7 @@ static const char *mysql_url_at(int port)
     return at;
 }
 
-/* With a password, so that every error text is looked at for it. */
+/* With a password, so that every error text is checked for it. */
 static int start_mysql(const char *how)
 {
     conf.secret = MY_SERVER_SECRET;
@@ -450,9 +449,9 @@ static int heal_mysql(void)
 
 #ifdef HAVE_ZOOKEEPER
 
-/* The server, or those of the ensemble; the first is asked. */
+/* The single server, or the members of the ensemble; the first is asked. */
 static struct zk_ensemble zk;
-static char zk_root[16]; /* "", or where our part of it is */
+static char zk_root[16]; /* "", or the path of this part */
 
 #define ZK_RESERVED_AT_THE_TOP 2
 static const char *const zk_reserved[] = {
@@ -478,7 +477,7 @@ static void zk_unput(const char *key)
     int rc;
 
     snprintf(path, sizeof(path), "%s/%s", zk_root, key);
-    do /* a session that was not used for long has ended */
+    do /* a session that was idle for long has ended */
         rc = zk_hand_delete(zk_server_hand(&zk.server[0]), path);
     while (rc == ZSESSIONEXPIRED);
     assert_int_equal(rc, 0);
@@ -499,7 +498,7 @@ static int start_zk(const char *how)
 
     if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
         return -1;
-    zk_server_hand(first); /* its descriptor is none that a case leaves */
+    zk_server_hand(first); /* opened here, so no case is blamed for it */
     snprintf(url, sizeof(url), "%s", three ? zk.url : first->url);
     conf.url = url;
     conf.port = first->port;
@@ -521,10 +520,10 @@ int servers_part(unsigned index)
 
     snprintf(dir + len, sizeof(dir) - len, "/%u", index);
     snprintf(zk_root, sizeof(zk_root), "/part-%u", index);
-    first->admin = NULL; /* our parent's session */
+    first->admin = NULL; /* the parent's session */
     if (mkdir(dir, 0700) || zk_hand_create(zk_server_hand(first), zk_root, NULL,
                                            0, NULL, 0, NULL)) {
-        fprintf(stderr, "conformance: there is no room for a part\n");
+        fprintf(stderr, "conformance: cannot make a part of the server\n");
         return -1;
     }
     len = strlen(url);
@@ -571,8 +570,8 @@ int servers_part(unsigned index)
 
 #endif
 
-/* How the servers of names with that beginning are started, hurt, healed and
- * stopped; start() has the rest of the name. */
+/* How the servers whose names begin with `name` are started, hurt, healed and
+ * stopped; start() gets the rest of the name. */
 static const struct family {
     const char *name;
     int (*start)(const char *how);

@@ -1,25 +1,27 @@
-/* What a name of the command line stands for: a directory, a server. */
+/* Starts what a name on the command line stands for: a directory or a
+ * server. */
 #ifndef CONF_SERVERS_H
 #define CONF_SERVERS_H
 
 #include <stdbool.h>
 
-/* Sets conf.url and what goes with it. 0, or -1 after a message. */
+/* Sets conf.url and the fields that go with it. Returns 0, or -1 after a
+ * message. */
 int servers_start(const char *name_or_url);
-/* In a child: a place of its own in what was started, as if nobody else used
- * it. Of zk and zk-ensemble alone. */
+/* Called in a child: uses a part of the server, as if no other client used it.
+ * Only for zk and zk-ensemble. */
 int servers_part(unsigned index);
 void servers_stop(void);
 
-/* For the soak: what befalls a server. */
+/* Faults of a server, for the soak tests. */
 enum servers_fault {
     SERVERS_STOPPED, /* SIGSTOP */
-    SERVERS_KILLED,  /* SIGKILL; where it forgets nothing by that */
+    SERVERS_KILLED,  /* SIGKILL; only servers that keep their data */
 };
-/* To one of those that were started, chosen by any number. False: there is none
- * to which that can be done. */
+/* Does that to one of the started servers, chosen by any number. False if it
+ * cannot be done to any of them. */
 bool servers_hurt(enum servers_fault, unsigned which);
-/* All that were started serve again. 0, or -1. */
+/* Returns when all started servers serve again: 0, or -1 if they do not. */
 int servers_heal(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Everybody at once, while processes are killed and stopped; judged by what
- * they recorded. */
+/* Threads and processes use one lock at once while processes are killed and
+ * stopped; the checkers judge what they recorded. */
 #include "conf.h"
 
 #define PUPPETS 4
@@ -58,7 +58,7 @@ static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
     assert_non_null(s->record);
     history_init(&s->history);
     s->c = conf_open();
-    s->processes = 1; /* this one */
+    s->processes = 1; /* this process */
     for (int i = 0; i < THREADS; i++) {
         struct local *l = &s->local[i];
 
@@ -75,7 +75,7 @@ static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
         join(s, &s->member[i]);
 }
 
-/* It has had the lock some more times: it is well. */
+/* The owner is granted the lock a few more times, so it is well. */
 static void works(struct storm *s, uint32_t owner)
 {
     uint64_t before = record_grants(s->record, owner);
@@ -99,7 +99,7 @@ static void replace_one(struct storm *s, struct member *m)
     join(s, m);
 }
 
-/* All of it comes back, whatever the dead had. */
+/* One owner can take all permits, so those of dead processes came back. */
 static void take_all(struct storm *s)
 {
     struct record_owner o = s->local[0].o;
@@ -113,7 +113,7 @@ static void take_all(struct storm *s)
     conf_free(o.lock);
 }
 
-/* One dies at the very end, with nobody behind it but the last owner. */
+/* One process dies at the very end, when only the last owner comes after it. */
 static void end(struct storm *s)
 {
     struct proc_reply r;
@@ -142,7 +142,7 @@ static void end(struct storm *s)
     unlink(s->path);
 }
 
-/* For longer than its lease lasts, where there is one. */
+/* For longer than its lease, if it has one. */
 static void stop_one(struct storm *s, struct member *m)
 {
     int64_t before;

@@ -1,5 +1,5 @@
-/* Waiting costs nothing: who waits sleeps until it is told, and who is not
- * meant is not told. */
+/* Waiting costs no CPU: a waiter sleeps until it is notified, and a waiter
+ * whose turn it is not is not notified. */
 #include "conf.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@ static long number_in(const char *path, const char *format)
     return n;
 }
 
-/* A sanitizer has threads of its own. */
+/* Excludes threads that a sanitizer starts. */
 static bool is_ours(pid_t pid, const char *tid)
 {
     char path[320], comm[32] = "";
@@ -35,8 +35,8 @@ static bool is_ours(pid_t pid, const char *tid)
     return !strcmp(comm, "hf-helper\n");
 }
 
-/* How often the thread that waits and the helper thread went to sleep so far.
- */
+/* How often the waiting thread and the helper thread have gone to sleep so
+ * far. */
 static long sleeps_of(pid_t pid)
 {
     char path[320];
@@ -58,7 +58,8 @@ static long sleeps_of(pid_t pid)
     return sum;
 }
 
-/* It has slept for so long that it has nothing more to do before it waits. */
+/* The process has slept so long that it has nothing left to do before it
+ * waits. */
 static bool has_settled(pid_t pid)
 {
     long before = sleeps_of(pid);
@@ -68,8 +69,8 @@ static bool has_settled(pid_t pid)
     return sleeps_of(pid) == before;
 }
 
-/* For 3 s none of them wakes more often than it may: a look every 2 s, but no
- * renewal of nothing. Where nobody tells waiters they look again after an
+/* For 3 s no waiter wakes more often than allowed: it polls every 2 s and
+ * renews nothing. Where waiters are not notified they poll again after an
  * eighth of the time that they have waited. */
 static bool sleep_well(const struct proc *p, int n)
 {
@@ -82,7 +83,7 @@ static bool sleep_well(const struct proc *p, int n)
     COMES(wait_ms_since(begun) > 3000);
     for (int i = 0; i < n; i++) {
         long woken = sleeps_of(p[i].pid) - before[i];
-        int64_t ms = wait_ms_since(begun); /* more, if the machine stood */
+        int64_t ms = wait_ms_since(begun); /* longer if the machine stalled */
 
         if (woken <= most * ms / 3000)
             continue;
@@ -92,7 +93,8 @@ static bool sleep_well(const struct proc *p, int n)
     return well;
 }
 
-/* A server that is late on a busy machine wakes them more often, for once. */
+/* A server that is late on a busy machine may wake the waiters more often, so
+ * one good period of three is enough. */
 CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
 {
     enum { N = 3 };
@@ -120,8 +122,8 @@ CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
             }
 }
 
-/* The next one gets it; the others do not even wake, but for a look of their
- * own every 1.5 s. */
+/* A release wakes only the next waiter; the others at most poll, every 1.5
+ * s. */
 CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR)
 {
     enum { N = 6, TURNS = 3, OTHERS = N - TURNS - 1 };

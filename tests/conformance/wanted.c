@@ -1,4 +1,5 @@
-/* Holders that are asked to let go, and writes that are for holders alone. */
+/* hf_ask(): holders are asked to release. hf_lock_put(): only holders can
+ * write. */
 #include "conf.h"
 
 struct ears {
@@ -36,7 +37,7 @@ static bool heard(hf_client *c, const struct ears *ears)
     return ears->wanted;
 }
 
-/* Whoever looks sees who has it, as before. */
+/* hf_inspect() still shows the holder. */
 static void shows_holder(hf_client *c, const char *name, hf_lock *lock)
 {
     hf_info *info = conf_inspect(c, name);
@@ -47,7 +48,7 @@ static void shows_holder(hf_client *c, const char *name, hf_lock *lock)
     assert_true(info->holders[0].token == conf_token(lock));
 }
 
-/* Those who are asked hear it, and nothing else happens. */
+/* The holder hears of the request, and nothing else happens. */
 CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -70,7 +71,7 @@ CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED)
     EXPECT(HF_ENOTOWNER, hf_ask(b, name, HF_CSTRING, E));
 }
 
-/* Each hold is asked for itself: the next one has not been. */
+/* A request is for one hold: it does not reach the next one. */
 CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -93,7 +94,7 @@ CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED)
     OK(hf_lock_release(lock, E));
 }
 
-/* One who waits is not asked, until it holds. */
+/* A waiter does not hear of the request until it holds the lock. */
 CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -102,7 +103,7 @@ CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
     hf_lock *held = conf_lock(a, name), *lock = conf_lock(b, name);
     struct conf_taker t;
 
-    OK(hf_lock_acquire(held, NULL, E)); /* it does not listen, which is fine */
+    OK(hf_lock_acquire(held, NULL, E)); /* not listening is allowed */
     conf_taker_wait(&t, lock, HF_WRITE, 0);
     OK(hf_ask(a, name, HF_CSTRING, E));
     OK(hf_lock_check(held));
@@ -115,7 +116,7 @@ CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
     conf_taker_ends(&t, 0);
 }
 
-/* All who hold it are asked. */
+/* All holders hear of the request. */
 static void all_hear(enum hf_kind kind, uint32_t size, enum hf_mode mode)
 {
     static struct ears ears[2];
@@ -139,7 +140,7 @@ CONF_ROW(test_wanted_is_heard_by_all_readers, CONF_RWLOCK | CONF_WANTED,
 CONF_ROW(test_wanted_is_heard_by_all_with_permits, CONF_SEMAPHORE | CONF_WANTED,
          all_hear(HF_SEMAPHORE, 2, HF_WRITE));
 
-/* From write to read it is the same hold. */
+/* A downgraded hold is the same hold. */
 CONF_CASE(test_wanted_is_heard_after_a_downgrade, CONF_RWLOCK | CONF_WANTED)
 {
     static struct ears ears;
@@ -158,8 +159,6 @@ CONF_CASE(test_wanted_is_heard_after_a_downgrade, CONF_RWLOCK | CONF_WANTED)
     }
     OK(hf_lock_release(lock, E));
 }
-
-/* ---- put ----------------------------------------------------------------- */
 
 CONF_CASE(test_put_ends_with_the_hold, CONF_EACH | CONF_PUT | CONF_INSPECT)
 {

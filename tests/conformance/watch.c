@@ -1,4 +1,4 @@
-/* Changes of names, as a program that watches them hears of them. */
+/* Watches: a program hears of changes of a name. */
 #include "conf.h"
 
 #include <poll.h>
@@ -7,8 +7,8 @@
 struct seen {
     hf_watch *watch;
     unsigned calls;
-    char name[128]; /* of the last call; "": NULL */
-    int freed;      /* what hf_watch_free() said in the callback; 1: no call */
+    char name[128]; /* of the last call; "" for NULL */
+    int freed; /* result of hf_watch_free() in the callback; 1: not called */
 };
 
 static void see(void *arg, hf_watch *watch, const char *name, size_t len)
@@ -35,7 +35,7 @@ static void watch(hf_client *c, const char *name, unsigned flags,
     conf_defer(free_watch, s->watch);
 }
 
-/* Called since then? */
+/* Whether the callback has been called since then. */
 static bool is_seen(hf_client *c, const struct seen *s, unsigned before)
 {
     assert_true(hf_client_dispatch(c) >= 0);
@@ -47,8 +47,8 @@ static size_t holders(hf_client *c, const char *name)
     return conf_inspect(c, name)->holders_len;
 }
 
-/* What a program does that follows a name: it looks after each call, and so
- * comes to see what is. */
+/* A program that follows a name inspects it after each call, and so eventually
+ * sees its current state. */
 static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
 {
     static size_t last;
@@ -99,7 +99,8 @@ CONF_CASE(test_watch_wrong_arguments, 0)
            hf_watch_new(c, name, HF_CSTRING, HF_WATCH_PREFIX, see, &s, &w, E));
 }
 
-/* Each change by somebody else is heard, and seen by whoever looks then. */
+/* Each change by another client causes a call, after which the change can be
+ * seen. */
 CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
 {
     struct seen s;
@@ -116,7 +117,8 @@ CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
     }
 }
 
-/* Of two locks of this client's own, too, and of two watches on one name. */
+/* A client hears changes of its own locks, with each of two watches on one
+ * name. */
 CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH)
 {
     hf_client *c = conf_open();
@@ -131,7 +133,7 @@ CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH)
     conf_forget(other.watch);
     OK(hf_watch_free(other.watch));
     for (unsigned calls = s.calls; calls == s.calls;) {
-        OK(hf_lock_release(lock, E)); /* a call for the grant may come late */
+        OK(hf_lock_release(lock, E)); /* the call for the grant may be late */
         COMES(is_seen(c, &s, calls));
         OK(hf_lock_acquire(lock, NULL, E));
     }
@@ -151,7 +153,7 @@ static size_t waiters(hf_client *c, const char *name, bool *unknown)
     return len;
 }
 
-/* A waiter that comes and goes is a change. */
+/* A waiter that comes or goes is a change. */
 CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
 {
     struct conf_taker t = {0};
@@ -172,7 +174,7 @@ CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
     COMES(is_seen(g.c[0], &s, before));
 }
 
-/* A lease that ends, and a hold that is broken. */
+/* The end of a lease and a broken hold are changes. */
 CONF_CASE(test_watch_hears_the_end_of_a_hold,
           CONF_EACH | CONF_LEASE | CONF_WATCH)
 {
@@ -253,7 +255,7 @@ CONF_CASE(test_watch_hears_counts, CONF_LATCH | CONF_WATCH)
     COMES(counts(c, &s, &calls, name, 0));
 }
 
-/* A loop of the program's own is woken for it. */
+/* A change wakes the program's event loop. */
 CONF_CASE(test_watch_makes_the_descriptor_readable, CONF_WATCH)
 {
     struct seen s;
@@ -339,7 +341,8 @@ CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH)
     OK(hf_watch_free(s.seen.watch));
 }
 
-/* What has changed is not told any more, and each watch is freed by itself. */
+/* After the close, changes are no longer reported, but each watch must still be
+ * freed. */
 CONF_CASE(test_watch_outlives_its_client, CONF_WATCH)
 {
     struct seen s, other;
@@ -373,7 +376,8 @@ CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH)
     assert_int_equal(status, 0);
 }
 
-/* The name is told, if it is one; no other prefix is heard. */
+/* The callback gets the name that changed, if it was only one; names with
+ * another prefix cause no call. */
 CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX)
 {
     hf_client *c = conf_open(), *other = conf_open();
@@ -395,7 +399,7 @@ CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX)
     COMES(is_seen(c, &s, 0));
     assert_int_equal(s.calls, 1);
     assert_string_equal(s.name, name[0]);
-    /* Two of them may be one call, which names none. */
+    /* Two changes may cause one call, which then gives no name. */
     OK(hf_lock_acquire(lock[1], NULL, E));
     OK(hf_lock_release(lock[0], E));
     COMES(is_seen(c, &s, 1) && (!s.name[0] || strcmp(s.name, name[0]) == 0));

@@ -1,4 +1,5 @@
-/* A core that counts what a backend reports, for a fuzzer of its replies. */
+/* A core that counts what a backend reports, for a fuzzer of the server's
+ * replies. */
 #ifndef FUZZ_CORE_H
 #define FUZZ_CORE_H
 
@@ -12,7 +13,7 @@ static void must(bool held, const char *what)
     abort();
 }
 
-static int reported;                        /* requests */
+static int reported;                        /* requests that were reported */
 static void (*when_done)(struct hf__req *); /* or NULL */
 static hf_info info __attribute__((unused));
 static hf_names names __attribute__((unused));
@@ -35,7 +36,7 @@ static void fake_bell(hf_client *c, struct hf__remote *remote)
     must(remote->impl != NULL, "a bell of a name that is gone");
 }
 
-/* It may be sent again, and that is not tried here. */
+/* The backend may send the request again, which is not tested here. */
 static void fake_unsent(hf_client *c, struct hf__req *req)
 {
     fake_done(c, req);
@@ -72,7 +73,7 @@ static void fake_changed(hf_client *c, struct hf__listener *l, const char *name,
                          size_t len)
 {
     (void)c, (void)name;
-    must(l->name != NULL && len < 1u << 30, "nobody listens");
+    must(l->name != NULL && len < 1u << 30, "no listener");
 }
 
 static void fake_find(hf_client *c, struct hf__query *q, enum hf_level level,

@@ -1,11 +1,11 @@
 /*
- * etcd's backend on anything that a server may say: HTTP/2 frames, gRPC's
- * messages, and what protobuf makes of them. It crashes on nothing, reports
- * each request once, and grants nothing without a token and a lease.
+ * Feeds the etcd backend anything that a server may send: HTTP/2 frames, gRPC
+ * messages, and what protobuf makes of them. The backend must not crash,
+ * reports each request once, and grants nothing without a token and a lease.
  *
- * The input is a list of steps: what to do, a length, and as many bytes (see
- * step()). With clang's fuzzer this is a target of it; else (PLAIN_MAIN) a
- * program that draws the steps, from a seed that a failure prints:
+ * The input is a list of steps: what to do, a length, and that many bytes (see
+ * step()). This is a target of clang's fuzzer; with PLAIN_MAIN it is a program
+ * that generates the steps from a seed, which a failure prints:
  *
  *     fuzz_etcd [TIMES [SEED]]
  */
@@ -20,14 +20,11 @@
 #include <unistd.h>
 
 #define QUERIES 10
-#define LEASE 0x707070707070707LL /* as random_bytes() makes it */
+#define LEASE 0x707070707070707LL /* the value that random_bytes() makes */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 enum state { FREE, WAITS, HELD, UNSURE, LETTING };
-
-/* ---- the core's side ------------------------------------------------------
- */
 
 static const struct kind {
     uint8_t kind;
@@ -91,7 +88,7 @@ static void submit(struct hf__req *req, int rc)
 {
     req->flying = rc == HF__PENDING;
     s.sent += req->flying;
-    if (!req->flying && rc != HF__LATER) { /* it is over */
+    if (!req->flying && rc != HF__LATER) { /* the request ends at once */
         req->result = (int16_t)rc;
         is_told(req);
     }
@@ -124,7 +121,7 @@ static void let_go(struct line *l)
                                  .hold_id = l->id,
                                  .op = is_held ? HF__RELEASE : HF__ABANDON,
                                  .flying = true};
-    if (!is_held && l->ask.flying) { /* nobody hears of it any more */
+    if (!is_held && l->ask.flying) { /* its result is no longer wanted */
         l->ask.flying = false;
         s.sent--;
     }
@@ -154,7 +151,7 @@ static void renew(uint8_t how)
         s.batch.req.flying = false;
 }
 
-/* One that is held; NULL: there is none. */
+/* A line that is held, or NULL. */
 static struct line *held(void)
 {
     for (size_t i = 0; i < LINES; i++)
@@ -163,7 +160,7 @@ static struct line *held(void)
     return NULL;
 }
 
-/* Writer to reader: the hold has another line from now on. */
+/* Downgrade: the hold moves to the reader's line. */
 static bool lower(struct hf__query *q)
 {
     struct line *from = &s.line[WRITER], *into = &s.line[READER];
@@ -231,9 +228,6 @@ static void act(uint8_t what, uint8_t how)
         ask(how);
 }
 
-/* ---- the server's side ----------------------------------------------------
- */
-
 static void deliver(const void *data, size_t len)
 {
     char buf[65536];
@@ -279,7 +273,7 @@ static size_t trailers(uint8_t *to, int32_t id, bool is_all, uint8_t status)
                  n);
 }
 
-/* The n-th call that is open; NULL: there is none. */
+/* The n-th open call, or NULL. */
 static struct grpc_call *call_of(unsigned n)
 {
     struct grpc_call *c = s.e->g.calls.first;
@@ -289,7 +283,7 @@ static struct grpc_call *call_of(unsigned n)
     return c && c->state == GRPC_OPEN && c->id > 0 ? c : NULL;
 }
 
-/* A message to the call, in frames that are right. */
+/* Sends a message to the call, in valid frames. */
 static void answer(const struct grpc_call *c, const uint8_t *message,
                    size_t len)
 {
@@ -309,9 +303,6 @@ static void answer(const struct grpc_call *c, const uint8_t *message,
         n += trailers(out + n, c->id, false, 0);
     deliver(out, n);
 }
-
-/* ---- messages that make sense --------------------------------------------
- */
 
 static struct good {
     size_t len;
@@ -338,7 +329,7 @@ static void kv_of(Etcd__KeyValue *kv, const char *key, int64_t rev)
     kv->lease = LEASE;
 }
 
-/* An answer of a transaction: put or deleted, and two ranges. */
+/* The reply to a transaction: a put or a delete, and two ranges. */
 static void add_txn(bool succeeded, Etcd__OpAnswer__OpCase first,
                     const char *key, int64_t rev, const char *second)
 {
@@ -425,9 +416,6 @@ static void make_good(void)
     add_watch(3, false, true, false);
 }
 
-/* ---- a run -----------------------------------------------------------------
- */
-
 static struct hf__lookup *look_up(const char *hosts, bool here)
 {
     static struct sockaddr_in in = {.sin_family = AF_INET};
@@ -464,7 +452,7 @@ static void close_server(void)
     s.server = -1;
 }
 
-/* A connection that waits for the greeting; or, all of it. */
+/* Connects to the server, up to its greeting or completely. */
 static void plug(bool greets)
 {
     static const uint8_t settings[9] = {[3] = NGHTTP2_SETTINGS};
@@ -530,7 +518,7 @@ static void begin(void)
     }
 }
 
-/* A good message, of which some bytes are changed. */
+/* Sends a valid message with some bytes changed. */
 static void send_good(const struct grpc_call *c, const uint8_t *data,
                       size_t len)
 {
@@ -542,14 +530,14 @@ static void send_good(const struct grpc_call *c, const uint8_t *data,
     answer(c, g.data, g.len);
 }
 
-/* what: its last three bits are the step, the rest is which call. */
+/* The last three bits of `what` are the step, the others choose the call. */
 static void step(uint8_t what, const uint8_t *data, size_t len)
 {
     const struct grpc_call *c = call_of(what >> 3);
     uint8_t out[128];
 
     switch (what & 7) {
-    case 0: /* as it is */
+    case 0: /* raw bytes */
         deliver(data, len);
         break;
     case 1: /* a message */
@@ -565,15 +553,15 @@ static void step(uint8_t what, const uint8_t *data, size_t len)
         if (c && len)
             deliver(out, trailers(out, c->id, !c->http, data[0] % 20));
         break;
-    case 5: /* time */
+    case 5: /* time passes */
         clock_ns += (len ? data[0] : 1) * 10 * HF__MS;
         deliver(NULL, 0);
         break;
-    case 6: /* the core wants something */
+    case 6: /* requests of the core */
         for (size_t i = 0; i + 1 < len; i += 2)
             act(data[i], data[i + 1]);
         break;
-    case 7: /* the connection is lost, and there is another */
+    case 7: /* the connection breaks and comes back */
         if (s.e->g.link.state != NET_PAUSING && len && data[0] & 1)
             hf__link_fail(&s.e->g.link, HF_EBACKEND, clock_ns);
         break;
@@ -632,7 +620,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 }
 
 #ifdef PLAIN_MAIN
-/* Steps that make sense, and what they are about; some bytes are changed. */
+/* Generates steps that make sense, and their data; some bytes are changed. */
 static size_t draw_steps(uint8_t *to, size_t size, unsigned first)
 {
     size_t n = 0, changes = draw(4);
@@ -642,7 +630,7 @@ static size_t draw_steps(uint8_t *to, size_t size, unsigned first)
         unsigned what = n > 1 ? draw(8) : first;
         size_t some = what == 6 ? 2 * (1 + draw(4)) : 1 + 2 * draw(3);
 
-        if (what < 2 && draw(3)) /* few of them get far */
+        if (what < 2 && draw(3)) /* these rarely get far */
             what = 2;
         to[n++] = (uint8_t)(what | draw(32) << 3);
         to[n++] = (uint8_t)some;
@@ -660,14 +648,14 @@ static void run_many(unsigned first, long times, uint64_t seed)
 
     for (long i = 0; i < times; i++) {
         chance = (seed + (uint64_t)i * 0x9e3779b97f4a7c15u) | 1;
-        /* An abort below is found again by this line. */
+        /* A later abort can be reproduced from this line. */
         if (i % 500 == 0)
             printf("# seed %llu, %ld\n", (unsigned long long)seed, i);
         LLVMFuzzerTestOneInput(buf, draw_steps(buf, 64 + draw(900), first));
     }
 }
 
-/* A case (TAP) is the step that comes first. */
+/* Each case (TAP) begins with another step. */
 int main(int argc, char **argv)
 {
     long times = argc > 1 ? atol(argv[1]) : 600;

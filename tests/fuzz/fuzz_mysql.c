@@ -1,11 +1,11 @@
 /*
- * A connection to MySQL on anything a server may say: at the greeting, in the
- * middle of the login, or with statements under way, it is fed arbitrary bytes
- * in arbitrary pieces. It crashes on nothing, every statement is answered or
- * lost exactly once, and no password goes out in plain.
+ * Feeds a connection to MySQL anything that a server may send: at the greeting,
+ * during the login, or with statements pending, arbitrary bytes arrive in
+ * arbitrary pieces. The connection must not crash, each statement is answered
+ * or lost exactly once, and no password is sent in plain text.
  *
- * With clang's fuzzer this is a target of it; else (PLAIN_MAIN) a program that
- * mutates good answers, from a seed that a failure prints:
+ * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
+ * mutates valid replies from a seed, which a failure prints:
  *
  *     fuzz_mysql [TIMES [SEED]]
  */
@@ -23,8 +23,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* ---- a connection in the middle of things -------------------------------- */
-
 struct flight {
     struct my_sent sent;
     unsigned number;
@@ -34,7 +32,7 @@ struct scene {
     struct my_conn c;
     struct net_endpoint peer;
     uint32_t tags;
-    int server; /* its end */
+    int server; /* its end of the connection */
     unsigned asked, over;
     bool is_over[STATEMENTS * 2];
 };
@@ -48,7 +46,7 @@ static void is_over(struct scene *s, const struct my_sent *sent)
     s->over++;
 }
 
-/* Reads all that is there: an end that is not the end would be found. */
+/* Reads every value in full, so that the sanitizer finds a missing end. */
 static int answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->first;
@@ -106,7 +104,7 @@ static void went_down(struct my_conn *c, int code, bool was_up, hf__time at)
         is_over(s, sent);
     while ((sent = hf__sent_unsent(&c->sents, written)))
         is_over(s, sent);
-    if (!was_up) /* nobody has to be told of the hello's */
+    if (!was_up) /* the hello's statements need no report */
         s->over = s->asked;
 }
 
@@ -137,7 +135,8 @@ static void make_scene(struct scene *s, const struct my_login *login, int phase)
     hf__net_flush(&l->stream);
 }
 
-/* What the server hears; over a network it must not be the password. */
+/* Reads what the server receives; over a network it must not contain the
+ * password. */
 static void drain(struct scene *s)
 {
     static char buf[65536];
@@ -147,7 +146,7 @@ static void drain(struct scene *s)
          "the password in plain");
 }
 
-/* The first byte of a piece says how long it is. */
+/* The first byte of each piece gives its length. */
 static void play(struct scene *s, const uint8_t *data, size_t len)
 {
     struct net_link *l = &s->c.link;
@@ -174,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         return 0;
     s = calloc(1, sizeof(*s));
     make_scene(s, &login, data[0] % (MY_READY + 1));
-    s->peer.hosts = far; /* no Unix socket, on which it may go out */
+    s->peer.hosts = far; /* not a Unix socket, which may carry the password */
     play(s, data + 1, len - 1);
     s->peer.hosts = NULL;
     if (s->c.link.stream.fd >= 0)
@@ -196,14 +195,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         phase, text, sizeof(text) - 1                                          \
     }
 
-/* Whole packets, from each phase on. */
+/* Whole packets for each phase. */
 static const struct {
     uint8_t phase;
     const char *bytes;
     size_t len;
 } good[] = {
     GOOD_(MY_GREETING,
-          "\x27" /* nothing may be behind the greeting */
+          "\x27" /* no bytes may follow the greeting */
           "\x4a\0\0\0\x0a"
           "8.0.46\0\x2a\1\0\0saltsalt\0\xff\xf7\x2d\2\0\xff\xc1\x15"
           "\0\0\0\0\0\0\0\0\0\0saltsaltsalt\0caching_sha2_password\0\0"
@@ -228,7 +227,7 @@ static const struct {
 
 #define GOOD (sizeof(good) / sizeof(*good))
 
-/* A good one, and a piece of another, with a few bytes changed. */
+/* A valid reply and a piece of another, with a few bytes changed. */
 static size_t mutate(uint8_t *to, size_t first)
 {
     static const uint8_t bytes[] = {0,    1,    2,    3,    5,    9,
@@ -255,7 +254,7 @@ static void mutate_many(size_t first, long times, uint64_t seed)
     for (long i = 0; i < times; i++) {
         chance = seed + (uint64_t)i * 0x9e3779b97f4a7c15u;
         chance |= 1;
-        /* An abort below is found again by this line. */
+        /* A later abort can be reproduced from this line. */
         if (i % 1000 == 0)
             printf("# seed %llu, %ld\n", (unsigned long long)seed, i);
         LLVMFuzzerTestOneInput(buf, mutate(buf, first));
@@ -270,7 +269,7 @@ static void try_good(size_t i)
     LLVMFuzzerTestOneInput(buf, good[i].len + 1);
 }
 
-/* A case (TAP) is the answer that comes first. */
+/* Each case (TAP) begins with another reply. */
 int main(int argc, char **argv)
 {
     long times = argc > 1 ? atol(argv[1]) : 7000;

@@ -1,11 +1,11 @@
 /*
- * The reply path of the Redis module on anything a server may say: the whole
- * backend, with requests under way, is fed arbitrary bytes in arbitrary
- * pieces, on the command and the subscription connection. It crashes on
- * nothing, and reports each request exactly once.
+ * Feeds the Redis backend anything that a server may send: with requests
+ * pending, arbitrary bytes arrive in arbitrary pieces on the command and the
+ * subscription connection. The backend must not crash, and reports each request
+ * exactly once.
  *
- * With clang's fuzzer this is a target of it; else (PLAIN_MAIN) a program that
- * mutates good answers, from a seed that a failure prints:
+ * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
+ * mutates valid replies from a seed, which a failure prints:
  *
  *     fuzz_redis_reply [TIMES [SEED]]
  */
@@ -32,9 +32,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* ---- a backend in the middle of things ------------------------------------
- */
-
 struct scene {
     struct redis *r;
     int cmd, sub; /* the server's ends */
@@ -45,7 +42,7 @@ struct scene {
     struct hf__query query[3];
 };
 
-/* A connection that has come up already. */
+/* Replaces connecting: the connection is up at once. */
 static int connect_pair(struct rd_pipe *p)
 {
     int fds[2];
@@ -87,7 +84,8 @@ static int send_req(struct hf__req *req, int rc)
     return rc == HF__PENDING;
 }
 
-/* Two asks, a release, a long batch, and every query: in that order. */
+/* Sends, in this order: attempts, the end of one of them, a long batch, and
+ * every query. */
 static int fill(struct scene *s)
 {
     static const uint8_t ops[] = {HF__INSPECT, HF__LIST, HF__BREAK};
@@ -145,7 +143,7 @@ static void drain(int fd)
         ;
 }
 
-/* The first byte of a piece says for which connection and how long it is. */
+/* The first byte of each piece gives its connection and its length. */
 static void play(struct scene *s, const uint8_t *data, size_t len)
 {
     while (len > 1) {
@@ -176,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     s->sub = connect_pair(&s->r->sub);
     sent = fill(s);
     play(s, data, len);
-    /* The connection breaks; whatever was sent is reported then. */
+    /* The connection breaks, so every pending request is reported. */
     if (s->r->cmd.link.state == NET_UP)
         hf__link_fail(&s->r->cmd.link, HF_EBACKEND, clock_ns);
     must(reported == sent, "a request was forgotten");
@@ -196,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 #ifdef PLAIN_MAIN
 #define U "00000000-0000-0000-0000-000000000000"
 static const char *const good[] = {
-    /* Whole answers, in the order of the requests. */
+    /* Whole replies, in the order of the requests. */
     "\x00*3\r\n:2\r\n:1700000000000000\r\n:1700000000000001\r\n"
     "*5\r\n:3\r\n:1700000000000000\r\n:30000\r\n:0\r\n:1\r\n:4\r\n:1\r\n",
     "\x00*5\r\n:3\r\n:1700000000000000\r\n:-1\r\n:1\r\n:9\r\n"
@@ -213,7 +211,7 @@ static const char *const good[] = {
 
 #define GOOD (sizeof(good) / sizeof(*good))
 
-/* Two good ones behind each other, with a few bytes changed. */
+/* Two valid sequences of replies, with a few bytes changed. */
 static size_t mutate(uint8_t *to, size_t first)
 {
     static const char bytes[] = "*$:+-\r\n0123456789\xff\x00 {}";
@@ -240,14 +238,14 @@ static void mutate_many(size_t first, long times, uint64_t seed)
     for (long i = 0; i < times; i++) {
         chance = seed + (uint64_t)i * 0x9e3779b97f4a7c15u;
         chance |= 1;
-        /* An abort below is found again by this line. */
+        /* A later abort can be reproduced from this line. */
         if (i % 1000 == 0)
             printf("# seed %llu, %ld\n", (unsigned long long)seed, i);
         LLVMFuzzerTestOneInput(buf, mutate(buf, first));
     }
 }
 
-/* A case (TAP) is the answer that comes first. */
+/* Each case (TAP) begins with another reply. */
 int main(int argc, char **argv)
 {
     long times = argc > 1 ? atol(argv[1]) : 3500;

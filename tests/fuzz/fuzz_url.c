@@ -1,9 +1,10 @@
 /*
- * The URL parser on anything: it crashes on nothing, and what it says holds.
+ * Feeds the URL parser anything: it must not crash, and its results must be
+ * valid.
  *
- * With clang's fuzzer this is a target of it; else (PLAIN_MAIN) a program that
- * mutates a few good URLs, each some 50 000 times, from a seed that a failure
- * prints; a case (TAP) is a URL:
+ * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
+ * mutates a few valid URLs, each some 50 000 times, from a seed that a failure
+ * prints. Each case (TAP) is a URL:
  *
  *     fuzz_url [TIMES [SEED]]
  */
@@ -27,7 +28,7 @@ static void must(bool held, const char *what)
     abort();
 }
 
-/* Every part lies in the block, and ends there. */
+/* Each part must begin and end inside the block. */
 static void check_part(const struct hf__url *u, const char *part)
 {
     must(part >= u->memory && part < u->memory + u->memory_len, "a stray part");
@@ -57,7 +58,7 @@ static void check_url(const struct hf__url *u)
     }
 }
 
-/* The times of the options, and whatever else looks like a number. */
+/* Parses anything that may be a number as a time. */
 static void check_times(const char *text)
 {
     int64_t ms = -1;
@@ -68,7 +69,7 @@ static void check_times(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1); /* of that size, for the sanitizer */
+    char *text = malloc(len + 1); /* exact size, for the sanitizer */
     hf_error err = HF_ERROR_INIT;
     struct hf__url url;
     int rc;
@@ -113,7 +114,7 @@ static uint64_t chance(uint64_t below)
     return state % below;
 }
 
-/* Changes text of len bytes a little; its new length. */
+/* Changes a text of len bytes a little; returns its new length. */
 static size_t mutate(char *text, size_t len, size_t room)
 {
     static const char odd[] = ":/?@[],&=%+ \0\n\xff"
@@ -122,27 +123,27 @@ static size_t mutate(char *text, size_t len, size_t room)
     char ch = chance(3) ? odd[chance(sizeof(odd))] : (char)chance(256);
 
     switch (chance(5)) {
-    case 0: /* another byte */
+    case 0: /* change a byte */
         if (len)
             text[at] = ch;
         return len;
-    case 1: /* one more */
+    case 1: /* insert a byte */
         if (len == room)
             return len;
         memmove(text + at + 1, text + at, len - at);
         text[at] = ch;
         return len + 1;
-    case 2: /* some less */
+    case 2: /* delete some */
         n = n < len - at ? n : len - at;
         memmove(text + at, text + at + n, len - at - n);
         return len - n;
-    case 3: /* a part of it once more */
+    case 3: /* repeat a part */
         n = n < len - at ? n : len - at;
         if (len + n > room)
             return len;
         memmove(text + len, text + at, n);
         return len + n;
-    default: /* cut short */
+    default: /* cut the rest */
         return at;
     }
 }

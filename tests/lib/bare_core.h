@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-static hf__time clock_ns = 1000 * HF__MS; /* 0: by that of this machine */
+static hf__time clock_ns = 1000 * HF__MS; /* 0: the machine's clock */
 static unsigned allocations;
-static unsigned fail_in; /* the n-th fails; 0: none */
+static unsigned fail_in; /* the n-th allocation fails; 0: none */
 
 static hf__time now(void)
 {

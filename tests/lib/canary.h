@@ -1,7 +1,7 @@
 /*
- * A process that only naps, and notes how much too late it woke although it did
- * not wait for a processor: then the machine stood still, which no account of
- * the kernel shows.
+ * A process that only naps and records by how much it woke too late although it
+ * did not wait for a processor. For that time the machine stalled, which no
+ * counter of the kernel shows.
  */
 #ifndef CANARY_H
 #define CANARY_H
@@ -18,7 +18,7 @@
 struct canary {
     pid_t pid;
     struct canary_notes {
-        _Atomic int64_t stood; /* ns, all together */
+        _Atomic int64_t stood; /* ns in total */
         _Atomic uint64_t naps;
     } * notes;
 };
@@ -43,7 +43,8 @@ static inline void canary_main(struct canary_notes *notes)
     }
 }
 
-/* False: errno says why. It ends with us at the latest. */
+/* False, with errno set, if it cannot start. The process ends with this one at
+ * the latest. */
 static inline bool canary_start(struct canary *c)
 {
     c->notes = mmap(NULL, sizeof(*c->notes), PROT_READ | PROT_WRITE,
@@ -65,15 +66,15 @@ static inline void canary_stop(struct canary *c)
     munmap(c->notes, sizeof(*c->notes));
 }
 
-/* How long the machine has stood until now, in ns. What has just been may not
- * be noted yet. */
+/* How long the machine has stalled so far, in ns. The latest stall may not be
+ * recorded yet. */
 static inline int64_t canary_stood(const struct canary *c)
 {
     return atomic_load(&c->notes->stood);
 }
 
-/* The same up to now: including the nap that is under way, and the one whose
- * note is perhaps being written. */
+/* The same up to now: waits for the current nap to end, and for one that may be
+ * being recorded. */
 static inline int64_t canary_stood_by_now(const struct canary *c)
 {
     uint64_t naps = atomic_load(&c->notes->naps);

@@ -30,7 +30,7 @@ static bool add(X509 *x, int nid, const char *value)
     return ok;
 }
 
-/* Valid from two days before `until`. names NULL: a CA. */
+/* Valid from two days before `until`. Makes a CA if names is NULL. */
 static bool make(struct cert *c, const struct cert *by, const char *name,
                  const char *names, long until)
 {
@@ -105,6 +105,6 @@ int certs_make(const char *dir)
     }
     forget(&ca);
     if (!ok)
-        fprintf(stderr, "no certificates in %s\n", dir);
+        fprintf(stderr, "cannot make certificates in %s\n", dir);
     return ok ? 0 : -1;
 }

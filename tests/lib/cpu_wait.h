@@ -1,5 +1,5 @@
-/* How long threads have waited for a processor so far, in ns. No bound of time
- * may count that: the machine is busy. */
+/* How long threads have waited for a processor so far, in ns. Time limits must
+ * not count that time, because it depends on the load of the machine. */
 #ifndef CPU_WAIT_H
 #define CPU_WAIT_H
 
@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* 0: there is no such thread. */
+/* 0 if there is no such thread. */
 static inline int64_t cpu_wait_in(const char *path)
 {
     char text[100] = "";
@@ -32,7 +32,8 @@ static inline int64_t cpu_wait_of_thread(void)
     return cpu_wait_in("/proc/thread-self/schedstat");
 }
 
-/* Its first thread, and even that of a zombie. */
+/* The first thread, which still has its counters when the process is a
+ * zombie. */
 static inline int64_t cpu_wait_of_first(pid_t pid)
 {
     char path[40];
@@ -41,7 +42,7 @@ static inline int64_t cpu_wait_of_first(pid_t pid)
     return cpu_wait_in(path);
 }
 
-/* All threads that a process has. */
+/* All threads of the process. */
 static inline int64_t cpu_wait_of(pid_t pid)
 {
     char path[64];

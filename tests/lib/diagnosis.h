@@ -1,4 +1,4 @@
-/* What hf_diagnose() has to find. */
+/* Assertions about the findings of hf_diagnose(). */
 #ifndef TESTS_DIAGNOSIS_H
 #define TESTS_DIAGNOSIS_H
 
@@ -29,8 +29,9 @@ static inline bool diagnosis_has(const hf_diagnosis *d, enum hf_level level,
     return false;
 }
 
-/* There is a finding of that level on the subject, with that word in it. A
- * machine that stands still causes other findings, so it is tried again. */
+/* Asserts that there is a finding of that level on the subject whose text
+ * contains that word. Tries again, because a stall of the machine causes other
+ * findings. */
 static inline void diagnosis_says(hf_client *c, enum hf_level level,
                                   const char *subject, const char *word)
 {
@@ -47,10 +48,10 @@ static inline void diagnosis_says(hf_client *c, enum hf_level level,
         hf_diagnosis_free(d);
     }
     if (!met)
-        fail_msg("nothing of level %d on %s with \"%s\"", level, subject, word);
+        fail_msg("no finding of level %d: %s, \"%s\"", level, subject, word);
 }
 
-/* How many findings there are on the subject, with that word in them. */
+/* The number of findings on the subject whose text contains that word. */
 static inline int diagnosis_count(hf_client *c, const char *subject,
                                   const char *word)
 {
@@ -70,7 +71,7 @@ static inline int diagnosis_count(hf_client *c, const char *subject,
 static inline void diagnosis_lacks(hf_client *c, const char *subject)
 {
     if (diagnosis_count(c, subject, ""))
-        fail_msg("there is a finding on %s", subject);
+        fail_msg("unexpected finding on %s", subject);
 }
 
 #endif

@@ -5,8 +5,6 @@
 
 #include <sys/socket.h>
 
-/* ---- the process ---- */
-
 static void run(void *server)
 {
     struct etcd_server *s = server;
@@ -29,11 +27,12 @@ static void run(void *server)
         server_arg(&a, "--initial-cluster=e%d=http://127.0.0.1:%d", s->peer,
                    s->peer);
     server_arg(&a, "--listen-metrics-urls=http://127.0.0.1:%d", s->look);
-    /* A lease is at least a second long, so elections are short. A member of a
-       cluster does not start one because the machine stands still. */
+    /* etcd derives its shortest lease from the election timeout: this one
+     * allows a lease of a second. The timeout of a cluster is longer, so that a
+     * stall of the machine does not cause an election. */
     server_arg(&a, "--heartbeat-interval=%d", s->cluster ? 50 : 10);
     server_arg(&a, "--election-timeout=%d", s->cluster ? 500 : 100);
-    server_arg(&a, "--bcrypt-cost=4"); /* a password is checked at once */
+    server_arg(&a, "--bcrypt-cost=4"); /* fast password checks */
     server_arg(&a, "--logger=zap");
     server_arg(&a, "--log-level=error");
     if (s->tls) {
@@ -45,11 +44,11 @@ static void run(void *server)
         server_arg(&a, "--client-cert-auth");
     }
     server_args(&a, s->args, ETCD_SERVER_ARGS);
-    setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1); /* ignored elsewhere */
+    setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1); /* ignored on other machines */
     server_exec(&s->process, &a);
 }
 
-/* What it says at that path of the port `look`; "" if it says nothing. */
+/* The reply to a GET of that path at port `look`, or "". */
 static const char *says(const struct etcd_server *s, const char *path)
 {
     static char buf[256 << 10];
@@ -115,8 +114,6 @@ int etcd_server_empty(struct etcd_server *s)
     return server_dir_remove(data) || etcd_server_again(s) ? -1 : 0;
 }
 
-/* ---- the administrator ---- */
-
 int etcd_server_ctl(struct etcd_server *s, const char *args, char *out,
                     size_t size)
 {
@@ -164,7 +161,7 @@ int etcd_server_lock(struct etcd_server *s, const char *password,
     return etcd_server_ctl(s, args, NULL, 0) ? -1 : 0;
 }
 
-/* Not what hf_lock_put() has written, and not the client's guard. */
+/* Excludes the keys of hf_lock_put() and the client's guard. */
 static bool is_entry(const char *key)
 {
     const char *last = strrchr(key, '/');
@@ -193,8 +190,6 @@ long etcd_server_keys(struct etcd_server *s, bool print)
     }
     return n;
 }
-
-/* ---- a cluster ---- */
 
 static int spawn_missing(struct etcd_cluster *c)
 {

@@ -15,7 +15,7 @@ static void run(void *server)
     server_exec(&s->process, &a);
 }
 
-/* One line, as the administrator: two numbers. */
+/* Sends one line as the administrator; its reply has two numbers. */
 static int ask(const struct example_server *s, const char *line, long n[2])
 {
     int fd = server_connect(s->port), fields = 0;

@@ -1,6 +1,6 @@
 /*
- * The server of src/backends/example for a test, on a loopback port of its own.
- * It dies with the thread that started it, and is ready when it answers.
+ * The server of src/backends/example for a test, on its own loopback port. It
+ * dies with the thread that started it, and is ready when it answers.
  */
 #ifndef TESTS_EXAMPLE_SERVER_H
 #define TESTS_EXAMPLE_SERVER_H
@@ -13,12 +13,12 @@ struct example_server {
     char url[64]; /* example://127.0.0.1:port */
 };
 
-/* Started again, it has forgotten everything. */
+/* After a restart the server has forgotten everything. */
 SERVER_VERBS(example_server)
-/* 0, or -1 with a text on stderr. */
+/* Returns 0, or -1 with a message on stderr. */
 int example_server_start(struct example_server *);
 
-/* How many it has; -1: it does not answer. */
+/* The number of holds, or -1 if the server does not answer. */
 long example_server_holds(const struct example_server *);
 long example_server_places(const struct example_server *);
 /* Ends all holds. */

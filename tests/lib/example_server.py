@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""The server of src/backends/example, whose head describes the lines.
+"""The server of src/backends/example, whose head describes the protocol.
 
-example_server.py PORT: on loopback, until it is killed. It remembers nothing
-over a restart. For tests, on a connection without HELLO:
+example_server.py PORT: serves on loopback until it is killed. It remembers
+nothing over a restart. For tests, on a connection without HELLO:
 
     COUNT          COUNT holds places
-    BREAK          ends all holds; the same answer
+    BREAK          ends all holds; the same reply
 """
 
 import asyncio
 import sys
 import time
 
-OFFER_S = 1.0  # whoever does not come when it is their turn is passed over
+OFFER_S = 1.0  # a waiter that misses its turn by this much leaves the queue
 LINE_MAX = 4096
 
 
 class Lock:
-    """Held by one, or free; free and with a queue it is the turn of the first,
-    and nobody else gets it. Both are told by (client, hold)."""
+    """Held or free; a free lock can be taken only by the first waiter, if any.
+    Holder and waiters are identified by (client, hold)."""
 
     def __init__(self, name):
         self.name = name
@@ -33,8 +33,8 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.locks = {}  # by name
         self.holds = {}  # (client, hold) -> Lock
-        self.places = {}  # the same
-        self.writers = {}  # client -> the connection that it uses
+        self.places = {}  # of waiters: (client, hold) -> Lock
+        self.writers = {}  # client -> its connection
         self.tokens = time.time_ns() // 1000  # higher than before a restart
 
     def clock(self):
@@ -44,8 +44,6 @@ class Server:
         writer = self.writers.get(key[0])
         if writer:
             writer.write(b'%s %d\n' % (word, key[1]))
-
-    # ---- what becomes of a lock
 
     def set_timer(self, lock, seconds, do):
         if lock.timer:
@@ -63,7 +61,7 @@ class Server:
         self.turn(lock)
 
     def turn(self, lock):
-        """It is free, or there is another first in its queue."""
+        """The lock has become free, or its first waiter has changed."""
         if lock.holder:
             return
         self.set_timer(lock, OFFER_S, self.pass_over if lock.queue else None)
@@ -88,8 +86,6 @@ class Server:
         key = lock.holder
         self.free(lock)
         self.say(key, b'LOST')
-
-    # ---- requests
 
     def take(self, key, lease_ms, may_queue, name):
         lock = self.holds.get(key)
@@ -133,7 +129,7 @@ class Server:
         return b'WELCOME %d' % self.clock()
 
     def forget(self, client):
-        """Its places go with its connection."""
+        """A client loses its places in queues with its connection."""
         del self.writers[client]
         for key in [key for key in self.places if key[0] == client]:
             self.leave(key)
@@ -145,8 +141,6 @@ class Server:
         elif word != b'COUNT':
             raise ValueError(word)
         return b'COUNT %d %d' % (len(self.holds), len(self.places))
-
-    # ---- connections
 
     def answer(self, client, line):
         word, *field = line.split()
@@ -166,7 +160,7 @@ class Server:
         try:
             while line := await reader.readline():
                 if client is not None and self.writers.get(client) != writer:
-                    break  # it has a newer one
+                    break  # the client has a newer connection
                 if line.startswith(b'HELLO '):
                     client = int(line.split()[1])
                     text = self.hello(client, writer)

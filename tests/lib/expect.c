@@ -46,7 +46,7 @@ void expect_true(bool met, const char *cond, const char *file, int line)
 {
     if (met)
         return;
-    print_error("not in time: %s\n", cond);
+    print_error("not true in time: %s\n", cond);
     _fail(file, line);
 }
 

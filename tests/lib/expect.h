@@ -1,6 +1,6 @@
 /*
  * Assertions that say more than cmocka's. A failure of EXPECT prints the call,
- * both codes by name and the text of the last error.
+ * both codes by name, and the text of the last error.
  */
 #ifndef TESTS_EXPECT_H
 #define TESTS_EXPECT_H
@@ -12,10 +12,9 @@
     expect_code((code), (call), #call, __FILE__, __LINE__)
 #define OK(call) EXPECT(0, call)
 
-/* The call returns another code than 0. */
+/* Asserts that the call returns a code other than 0. */
 #define FAILS(call) expect_failure((call), #call, __FILE__, __LINE__)
-/* What is asserted takes at most that many ms by the fair clock. Needs wait.h.
- */
+/* The assertion takes at most that many ms by the fair clock. Needs wait.h. */
 #define WITHIN(ms, assertion)                                                  \
     do {                                                                       \
         int64_t within_began = wait_fair();                                    \
@@ -24,26 +23,27 @@
         expect_true(wait_within(within_began, ms), #assertion, __FILE__,       \
                     __LINE__);                                                 \
     } while (0)
-/* The condition comes true: in time, or within so many ms. Needs wait.h. */
+/* Asserts that the condition becomes true, in time or within so many ms. Needs
+ * wait.h. */
 #define COMES(cond) COMES_MS(cond, WAIT_LONG_MS)
 #define COMES_MS(cond, ms)                                                     \
     expect_true(WAIT_FOR_MS(cond, ms), #cond, __FILE__, __LINE__)
 
-/* A formatted text that lives until its thread has made 64 more of them. Too
- * long for 512 bytes, it is cut. */
+/* A formatted text, cut at 512 bytes, that is valid until its thread has made
+ * 64 more of them. */
 const char *text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Where the calls of the running case leave their error; NULL: nowhere. */
+/* Where the calls of the running case leave their error, or NULL. */
 extern const hf_error *expect_error;
 
-/* Fails the running case, at that line, unless rc is the code. */
+/* Fails the running case, with that line, unless rc equals the code. */
 void expect_code(int code, int rc, const char *call, const char *file,
                  int line);
-/* Fails the running case, at that line, if rc is 0. */
+/* Fails the running case, with that line, if rc is 0. */
 void expect_failure(int rc, const char *call, const char *file, int line);
-/* Fails the running case, at that line, unless the condition was met. */
+/* Fails the running case, with that line, unless `met`. */
 void expect_true(bool met, const char *cond, const char *file, int line);
-/* Fails the running case unless the text has the words in it. */
+/* Fails the running case unless the text contains the words. */
 void expect_words(const char *text, const char *words);
 
 #endif

@@ -1,4 +1,4 @@
-/* The head of an HTTP/2 frame, for servers that write theirs by hand. */
+/* The header of an HTTP/2 frame, for servers that write frames by hand. */
 #ifndef TESTS_H2_FRAME_H
 #define TESTS_H2_FRAME_H
 

@@ -45,7 +45,7 @@ bool history_check_me(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* The owner claims from here on: is there room beside the others? */
+/* The owner's hold begins: is there room for it beside the others? */
 static bool claim_begins(struct table *t, const struct history *h, size_t i,
                          struct history_verdict *v)
 {
@@ -90,9 +90,9 @@ bool history_check_claim(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* known: the process has had this token before. Then it is a local turn, which
- * on a server that forgot the hold may follow a higher token of another
- * process; the resource will tell. */
+/* known: the process has had this token before. The grant is then a local
+ * hand-over, which may follow a higher token of another process if the server
+ * forgot the hold; the resource will refuse it. */
 static bool tok_returned(struct table *t, const struct history *h, size_t i,
                          bool known, struct history_verdict *v)
 {
@@ -128,7 +128,7 @@ static int by_token(const void *a, const void *b)
     return 0;
 }
 
-/* Exclusive grants. */
+/* Collects the exclusive grants. */
 static size_t exclusive_ones(const struct history *h,
                              const struct history_event **out)
 {
@@ -147,7 +147,7 @@ static size_t exclusive_ones(const struct history *h,
     return n;
 }
 
-/* No two processes ever have one token. */
+/* No two processes ever have the same token. */
 static bool tok_unique(const struct history *h, struct history_verdict *v)
 {
     const struct history_event **e = calloc(h->len + 1, sizeof(*e));
@@ -188,7 +188,7 @@ bool history_check_tok(const struct history *h, const struct history_rules *r,
             s->floor_process = t.place[e->lock].token_process;
         } else if (e->kind == HISTORY_RETURN && !e->result) {
             bool known = *mine == e->token ||
-                         !is_exclusive(&t, e->lock, s->wish); /* or joined */
+                         !is_exclusive(&t, e->lock, s->wish); /* or shared */
 
             ok = tok_returned(&t, h, i, r->lossy && known, v);
             *mine = e->token;

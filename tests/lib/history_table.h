@@ -1,6 +1,6 @@
 /*
- * What the checkers share: what is known, while walking through a history, of
- * each owner on each lock. Private to tests/lib/history*.c.
+ * What the checkers share: the state of each owner on each lock at one point of
+ * the history. Private to tests/lib/history*.c.
  */
 #ifndef HISTORY_TABLE_H
 #define HISTORY_TABLE_H
@@ -9,32 +9,32 @@
 
 #define SECOND 1000000000LL
 
-/* What a checker keeps of one owner on one lock. */
+/* The state of one owner on one lock. */
 struct stand {
-    int64_t until; /* deadline of the hold */
+    int64_t until; /* of the hold */
     int64_t cap;
-    int64_t back_by; /* of the call under way; NEVER: none or for ever */
+    int64_t back_by; /* deadline of the pending call, or NEVER */
     uint64_t token;
     uint64_t floor; /* highest token when the acquire was called */
     uint32_t floor_process;
-    uint32_t count;   /* acquires less releases */
-    uint32_t process; /* of the owner */
-    uint32_t share;   /* of the hold */
-    uint32_t wish;    /* of the call under way */
+    uint32_t count;   /* acquires minus releases */
+    uint32_t process; /* the owner's */
+    uint32_t share;   /* the hold's */
+    uint32_t wish;    /* the share that the pending call wants */
     uint32_t place;   /* in the list of holders */
-    bool pending;     /* an acquire is under way */
+    bool pending;     /* an acquire is pending */
 };
 
-struct place { /* of one lock */
+struct place { /* state of one lock */
     uint64_t token;
-    uint64_t exclusive; /* the highest of these */
+    uint64_t exclusive; /* the highest of an exclusive hold */
     uint64_t value;
     uint64_t writes;
     int64_t free_at, excused, killed;
     uint32_t token_process;
     uint32_t whole;
-    uint32_t *holder; /* owners with a count */
-    uint32_t *waiter; /* owners with a call under way, of processes that run */
+    uint32_t *holder; /* owners that hold it */
+    uint32_t *waiter; /* owners with a pending call, in running processes */
     uint32_t holders, waiters;
 };
 
@@ -43,17 +43,17 @@ enum presence { PRESENT, STOPPED, DEAD };
 struct table {
     struct stand *stand; /* [owner * locks + lock] */
     struct place *place;
-    int64_t *resumed; /* by process: when it ran again */
+    int64_t *resumed; /* by process: time of its last continue */
     uint8_t *away;    /* by process: enum presence */
-    uint32_t stopped; /* how many processes are */
+    uint32_t stopped; /* number of stopped processes */
     uint32_t locks;
     uint32_t *lists;
 };
 
 struct table history_table_new(const struct history *);
-/* Returns ok, for the convenience of checkers. */
+/* Returns ok, so that a checker can return the result. */
 bool history_table_free(struct table *, bool ok);
-/* Counts holds, deadlines, deaths. */
+/* Updates holds, deadlines and deaths. */
 void history_follow(struct table *, const struct history *,
                     const struct history_event *);
 /* Writes the verdict and returns false. */
@@ -78,8 +78,8 @@ static inline struct stand *stand_at(const struct table *t, uint32_t owner,
     return &t->stand[(size_t)owner * t->locks + lock];
 }
 
-/* Permits are shared holds, even if one has all of them: their tokens need not
- * rise. */
+/* Permits are shared holds, even if one owner has all of them: their tokens
+ * need not rise. */
 static inline bool is_exclusive(const struct table *t, uint32_t lock,
                                 uint32_t share)
 {

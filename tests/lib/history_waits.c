@@ -1,10 +1,10 @@
 /*
- * BOUND and WAKE: a lock that is free while clients wait has to be granted to
- * one of them soon. For each lock there is at any time a moment by which the
- * next grant is due: wake_ns after the lock was free, a client waited and no
- * fault was under way; after a death TTL + tick + 1 s. An event on the lock
- * later than that shows a violation. Waits of processes that are stopped or
- * dead do not count.
+ * BOUND and WAKE: a lock that is free while clients wait must soon be granted
+ * to one of them. At any time each lock has a moment by which the next grant is
+ * due: wake_ns after the time when the lock was free, a client waited and no
+ * fault was active; after a death, TTL + tick + 1 s. An event on the lock after
+ * that moment shows a violation. Waits of stopped or dead processes do not
+ * count.
  */
 #include "history_table.h"
 
@@ -20,7 +20,7 @@ static void remove_waiter(struct place *p, uint32_t owner)
             p->waiter[i--] = p->waiter[--p->waiters];
 }
 
-/* Deaths and stops change the set of waiters: it is counted again. */
+/* Deaths and stops change the set of waiters, so count it again. */
 static void recount(struct table *t, const struct history *h)
 {
     for (uint32_t l = 0; l < t->locks; l++) {
@@ -34,7 +34,7 @@ static void recount(struct table *t, const struct history *h)
     }
 }
 
-/* The holds of a dead process were free by then. */
+/* A dead process's holds must be free by then. */
 static void excuse_all(struct table *t, const struct history_event *e,
                        const struct history_rules *r)
 {
@@ -50,7 +50,7 @@ static void excuse_all(struct table *t, const struct history_event *e,
     }
 }
 
-/* What is claimed at that time, and when the first of it ends. */
+/* The sum of the shares held at that time, and when the first of them ends. */
 static uint64_t claimed(const struct table *t, uint32_t lock, int64_t at,
                         int64_t *ends)
 {
@@ -69,7 +69,7 @@ static uint64_t claimed(const struct table *t, uint32_t lock, int64_t at,
     return sum;
 }
 
-/* From when on each of those who wait could have it, as things stand. */
+/* The time from which every current waiter could be granted the lock. */
 static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
 {
     const struct place *p = &t->place[lock];
@@ -88,7 +88,8 @@ static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
     return at;
 }
 
-/* A grant restarts the time; else it runs on while the lock is free for all. */
+/* A grant restarts the time; otherwise it goes on while the lock is free for
+ * all. */
 static void look_again(struct table *t, uint32_t lock, int64_t at, bool granted)
 {
     struct place *p = &t->place[lock];
@@ -147,7 +148,7 @@ static void waits_follow(struct table *t, const struct history *h,
     default:
         break;
     }
-    /* One that comes back after its own deadline holds nothing. */
+    /* An acquire that returns after the hold's deadline holds nothing. */
     look_again(t, e->lock, e->at,
                e->kind == HISTORY_RETURN && (e->result == HISTORY_THROUGH ||
                                              (!e->result && claims(s, e->at))));

@@ -1,4 +1,4 @@
-/* An address of this machine, for an endpoint without a lookup. */
+/* A loopback address for an endpoint, without a lookup. */
 #ifndef TESTS_LOOPBACK_H
 #define TESTS_LOOPBACK_H
 

@@ -11,9 +11,7 @@
 #include <stdarg.h>
 #include <sys/wait.h>
 
-/* ---- the process ---- */
-
-/* Its data are in memory: nothing has to be synced. */
+/* The data are in memory, so nothing has to be synced. */
 static const char *const plain[] = {
     "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
     "--innodb-flush-method=nosync",  "--innodb-flush-log-at-trx-commit=2",
@@ -21,14 +19,14 @@ static const char *const plain[] = {
     "--skip-name-resolve",           NULL,
 };
 
-/* What is not of Debian's mariadbd. The server takes what begins with "loose"
- * only if it knows the rest. The backend's way to log in is the one that all of
- * them have; the tests of other ways make a user for it. */
+/* For servers other than Debian's mariadbd, which ignore "loose" options that
+ * they do not know. The default authentication is the plugin that all of them
+ * have; tests of other plugins make their own user. */
 static const char *const elsewhere[] = {
     "--loose-mysqlx=0", "--loose-auto-generate-certs=0",
     "--loose-default-authentication-plugin=mysql_native_password", NULL};
 
-/* MySQL, of which TEST_MYSQL names the directory? */
+/* Whether TEST_MYSQL names the directory of a MySQL. */
 static bool is_mysql(void)
 {
     const char *dir = getenv("TEST_MYSQL");
@@ -40,8 +38,8 @@ static bool is_mysql(void)
     return access(program, X_OK) != 0;
 }
 
-/* Of the server, and of what makes its files. folder: of TEST_MYSQL, in which
- * the program is. */
+/* Begins the arguments of the server, or of the program that makes its files.
+ * The program is in this folder of TEST_MYSQL. */
 static void begin_args(struct server_args *a, const struct my_server *s,
                        const char *folder, const char *program)
 {
@@ -58,7 +56,7 @@ static void begin_args(struct server_args *a, const struct my_server *s,
     }
     server_arg(a, "--datadir=%s/data", s->dir);
     server_arg(a, "--tmpdir=%s", s->dir);
-    if (geteuid() == 0) /* it runs as root only on demand */
+    if (geteuid() == 0) /* it refuses root otherwise */
         server_arg(a, "--user=root");
     if (!s->durable)
         server_args(a, plain, SIZE_MAX);
@@ -94,7 +92,7 @@ static void run(void *server)
     server_exec(&s->process, &a);
 }
 
-/* The system tables: half a second, of MySQL 8 a few. */
+/* Makes the system tables, which takes half a second; with MySQL 8 a few. */
 static int install(const struct my_server *s)
 {
     static const char *const mariadb[] = {
@@ -124,7 +122,7 @@ static void forget_admin(void *server)
     s->admin = NULL;
 }
 
-/* The connection stays: it is the administrator's. */
+/* The connection stays open, as the administrator's. */
 static bool answers(void *server)
 {
     struct my_server *s = server;
@@ -138,7 +136,7 @@ static bool answers(void *server)
                            CLIENT_REMEMBER_OPTIONS) &&
         !mysql_query(s->admin, "do 1")) {
         fcntl(mysql_get_socket(s->admin), F_SETFD, FD_CLOEXEC);
-        mysql_query(s->admin, "use " MY_SERVER_DB); /* once it is there */
+        mysql_query(s->admin, "use " MY_SERVER_DB); /* once it exists */
         return true;
     }
     forget_admin(s);
@@ -190,13 +188,11 @@ int my_server_start(struct my_server *s)
     snprintf(tls, sizeof(tls), "?tls=yes&cacert=%s/ca.pem", s->dir);
     my_server_url_at(s->port, tls, s->tls_url, sizeof(s->tls_url));
     if ((s->tls && certs_make(s->dir)) || install(s)) {
-        fprintf(stderr, "no files for the server; see %s/log\n", s->dir);
+        fprintf(stderr, "cannot make the server's files; see %s/log\n", s->dir);
         return -1;
     }
     return my_server_again(s) || make_users(s) ? -1 : 0;
 }
-
-/* ---- the administrator ---- */
 
 static unsigned vtry(struct my_server *s, const char *fmt, va_list ap)
 {
@@ -205,7 +201,7 @@ static unsigned vtry(struct my_server *s, const char *fmt, va_list ap)
     unsigned error;
 
     if (!s->admin || len < 0 || (size_t)len >= sizeof(sql)) {
-        fprintf(stderr, "there is no server for: %s\n", fmt);
+        fprintf(stderr, "no server runs for: %s\n", fmt);
         abort();
     }
     if (!mysql_real_query(s->admin, sql, (unsigned long)len))
@@ -218,7 +214,6 @@ static unsigned vtry(struct my_server *s, const char *fmt, va_list ap)
     return error;
 }
 
-/* Fails the test if there was an error. */
 static void must(struct my_server *s, unsigned error, const char *fmt)
 {
     if (!error)
@@ -253,7 +248,7 @@ long long my_server_do(struct my_server *s, const char *fmt, ...)
     return (long long)mysql_affected_rows(s->admin);
 }
 
-/* False: there is none. */
+/* False if there is no value. */
 static bool first(struct my_server *s, char *out, size_t size, const char *fmt,
                   va_list ap)
 {
@@ -296,8 +291,6 @@ const char *my_server_text(struct my_server *s, const char *fmt, ...)
     return text;
 }
 
-/* ---- what there is of ours ---- */
-
 #define OF_WORKER                                                              \
     "select count(*) from information_schema.processlist where "               \
     "user='" MY_SERVER_USER "'"
@@ -321,7 +314,7 @@ static long held(struct my_server *s, const char *table)
         s, "select count(*) from %s where lease_until > utc_timestamp(6)",
         table);
 
-    return n < 0 ? 0 : (long)n; /* there is no table yet */
+    return n < 0 ? 0 : (long)n; /* the table does not exist yet */
 }
 
 long my_server_left(struct my_server *s, bool print)
@@ -341,7 +334,7 @@ long my_server_left(struct my_server *s, bool print)
                                    tables[i]));
     }
     if (print && waiting)
-        fprintf(stderr, "left behind: %ld that wait\n", waiting);
+        fprintf(stderr, "left behind: %ld waiting\n", waiting);
     return n;
 }
 

@@ -16,8 +16,6 @@
 
 #define PUPPET_FD 3
 
-/* ---- the one who pulls the strings ---- */
-
 int proc_start(struct proc *p)
 {
     char *argv[] = {"puppet", "--puppet", NULL};
@@ -118,8 +116,6 @@ int proc_end(struct proc *p)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* ---- what the lock guards ---- */
-
 struct proc_shared *proc_shared_map(const char *path)
 {
     struct proc_shared *s;
@@ -141,8 +137,8 @@ void proc_shared_unmap(struct proc_shared *s)
         munmap(s, sizeof(*s));
 }
 
-/* Two clients of one process meet in the server, where TSan cannot see them:
- * the races that count are seen by the counter itself. */
+/* TSan does not see that two clients of one process synchronize through the
+ * server, so the counter itself detects the races that matter. */
 __attribute__((no_sanitize("thread"), noinline)) void
 proc_shared_bump(struct proc_shared *s)
 {
@@ -156,8 +152,6 @@ proc_shared_bump(struct proc_shared *s)
     if (--s->inside)
         s->violations++;
 }
-
-/* ---- the puppet ---- */
 
 struct puppet {
     hf_client *client;

@@ -11,36 +11,36 @@
 #include <sys/socket.h>
 
 #define PAIRS 64
-#define HELD (1 << 18) /* bytes on their way to a client */
+#define HELD (1 << 18) /* bytes held on their way to a client */
 
 struct pair {
-    int client, server; /* -1: free, or that side has ended */
+    int client, server; /* -1: free, or that side is closed */
     char held[HELD];    /* not passed on yet */
     size_t len;
-    char hoard[HELD]; /* the same, of the client */
+    char hoard[HELD]; /* the same, from the client */
     size_t hoard_len;
     bool hoarding;
-    uint64_t number; /* in the order in which they came */
-    int64_t due;     /* PROXY_DELAY, PROXY_DRIP: when the next goes */
+    uint64_t number; /* in order of arrival */
+    int64_t due;     /* PROXY_DELAY, PROXY_DRIP: time to send more */
     bool used;
     bool finished;   /* FIN sent to the client */
-    bool asked;      /* has said the word that counts */
-    bool deaf, mute; /* has lost bytes of the client, of the server */
+    bool asked;      /* has sent the word to count by */
+    bool deaf, mute; /* has dropped bytes of the client, of the server */
 };
 
 struct proxy {
     pthread_t thread;
-    pthread_mutex_t mu; /* all below; the thread releases it while it sleeps */
+    pthread_mutex_t mu; /* guards all below; the thread unlocks it to sleep */
     pthread_cond_t turned;
     int listener, wake, port, to;
     enum proxy_mode mode;
     long value;
     proxy_censor *censor;
     bool stop, cut, deliver;
-    unsigned cut_oldest;  /* so many */
-    const char *word;     /* for which a connection is cut; NULL */
-    const char *counts;   /* the word to which answers are counted; NULL */
-    unsigned asked, done; /* rounds: a switch is in force after one */
+    unsigned cut_oldest;  /* that many */
+    const char *word;     /* that a connection is cut at, or NULL */
+    const char *counts;   /* the word whose replies are counted, or NULL */
+    unsigned asked, done; /* rounds of the thread: a switch holds after one */
     uint64_t sent, answered, numbers, counted;
     struct pair pairs[PAIRS];
 };
@@ -64,7 +64,7 @@ static void end_pair(struct pair *p)
     p->len = p->hoard_len = 0;
 }
 
-/* The client is gone. What it had said may be on its way still. */
+/* The client is gone; bytes that it sent may still have to be delivered. */
 static void end_client(struct pair *p)
 {
     if (!p->hoard_len)
@@ -82,7 +82,7 @@ static void write_all(int fd, const char *data, size_t len)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return; /* the next read finds out */
+            return; /* the next read fails too */
         data += n;
         len -= (size_t)n;
     }
@@ -188,8 +188,8 @@ static uint32_t number_at(const char *bytes)
     return ntohl(n);
 }
 
-/* Of whole packets of a ZooKeeper: a length, then the number of the request, or
- * -1 for a word on a watch. */
+/* Passes on whole ZooKeeper packets (a length, then the number of the request),
+ * except those with the number -1, which are watch events. */
 static void pass_answers(struct pair *p)
 {
     while (p->len >= 8 && p->len >= 4 + (size_t)number_at(p->held)) {
@@ -204,7 +204,7 @@ static void pass_answers(struct pair *p)
     }
 }
 
-/* Passes on what may be; returns when more may be, or 0. */
+/* Passes on what is due; returns when more will be, or 0. */
 static int64_t move(struct proxy *x, struct pair *p, int64_t now)
 {
     size_t some;

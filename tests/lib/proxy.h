@@ -1,8 +1,8 @@
 /*
- * A TCP proxy of our own, in a thread, between a client under test and its
- * server. Faults are switched on while it runs; they hold for connections that
- * exist and for new ones, until the next switch. A connection that has lost
- * bytes in one direction never carries any in it again: TCP leaves no gaps.
+ * A TCP proxy in a thread, between a client under test and its server. Faults
+ * are switched on while it runs; each applies to existing and new connections
+ * until the next switch. A connection that has lost bytes in one direction
+ * never carries any in it again, because TCP leaves no gaps.
  */
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H
@@ -12,16 +12,16 @@
 
 enum proxy_mode {
     PROXY_PASS,
-    PROXY_SWALLOW,    /* what the server says goes nowhere */
-    PROXY_DEAF,       /* what the client says goes nowhere */
+    PROXY_SWALLOW,    /* drop what the server sends */
+    PROXY_DEAF,       /* drop what the client sends */
     PROXY_BLACK_HOLE, /* both */
-    PROXY_LOSS,       /* the packets of clients vanish: no TCP answers them */
-    PROXY_DELAY,      /* what the server says comes `value` ms later */
-    PROXY_RESET,      /* once: RST after `value` more bytes of the server */
+    PROXY_LOSS,       /* client packets vanish without a TCP reply */
+    PROXY_DELAY,      /* pass on what the server sends `value` ms later */
+    PROXY_RESET,      /* once: RST after `value` more server bytes */
     PROXY_HALF_CLOSE, /* once: FIN to the client after as many */
-    PROXY_DRIP,       /* one byte of the server each `value` us */
-    PROXY_REFUSE,     /* new connections are reset */
-    /* What a ZooKeeper says of watches goes nowhere; answers are passed on. */
+    PROXY_DRIP,       /* one server byte each `value` us */
+    PROXY_REFUSE,     /* reset new connections */
+    /* Drop ZooKeeper's watch events; pass on its replies. */
     PROXY_LOSE_EVENTS,
 };
 
@@ -31,37 +31,37 @@ struct proxy;
 struct proxy *proxy_start(int port);
 struct proxy *proxy_start_at(int host, int port); /* listens at 127.0.0.host */
 int proxy_port(const struct proxy *);
-/* In force when it returns. */
+/* The mode is in force when this returns. */
 void proxy_set(struct proxy *, enum proxy_mode, long value);
-/* What the servers say goes through that function, from the beginning of each
- * connection on. It may take something out, and returns how many bytes are to
- * be passed on; the rest comes again, with more behind it. */
+/* Passes what the servers send through that function, from the beginning of
+ * each connection. The function may take something out, and returns how many
+ * bytes to pass on; it gets the rest again, with more behind it. */
 typedef size_t proxy_censor(char *data, size_t *len);
 void proxy_censors(struct proxy *, proxy_censor *);
-/* Resets every connection there is, both sides. */
+/* Resets both sides of every existing connection. */
 void proxy_cut(struct proxy *);
-/* Only those that have been there for longest, so many of them. */
+/* Only the oldest connections, so many of them. */
 void proxy_cut_oldest(struct proxy *, unsigned many);
-/* From now on a client that says this word, in one piece, loses its connection,
- * and the server does not hear it. NULL: none does. The word stays the
- * caller's. */
+/* From now on, cuts the connection of a client that sends this word in one
+ * piece; the server does not receive it. NULL: none. The caller keeps the
+ * word. */
 void proxy_cut_at(struct proxy *, const char *word);
-/* From now on it is counted how often the server says something after a client
- * has said this word. */
+/* From now on, counts how often the server sends something after a client has
+ * sent this word. */
 void proxy_count(struct proxy *, const char *word);
 uint64_t proxy_counted(struct proxy *);
-/* How many connections there were. */
+/* The number of connections so far. */
 uint64_t proxy_connections(struct proxy *);
-/* New connections go to that port; those that exist stay where they are. */
+/* New connections go to that port; existing ones stay. */
 void proxy_lead_to(struct proxy *, int port);
-/* Bytes of the clients that have gone to the server, all connections. */
+/* Bytes sent to the server by clients, over all connections. */
 uint64_t proxy_sent(struct proxy *);
-/* What the clients of connections that exist now say is kept back, until it is
- * delivered: even if that client is gone by then. */
+/* Holds back what the clients of the existing connections send, until
+ * proxy_deliver(), even if the client is gone by then. */
 void proxy_hoard(struct proxy *);
 uint64_t proxy_hoarded(struct proxy *); /* bytes */
 void proxy_deliver(struct proxy *);
-/* Bytes of the server that came (passed on or not). */
+/* Bytes received from the server, passed on or not. */
 uint64_t proxy_answered(struct proxy *);
 void proxy_end(struct proxy *);
 

@@ -14,16 +14,16 @@
 #define MS ((int64_t)1000000)
 
 struct log {
-    uint64_t len;    /* atomic: what is below it is whole */
+    uint64_t len;    /* atomic: events below it are complete */
     uint64_t grants; /* atomic */
     struct history_event event[EVENTS];
 };
 
 struct record {
-    uint32_t ready;            /* atomic: 0, 1: being made, 2 */
+    uint32_t ready;            /* atomic: 0, 1: in preparation, 2 */
     uint32_t over;             /* atomic */
-    pthread_mutex_t mu;        /* robust: of the resource */
-    uint64_t token, exclusive; /* the highest, of all and of these */
+    pthread_mutex_t mu;        /* robust; guards the resource */
+    uint64_t token, exclusive; /* highest of all and of exclusive holds */
     uint64_t value, writes;
     struct log log[RECORD_OWNERS];
     uint64_t uses_len; /* atomic */
@@ -95,10 +95,9 @@ static void note(const struct record_owner *o, struct history_event e)
         __atomic_add_fetch(&log->grants, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- the resource ---- */
-
-/* Holders of an exclusive token come after all whom it saw; those who share
- * came at one time, in any order, and after the last exclusive one. */
+/* The token of an exclusive hold must be above all tokens that the resource
+ * saw. Shared holds exist at the same time, in any order, above the last
+ * exclusive token. */
 static void raise_to(struct record *r, uint64_t token, bool exclusive)
 {
     if (token > r->token)
@@ -107,8 +106,8 @@ static void raise_to(struct record *r, uint64_t token, bool exclusive)
         r->exclusive = token;
 }
 
-/* A process that was killed in here has written its event, or has not: the
- * value is that of the last one. */
+/* A process may have been killed in here just before or after it wrote its
+ * event, so the events restore the state. */
 static void enter(struct record *r)
 {
     if (pthread_mutex_lock(&r->mu) != EOWNERDEAD)
@@ -127,7 +126,7 @@ static void enter(struct record *r)
     pthread_mutex_consistent(&r->mu);
 }
 
-/* 0, or ELOST: a holder with a higher token was here. */
+/* Returns 0, or HF_ELOST if a holder with a higher token was here. */
 static int use(const struct record_owner *o, int kind, uint64_t token,
                bool shared, uint64_t *value)
 {
@@ -159,8 +158,6 @@ uint64_t record_writes(const struct record *r)
     return r->writes;
 }
 
-/* ---- a round ---- */
-
 static int64_t after(int64_t now, int64_t ms)
 {
     return ms < 0 ? HISTORY_NEVER : now + ms * MS;
@@ -172,7 +169,7 @@ static void call(const struct record_owner *o, const hf_acquire_options *opt)
     struct history_event e = {
         .kind = HISTORY_CALL,
         .at = now,
-        /* A try is back when the server has answered. */
+        /* A try returns when the server has replied. */
         .until = after(now, opt->wait_ms ? opt->wait_ms : o->op_timeout_ms)};
 
     if (o->kind == HF_RWLOCK) {
@@ -195,7 +192,7 @@ static int take(const struct record_owner *o, const hf_acquire_options *opt,
     seen = rc = hf_lock_acquire(o->lock, opt, NULL);
     if (!rc &&
         (hf_lock_token(o->lock, token) || hf_lock_deadline(o->lock, &until)))
-        seen = HF_ELOST; /* before one could look at it */
+        seen = HF_ELOST; /* lost before it was checked */
     now = wait_now();
     note(o,
          (struct history_event){.kind = HISTORY_RETURN,
@@ -228,7 +225,7 @@ static bool is_shared(const struct record_owner *o,
     return o->kind == HF_SEMAPHORE || opt->mode == HF_READ;
 }
 
-/* From the call on others may read. */
+/* From the call on, other readers may enter. */
 static int turn_to_reading(const struct record_owner *o)
 {
     int rc;
@@ -239,7 +236,7 @@ static int turn_to_reading(const struct record_owner *o)
     return rc == HF_ELOST || rc == HF_EUNKNOWN ? 0 : rc;
 }
 
-/* The code of the verb, unless a fault explains it. */
+/* The code of the verb, or 0 if a fault explains it. */
 static int weigh(const struct record_owner *o, int rc)
 {
     return o->rough && (rc == HF_EBACKEND || rc == HF_EUNKNOWN) ? 0 : rc;
@@ -294,7 +291,7 @@ int record_any_round(const struct record_owner *o, unsigned number)
     }
     if (o->kind == HF_RWLOCK && number % 5)
         opt.mode = HF_READ;
-    if (o->kind == HF_SEMAPHORE) /* never all: they would be exclusive */
+    if (o->kind == HF_SEMAPHORE) /* never all: that would be exclusive */
         opt.permits = 1 + number % (o->size - 1);
     return round_of(o, &opt,
                     o->kind == HF_RWLOCK && opt.mode == HF_WRITE && number % 2);
@@ -310,7 +307,7 @@ int record_rounds(const struct record_owner *o)
             r->log[o->owner].len + 8 > EVENTS)
             break;
         rc = record_any_round(o, i);
-        wait_tick(); /* there is more to do than this */
+        wait_tick(); /* let other threads and processes run */
     }
     return rc;
 }
@@ -325,9 +322,8 @@ uint64_t record_grants(const struct record *r, uint32_t owner)
     return __atomic_load_n(&r->log[owner].grants, __ATOMIC_ACQUIRE);
 }
 
-/* ---- gathering ---- */
-
-/* After the last thing that a process wrote, if that is later than "then". */
+/* Just after the last event that the process wrote, or "then" if that is
+ * later. */
 static int64_t after_last(const struct history_event *event,
                           const uint64_t *len, uint32_t process, int64_t then)
 {
@@ -338,8 +334,8 @@ static int64_t after_last(const struct history_event *event,
     return i && event[i - 1].at >= then ? event[i - 1].at + 1 : then;
 }
 
-/* It lived when it wrote last, and others may have had what it held as soon as
- * it did not. */
+/* The process lived when it wrote its last event, and other owners may have got
+ * its holds as soon as it was dead. */
 void record_killed(struct record *r, struct history *h, uint32_t process,
                    int64_t before)
 {

@@ -61,7 +61,7 @@ static bool answers(void *server)
     struct redis_server *s = server;
     redisContext *c = redisConnectUnix(s->socket);
     redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
-    /* With a password NOAUTH is as good. */
+    /* With a password the reply is NOAUTH, which will do. */
     bool ok = reply && (s->may_load || strncmp(reply->str, "LOADING", 7) != 0);
 
     freeReplyObject(reply);
@@ -80,7 +80,7 @@ int redis_server_start(struct redis_server *s)
     };
 
     s->kind = &kind;
-    /* What it syncs has to wait for no disk. */
+    /* In memory, so that no sync has to wait for a disk. */
     if (server_dir(&s->process, "holdfast-redis", false) ||
         server_port(&s->process, &s->port))
         return -1;

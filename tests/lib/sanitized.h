@@ -1,5 +1,5 @@
-/* Is this a build with a sanitizer, which makes everything slower? Bounds of
- * time are then meant to catch what hangs, not what is late. */
+/* Whether this is a build with a sanitizer, which makes everything slower. Time
+ * limits then only have to catch what hangs, not what is late. */
 #ifndef SANITIZED_H
 #define SANITIZED_H
 

@@ -116,8 +116,6 @@ void server_end(struct server_process *p)
     p->dir[0] = '\0';
 }
 
-/* ---- after the fork ---- */
-
 void server_arg(struct server_args *a, const char *fmt, ...)
 {
     size_t room = sizeof(a->text) - a->used;

@@ -1,11 +1,11 @@
 /*
- * The process of a test's server, of whatever kind: its directory, its ports,
- * its death and its return. A server dies with the thread that started it. It
- * is ready when it answers, never after a sleep.
+ * The process of a test's server of any kind: its directory, its ports, its
+ * death and its restart. A server dies with the thread that started it. It is
+ * ready when it answers, never after a sleep.
  *
  * The struct of a kind of server begins with SERVER_PROCESS, and its header has
- * SERVER_VERBS(kind). Then it has kind_kill(), kind_again() and so on, which
- * are the functions below.
+ * SERVER_VERBS(kind), which defines kind_kill(), kind_again() and so on: the
+ * functions below.
  */
 #ifndef TESTS_SERVER_PROCESS_H
 #define TESTS_SERVER_PROCESS_H
@@ -22,8 +22,8 @@
 #define SERVER_FIELDS                                                          \
     pid_t pid;                  /* 0: not running */                           \
     bool is_stopped;            /* by SIGSTOP */                               \
-    char dir[64];               /* its own; "": none */                        \
-    int reserved[SERVER_PORTS]; /* descriptors that keep its ports */          \
+    char dir[64];               /* its directory; "": none */                  \
+    int reserved[SERVER_PORTS]; /* descriptors, to keep its ports */           \
     const struct server_kind *kind;
 
 struct server_process {
@@ -40,18 +40,18 @@ struct server_process {
 
 /* The functions get the server whose first member is the process. */
 struct server_kind {
-    const char *name; /* of the program, for messages */
+    const char *name; /* name of the program, for messages */
     /* Called after the fork. Becomes the server, by server_exec(). */
     void (*run)(void *server);
     bool (*answers)(void *server);
-    /* Closes what the test has open at the server; or NULL. */
+    /* Closes the test's connections to the server; or NULL. */
     void (*forget)(void *server);
-    /* Once it answers again: 0, or -1; or NULL. */
+    /* Called when it answers again; returns 0 or -1. Or NULL. */
     int (*warm)(void *server);
     int ready_ms; /* 0: WAIT_LONG_MS */
 };
 
-/* Those that return an int return 0, or -1 with a text on stderr. */
+/* Functions that return int return 0, or -1 with a message on stderr. */
 
 /* Reserves a loopback port for the server. */
 int server_port(struct server_process *, int *port);
@@ -65,7 +65,7 @@ static inline int server_dir_remove_one(const char *path, const struct stat *st,
     return remove(path);
 }
 
-/* With all that is in it. */
+/* Removes the directory with its content. */
 static inline int server_dir_remove(const char *dir)
 {
     return nftw(dir, server_dir_remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -76,9 +76,9 @@ int server_spawn(struct server_process *);
 int server_await(struct server_process *);
 /* Both: for the first time, or on the same ports after a kill. */
 int server_again(struct server_process *);
-/* SIGKILL; gone when this returns. The directory stays. */
+/* SIGKILL; the process is gone when this returns. The directory stays. */
 void server_kill(struct server_process *);
-int server_stop(struct server_process *); /* SIGSTOP; stopped when it returns */
+int server_stop(struct server_process *); /* SIGSTOP, in effect on return */
 int server_continue(struct server_process *);
 /* Kills it and removes the directory. */
 void server_end(struct server_process *);
@@ -105,21 +105,19 @@ void server_end(struct server_process *);
         server_end(&s->process);                                               \
     }
 
-/* ---- for run() ---- */
-
 struct server_args {
     char *arg[64]; /* NULL at the end */
     char text[4096];
     size_t len, used;
 };
 
-/* Adds an argument; several; those of a list that NULL ends or `most`. */
+/* Adds one argument; adds those of a list that NULL ends, at most `most`. */
 void server_arg(struct server_args *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void server_args(struct server_args *, const char *const *list, size_t most);
-/* What the server prints goes to the file `log` in its directory. */
+/* Sends the server's output to the file `log` in its directory. */
 _Noreturn void server_exec(const struct server_process *, struct server_args *);
-/* A connection to 127.0.0.1 that gives up reading after 2 s; -1: none. */
+/* Connects to 127.0.0.1; reads time out after 2 s. Returns -1 on failure. */
 int server_connect(int port);
 
 #endif

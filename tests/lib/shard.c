@@ -1,5 +1,5 @@
-/* Every group of cases that a program runs goes through here: it is linked with
- * --wrap=_cmocka_run_group_tests. */
+/* Every group of cases that a program runs comes through here, because the
+ * program is linked with --wrap=_cmocka_run_group_tests. */
 #include "shard.h"
 
 #include <setjmp.h>
@@ -57,7 +57,7 @@ int __wrap__cmocka_run_group_tests(const char *name,
         return 0;
     }
     if (!shard_parse(text, &s)) {
-        fprintf(stderr, "TEST_SHARD=%s is no shard\n", text);
+        fprintf(stderr, "TEST_SHARD=%s is not a shard\n", text);
         return 1;
     }
     if (s.of == 1)
@@ -65,8 +65,6 @@ int __wrap__cmocka_run_group_tests(const char *name,
                                               teardown);
     return run_some(&s, name, tests, len, setup, teardown);
 }
-
-/* ---- beside each other ---- */
 
 static pid_t start(unsigned index, unsigned of, FILE *out,
                    int (*run)(unsigned index))
@@ -87,8 +85,8 @@ static pid_t start(unsigned index, unsigned of, FILE *out,
     _exit(failed);
 }
 
-/* Their numbers go on where those of the others end; how many there should be
- * is said in the end. */
+/* Renumbers the output of one process after that of the others, and adds up the
+ * number of planned cases, which is printed at the end. */
 static void merge(FILE *out, unsigned *number, unsigned *plan)
 {
     char line[1024];

@@ -1,11 +1,10 @@
 /*
- * A suite that takes long is cut into shards, which run side by side: as tests
- * of Meson's, each with a server of its own, or as children of one program, if
- * a server of its own costs too much. TEST_SHARD=I/N in the environment of a
- * program of test-lib chooses every N-th case of each of its groups, from the
- * I-th on (0 to N - 1). Each of them says how many cases it has of how many, so
- * that ./dev can see that none was left out. With TEST_LIST a program prints
- * the names of its cases instead.
+ * A long suite is cut into shards that run side by side: as Meson tests with a
+ * server each, or as children of one program if a server each would cost too
+ * much. TEST_SHARD=I/N in the environment of a program of test-lib selects
+ * every N-th case of each group, from the I-th on (0 to N - 1). Each shard
+ * prints how many of all cases it has, so that ./dev can see that none was left
+ * out. With TEST_LIST a program prints the names of its cases instead.
  */
 #ifndef TESTS_SHARD_H
 #define TESTS_SHARD_H
@@ -18,7 +17,7 @@ struct shard {
     unsigned index, of;
 };
 
-/* NULL means everything. False: the text names no shard. */
+/* NULL means everything. False if the text is not a shard. */
 static inline bool shard_parse(const char *text, struct shard *s)
 {
     int end = 0;
@@ -33,9 +32,9 @@ static inline bool shard_has(const struct shard *s, size_t i)
     return i % s->of == s->index;
 }
 
-/* The shards as processes of their own, beside each other, in what the caller
- * has started for all of them. Prints what they print as the output of one
- * program. 0, or how many have failed. */
+/* Runs the shards as child processes, side by side, with what the caller has
+ * started for all of them. Prints their output as that of one program. Returns
+ * the number of shards that failed. */
 int shard_each(unsigned of, int (*run)(unsigned index));
 
 #endif

@@ -1,6 +1,5 @@
-/* A directory in memory: for a test's file of shared memory, where the backend
- * itself has its own. On a disk a store may have to wait until the page is
- * written. */
+/* A directory in memory for a test's shared memory file, like the backend's
+ * own. On a disk a store may have to wait until the page is written. */
 #ifndef SHM_DIR_H
 #define SHM_DIR_H
 

@@ -1,5 +1,5 @@
-/* What a program of the soak has done, in one line that tests/soak/soak.py
- * reads: the last of its kind counts. */
+/* Prints what a program of the soak has done, as a line that tests/soak/soak.py
+ * reads: the last such line counts. */
 #ifndef TESTS_TALLY_H
 #define TESTS_TALLY_H
 
@@ -8,7 +8,7 @@
 
 struct tally_line {
     uint64_t grants, kills, stops;
-    uint64_t faults; /* of servers, of the network, of memory */
+    uint64_t faults; /* of servers, network and memory */
     uint64_t violations;
 };
 

@@ -1,9 +1,9 @@
 /*
- * Waiting for a condition, never for a time. A wait looks every millisecond and
- * gives up after `ms`; a test asserts that the condition came true, or that it
- * never did. A bound of time is what the contract says, measured by a fair
- * clock. It stops while a thread on this machine waits for a processor, or this
- * machine for one of its host's.
+ * Waiting for a condition, never for a time. A wait checks every millisecond
+ * and gives up after `ms`; a test asserts that the condition became true, or
+ * that it never did. A time limit is what the contract says, measured by a fair
+ * clock, which stops while a thread on this machine waits for a processor, or
+ * this machine for one of its host's.
  */
 #ifndef TESTS_WAIT_H
 #define TESTS_WAIT_H
@@ -45,16 +45,16 @@ static inline void wait_tick(void)
 
 #define WAIT_PRESSURE "/proc/pressure/cpu"
 
-/* Does the kernel say how long threads wait for a processor? */
+/* Whether the kernel reports how long threads wait for a processor. */
 static inline bool wait_is_fair(void)
 {
     return !access(WAIT_PRESSURE, R_OK);
 }
 
-/* What every bound of time allows beyond itself. */
+/* What every time limit allows in addition. */
 #define WAIT_SLACK_MS (SANITIZED || !wait_is_fair() ? 1000 : 20)
 
-/* The beginning of a file, "" if there is none. */
+/* The beginning of a file, or "" if there is none. */
 static inline void wait_read(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -65,7 +65,8 @@ static inline void wait_read(const char *path, char *text, size_t size)
         close(fd);
 }
 
-/* What the host has taken from our processors, all together, in ns. */
+/* The time that the host has taken from all processors of this machine, in
+ * ns. */
 static inline int64_t wait_stolen(void)
 {
     char text[256];
@@ -77,11 +78,11 @@ static inline int64_t wait_stolen(void)
     return ticks * (1000000000 / sysconf(_SC_CLK_TCK));
 }
 
-/* For how long, since it was started, a thread on this machine has waited for a
- * processor, in ns; where the kernel does not say, our first thread. The kernel
- * does not count what passes between two looks that are less than a tick apart,
- * so a thread looks at most every 20 ms. It never falls: a test without a free
- * descriptor sees the last value. */
+/* For how long since boot some thread on this machine has waited for a
+ * processor, in ns; if the kernel does not report it, only this process's first
+ * thread. The kernel does not count waits between two reads that are less than
+ * a tick apart, so a thread reads at most every 20 ms. The value never falls:
+ * without a free descriptor the last one is returned. */
 static inline int64_t wait_stalled(void)
 {
     static _Thread_local int64_t looked_at, seen;
@@ -108,13 +109,13 @@ static inline int64_t wait_fair(void)
     return wait_now() - wait_stalled();
 }
 
-/* Not more than that has passed since the fair clock said so. */
+/* At most so many ms have passed since `fair`, by the fair clock. */
 static inline bool wait_within(int64_t fair, int64_t ms)
 {
     return wait_fair() - fair <= (ms + WAIT_SLACK_MS) * 1000000;
 }
 
-/* A moment by both clocks, for what must take some time and not more. */
+/* A time by both clocks, for what has a minimum and a maximum duration. */
 struct wait_mark {
     int64_t now, fair;
 };
@@ -155,7 +156,7 @@ static inline bool wait_over(const struct wait_bound *b)
            (now >= b->soonest && !wait_within(b->fair, b->ms));
 }
 
-/* True as soon as cond is; false when it was not for that many ms. */
+/* True as soon as cond is; false if it was not true for that many ms. */
 #define WAIT_FOR_MS(cond, ms)                                                  \
     ({                                                                         \
         struct wait_bound wait_bound = wait_begin(ms);                         \
@@ -166,7 +167,7 @@ static inline bool wait_over(const struct wait_bound *b)
         wait_met;                                                              \
     })
 
-/* False as soon as cond is true; true when it was not for that many ms. */
+/* False as soon as cond is true; true if it was not for that many ms. */
 #define NEVER_MS(cond, ms)                                                     \
     ({                                                                         \
         int64_t wait_end = wait_now() + (int64_t)(ms)*1000000;                 \
@@ -198,9 +199,9 @@ static inline char wait_state(pid_t pid, pid_t tid)
     return at && at[1] ? at[2] : 0;
 }
 
-/* The thread sleeps, and did so at each of many looks in a row: a thread on its
- * way into a wait has arrived there. Looks during which a thread waited for a
- * processor count less: it may be the one that has to answer. False if the
+/* True when the thread was asleep at each of many checks in a row, so that it
+ * has really begun to wait. Checks during which a thread waited for a processor
+ * count less, because that may be the thread that has to reply. False if the
  * thread is gone. */
 static inline bool wait_asleep(pid_t pid, pid_t tid)
 {

@@ -1,5 +1,5 @@
 /* with_zk COMMAND..., and with_etcd, with_mysql, with_redis, with_redlock: runs
- * it beside a server of its own, whose URL is in ZK_URL, ETCD_URL, MYSQL_URL,
+ * the command with its own server, whose URL is in ZK_URL, ETCD_URL, MYSQL_URL,
  * REDIS_URL or REDLOCK_URL. */
 #if defined(WITH_REDLOCK)
 #include "redlock_servers.h"

@@ -4,7 +4,8 @@
 
 #include <dirent.h>
 
-/* The group that runs; its server and its functions, from any of its files. */
+/* The running group, with the server and the functions from any of its
+ * files. */
 static struct world_group running;
 
 static size_t count_entries(const char *dir)
@@ -54,8 +55,6 @@ void world_close(struct world *w)
     }
 }
 
-/* ---- clients ---- */
-
 static void note_line(void *ctx, const char *text)
 {
     struct world_ear *ear = ctx;
@@ -98,7 +97,7 @@ bool world_heard_wish(struct world *w, size_t i)
     return __atomic_load_n(&w->ears[i].wanted, __ATOMIC_RELAXED) > 0;
 }
 
-/* An error has less room than an event. */
+/* The text of an error may be cut: it is shorter than an event's. */
 static void gives(const hf_error *err, const char *reason)
 {
     const char *given = strstr(err->text, "lost: ");
@@ -257,7 +256,7 @@ void world_ends(struct world *w, void *it)
     OK(thing.end(it));
 }
 
-/* The first code that is not 0. */
+/* Returns the first code that is not 0. */
 static int end_things(struct world *w)
 {
     int rc = 0, last;
@@ -289,7 +288,7 @@ void world_takes(struct world *w, hf_lock *lock, int64_t within_ms)
     if (!hf_lock_timed(lock, WAIT_LONG_MS, &w->err) &&
         wait_within(began, within_ms))
         return;
-    print_error("not in %d ms: %s\n", (int)within_ms, w->err.text);
+    print_error("not acquired in %d ms: %s\n", (int)within_ms, w->err.text);
     w->server->print_left(w);
     fail();
 }
@@ -305,7 +304,7 @@ void world_is_clean(struct world *w)
     if (WAIT_FOR_MS(w->server->left(w) == 0, 12000))
         return;
     w->server->print_left(w);
-    fail_msg("something is left");
+    fail_msg("something is left at the server");
 }
 
 uint64_t token_of(hf_lock *lock)
@@ -330,8 +329,6 @@ void world_renews(hf_lock *lock)
 
     COMES(deadline_of(lock) > before);
 }
-
-/* ---- takers ---- */
 
 static void *taker_main(void *arg)
 {
@@ -423,7 +420,7 @@ void taker_end(struct taker *t)
 static void is_back(struct taker *t, int code, int64_t within_ms)
 {
     if (!WAIT_FOR_MS(taker_back(t), within_ms))
-        fail_msg("not back in %d ms", (int)within_ms);
+        fail_msg("not returned in %d ms", (int)within_ms);
     if (t->rc != code)
         fail_msg("%s: %s", hf_error_name(t->rc), t->err.text);
 }
@@ -450,8 +447,6 @@ void taker_gets_it(struct taker *t, int64_t within_ms)
     taker_has_it(t, within_ms);
     taker_gives(t);
 }
-
-/* ---- the program ---- */
 
 static struct world_case *cases; /* in the order in which they run */
 static const struct world_server *program_server;
@@ -558,7 +553,7 @@ static void find_group(const char *name)
     running.stop = running.stop ? running.stop : server->stop;
 }
 
-/* How many of its cases failed; -1: there is no such group. */
+/* Returns how many of its cases failed, or -1 if there is no such group. */
 static int run_group(const char *name)
 {
     struct CMUnitTest *tests = NULL;
@@ -610,7 +605,8 @@ int world_main(int argc, char **argv, const struct world_server *server)
     program_server = server;
     if (argc > 2)
         cmocka_set_test_filter(argv[2]);
-    /* A sanitizer starts a thread of its own with the first: it is no leak. */
+    /* A sanitizer starts its own thread with the first one; it must not count
+     * as left behind. */
     if (pthread_create(&thread, NULL, nothing, NULL) ||
         pthread_join(thread, NULL))
         return 1;

@@ -36,7 +36,7 @@
 #define WORLD_CLIENTS 4
 #define WORLD_THINGS 512
 
-/* An acquire on a thread of its own, that then keeps the lock. */
+/* An acquire on a new thread, which then keeps the lock. */
 struct taker {
     pthread_t thread;
     hf_lock *lock;
@@ -46,17 +46,17 @@ struct taker {
     bool as_all; /* by hf_lock_acquire_all() */
     int rc;
     uint64_t token;
-    int64_t returned; /* atomic; wait_now(), 0: not yet */
+    int64_t returned; /* atomic; wait_now(), or 0: not yet */
     hf_error err;
-    uint32_t done; /* atomic: it may release and end */
+    uint32_t done; /* atomic: release and end */
     int release_rc;
     bool started;
 };
 
 struct world;
 
-/* A kind of server, as the cases of a program meet it. All functions that
- * return an int return 0, or -1. */
+/* A kind of server, as the cases of a program use it. All functions that return
+ * an int return 0, or -1. */
 struct world_server {
     const char *scheme;
     /* Before the first case of a group and after the last; or NULL. */
@@ -64,27 +64,29 @@ struct world_server {
     void (*stop)(void);
     /* Before each case: sets port and near_url. */
     int (*begin)(struct world *);
-    /* After each case, without any client: what a failed case has left behind
-     * must not fail the next one. -1: the next case cannot use the server. */
+    /* After each case, with all clients closed: removes what a failed case has
+     * left, so that it does not fail the next one. -1: the next case cannot use
+     * the server. */
     int (*end)(struct world *);
     /* The number of locks, waiters and the like that a case must not leave. */
     long (*left)(struct world *);
     void (*print_left)(struct world *);
-    /* Does one client wait for "n", and another hold it? NULL: not known. */
+    /* Whether one client waits for "n" while another holds it. NULL: not
+     * known. */
     bool (*is_waited_for)(struct world *);
 };
 
-/* Groups of one name, from several files, are one. */
+/* Groups of the same name, from several files, are one group. */
 struct world_group {
     const char *name;
     const struct world_server *server; /* NULL: the program's */
-    /* Instead of the server's own. */
+    /* Used instead of the server's. */
     int (*start)(void);
     void (*stop)(void);
-    /* Around each case, inside what the server does. */
+    /* Around each case, inside the server's begin and end. */
     int (*begin)(struct world *);
     int (*end)(struct world *);
-    const bool *unless; /* NULL, or the group has no cases where it is true */
+    const bool *unless; /* or NULL: skip the group if true */
 };
 
 struct world_case {
@@ -92,11 +94,12 @@ struct world_case {
     void (*run)(struct world *);
     const struct world_group *group;
     int order;       /* in its file */
-    const void *row; /* of a table, for cases that share a function */
+    const void *row; /* of a table, for cases with one function */
     struct world_case *next;
 };
 
-/* The group of the file's cases; further fields of struct world_group. */
+/* The group of the file's cases: its name, then further fields of struct
+ * world_group. */
 #define GROUP(...) static const struct world_group group = {.name = __VA_ARGS__}
 /* Defines a case; its body follows, and has the world in `w`. */
 #define CASE(name) CASE_OF(group, name)
@@ -117,118 +120,119 @@ struct world_case {
         call;                                                                  \
     }
 
-/* Before main(); the case must live as long as the program. */
+/* Called before main(); the case must live as long as the program. */
 void world_add(struct world_case *);
 
 struct world {
     const struct world_case *at;
     const struct world_server *server;
     struct server_process *process; /* of the server, if there is only one */
-    struct redis_server *redis;     /* one of these three */
-    struct zk_server *zk;           /* the only one, or the first */
+    struct redis_server *redis;     /* one of these pointers is set */
+    struct zk_server *zk;           /* the only or the first server */
     struct example_server *example;
-    int port; /* what the proxy is before */
-    /* Of a URL: "user:password@" and "/path"; set by begin, or NULL. */
+    int port; /* that the proxy connects to */
+    /* For a URL: "user:password@" and "/path"; set by begin, or NULL. */
     const char *user, *path;
     char near_url[128];
     struct proxy *proxy;
-    char far_url[64]; /* through it */
+    char far_url[64]; /* through the proxy */
     hf_client *clients[WORLD_CLIENTS];
     hf_lock *locks[WORLD_CLIENTS];
     struct world_ear {
-        uint32_t lost;       /* atomic: events of that client */
-        uint32_t wanted;     /* atomic: the same */
-        uint32_t lines;      /* atomic: of its log */
-        char reason[576];    /* of the last such event */
-        char lost_line[800]; /* of the log, the last that tells of a loss */
+        uint32_t lost;       /* atomic: such events of the client */
+        uint32_t wanted;     /* atomic: such events */
+        uint32_t lines;      /* atomic: lines of its log */
+        char reason[576];    /* of the last loss */
+        char lost_line[800]; /* the last line of the log about a loss */
     } ears[WORLD_CLIENTS];
     size_t len;
     bool is_quiet;  /* the next clients hear no events */
-    bool may_leave; /* something may stay at the server */
+    bool may_leave; /* entries may stay at the server */
     struct taker taker;
     struct world_thing {
         void *it;
         int (*end)(void *);
-    } things[WORLD_THINGS]; /* what the case has opened besides, in order */
+    } things[WORLD_THINGS]; /* what else the case has opened, in order */
     size_t things_len;
-    size_t entries; /* descriptors and threads before */
+    size_t entries; /* descriptors and threads before the case */
     hf_error err;
 };
 
-/* A URL of the server at that host, as the world's own are. */
+/* A URL of the server at that host, otherwise like the world's own. */
 void world_url(const struct world *, const char *host, char *url, size_t size);
 
-/* A client and its lock "n"; ttl and op_timeout in ms. The i-th of the case. */
+/* Opens a client with its lock "n"; ttl and op_timeout in ms. It is the i-th of
+ * the case. */
 hf_lock *world_lock(struct world *, const char *url, int64_t ttl_ms,
                     int64_t op_timeout_ms, enum hf_fairness);
 /* Through the proxy. */
 hf_lock *world_far(struct world *, int64_t ttl_ms, int64_t op_timeout_ms);
-/* Directly, with times that never matter. */
+/* Without the proxy, and with times so long that they never matter. */
 hf_lock *world_near(struct world *);
-/* Further clients, locks and latches. They are freed at the end of the case,
- * the last one first, which fails if one of them cannot be. Options may be
- * NULL. */
+/* Further clients, locks and latches. The end of the case frees them in reverse
+ * order, and fails if one of them cannot be freed. Options may be NULL. */
 hf_client *world_open(struct world *, const char *url,
                       const hf_client_options *);
 hf_lock *world_handle(struct world *, hf_client *, const char *name,
                       const hf_lock_options *);
 hf_latch *world_latch(struct world *, hf_client *, const char *name);
-/* What hf_inspect() says of "n". It lives as long as the case. */
+/* The result of hf_inspect() for "n", valid until the end of the case. */
 hf_info *world_inspect(struct world *, hf_client *);
 /* Frees that one now; fails the case unless it succeeds. */
 void world_ends(struct world *, void *it);
-/* Anything else that `end` frees at the end of the case; 0: it is well. */
+/* Anything else that end() frees at the end of the case; end() returns 0 on
+ * success. */
 void *world_own(struct world *, void *it, int (*end)(void *));
 /* Frees all of those now. */
 void world_end_things(struct world *);
-/* In the place of the i-th client's lock "n", one of another kind. */
+/* Replaces the i-th client's lock "n" with one of another kind. */
 hf_lock *world_change(struct world *, size_t i, enum hf_kind, uint32_t size);
-/* How much the i-th client has logged. */
+/* The number of lines that the i-th client has logged. */
 uint32_t world_lines(const struct world *, size_t i);
-/* Has the i-th client said HF_EVENT_LOST? Dispatches. */
+/* Whether the i-th client has reported HF_EVENT_LOST. Dispatches. */
 bool world_heard_loss(struct world *, size_t i);
-/* The same of HF_EVENT_WANTED. */
+/* The same for HF_EVENT_WANTED. */
 bool world_heard_wish(struct world *, size_t i);
-/* The i-th client's hold of its lock is lost, or soon will be, and whatever
- * says so gives one and the same reason, in which there is that word; releases
- * it. The reason lives as long as the world. */
+/* Asserts that the i-th client's hold of its lock is lost, at once or soon, and
+ * that all reports give the same reason, which contains that word; releases it.
+ * The reason is valid as long as the world. */
 const char *world_loses(struct world *, size_t i, const char *word);
 /* Closes the clients of the case now. */
 void world_close(struct world *);
-/* From now on everything passes again, over new connections. */
+/* The proxy passes everything again, over new connections. */
 void world_heal(struct world *);
-/* Takes it, in that time. */
+/* Asserts that the lock can be acquired in that time. */
 void world_takes(struct world *, hf_lock *, int64_t within_ms);
-/* Acquires and releases it, soon: it is free. */
+/* Acquires and releases the lock soon, which shows that it is free. */
 void world_free_for_all(struct world *, hf_lock *);
-/* Nothing is left at the server, or soon will be. */
+/* Asserts that nothing is left at the server, now or soon. */
 void world_is_clean(struct world *);
 
 uint64_t token_of(hf_lock *);
 int64_t deadline_of(hf_lock *);
-/* It is renewed once more, while it is held. */
+/* Waits until the lock is renewed once more, while it is held. */
 void world_renews(hf_lock *);
 
-/* It ends with the case at the latest. */
+/* The taker ends with the case at the latest. */
 struct taker *taker_start(struct world *, hf_lock *, int64_t wait_ms);
 struct taker *taker_start_lease(struct world *, hf_lock *, int64_t wait_ms,
                                 int64_t lease_ms);
 struct taker *taker_start_as(struct world *, hf_lock *, enum hf_mode,
                              uint32_t permits, int64_t wait_ms);
-/* By hf_lock_acquire_all() of this one. */
+/* Acquires only this lock, with hf_lock_acquire_all(). */
 struct taker *taker_start_all(struct world *, hf_lock *, int64_t wait_ms);
-/* The one acquires; the other waits behind it, at the server. */
+/* The holder acquires; the taker waits behind it, at the server. */
 struct taker *taker_behind(struct world *, hf_lock *holder, hf_lock *waiter,
                            int64_t wait_ms);
 bool taker_back(struct taker *);
 void taker_end(struct taker *); /* releases if held, joins */
-/* It is back in that time, and holds the lock; fails with that code, and ends.
- */
+/* Asserts that it returns in that time with the lock, or with that code; the
+ * latter then ends. */
 void taker_has_it(struct taker *, int64_t within_ms);
 void taker_fails(struct taker *, int code, int64_t within_ms);
-/* It releases the lock, which succeeds, and ends. */
+/* Asserts that it releases the lock successfully; it then ends. */
 void taker_gives(struct taker *);
-/* It has the lock in that time, and releases it. */
+/* Asserts that it has the lock in that time; it then releases it and ends. */
 void taker_gets_it(struct taker *, int64_t within_ms);
 
 /* main() of PROGRAM [GROUP [PATTERN]]: runs the groups, or is a puppet. */

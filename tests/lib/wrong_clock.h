@@ -1,4 +1,4 @@
-/* A wall clock of this process that can be set wrong. */
+/* Makes this process's wall clock wrong. */
 #ifndef TESTS_WRONG_CLOCK_H
 #define TESTS_WRONG_CLOCK_H
 

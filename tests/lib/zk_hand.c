@@ -6,11 +6,11 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define BEGUN 8 /* at once */
+#define BEGUN 8 /* pending at a time */
 #define PATIENCE_MS 20000
 #define NUDGE_MS 1000
 
-/* A question, and where its answer goes. */
+/* A request, and where its reply goes. */
 struct question {
     struct zk_hand *hand;
     bool used;
@@ -23,7 +23,7 @@ struct question {
 struct zk_hand {
     zhandle_t *zh;
     unsigned under_way;
-    int failed; /* of those begun together */
+    int failed; /* first error of those begun together */
     unsigned long events;
     struct question question[BEGUN];
 };
@@ -41,8 +41,6 @@ static void watcher(zhandle_t *zh, int type, int state, const char *path,
     (void)zh, (void)state, (void)path;
     h->events += type != ZOO_SESSION_EVENT;
 }
-
-/* ---- driving ---- */
 
 static void turn(struct zk_hand *h, int most_ms)
 {
@@ -75,8 +73,8 @@ static void on_nudge(int rc, const struct Stat *stat, const void *data)
     (void)rc, (void)stat, (void)data;
 }
 
-/* A member of an ensemble of 3.8 may not process what it has received until it
- * is asked again: one more question wakes it. */
+/* A member of an ensemble of 3.8 may not process what it has received until the
+ * next request comes, so send another one. */
 int zk_hand_await(struct zk_hand *h)
 {
     int failed;
@@ -96,8 +94,6 @@ int zk_hand_await_event(struct zk_hand *h, unsigned long since, int ms)
 {
     return DRIVE_UNTIL(h, h->events > since, ms) ? 0 : -1;
 }
-
-/* ---- a session ---- */
 
 static struct zk_hand *open_as(const char *hosts, int session_ms,
                                const clientid_t *id)
@@ -119,7 +115,7 @@ struct zk_hand *zk_hand_open(const char *hosts, int session_ms)
     return open_as(hosts, session_ms, NULL);
 }
 
-/* As java.util.Random does it, with the seed that the server takes. */
+/* The server makes the password with java.util.Random and this seed. */
 struct zk_hand *zk_hand_steal(const char *hosts, int64_t session_id)
 {
     const uint64_t a = 0x5DEECE66D, mask = (1ull << 48) - 1;
@@ -152,8 +148,6 @@ unsigned long zk_hand_events(const struct zk_hand *h)
 {
     return h->events;
 }
-
-/* ---- questions ---- */
 
 static struct question *begin(struct zk_hand *h, struct question as)
 {

@@ -7,16 +7,14 @@
 #include <sys/socket.h>
 
 #define ELECTIONS 20
-#define SERVES_MS 180000 /* a dozen of suites may start theirs at a time */
-#define ADMIN_MS 300000  /* no thread drives it between two questions */
+#define SERVES_MS 180000 /* a dozen suites may start theirs together */
+#define ADMIN_MS 300000  /* no thread drives it between requests */
 #define WARM_LITTLE 3
 #define WARM_TIMES 20
 #define WARM_QUICK_MS 25
 #define WARM_MS 10000
 #define CLASSPATH                                                              \
     "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
-
-/* ---- one server ---- */
 
 static FILE *create(const struct zk_server *s, const char *name)
 {
@@ -43,7 +41,7 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
     int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
-    /* No member is cut off because the machine stands still for seconds, unless
+    /* No member may be cut off because the machine stalls for seconds, unless
      * the test is about that and waits for it. */
     bool soon = e && e->can_be_cut;
 
@@ -108,7 +106,7 @@ static void leave(void *server)
     zk_server_leave(server);
 }
 
-/* What a lock does, once. */
+/* Does what a lock does, once. */
 static void use(const struct zk_server *s)
 {
     struct zk_hand *h = zk_hand_open(s->url + strlen("zk://"), ADMIN_MS);
@@ -127,8 +125,8 @@ static void use(const struct zk_server *s)
     zk_hand_close(h);
 }
 
-/* A JVM that has just begun takes half a second for its first answers, which
- * is longer than some tests are ready to wait. */
+/* A fresh JVM takes half a second for its first replies, longer than some tests
+ * wait. */
 static int warm_a_little(void *server)
 {
     for (int i = 0; i < WARM_LITTLE; i++)
@@ -136,7 +134,7 @@ static int warm_a_little(void *server)
     return 0;
 }
 
-/* Until the JVM is as quick as it will be. */
+/* Repeats that until the JVM has reached its full speed. */
 static void warm_up(const struct zk_server *s)
 {
     int64_t until = wait_now() + (int64_t)WARM_MS * 1000000;
@@ -182,9 +180,8 @@ int zk_server_start(struct zk_server *s)
     return 0;
 }
 
-/* ---- what it says ---- */
-
-/* A server that is just starting says so, and does not close the connection. */
+/* A server that is still starting says so, and does not close the
+ * connection. */
 static bool is_refusal(const char *text)
 {
     return strstr(text, "not currently serving requests") != NULL;
@@ -262,7 +259,7 @@ static long count_children(struct zk_hand *h, const char *path, bool print)
     long n = 0;
     int rc = zk_hand_children(h, path, &names);
 
-    if (rc) /* the node is gone; else it is unknown, and counts */
+    if (rc) /* the node is gone; other errors count */
         return rc == ZNONODE ? 0 : 1;
     for (int i = 0; i < names.count; i++) {
         snprintf(child, sizeof(child), "%s/%s", path[1] ? path : "",
@@ -314,8 +311,6 @@ long zk_server_children(struct zk_server *s, const char *path)
     deallocate_String_vector(&names);
     return n;
 }
-
-/* ---- an ensemble ---- */
 
 static int spawn_all(struct zk_ensemble *e)
 {
@@ -427,7 +422,7 @@ void zk_ensemble_cut(struct zk_ensemble *e)
         proxy_set(e->way[i], PROXY_BLACK_HOLE, 0);
 }
 
-/* Does it serve what it got from the leader? */
+/* Whether the server serves what it got from the leader. */
 static bool follows(const struct zk_server *s)
 {
     char host[32];

@@ -3,9 +3,7 @@
 A small tree passes; with one mistake of each kind, the check must report it.
 """
 import os
-import subprocess
 import sys
-import tempfile
 
 root = os.path.abspath(sys.argv[1])
 sys.path.insert(0, os.path.join(root, 'tests', 'docs'))
@@ -29,27 +27,8 @@ RIGHT = {
 }
 
 
-def check(name='', before='', after=''):
-    with tempfile.TemporaryDirectory() as folder:
-        for file, text in RIGHT.items():
-            if file == name:
-                assert before in text, before
-                text = text.replace(before, after, 1)
-            path = os.path.join(folder, file)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            if text:
-                with open(path, 'w', encoding='utf-8') as f:
-                    f.write(text)
-        done = subprocess.run(
-            [sys.executable, '-B', os.path.join(root, '.ci', 'papers.py'),
-             folder], check=False, encoding='utf-8', stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT)
-    return done.returncode, done.stdout
-
-
-def finds(text, name, before, after):
-    status, out = check(name, before, after)
-    assert status == 1 and out.count('\n') == 1 and text in out, out
+tree = __import__('small_tree').SmallTree(root, 'papers.py', RIGHT)
+check, finds = tree.check, tree.finds
 
 
 def both_are_right_without_a_mistake():

@@ -11,9 +11,9 @@
  * wait returns at most a second after its limit. */
 #define HF__GRACE_MS 800
 
-/* The latest time at which an acquire of this wait_ms waits for the server's
- * first answer. A try does not wait for another holder, but it waits for the
- * answer as long as any other verb. */
+/* The deadline for the server's first answer, even if wait_ms is shorter. A try
+ * (wait_ms is 0) allows op_timeout, like any other verb. A timed wait allows
+ * HF__GRACE_MS at most, so that it does not end long after its limit. */
 static inline hf__time hf__answer_by(const hf_client *c, int64_t wait_ms,
                                      hf__time now)
 {

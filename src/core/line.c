@@ -347,8 +347,10 @@ static void line_find_parker(struct hf__line *n)
         line_wake(n, w->sleeper);
 }
 
-/* Direct: the last thread that could have parked has left. The remaining
- * waiters are woken by the helper thread, if the line asks on their behalf. */
+/* Only for direct backends. True if there are waiters, but none is a thread
+ * that could sleep inside the backend, so that no thread would notice a
+ * wake-up. The line must then repeat its attempt as an asynchronous one, for
+ * which the helper thread sleeps. */
 static bool line_is_deaf(const struct hf__line *n)
 {
     return n->client->direct && n->queue.lease.state == HF__WAITING &&

@@ -1,6 +1,7 @@
 /*
  * A handle: what hf_lock_new() and hf_latch_new() return. Its name and options
- * are constant. The mutex of its name's first line guards the rest.
+ * are constant. A name has one line or several (line.h); the mutex of the first
+ * one guards the other members.
  */
 #ifndef HF_CORE_LOCK_H
 #define HF_CORE_LOCK_H

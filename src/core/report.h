@@ -16,7 +16,7 @@ void hf__report_lost(hf_client *, struct hf__remote *, uint64_t hold_id,
                      const char *session);
 void hf__report_wanted(hf_client *, struct hf__remote *, uint64_t token);
 void hf__report_session(hf_client *, int event, const char *why);
-/* The session has ended: marks every line. */
+/* The session has ended: marks every line of the client, to be delivered. */
 void hf__report_session_locked(hf_client *);
 
 #endif

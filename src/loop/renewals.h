@@ -15,7 +15,8 @@ struct hf__due {
     uint64_t hold_id;
 };
 
-/* Sends a renewal of all these holds. Takes over the references. */
+/* Sends a renewal of all these holds. Takes over their references
+ * to the lines. */
 void hf__renewals_due(hf_client *, const struct hf__due *, size_t,
                       hf__time now);
 /* The request has been answered: takes the results to the lines. */

@@ -105,7 +105,8 @@ void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
                     hf__time now)
 {
     hf__ends_verified(queue, g);
-    /* After the deadline the server may have given it to another client. */
+    /* If the lease had expired already, that is the reason and not `why`: since
+     * the deadline the server may have given the lock to another client. */
     struct hf__loss loss = hf__lease_expired(&g->lease, now)
                                ? hf__lease_why(&g->lease, now)
                                : hf__loss(why, now);

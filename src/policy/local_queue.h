@@ -230,7 +230,8 @@ bool hf__queue_stuck(const struct hf__queue *);
 /* True if that owner holds it, or has lost it and not released it yet. */
 bool hf__queue_knows(const struct hf__queue *, uint64_t owner);
 
-/* That owner will not release what it has lost. True: there was such a loss. */
+/* Discards the record of the hold that this owner has lost, because the owner
+ * will never release it. True if there was one. */
 bool hf__queue_forget(struct hf__queue *, uint64_t owner);
 void hf__queue_forget_all(struct hf__queue *); /* of all owners */
 

@@ -189,7 +189,7 @@ void world_end_things(struct world *);
 hf_lock *world_change(struct world *, size_t i, enum hf_kind, uint32_t size);
 /* The number of lines that the i-th client has logged. */
 uint32_t world_lines(const struct world *, size_t i);
-/* Whether the i-th client has reported HF_EVENT_LOST. Dispatches. */
+/* Calls hf_client_dispatch(). Has the i-th client reported HF_EVENT_LOST? */
 bool world_heard_loss(struct world *, size_t i);
 /* The same for HF_EVENT_WANTED. */
 bool world_heard_wish(struct world *, size_t i);

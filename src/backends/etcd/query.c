@@ -147,8 +147,9 @@ static int query_read_txn(struct et_query *x)
     return rc;
 }
 
-/* A query that only reads, or that can be sent again, fails because memory is
- * short; the connection goes on. */
+/* True for a query that only reads or can be repeated. If memory for its answer
+ * runs out, it fails with ENOMEM and the connection stays; any other query ends
+ * the connection. */
 static bool query_may_fail(const struct et_query *x)
 {
     int op = x->q->req.op;

@@ -43,8 +43,8 @@ int hf__et_query_over(struct grpc_call *, hf__time now);
  * *rc is ENOMEM or EINVAL. */
 void *hf__et_query_new(struct etcd *, struct hf__query *,
                        const struct et_play *, const char *behind, int *rc);
-/* Adds a range of what is below its key, the oldest first, beginning with that
- * create revision. */
+/* Adds to the transaction a read of the keys below the query's key: the oldest
+ * first, from the create revision `from` on, `limit` at most. */
 Etcd__Range *hf__et_range_below(struct et_query *, struct et_txn *,
                                 int64_t from, int64_t limit);
 /* Writes the key with which the page after that last key begins. Keys longer

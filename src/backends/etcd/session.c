@@ -407,8 +407,9 @@ static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
     return 0;
 }
 
-/* The stream of keep-alives is opened again. A member that has no leader, or
- * that stops, is left. */
+/* The stream of keep-alives has ended: opens it again soon. If the member is
+ * unavailable (status 14: it has no leader, or shuts down), ends the
+ * connection, so that the client tries another member. */
 static int session_keep_over(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;

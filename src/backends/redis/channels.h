@@ -24,7 +24,7 @@ struct rd_chan {
     struct rd_lock *locks;       /* that wait or have waited */
     size_t waiting;        /* how many of them wait; 0: the chan lingers */
     hf__time until;        /* end of lingering */
-    hf__time confirmed_at; /* its channels; 0: they are not confirmed */
+    hf__time confirmed_at; /* by the server, all channels; 0: not yet */
     uint8_t kind;
     bool fair;       /* a fair mutex; the other kinds share one channel */
     bool joined;     /* SUBSCRIBE was sent */

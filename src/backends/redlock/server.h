@@ -30,7 +30,9 @@ struct rl_server {
     bool by_text;                 /* it lacks the script: send EVAL */
     int error_code;               /* of its last error reply */
     char error[80];               /* text of that error */
-    hf__time pay_at; /* when to send again what it is owed, if connected */
+    /* When to repeat the undos and releases that this server has not answered
+     * yet; only if it is connected. */
+    hf__time pay_at;
 };
 
 /* A command under way. */

@@ -345,10 +345,11 @@ static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* No majority has voted on the attempt. The core repeats an unknown attempt at
- * once until op_timeout, so the backend reports it after a pause: an eighth of
- * the time for which this attempt has had no votes. Until then the hold stays
- * in the lock, where an abandon finds it, with a poll that sends nothing. */
+/* No majority has voted on the attempt. The core would repeat it at once, again
+ * and again until op_timeout. So the backend reports it only after a pause: an
+ * eighth of the time for which the attempt has had no votes. During the pause
+ * the hold stays in the lock, so that an abandon finds it; its poll sends
+ * nothing and serves only as a timer. */
 static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct hf__req *req = h->poll.req;

@@ -1,7 +1,7 @@
 /*
  * Opens the file: <directory>/locks. A directory or a file with a wrong owner,
  * mode, size or header is refused, with its name and the reason, and not
- * changed: another user may be using it, or may have put it there for us. Only
+ * changed: another user may be using it, or may have planted it. Only
  * a file that a killed process of our own user left half made is completed.
  *
  * Every client holds a shared flock(2) on the file while it is open. So a

@@ -8,13 +8,16 @@
  * The kernel walks a list that belongs to the thread. To the address of each
  * element it adds an offset, which the thread chooses, and finds the word
  * there. The helper thread's list has one element, in the client, with the
- * offset from there to the client's `alive`. A thread that locks the tables
- * uses the field for the word that is being locked just now (list_op_pending),
- * of which the kernel reads only the value, and leaves it set until it has
- * unlocked them. For that it uses the list of the C library, except in the
- * helper thread. If hooks of the program use a robust mutex meanwhile, the
- * field is overwritten, and the thread's death is noticed by the waiters, as
- * below.
+ * offset from there to the client's `alive`.
+ *
+ * The kernel also checks one word per thread that is not in the list: the one
+ * whose address is in list_op_pending, a field that is meant for a lock
+ * operation in progress. A thread that locks the tables puts the address of
+ * their lock there, and leaves it there until it has unlocked them. The field
+ * is in the list head that the C library has registered for the thread; only
+ * the helper thread has a list head of its own. If hooks of the program use a
+ * robust mutex meanwhile, the C library overwrites the field. Then the waiters
+ * notice the death of the thread, as below.
  *
  * Every change of the tables is published by its last store and can be repeated
  * from the start. So a lock whose owner died needs no repair: it is simply

@@ -30,7 +30,7 @@ void hf__zk_lookup_move(struct zk *, hf__time now);
 /* When to call that next. */
 hf__time hf__zk_lookup_timeout(const struct zk *);
 
-/* True: the library is neither connected nor connecting. */
+/* True: the ZooKeeper library is neither connected nor connecting. */
 bool hf__zk_is_closed(const struct zk *);
 /* Begins opening, with that many addresses. */
 void hf__zk_first_round(struct zk *, size_t addresses);

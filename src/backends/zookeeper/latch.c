@@ -332,9 +332,9 @@ static void latch_decide_set(struct count *c)
     }
 }
 
-/* ---- all three ---------------------------------------------------------- */
+/* ---- get, set and count-down -------------------------------------------- */
 
-/* Decides after a read of the latch. */
+/* The latch has been read: chooses the next step of the query. */
 static void latch_decide(struct zk_query *base)
 {
     struct count *c = (struct count *)base;

@@ -96,7 +96,7 @@ void hf__zk_socket_sent(struct zk *z)
         hf__zk_socket_watch(z, fd, wanted);
     if (z->unwatched)
         z->timer = 0;
-    /* The driver may sleep for long, but must be awake if the answer is
-     * late. */
+    /* Otherwise the driver might sleep for longer, and not notice that the
+     * answer is late. */
     z->core->due(z->client, z->sent + ZK_NUDGE);
 }

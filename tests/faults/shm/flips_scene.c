@@ -195,7 +195,8 @@ static void on_latch(void *arg, hf_latch *latch, int result)
     ++*(int *)arg;
 }
 
-/* The helper thread waits for these; wait_main() waits for the fair mutex. */
+/* Begins asynchronous waits, for which the helper thread waits, for all locks
+ * but the fair mutex; for that one a thread waits in wait_main(). */
 static int wait_async(struct party *p, int *done)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;

@@ -17,8 +17,8 @@ static int note_limit(struct world *w)
     return getrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
-/* A failed test leaves the limit behind, and asking the server needs a
- * descriptor. */
+/* A test that fails may leave the lower limit in place, but the check of the
+ * server after the test needs a descriptor. */
 static int restore_limit(struct world *w)
 {
     return setrlimit(RLIMIT_NOFILE, &descriptors);

@@ -131,7 +131,8 @@ CASE(test_what_was_stolen_is_counted)
     assert_true(wait_stalled() >= wait_stolen());
 }
 
-/* Otherwise a bound of seconds would end at once. */
+/* If the stall time fell back to 0 when its file cannot be opened, the fair
+ * clock would jump, and a time limit of seconds would pass at once. */
 CASE(test_fair_clock_needs_no_descriptor)
 {
     struct rlimit old, none;

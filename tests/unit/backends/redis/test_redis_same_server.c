@@ -586,7 +586,7 @@ CASE(test_wishes_that_come_before_their_grants)
     assert_int_equal(wishes_len, 2);
     for (int i = 0; i < 2; i++)
         hf__rd_detach(s->r, &two[i]);
-    s->r->listens = false; /* as when the lock of the scene was attached */
+    s->r->listens = false; /* end() detaches a lock that was attached so */
     end(s);
 }
 

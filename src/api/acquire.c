@@ -87,7 +87,8 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         hf__tally_hold(n);
         return rc;
     }
-    if (rc == HF__PENDING || rc == HF_ELOST) /* it may be just lost */
+    /* a loss may just have been found */
+    if (rc == HF__PENDING || rc == HF_ELOST)
         hf__line_run(n, now);
     if (rc != HF__PENDING)
         return rc;
@@ -144,7 +145,8 @@ static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
  * EBACKEND. */
 #define SILENCE (-1000)
 
-/* Why the wait has ended, or PENDING. */
+/* Returns the code with which the wait ends now, or PENDING and the time to
+ * look again. */
 static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
                              hf__time now, hf__time *until)
 {
@@ -161,7 +163,8 @@ static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
     return a->w.is_try ? SILENCE : HF_ETIMEDOUT;
 }
 
-/* Direct: no thread parks yet, and one must. */
+/* Only for direct backends. True if no thread sleeps inside the backend (park)
+ * for this line, and one must. */
 static bool acquire_is_parkable(const struct hf__line *n)
 {
     return !n->parker && n->queue.lease.state == HF__WAITING;
@@ -210,7 +213,8 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     return rc;
 }
 
-/* Sleeps at the backend for all waiters of this line. */
+/* Sleeps inside the backend for all waiters of this line. False: it need not,
+ * or must look again first. */
 static bool acquire_park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;

@@ -35,8 +35,8 @@ struct hf__verb {
 };
 
 /* Such a verb under way: on the stack of the waiting thread, or in the handle.
- * That thread takes its steps; for an asynchronous verb the dispatching thread
- * does. */
+ * The waiting thread takes the steps of the verb, or, if the verb is
+ * asynchronous, the thread that dispatches. */
 struct hf__verb_call {
     const struct hf__verb *verb;
     struct hf__request *request; /* client->mu. NULL: given up */

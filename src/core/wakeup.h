@@ -37,8 +37,9 @@ struct hf__sleeper {
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
-/* Must the sleeper look for news before it sleeps? *seen: its word before that
- * look. False if it has just looked: it would see the same again. */
+/* True if the sleeper must look for news before it sleeps; *seen is its word
+ * before that. False if it has just looked (fresh) and would see the same
+ * again. */
 static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 {
     bool fresh = s->fresh;

@@ -44,7 +44,8 @@ static inline hf__time hf__driver_patience(const hf_client *c)
     return (ms < 800 ? ms : 800) * HF__MS;
 }
 
-/* The same before a follower with requests under way acts. */
+/* The same while requests are under way, and then never less than
+ * HF__PATIENCE. */
 static inline hf__time hf__follower_patience(const hf_client *c)
 {
     hf__time at_least = HF__PATIENCE, time = hf__driver_patience(c);

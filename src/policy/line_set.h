@@ -15,7 +15,7 @@
 
 /* There is a list for each place, so that no verb looks at unused lines. */
 enum hf__place {
-    HF__TAKEN,   /* held, waited for, or an owner has to release it */
+    HF__TAKEN,   /* held, waited for, or lost and not released yet */
     HF__LEAVING, /* it is being let go, and no owner wants it */
     HF__RESTING, /* free for any new writer (or semaphore holder or latch
                     waiter) */
@@ -43,10 +43,10 @@ void hf__line_set_init(struct hf__line_set *, enum hf_kind,
                        struct hf__line_entry *first);
 
 /*
- * The line through which w acquires: that of the owner's hold, one that it can
+ * The line through which w acquires: that of the owner's hold, one that w can
  * share, or a free one. NULL: the caller has to add one. If the line's queue is
- * shared, w needs an entry. Returns 0; ELOST; ENOTSUP: the owner reads and
- * wants to write.
+ * shared, w needs a struct hf__reader. Returns 0; ELOST; ENOTSUP: the owner
+ * reads and wants to write.
  */
 int hf__line_set_for(struct hf__line_set *, const struct hf__waiter *,
                      enum hf_mode, hf__time now, struct hf__line_entry **);

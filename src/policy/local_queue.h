@@ -2,9 +2,8 @@
  * The local queue of a line. The threads of this process queue here, count
  * their reentry and hand the lock over to each other; one attempt at a time
  * goes to the backend for all of them. Pure: no clock, no lock, no I/O, no
- * allocation. The caller holds the line's mutex, passes the time, and
- * afterwards does what hf__queue_next() says and wakes the waiters that the
- * queue has marked.
+ * allocation. The caller holds the line's mutex, passes the time and a function
+ * that wakes waiters, and afterwards does what hf__queue_next() says.
  *
  * The *remote hold* (lease) belongs to the process, the *owner* is a thread or
  * a handle. The two are separate: a hold may have no owner for a moment (local
@@ -31,7 +30,7 @@
  * without a release. No check says that it holds the lock. */
 #define HF__LOST_MAX 2
 
-/* The largest number that fits beside the flags of a queue. */
+/* The largest handoff: as many hand-overs as hf__queue.turns can count. */
 #define HF__HANDOFF_MAX ((1u << 26) - 1)
 
 /* How long readers may join a read hold. */
@@ -78,7 +77,7 @@ struct hf__waiter {
     bool reentrant : 1;
     bool is_async : 1;
     bool err_set : 1; /* the caller's: err has the text */
-    bool roused : 1;  /* look again: a turn is free, or no thread parks */
+    bool roused : 1;  /* look again: the hold is free for a local owner */
     bool known : 1;   /* latch: it was waiting when the server said "not yet" */
     /* A bit for each hf__todo: the last such request was sent after this waiter
      * arrived, so a refusal applies to it, too. */
@@ -147,8 +146,8 @@ void hf__queue_fail(struct hf__queue *, int code, hf__wake_fn *);
 
 /*
  * Undoes one acquire. Returns 0: it was the last one, and the hold is being let
- * go. HF__PENDING: it is still held, by count or by another local owner. ELOST,
- * ENOTOWNER.
+ * go. HF__PENDING: it is still held, by this owner (which acquired it more than
+ * once) or by another local owner. ELOST, ENOTOWNER.
  */
 int hf__queue_release(struct hf__queue *, uint64_t owner, hf__time now,
                       hf__wake_fn *);
@@ -221,7 +220,7 @@ static inline bool hf__queue_owes_nothing(const struct hf__queue *g)
  * new waiter may use it. */
 bool hf__queue_unused(const struct hf__queue *);
 
-/* True if it will be unused once its let_go has ended. */
+/* True if the queue will be unused once its let_go has ended. */
 bool hf__queue_leaving(const struct hf__queue *);
 
 /* The same, and the let_go is unsure. */

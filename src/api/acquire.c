@@ -38,7 +38,8 @@ struct acquire {
     hf__time grace; /* latest time to wait for the first answer */
     hf__time over;  /* when the end of the wait was found */
     bool parks; /* direct: it may have to park for all waiters of the line */
-    bool held_here; /* EBUSY: another owner of this client holds it */
+    bool held_here; /* EBUSY: an owner of this client, not another client, holds
+                       the lock */
 };
 
 static int acquire_check_times(const hf_acquire_options *opt, hf_error *err)
@@ -170,7 +171,7 @@ static bool acquire_is_parkable(const struct hf__line *n)
     return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
-/* True if an owner of this client holds it, through any line. line->mu is
+/* True if an owner of this client holds the lock, through any line. line->mu is
  * held. */
 static bool acquire_is_held_here(struct hf__line *first)
 {

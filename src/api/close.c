@@ -76,7 +76,8 @@ static bool close_end_line(struct hf__line *n)
     return close_is_idle(n);
 }
 
-/* Forgets the requests that no answer will come for. */
+/* Forgets the requests of a line: the backend is closed, and no answer will
+ * come. */
 static bool close_forget_line(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -100,7 +101,7 @@ static bool close_forget_line(struct hf__line *n)
 struct close_wait {
     hf_client *client;
     hf__time until; /* the latest time to wait for answers */
-    hf__time soon;  /* the same for answers that change nothing */
+    hf__time soon; /* the latest time to wait for answers that change nothing */
     bool late; /* the time has passed; one more round reads what has arrived */
     int result;
 };

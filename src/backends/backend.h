@@ -97,8 +97,8 @@ struct hf__req {
     bool may_queue : 1; /* attempt: stay in the queue if it is not free */
     bool fixed : 1; /* attempt: lease_ms is a fixed lease, which the server ends
                        even if the client lives */
-    bool is_async : 1; /* direct, attempt: no thread will park for it; ring
-                          through the helper thread */
+    bool is_async : 1; /* direct, attempt: no thread parks for it; its bell must
+                          wake the helper thread */
     bool flying : 1;   /* the core's: submitted, not yet processed */
     /* the core's: it is parked, or a slot is being called to send it after it
      * was. Then more such calls may follow before advance(), so a backend can
@@ -287,7 +287,7 @@ struct hf__core {
      * with the backend's name in front. Returns the code. */
     int (*why)(hf_client *, int code, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
-    /* The same for an EBACKEND that does not pass by itself (hf_error.may_pass
+    /* As why(), for an EBACKEND that does not pass by itself (hf_error.may_pass
      * is 0): a host that does not exist, a server that lacks a feature. */
     int (*lasts)(hf_client *, int code, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
@@ -304,9 +304,9 @@ struct hf__core {
      * is parked in front of all others, so give back the newest first. Only
      * from ready() and advance(). */
     void (*unsent)(hf_client *, struct hf__req *);
-    /* Requests can be sent again. The core hands the parked ones over as soon
-     * as ready() or advance() has returned, and then calls advance() once more.
-     * Only from these two. */
+    /* Requests can be sent again. The core hands the parked requests over as
+     * soon as ready() or advance() has returned, and then calls advance() once
+     * more. Only from these two. */
     void (*go_on)(hf_client *);
     /* The server can be reached but refuses the client: all parked requests
      * fail with this code, untouched, with the text of why(). Only from ready()

@@ -94,9 +94,10 @@ struct hf_client {
     uint32_t session_lost; /* atomic: the helper thread will mark every line */
     pthread_t helper;
     hf__time helper_until;
-    hf__time driver_until; /* when its sleep ends; 0: it is awake and looks
-                              before it sleeps */
-    uint32_t helper_word;  /* futex: changes when it must look again */
+    hf__time driver_until; /* when the driver's sleep ends; 0: the driver is
+                              awake, and looks for work before it sleeps */
+    uint32_t helper_word; /* futex: changes when the helper thread must look for
+                             work again */
     bool helper_stop, helper_drives;
     uint32_t open_word; /* futex: 1 once open_result is set */
     int open_result;
@@ -114,7 +115,7 @@ static inline int hf__client_check(const hf_client *c)
     return 0;
 }
 
-/* The same, with a text; EINVAL if it is NULL. */
+/* The same, with a text; EINVAL if the client is NULL. */
 int hf__client_usable(const hf_client *, hf_error *);
 /* Enter and leave enclose the use of the backend by a verb that has no wait of
  * its own (hf__lock_wait_begin), so that hf_close waits for it. False: the

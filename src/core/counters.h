@@ -70,8 +70,8 @@ static inline void hf__tally_add(struct hf__line *n, uint64_t what)
     __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);
 }
 
-/* Keeps both counters from overflowing. Must be called between any two
- * releases. */
+/* Keeps the counts of grants and releases from overflowing. Must be called
+ * between any two releases. */
 static inline void hf__tally_limit(struct hf__line *n)
 {
     const uint64_t half = (HF__TALLY_RELEASE | HF__TALLY_HOLD) / 2;

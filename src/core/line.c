@@ -132,7 +132,7 @@ void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
         hf__callback_queue(hf__container(w, struct hf__async, waiter),
                            w->result);
     if (w->is_async)
-        return; /* it does not take turns */
+        return; /* an asynchronous waiter has no thread to wake */
     if (over)
         w->err_set = line_copy_words(n, false, w->result, w->err) ||
                      line_copy_words(n, true, w->result, w->err);

@@ -43,8 +43,9 @@ struct hf__exchange {
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* For a line whose name may have several. Handles and the table of names refer
- * to the first one, whose mutex guards all. */
+/* The part that a line of any lock but a mutex has, because its name may have
+ * several lines. Handles and the table of names refer to the first one, whose
+ * mutex guards all. */
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;

@@ -19,7 +19,7 @@
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
 /* The note that applied at that time. If the text of that time has been
- * overwritten, the oldest text that is left. */
+ * overwritten, the oldest text still kept for that state. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {

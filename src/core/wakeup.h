@@ -59,7 +59,8 @@ void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 void hf__fd_post(int fd);
 void hf__fd_drain(int fd);
 
-/* Makes sure that the helper thread is awake by then. client->mu is held. */
+/* Makes sure that the helper thread is awake at that time. client->mu is
+ * held. */
 void hf__helper_due_locked(hf_client *, hf__time at);
 /* The same, and sets that timer. Takes client->mu itself. */
 void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);

@@ -147,8 +147,8 @@ static hf__time driver_follower_patience_locked(const hf_client *c)
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
 }
 
-/* Passes the role to the first follower. If there is none, or it is late, the
- * helper thread does what is due. */
+/* Passes the role to the first follower. If there is no follower, or it is
+ * late, the helper thread does what is due. */
 static void driver_pass_on_locked(hf_client *c)
 {
     hf__time at;

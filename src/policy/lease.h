@@ -115,8 +115,8 @@ struct hf__lease {
     hf__time kept_until; /* HELD, session: a fixed lease ends; HF__NEVER */
     hf__time gone_at;    /* let_go: the server has forgotten the hold by then */
     hf__time resend_at;  /* let_go: it failed, send it again then; HF__NEVER */
-    hf__time least; /* renewing: the earliest deadline that the renewals under
-                       way may lead to */
+    hf__time least; /* the earliest deadline to which the renewals under way may
+                       lead */
     uint64_t let_go_id;  /* let_go: the hold id that it ends */
     uint32_t lease_ms;   /* as asked for */
     uint32_t session_ms; /* session: how long the server's answer extends it */
@@ -231,7 +231,7 @@ bool hf__lease_let_go_answered(struct hf__lease *, int result, hf__time now);
 /* A waiter has arrived: a let_go that was refused is sent again now. */
 void hf__lease_hurry(struct hf__lease *, hf__time now);
 
-/* A renewal of that length is about to be sent. lease_ms is 0 for a fixed lease
+/* A renewal of lease_ms is about to be sent. lease_ms is 0 for a fixed lease
  * that the session keeps and that is to stay as it is. The server may shorten
  * the lease and the answer may be lost, so the earlier of both deadlines counts
  * from now on. */
@@ -244,9 +244,9 @@ static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
     return l->session && l->fixed ? 0 : l->lease_ms;
 }
 
-/* A renewal is due and the caller is about to send it. Until
- * hf__lease_renewing() it is not due again for a tenth of the term; after that
- * another thread sends it, in case the caller was stopped. */
+/* A renewal is due and the caller is about to send it. If the caller does not
+ * call hf__lease_renewing(), because it was stopped, the renewal is due again
+ * after a tenth of the term, and another thread sends it. */
 void hf__lease_put_off(struct hf__lease *, hf__time now);
 
 /* The server no longer has the hold. */

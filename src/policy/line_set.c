@@ -162,7 +162,7 @@ static int line_set_for_reading(struct hf__line_set *s,
         return 0; /* a read within a write is one more acquire of the write hold
                    */
     *out = line_set_of_reader(s, w->owner);
-    if (!*out && !s->first->queue->head) /* otherwise a local writer is ahead */
+    if (!*out && !s->first->queue->head) /* no local writer is ahead */
         *out = line_set_joinable(s, w, HF_READ, now);
     if (!*out)
         *out = line_set_unused_or_stuck(s, HF_READ);

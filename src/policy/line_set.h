@@ -58,12 +58,12 @@ struct hf__line_entry *hf__line_set_quiet(const struct hf__line_set *,
                                           enum hf_mode);
 void hf__line_set_take(struct hf__line_set *, struct hf__line_entry *);
 
-/* A resting line, which is taken from now on; or NULL. */
+/* Takes a resting line and returns it; NULL: there is none. */
 struct hf__line_entry *hf__line_set_unused(struct hf__line_set *, enum hf_mode);
 void hf__line_set_add(struct hf__line_set *,
                       struct hf__line_entry *); /* it is taken */
 
-/* A waiter of that line was granted: its hold is now the newest one. */
+/* A waiter of that line was granted: the line's hold is now the newest one. */
 void hf__line_set_granted(struct hf__line_set *, struct hf__line_entry *);
 
 /* The line of this owner's newest hold; a line with a lost hold only if there

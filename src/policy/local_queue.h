@@ -8,7 +8,7 @@
  * The *remote hold* (lease) belongs to the process, the *owner* is a thread or
  * a handle. The two are separate: a hold may have no owner for a moment (local
  * waiters may take it while turns are left), and an owner may have lost its
- * hold (it is then in `lost` until it has released it).
+ * hold (the owner is then in `lost` until it has released that hold).
  *
  * There are three kinds of queue. An *exclusive* queue has one owner at a time:
  * a mutex, the writers of a read-write lock, one hold of a semaphore. A
@@ -88,7 +88,8 @@ struct hf__queue {
     struct hf__lease lease;
     struct hf__waiter *head, *tail;
     uint64_t owner; /* 0: none */
-    uint64_t ids;   /* the last hold id; each line starts at its own base */
+    uint64_t ids;   /* the last hold id used; each line counts from its own base
+                       (name_table.c) */
     union {
         struct __attribute__((packed, aligned(4))) hf__lost {
             uint64_t owner;
@@ -98,7 +99,7 @@ struct hf__queue {
         } lost[HF__LOST_MAX];
         struct { /* shared */
             struct hf__reader *readers;
-            struct hf__reader *left; /* unused: for the caller to take */
+            struct hf__reader *left; /* unused: the caller takes these back */
             hf__time join_until;     /* NEVER: no reader has joined yet */
             struct hf__loss loss;    /* the latest one */
         };
@@ -133,7 +134,8 @@ void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
  */
 int hf__queue_enter(struct hf__queue *, struct hf__waiter *, hf__time now);
 
-/* A roused waiter tries to take a free turn. True: it has, and is finished. */
+/* A roused waiter tries to take a free turn. True: the waiter has taken it, and
+ * is finished. */
 bool hf__queue_claim(struct hf__queue *, struct hf__waiter *, hf__time now);
 
 /* Removes the waiter with that code, unless it has finished. Returns its result
@@ -234,13 +236,14 @@ bool hf__queue_knows(const struct hf__queue *, uint64_t owner);
 bool hf__queue_forget(struct hf__queue *, uint64_t owner);
 void hf__queue_forget_all(struct hf__queue *); /* of all owners */
 
-/* True if w would be granted at once, or together with those that wait. */
+/* True if w would be granted at once, or together with the waiters in the
+ * queue. */
 bool hf__queue_joinable(const struct hf__queue *, const struct hf__waiter *,
                         hf__time now);
 
 /* The owner's write hold of `from` becomes its read hold of `to`, which is
- * unused; r is for its entry. The caller has checked that the owner holds
- * it. */
+ * unused; r is for its entry. The caller has checked that the owner still holds
+ * the lock. */
 void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
                          struct hf__reader *r, hf__time now);
 

@@ -418,10 +418,10 @@ HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 /*
  * Extends the hold now, and waits for the answer: a fixed lease to lease_ms
  * from now (HF_LEASE_MIN_MS or more; 0: as long as before), a renewed one by
- * the TTL (lease_ms 0). Of several renewals at a time the one that ends first
- * counts. ELOST: the hold is gone. EUNKNOWN, EBACKEND, EAUTH, EPROTO: held
- * until its deadline, which may be earlier now. ENOTOWNER, EINVAL, ENOMEM,
- * ECLOSED, EFORK.
+ * the TTL (lease_ms 0). If several renewals are under way at a time, the
+ * earliest of their ends counts. ELOST: the hold is gone. EUNKNOWN, EBACKEND,
+ * EAUTH, EPROTO: held until its deadline, which may be earlier now. ENOTOWNER,
+ * EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 

@@ -38,7 +38,8 @@ struct acquire {
     hf__time grace; /* latest time to wait for the first answer */
     hf__time over;  /* when the end of the wait was found */
     bool parks; /* direct: it may have to park for all waiters of the line */
-    bool held_here; /* EBUSY: another owner of this client holds it */
+    bool held_here; /* EBUSY: an owner of this client, not another client, holds
+                       the lock */
 };
 
 static int acquire_check_times(const hf_acquire_options *opt, hf_error *err)
@@ -87,7 +88,8 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         hf__tally_hold(n);
         return rc;
     }
-    if (rc == HF__PENDING || rc == HF_ELOST) /* it may be just lost */
+    /* a loss may just have been found */
+    if (rc == HF__PENDING || rc == HF_ELOST)
         hf__line_run(n, now);
     if (rc != HF__PENDING)
         return rc;
@@ -144,7 +146,8 @@ static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
  * EBACKEND. */
 #define SILENCE (-1000)
 
-/* Why the wait has ended, or PENDING. */
+/* Returns the code with which the wait ends now, or PENDING and the time to
+ * look again. */
 static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
                              hf__time now, hf__time *until)
 {
@@ -161,13 +164,14 @@ static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
     return a->w.is_try ? SILENCE : HF_ETIMEDOUT;
 }
 
-/* Direct: no thread parks yet, and one must. */
+/* Only for direct backends. True if no thread sleeps inside the backend (park)
+ * for this line, and one must. */
 static bool acquire_is_parkable(const struct hf__line *n)
 {
     return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
-/* True if an owner of this client holds it, through any line. line->mu is
+/* True if an owner of this client holds the lock, through any line. line->mu is
  * held. */
 static bool acquire_is_held_here(struct hf__line *first)
 {
@@ -210,7 +214,8 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     return rc;
 }
 
-/* Sleeps at the backend for all waiters of this line. */
+/* Sleeps inside the backend for all waiters of this line. False: it need not,
+ * or must look again first. */
 static bool acquire_park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;

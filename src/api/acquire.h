@@ -7,8 +7,8 @@
 #include "core/client.h"
 #include "core/lock.h"
 
-/* How long a shorter wait may still wait for the server's first answer. A timed
- * wait returns at most a second after its limit. */
+/* How long even a shorter timed wait waits for the server's first answer, so
+ * that it returns at most a second after its limit. */
 #define HF__GRACE_MS 800
 
 /* The deadline for the server's first answer, even if wait_ms is shorter. A try

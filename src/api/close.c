@@ -20,8 +20,8 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* Calls fn for every line, with line->mu held. Returns true if all calls did.
- * There can be no new lines. */
+/* Calls fn for every line, with line->mu held. Returns true if all calls
+ * returned true. There can be no new lines. */
 static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
 {
     bool all = true;
@@ -49,14 +49,14 @@ static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
     return all;
 }
 
-/* Nothing is left to let go, now or after a pause. */
+/* True if nothing is left to let go, now or after a pause. */
 static bool close_is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
 }
 
-/* The same, or the hold that is let go must have ended at the server, and the
- * program does not wait for the answer. */
+/* True if close_is_idle() is, or if the hold that is being let go must have
+ * ended at the server, and the program does not wait for the answer. */
 static bool close_is_over(struct hf__line *n)
 {
     return close_is_idle(n) ||
@@ -76,7 +76,8 @@ static bool close_end_line(struct hf__line *n)
     return close_is_idle(n);
 }
 
-/* Forgets the requests that no answer will come for. */
+/* Forgets the requests of a line: the backend is closed, and no answer will
+ * come. */
 static bool close_forget_line(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -100,7 +101,7 @@ static bool close_forget_line(struct hf__line *n)
 struct close_wait {
     hf_client *client;
     hf__time until; /* the latest time to wait for answers */
-    hf__time soon;  /* the same for answers that change nothing */
+    hf__time soon; /* the latest time to wait for answers that change nothing */
     bool late; /* the time has passed; one more round reads what has arrived */
     int result;
 };
@@ -144,7 +145,7 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     return w->late && was_late;
 }
 
-/* The request will not be answered. */
+/* Gives up a request that will not be answered. */
 static void close_drop_request_locked(hf_client *c, struct hf__request *f)
 {
     struct hf__async *a = f->sleeper ? hf__async_of(f->sleeper) : NULL;

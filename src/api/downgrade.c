@@ -75,7 +75,8 @@ static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
     return l->fixed ? (l->until - now) / HF__MS : l->lease_ms;
 }
 
-/* The answer was lost. A renewal tells the server the same. */
+/* The answer was lost. A renewal as a read hold tells the server the same
+ * (struct hf__batch). */
 static int downgrade_send_again(hf_lock *lock, struct hf__verb_call *t,
                                 hf_error *err)
 {

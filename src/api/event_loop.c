@@ -63,7 +63,8 @@ bool hf__loop_run_callback(struct hf__async *a)
     bool is_latch = lock->line->remote.kind == HF_LATCH;
     hf_client *c = lock->line->client;
 
-    /* If it sends another request, a is no longer ours. */
+    /* If hf__verb_answered() sends another request, another thread may take the
+     * next step of *a. */
     result =
         a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
@@ -93,8 +94,9 @@ static bool loop_forked(const hf_client *c)
     return hf__client_check(c) == HF_EFORK;
 }
 
-/* Calls those that are queued now. Otherwise a callback whose new verb ends at
- * once would never let dispatch return; the descriptor reports later ones. */
+/* Calls the callbacks that are queued now. Those that they add must wait,
+ * because a callback whose new verb ends at once would never let dispatch
+ * return; the descriptor reports them. */
 static int loop_call_back_all(hf_client *c)
 {
     struct hf__async *a;
@@ -112,8 +114,8 @@ static int loop_call_back_all(hf_client *c)
     return called;
 }
 
-/* The driver may not have read everything yet, and the descriptor would stay
- * readable until then. */
+/* Another thread drives. It may not have read everything yet, and the
+ * descriptor would stay readable until it has. */
 static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();

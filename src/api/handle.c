@@ -216,7 +216,8 @@ static int handle_uncount(hf_lock *lock)
             return HF_EBUSY;
     if (lock->async)
         hf__timers_unreserve(&c->timers);
-    /* Of two handles that are freed at once, one is the last. */
+    /* Counted down and compared in one step, so that of two handles that are
+     * freed at once one is the last. */
     handle_forget_lost(lock, --lock->line->timer.handles == 0);
     return 0;
 }

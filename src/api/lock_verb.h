@@ -12,7 +12,7 @@
  * ECLOSED. */
 int hf__lock_unusable(const hf_lock *, hf_error *);
 
-/* Returns 0 if the handle can be used, else the same. */
+/* Returns 0 if the handle can be used, else what hf__lock_unusable() does. */
 static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 {
     if (__builtin_expect(lock && !hf__client_check(lock->line->client), 1))
@@ -49,8 +49,9 @@ static inline int hf__lock_begin(const hf_lock *lock, hf_error *err)
  * away. begin unlocks line->mu. */
 void hf__lock_wait_begin(hf_lock *);
 void hf__lock_wait_end(hf_lock *, struct hf__line *line);
-/* The first half of end, for a caller that holds line->mu. After the unlock the
- * handle and its line may be gone. The second half is hf__client_leave(). */
+/* The first half of hf__lock_wait_end(), for a caller that holds line->mu.
+ * After the unlock the handle and its line may be gone. The second half is
+ * hf__client_leave(). */
 void hf__lock_wait_leave(hf_lock *, struct hf__line *);
 /* The time, or 0 if nothing about the line has an end: reading the clock costs
  * as much as the rest of an acquire in shared memory. */

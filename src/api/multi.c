@@ -178,8 +178,9 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     return rc;
 }
 
-/* The release whose time ends first; NULL: none is left. So a client with a
- * short op_timeout does not wait for the server of another. */
+/* Returns the unfinished release with the earliest time limit; NULL: all have
+ * finished. In this order a client with a short op_timeout does not wait for
+ * the server of another. */
 static struct hf__releasing *multi_soonest(struct hf__releasing *all, size_t n)
 {
     struct hf__releasing *first = NULL;

@@ -82,7 +82,7 @@ static void query_destroy(struct hf__request *f)
     hf__watch_remove_locked(q->listener);
 }
 
-/* The name is the client's prefix and that name. */
+/* Makes a request whose name is the client's prefix followed by `name`. */
 static struct hf__request *query_new(hf_client *c, enum hf__op op,
                                      const void *name, size_t len,
                                      hf_error *err)

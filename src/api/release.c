@@ -19,8 +19,8 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* The owner has released, but the backend has not. Like any refused release it
- * is repeated until it succeeds. */
+/* The backend has refused a release that went the short way. Unless the hold
+ * was gone, the release is repeated until it succeeds, like any refused one. */
 static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
 {
     struct hf__lease *l = &n->queue.lease;

@@ -10,7 +10,8 @@
  * longer than before. line->mu is held. Returns 0 or ENOMEM. */
 int hf__renew_send(hf_client *, struct hf__verb_call *, uint32_t ms,
                    bool no_longer, hf_error *);
-/* The result of that renewal. line->mu is held. */
+/* Returns the result of a renewal that hf__renew_send() sent. line->mu is
+ * held. */
 int hf__renew_answered(hf_lock *, struct hf__verb_call *,
                        const struct hf__request *, hf_error *);
 

@@ -47,13 +47,13 @@ enum hf__outcome {
     HF__DONE = 0,
     HF__PENDING = 1, /* core->done() will be called for it */
     HF__GRANTED = 2, /* attempt: granted; token and sent_at are set */
-    HF__QUEUED = 3,  /* attempt: it waits. core->bell() says when to ask again,
-                        poll_at the latest time for that */
+    HF__QUEUED = 3,  /* attempt: not free, and queued. The core asks again when
+                        core->bell() is called, and at poll_at at the latest */
     HF__BUSY = 4,    /* attempt with may_queue == false: not free */
-    /* attach of a direct backend: see there. Any slot of a networked one:
-     * nothing was sent. The backend no longer refers to the request, returns
-     * LATER from now on, so that no request overtakes another, and calls
-     * go_on() when it can send. */
+    /* attach of a direct backend: see attach below. Any slot of a networked
+     * one: nothing was sent. The backend no longer refers to the request,
+     * returns LATER from now on, so that no request overtakes another, and
+     * calls go_on() when it can send. */
     HF__LATER = 5,
 };
 
@@ -97,15 +97,17 @@ struct hf__req {
     bool may_queue : 1; /* attempt: stay in the queue if it is not free */
     bool fixed : 1; /* attempt: lease_ms is a fixed lease, which the server ends
                        even if the client lives */
-    bool is_async : 1;  /* direct, attempt: no thread will park for it; ring
-                           through the helper thread */
-    bool flying : 1;    /* the core's: submitted, not yet processed */
-    bool parked : 1;    /* the core's. Set while a slot is called for a parked
-                           request: more may follow, and advance() comes after
-                           them, so they can be written together */
-    bool is_zero : 1;   /* latch, out, of GRANTED: the count was 0 when it was
-                           asked. If not set, only waiters that were there at the
-                           last QUEUED may pass */
+    bool is_async : 1; /* direct, attempt: no thread parks for it; its bell must
+                          wake the helper thread */
+    bool flying : 1;   /* the core's: submitted, not yet processed */
+    /* the core's: it is parked, or a slot is being called to send it after it
+     * was. Then more such calls may follow before advance(), so a backend can
+     * write their requests together */
+    bool parked : 1;
+    /* latch, out, of GRANTED: the count was 0 when the server was asked.
+     * Otherwise it was 0 at some time since the last QUEUED, so only waiters
+     * that were queued then may pass */
+    bool is_zero : 1;
     bool untouched : 1; /* attempt, out, of a code: the server refused it before
                            it did anything, so this request has left nothing
                            there */
@@ -117,13 +119,13 @@ struct hf__req {
 };
 
 /*
- * A line to one name, with at most one question or hold at a time. Owned by the
+ * A line to one name, with at most one attempt or hold at a time. Owned by the
  * core; exists from attach to detach. A client has one line to a mutex; to a
  * read-write lock one for writing and some for reading; to a semaphore one for
  * each hold. Lines are independent of each other and have hold ids of their
- * own. A line to a latch asks whether its count is 0. GRANTED says that it is,
- * or has been since the answer was QUEUED (is_zero), and leaves nothing to hold
- * or release.
+ * own. A line to a latch asks whether its count is 0. GRANTED says that it is
+ * 0, or was 0 at some time since the answer QUEUED (is_zero); nothing is held
+ * then, and nothing is released.
  */
 struct hf__remote {
     const char *name; /* with the client's prefix; also terminated */
@@ -152,7 +154,8 @@ struct hf__batch {
         uint32_t lease_ms;   /* HF__SESSION, 0: a fixed lease keeps its end */
         uint32_t session_ms; /* HF__SESSION, out, of DONE */
         int16_t result;
-        bool no_longer;   /* the core's: the lease must not end later */
+        bool no_longer;   /* the core's: the renewal must not make the hold last
+                             longer */
         uint32_t permits; /* of a semaphore, how many it has; otherwise 1 */
     } * item;
     size_t chunks; /* the backend's: how many parts are under way */
@@ -195,17 +198,17 @@ struct hf__listener {
  * after it is connected again. ENOTSUP: the server does not report changes, or
  * not for a prefix.
  *
- * BREAK: all holds, or those with that token and that owner (the text that
+ * BREAK: ends all holds, or those with the given token and owner (the text that
  * INSPECT shows). They are selected in the step that ends them. DONE;
  * ENOTOWNER: the name is not held, or the latch is not set; EBUSY: there are
- * holds, but none of these, and count is the token of one, or 0 if it is not
- * known.
+ * holds, but none with that token and owner, and count is the token of one, or
+ * 0 if it is not known.
  *
- * LATCH_SET: DONE; EBUSY: it is set already, and count is what is left.
+ * LATCH_SET: DONE; EBUSY: the latch is set already, and count is its count.
  * LATCH_DOWN: counts one down, but not below 0. Both count once for one
  * `request`, however often they are sent. LATCH_SET, LATCH_DOWN and LATCH_GET
- * set count to what is left; a latch that was never set has 0. EUNKNOWN with
- * `request` set to 0: if it is sent again, it may count twice.
+ * set count to the latch's count afterwards; a latch that was never set has 0.
+ * EUNKNOWN with `request` set to 0: if it is sent again, it may count twice.
  */
 struct hf__query {
     struct hf__req req;
@@ -284,7 +287,7 @@ struct hf__core {
      * with the backend's name in front. Returns the code. */
     int (*why)(hf_client *, int code, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
-    /* The same for an EBACKEND that does not pass by itself (hf_error.may_pass
+    /* As why(), for an EBACKEND that does not pass by itself (hf_error.may_pass
      * is 0): a host that does not exist, a server that lacks a feature. */
     int (*lasts)(hf_client *, int code, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
@@ -294,40 +297,42 @@ struct hf__core {
      * reached. The client's mutex is held. */
     void (*trouble)(hf_client *, const char *text);
 
-    /* A pending request has ended; its result is set. Only leaves a mark. */
+    /* A pending request has ended; its result is set. The core only notes it,
+     * and acts later. */
     void (*done)(hf_client *, struct hf__req *);
     /* Gives back a pending request of which nothing was sent, as LATER does: it
      * is parked in front of all others, so give back the newest first. Only
      * from ready() and advance(). */
     void (*unsent)(hf_client *, struct hf__req *);
-    /* Requests can be sent again. The core hands the parked ones over as soon
-     * as ready() or advance() has returned, and then calls advance() once more.
-     * Only from these two. */
+    /* Requests can be sent again. The core hands the parked requests over as
+     * soon as ready() or advance() has returned, and then calls advance() once
+     * more. Only from these two. */
     void (*go_on)(hf_client *);
     /* The server can be reached but refuses the client: all parked requests
      * fail with this code, untouched, with the text of why(). Only from ready()
      * and advance(). */
     void (*refuse)(hf_client *, int code);
-    /* The event that a QUEUED attempt waits for may have happened. Only leaves
-     * a mark. Only from ready() and advance(). */
+    /* The event that a QUEUED attempt waits for may have happened. The core
+     * only notes it, and acts later. Only from ready() and advance(). */
     void (*bell)(hf_client *, struct hf__remote *);
-    /* The hold of that id is gone. session: NULL if it was taken away; or why
-     * its session has ended ("the server ended session 7"). Only leaves a mark.
-     * Only from ready() and advance(). A direct backend may be wrong: the core
-     * checks by a renewal, unless the lease is a fixed one. */
+    /* The hold of that id is gone. session: NULL if it was taken away; or
+     * why its session has ended ("the server ended session 7"). The core
+     * only notes it, and acts later. Only from ready() and advance(). A
+     * direct backend may be wrong: the core checks by a renewal, unless the
+     * lease is a fixed one. */
     void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id,
                  const char *session);
     /* Another client asks for the hold of that token: HF_EVENT_WANTED. The
      * client's mutex is held. */
     void (*wanted)(hf_client *, struct hf__remote *, uint64_t token);
-    /* What the listener listens to may have changed; for a prefix the name that
-     * has, or NULL for any. Only leaves a mark. A call too many does no harm.
-     * The client's mutex is held. */
+    /* What the listener listens to may have changed. name: for a prefix, the
+     * name that has changed; NULL: it may be any. The core only notes it, and
+     * acts later. A call too many does no harm. The client's mutex is held. */
     void (*changed)(hf_client *, struct hf__listener *, const char *name,
                     size_t len);
-    /* HF_EVENT_DOWN, HF_EVENT_UP: the client's mutex is held. HF_EVENT_LOST:
-     * all holds are lost; may be called anywhere. why: the reason of LOST, for
-     * people. */
+    /* Reports HF_EVENT_DOWN or HF_EVENT_UP, with the client's mutex held; or
+     * HF_EVENT_LOST (all holds are lost), from anywhere. why: the reason of
+     * LOST, for people. */
     void (*session)(hf_client *, int event, const char *why);
 
     /* Polls fd for EPOLLIN, EPOLLOUT (level-triggered); events 0 removes it.
@@ -335,13 +340,13 @@ struct hf__core {
      * ENOMEM or EBACKEND. */
     int (*watch)(hf_client *, int fd, uint32_t events, uint32_t tag);
     /* Asks for a call of advance() at that time at the latest. Needed if
-     * anything but advance() made something due earlier than next_timeout() has
-     * said. */
+     * something has become due earlier than next_timeout() last returned,
+     * unless advance() caused that. */
     void (*due)(hf_client *, hf__time at);
 
-    /* Looks names up. here: on the calling thread, which may block (in open()
-     * only); otherwise on a thread that no thread waits for. NULL: no memory,
-     * or no thread. */
+    /* Looks names up. here: true to do so on the calling thread, which then
+     * blocks (allowed in open() only); false to do so on a separate thread.
+     * NULL: no memory, or no thread. */
     struct hf__lookup *(*lookup)(const char *hosts, bool here);
     /* True: the lookup has ended, and can be read until lookup_leave(). */
     bool (*lookup_over)(const struct hf__lookup *);
@@ -400,7 +405,8 @@ struct hf__backend {
      */
     int (*open)(hf_client *, const struct hf__core *, const struct hf__config *,
                 void **self);
-    /* Returns PENDING, DONE, or a code. NULL: it is open at once. */
+    /* Returns PENDING until the backend is connected, then DONE; or a code. The
+     * slot is NULL if open() leaves nothing to wait for. */
     int (*opened)(void *self);
     /* Called on the helper thread when nothing is pending, or when what is
      * pending is given up. */

@@ -28,7 +28,8 @@ static inline struct hf__thread *hf__thread_me(void)
                                                         : hf__thread_make();
 }
 
-/* True if the thread has exited. NULL (a handle) has not. */
+/* True if the thread has exited. NULL stands for a handle, which never
+ * exits. */
 static inline bool hf__thread_gone(const struct hf__thread *t)
 {
     return t && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE);

@@ -12,7 +12,7 @@
 struct hf__timer {
     hf__time at;          /* the time that it is set to; HF__NEVER */
     uint32_t place : 31;  /* its place in the heap, from 1; 0: not in it */
-    uint32_t is_line : 1; /* part of a hf__line; otherwise of a hf__async */
+    uint32_t is_line : 1; /* 1: part of a hf__line; 0: part of a hf__async */
     uint32_t handles; /* of a hf__line: the number of its handles (there is room
                          here) */
 };
@@ -22,7 +22,8 @@ struct hf__timers {
     uint32_t len, room, reserved;
 };
 
-/* Reserves room for one more timer (0 or ENOMEM); gives it back. */
+/* hf__timers_reserve() reserves room for one more timer (0 or ENOMEM);
+ * hf__timers_unreserve() gives it back. */
 int hf__timers_reserve(const hf_hooks *, struct hf__timers *);
 void hf__timers_unreserve(struct hf__timers *);
 /* Sets the timer, or moves it. HF__NEVER removes it. */

@@ -35,11 +35,12 @@ struct hf__verb {
 };
 
 /* Such a verb under way: on the stack of the waiting thread, or in the handle.
- * That thread takes its steps; for an asynchronous verb the dispatching thread
- * does. */
+ * The waiting thread takes the steps of the verb, or, if the verb is
+ * asynchronous, the thread that dispatches. */
 struct hf__verb_call {
     const struct hf__verb *verb;
-    struct hf__request *request; /* client->mu. NULL: given up */
+    struct hf__request *request; /* the request under way; client->mu. NULL:
+                                    none, or given up */
     struct hf__sleeper *sleeper;
     hf__time until;        /* the time limit for all its requests together */
     struct hf__line *line; /* the line with the hold */
@@ -69,8 +70,9 @@ struct hf__async {
     int result; /* not written after the callback has been queued, because the
                    dispatching thread reads it without a mutex */
     bool busy;  /* from the call until its callback; line->mu */
-    bool acquires; /* it waits in a queue, and client->async_waits counts it.
-                      Written with line->mu and client->mu */
+    bool acquires; /* an acquire that waits in a queue and is counted in
+                      client->async_waits. Written with line->mu and client->mu
+                    */
     bool firing;   /* its timer is being handled; client->mu */
 };
 

@@ -11,10 +11,11 @@
 /* The verb has ended: its callback will be called with that result, or with
  * that of its request if one was answered. client->mu is held. */
 void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
-/* The same, and takes client->mu. line->mu of the verb's line is held. */
+/* hf__callback_queue_locked(), but takes client->mu itself. line->mu of the
+ * verb's line is held. */
 void hf__callback_queue(struct hf__async *, int result);
-/* Takes the next callback out. NULL: there is none, or its timer is still being
- * handled. */
+/* Takes the next callback out. NULL: there is none, or the timer of the next
+ * verb is still being handled. */
 struct hf__async *hf__callback_next(hf_client *);
 
 #endif

@@ -13,7 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A page that the kernel wipes in a child: finding out costs one load. */
+/* Makes a page that the kernel wipes in a child after fork(), so that one load
+ * tells whether this process is one. */
 static const uint32_t *client_make_fork_mark(void)
 {
     uint32_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

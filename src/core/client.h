@@ -4,11 +4,11 @@
  *
  *   line->mu     its queues, its remotes' requests, its waiters
  *   client->mu   the backend (a networked one), the driver's role, the table of
- *                names, references, timers, news, callbacks
+ * names, references, timers, news, callbacks
  *
  * Order: line->mu before client->mu. The backend reports under client->mu, and
- * a report only leaves a mark (news); the driver then takes it to the line,
- * with both mutexes in the right order.
+ * a report is only noted (news, see report.h); the driver then takes it to the
+ * line, with both mutexes in the right order.
  */
 #ifndef HF_CLIENT_H
 #define HF_CLIENT_H
@@ -53,15 +53,16 @@ struct hf_client {
     int outer_fd; /* has epfd and ready_fd, made by hf_client_fd(); or -1 */
     uint32_t least_ttl_ms; /* the least of the client's and its handles' TTLs so
                               far */
-    bool driven;           /* a thread has the driver's role: */
+    bool driven;           /* a thread has the driver's role (loop/driver.h): */
     pthread_t driver;
     uint32_t rounds;      /* rounds of driving so far */
     uint32_t under_way;   /* requests that the backend has not reported */
     uint32_t async_waits; /* acquires that no thread waits for */
     uint32_t handles;     /* locks, latches and watches */
     uint32_t inside;      /* threads inside a verb; hf_close waits for them */
-    uint32_t firing;      /* atomic: the same for threads in hf_cancel_fire() */
-    uint32_t serial;      /* counts lines, for hold ids */
+    uint32_t firing; /* atomic: threads in hf_cancel_fire(); hf_close waits for
+                        them, too */
+    uint32_t serial; /* counts lines, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
     struct hf__line **buckets;
@@ -93,9 +94,10 @@ struct hf_client {
     uint32_t session_lost; /* atomic: the helper thread will mark every line */
     pthread_t helper;
     hf__time helper_until;
-    hf__time driver_until; /* when its sleep ends; 0: it is awake and looks
-                              before it sleeps */
-    uint32_t helper_word;  /* futex: changes when it must look again */
+    hf__time driver_until; /* when the driver's sleep ends; 0: the driver is
+                              awake, and looks for work before it sleeps */
+    uint32_t helper_word; /* futex: changes when the helper thread must look for
+                             work again */
     bool helper_stop, helper_drives;
     uint32_t open_word; /* futex: 1 once open_result is set */
     int open_result;
@@ -113,7 +115,7 @@ static inline int hf__client_check(const hf_client *c)
     return 0;
 }
 
-/* The same, with a text; EINVAL if it is NULL. */
+/* The same, with a text; EINVAL if the client is NULL. */
 int hf__client_usable(const hf_client *, hf_error *);
 /* Enter and leave enclose the use of the backend by a verb that has no wait of
  * its own (hf__lock_wait_begin), so that hf_close waits for it. False: the

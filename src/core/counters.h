@@ -21,7 +21,8 @@ static inline void hf__count(uint64_t *counter, uint64_t n)
 void hf__count_failed(const hf_lock *);
 /* Counts an acquire that ended without a wait. line->mu is held. */
 void hf__count_at_once(struct hf__line *, int result);
-/* A wait has begun; it has ended after that time. */
+/* Count a wait that has begun, and a wait that has ended with that result after
+ * the time `waited`. */
 void hf__count_wait(hf_client *, enum hf_kind);
 void hf__count_waited(hf_client *, enum hf_kind, int result, hf__time waited);
 /* Sums up the counters of the client and its lines. client->mu is held. */
@@ -42,8 +43,9 @@ void hf__counters_read_locked(hf_client *, hf_metrics *);
 #define HF__TALLY_GRANT UINT64_C(1)
 #define HF__TALLY_RELEASE (HF__TALLY_GRANT << HF__TALLY_BITS)
 #define HF__TALLY_HOLD (HF__TALLY_RELEASE << HF__TALLY_BITS)
-/* Moves the line's grants and releases to the client's counters. The second is
- * for a line that is about to be freed, with client->mu held. */
+/* Moves the line's grants and releases to the client's counters.
+ * hf__tally_carry_locked() is for a line that is about to be freed; client->mu
+ * is held. */
 void hf__tally_carry(struct hf__line *);
 void hf__tally_carry_locked(struct hf__line *);
 
@@ -68,8 +70,8 @@ static inline void hf__tally_add(struct hf__line *n, uint64_t what)
     __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);
 }
 
-/* Keeps both counters from overflowing. Must be called between any two
- * releases. */
+/* Keeps the counts of grants and releases from overflowing. Must be called
+ * between any two releases. */
 static inline void hf__tally_limit(struct hf__line *n)
 {
     const uint64_t half = (HF__TALLY_RELEASE | HF__TALLY_HOLD) / 2;

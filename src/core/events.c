@@ -36,8 +36,8 @@ static struct hf__event *events_allocate_locked(hf_client *c, int type,
 {
     size_t len = events_name_len(c, n);
     struct event_item *item = NULL;
-    /* However often other clients ask, there is room for events that matter
-     * more. */
+    /* HF_EVENT_WANTED gets half of the room: however often other clients ask,
+     * room remains for events that matter more. */
     unsigned room = type == HF_EVENT_WANTED ? EVENTS_MAX / 2 : EVENTS_MAX;
 
     if (c->events_allocated < room)

@@ -69,7 +69,7 @@ int hf__fail_passing(const hf_client *c, hf_error *err, int code)
     return code;
 }
 
-/* For a failure that the backend has not explained. */
+/* Fails with the general text, because the backend has given none. */
 static int fail_without_words(hf_client *c, hf_error *err, int code)
 {
     return hf__fail_passing(
@@ -107,7 +107,7 @@ void hf__keep_word_locked(hf_client *c, struct hf__exchange *x, bool let_go,
     why = &x->why[let_go];
     if (code >= 0) {
         if (*why)
-            (*why)->code = 0; /* it no longer fails */
+            (*why)->code = 0; /* the request no longer fails */
         return;
     }
     if (!*why)

@@ -24,7 +24,8 @@ void hf__trouble_set(hf_client *, const char *text);
  * code. */
 int hf__fail_why(hf_client *, hf_error *, int code);
 bool hf__may_pass(const hf_client *, int code);
-/* The same with a text that was kept when the request failed (NULL: none). */
+/* hf__fail_why() with `word`, a text that was kept when the request failed
+ * (NULL: none). */
 int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
 /* Keeps the backend's last text for a request of that exchange that ended with
  * that code. client->mu is held. */

@@ -35,7 +35,8 @@ void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 
 /* ---- waking ------------------------------------------------------------ */
 
-/* The system call comes after the unlock (hf__line_unlock). */
+/* Notifies s. The system call that wakes its thread comes after the unlock
+ * (hf__line_unlock). */
 static void line_wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_notify(n->client, s);
@@ -64,8 +65,9 @@ static void line_set_timer(struct hf__line *n)
     hf__time at = hf__lease_timer(&n->queue.lease);
     hf__time set_to = hf__timer_at(&n->timer);
 
-    /* A timer that fires too early costs a look; moving it at every grant would
-     * cost more. A waiter has time to move it, and should sleep on. */
+    /* A timer that fires too early costs one check; moving it at every grant
+     * would cost more. While the line waits there is time to move it, and no
+     * thread should be woken early. */
     if (n->queue.lease.state == HF__WAITING ? at != set_to : at < set_to)
         hf__helper_timer(n->client, &n->timer, at);
 }
@@ -83,7 +85,7 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
     }
     hf__loss_fd_heard(w->handle);
     if (!n->queue.shared && n->owner_thread != t) { /* a reader has its own */
-        hf__line_forget_the_gone(n); /* later this could not be found */
+        hf__line_forget_the_gone(n); /* impossible with a new owner_thread */
         if (t)
             hf__thread_ref(t);
         hf__thread_unref(n->owner_thread);
@@ -130,7 +132,7 @@ void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
         hf__callback_queue(hf__container(w, struct hf__async, waiter),
                            w->result);
     if (w->is_async)
-        return; /* it does not take turns */
+        return; /* an asynchronous waiter has no thread to wake */
     if (over)
         w->err_set = line_copy_words(n, false, w->result, w->err) ||
                      line_copy_words(n, true, w->result, w->err);
@@ -282,9 +284,10 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
     bool first_word = l->let_go != HF__LET_GO_UNSURE;
 
     if (!now && result != HF__DONE)
-        now = hf__now(); /* it was not needed until here, see acquire.c */
+        now = hf__now(); /* the caller may have passed 0 (hf__lock_clock) */
     if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
-        if (result != HF_EUNKNOWN) /* it will be repeated */
+        /* those that wait get the refusal, and the let_go is repeated */
+        if (result != HF_EUNKNOWN)
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
@@ -334,7 +337,8 @@ static void line_report_loss(struct hf__line *n)
     hf__line_forget_the_gone(n);
 }
 
-/* Direct: one thread must sleep at the backend for all waiters of this line. */
+/* Only for direct backends. Wakes a waiting thread if none sleeps inside the
+ * backend (park) for this line, because one must, for all its waiters. */
 static void line_find_parker(struct hf__line *n)
 {
     struct hf__waiter *w = n->queue.head;
@@ -357,8 +361,8 @@ static bool line_is_deaf(const struct hf__line *n)
            !n->rings && n->queue.head && line_nobody_parks(&n->queue);
 }
 
-/* While a refused let_go waits to be repeated, nothing else may keep the
- * line. */
+/* While a refused let_go waits to be repeated, there may be no other reference
+ * to the line, so this takes one. */
 static void line_keep_while_it_owes(struct hf__line *n)
 {
     const struct hf__lease *l = &n->queue.lease;
@@ -404,7 +408,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 
 /* ---- news -------------------------------------------------------------- */
 
-/* With line->mu held. */
+/* Passes what the backend has reported on to the queue. line->mu is held. */
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -527,8 +531,8 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
         now = present;
     if (n->queue.owner)
         line_find_orphans(n, now);
-    /* This process did not run for a while: the answer has been read, and is
-     * not late. */
+    /* If the answer has been read and only not passed on, this process did not
+     * run for a while, and the server was not silent. */
     if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
         line_take_news(n);
     if (hf__queue_silent(&n->queue, now))

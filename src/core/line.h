@@ -39,12 +39,13 @@ struct hf__exchange {
     uint64_t lost_id;  /* a hold that is gone; 0: none. client->mu */
     hf_error *why[2];  /* the text of the last failure of each request; or NULL.
                           client->mu */
-    bool session_over; /* lost_id: with its session */
+    bool session_over; /* lost_id is gone because its session has ended */
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* For a line whose name may have several. Handles and the table of names refer
- * to the first one, whose mutex guards all. */
+/* The part that a line of any lock but a mutex has, because its name may have
+ * several lines. Handles and the table of names refer to the first one, whose
+ * mutex guards all. */
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;
@@ -72,9 +73,10 @@ struct hf__line {
     struct {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited, and that was reported */
-        bool rings : 1; /* direct: asked on behalf of waiters that never park */
-        bool owes : 1;  /* a refused let_go is sent again later; it has one of
-                           refs */
+        bool rings : 1; /* direct: no waiter is a thread, so the helper thread
+                           sleeps for the attempt */
+        bool owes : 1;  /* a refused let_go is sent again later; counted in refs
+                         */
     };
     struct { /* client->mu */
         bool in_news : 1, attempt_ready : 1, let_go_ready : 1, rang : 1;
@@ -123,7 +125,8 @@ struct hf__exchange *hf__exchange_make(struct hf__line *);
 /* Sends what the queue wants sent, and sets the timer. Called after every
  * change of the queue. */
 void hf__line_run(struct hf__line *, hf__time now);
-/* Takes what the backend has reported to the queue. Takes line->mu itself. */
+/* Passes what the backend has reported on to the queue. Takes line->mu
+ * itself. */
 void hf__line_news(struct hf__line *);
 /* The line's timer has fired. Returns the hold id that the caller must renew,
  * or 0. If the caller does not renew it, the timer fires again. Takes line->mu

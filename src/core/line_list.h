@@ -8,8 +8,9 @@
 #include "base/list.h"
 #include "core/line.h"
 
-/* Takes back unused entries, and puts the line aside if it is no longer used
- * (that of a mutex stays). hf__line_run() calls it, too. */
+/* Takes back the unused reader entries of the line's queue, and moves the line
+ * to the list that the state of its queue calls for (hf__line_set_rest). The
+ * line of a mutex has neither. hf__line_run() calls it, too. */
 void hf__lines_rest(struct hf__line *);
 /* The lines that are taken, newest first. */
 struct hf__line *hf__lines_newest(struct hf__line *first); /* or NULL */

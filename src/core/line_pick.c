@@ -91,8 +91,8 @@ static int pick_refused(int rc, hf_error *err)
         "other for ever");
 }
 
-/* Forgets what threads lost that have exited, so that their lines are free
- * again. True: there was any. */
+/* Forgets the lost holds of threads that have exited, so that the lines are
+ * free again. True: there was any. */
 static bool pick_forget_the_gone(struct hf__line *first)
 {
     struct hf__line *n, *next;
@@ -139,7 +139,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     rc = pick_use(first, line, mode, out, err);
     if (!rc && (*out)->queue.shared)
         w->reader = pick_take_entry(first, w->thread);
-    /* it may be just lost */
+    /* a new waiter needs a new answer: ask again */
     if (!rc && (*out)->queue.latch)
         hf__lease_bell(&(*out)->queue.lease, now);
     return rc;
@@ -158,7 +158,8 @@ int hf__pick_downgrade(struct hf__line *first, struct hf__thread *thread,
     rc = pick_use(first, line, HF_READ, into, err);
     if (rc)
         return rc;
-    /* It may never have sent an attempt, but it will have to let go. */
+    /* The line for reading may never have sent an attempt, but it needs an
+     * exchange for its release. */
     if (!first->client->direct && !hf__exchange_make(*into)) {
         hf__lines_rest(*into);
         return hf__fail(err, HF_ENOMEM, "out of memory");

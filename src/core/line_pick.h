@@ -15,8 +15,8 @@ int hf__pick_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
  * for w if it reads; or NULL. */
 struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *,
                                 enum hf_mode);
-/* After the short way. had: it was granted, and the line is in use. Otherwise
- * the entry is taken back. */
+/* After the short way. had: true if w was granted, so that the line is in use.
+ * Otherwise the reader entry of w is taken back. */
 void hf__pick_went(struct hf__line *, struct hf__waiter *, bool had);
 /* The line of this owner's newest hold; a lost hold counts only if there is no
  * other. The first line if there is none. */

@@ -20,9 +20,10 @@ struct hf_lock {
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    int loss_fd; /* -1: there is none; line->mu. It is here so that the bits
-                    below, which are written, are not beside those above, which
-                    are only read. */
+    /* the descriptor of hf_lock_fd(), or -1; line->mu. It is here so that the
+     * bits below, which are written, are not beside those above, which are only
+     * read. */
+    int loss_fd;
     /* line->mu: */
     uint32_t waits : 30;    /* verbs under way through this handle */
     uint32_t acquiring : 1; /* one of them is an acquire that waits; only if the

@@ -11,8 +11,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* The loss has already happened. (HF__NEVER: there is no hold, or it has no
- * end.) */
+/* As the time of a timer: the loss has already happened. (HF__NEVER: there is
+ * no hold, or it has no end.) */
 #define ALREADY ((hf__time)1)
 
 static void loss_fd_arm(hf_lock *lock, hf__time at)
@@ -37,7 +37,8 @@ static bool loss_fd_is_about(const hf_lock *lock, uint64_t owner)
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
 }
 
-/* Is there such a reader, one that holds (or has lost its hold)? */
+/* True if there is a reader that concerns the handle and holds (lost: has lost
+ * its hold). exited_too: its thread may have exited. */
 static bool loss_fd_has_reader(const struct hf__queue *g, const hf_lock *lock,
                                bool lost, bool exited_too)
 {
@@ -70,7 +71,8 @@ static hf__time loss_fd_first_end(const hf_lock *lock)
     return at;
 }
 
-/* Is there a lost hold on this line that an owner still has to release? */
+/* True if an owner that concerns the handle still has to release a lost hold of
+ * this line. */
 static bool loss_fd_to_be_released(const struct hf__line *n,
                                    const hf_lock *lock)
 {
@@ -96,8 +98,8 @@ static bool loss_fd_has_news(const hf_lock *lock)
     return false;
 }
 
-/* The hold of this line was just lost: does that concern the handle? An owner
- * that found the loss by its release has nothing left to release. */
+/* True if the hold of this line, which was just lost, concerns the handle. An
+ * owner that found the loss by its release has nothing left to release. */
 static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
     if (n->queue.shared)

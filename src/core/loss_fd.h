@@ -16,9 +16,10 @@ void hf__loss_fd_close(hf_lock *); /* the handle is about to be freed */
 /* Re-arms the descriptors of this name: after a loss on this line (lost), or
  * after any deadline has changed. */
 void hf__loss_fd_arm(struct hf__line *, bool lost);
-/* The same, but only for the descriptors concerned, because there may be
- * thousands, on as many lines: those of one owner, which came or left; and
- * those of the owners of this line's hold, whose deadline has changed. */
+/* Re-arm only some descriptors of the name, because there may be thousands, on
+ * as many lines. hf__loss_fd_arm_of: those that one owner concerns, which has
+ * acquired or released. hf__loss_fd_moved: those that this line's hold
+ * concerns, whose deadline has changed. */
 void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
 void hf__loss_fd_moved(struct hf__line *);
 /* A verb was called through the handle: if no lost hold is left to release, the

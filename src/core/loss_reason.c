@@ -19,7 +19,7 @@
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
 /* The note that applied at that time. If the text of that time has been
- * overwritten, the oldest text that is left. */
+ * overwritten, the oldest text still kept for that state. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {
@@ -37,8 +37,8 @@ static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
     return found;
 }
 
-/* Which of two notes makes room for a new one: one that has explained no loss,
- * else the older one. */
+/* True if b rather than a makes room for a new note: only a has explained a
+ * loss, or neither or both have and b is older. */
 static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;

@@ -21,7 +21,8 @@ struct hf__note {
 };
 
 #define HF__NOTES 8 /* how many notes are kept */
-/* Notes it, unless the same text is noted already and still lasts. */
+/* Notes the present state, unless the same text is noted already and still
+ * lasts. hf__note_over() notes its end. */
 void hf__note(hf_client *, enum hf__loss_why, const char *text);
 void hf__note_over(hf_client *, enum hf__loss_why);
 /* Notes that a renewal was refused, with that code and text. */

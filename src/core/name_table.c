@@ -24,7 +24,7 @@
 #define GAP_MS 20 /* the pause between two attempts to attach a name */
 
 /* Only first lines are looked up, by their text. The other lines of a name
- * would make one long chain, so they are spread. */
+ * would make one long chain, so they are spread by their addresses. */
 static size_t names_bucket_of(struct hf__line *n, size_t buckets_len)
 {
     uint64_t at = (uintptr_t)n;
@@ -41,10 +41,10 @@ static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
            n->remote.permits == as->permits;
 }
 
-/* A line without a handle is there only because it has not been let go yet; it
- * does not fix the kind of the name. For another kind the name gets a second
- * line, unless the backend cannot have both (shared memory, which refuses a
- * release only next to a process that breaks the rules). */
+/* A line without a handle is there only because its hold or attempt has not
+ * been let go yet; it does not fix the kind of the name. For another kind the
+ * name gets a second line, unless the backend cannot have both (shared memory,
+ * which refuses a release only next to a process that breaks the rules). */
 static struct hf__line *names_find_locked(hf_client *c,
                                           const struct hf__remote *as)
 {
@@ -220,7 +220,8 @@ static int names_get_locked(hf_client *c, const struct hf__remote *as,
     }
     if (rc)
         return rc;
-    /* Done together with the check of closed: the client stays from now on. */
+    /* Counted in one step with the check of closed, so the client stays until
+     * the handle is freed. */
     c->handles++;
     if (ttl_ms && ttl_ms < c->least_ttl_ms)
         c->least_ttl_ms = (uint32_t)ttl_ms;

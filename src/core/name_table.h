@@ -7,9 +7,9 @@
 
 #include "core/line.h"
 
-/* The line of a name, made if the client has none, with a reference and a
- * handle counted. May wait for the backend until op_timeout. Returns 0, or a
- * code with a text. */
+/* Finds the line of a name, or makes it, and counts a reference and a
+ * handle. May wait for the backend until op_timeout. Returns 0, or a code
+ * with a text. */
 int hf__names_get(hf_client *, const void *name, size_t len,
                   const hf_lock_options *, struct hf__line **, hf_error *);
 /* Makes one more line for the name of `first`, whose mutex is held. The caller

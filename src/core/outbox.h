@@ -14,7 +14,7 @@
 int hf__outbox_submit_locked(hf_client *, struct hf__req *);
 /* Hands parked requests over until the backend takes no more. */
 void hf__outbox_flush_locked(hf_client *);
-/* If it is parked, takes it out: it is not sent. */
+/* Takes the request out if it is parked, so that it is not sent. */
 void hf__outbox_remove_locked(hf_client *, struct hf__req *);
 /* The same, and reports it with that result. */
 void hf__outbox_finish_locked(hf_client *, struct hf__req *, int result);

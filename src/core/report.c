@@ -28,7 +28,8 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     struct hf__request *f;
 
     /* A question that is being abandoned. Its answer came before the backend
-     * knew of that, and line_forget_attempt() has counted it. */
+     * knew that, and line_forget_attempt() has already subtracted it from
+     * under_way. */
     if (req->remote && !req->flying)
         return;
     c->under_way--;

@@ -17,7 +17,7 @@ struct hf__request {
     struct hf__request *next_landed;
     struct hf__sleeper *sleeper; /* waits for it; NULL: none does */
     bool delivered;
-    hf_error why; /* what the backend said if it failed */
+    hf_error why; /* the backend's text if the request failed */
     /* Frees the parts of the answer that no caller took. Called with client->mu
      * held before the request is freed. NULL: there are none. */
     void (*destroy)(struct hf__request *);
@@ -29,7 +29,8 @@ struct hf__request {
     };
 };
 
-/* With `extra` bytes behind it. NULL: out of memory, and err says so. */
+/* Makes a request with `extra` bytes behind it. NULL: out of memory, and err
+ * says so. */
 struct hf__request *hf__request_new(hf_client *, enum hf__op, size_t extra,
                                     hf_error *);
 /* Hands it to the backend. A line's mutex may be held. */

@@ -37,8 +37,9 @@ struct hf__sleeper {
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
-/* Must the sleeper look for news before it sleeps? *seen: its word before that
- * look. False if it has just looked: it would see the same again. */
+/* True if the sleeper must look for news before it sleeps; *seen is its word
+ * before that. False if it has just looked (fresh) and would see the same
+ * again. */
 static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 {
     bool fresh = s->fresh;
@@ -58,7 +59,8 @@ void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 void hf__fd_post(int fd);
 void hf__fd_drain(int fd);
 
-/* Makes sure that the helper thread is awake by then. client->mu is held. */
+/* Makes sure that the helper thread is awake at that time. client->mu is
+ * held. */
 void hf__helper_due_locked(hf_client *, hf__time at);
 /* The same, and sets that timer. Takes client->mu itself. */
 void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);

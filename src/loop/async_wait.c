@@ -54,7 +54,7 @@ void hf__async_timed_out(struct hf__async *a, hf__time now)
 
     hf__line_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
-        hf__async_give_up(a); /* unless its answer was quicker */
+        hf__async_give_up(a); /* unless the answer has already ended it */
     } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {

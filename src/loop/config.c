@@ -89,7 +89,8 @@ static int config_times(hf_client *c, struct hf__url *url,
     return rc;
 }
 
-/* The place of the locks, which gives locks of two clients one order. */
+/* The scheme, hosts and path of the URL: locks of two clients with the same
+ * name are ordered by it (api/multi.c). */
 static char *config_place_of(hf_client *c, const struct hf__url *url)
 {
     size_t size = strlen(url->scheme) + strlen(url->path) + 4, len;

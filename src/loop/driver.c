@@ -62,7 +62,7 @@ static void driver_advance_locked(hf_client *c, hf__time now)
     }
 }
 
-/* The event of wake_fd is left to the driver. */
+/* An event of wake_fd is not drained here, so the driver gets it as well. */
 void hf__driver_move_locked(hf_client *c, hf__time now)
 {
     struct epoll_event ev[EVENTS];
@@ -147,8 +147,8 @@ static hf__time driver_follower_patience_locked(const hf_client *c)
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
 }
 
-/* Passes the role to the first follower. If there is none, or it is late, the
- * helper thread does what is due. */
+/* Passes the role to the first follower. If there is no follower, or it is
+ * late, the helper thread does what is due. */
 static void driver_pass_on_locked(hf_client *c)
 {
     hf__time at;
@@ -164,7 +164,7 @@ static void driver_pass_on_locked(hf_client *c)
             at = hf__min_time(at,
                               hf__now() + driver_follower_patience_locked(c));
     } else if (hf__unattended_locked(c)) {
-        at = 0; /* it must drive */
+        at = 0; /* the helper thread must drive */
     } else if (c->under_way) {
         at = hf__min_time(at, hf__now() + HF__PATIENCE);
     }

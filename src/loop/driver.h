@@ -12,8 +12,8 @@
 
 typedef bool hf__ready_fn(void *arg, hf__time now, hf__time *until);
 /* Drives, or follows the driver, until ready() returns true. ready() is called
- * on this thread without mutexes, and says when to call it again at the
- * latest. */
+ * on this thread without mutexes, and sets *until to the latest time to call it
+ * again. */
 void hf__driver_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
                      void *arg);
 /* Take and give the role, for the helper thread and dispatch. False: another
@@ -31,7 +31,7 @@ void hf__driver_move_locked(hf_client *, hf__time now);
 int hf__driver_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
 /* When the next timer or action of the backend is due; HF__NEVER. */
 hf__time hf__driver_next_locked(hf_client *);
-/* Makes sure that a thread is awake by then. */
+/* Makes sure that the driver or the helper thread is awake at that time. */
 void hf__driver_due_locked(hf_client *, hf__time at);
 
 /* How late a driver may be before another thread acts in its place. A driver is
@@ -44,7 +44,8 @@ static inline hf__time hf__driver_patience(const hf_client *c)
     return (ms < 800 ? ms : 800) * HF__MS;
 }
 
-/* The same before a follower with requests under way acts. */
+/* The same while requests are under way, and then never less than
+ * HF__PATIENCE. */
 static inline hf__time hf__follower_patience(const hf_client *c)
 {
     hf__time at_least = HF__PATIENCE, time = hf__driver_patience(c);

@@ -25,10 +25,10 @@
 
 struct turn {
     hf__time now, until;
-    uint32_t word; /* its value before the look */
+    uint32_t word; /* helper_word before the thread looked for work */
     uint32_t rounds;
     bool stop, drive;
-    hf__time asked; /* when it was to be awake, if that is still to come */
+    hf__time asked; /* helper_until after the sleep: others may lower it */
     bool late;      /* another thread drives, and does not do what is due */
 };
 
@@ -76,7 +76,7 @@ static void helper_plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
     if (c->driven && !c->direct && !t->late)
         t->until = helper_beside_driver_locked(c, t);
     t->drive = t->drive && !c->driven && !t->stop;
-    /* Is there a thread that gets a bell only if the driver reads it? */
+    /* Followers and unattended waits get a bell only if a driver reads it. */
     if (!t->drive && !c->direct && (c->followers || hf__unattended_locked(c)))
         t->until = hf__min_time(t->until, t->now + HF__BELL_PATIENCE);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))

@@ -60,8 +60,8 @@ static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
     }
 }
 
-/* The lines are looked at again at that time. hf__line_timer() has already put
- * off the renewals. */
+/* Sets the timers of the lines to `again`, unless they are earlier.
+ * hf__line_timer() has already put off the renewals. */
 static void renewals_put_off(hf_client *c, const struct hf__due *due,
                              size_t len, hf__time again)
 {

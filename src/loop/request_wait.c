@@ -57,7 +57,7 @@ bool hf__request_run(hf_client *c, struct hf__request *f)
     hf__sleeper_init(&s, NULL);
     /* cppcheck-suppress autoVariables ; hf__request_await takes it out */
     f->sleeper = &s;
-    f->req.meant_until = until; /* the backend's from then on */
+    f->req.meant_until = until; /* later the backend may extend it (LIST) */
     hf__request_submit(c, f);
     return hf__request_await(c, f, until);
 }

@@ -8,7 +8,8 @@
 /* Submits the request and waits for it. False: it was not answered in time, and
  * no longer belongs to the caller. */
 bool hf__request_run(hf_client *, struct hf__request *);
-/* Waits for a request that was submitted with a sleeper; returns the same. */
+/* Waits for a request that was submitted with a sleeper. Returns what
+ * hf__request_run() does. */
 bool hf__request_await(hf_client *, struct hf__request *, hf__time until);
 
 #endif

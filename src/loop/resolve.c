@@ -1,8 +1,9 @@
 /*
  * Host names to addresses. A lookup blocks and cannot be ended. The first one
  * runs on the helper thread, in the backend's open, before there is any hold to
- * keep. Later ones run on a thread of their own, which no thread waits for. It
- * knows nothing of the client, which may be freed before it ends.
+ * keep. Later ones run on a thread of their own, which no thread waits for.
+ * That thread uses nothing of the client, which may be freed before the lookup
+ * ends.
  */
 #include "loop/resolve.h"
 
@@ -16,11 +17,12 @@
 #define STACK_SIZE (256 * 1024) /* name services are loaded as plugins */
 
 /* Shared by its thread and the client. The last of the two that leaves frees
- * it. Not allocated by the client's hooks, which end with the client. */
+ * it. Not allocated by the client's hooks, which need not exist after the
+ * client. */
 struct job {
     struct hf__lookup found;
-    uint32_t left; /* atomic: 1 once one of the two has left; the thread leaves
-                      with a result */
+    uint32_t left; /* atomic: 1 once the thread has finished or the client has
+                      given the job up */
     char hosts[];
 };
 

@@ -1,7 +1,7 @@
 #include "policy/lease.h"
 
-/* How long a server keeps a place in the queue if the waiter no longer looks
- * every 2 s. */
+/* How long a server keeps a place in the queue after its waiter, which asks
+ * again every 2 s, has stopped asking. */
 #define PLACE (10000 * HF__MS)
 
 /* The pause after a refused let_go, doubled after each further refusal. */
@@ -41,10 +41,10 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     l->wanted = wanted;
     if (l->state != HF__ATTEMPTING && l->state != HF__WAITING)
         return;
-    /* A question that was about to be given up because no thread was waiting is
-     * as good as a new one. */
+    /* A waiter has come before a question without waiters was given up: it
+     * takes that question over. */
     if (l->drop && wanted)
-        lease_forget_current(l); /* what it knew was for the others */
+        lease_forget_current(l); /* its last answer came before this waiter */
     l->drop = !wanted;
 }
 
@@ -73,9 +73,10 @@ static enum hf__todo lease_let_go(struct hf__lease *l, hf__time now)
     l->let_go = HF__LET_GO_SENT;
     l->refusals = 0;
     l->resend_at = HF__NEVER;
-    /* A hold that needs no renewal is never forgotten by the server, nor is a
-     * place in such a queue, nor anything that a session keeps. Other servers
-     * forget a place when the waiter stops looking, not when the lease ends. */
+    /* The server never forgets a hold that needs no renewal, a place in the
+     * queue for one, or what a session keeps. Otherwise it forgets a hold when
+     * the lease ends, and a place some time after the waiter has stopped asking
+     * (PLACE). */
     l->gone_at = now + (hf__time)l->lease_ms * HF__MS;
     if (l->let_go_op == HF__ABANDON)
         l->gone_at += PLACE;
@@ -91,7 +92,8 @@ void hf__lease_hurry(struct hf__lease *l, hf__time now)
         l->resend_at = hf__min_time(l->resend_at, now);
 }
 
-/* Starts or stops the time that waiters give a let_go that blocks them. */
+/* Sets or clears silent_at: until when waiters wait for the answer to a let_go
+ * that blocks them. */
 static void lease_watch_block(struct hf__lease *l, hf__time now)
 {
     if (!l->wanted || !hf__lease_blocked(l)) {
@@ -167,7 +169,7 @@ static hf__time lease_end_of(hf__time sent_at, uint32_t ms)
     return sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
 }
 
-/* The server has granted that much, counted from sent_at. */
+/* The server has granted a lease of that length, counted from sent_at. */
 static void lease_extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 {
     l->until = lease_end_of(sent_at, ms);
@@ -209,7 +211,8 @@ static int lease_granted(struct hf__lease *l, const struct hf__req *req,
     return HF__PENDING;
 }
 
-/* After a lost answer or a refusal. */
+/* After a lost answer or a refusal: the server may know the hold id, unless it
+ * certainly did nothing for this request. */
 static void lease_may_know(struct hf__lease *l, const struct hf__req *req)
 {
     if (l->known == HF__KNOWN_NOT && !req->untouched)
@@ -222,12 +225,12 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     hf__ends_verified(lease, l);
 
     if (l->state != HF__ATTEMPTING || req->hold_id != l->hold_id)
-        return HF__PENDING; /* of a question that has been dropped */
+        return HF__PENDING; /* the answer to a question that has been dropped */
     switch (req->result) {
     case HF__GRANTED:
         if (!l->drop)
             return lease_granted(l, req, now, max_hold_ms);
-        l->until = HF__NEVER; /* it was poll_at */
+        l->until = HF__NEVER; /* the union had poll_at */
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
@@ -295,7 +298,8 @@ bool hf__lease_let_go_answered(struct hf__lease *l, int result, hf__time now)
     return true;
 }
 
-/* The pause must exceed the slack of hf__queue_renewable(). */
+/* The pause must be longer than the time by which hf__queue_renewable() is
+ * early, or the renewal would be due at once. */
 void hf__lease_put_off(struct hf__lease *l, hf__time now)
 {
     hf__ends_verified(lease, l);
@@ -348,9 +352,9 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
     l->deadline = hf__min_time(l->deadline, l->until);
 }
 
-/* Extends the hold by what the session is good for; an older answer may come
- * after a newer one. A fixed lease ends at `end`, as the program's renewals
- * have said; NEVER: its end stays. */
+/* Extends the hold to the end of the session, unless this answer is older than
+ * the last one. end: the new end of a fixed lease, which the program's renewals
+ * have asked for; NEVER: its end stays. */
 static void lease_session_renewed(struct hf__lease *l, hf__time sent_at,
                                   hf__time end)
 {
@@ -427,8 +431,9 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     hf__lease_gone(from, now);
 }
 
-/* Threads that run are never later than this. It is longer than a driver may be
- * late before the helper thread acts in its place. */
+/* If a renewal or a deadline is handled later than this, the process did not
+ * run. The time is longer than a driver may be late before the helper thread
+ * acts in its place. */
 static hf__time lease_late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;

@@ -1,9 +1,9 @@
 /*
- * The lease of a line: what one client has at the server under one name
- * (nothing, an attempt, a place in the queue, or a hold), until when a hold may
- * be used (deadline), when its next renewal is due (renew_at), and what to send
- * now (hf__lease_next). Pure: no clock, no lock, no I/O. The caller reports
- * what happened, with the time.
+ * The lease of a line (core/line.h): what one client has at the server under
+ * one name (nothing, an attempt, a place in the queue, or a hold), until when a
+ * hold may be used (deadline), when its next renewal is due (renew_at), and
+ * what to send now (hf__lease_next). Pure: no clock, no lock, no I/O. The
+ * caller reports what happened, with the time.
  *
  *            want                     answered GRANTED
  *     IDLE --------> ATTEMPTING --------------------------> HELD
@@ -56,8 +56,8 @@ enum hf__known {
     HF__KNOWN_NOT,     /* the server did nothing for it */
     HF__KNOWN_PERHAPS, /* an answer was lost, or a refusal came late */
     HF__KNOWN_QUEUED,  /* the server has queued it */
-    HF__KNOWN_CURRENT, /* the same, and every waiter arrived before that answer
-                        */
+    HF__KNOWN_CURRENT, /* queued, and every waiter arrived before the answer
+                          that said so */
 };
 
 /* The let_go, which may be under way beside the next question. */
@@ -102,28 +102,29 @@ struct hf__lease {
     hf__time deadline; /* HELD: the hold may be used until then; HF__NEVER */
     hf__time renew_at; /* HELD: when to renew; HF__NEVER: not at all */
     union {
-        hf__time until; /* HELD, and afterwards the let_go: the deadline without
-                           max_hold */
+        hf__time until;   /* HELD, and then during the let_go: when the lease
+                             ends, whatever the other limits are */
         hf__time poll_at; /* WAITING: ask again then. ATTEMPTING: the server is
                              silent if it has not answered by then */
     };
-    hf__time silent_at;  /* blocked: the server is silent if it has not answered
-                            the let_go by then; HF__NEVER */
+    /* while a let_go blocks waiters: the server is silent if it has not
+     * answered the let_go by then; HF__NEVER */
+    hf__time silent_at;
     hf__time max_until;  /* HELD: no renewal extends the hold beyond this;
                             HF__NEVER */
     hf__time kept_until; /* HELD, session: a fixed lease ends; HF__NEVER */
     hf__time gone_at;    /* let_go: the server has forgotten the hold by then */
     hf__time resend_at;  /* let_go: it failed, send it again then; HF__NEVER */
-    hf__time least; /* renewing: the earliest deadline that the renewals under
-                       way may lead to */
+    hf__time least; /* the earliest deadline to which the renewals under way may
+                       lead */
     uint64_t let_go_id;  /* let_go: the hold id that it ends */
     uint32_t lease_ms;   /* as asked for */
     uint32_t session_ms; /* session: how long the server's answer extends it */
     uint32_t patience;   /* ATTEMPTING: how many ms the server may be silent */
     uint32_t renew_ms;   /* renewing: the length of the last renewal sent */
     uint16_t renewing : 12; /* HELD: how many renewals are under way */
-    uint16_t keeping : 1;   /* one of them leaves a fixed lease as it is */
-    uint16_t mixed : 1;     /* they do not all have the same length */
+    uint16_t keeping : 1;   /* one of these renewals keeps a fixed lease */
+    uint16_t mixed : 1;     /* the renewals under way differ in length */
     uint16_t refusals : 2;  /* let_go: how often it was refused, at most 3 */
     uint8_t state : 2;      /* enum hf__lease_state */
     uint8_t let_go_op : 2;  /* RELEASE or ABANDON */
@@ -187,7 +188,7 @@ hf__time hf__lease_margin(uint32_t lease_ms);
 
 void hf__lease_init(struct hf__lease *, bool endless);
 
-/* Whether any waiter wants the lock. */
+/* Says whether any waiter wants the lock. */
 void hf__lease_want(struct hf__lease *, bool wanted);
 
 /* Ends the present question or hold: hf__lease_next() will return LET_GO. */
@@ -211,8 +212,8 @@ void hf__lease_listen(struct hf__lease *, hf__time now);
 
 /*
  * The answer to an ATTEMPT of req->hold_id. Returns HF__GRANTED, HF__PENDING
- * (go on), HF__BUSY, or the code with which all waiters fail. max_hold_ms 0: no
- * limit.
+ * (nothing to tell the waiters yet), HF__BUSY, or the code with which all
+ * waiters fail. max_hold_ms 0: no limit.
  */
 int hf__lease_answered(struct hf__lease *, const struct hf__req *, hf__time now,
                        int64_t max_hold_ms);
@@ -220,7 +221,7 @@ int hf__lease_answered(struct hf__lease *, const struct hf__req *, hf__time now,
 /* The hold has a new local owner, whose own max_hold_ms counts from now. */
 void hf__lease_cap(struct hf__lease *, hf__time now, int64_t max_hold_ms);
 
-/* The bell rang. */
+/* The backend has called core->bell() for this line: ask again. */
 void hf__lease_bell(struct hf__lease *, hf__time now);
 
 /* The answer to a LET_GO. True: it has succeeded. False: it will be sent
@@ -230,7 +231,7 @@ bool hf__lease_let_go_answered(struct hf__lease *, int result, hf__time now);
 /* A waiter has arrived: a let_go that was refused is sent again now. */
 void hf__lease_hurry(struct hf__lease *, hf__time now);
 
-/* A renewal of that length is about to be sent. lease_ms is 0 for a fixed lease
+/* A renewal of lease_ms is about to be sent. lease_ms is 0 for a fixed lease
  * that the session keeps and that is to stay as it is. The server may shorten
  * the lease and the answer may be lost, so the earlier of both deadlines counts
  * from now on. */
@@ -243,9 +244,9 @@ static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
     return l->session && l->fixed ? 0 : l->lease_ms;
 }
 
-/* A renewal is due and the caller is about to send it. Until
- * hf__lease_renewing() it is not due again for a tenth of the term; after that
- * another thread sends it, in case the caller was stopped. */
+/* A renewal is due and the caller is about to send it. If the caller does not
+ * call hf__lease_renewing(), because it was stopped, the renewal is due again
+ * after a tenth of the term, and another thread sends it. */
 void hf__lease_put_off(struct hf__lease *, hf__time now);
 
 /* The server no longer has the hold. */
@@ -269,7 +270,9 @@ static inline bool hf__lease_stuck(const struct hf__lease *l)
     return l->state == HF__IDLE && l->let_go == HF__LET_GO_UNSURE;
 }
 
-/* The same, or a question or hold has to be let go first. */
+/* True if nothing can be asked before the server has answered a let_go: because
+ * the line is stuck, or because its question or hold has to be let go after
+ * that. */
 static inline bool hf__lease_blocked(const struct hf__lease *l)
 {
     return hf__lease_stuck(l) || (l->drop && hf__lease_lets_go(l));
@@ -302,7 +305,7 @@ static inline bool hf__lease_over(const struct hf__lease *l, hf__time now)
            l->until <= now;
 }
 
-/* Why it has expired. */
+/* Why the hold has expired. */
 struct hf__loss hf__lease_why(const struct hf__lease *, hf__time now);
 
 /* The next time at which hf__lease_next() or the caller has something to do

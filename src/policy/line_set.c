@@ -118,8 +118,9 @@ static bool line_set_is_for(const struct hf__line_entry *n, enum hf_mode mode)
     return n->queue->shared == (mode == HF_READ);
 }
 
-/* If the server does not answer, no further lines are added: a new waiter uses
- * one that is not let go yet, and fails with it. */
+/* Prefers a line whose let_go is unsure to a new one, so that no lines are
+ * added while the server does not answer; the waiter fails together with that
+ * line. */
 static struct hf__line_entry *line_set_unused_or_stuck(struct hf__line_set *s,
                                                        enum hf_mode mode)
 {
@@ -161,7 +162,7 @@ static int line_set_for_reading(struct hf__line_set *s,
         return 0; /* a read within a write is one more acquire of the write hold
                    */
     *out = line_set_of_reader(s, w->owner);
-    if (!*out && !s->first->queue->head) /* otherwise a local writer is ahead */
+    if (!*out && !s->first->queue->head) /* no local writer is ahead */
         *out = line_set_joinable(s, w, HF_READ, now);
     if (!*out)
         *out = line_set_unused_or_stuck(s, HF_READ);

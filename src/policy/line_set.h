@@ -15,7 +15,7 @@
 
 /* There is a list for each place, so that no verb looks at unused lines. */
 enum hf__place {
-    HF__TAKEN,   /* held, waited for, or an owner has to release it */
+    HF__TAKEN,   /* held, waited for, or lost and not released yet */
     HF__LEAVING, /* it is being let go, and no owner wants it */
     HF__RESTING, /* free for any new writer (or semaphore holder or latch
                     waiter) */
@@ -43,10 +43,10 @@ void hf__line_set_init(struct hf__line_set *, enum hf_kind,
                        struct hf__line_entry *first);
 
 /*
- * The line through which w acquires: that of the owner's hold, one that it can
+ * The line through which w acquires: that of the owner's hold, one that w can
  * share, or a free one. NULL: the caller has to add one. If the line's queue is
- * shared, w needs an entry. Returns 0; ELOST; ENOTSUP: the owner reads and
- * wants to write.
+ * shared, w needs a struct hf__reader. Returns 0; ELOST; ENOTSUP: the owner
+ * reads and wants to write.
  */
 int hf__line_set_for(struct hf__line_set *, const struct hf__waiter *,
                      enum hf_mode, hf__time now, struct hf__line_entry **);
@@ -58,12 +58,12 @@ struct hf__line_entry *hf__line_set_quiet(const struct hf__line_set *,
                                           enum hf_mode);
 void hf__line_set_take(struct hf__line_set *, struct hf__line_entry *);
 
-/* A resting line, which is taken from now on; or NULL. */
+/* Takes a resting line and returns it; NULL: there is none. */
 struct hf__line_entry *hf__line_set_unused(struct hf__line_set *, enum hf_mode);
 void hf__line_set_add(struct hf__line_set *,
                       struct hf__line_entry *); /* it is taken */
 
-/* A waiter of that line was granted: its hold is now the newest one. */
+/* A waiter of that line was granted: the line's hold is now the newest one. */
 void hf__line_set_granted(struct hf__line_set *, struct hf__line_entry *);
 
 /* The line of this owner's newest hold; a line with a lost hold only if there

@@ -30,7 +30,7 @@ static void queue_rethink(struct hf__queue *g)
         hf__lease_drop(&g->lease); /* no waiter took the free turn */
 }
 
-/* Gives back an entry that w did not need. */
+/* Gives back the struct hf__reader of w, which was not needed. */
 static void queue_return_entry(struct hf__queue *g, struct hf__waiter *w)
 {
     if (!w->reader)
@@ -163,7 +163,8 @@ struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
     return (struct hf__loss){0};
 }
 
-/* True if w may take the hold by a local turn. */
+/* True if w may take over the hold of this process, which has no owner now and
+ * may be handed over once more. */
 static bool queue_turn_free(struct hf__queue *g, const struct hf__waiter *w,
                             hf__time now)
 {
@@ -296,7 +297,8 @@ int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
     if (g->head == w) /* an earlier question may be under way */
         hf__lease_listen(&g->lease, now);
     queue_rethink(g);
-    if (dropped && !g->lease.drop) /* it is taken up again: ask now */
+    /* a question that was being dropped is kept: ask now */
+    if (dropped && !g->lease.drop)
         hf__lease_bell(&g->lease, now);
     if (hf__lease_unanswered(&g->lease))
         hf__lease_hurry(&g->lease, now);
@@ -327,8 +329,8 @@ static void queue_rouse(struct hf__queue *g, hf__wake_fn *wake)
     wake(g, g->head);
 }
 
-/* The roused waiter gave up a free turn. The next waiter may have it, if it can
- * use it and will come for it. */
+/* The roused waiter gave up a free turn. The next waiter may have it if it is a
+ * thread and wants no fixed lease; otherwise the hold is let go. */
 static void queue_pass_turn(struct hf__queue *g, hf__wake_fn *wake)
 {
     const struct hf__waiter *w = g->head;
@@ -368,8 +370,8 @@ void hf__queue_fail(struct hf__queue *g, int code, hf__wake_fn *wake)
     queue_rethink(g);
 }
 
-/* A request of that kind was refused. Waiters that arrived after it was sent
- * cause a new one. */
+/* A request of the kind `what` was refused: fails the waiters that it covers.
+ * Those that arrived after it was sent cause a new one. */
 static void queue_refuse(struct hf__queue *g, enum hf__todo what, int code,
                          hf__wake_fn *wake)
 {
@@ -423,7 +425,7 @@ static int queue_release_shared(struct hf__queue *g, uint64_t owner,
     if (--r->count)
         return r->lost ? HF_ELOST : HF__PENDING;
     if (r->lost)
-        g->loss = r->loss; /* the entry goes back */
+        g->loss = r->loss; /* the entry, which has the reason, is given back */
     queue_remove_reader(g, r);
     if (r->lost)
         return HF_ELOST;
@@ -506,7 +508,7 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
-    /* The question has terms that the present first waiter did not ask for. */
+    /* The question is for another lease than the present first waiter wants. */
     if (g->head &&
         (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||
@@ -516,8 +518,9 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     if (todo != HF__TODO_NOTHING)
         queue_cover(g, todo);
     if (todo == HF__TODO_ATTEMPT) {
-        /* A repeated attempt is the same question. If it were asked without
-         * leave to queue, BUSY would leave a place in the queue behind. */
+        /* A repeated attempt is the same question. If it were asked with
+         * may_queue false, the answer BUSY would end it, but its place in the
+         * server's queue would stay. */
         if (g->lease.hold_id != last)
             g->queueing = queue_somebody_waits(g);
         *first = g->head;
@@ -559,10 +562,10 @@ static void queue_are_known(struct hf__queue *g)
         w->known = true;
 }
 
-/* Nothing is held afterwards, so nothing is let go, and no lease makes the
- * answer late. Unless the latch is known to be 0, or no waiter was queued at
- * the server, it may have been 0 before the last waiter arrived, and be set
- * again. */
+/* A latch was granted. Nothing is held, so there is nothing to let go, and the
+ * answer cannot come too late. Unless the count is known to be 0, or no waiter
+ * was queued at the server, it may have been 0 before the last waiter arrived,
+ * and the latch be set again: then only the queued waiters pass. */
 static void queue_let_through(struct hf__queue *g, bool is_zero, hf__time now,
                               hf__wake_fn *wake)
 {
@@ -645,7 +648,8 @@ bool hf__queue_renewable(const struct hf__queue *g, hf__time now)
     if (l->state != HF__HELD || l->drop || l->renewing)
         return false;
     if (l->endless && !l->fixed)
-        return true; /* any look renews it: it may have been broken */
+        return true; /* renewed whenever it is checked, to find out whether it
+                        was broken */
     return l->renew_at != HF__NEVER &&
            now >= l->renew_at - term_ms * HF__MS / 12;
 }
@@ -769,7 +773,7 @@ static void queue_verify_readers(const struct hf__queue *g)
         hf__assert(r->count);
         holding += !r->lost;
     }
-    /* hf_close() takes it from all readers at once. */
+    /* hf_close() clears the owner, but leaves the readers in the list. */
     hf__assert(!g->owner || g->owner == HF__READERS);
     hf__assert(g->count == (g->owner ? holding : 0));
 }

@@ -2,14 +2,13 @@
  * The local queue of a line. The threads of this process queue here, count
  * their reentry and hand the lock over to each other; one attempt at a time
  * goes to the backend for all of them. Pure: no clock, no lock, no I/O, no
- * allocation. The caller holds the line's mutex, passes the time, and
- * afterwards does what hf__queue_next() says and wakes the waiters that the
- * queue has marked.
+ * allocation. The caller holds the line's mutex, passes the time and a function
+ * that wakes waiters, and afterwards does what hf__queue_next() says.
  *
  * The *remote hold* (lease) belongs to the process, the *owner* is a thread or
  * a handle. The two are separate: a hold may have no owner for a moment (local
  * waiters may take it while turns are left), and an owner may have lost its
- * hold (it is then in `lost` until it has released it).
+ * hold (the owner is then in `lost` until it has released that hold).
  *
  * There are three kinds of queue. An *exclusive* queue has one owner at a time:
  * a mutex, the writers of a read-write lock, one hold of a semaphore. A
@@ -31,7 +30,7 @@
  * without a release. No check says that it holds the lock. */
 #define HF__LOST_MAX 2
 
-/* The largest number that fits beside the flags of a queue. */
+/* The largest handoff: as many hand-overs as hf__queue.turns can count. */
 #define HF__HANDOFF_MAX ((1u << 26) - 1)
 
 /* How long readers may join a read hold. */
@@ -78,7 +77,7 @@ struct hf__waiter {
     bool reentrant : 1;
     bool is_async : 1;
     bool err_set : 1; /* the caller's: err has the text */
-    bool roused : 1;  /* look again: a turn is free, or no thread parks */
+    bool roused : 1;  /* look again: the hold is free for a local owner */
     bool known : 1;   /* latch: it was waiting when the server said "not yet" */
     /* A bit for each hf__todo: the last such request was sent after this waiter
      * arrived, so a refusal applies to it, too. */
@@ -89,7 +88,8 @@ struct hf__queue {
     struct hf__lease lease;
     struct hf__waiter *head, *tail;
     uint64_t owner; /* 0: none */
-    uint64_t ids;   /* the last hold id; each line starts at its own base */
+    uint64_t ids;   /* the last hold id used; each line counts from its own base
+                       (name_table.c) */
     union {
         struct __attribute__((packed, aligned(4))) hf__lost {
             uint64_t owner;
@@ -99,7 +99,7 @@ struct hf__queue {
         } lost[HF__LOST_MAX];
         struct { /* shared */
             struct hf__reader *readers;
-            struct hf__reader *left; /* unused: for the caller to take */
+            struct hf__reader *left; /* unused: the caller takes these back */
             hf__time join_until;     /* NEVER: no reader has joined yet */
             struct hf__loss loss;    /* the latest one */
         };
@@ -134,7 +134,8 @@ void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
  */
 int hf__queue_enter(struct hf__queue *, struct hf__waiter *, hf__time now);
 
-/* A roused waiter tries to take a free turn. True: it has, and is finished. */
+/* A roused waiter tries to take a free turn. True: the waiter has taken it, and
+ * is finished. */
 bool hf__queue_claim(struct hf__queue *, struct hf__waiter *, hf__time now);
 
 /* Removes the waiter with that code, unless it has finished. Returns its result
@@ -147,8 +148,8 @@ void hf__queue_fail(struct hf__queue *, int code, hf__wake_fn *);
 
 /*
  * Undoes one acquire. Returns 0: it was the last one, and the hold is being let
- * go. HF__PENDING: it is still held, by count or by another local owner. ELOST,
- * ENOTOWNER.
+ * go. HF__PENDING: it is still held, by this owner (which acquired it more than
+ * once) or by another local owner. ELOST, ENOTOWNER.
  */
 int hf__queue_release(struct hf__queue *, uint64_t owner, hf__time now,
                       hf__wake_fn *);
@@ -221,7 +222,7 @@ static inline bool hf__queue_owes_nothing(const struct hf__queue *g)
  * new waiter may use it. */
 bool hf__queue_unused(const struct hf__queue *);
 
-/* True if it will be unused once its let_go has ended. */
+/* True if the queue will be unused once its let_go has ended. */
 bool hf__queue_leaving(const struct hf__queue *);
 
 /* The same, and the let_go is unsure. */
@@ -235,13 +236,14 @@ bool hf__queue_knows(const struct hf__queue *, uint64_t owner);
 bool hf__queue_forget(struct hf__queue *, uint64_t owner);
 void hf__queue_forget_all(struct hf__queue *); /* of all owners */
 
-/* True if w would be granted at once, or together with those that wait. */
+/* True if w would be granted at once, or together with the waiters in the
+ * queue. */
 bool hf__queue_joinable(const struct hf__queue *, const struct hf__waiter *,
                         hf__time now);
 
 /* The owner's write hold of `from` becomes its read hold of `to`, which is
- * unused; r is for its entry. The caller has checked that the owner holds
- * it. */
+ * unused; r is for its entry. The caller has checked that the owner still holds
+ * the lock. */
 void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
                          struct hf__reader *r, hf__time now);
 

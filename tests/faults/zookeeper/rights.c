@@ -105,7 +105,7 @@ static void count_refusals(void *count, const char *text)
  * works once the right is back. */
 CASE(test_rights_to_delete_are_taken_away)
 {
-    int refusals = 0;
+    static int refusals; /* the client is closed after the case */
     hf_hooks hooks = {.ctx = &refusals, .log = count_refusals};
     hf_lock *a;
 

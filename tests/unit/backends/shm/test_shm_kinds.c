@@ -292,6 +292,8 @@ CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
         OK(hf_lock_release(m.lock[i], NULL));
     }
     waiter_end(&w, 0, 0, INT64_MAX / 2);
+    for (int i = 0; i < MANY; i++)
+        OK(hf_lock_free(m.lock[i]));
 }
 
 static unsigned cells_taken(struct shm_file *f)

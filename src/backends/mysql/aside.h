@@ -9,14 +9,14 @@
 
 #include "mysql.h"
 
-/* fmt: as hf__my_sql(). Dropped if cmd is not up. */
+/* fmt: see hf__my_sql(). The statement is dropped if cmd is not up. */
 void hf__my_aside(struct mysql *, const char *fmt, ...);
-/* The attempt was not granted: gives back the bell of a mutex, which it took in
- * advance. Other kinds have no bell. */
+/* Gives back the bell (mysql.h) of a mutex: an attempt takes it in advance, and
+ * was not granted. Other kinds have no bell. */
 void hf__my_bell_give_back(struct mysql *, const struct my_lock *);
-/* Wakes the first waiter, which has this connection id; 0: there is none.
- * Behind a proxy no waiter is woken, and the first one finds out by its own
- * checks. */
+/* Wakes the first waiter. thread: the connection id on which it waits; 0: there
+ * is none. Does nothing behind a proxy; the first waiter then finds out by its
+ * own checks. */
 void hf__my_ring(struct mysql *, uint64_t thread);
 /* Wakes all waiters of the latch. Called from an answer of cmd. */
 void hf__my_ring_all(struct mysql *, const struct hf__query *);

@@ -1,8 +1,8 @@
 /*
  * Any number of requests can be in flight: the server handles one after the
  * other. But nothing is sent behind a transaction before its answer, because an
- * error leaves it open, and the next statements would be part of it. So an
- * error in a transaction is followed by a ROLLBACK.
+ * error leaves the transaction open, and the next statements would be part of
+ * it. A ROLLBACK ends it then.
  */
 #include "cmd.h"
 
@@ -14,7 +14,7 @@
 #include "wait.h"
 #include "wire.h"
 
-/* A ping is sent after this part of the server's idle timeout. */
+/* A ping is sent when a third of the server's idle timeout has passed. */
 #define PING_PART 3
 /* While more bytes than this are to be written, the core keeps its requests. */
 #define OUT_HIGH (64u << 10)
@@ -38,8 +38,9 @@ static bool cmd_has_room(const struct mysql *m)
            l->stream.out.len - l->stream.out.from < OUT_HIGH;
 }
 
-/* A transaction is sent only when nothing is in flight: an answer may cause
- * another statement to be sent, which would then be behind the transaction. */
+/* True for a transaction, which is sent only when nothing is in flight: the
+ * answer to an earlier request may cause another statement to be sent, which
+ * would then be behind the transaction. */
 static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
@@ -69,7 +70,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
     rc = cmd_op_of(m, req->op)->encode(m, req);
     if (rc)
         return rc;
-    if (!req->parked) /* else hf__my_pump() flushes all of them */
+    if (!req->parked) /* a parked one is flushed by hf__my_pump() */
         hf__net_flush(&m->cmd.link.stream);
     return HF__PENDING;
 }
@@ -194,8 +195,8 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
         cmd_failed(m, f, rc);
 }
 
-/* Ends the connection, because another one, or another server, may be better.
- * The core sends a request again that was refused before it was begun, but a
+/* Ends the connection, because a new one, maybe to another server, may work. A
+ * request that was refused before it was begun is sent again by the core, but a
  * renewal fails with the reason. */
 static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
@@ -210,7 +211,8 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
-/* The core itself sends these again, behind the requests of others. */
+/* True for requests that the core itself sends again, behind the requests of
+ * others. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
@@ -218,8 +220,8 @@ static bool cmd_is_repeated(const struct my_flight *f)
 }
 
 /* PUT is not sent again, because the core's line may be gone. BREAK is only
- * sent again if it has certainly not been done: the second one would find no
- * holder. */
+ * sent again if the first one has certainly not been done; else the second one
+ * would find no holder. */
 static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_means(error, MY_AGAIN) && f->tries < MY_TRIES &&

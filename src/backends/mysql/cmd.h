@@ -14,7 +14,7 @@
 
 #include "mysql.h"
 
-#define MY_TRIES 10 /* of a request that loses to other transactions */
+#define MY_TRIES 10 /* how often a request is sent if others are in its way */
 
 /* A packet in flight on cmd. */
 struct my_flight {
@@ -22,10 +22,10 @@ struct my_flight {
     struct hf__req *req; /* NULL: the answer is no longer wanted */
     uint64_t hold_id;
     uint64_t late_us;    /* void from then on, by the server's clock */
-    uint32_t first, len; /* RENEW: the items of the batch */
+    uint32_t first, len; /* of a RENEW: which items of the batch it has */
     uint8_t op;          /* enum hf__op */
     uint8_t tries;
-    bool fresh;     /* the first packet of hold_id */
+    bool fresh;     /* the first packet with this hold_id */
     bool refused;   /* nothing was done for it; another server may do it */
     bool exclusive; /* a transaction: nothing may be sent behind it before its
                    answer, because an error would leave it open */
@@ -41,7 +41,8 @@ struct my_op {
      * or HF_EPROTO. */
     int (*answer)(struct mysql *, const struct my_flight *,
                   const struct my_answer *);
-    /* The request has failed with this code. NULL: hf__my_finish(). */
+    /* Ends a request that has failed with this code. NULL: hf__my_finish()
+     * does. */
     void (*failed)(struct mysql *, const struct my_flight *, int code);
 };
 
@@ -50,7 +51,8 @@ extern const struct my_owner hf__my_cmd;
 /* Returns HF__PENDING (it is in flight), HF__LATER or a code. Reports nothing
  * to the core. */
 int hf__my_submit(struct mysql *, struct hf__req *);
-/* Flushes, and lets the core submit what it keeps if there is room then. */
+/* Flushes. If there is room then, lets the core submit the requests that it
+ * keeps. */
 void hf__my_pump(struct mysql *);
 /* The request will never be mentioned again. */
 void hf__my_forget(struct mysql *, const struct hf__req *);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define COM_QUERY 3
-/* Small values take more memory than on the wire: 1 byte takes 16. */
+/* Small values take more memory as rows than on the wire: 1 byte takes 16. */
 #define ARENA_MAX (4u * MY_ANSWER_MAX)
 #define IN_MIN 1024
 #define IN_KEPT 65536 /* a larger buffer is freed once it is empty */
@@ -228,8 +228,8 @@ static int conn_answered(struct my_conn *c, hf__time now)
     return rc;
 }
 
-/* The packet answers no request: the server says why it ends the connection,
- * with any sequence number. */
+/* Handles a packet that answers no request: the server says why it ends the
+ * connection, with any sequence number. */
 static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];
@@ -295,8 +295,8 @@ static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
     }
 }
 
-/* Memory grows with the bytes that have arrived, not with the announced length,
- * which a hostile server can choose. */
+/* Keeps an incomplete packet. Memory grows with the bytes that have arrived,
+ * not with the announced length, which a hostile server can choose. */
 static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
 {
     struct net_out *in = &c->in;

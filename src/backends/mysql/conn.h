@@ -38,7 +38,7 @@ struct my_sent {
 
 /* The memory belongs to the connection: valid until the function returns. */
 struct my_answer {
-    struct my_sent *sent; /* invalid once another packet is sent */
+    struct my_sent *sent; /* not valid once another packet is sent */
     const struct my_result *first, *last; /* one result per statement */
     hf__time now;
 };
@@ -47,17 +47,18 @@ struct my_answer {
 struct my_param {
     const void *bytes; /* 'x', 'h' */
     uint64_t n;        /* the number of bytes; 'u': the value */
-    char as;           /* 'x', 'h', 'u', as hf__my_sql() has them */
+    char as;           /* 'x', 'h' or 'u', with the meaning of hf__my_sql() */
 };
 
 struct my_owner {
-    /* Logged in. Sends the statements that must be answered before the
-     * connection is up; their answers may send more. The connection is up when
-     * nothing is in flight. Returns as a my_answer_fn. */
+    /* Called when the login is complete. Sends the statements that must be
+     * answered before the connection is up; their answers may send more. The
+     * connection is up when nothing is in flight. Returns as a my_answer_fn. */
     int (*hello)(struct my_conn *, hf__time now);
     void (*up)(struct my_conn *, hf__time now);
-    /* As that of a link. If was_up, the packets in flight can be taken out by
-     * hf__sent_lost() and hf__sent_unsent(); the rest is dropped afterwards. */
+    /* Called like the down() of a link (link.h). If was_up, it can take out the
+     * packets in flight with hf__sent_lost() and hf__sent_unsent(); the rest is
+     * dropped afterwards. */
     void (*down)(struct my_conn *, int code, bool was_up, hf__time now);
 };
 
@@ -67,7 +68,7 @@ struct my_conn {
     void *owner;
     const struct my_login *login;
     struct net_sents sents;
-    /* From the server's greeting. */
+    /* Taken from the server's greeting. */
     uint32_t thread; /* the connection id, for KILL */
     bool is_mariadb;
     bool is_too_old; /* by its version, which a proxy may have invented */
@@ -80,16 +81,16 @@ struct my_conn {
     struct my_gather {
         struct my_result *first, *last;
         struct my_row *row; /* the last row of `last` */
-        size_t columns;     /* column descriptions still to come */
+        size_t columns;     /* how many column descriptions are still to come */
         uint8_t at;         /* enum my_at: what comes next */
-        size_t bytes;       /* of the answer so far */
+        size_t bytes;       /* length of the answer so far */
     } answer;
     struct my_param param[26];
     uint64_t start;         /* where the packet being written begins */
-    bool failed;            /* that packet cannot be sent */
+    bool failed;            /* the packet being written cannot be sent */
     uint32_t offers;        /* the server's capabilities */
     char plugin[64];        /* the authentication plugin in use */
-    unsigned char salt[20]; /* its challenge */
+    unsigned char salt[20]; /* the challenge of the plugin */
 };
 
 enum my_phase {
@@ -98,7 +99,7 @@ enum my_phase {
     MY_READY,
 };
 
-/* size: of the owner's struct that begins with my_sent. */
+/* size: the size of the owner's struct that begins with my_sent. */
 void hf__my_conn_init(struct my_conn *, const struct hf__core *, hf_client *,
                       const struct my_owner *, void *owner, size_t size);
 void hf__my_conn_fini(struct my_conn *);

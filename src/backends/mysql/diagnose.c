@@ -1,9 +1,9 @@
 /*
- * First each right is tried by a statement that changes no row. All of these
- * are sent in one packet, which ends at the first error; then the rest is sent.
- * query->count is the first right that was not tried yet, query->token has a
- * bit for each missing right. Then the server's variables, its status and the
- * engines of the tables are read.
+ * First each right is tried by a statement that changes no row. All these
+ * statements are sent in one packet, which ends at the first error; then the
+ * remaining ones are sent. query->count is the first right that was not tried
+ * yet, query->token has a bit for each missing right. Then the server's
+ * variables, its status and the engines of the tables are read.
  */
 #include "diagnose.h"
 
@@ -103,7 +103,8 @@ static bool diagnose_is(const struct my_result *list, const char *name,
     return strcasecmp(diagnose_value_of(list, name), value) == 0;
 }
 
-/* A server may report any number; the limit lets two of them be multiplied. */
+/* A server may report any number; the result is limited, so that two of them
+ * can be multiplied. */
 static long diagnose_number(const struct my_result *list, const char *name)
 {
     long n = strtol(diagnose_value_of(list, name), NULL, 10);
@@ -140,8 +141,9 @@ static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
     return false;
 }
 
-/* Clients poll there (session.c). If two nodes grant the same name at the same
- * time, one of them is refused when it commits, and attempts again. */
+/* In a Galera cluster clients poll (session.c). If two nodes grant the same
+ * name at the same time, one of them is refused when it commits, and attempts
+ * again. */
 static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
                                  const struct my_result *status)
 {
@@ -226,7 +228,7 @@ static void diagnose_find_engines(struct mysql *m, struct hf__query *q,
              engines->rows_len, m->login.database);
 }
 
-/* "'shop'@'%'" of shop@% */
+/* Writes an account as SQL has it: 'shop'@'%' for shop@%. */
 static void diagnose_quote(const char *account, char *to, size_t size)
 {
     const char *at = strrchr(account, '@');
@@ -289,7 +291,7 @@ static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
     bool is_own = own_most && own * most > used * own_most, is_full;
     const char *limit = is_own ? "max_user_connections" : "max_connections";
 
-    if (is_own) { /* this limit is nearer */
+    if (is_own) { /* more of this limit is in use */
         most = own_most;
         used = own;
     }

@@ -10,7 +10,7 @@
 #include "mysql.h"
 
 void hf__my_diagnose_put(struct mysql *, const struct hf__query *);
-/* Returns HF__DONE, or HF__PENDING: more was sent. */
+/* Handles an answer. Returns HF__DONE, or HF__PENDING: more was sent. */
 int hf__my_diagnosed(struct mysql *, struct hf__query *,
                      const struct my_answer *);
 

@@ -64,7 +64,8 @@ int hf__my_code(uint16_t error)
 
 /* ---- advice ------------------------------------------------------------- */
 
-/* "Unknown column 'lease_us' in 'field list'" does not name the table. */
+/* Advises about an error like "Unknown column 'lease_us' in 'field list'",
+ * which does not name the table. */
 static void error_advise_column(const char *error, const struct my_table *t,
                                 const char *database, char *to, size_t size)
 {
@@ -81,8 +82,9 @@ static void error_advise_column(const char *error, const struct my_table *t,
                      t->name, t->column[i]);
 }
 
-/* "INSERT command denied to user 'shop'@'%' for table ...". SELECT is the
- * first right that a client needs: without it, the advice is for all tables. */
+/* Advises about an error like "INSERT command denied to user 'shop'@'%' for
+ * table ...". SELECT is the first right that a client needs: if it is missing,
+ * the advice is for all tables. */
 static void error_advise_right(const char *error, size_t table,
                                const char *database, char *to, size_t size)
 {
@@ -107,7 +109,7 @@ static void error_advise_right(const char *error, size_t table,
                                               at ? "; " : "", database,
                                               hf__my_tables[i].name,
                                               (int)(end - user), user);
-            if (n >= size - at) { /* whole commands only */
+            if (n >= size - at) { /* only a command that fits as a whole */
                 to[at] = '\0';
                 return;
             }

@@ -23,12 +23,12 @@ enum my_meaning {
     MY_LEAVES = 4, /* try a new connection, maybe to another server */
     MY_DENIED = 8, /* the user lacks a right: HF_EAUTH */
     MY_UNTOUCHED = 16, /* refused before anything was done for the request */
-    MY_LASTS = 32,     /* until an administrator changes something */
+    MY_LASTS = 32,     /* permanent until an administrator changes something */
 };
 bool hf__my_means(uint16_t error, enum my_meaning);
 int hf__my_code(uint16_t error);
-/* The statement that repairs the cause of the error at the end of the answer;
- * "" if none is known. */
+/* Writes the statement that repairs the cause of the error at the end of the
+ * answer; "" if none is known. */
 void hf__my_advice(const struct my_answer *, const struct my_login *, char *to,
                    size_t size);
 /* Sets the text of the failure with core->why() or core->lasts(). Returns the

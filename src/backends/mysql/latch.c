@@ -12,7 +12,7 @@
 #include "outcome.h"
 #include "wire.h"
 
-/* Is the name in use as another kind of lock? */
+/* True if the name is in use as another kind of lock. */
 #define IN_USE                                                                 \
     "(kind=1 and lease_until>" MY_NOW ") or (kind in(2,3) and exists(select "  \
     "1 from holdfast_holds h where h.name=l.name and h.lease_until>" MY_NOW    \
@@ -58,16 +58,17 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     "holdfast_locks where name=%N),(select " IN_USE                            \
     " from holdfast_locks l where name=%N)"
 
-/* The condition of the request follows. The answer is 0 until it is known. */
+/* The condition of the request is appended. The answer in the row is 0 until it
+ * is known. */
 #define PUT_REQUEST                                                            \
     "delete from holdfast_requests where name=%N and keep_until<" MY_NOW       \
     ";insert ignore into holdfast_requests(name,owner,request,answer,"         \
     "keep_until) select %N,%O,%R,0," MY_NOW                                    \
     "+interval %U microsecond from dual where " MY_CLOCK "<%E and "
 
-/* Is the request new? row_count() cannot tell: it is -1 if the connection is
- * lost in the middle of the packet, and the server still executes the rest of
- * it. */
+/* True if the request is new. row_count() cannot tell: it is -1 if the
+ * connection is lost in the middle of the packet, and the server still executes
+ * the rest of it. */
 #define IS_NEW                                                                 \
     "exists(select 1 from holdfast_requests where name=%N and owner=%O and "   \
     "request=%R and answer=0)"
@@ -106,7 +107,7 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);
-    was_late = !row->value[1].text; /* or nothing was left to count */
+    was_late = !row->value[1].text; /* NULL also if nothing was left to count */
     if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");

@@ -42,8 +42,8 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* ---- slots -------------------------------------------------------------- */
 
-/* A lock whose last grant had to wait does not attempt, but queues at once:
- * this saves a round trip where many clients want the lock. */
+/* True for a lock whose last grant had to wait: it does not attempt, but queues
+ * at once. This saves a round trip where many clients want the lock. */
 static bool lock_goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
@@ -87,7 +87,7 @@ int hf__my_attempt(void *self, struct hf__req *req)
 int hf__my_release(void *self, struct hf__req *req)
 {
     if (req->remote->kind == HF_LATCH)
-        return HF__DONE; /* nothing is held */
+        return HF__DONE; /* a latch has no holder */
     return hf__my_submit(self, req);
 }
 

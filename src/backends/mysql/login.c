@@ -49,7 +49,7 @@ enum {
 
 /* ---- scrambles ---------------------------------------------------------- */
 
-/* The digest of two pieces, of which the second may be empty. */
+/* Writes the digest of two pieces, of which the second may be empty. */
 static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
                          const void *b, size_t b_len, unsigned char *to)
 {
@@ -64,8 +64,8 @@ static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
     return ok;
 }
 
-/* H(password) ^ H(salt, H(H(password))) with SHA-1; the salt comes last with
- * SHA-256. An empty password has an empty scramble. */
+/* With SHA-1 the scramble is H(password) ^ H(salt, H(H(password))); with
+ * SHA-256 the salt comes last. An empty password has an empty scramble. */
 bool hf__my_scramble(bool is_sha2, const char *password,
                      const unsigned char salt[SALT], unsigned char to[32],
                      size_t *len)
@@ -91,7 +91,7 @@ bool hf__my_scramble(bool is_sha2, const char *password,
 
 /* ---- failures ----------------------------------------------------------- */
 
-/* A permanent failure that the server's answer has shown. */
+/* Sets a permanent failure, which the server's answer has shown. */
 #define REFUSED(c, now, ...)                                                   \
     ((c)->link.lasts = true, (c)->link.refused_at = (now),                     \
      hf__link_why(&(c)->link, __VA_ARGS__))
@@ -109,7 +109,7 @@ static const struct {
     enum { PASSES = 1, ENDS, DENIES } is;
 } errors[] = {
     {1040, PASSES}, /* too many connections */
-    {1203, PASSES}, /* the same, of this user */
+    {1203, PASSES}, /* this user has too many connections */
     {1226, PASSES}, /* another limit of this user */
     {1129, PASSES}, /* the host is blocked after too many errors */
     {1053, ENDS},   /* the server shuts down */
@@ -126,7 +126,7 @@ static const struct {
     {4151, DENIES}, /* the same; MariaDB */
 };
 
-/* Returns 0 for other errors. */
+/* Returns what the error means; 0 for errors not in the list. */
 static int login_error_is(uint16_t error)
 {
     for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
@@ -140,7 +140,8 @@ bool hf__my_error_ends(uint16_t error)
     return login_error_is(error) == ENDS;
 }
 
-/* The server's text names the account for which it takes the client. */
+/* The server's text is shown, because it names the account for which it takes
+ * the client. */
 static int login_access_denied(struct my_conn *c, const char *text)
 {
     bool wants_tls = (c->offers & CAN_SSL) && !c->link.stream.ssl;
@@ -200,9 +201,9 @@ static bool login_uses(const struct my_conn *c, const char *plugin)
     return strcmp(c->plugin, plugin) == 0;
 }
 
-/* Plugins that the client has. If the default of the server is another one, the
- * login begins with mysql_native_password, and the server switches to the
- * plugin of the user. */
+/* True if the client has the plugin. If the default plugin of the server is
+ * another one, the login begins with mysql_native_password, and the server
+ * switches to the plugin of the user. */
 static bool login_is_known(const struct my_conn *c)
 {
     return login_uses(c, "mysql_native_password") ||
@@ -220,13 +221,13 @@ static int login_unknown_plugin(struct my_conn *c, hf__time now)
                    c->plugin);
 }
 
-/* Is the connection protected from readers and attackers on the way? */
+/* True if the connection is protected from readers and attackers on the way. */
 static bool login_is_private(const struct my_conn *c)
 {
     return c->link.stream.ssl || !c->link.peer->hosts;
 }
 
-/* The stream wipes it once it is sent. */
+/* Appends a secret. The stream wipes the bytes once they are sent. */
 static void login_put_secret(struct my_conn *c, const void *p, size_t len)
 {
     hf__my_put(c, p, len);
@@ -239,7 +240,7 @@ static int login_send_packet(struct my_conn *c)
     return hf__my_packet_end(c, c->seq++);
 }
 
-/* with_length: as part of the login packet. */
+/* Appends the hash of the plugin. with_length: as part of the login packet. */
 static bool login_put_answer(struct my_conn *c, bool with_length)
 {
     unsigned char to[32];
@@ -274,8 +275,8 @@ static void login_take_name(char *to, size_t size, const char *from, size_t len)
     to[len] = '\0';
 }
 
-/* "5.5.5-10.11.6-MariaDB": the first part is for old replicas. Only MariaDB
- * writes it before another number, so the server is MariaDB whatever
+/* In "5.5.5-10.11.6-MariaDB" the first part is for old replicas. Only MariaDB
+ * writes "5.5.5-" before another number, so such a server is MariaDB whatever
  * follows. */
 static void login_take_version(struct my_conn *c, const char *text, size_t len)
 {
@@ -328,7 +329,7 @@ static uint32_t login_capabilities(const struct my_conn *c)
            (c->login->tls ? CAN_SSL : 0);
 }
 
-/* The beginning of the login packet, which by itself requests TLS. */
+/* Begins the login packet. This part of it, sent by itself, requests TLS. */
 static void login_put_head(struct my_conn *c)
 {
     static const char zeros[23];
@@ -358,9 +359,9 @@ int hf__my_login_send(struct my_conn *c)
     return ok ? login_send_packet(c) : HF_ENOMEM;
 }
 
-/* Before MySQL 5.7 a session can only own one user lock; MariaDB before 10.1
- * has no max_statement_time. A version that does not begin with a number is not
- * known to be old. */
+/* True if the version is too old. Before MySQL 5.7 a session can only own one
+ * user lock; MariaDB before 10.1 has no max_statement_time. A version that does
+ * not begin with a number is not known to be old. */
 static bool login_says_old(const struct my_conn *c)
 {
     unsigned major = 0, minor = 0;
@@ -378,8 +379,8 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
                    c->is_mariadb ? "MariaDB" : "MySQL", c->version);
 }
 
-/* The version is judged after the hello, which detects a proxy. Only missing
- * capabilities fail here. */
+/* Only missing capabilities fail here. The version is judged after the hello,
+ * because only the hello detects a proxy. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {
@@ -437,8 +438,9 @@ static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
     case SHA2_DONE:
         return 0;
     case SHA2_FULL:
-        /* Without TLS the server would send a public key to encrypt it, which
-         * an attacker could replace. */
+        /* The password is only sent over a private connection. On others the
+         * server would send a public key to encrypt it, and an attacker could
+         * replace that key. */
         return login_is_private(c)
                    ? login_send_password(c)
                    : REFUSED(c, now, HF_EAUTH,

@@ -20,7 +20,7 @@ struct net_tls;
 /* Common to all connections of a client. */
 struct my_login {
     char *user, *password, *database; /* "" if none */
-    struct net_tls *tls;              /* NULL: plain */
+    struct net_tls *tls;              /* NULL: without TLS */
 };
 
 /* Handles a packet of the server. Returns 1: logged in; 0: more packets follow;
@@ -31,7 +31,7 @@ int hf__my_login_send(struct my_conn *);
 /* Sets the text that the server is too old, which is permanent. Returns the
  * code. */
 int hf__my_too_old(struct my_conn *, hf__time now);
-/* Does the error say that the server ends the connection? */
+/* True if the error says that the server ends the connection. */
 bool hf__my_error_ends(uint16_t error);
 
 /* For tests: the scramble of caching_sha2_password, or of

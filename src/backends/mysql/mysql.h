@@ -74,17 +74,17 @@ struct my_lock {
     struct hf__req *napping; /* a paused attempt: the lock is in m->naps */
     hf__time nap_until;      /* when the attempt is sent again */
     uint64_t attempt_id;     /* the hold id of the last attempt */
-    uint64_t round;          /* latch: the one waited for; 0: not known yet */
-    uint64_t reported_id;    /* hold id for which `reported` counts */
-    uint64_t reported;       /* how many asks the program has heard of */
+    uint64_t round; /* latch: the round that is waited for; 0: not known yet */
+    uint64_t reported_id; /* hold id that `reported` is about */
+    uint64_t reported;    /* how many asks were reported to the program */
     uint8_t hash[MY_HASH_LEN];
     uint8_t conversion;  /* enum my_conversion, for attempt_id */
     uint8_t step;        /* mutex: enum my_step */
-    uint8_t tries;       /* how often UPDATE followed SELECT */
+    uint8_t tries;       /* how often SELECT was followed by UPDATE */
     uint8_t naps;        /* pauses of the attempt so far */
     uint8_t polls;       /* polls in a row */
     bool sent : 1;       /* a packet of attempt_id was written */
-    bool attempting : 1; /* remote->attempt is pending here */
+    bool attempting : 1; /* remote->attempt was submitted and is not finished */
     bool rang : 1;       /* the bell rang while the attempt was pending */
     bool seen_free : 1;  /* the last check found it free, so the first of the
                             queue seems not to come */
@@ -106,11 +106,11 @@ struct mysql {
     uint64_t pid;
     uint64_t chance; /* state of hf__chance(); never 0 */
     uint32_t connect_ms, op_timeout_ms, idle_s;
-    bool put_off; /* the core keeps requests until go_on() */
+    bool put_off; /* the core keeps new requests until go_on() */
     bool opened;
     bool exclusive;    /* a transaction is in flight */
     bool wants_alone;  /* a transaction waits until nothing is in flight */
-    bool must_poll;    /* wait=poll */
+    bool must_poll;    /* the URL has wait=poll */
     bool listens;      /* the program has an event handler */
     bool has_stray;    /* the thread of an earlier connection is alive */
     bool is_proxied;   /* a proxy may share connections: send no KILL */
@@ -122,8 +122,8 @@ struct mysql {
     size_t renewing;
     struct my_wait *waits;
     uint32_t waits_len, waits_most;
-    hf__time waits_from;     /* no more connections are made before that */
-    uint32_t waits_pause_ms; /* the last such pause after a loss */
+    hf__time waits_from;     /* no connection is made before that time */
+    uint32_t waits_pause_ms; /* the pause before it, if a loss was the reason */
     struct my_lock *naps;    /* locks that pause between two attempts */
     uint8_t tries;           /* of the request that is being sent again */
 };

@@ -11,11 +11,11 @@
  * databases of the server. */
 void hf__my_hash(const struct mysql *, const char *name, size_t len,
                  uint8_t to[MY_HASH_LEN]);
-/* The length of the label, cut to the size of the column. */
+/* Returns the length of the label, cut to the size of the column. */
 size_t hf__my_label_len(const struct hf__remote *);
 
-/* Bind letters of statements (hf__my_sql()): those of a name, of the client, or
- * all of them.
+/* Bind letters of statements (hf__my_sql()): those of a name, those of the
+ * client, or all letters below.
  *
  *   name    %N the name, %Q its hash for the names of user locks
  *   client  %O the owner, %C the same for the name of its user lock, %A the

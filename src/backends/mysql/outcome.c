@@ -6,11 +6,11 @@
 #include "wait.h"
 #include "wire.h"
 
-/* A waiter that is not the first also checks the row, in case its connection is
- * dead, or a stranger owns the queue's user lock. */
+/* A waiter that is not the first also checks the row now and then, in case its
+ * connection is dead, or a stranger owns the queue's user lock. */
 #define CHECK_MS 4000        /* the shortest time between checks */
-#define CHECK_SPREAD_MS 4000 /* at most so much longer, at random */
-#define NAPS 3               /* per attempt */
+#define CHECK_SPREAD_MS 4000 /* a random time up to this is added */
+#define NAPS 3               /* how often an attempt may nap */
 #define NAP_MS 10
 #define EXPIRY_SLACK_MS 2
 
@@ -24,8 +24,9 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
 
 /* ---- whose turn it is ---------------------------------------------------- */
 
-/* A fair lock does not pass the waiters, unless they seem not to come. A reader
- * never does, or writers would starve. */
+/* A fair lock does not pass the waiters, unless the first of them seems not to
+ * take the lock. Nor does a reader of an unfair lock, because writers would
+ * starve. */
 bool hf__my_must_queue(const struct mysql *m, const struct my_lock *lock)
 {
     const struct hf__remote *r = lock->remote;
@@ -50,8 +51,8 @@ void hf__my_put_turn(struct mysql *m, const struct my_lock *lock, bool bell)
 
 /* ---- naps --------------------------------------------------------------- */
 
-/* The pause is in the client: one at the server would delay all requests behind
- * it. */
+/* Pauses the attempt in the client. A pause at the server would delay all
+ * requests behind the attempt. */
 static void outcome_nap(struct mysql *m, struct hf__req *req, hf__time now)
 {
     struct my_lock *lock = req->remote->impl;
@@ -121,8 +122,8 @@ static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
     return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
 }
 
-/* The first waiter also checks when the lease ends, because the process that
- * owns the bell may be stopped. */
+/* Returns when to check next. The first waiter also checks when the lease ends,
+ * because the process that owns the bell may be stopped. */
 static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
                                 const struct my_place *p)
 {
@@ -137,8 +138,8 @@ static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
 }
 
 /* An attempt that finds the lock free but another client in the queue is not
- * BUSY at once: that client may be the last holder, whose statement that leaves
- * the queue is still on its way. */
+ * BUSY at once: that client may be the last holder, if its statement to leave
+ * the queue has not arrived yet. So such an attempt naps. */
 void hf__my_refused(struct mysql *m, struct hf__req *req,
                     const struct my_place *p, hf__time now)
 {

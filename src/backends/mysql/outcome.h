@@ -21,13 +21,14 @@
  * checks it again after this time, and then takes it. */
 #define MY_FREE_MS 3000
 
-/* Does cmd own the bell? A user lock counts how often it was taken, so it must
- * be taken only once, however often an attempt is sent. Is the queue empty, or
- * owned by the waiting connection %T? It may be without the client knowing. */
+/* MY_HAVE_BELL is true if cmd owns the bell. A user lock counts how often it
+ * was taken, so it must be taken only once, however often an attempt is sent.
+ * MY_OUR_TURN is true if the queue is empty, or owned by the waiting connection
+ * %T, which the client may not know yet. */
 #define MY_HAVE_BELL "is_used_lock('hfb:%Q')<=>connection_id()"
 #define MY_OUR_TURN "ifnull(is_used_lock('hfq:%Q'),%T)=%T"
 
-/* Must the attempt go behind the waiters, if there are any? */
+/* True if the attempt must go behind the waiters, if there are any. */
 bool hf__my_must_queue(const struct mysql *, const struct my_lock *);
 /* Writes the statement that sets @b: NULL if others go first; else 1 if cmd
  * owns the bell, 0 if not. `bell`: cmd tries to take the bell. */
@@ -41,13 +42,13 @@ struct my_place {
 };
 
 void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
-/* Ends as QUEUED or BUSY, or naps. */
+/* The attempt is refused: reports QUEUED or BUSY, or lets it nap. */
 void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
                     hf__time now);
-/* The name is of another kind, or a semaphore of another size. It is converted
- * if it is unused; else the attempt ends with EMISMATCH. */
+/* Called if the name is of another kind, or a semaphore of another size. An
+ * unused name is converted; else the attempt ends with EMISMATCH. */
 void hf__my_other_kind(struct mysql *, struct hf__req *);
-/* Write the statements that convert it, and read their answer: 0 or
+/* Write the statements that convert the name, and read their answer: 0 or
  * HF_EPROTO. */
 void hf__my_convert(struct mysql *);
 int hf__my_converted(struct mysql *, struct hf__req *,
@@ -58,7 +59,7 @@ void hf__my_attempt_again(struct mysql *, struct hf__req *);
 
 /* Ends the nap of the lock, if it naps. */
 void hf__my_nap_end(struct mysql *, struct my_lock *);
-/* Sends the attempts again whose pause has ended. */
+/* Sends the attempts again whose naps have ended. */
 void hf__my_naps_advance(struct mysql *, hf__time now);
 hf__time hf__my_naps_timeout(const struct mysql *);
 

@@ -15,7 +15,8 @@
 
 #define LIST_ROWS 1000
 
-/* The asks that were reported for a hold stay reported after a downgrade. */
+/* After a downgrade, asks that were already reported for the hold are not
+ * reported again. */
 static void query_go_along(const struct my_lock *lock, struct my_lock *into)
 {
     into->reported_id = lock->reported_id;
@@ -154,7 +155,8 @@ static int query_earlier(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A client is only one waiter of a mutex, whatever its hold id. */
+/* True if both are the same waiter. A client counts as only one waiter of a
+ * mutex, whatever its hold id. */
 static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                                  const hf_party *b)
 {
@@ -163,8 +165,8 @@ static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                : strcmp(a->owner, b->owner) == 0;
 }
 
-/* A waiter that has just begun its next statement may be listed twice: the
- * later entry counts. */
+/* Removes waiters that are listed twice, because they have just begun their
+ * next statement: the later entry counts. */
 static void query_drop_doubles(hf_info *info)
 {
     size_t kept = 0;
@@ -229,8 +231,8 @@ static int query_inspected(struct mysql *m, struct hf__query *q,
 
 /* ---- list --------------------------------------------------------------- */
 
-/* The first name after all names that begin with the prefix. False: there is no
- * such name. */
+/* Writes the first name after all names that begin with the prefix. False:
+ * there is no such name. */
 static bool query_behind(const struct hf__query *q, char to[HF_NAME_MAX],
                          size_t *len)
 {
@@ -265,14 +267,15 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
     hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
 }
 
-/* The next page begins at the last name, so an unexpected one is refused. */
+/* True if the name belongs to the list. Others are refused, because the next
+ * page begins at the last name. */
 static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
            memcmp(v->text, q->name, q->name_len) == 0;
 }
 
-/* HF__PENDING: the next page was requested. */
+/* Returns HF__PENDING if the next page was requested. */
 static int query_listed(struct mysql *m, struct hf__query *q,
                         const struct my_answer *a)
 {
@@ -295,8 +298,8 @@ static int query_listed(struct mysql *m, struct hf__query *q,
 
 /* ---- break -------------------------------------------------------------- */
 
-/* The condition for the hold to be broken. An owner in another format matches
- * no hold. */
+/* Writes the condition for the hold to be broken. An owner in a format that is
+ * not ours matches no hold. */
 static void query_put_whom(struct mysql *m, const struct hf__query *q)
 {
     const char *colon = strchr(q->owner, ':');
@@ -359,7 +362,7 @@ static int query_broken(struct mysql *m, struct hf__query *q,
 
 /* ---- ask ---------------------------------------------------------------- */
 
-/* A holder reads the counter when it renews. */
+/* Raises the counter of asks, which a holder reads when it renews. */
 static const char ask[] =
     "update holdfast_locks set asks=asks+1 where name=%N and kind=1 "
     "and lease_until>" MY_NOW " and " MY_CLOCK "<%E;"
@@ -446,8 +449,8 @@ static int query_written(struct mysql *m, struct hf__query *q,
 
 /* ---- sending, answers --------------------------------------------------- */
 
-/* How a request is answered; its statements, or the function that writes them
- * if they depend on more than letters. */
+/* For each request: how its answer is read; and its statements, or the function
+ * that writes them if letters are not enough. */
 static const struct {
     /* Returns HF__DONE, HF__PENDING (sent again) or a code; HF_EPROTO ends the
      * connection. */

@@ -14,7 +14,8 @@
 #include "wire.h"
 
 #define CHUNK 256
-/* A slower connection cannot serve so short a lease. */
+/* Lower bound of the time for an answer. A slower connection cannot serve so
+ * short a lease. */
 #define PATIENCE_MIN_MS 200
 
 /* Limits the time for an answer, so that a renewal can be repeated more than
@@ -73,8 +74,8 @@ static void renew_put_which(struct mysql *m, const struct hf__renewal *item,
     hf__my_sql(&m->cmd, ")");
 }
 
-/* A lock for reading may come from a downgrade that the server has not seen:
- * the renewal downgrades it. */
+/* A hold for reading may have been downgraded without the server knowing, so
+ * the renewal also sets its mode. */
 static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
                             uint32_t first, uint32_t len)
 {
@@ -101,13 +102,13 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
         return HF_ENOMEM;
     f->first = first;
     f->len = len;
-    if (b->chunks) /* the time of the first packet counts */
+    if (b->chunks) /* leases count from the first packet */
         b->req.sent_at = before;
     return 0;
 }
 
-/* A batch is never parked half sent: chunks for which there is no memory are
- * not renewed this time. */
+/* The core never keeps a batch of which a part was sent: chunks for which there
+ * is no memory are not renewed this time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;

@@ -1,8 +1,9 @@
 /*
- * Renewals of a batch, whose answers also tell a program with an event handler
- * that another client wants its hold. The slot hf__my_renew() is in the
- * backend's table, the other functions are in that of cmd.c. A batch is
- * reported when all its chunks are answered. The client's mutex is held.
+ * Renewals of a batch. Their answers also show whether another client wants a
+ * hold, which a program with an event handler gets as an event. The slot
+ * hf__my_renew() is in the backend's table, the other functions are in that of
+ * cmd.c. A batch is reported when all its chunks are answered. The client's
+ * mutex is held.
  */
 #ifndef HF_MYSQL_RENEW_H
 #define HF_MYSQL_RENEW_H

@@ -122,13 +122,13 @@ static bool session_is_on(const struct my_row *row, const char *name)
            row->value[1].text && strcmp(row->value[1].text, "ON") == 0;
 }
 
-/* The errors of a server that really is too old. Other errors may be temporary,
- * and the version may be that of a proxy. */
+/* True for the errors of a server that really is too old. Other errors may be
+ * temporary. The version proves nothing, because it may be that of a proxy. */
 static bool session_is_not_understood(uint16_t error)
 {
     return error == 1064 || /* syntax */
            error == 1193 || /* no such variable */
-           error == 1238;   /* no session has its own value of it */
+           error == 1238;   /* no variable of a session, only a global one */
 }
 
 static int session_check_server(struct mysql *m, struct my_conn *c,
@@ -162,8 +162,9 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
 
 /* ---- the previous thread ------------------------------------------------ */
 
-/* The thread may have ended meanwhile. A thread of another user cannot be this
- * client's: any user can take a user lock of that name. */
+/* Handles the answer to KILL. The thread may have ended meanwhile. If it may
+ * not be killed, it belongs to another user and is not this client's: any user
+ * can take a user lock of that name. */
 static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;

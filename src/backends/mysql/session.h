@@ -21,7 +21,7 @@ int hf__my_session_hello(struct my_conn *, hf__time now);
 /* Begins the packet of a hello, with the settings of the session. */
 void hf__my_put_session(const struct mysql *, struct my_conn *,
                         uint32_t idle_s);
-/* The answer ends with an error: sets the text, with advice. Returns the
+/* Sets the text of an answer that ends with an error, with advice. Returns the
  * code. */
 int hf__my_hello_refused(struct my_conn *, const struct my_answer *);
 

@@ -14,7 +14,8 @@
 
 enum { GRANTED, IS_KIND, IS_FREE, LEFT, TOKEN, OVER, COLUMNS };
 
-/* The condition for a grant; others have @u permits and @w writers. */
+/* Returns the condition for a grant, where @u permits and @w writers are held
+ * by others. */
 static const char *share_rule(const struct hf__remote *r)
 {
     return r->kind == HF_SEMAPHORE ? "@u+%M<=@s"

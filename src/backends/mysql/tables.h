@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define MY_TABLES 4
-#define MY_COLUMNS 15 /* at most */
+#define MY_COLUMNS 15 /* the most that a table has */
 
 struct my_table {
     const char *name;
@@ -21,7 +21,7 @@ extern const struct my_table hf__my_tables[MY_TABLES];
 
 #define MY_STATEMENT_MAX 768
 /* Writes the statement that makes the i-th table; returns `to`. database: NULL
- * for that of the session. */
+ * means that of the session. */
 const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
                               const char *database);
 

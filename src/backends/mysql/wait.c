@@ -41,12 +41,12 @@
 #define LINGER_MS 500
 /* No new connection is made for so long after the server has refused one. */
 #define REFUSED_MS 1000
-/* The same after one was lost: no pause, or a growing one if the loss follows
- * soon after the last pause. */
+/* The same after one was lost. There is a pause only if the loss follows soon
+ * after the last pause; then it grows. */
 #define LOST_MS 10
 #define LOST_MAX_MS 1000
 #define LOST_SOON_MS 1000
-/* A lock that waits longer than this has not found the queue empty. */
+/* If a lock waits longer than this, the queue was not empty. */
 #define CROWDED_US 1000LL
 
 static bool wait_is_up(const struct my_wait *w)
@@ -80,7 +80,7 @@ static void wait_ring(struct mysql *m, struct my_wait *w)
         m->core->bell(m->client, w->lock->remote);
 }
 
-/* The connection is no longer wanted; advance() frees it. */
+/* Ends the connection, which is no longer wanted; advance() frees it. */
 static void wait_end(struct my_wait *w)
 {
     if (w->state == MY_OVER)
@@ -94,8 +94,8 @@ static void wait_end(struct my_wait *w)
 
 static my_answer_fn wait_answered, wait_left;
 
-/* In QUEUES the answer may take any time, unless a statement that leaves a
- * queue is in flight before it. */
+/* Sets how long the server may be silent. In QUEUES: for ever, unless a
+ * statement that leaves a queue is in flight before. */
 static void wait_be_patient(struct my_wait *w)
 {
     uint32_t ms = 2 * w->m->op_timeout_ms;
@@ -149,8 +149,8 @@ static bool wait_is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* An error only says that KILL QUERY has ended the wait. A waiter that does not
- * know whether it is the first may be, so it shall attempt. */
+/* An error only says that KILL QUERY has ended the wait. The waiter may be the
+ * first then, so the core is to attempt. */
 static int wait_answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->last;
@@ -161,7 +161,7 @@ static int wait_answered(struct my_conn *c, const struct my_answer *a)
         return hf__my_hello_refused(c, a);
     w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
-        w->turn_s = 0; /* not known which statements were done */
+        w->turn_s = 0; /* it is not known which statements were executed */
     if (w->state == MY_QUEUES && !wait_is_yes(r)) {
         wait_say(w);
         return 0;
@@ -176,8 +176,9 @@ static int wait_answered(struct my_conn *c, const struct my_answer *a)
     return 0;
 }
 
-/* A KILL QUERY that was sent while this client was the first may hit this
- * statement. Then the connection ends, which leaves the queue too. */
+/* A KILL QUERY that was sent while this client was the first may hit the
+ * statement that leaves the queue. Then the connection ends, which leaves the
+ * queue too. */
 static int wait_left(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
@@ -193,8 +194,8 @@ static int wait_left(struct my_conn *c, const struct my_answer *a)
 
 /* ---- the connection ----------------------------------------------------- */
 
-/* Connection ids and user locks belong to one server, so cmd must be connected
- * to the same one. A proxy may lead to several. */
+/* Connection ids and user locks belong to one server, so this connection must
+ * end at the server of cmd. A proxy may lead to several servers. */
 static int wait_session_set(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
@@ -231,7 +232,8 @@ static void wait_up(struct my_conn *c, hf__time now)
         wait_say(w);
 }
 
-/* Its lock attempts, and then waits on another connection, or polls. */
+/* Separates the connection from its lock, which is rung: it attempts, and then
+ * waits on another connection, or polls. */
 static void wait_unassign(struct mysql *m, struct my_wait *w)
 {
     struct my_lock *lock = w->lock;
@@ -243,8 +245,8 @@ static void wait_unassign(struct mysql *m, struct my_wait *w)
     lock->wait = NULL;
 }
 
-/* Something on the way may cut each connection as soon as it waits. Several
- * losses within one pause count as one. */
+/* Pauses because something on the way may cut each connection as soon as it
+ * waits. Several losses within one pause count as one. */
 static void wait_pause_after_loss(struct mysql *m, hf__time now)
 {
     uint32_t ms = m->waits_pause_ms ? 2 * m->waits_pause_ms : LOST_MS;
@@ -273,7 +275,8 @@ static void wait_down(struct my_conn *c, int code, bool was_up, hf__time now)
 static const struct my_owner waiting = {
     .hello = wait_hello, .up = wait_up, .down = wait_down};
 
-/* May run in a slot, so it asks for advance(), which connects. */
+/* Returns a new connection, or NULL. It asks for advance() to connect, because
+ * a slot may call this. */
 static struct my_wait *new_wait(struct mysql *m)
 {
     hf__time now = m->core->now();

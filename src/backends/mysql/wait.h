@@ -1,6 +1,6 @@
 /*
  * Connections that wait at the server. Each waits for one lock at a time, and
- * rings (core->bell) when an attempt on cmd is worthwhile. outcome.c and lock.c
+ * calls core->bell when an attempt on cmd is worthwhile. outcome.c and lock.c
  * assign locks to them; mysql.c drives them; cmd.c ends all of them when cmd is
  * lost.
  *
@@ -48,7 +48,7 @@ enum my_wait_state {
     MY_OFF,    /* not logged in yet */
     MY_IDLE,   /* in no queue */
     MY_QUEUES, /* waits for the queue; may own it by now */
-    MY_FIRST,  /* owns the queue; the core shall attempt on cmd */
+    MY_FIRST,  /* owns the queue; the core is to attempt on cmd */
     MY_BELL,   /* owns the queue, waits for the bell */
     MY_SLEEPS, /* owns the queue, sleeps */
     MY_OVER,   /* stopped; advance() frees it */
@@ -61,12 +61,12 @@ struct my_wait {
     struct my_conn conn;
     struct my_lock *lock; /* the lock that waits; NULL: none */
     hf__time began_at;    /* when `lock` was assigned */
-    hf__time idle_at;     /* since when it has been unused */
-    uint64_t since_us;    /* began_at by the server's clock */
+    hf__time idle_at;     /* since when no lock has used it */
+    uint64_t since_us;    /* server's clock at began_at */
     uint32_t permits;
     uint32_t turn_s; /* the wait_timeout of the session; 0: not known */
     uint8_t state;   /* enum my_wait_state */
-    uint8_t leaving; /* RELEASE_LOCKs of queues in flight */
+    uint8_t leaving; /* how many RELEASE_LOCKs of queues are in flight */
     bool rings : 1;  /* the next statement waits for the bell */
     /* KILL QUERY ended the last statement: the next tries the bell only once */
     bool skips_bell : 1;
@@ -76,9 +76,9 @@ struct my_wait {
  * bell. False: there is no connection for it, so the lock has to poll. */
 bool hf__my_wait(struct mysql *, struct my_lock *, bool rings,
                  uint32_t permits);
-/* Is the lock the first of the queue, as far as this client knows? */
+/* True if the lock is the first of the queue, as far as this client knows. */
 bool hf__my_is_first(const struct my_lock *);
-/* Has the lock waited so long that the queue cannot have been empty? */
+/* True if the lock has waited so long that the queue cannot have been empty. */
 bool hf__my_waited(const struct my_lock *, hf__time now);
 /* Ends the wait of the lock, if it waits. */
 void hf__my_wait_end(struct mysql *, struct my_lock *);

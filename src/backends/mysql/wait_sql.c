@@ -6,13 +6,14 @@
 #include <string.h>
 
 #define MY_TURN_S 1
-#define QUEUE_S 86400 /* after that it queues again */
+#define QUEUE_S 86400 /* after that time it queues again */
 /* How long to wait for the bell before the row is checked: before the client
  * knows that it is the first, and afterwards. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
-/* Yields 1 if the bell rang, or there is none; 2 if the time passed. */
+/* The expression yields 1 if the bell rang, or there is none; 2 if it did not
+ * ring in time. */
 static void sql_put_bell(struct my_wait *w)
 {
     const char *s = w->skips_bell          ? "0"
@@ -26,11 +27,11 @@ static void sql_put_bell(struct my_wait *w)
         hf__my_sql(&w->conn, "1");
 }
 
-/* SLEEP "seconds" SLEPT waits for at most 1.5 s. It yields 1 if KILL QUERY ends
- * it, else 0. It waits for the user lock of the client, which cmd owns. It does
- * not use SLEEP(), because a KILL QUERY that meets the end of a SLEEP() takes
- * MariaDB 2 s, during which it delays every other SLEEP(). MySQL counts whole
- * seconds. */
+/* The expression SLEEP "seconds" SLEPT waits for at most 1.5 s. It yields 1 if
+ * KILL QUERY ends it, else 0. It waits for the user lock of the client, which
+ * cmd owns. It does not use SLEEP(), because a KILL QUERY that meets the end of
+ * a SLEEP() takes MariaDB 2 s, during which it delays every other SLEEP().
+ * MySQL counts whole seconds. */
 #define SLEEP "ifnull(get_lock('hfc:%C',/*!50700 ceil(*/least(1.5,"
 #define SLEPT ")/*!50700 )*/),1)"
 #define SHARED(is_free)                                                        \
@@ -39,9 +40,9 @@ static void sql_put_bell(struct my_wait *w)
     "min(timestampdiff(microsecond," MY_NOW ",lease_until)) left_us from "     \
     "holdfast_holds where name=%N and lease_until>" MY_NOW ") h"
 
-/* This must be one statement, so that no release is missed: one that comes
- * after its beginning ends the sleep by KILL QUERY, and the check sees an
- * earlier one. */
+/* This must be one statement, so that no release is missed: the check sees a
+ * release before the statement began, and a later one ends the sleep by KILL
+ * QUERY. */
 static const char *sql_sleep(const struct hf__remote *r)
 {
     switch (r->kind) {
@@ -67,7 +68,7 @@ void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
     struct my_conn *c = &w->conn;
 
     hf__my_bind_lock(w->m, c, w->lock);
-    /* Beside the letters of name.h: the permits, and the round of a latch. */
+    /* Letters beside those of name.h: the permits, and the round of a latch. */
     hf__my_bind_number(c, 'M', w->permits);
     hf__my_bind_number(c, 'G', w->lock->round);
     if (w->turn_s != turn_s)

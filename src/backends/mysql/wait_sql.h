@@ -8,7 +8,7 @@
 #include "wait.h"
 
 /* The wait_timeout of waiting connections: the server closes the connection of
- * a first waiter that is silent for so long. An unfair lock has 1 s. */
+ * a first waiter that is silent for so long. For an unfair lock it is 1 s. */
 #define MY_FAIR_TURN_S 2
 
 /* Writes the statement for the next state, which is QUEUES, BELL or SLEEPS;

@@ -10,8 +10,8 @@
 #define ERR 0xff
 #define NULL_VALUE 0xfb
 
-#define MORE_RESULTS 0x0008 /* of the status */
-#define COLUMNS_MAX 4096    /* as many as a table can have */
+#define MORE_RESULTS 0x0008 /* a bit of the status: more results follow */
+#define COLUMNS_MAX 4096    /* a table has at most so many */
 
 enum my_at {
     AT_FIRST,   /* the first packet of a result */
@@ -52,7 +52,7 @@ uint64_t hf__my_get(struct my_cursor *c, size_t bytes)
     return n;
 }
 
-/* A length-encoded number. */
+/* Reads a length-encoded number. */
 static uint64_t wire_get_length(struct my_cursor *c)
 {
     uint64_t n = hf__my_get(c, 1);
@@ -150,7 +150,7 @@ static int wire_add_result(struct my_conn *c)
     return 0;
 }
 
-/* The last packet of a result was read. */
+/* Ends a result, whose last packet was read. */
 static int wire_end_result(struct my_conn *c, uint64_t status)
 {
     c->answer.at = AT_FIRST;
@@ -171,7 +171,8 @@ static int wire_add_done(struct my_conn *c, struct my_cursor *body)
     return wire_end_result(c, status);
 }
 
-/* An error comes instead of a result, or in the middle of its rows. */
+/* Adds an error, which comes instead of a result, or in the middle of its
+ * rows. */
 static int wire_add_error(struct my_conn *c, struct my_cursor *body)
 {
     char text[512];
@@ -255,7 +256,8 @@ static int wire_add_row(struct my_conn *c, struct my_cursor *body)
     return 0;
 }
 
-/* A row that begins with the same byte is longer. */
+/* True for the packet that ends a result. A row that begins with the same byte
+ * is longer. */
 static bool wire_is_end(const struct my_cursor *body)
 {
     return body->at[0] == END_OF_FILE && body->len == 5;
@@ -341,7 +343,8 @@ uint64_t hf__my_num(const struct my_row *row, size_t i)
 
 /* ---- out ---------------------------------------------------------------- */
 
-/* The place of the unfinished packet, which reserving may move. */
+/* Returns the place of the unfinished packet, which may move when room is
+ * reserved. */
 static size_t wire_packet_at(const struct my_conn *c)
 {
     const struct net_stream *s = &c->link.stream;

@@ -19,9 +19,10 @@
 #define MY_HEADER 4
 /* A packet of this length would be continued in the next one. */
 #define MY_PACKET_MAX 0xffffff
-/* The greeting and the login are not longer; "HTTP" read as a length is. */
+/* Upper bound of the greeting and of packets of the login. "HTTP", read as the
+ * header of a packet, is longer. */
 #define MY_LOGIN_MAX 65535
-/* No request here has a longer answer. */
+/* Upper bound of an answer: no request here has a longer one. */
 #define MY_ANSWER_MAX (8u << 20)
 
 struct my_conn;
@@ -49,11 +50,12 @@ struct my_result {
     const char *text;             /* of the error; terminated */
 };
 
-/* The i-th result, or NULL. */
+/* Returns the i-th result, or NULL. */
 const struct my_result *hf__my_at(const struct my_result *, size_t i);
-/* Reads a decimal number; false for NULL and negative ones. */
+/* Reads a decimal number. False for NULL and for negative numbers. */
 bool hf__my_number(const struct my_value *, uint64_t *);
-/* The number in the i-th column of a row; 0 if there is no row or no number. */
+/* Returns the number in the i-th column of a row; 0 if there is no row or no
+ * number. */
 uint64_t hf__my_num(const struct my_row *, size_t i);
 
 /* ---- in ----------------------------------------------------------------- */
@@ -65,9 +67,10 @@ struct my_cursor {
 };
 
 uint64_t hf__my_get(struct my_cursor *, size_t bytes); /* little-endian */
-/* The next len bytes; NULL: there are fewer. */
+/* Returns the next len bytes; NULL: there are fewer. */
 const void *hf__my_get_bytes(struct my_cursor *, uint64_t len);
-/* Text up to a 0, or to the end if there is none; *len is without the 0. */
+/* Returns the text up to a 0, or to the end if there is none. *len does not
+ * count the 0. */
 const char *hf__my_get_text(struct my_cursor *, size_t *len);
 
 /* Reads an ERR packet from the byte behind 0xff. Returns the error number, 0 if
@@ -79,7 +82,7 @@ struct my_packet {
     size_t len; /* without the header; never 0 */
     struct my_cursor body;
 };
-/* Finds the next packet: 1; 0: it is not complete; HF_EPROTO. */
+/* Finds the next packet. Returns 1; 0: it is not complete; or HF_EPROTO. */
 int hf__my_packet_next(const char *bytes, size_t len, size_t max,
                        struct my_packet *);
 

@@ -1,14 +1,16 @@
 /*
  * Changes of names: keyspace notifications. They concern keys and do not depend
  * on the program that changes them, so changes by Redisson count as well. A
- * watched name stands for its own key and those of its waiters, a watched
- * prefix for all keys that begin with it and are names. A renewal is no change.
+ * watched name stands for its own key and the keys that list its waiters; a
+ * watched prefix stands for all keys that begin with it and can be names of
+ * locks. A renewal is no change.
  *
  * The connection (redis.changes) exists while there is a watcher. It begins
  * with a request for notify-keyspace-events: after the first SUBSCRIBE this
  * command is forbidden, and on another connection another server may answer. If
  * the setting is wrong or a subscription is refused, the connection is closed.
- * A new watcher gets the reason as its result; the others try again later.
+ * A watcher that was just added gets the reason as its result; for the others
+ * the connection is made again later.
  */
 #include "changes.h"
 
@@ -89,8 +91,8 @@ static void changes_answer(struct redis *r, struct rd_watcher *e, int result)
 
 /* ---- the connection ----------------------------------------------------- */
 
-/* Reconnects if there is a watcher. advance() does it, because it may
- * report. */
+/* Closes the connection. If there is a watcher, advance() connects again at
+ * `at`: connecting may report to the core, which is not allowed here. */
 static void changes_restart(struct redis *r, hf__time at)
 {
     hf__rd_pipe_stop(&r->changes);
@@ -201,7 +203,7 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
     struct net_link *l = &r->changes.link, *cmd = &r->cmd.link;
 
     if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
-        changes_restart(r, now); /* this may be another server */
+        changes_restart(r, now); /* cmd reconnected, maybe to another server */
     if (l->state == NET_OFF && r->watchers.first && now >= r->watchers.again)
         hf__link_start(l, now);
     hf__link_advance(l, now);
@@ -257,13 +259,14 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
         return;
     hf__list_remove(r->watchers.first, e);
     r->core->free(r->client, e);
-    changes_restart(r, 0); /* else the server would go on publishing for it */
+    changes_restart(r, 0); /* else the server would still publish for it */
 }
 
 /* ---- messages ---------------------------------------------------------- */
 
-/* At the last confirmation each new watcher gets its result, and the others one
- * change, because they may have missed some. */
+/* Counts a confirmation. At the last one, each new watcher gets its result.
+ * After a reconnect each of the others gets one change, because it may have
+ * missed some. */
 static void changes_confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)
@@ -282,7 +285,7 @@ static bool changes_is_of(const struct hf__listener *on, const char *key,
     char text[RD_KEY_MAX + 1];
 
     if (!memmem(key, len, on->name, on->name_len))
-        return false; /* the usual case */
+        return false; /* fast: most messages concern other names */
     if (on->is_prefix)
         return !hf__rd_reserved(key, len) &&
                memcmp(key, on->name, on->name_len) == 0;

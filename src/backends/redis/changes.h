@@ -8,7 +8,8 @@
 
 #include "pipe.h"
 
-/* The server's setting, and the letters that it must contain beside K. */
+/* The server's setting, and the letters that its value must contain beside
+ * "K". */
 #define RD_EVENTS_SETTING "notify-keyspace-events"
 #define RD_EVENTS_NEEDED "g$lhxe"
 
@@ -26,7 +27,8 @@ struct rd_watcher;
  *
  * OFF -> CHECKING when the connection is up, -> CONFIRMING when the setting is
  * right, -> ON at the last confirmation. Each watcher then gets one change,
- * because it may have missed some. A loss or a refusal leads to OFF.
+ * because it may have missed some. Losing the connection, or a refusal, leads
+ * to OFF.
  */
 enum rd_changes_state {
     RD_CHANGES_OFF,
@@ -38,8 +40,8 @@ enum rd_changes_state {
 struct rd_watchers {
     struct rd_watcher *first;
     enum rd_changes_state state;
-    size_t due;     /* number of missing confirmations */
-    hf__time again; /* in OFF with watchers: when to reconnect */
+    size_t due;     /* number of confirmations still to come */
+    hf__time again; /* in OFF, if there are watchers: when to reconnect */
 };
 
 /* The owner of r->changes. */

@@ -1,12 +1,14 @@
 /*
- * The names that lines of this client wait for or have waited for lately, the
- * locks of each name, and the bells of their waiters. subscribe.c decides which
- * channels of the server belong to a name.
+ * The names that locks of this client wait for or have waited for lately, the
+ * locks of each name, and the functions that ring them, that is, make a waiting
+ * lock attempt again (core->bell). subscribe.c decides which channels of the
+ * server belong to a name.
  *
- * A chan (struct rd_chan) exists from the first wait. After its last wait it
- * lingers; chans that linger are kept in the order of their end, and
- * hf__rd_chan_forget() frees them. subscribe.c owns the state of the
- * subscription (struct rd_chans), same_server.c that of the proof.
+ * A chan (struct rd_chan) exists from the first wait. When no lock waits for
+ * the name, the chan lingers: it stays subscribed until rd_chan.until. Such
+ * chans form a list, ordered by `until`; hf__rd_chan_forget() frees them.
+ * subscribe.c owns the state of the subscription (struct rd_chans),
+ * same_server.c that of the proof that both connections end at one server.
  */
 #ifndef HF_REDIS_CHANNELS_H
 #define HF_REDIS_CHANNELS_H
@@ -17,30 +19,30 @@
 struct redis;
 struct rd_lock;
 
-/* A name that is waited for, or was until a moment ago. */
+/* A name that a lock waits for, or has waited for lately. */
 struct rd_chan {
-    struct hf__keyed key;        /* its name */
-    struct rd_chan *next, *prev; /* of those that linger */
-    struct rd_lock *locks;       /* that wait or have waited */
-    size_t waiting;        /* how many of them wait; 0: the chan lingers */
-    hf__time until;        /* end of lingering */
-    hf__time confirmed_at; /* by the server, all channels; 0: not yet */
+    struct hf__keyed key;        /* the name of the lock */
+    struct rd_chan *next, *prev; /* in the list of chans that linger */
+    struct rd_lock *locks; /* locks that wait for this name, or have waited */
+    size_t waiting;        /* how many of `locks` wait; 0: the chan lingers */
+    hf__time until;        /* when the chan stops lingering */
+    hf__time confirmed_at; /* when all channels were confirmed; 0: no */
     uint8_t kind;
-    bool fair;       /* a fair mutex; the other kinds share one channel */
+    bool fair;       /* true for a fair mutex, which has a chan of its own */
     bool joined;     /* SUBSCRIBE was sent */
-    bool ring_later; /* ring when the channels are confirmed */
+    bool ring_later; /* ring its locks when the channels are confirmed */
 };
 
-/* A message for an attempt whose reply has not come yet. The two use different
- * connections, so either may come first. The message is kept until
+/* A message for an attempt whose reply has not come yet. Message and reply use
+ * different connections, so either may come first. The message is kept until
  * hf__rd_was_called() takes it, until all commands under way at its arrival are
  * answered, or until RD_EARLY newer ones have come. */
 #define RD_EARLY 64
 struct rd_early {
-    uint64_t hold_id; /* 0: free */
-    size_t last;      /* number of the last command under way at its arrival */
-    uint64_t token;   /* 0: "try" */
-    uint32_t seen_ms; /* identifies the attempt */
+    uint64_t hold_id; /* hold id of the attempt; 0: this slot is free */
+    size_t last;      /* number of the last command under way when it came */
+    uint64_t token;   /* token of the hold; 0: the message only says "try" */
+    uint32_t seen_ms; /* from the message; identifies the attempt */
 };
 
 /*
@@ -70,13 +72,13 @@ struct rd_chans {
      * `again` is when to try a new connection; 0: the refusal is permanent. */
     bool refused;
     hf__time again;
-    uint8_t put_off;        /* number of such refusals in a row, capped */
-    hf__time early_lost_at; /* when a message in `early` was overwritten */
-    unsigned early_at;      /* the next slot */
+    uint8_t put_off;        /* number of temporary refusals in a row, capped */
+    hf__time early_lost_at; /* when a message in `early` was last overwritten */
+    unsigned early_at;      /* the next slot of `early` to be used */
     struct rd_early early[RD_EARLY];
 };
 
-/* Return NULL if there is none, or (add) out of memory. */
+/* Return NULL if there is no such chan, or (add) if there is no memory. */
 struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
                                  size_t len, enum hf_kind, bool fair);
 struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);
@@ -88,11 +90,11 @@ void hf__rd_chan_forget(struct redis *, struct rd_chan *);
 void hf__rd_chan_add_lock(struct rd_chan *, struct rd_lock *);
 void hf__rd_chan_remove_lock(struct rd_lock *);
 
-/* Ring one waiter, or all of a name: each repeats its attempt. */
+/* Ring one waiting lock, or all locks of a name: each attempts again. */
 void hf__rd_ring_one(struct redis *, struct rd_lock *);
 void hf__rd_ring(struct redis *, struct rd_chan *);
 
-/* Rings the waiters of all names. */
+/* Rings the waiting locks of all names. */
 void hf__rd_ring_all(struct redis *);
 
 /* The server sends no messages: logs why, and rings all waiters, which poll

@@ -21,13 +21,13 @@
 
 #include <string.h>
 
-/* A connection to a replica is only closed at this age, so that a name that
- * leads to nothing but a replica causes no rapid reconnects. */
+/* A connection to a replica is closed once it is this old, not earlier: a name
+ * that leads only to a replica then causes no rapid reconnects. */
 #define REPLICA_MS 2000
 
 /* ---- answers ---------------------------------------------------------- */
 
-/* The command was lost, or its answer means this code. */
+/* Ends the request of a command that failed with this code. */
 static void cmd_failed(struct redis *r, const struct rd_flight *f, int code)
 {
     if (!f->req)
@@ -119,7 +119,8 @@ static int cmd_is_replica(struct rd_pipe *p, const char *text)
 }
 
 /* A server that has become a replica does not close its connections, but they
- * are of no use. The name may lead to the new master now. */
+ * are of no use. So ends the connection, because the name may lead to the new
+ * master now. */
 static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
@@ -148,8 +149,9 @@ static int cmd_refused(struct redis *r, struct rd_flight *sent,
         cmd_failed(r, &f, cmd_error_of(r, reply, f.op));
         return 0;
     }
-    /* Other requests are sent again on the next connection, as if the server
-     * had not answered. A renewal fails now, so that the holder hears why. */
+    /* A renewal fails now, so that the holder gets the reason. Other
+     * requests are sent again on the next connection, as if the server had
+     * not answered. */
     if (f.op == HF__RENEW) {
         cmd_failed(r, &f, cmd_error_of(r, reply, f.op));
         sent->req = NULL;
@@ -174,9 +176,9 @@ static int cmd_answered(struct rd_pipe *p, struct rd_sent *sent,
 
 /* ---- the connection comes and goes ------------------------------------ */
 
-/* Releasing scripts are sent as text the first time. If the server did not know
- * a script by its digest, the command would be repeated after the ones behind
- * it. */
+/* Has the scripts that release sent as text the first time. If one was sent by
+ * its digest and the server did not know it, it would have to be sent again,
+ * after later commands. */
 static void cmd_expect_unknown(struct redis *r)
 {
     static const enum rd_script scripts[] = {
@@ -247,7 +249,7 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     (void)now;
     p->link.connect_ms =
         r->sub.link.connect_ms; /* hf_open() has a timeout of its own */
-    cmd_expect_unknown(r);      /* it may be another or a restarted server */
+    cmd_expect_unknown(r);      /* the server may be another or restarted */
     if (r->opened) {
         r->core->log(r->client, "redis: connected again to %s", p->link.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);

@@ -12,7 +12,8 @@
 /* The owner of r->cmd. */
 extern const struct rd_owner hf__rd_cmd;
 
-/* The outcome of a command in doubt (replica.h) is known: 0, or a code. */
+/* Reports a grant or a renewal that was in doubt (replica.h). code: 0 if enough
+ * replicas have it. */
 void hf__rd_decided(struct redis *, const struct rd_flight *, int code,
                     hf__time now);
 

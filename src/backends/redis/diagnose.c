@@ -1,8 +1,8 @@
 /*
  * What the server says about itself: INFO, the rights of the user, and CONFIG
- * for the rest. query->count is the step that was sent last, ->token what is
- * known so far (enum fact), ->request the number of replicas. A refused command
- * is a finding. Scripts may not call CONFIG.
+ * for the rest. query->count is the step that was sent last, query->token what
+ * is known so far (enum fact), query->request the number of replicas. A refused
+ * command is a finding. Not a script, because scripts may not call CONFIG.
  */
 #include "diagnose.h"
 
@@ -30,9 +30,9 @@ enum step {
 enum fact {
     HAS_FILE = 1 << 0,   /* appendonly yes */
     KEEPS_ALL = 1 << 1,  /* holds survive a crash of the machine */
-    KEEPS_MOST = 1 << 2, /* all but those of the last second do */
-    KEEPS_OLD = 1 << 3,  /* those in the last snapshot do */
-    KEEPS_NONE = 1 << 4, /* none does */
+    KEEPS_MOST = 1 << 2, /* all holds but those of the last second survive it */
+    KEEPS_OLD = 1 << 3,  /* only holds in the last snapshot survive it */
+    KEEPS_NONE = 1 << 4, /* no hold survives it */
     NO_INFO = 1 << 5,    /* INFO is refused */
     NO_CONFIG = 1 << 6,  /* CONFIG GET is refused */
     NO_MASTER = 1 << 7,  /* a replica, or the role is unknown */
@@ -49,7 +49,7 @@ static void diagnose_pass(struct redis *r, struct hf__query *q,
 
 /* ---- INFO --------------------------------------------------------------- */
 
-/* Redis before 6 does not report its time. */
+/* Compares the clocks. Redis before 6 does not report its time. */
 static void diagnose_find_clock(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -113,8 +113,8 @@ static void diagnose_find_persistence(struct redis *r, struct hf__query *q,
              "stop-writes-on-bgsave-error is no");
 }
 
-/* A server that has just lost its data may grant locks that other clients still
- * believe to hold. */
+/* Finds out whether the server was started lately: one that has just lost its
+ * data may grant locks that other clients still believe to hold. */
 static void diagnose_find_start(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -129,7 +129,8 @@ static void diagnose_find_start(struct redis *r, struct hf__query *q,
              s, q->req.lease_ms / 1000);
 }
 
-/* The command that would tell was refused, or its reply makes no sense. */
+/* Adds a finding that something is not known: the command that asks for it was
+ * refused, or its reply makes no sense. */
 static void diagnose_not_known(struct redis *r, struct hf__query *q,
                                const char *subject, const char *what,
                                const char *right, const struct rd_node *reply)
@@ -218,7 +219,7 @@ static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                   "write");
 }
 
-/* Never more than OK: locks do not need notifications. */
+/* Never worse than OK, because locks do not need notifications. */
 static void diagnose_find_events(struct redis *r, struct hf__query *q,
                                  const char *value)
 {
@@ -234,7 +235,7 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
 }
 
 static const struct {
-    const char *setting; /* NULL: not a CONFIG step */
+    const char *setting; /* NULL: this step does not send CONFIG GET */
     void (*find)(struct redis *, struct hf__query *, const char *value);
     const char *
         unknown; /* a finding about persistence if CONFIG is refused; or NULL */

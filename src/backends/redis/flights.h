@@ -2,8 +2,8 @@
  * Commands on the command connection that have no reply yet, in the order of
  * sending, and the server's clock. The encoders (kinds.c, renew.c, query.c,
  * diagnose.c, rights.c) begin a command here and append its words; the reply
- * goes to cmd.c. A request or a remote that ends earlier must be forgotten
- * here. Its reply is then dropped.
+ * goes to cmd.c. A request that ends before its reply, and a remote that is
+ * freed, must be reported to hf__rd_forget...(); the reply is then dropped.
  */
 #ifndef HF_REDIS_FLIGHTS_H
 #define HF_REDIS_FLIGHTS_H
@@ -20,13 +20,13 @@ struct redis;
 struct rd_flight {
     struct rd_sent sent;
     struct hf__req *req;             /* NULL: no request waits for the reply */
-    const struct hf__remote *remote; /* of an ATTEMPT; NULL once detached */
-    uint64_t hold_id;                /* of a proof: its number */
+    const struct hf__remote *remote; /* of an ATTEMPT; NULL if detached */
+    uint64_t hold_id;    /* of a proof (same_server.h): its number */
     hf__time ahead;      /* redis.server_ahead at the time of sending */
-    uint32_t first, len; /* RENEW: the items in this script */
-    uint8_t op;          /* 0: a proof */
+    uint32_t first, len; /* of a RENEW: which items of the batch it has */
+    uint8_t op;          /* enum hf__op; 0: a proof */
     uint8_t script;
-    bool by_text; /* EVAL, not EVALSHA */
+    bool by_text; /* sent as EVAL, not EVALSHA */
 };
 
 /* The command that was begun last. */
@@ -42,36 +42,37 @@ void hf__rd_forget_remote(struct redis *, const struct hf__remote *);
 struct net_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
                             size_t keys, size_t args, size_t more);
 
-/* The same for a command that is not a script. If the server refuses it, the
- * error is passed to the query as its reply. */
+/* Like hf__rd_call(), for a command that is not a script. If the server refuses
+ * it, the error is passed to the query as its reply. */
 struct net_out *hf__rd_command(struct redis *, struct hf__req *, size_t words,
                                size_t more);
 
-/* hf__rd_call() with all keys of the script for this name, except RD_KEY_DID.
- * `more` is room for the rest. */
+/* Like hf__rd_call(), and appends all keys of the script for this name, except
+ * RD_KEY_DID. `more` is the room for what the caller appends. */
 struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
                              const char *name, size_t len, size_t args,
                              size_t more);
 
 /*
  * The server's clock, estimated from its replies (redis.server_us). A request
- * carries the server time until which it is valid. A server that receives it
- * later refuses it, so an old copy of a request does no harm.
+ * carries the server time until which it is valid. The server refuses the
+ * request after that time, so an old copy of it does no harm.
  */
 
-/* Learns the clock from a reply. False: it is no time. */
+/* Learns the clock from the time in a reply. False: the node is not a time. */
 bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
 
-/* The server time until which an attempt sent now is valid. It errs on the late
- * side, so that a valid attempt is never refused. 0: the clock is unknown. */
+/* The server time until which an attempt sent now is valid. The result is
+ * rather too late than too early, so that a valid attempt is never refused. 0:
+ * the clock is unknown. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
 
-/* The same for a query or a renewal, but it errs on the early side. A refusal
- * contains the server's time, and the request is repeated by that time if it is
- * still valid. 0: no limit. */
+/* The server time until which a query or a renewal is valid; rather too early
+ * than too late. A refusal contains the server's time: if the request is still
+ * valid by that time, it is sent again. 0: no limit. */
 int64_t hf__rd_meant_until(const struct redis *, const struct hf__req *);
 
-/* "<uuid>:<hold id>"; returns the length. */
+/* Writes "<uuid>:<hold id>". Returns its length. */
 size_t hf__rd_owner(const struct redis *, uint64_t hold_id,
                     char to[RD_OWNER_MAX]);
 

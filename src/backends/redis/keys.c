@@ -1,10 +1,11 @@
 /*
- * From names to keys and channels. Redisson's P(x,n) is x:{n}, or x:n if n has
- * a brace itself, so that "{m}" and "m" have the same P(x,n). A shared channel
- * or token does no harm: one poll too many, one token skipped. A shared queue
- * or set of permits would do harm, so these two and our own keys differ. The
- * price is that a fair lock or a semaphore named "{m}" is not Redisson's.
- * S(n,x) is {n}:x, or n:x in that case.
+ * From names to keys and channels. Redisson's function for prefix x and name n,
+ * here P(x,n), gives x:{n}, or x:n if n has a brace itself, so that "{m}" and
+ * "m" have the same P(x,n). A shared channel or token does no harm: one poll
+ * too many, one token skipped. A shared queue or set of permits would do harm,
+ * so these two and our own keys differ. The price is that a fair lock or a
+ * semaphore named "{m}" is not Redisson's. Redisson's S(n,x), for a suffix x,
+ * gives {n}:x, or n:x if n has a brace.
  */
 #include "keys.h"
 
@@ -107,8 +108,8 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
                                   : RD_MARK;
 }
 
-/* True if the name is S(n,x) of some n: a semaphore's permits or the timeout of
- * a read hold. */
+/* True if the name is S(n,x) of some n, that is, the key of a semaphore's
+ * permits or of the timeout of a read hold. */
 static bool keys_is_kept_beside(const char *name, size_t len)
 {
     static const char permits[] = ":timeout", read[] = ":rwlock_timeout:";

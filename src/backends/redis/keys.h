@@ -1,8 +1,8 @@
 /*
  * From the name of a lock to its keys and channels at the server, Redisson's
- * and our own. Pure: no client, no connection. It has the keys of both dialects
- * and of Redlock, so that hf__rd_reserved() can keep names of locks apart from
- * all of them.
+ * and our own. Pure: no client, no connection. It knows the keys of both
+ * dialects and of Redlock, because hf__rd_reserved() refuses names of locks
+ * that could be one of these keys.
  */
 #ifndef HF_REDIS_KEYS_H
 #define HF_REDIS_KEYS_H
@@ -23,18 +23,18 @@ enum rd_key {
     RD_KEY_TIMEOUT, /* redisson_lock_timeout:{n} */
     RD_KEY_INFO,    /* ours: who holds it */
     RD_KEY_WAITERS, /* ours: unfair waiters, oldest first */
-    RD_KEY_CROWD,   /* ours: what these waiters say of themselves */
-    RD_KEY_SEEN,    /* ours: fair waiters and until when each counts as alive */
+    RD_KEY_CROWD,   /* ours: for each of RD_KEY_WAITERS, its note */
+    RD_KEY_SEEN,    /* ours: until when each fair waiter counts as alive */
     RD_KEY_TOKEN_S, /* ours: the token of the string dialect */
-    RD_KEY_HOLDS,   /* ours, not the mutex: the holders */
-    RD_KEY_LINE,    /* ours, not the mutex: waiters, oldest first */
-    RD_KEY_PARTY,   /* ours, not the mutex: what these waiters say */
+    RD_KEY_HOLDS,   /* ours, of kinds other than the mutex: the holders */
+    RD_KEY_LINE,    /* ours, of these kinds: waiters, oldest first */
+    RD_KEY_PARTY,   /* ours, of these kinds: for each waiter, its note */
     RD_KEY_KIND,    /* ours: kind of the string n */
     RD_KEY_RESERVE, /* ours, Redlock: tokens that may be in use */
-    RD_KEY_DID,     /* ours: prefix of what was counted already */
+    RD_KEY_DID, /* ours: prefix of keys of latch requests that were counted */
     RD_KEY_PERMITS, /* {n}:timeout */
     RD_KEY_BASE,    /* {n}: prefix of {n}:owner:rwlock_timeout:1 */
-    /* Channels, to the end. */
+    /* The rest are channels. */
     RD_CHANNEL,    /* redisson_lock__channel:{n} */
     RD_MARK,       /* ours: subscribed together with RD_CHANNEL */
     RD_CHANNEL_RW, /* redisson_rwlock:{n}, and so on */
@@ -50,16 +50,17 @@ size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
 void hf__rd_put_key(struct net_out *, enum rd_key, const char *name,
                     size_t len);
 bool hf__rd_reserved(const char *name, size_t len);
-/* The part before the "{" of a wrapped name. */
+/* The part of the key before the "{" around the name. */
 const char *hf__rd_prefix(enum rd_key);
 /* True for "{m}", which shares some keys with "m". */
 bool hf__rd_has_twin(const char *name, size_t len);
-/* The channels of a kind's waiters. 0: the kind has no mark. */
+/* The channels that waiters for this kind subscribe to. hf__rd_mark() returns 0
+ * if the kind has no mark. */
 enum rd_key hf__rd_channel(enum hf_kind);
 enum rd_key hf__rd_mark(enum hf_kind);
 
-/* Writes a glob pattern for all texts that begin with `text`: at most twice as
- * long and one byte more. Returns its end. */
+/* Writes a glob pattern that matches all texts that begin with `text`. `to`
+ * needs room for 2 * len + 1 bytes. Returns the end of the pattern. */
 char *hf__rd_glob(char *to, const char *text, size_t len);
 
 #endif

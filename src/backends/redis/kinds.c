@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* 0: for ever. */
+/* Returns how long the token counter lives, in ms; 0: for ever. */
 static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
 {
     int64_t ttl = 10 * (int64_t)lease_ms;
@@ -25,7 +25,8 @@ static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
-/* The lease with which a release may hand the lock over; 0: never. */
+/* Returns the lease with which a releasing holder may hand the lock over to
+ * this waiter; 0: it may not. */
 static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
@@ -70,7 +71,7 @@ enum rd_script hf__rd_script_of(const struct redis *r,
                                         : m->fair][op - HF__ATTEMPT];
 }
 
-/* The next arguments of the kinds that are not a mutex. */
+/* Appends what the attempt wants; only for kinds other than the mutex. */
 static void kinds_put_want(const struct redis *r, struct net_out *o,
                            const struct hf__req *req)
 {
@@ -168,7 +169,8 @@ int hf__rd_verb_encode(struct redis *r, struct hf__req *req)
 
 /* ---- the count of a latch ---------------------------------------------- */
 
-/* holdfast:did:{n}:<uuid>:<request> */
+/* Appends the key that shows that the request was counted:
+ * holdfast:did:{n}:<uuid>:<request> */
 static void kinds_put_did(const struct redis *r, struct net_out *o,
                           const struct hf__query *q)
 {
@@ -194,7 +196,7 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
     hf__rd_put(o, op, 1);
     hf__rd_put_num(o, (int64_t)q->count);
     hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
-    /* Longer than the request can be repeated. */
+    /* How long the answer is kept: longer than the request can be repeated. */
     hf__rd_put_num(o, 3 * (int64_t)r->op_timeout_ms + 1000);
     hf__rd_put_key(o, RD_CHANNEL_LATCH, q->name, q->name_len);
     return 0;

@@ -2,13 +2,15 @@
  * Attempts whose connection broke. The server may still execute such an attempt
  * later than a request on the new connection, such as the release or abandon of
  * the same hold id. The TAKE scripts refuse an attempt that is too old
- * (ARGV[3]), so the danger has an end. If the hold id was let go before that
- * end, it is let go once more after it. No request waits for that reply.
+ * (ARGV[3]), so from some time on it can no longer be executed. If the hold id
+ * was let go before that time, it is let go once more after it, and no request
+ * waits for the reply.
  *
- * The end is given by the server's clock, of which we have an estimate: a reply
- * tells a time between the sending of its command and its arrival. So the
- * estimate may be ahead by that interval, and the attempt may be refused that
- * much later. Then the hold id is let go at both ends of the interval.
+ * That time is one of the server's clock, which we only estimate: a reply has a
+ * time between the sending of its command and its own arrival. So the estimate
+ * may be ahead by up to that interval, and the attempt may be refused that much
+ * later than expected. Then the hold id is let go twice: at the expected time,
+ * and one interval later.
  */
 #include "late_replies.h"
 
@@ -23,9 +25,9 @@
 struct rd_late {
     struct rd_late *next;
     uint64_t hold_id;
-    hf__time at;    /* the attempt is refused from then on, */
+    hf__time at;    /* the server refuses the attempt from this time on, */
     hf__time doubt; /* or up to this much later */
-    bool over;      /* was let go: do so again at `at` */
+    bool over;      /* the hold id was let go: do so again at `at` */
     bool fair;
     uint8_t kind;
     uint16_t name_len;
@@ -42,7 +44,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
-        return; /* its lease ends it then */
+        return; /* then only the end of its lease frees it */
     l->hold_id = f->hold_id;
     l->at = at;
     l->doubt = f->ahead > MARGIN ? f->ahead : 0;
@@ -53,7 +55,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     memcpy(l->name, m->name, m->name_len);
     l->next = r->late;
     r->late = l;
-    r->core->due(r->client, at); /* in case no thread is driving then */
+    r->core->due(r->client, at); /* some thread must drive at that time */
 }
 
 void hf__rd_late_over(struct redis *r, uint64_t hold_id)
@@ -71,7 +73,8 @@ static void replies_let_go(struct redis *r, const struct rd_late *l)
     struct hf__req req = {
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
 
-    /* There is no request that could be sent again on NOSCRIPT. */
+    /* Sent as text: if the server did not know the digest (NOSCRIPT), there
+     * would be no request to send again. */
     r->by_text[hf__rd_script_of(r, &remote, HF__ABANDON)] = true;
     if (hf__rd_verb_encode(r, &req) == 0)
         hf__rd_forget(r, &req);
@@ -92,7 +95,7 @@ void hf__rd_late_move(struct redis *r, hf__time now)
             l->at += l->doubt;
             l->doubt = 0;
             r->core->due(r->client, l->at);
-            continue; /* may be due as well */
+            continue; /* its second time may have come as well */
         }
         *at = l->next;
         r->core->free(r->client, l);

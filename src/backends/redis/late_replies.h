@@ -1,8 +1,8 @@
 /*
- * Attempts that were sent and lost and may still be executed. If the hold id
- * was let go meanwhile, it is let go once more when the attempt can no longer
- * be executed. cmd.c adds the attempts of a broken connection; each unit that
- * lets go of a hold id reports it here.
+ * Attempts that were sent, whose reply was lost, and which the server may still
+ * execute. If the hold id was let go meanwhile, it is let go once more when the
+ * attempt can no longer be executed. cmd.c adds the attempts of a broken
+ * connection; each unit that lets go of a hold id reports it here.
  */
 #ifndef HF_REDIS_LATE_REPLIES_H
 #define HF_REDIS_LATE_REPLIES_H
@@ -10,9 +10,9 @@
 #include "flights.h"
 
 struct rd_late;
-/* This attempt was sent, and its reply is lost. */
+/* Adds an attempt that was sent and whose reply was lost. */
 void hf__rd_late_add(struct redis *, const struct rd_flight *, hf__time now);
-/* The hold id was let go or refused. */
+/* Reports that the hold id was let go, or that its attempt was refused. */
 void hf__rd_late_over(struct redis *, uint64_t hold_id);
 void hf__rd_late_move(struct redis *, hf__time now);
 hf__time hf__rd_late_timeout(const struct redis *);

@@ -20,8 +20,8 @@
 
 #include <string.h>
 
-/* When the holder's lease ends all waiters try again, spread over this much
- * time for each of them. */
+/* When the holder's lease ends all waiters try again, at random times within an
+ * interval of this much for each waiter. */
 #define RD_EXPIRY_SLACK_MS 2
 #define RD_EXPIRY_EACH_MS 2
 #define RD_EXPIRY_MIN_MS 8
@@ -64,9 +64,9 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
-/* True if the previous holder has handed the lock over (lua/README.md). Its
- * message serves as the reply to the last attempt, which was answered
- * "wait". */
+/* True if the previous holder has handed the lock over (lua/README.md). The
+ * message about that serves as the reply to the last attempt, which was
+ * answered "wait". */
 static bool lock_handed_over(struct redis *r, struct hf__req *req)
 {
     struct rd_lock *lock = req->remote->impl;
@@ -82,7 +82,7 @@ static bool lock_handed_over(struct redis *r, struct hf__req *req)
     if (req->lease_ms > lock->lease_ms ||
         now - lock->sent_at > lock->lease_ms * HF__MS / 2 ||
         hf__rd_was_broken(r, req))
-        return false; /* an attempt makes the lease longer */
+        return false; /* the caller attempts, which renews the hold */
     hf__rd_wait_end(r, req->remote, now);
     hf__rd_held(r, req, now);
     return true;
@@ -119,7 +119,7 @@ int hf__rd_attempt(void *self, struct hf__req *req)
 int hf__rd_release(void *self, struct hf__req *req)
 {
     if (req->remote->kind == HF_LATCH)
-        return HF__DONE; /* nothing is held */
+        return HF__DONE; /* a latch has no holder */
     hf__rd_late_over(self, req->hold_id);
     hf__rd_held_end(self, req->remote, req->hold_id);
     return hf__rd_submit(self, req, hf__rd_verb_encode);
@@ -157,7 +157,7 @@ static int64_t lock_clamp(int64_t n, int64_t low, int64_t high)
 /* What a reply says about the caller's place in the queue. */
 struct place {
     int64_t ttl_ms;  /* rest of the holder's lease; -1: unknown */
-    int64_t foreign; /* the holder is not a holdfast client */
+    int64_t foreign; /* 1 if the holder is not a holdfast client */
     int64_t waiting; /* number of waiters */
     int64_t near;    /* 1: among the first, 2: among the last */
 };
@@ -170,9 +170,9 @@ static bool lock_read_place(const struct rd_node *reply, struct place *p)
            hf__rd_int(hf__rd_at(reply, 5), &p->near);
 }
 
-/* Milliseconds until the safety poll (scripts.h). Waiters in the middle of the
- * queue poll at a random time from now on. So their polls are spread even if
- * they arrived together, and some of the new ones poll early. */
+/* Returns the milliseconds until the safety poll (scripts.h). For waiters in
+ * the middle of the queue it is random, so their polls are spread even if they
+ * came together. */
 static int64_t lock_safety_poll(struct redis *r, const struct place *p)
 {
     int64_t most =
@@ -183,10 +183,10 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Polling where no message will come: a foreign holder in the string dialect
- * publishes nothing, the server may forbid our channels, or the second
- * connection is missing. Every 100 ms at first, then less and less often, down
- * to once a second. */
+/* Returns the milliseconds until the next poll if no message will come: a
+ * foreign holder in the string dialect publishes nothing, the server may forbid
+ * our channels, or the second connection is missing. Every 100 ms at first,
+ * then less and less often, down to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -198,7 +198,7 @@ static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
     return poll / 2 + hf__chance(&r->chance, poll);
 }
 
-/* When to try again if no message comes. */
+/* Returns when to try again if no message comes until then. */
 static hf__time lock_poll_at(struct redis *r, struct rd_lock *lock,
                              const struct place *p, hf__time now)
 {
@@ -225,9 +225,9 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* True if a message for this waiter may have been missed. Either the other
- * waiters were rung while this attempt was under way, so that it was not among
- * them; or so many early messages came that one was dropped. */
+/* True if a message for this waiter may have been missed. This is so if all
+ * waiters were rung while its attempt was under way, when it did not count as a
+ * waiter yet, or if so many early messages came that one was overwritten. */
 static bool lock_missed_something(const struct redis *r,
                                   const struct rd_lock *lock)
 {
@@ -308,8 +308,8 @@ static int lock_taken(struct redis *r, const struct rd_flight *f, int64_t what,
         hf__rd_finish(r, req, HF__BUSY);
         return 0;
     case RD_STALE:
-        /* The script has done nothing, and the reply has improved our estimate
-         * of the server's clock. */
+        /* The attempt came too late by our estimate of the clock, so the script
+         * did nothing. The reply has improved the estimate: send it again. */
         rc = hf__rd_verb_encode(r, req);
         if (rc)
             hf__rd_finish(r, req, rc);
@@ -337,7 +337,7 @@ static int lock_take_reply(struct redis *r, const struct rd_flight *f,
         !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.net.at))
         return HF_EPROTO;
     if (!f->req)
-        return 0; /* given up; the abandon follows */
+        return 0; /* no longer wanted; an abandon follows */
     return lock_taken(r, f, what, reply, now);
 }
 

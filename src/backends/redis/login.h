@@ -1,7 +1,7 @@
 /*
- * What a client's URL says about user, password, database and TLS, for all
- * connections of the client. Its owner (redis.c, redlock.c) keeps one struct
- * rd_login as long as the pipes, which point into it.
+ * What a client's URL says about user, password, database and TLS, which is the
+ * same for all connections of the client. redis.c and redlock.c keep one struct
+ * rd_login each; the pipes point into it, so it must outlive them.
  */
 #ifndef HF_REDIS_LOGIN_H
 #define HF_REDIS_LOGIN_H
@@ -13,12 +13,12 @@ struct rd_login {
     char *user, *password; /* "" if none */
     uint32_t db;
     struct net_tls *tls; /* NULL: plain */
-    const char *doubt;   /* plain: "; is it Redis? ...", for error texts */
+    const char *doubt;   /* "; is it Redis? ..."; only without TLS */
 };
 
-/* Reads the URL. no_tls: how a URL says TLS, for the error text; NULL if this
- * one does. 0, or a code with its text set. hf__rd_login_fini() frees it in
- * either case. */
+/* Reads the URL. no_tls: how a URL requests TLS, for the error text; NULL if
+ * this URL requests it. Returns 0, or a code with its text set.
+ * hf__rd_login_fini() must be called in either case. */
 int hf__rd_login(const struct hf__core *, hf_client *,
                  const struct hf__config *, const char *no_tls,
                  struct rd_login *);

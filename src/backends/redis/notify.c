@@ -1,11 +1,12 @@
 /*
- * Programs that listen. Their clients are subscribed to their own channel
- * (subscribe.c) while they hold a lock, not only while they wait. A client that
- * asks for a lock looks up its holders (query.c), and lua/ask.lua publishes
- * "w<hold id>" on the channel of each. If no connection is subscribed there,
- * the server keeps the wish for a minute, and lua/prove.lua publishes it again
- * once both connections are up. In the same way "b<hold id> <token>" says that
- * a hold was broken. This is not kept, because the next renewal finds out.
+ * Programs that listen, that is, have an event handler. Their clients are
+ * subscribed to their own channel (subscribe.c) while they hold a lock, not
+ * only while they wait. A client that asks for a lock looks up its holders
+ * (query.c), and lua/ask.lua publishes "w<hold id>" on the channel of each. If
+ * no connection is subscribed to that channel, the server keeps the wish for a
+ * minute, and lua/prove.lua publishes it again once both connections of the
+ * holder are up. A message "b<hold id> <token>" says that a hold was broken. It
+ * is not kept, because the next renewal fails.
  */
 #include "notify.h"
 
@@ -97,8 +98,8 @@ static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
     return h;
 }
 
-/* An unknown hold id may belong to a grant that was not read yet: replies come
- * over the other connection. */
+/* Keeps the wish if the hold id is unknown: its grant may not be read yet,
+ * because replies come over the other connection. */
 void hf__rd_wished(struct redis *r, const char *number)
 {
     uint64_t hold_id = strtoull(number, NULL, 10);
@@ -109,14 +110,15 @@ void hf__rd_wished(struct redis *r, const char *number)
         return;
     }
     for (size_t i = 0; i < RD_WISHES; i++)
-        if (r->wished[i] == hold_id) /* must not displace other wishes */
+        if (r->wished[i] == hold_id) /* a repeated wish takes only one slot */
             return;
     r->wished[r->wished_at++ % RD_WISHES] = hold_id;
 }
 
 /* A broken hold is reported only if the messages come from the server of our
- * commands; else the next renewal finds out. The token tells it from a later
- * grant to the same request. Its grant, too, may not be read yet. */
+ * commands; else the next renewal finds out. The token distinguishes it from a
+ * later grant to the same request. The grant of the broken hold may not be read
+ * yet, so its id is kept. */
 void hf__rd_broken(struct redis *r, const char *numbers)
 {
     char *rest;

@@ -126,7 +126,8 @@ static int pipe_greet(void *self, hf__time now)
     return 0;
 }
 
-/* An error text may quote the command, so that of AUTH is not shown. */
+/* An error text may quote the command, so the error text of AUTH is not
+ * shown. */
 static int pipe_hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 {
     struct net_link *l = &p->link;

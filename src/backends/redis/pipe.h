@@ -33,26 +33,28 @@ typedef int rd_reply_fn(struct rd_pipe *, struct rd_sent *,
 struct rd_sent {
     struct net_sent net;
     rd_reply_fn *fn;
-    uint32_t replies; /* still to come */
+    uint32_t replies; /* number of answers still to come */
 };
 
 struct rd_owner {
-    /* Connected; AUTH and SELECT are sent. Sends the other commands that must
-     * be answered before the pipe is up; an error in an answer ends the
-     * connection. Returns 0 or HF_ENOMEM. NULL: there are none. */
+    /* Called when the pipe is connected and AUTH and SELECT are sent. Sends the
+     * other commands that must be answered before the pipe is up; an error in
+     * an answer ends the connection. Returns 0 or HF_ENOMEM. NULL: there are no
+     * other commands. */
     int (*hello)(struct rd_pipe *, hf__time now);
-    /* The user lacks a right for the hello: writes the advice that ends the
-     * text. NULL: there is none. */
+    /* Called when the user lacks a right that the hello needs: writes advice,
+     * which is appended to the error text. NULL: there is no advice. */
     void (*advise)(const struct rd_pipe *, char *to, size_t size);
-    /* The pipe may be used. */
+    /* Called when the pipe may be used. */
     void (*up)(struct rd_pipe *, hf__time now);
-    /* An answer that no command waits for; as rd_reply_fn. NULL: such an answer
-     * is an error. */
+    /* Handles an answer that no command waits for. Returns as a rd_reply_fn.
+     * NULL: such an answer is an error. */
     int (*push)(struct rd_pipe *, const struct rd_node *, hf__time now);
-    /* Handles the answer to a command that was sent without a function. */
+    /* Handles the answer to a command that was sent with fn == NULL. */
     rd_reply_fn *answer;
-    /* As that of a link. If was_up, the commands in flight can be taken out by
-     * hf__sent_lost() and hf__sent_unsent(); the rest is dropped afterwards. */
+    /* Called like the down() of a link (link.h). If was_up, it can take out the
+     * commands in flight with hf__sent_lost() and hf__sent_unsent(); the rest
+     * is dropped afterwards. */
     void (*down)(struct rd_pipe *, int code, bool was_up, hf__time now);
 };
 
@@ -61,32 +63,34 @@ struct rd_pipe {
     const struct rd_owner *type;
     void *owner;
     const char *user, *password; /* the owner's memory; "" if none */
-    uint32_t db;                 /* 0: no SELECT */
+    uint32_t db;                 /* 0: SELECT is not sent */
     bool auth;                   /* the next answer is that of AUTH */
     redisReader *reader;
     struct hf__arena arena;
     struct net_sents sents;
 };
 
-/* size: of the owner's struct that begins with rd_sent. */
+/* size: the size of the owner's struct that begins with rd_sent. */
 void hf__rd_pipe_init(struct rd_pipe *, const struct hf__core *, hf_client *,
                       const struct rd_owner *, void *owner, size_t size);
 void hf__rd_pipe_fini(struct rd_pipe *);
 /* Closes the connection, which is no longer wanted. down() is not called. */
 void hf__rd_pipe_stop(struct rd_pipe *);
 
-/* Makes room for a command of so many bytes that has no answers, or whose
- * answers go to push(). NULL: out of memory. hf__rd_put...() write the command;
- * it is sent by the next hf__net_flush(). */
+/* Makes room for a command of at most `bytes` that has no answers, or whose
+ * answers go to push(). Returns NULL if there is no memory. The caller writes
+ * the command with hf__rd_put...(); the next hf__net_flush() sends it. */
 struct net_out *hf__rd_pipe_room(struct rd_pipe *, size_t bytes);
 
-/* The same for a command with so many answers, for fn, or for the owner's
- * answer() if fn is NULL. Returns the owner's struct, zero except for its
- * rd_sent, for the caller to fill in. */
+/* Makes room for a command of at most `bytes`, which has so many answers
+ * (`replies`). They go to fn, or if it is NULL to the owner's answer(). Returns
+ * the owner's struct for the caller to fill in, zero except for its rd_sent;
+ * NULL if there is no memory. */
 void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
                        size_t bytes);
 
-/* Handles a complete answer. Returns as a rd_reply_fn. For pipe.c and tests. */
+/* Handles a complete answer. Returns as a rd_reply_fn. Called by pipe.c and by
+ * tests. */
 int hf__rd_pipe_reply(struct rd_pipe *, const struct rd_node *, hf__time now);
 
 /* Returns 0, or HF_EBACKEND if the server is older than this, which ends the

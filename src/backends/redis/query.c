@@ -6,8 +6,9 @@
  * cursor, query->token the size of the names so far, and op_timeout limits one
  * step.
  *
- * The others treat the name as a mutex first. If the reply says that it is
- * another kind, that kind is kept in query->count and the query is repeated.
+ * The other queries treat the name as a mutex first. If the reply says that it
+ * is of another kind, that kind is kept in query->count and the query is
+ * repeated.
  */
 #include "query.h"
 
@@ -66,8 +67,8 @@ static int query_encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* The arguments of DROP, then until when the request is valid, and the token to
- * break. */
+/* Appends the arguments of DROP, then until when the request is valid, then the
+ * token of the hold to break. */
 static int query_encode_meant(struct redis *r, struct hf__query *q,
                               enum rd_script s, const enum rd_key *keys,
                               size_t len)
@@ -157,7 +158,7 @@ static int query_again(struct redis *r, struct hf__query *q)
 
 /* ---- inspect ----------------------------------------------------------- */
 
-/* "length of the prefix[k] pid\nhost\nlabel" */
+/* Reads "length of the prefix[k] pid\nhost\nlabel". */
 static void query_add_about(hf_party *p, const char *at, const char *end)
 {
     size_t len;
@@ -178,11 +179,11 @@ static void query_add_info(hf_party *p, hf_info *info,
 
     s = hf__cut(&at, end, '\n', &len);
     if (len != strlen(p->owner) || memcmp(s, p->owner, len) != 0)
-        return; /* of an earlier holder */
+        return; /* the text is about an earlier holder */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), &since_end, 10);
-    if (*since_end == ' ') /* the token outlives its counter */
+    if (*since_end == ' ') /* known even if the token counter has expired */
         p->token = strtoull(since_end, NULL, 10);
     if (p->token > info->token)
         info->token = p->token;
@@ -206,14 +207,14 @@ static void query_add_note(hf_party *p, hf_info *info,
     query_add_about(p, at, end);
 }
 
-/* "r" or "w", or the number of permits. */
+/* Reads what a client wants: "r", "w", or the number of permits. */
 static void query_add_want(hf_party *p, const char *want)
 {
     p->mode = *want == 'r' ? HF_READ : HF_WRITE;
     p->permits = (uint32_t)strtoul(want, NULL, 10);
 }
 
-/* NULL: out of memory. */
+/* Returns the new entry; NULL: out of memory. */
 static hf_party *query_add_party(struct redis *r, struct hf__query *q,
                                  bool holds, const struct rd_node *owner,
                                  int64_t left_ms)
@@ -227,7 +228,8 @@ static hf_party *query_add_party(struct redis *r, struct hf__query *q,
     return p;
 }
 
-/* Each item is {owner, want, ms left, note}. */
+/* Adds holders or waiters. Each item of the list is {owner, want, ms left,
+ * note}. */
 static int query_add_others(struct redis *r, struct hf__query *q,
                             const struct rd_node *list)
 {
@@ -313,7 +315,7 @@ static enum hf_kind query_kind_of(char c)
                       : 0; /* the name is not in use */
 }
 
-/* {kind, token, size, count, holders, waiters} */
+/* Reads {kind, token, size, count, holders, waiters}. */
 static int query_inspected_other(struct redis *r, struct hf__query *q,
                                  const struct rd_node *reply)
 {
@@ -341,7 +343,7 @@ static int query_inspected_other(struct redis *r, struct hf__query *q,
     return rc ? rc : query_add_waiters(r, q, waiters, 7);
 }
 
-/* Sends the query again for that kind: PENDING or an error code. */
+/* Sends the query again, as one about that kind: PENDING or an error code. */
 static int query_again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
@@ -440,7 +442,7 @@ static int query_put_holders(struct net_out *o, const struct hf__query *q,
     return found;
 }
 
-/* PENDING: the command that notifies them is under way. */
+/* Returns PENDING if a command that notifies the holders is under way. */
 static int query_notify_holders(struct redis *r, struct hf__query *q,
                                 const struct rd_node *reply)
 {
@@ -507,7 +509,8 @@ static int query_add_name(struct redis *r, struct hf__query *q, const char *key,
                              len - skip - 1 - (key[skip] == '{'));
 }
 
-/* PENDING: the walk goes on. */
+/* Returns PENDING if the list is not complete and the next command is under
+ * way. */
 static int query_listed(struct redis *r, struct hf__query *q,
                         const struct rd_node *reply)
 {

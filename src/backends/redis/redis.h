@@ -23,11 +23,12 @@
 #include "replica.h"
 #include "scripts.h"
 
-/* Beside enum hf__outcome, in query.c only: the query must be sent again in its
- * present state. */
+/* A result beside those of enum hf__outcome, used for queries only: the query
+ * must be sent again, as its fields are now. */
 #define RD_AGAIN 100
 
-/* How many wishes are kept whose holds are not granted yet. */
+/* How many wishes of other clients are kept for holds whose grant was not read
+ * yet. */
 #define RD_WISHES 16
 
 struct redis {
@@ -35,7 +36,7 @@ struct redis {
     hf_client *client;
     bool string_dialect;
     bool keep_tokens;
-    bool opened;  /* was up at least once */
+    bool opened;  /* cmd was up at least once */
     bool listens; /* the program receives events */
     uint32_t op_timeout_ms;
     struct rd_login login;
@@ -49,22 +50,22 @@ struct redis {
     bool by_text[RD_SCRIPTS]; /* the server lacks the script: send EVAL */
     struct rd_pipe cmd, sub, changes;
     uint32_t tags; /* the last tag given to a descriptor */
-    bool put_off;  /* the core keeps requests until go_on() */
+    bool put_off;  /* the core keeps new requests until core->go_on() */
     struct rd_late *late;
     struct rd_doubts doubts;
-    unsigned renewing;       /* batches under way */
+    unsigned renewing;       /* number of batches of renewals under way */
     uint32_t renew_lease_ms; /* the shortest lease in these batches and in the
                                 parked one */
     hf__time renew_until; /* when the batch that the core has parked expires; 0:
                              no batch is parked */
     int64_t server_us;    /* the server's clock at server_at; 0: not known */
     hf__time server_at;
-    hf__time server_ahead; /* by how much this estimate may be ahead */
+    hf__time server_ahead; /* by how much the estimated clock may be ahead */
     struct rd_chans chans;
-    struct rd_held *held;       /* only if the program listens */
+    struct rd_held *held;       /* list of holds, only if the program listens */
     uint64_t wished[RD_WISHES]; /* hold ids that were asked for before their
                                    grant was read; 0: free */
-    unsigned wished_at;         /* the next slot */
+    unsigned wished_at;         /* the next slot of `wished` */
     uint64_t broken_id, broken_token; /* the last broken hold; 0: none */
     struct rd_watchers watchers;
 };

@@ -20,7 +20,8 @@
 
 #include <string.h>
 
-/* until: when a parked batch expires; 0: it was sent. */
+/* Notes the lease of a batch. until: when the batch, which the core has parked,
+ * expires; 0: it was sent. */
 static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
     if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
@@ -30,7 +31,7 @@ static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
         r->renew_until = until;
 }
 
-/* A chunk has items of one script only. */
+/* Returns the script of an item. A chunk only has items of one script. */
 static enum rd_script renew_script_of(const struct redis *r,
                                       const struct hf__renewal *item)
 {
@@ -77,7 +78,7 @@ static void renew_put_item(struct net_out *o, const struct hf__renewal *item)
     if (m->kind != HF_RWLOCK)
         return;
     hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
-    if (m->mode == HF_READ) /* it may have been downgraded without a reply */
+    if (m->mode == HF_READ) /* a reply to its downgrade may be lost */
         hf__rd_put_key(o, RD_CHANNEL_RW, m->name, m->name_len);
     else
         hf__rd_put(o, "", 0);
@@ -167,13 +168,14 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     struct hf__batch *b = (struct hf__batch *)f->req;
 
     for (uint32_t i = f->first; i < f->first + f->len; i++)
-        if (b->item[i].result != HF_ENOTOWNER) /* an earlier reply is final */
+        /* ENOTOWNER of an earlier reply is final */
+        if (b->item[i].result != HF_ENOTOWNER)
             b->item[i].result = (int16_t)code;
     hf__rd_renew_landed(r, b);
 }
 
-/* The script refused the chunk by our estimate of its clock. The reply improves
- * the estimate, so the chunk may still be valid. */
+/* The script refused the chunk as too late by our estimate of the server's
+ * clock. The reply improves the estimate, so the chunk may still be valid. */
 static int renew_too_late(struct redis *r, const struct rd_flight *f,
                           const struct rd_node *reply)
 {
@@ -206,7 +208,7 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
         item->result = is_ours ? HF__DONE : HF_ENOTOWNER;
         if (!is_ours)
             hf__rd_held_end(r, item->remote, item->hold_id);
-        if (!is_ours) /* an older copy of its attempt may still arrive */
+        if (!is_ours) /* an old copy of its attempt may still be executed */
             hf__rd_late_over(r, item->hold_id);
     }
     if (!hf__rd_doubt(r, f))

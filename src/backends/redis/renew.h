@@ -18,9 +18,10 @@ int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
 /* Handles the reply to a chunk. 0, HF_EPROTO. */
 int hf__rd_renew_reply(struct redis *, const struct rd_flight *,
                        const struct rd_node *);
-/* A chunk was answered or lost; the last one finishes the batch. */
+/* Notes that a chunk was answered or lost; the last chunk finishes the
+ * batch. */
 void hf__rd_renew_landed(struct redis *, struct hf__batch *);
-/* The items of this chunk failed with that code. */
+/* Sets the result of the items of this chunk, which failed, to `code`. */
 void hf__rd_renew_failed(struct redis *, const struct rd_flight *, int code);
 
 #endif

@@ -54,8 +54,8 @@ static int replica_parse_need(struct redis *r, const char *text)
     return 0;
 }
 
-/* Two timeouts and the replies after them must fit into op_timeout, and leave
- * time to repeat a renewal. */
+/* replica_timeout may not be too long: two of them and the replies must fit
+ * into op_timeout, and leave time to repeat a renewal. */
 static int replica_parse_timeout(struct redis *r, const char *text,
                                  const struct hf__config *config)
 {

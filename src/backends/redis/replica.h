@@ -1,8 +1,8 @@
 /*
  * replicas=n: a grant or a renewal counts only if n replicas have it. It is
  * kept here, in doubt, until the reply to a WAIT; then `decided` is called for
- * each, in the order of their replies. Without replicas= all calls are cheap
- * no-ops.
+ * each request in doubt, in the order in which the server answered them.
+ * Without replicas= all calls are cheap no-ops.
  */
 #ifndef HF_REDIS_REPLICA_H
 #define HF_REDIS_REPLICA_H
@@ -12,28 +12,28 @@
 /* Requests that the server has granted or renewed and replicas have not
  * confirmed. */
 struct rd_doubts {
-    uint32_t need; /* number of replicas; 0: nothing is in doubt */
-    uint32_t ms;   /* replica_timeout */
+    uint32_t need; /* number of replicas (n); 0: nothing is ever in doubt */
+    uint32_t ms;   /* replica_timeout, in ms */
     bool waiting;  /* WAIT is under way */
     bool wanted;   /* another WAIT must be sent */
     size_t len, cap;
     struct rd_flight *all;
-    /* Called with 0 if enough replicas have confirmed it, else with an error
-     * code. */
+    /* Called when a request is no longer in doubt: with 0 if enough replicas
+     * have confirmed it, else with an error code. */
     void (*decided)(struct redis *, const struct rd_flight *, int code,
                     hf__time now);
 };
 
 int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
 /* Reserves room for a command that is about to be sent, if replicas= is set.
- * now: a WAIT must follow it. 0, HF_ENOMEM. */
+ * now: a WAIT must follow the command at once. 0, HF_ENOMEM. */
 int hf__rd_doubt_room(struct redis *, bool now);
 
 /* Keeps an answered request in doubt instead of reporting it. False: replicas=
  * is not set, so the caller reports it. */
 bool hf__rd_doubt(struct redis *, const struct rd_flight *);
 void hf__rd_doubt_forget(struct redis *, const struct hf__req *);
-/* The connection was lost: all doubts become EUNKNOWN. */
+/* The connection was lost: all requests in doubt end as EUNKNOWN. */
 void hf__rd_doubt_lost(struct redis *, hf__time now);
 /* Appends a WAIT if one is wanted and none is under way. */
 void hf__rd_doubt_send(struct redis *);

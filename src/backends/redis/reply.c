@@ -1,6 +1,7 @@
 /*
  * From the bytes of a reply to nodes. hiredis' reader does the parsing; the
- * objects are ours, in an arena that is emptied after each reply:
+ * nodes that it makes are our own, in an arena that is emptied after each
+ * reply:
  * - a usual reply allocates nothing;
  * - the announced length of an array allocates nothing (hiredis 0.14.1's own
  *   objects multiply it unchecked: CVE-2021-32765). So the memory of a reply is
@@ -154,10 +155,10 @@ static bool reply_begins(const char *text, const char *word)
            (text[len] == ' ' || text[len] == '\0');
 }
 
-/* Redis 6 quotes an error inside a script: "ERR Error running script (call to
- * f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7 puts the
- * same words before "script: ..., on @user_script:3.", and those about rights
- * after "ERR". */
+/* Redis 6 puts words before an error inside a script: "ERR Error running script
+ * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7
+ * puts "script: ..., on @user_script:3." behind the error, and "ERR" before it
+ * if it is about rights. */
 const char *hf__rd_error_text(const char *text)
 {
     static const char place[] = "@user_script:";
@@ -210,8 +211,8 @@ bool hf__rd_is_replica(const char *text)
            reply_begins(text, "NOREPLICAS");
 }
 
-/* The server refuses temporarily: it is loading, busy, out of memory or disk,
- * or changing its role. */
+/* True if the server refuses temporarily: it is loading, busy, out of memory or
+ * disk, or changing its role. */
 static bool reply_refuses_for_now(const char *text)
 {
     static const char *const words[] = {
@@ -238,9 +239,10 @@ bool hf__rd_is_forbidden(const char *text)
 }
 
 /*
- * This holds for scripts that are refused to write, too: the server refuses
- * their first write, and the condition is the same for all writes. Rights are
- * checked for each command, so a script that lacks one may have done a part.
+ * True for scripts that may not write, too: the server refuses their first
+ * write, and would refuse all later ones for the same reason. False if a script
+ * lacks a right: rights are checked for each command, so the script may have
+ * done a part.
  */
 bool hf__rd_did_nothing(const char *text)
 {
@@ -275,7 +277,8 @@ bool hf__rd_says(const char *info, const char *key, const char *value)
     return strcmp(hf__rd_value(info, key).text, value) == 0;
 }
 
-/* Clamped, because a server may send any number: callers can multiply it. */
+/* The number is clamped, because a server may send any number and callers
+ * multiply it. */
 long long hf__rd_number(const char *info, const char *key)
 {
     long long n = strtoll(hf__rd_value(info, key).text, NULL, 10);

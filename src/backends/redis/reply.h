@@ -19,26 +19,28 @@
 
 #include <hiredis/read.h>
 
-/* No command of ours has a longer reply. */
+/* Upper bound of a reply: no command that is sent here has a longer one. */
 #define RD_REPLY_MAX (8u << 20)
-/* Small elements take more memory than wire: 4 bytes become a node. */
+/* Small elements take more memory as nodes than on the wire: 4 bytes become a
+ * node. */
 #define RD_ARENA_MAX (4u * RD_REPLY_MAX)
 
 /* One element of a reply, in the arena of the pipe. */
 struct rd_node {
-    struct rd_node *next;         /* of the same array */
-    struct rd_node *first, *last; /* ARRAY */
+    struct rd_node *next;         /* the next element of the same array */
+    struct rd_node *first, *last; /* the elements of an ARRAY */
     int type;                     /* REDIS_REPLY_... */
-    int64_t number;               /* INTEGER; ARRAY: the announced length */
-    const char *text;             /* STRING, STATUS, ERROR; terminated */
+    int64_t number;   /* value of an INTEGER; announced length of an ARRAY */
+    const char *text; /* of a STRING, STATUS or ERROR; ends with a 0 */
     size_t len;
 };
 
 redisReader *hf__rd_reader_new(struct hf__arena *);
-/* 1 and *node: a whole reply; 0: incomplete; HF_EPROTO, HF_ENOMEM. */
+/* Returns 1 and *node if a whole reply was read, 0 if it is incomplete; or
+ * HF_EPROTO, HF_ENOMEM. */
 int hf__rd_reader_next(redisReader *, struct hf__arena *,
                        struct rd_node **node);
-/* NULL if there is no i-th element or the node is no array. */
+/* Returns NULL if there is no i-th element or the node is no array. */
 const struct rd_node *hf__rd_at(const struct rd_node *, size_t i);
 bool hf__rd_int(const struct rd_node *,
                 int64_t *); /* INTEGER or decimal text */
@@ -47,12 +49,13 @@ bool hf__rd_is(const struct rd_node *,
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* The part of an error that says what went wrong. Errors from a script have
- * other words around it. */
+/* Returns the part of an error that says what went wrong. Errors from a script
+ * have other words around that part. */
 const char *hf__rd_error_text(const char *text);
-/* How many bytes of it to show: without the digest of the script. */
+/* Returns how many bytes of the error to show, that is, those before the digest
+ * of the script. */
 int hf__rd_error_len(const char *text);
-/* The HF_E... code for an error reply. */
+/* Returns the HF_E... code for an error reply. */
 int hf__rd_error_code(const char *text);
 /* True if the server refuses because it is not a master, or may no longer be
  * one (its replicas have left it). */

@@ -1,6 +1,6 @@
 /*
- * Requests from the core and their results. hf__rd_submit() reports nothing
- * itself: advance() finds out that a request cannot be written.
+ * Requests from the core and their results. hf__rd_submit() reports nothing to
+ * the core itself: if a request could not be written, advance() finds that out.
  */
 #include "requests.h"
 
@@ -11,8 +11,8 @@
 #include "replica.h"
 #include "subscribe.h"
 
-/* Lower bound for the patience during renewals. A connection with a longer
- * round trip is of no use for such short leases. */
+/* Lower bound of the time for which the server may be silent during renewals. A
+ * connection with a longer round trip is of no use for such short leases. */
 #define RENEW_PATIENCE_MIN_MS 200
 
 bool hf__rd_is_renewing(const struct redis *r)
@@ -21,14 +21,14 @@ bool hf__rd_is_renewing(const struct redis *r)
 }
 
 /* A server that was stopped continues where it was, and reconnecting would lose
- * the order of our requests. So give it time, but leave enough to repeat a
- * renewal twice. */
+ * the order of our requests. So the server gets time, but enough is left to
+ * repeat a renewal twice. */
 void hf__rd_hurry(struct redis *r)
 {
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
-    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may come before it */
+    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may be answered first */
     ms = ms < most ? ms : most;
     hf__link_hurry(&r->cmd.link, hf__rd_is_renewing(r) ? ms : 0,
                    r->core->now());
@@ -56,7 +56,7 @@ int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
     rc = encode(r, req);
     if (rc)
         return rc;
-    if (!req->parked) { /* else hf__rd_pump() writes all of them */
+    if (!req->parked) { /* a parked one is written by hf__rd_pump() */
         hf__rd_doubt_send(r);
         hf__net_flush(&r->cmd.link.stream);
     }
@@ -86,7 +86,7 @@ static void requests_attempt_over(struct redis *r, const struct hf__req *req,
     if (result != HF__BUSY && result != HF_EMISMATCH &&
         (!req->untouched || result == HF_EUNKNOWN))
         return;
-    /* The core may not abandon it, so end the wait here. */
+    /* The core may not abandon such an attempt, so its wait ends here. */
     hf__rd_wait_end(r, req->remote, r->core->now());
     hf__rd_late_over(r, req->hold_id);
 }

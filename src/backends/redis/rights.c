@@ -43,7 +43,7 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     struct net_out *o;
 
     if (len > HF_NAME_MAX)
-        len = HF_NAME_MAX; /* with such a long prefix no lock is possible */
+        len = HF_NAME_MAX; /* no name of a lock has such a long prefix */
     snprintf(name, sizeof(name), "%.*s" SCRATCH, (int)q->name_len, q->name);
     hf__rd_rules_commands(&l, rights_rules_of(r), r->doubts.need > 0);
     more = (keys_len + channels_len + 1) * (RD_KEY_MAX + 32) +
@@ -65,7 +65,8 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Without the others waiters poll, or names cannot be listed; locks work. */
+/* True if locks need the command. Without the others waiters poll, or names
+ * cannot be listed. */
 static bool rights_is_needed(const char *command)
 {
     static const char *const spare[] = {"subscribe", "unsubscribe", "pubsub",
@@ -107,7 +108,8 @@ static enum hf_level rights_find_commands(const struct rd_node *missing,
     return level;
 }
 
-/* list: the missing commands, keys and channels. Finds how to allow them. */
+/* list: the missing commands, keys and channels. Adds findings with the rules
+ * that allow them. */
 static void rights_find_missing(struct redis *r, struct hf__query *q,
                                 const struct rd_node *const list[3])
 {

@@ -110,7 +110,7 @@ void hf__rd_rules_put(struct rd_rules *to, const char *command)
 }
 
 /* Patterns for the keys and channels of names that begin with a prefix. `head`
- * matches the part before the name in all keys of that group. */
+ * matches the part before the name in all keys of its group. */
 enum { REDISSON = 1 << RD_RULES_REDISSON, STRING = 1 << RD_RULES_STRING };
 enum { REDLOCK = 1 << RD_RULES_REDLOCK };
 
@@ -153,7 +153,7 @@ static void rules_put_patterns(struct rd_rules *to, char mark,
     char name[HF_NAME_MAX + 1], text[RD_KEY_MAX + 1], *from, *at;
 
     if (len >= HF_NAME_MAX)
-        len = HF_NAME_MAX - 1; /* with such a long prefix no name is possible */
+        len = HF_NAME_MAX - 1; /* no name has such a long prefix */
     snprintf(name, sizeof(name), "%.*sx", (int)len, prefix);
     for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
         const struct pattern *p = &patterns[i];
@@ -174,8 +174,8 @@ void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
                            const char *prefix, size_t len)
 {
     rules_put_patterns(to, '~', of, prefix, len);
-    /* The key in which ask.lua keeps wishes. Without a brace in the prefix,
-     * another pattern matches it. */
+    /* Allows the key in which ask.lua keeps wishes. If the prefix has no brace,
+     * another pattern matches that key. */
     if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
         rules_put_pattern(to, '~', "holdfast:wake:{", prefix, len);
 }

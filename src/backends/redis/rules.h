@@ -10,7 +10,7 @@
 
 #define RD_COMMANDS_MAX 64
 
-/* Introduces the user name and the rules. */
+/* Begins advice; the user name and the rules follow. */
 #define RD_RUN "Run in redis-cli: ACL SETUSER "
 
 enum rd_rules_of { RD_RULES_REDISSON, RD_RULES_STRING, RD_RULES_REDLOCK };
@@ -30,7 +30,8 @@ struct rd_rules {
     bool is_cut;
 };
 
-/* Adds the commands of the scripts, and those sent without a script. */
+/* Adds the commands that the scripts call, and those that are sent without a
+ * script. wait: also WAIT. */
 void hf__rd_rules_commands(struct rd_commands *, enum rd_rules_of, bool wait);
 void hf__rd_rules_put(struct rd_rules *, const char *command);
 void hf__rd_rules_put_keys(struct rd_rules *, enum rd_rules_of,

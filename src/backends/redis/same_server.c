@@ -27,17 +27,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The first failure of a proof makes a new connection at once. After the second
- * one the connection is kept, because its messages are still a reason to try,
- * and replaced after this pause. The pause doubles each time, up to 8 minutes:
- * behind a proxy that counts listeners at another node no connection can
- * pass. */
+/* After the first failure of a proof a new connection is made at once. After
+ * the second one it is made after this pause; until then the old one is kept,
+ * because its messages are still a reason to try. The pause doubles each time,
+ * up to 8 minutes, because a proxy may count listeners at another node: then no
+ * proof can succeed. */
 #define APART_MS 30000
 #define APART_MOST 5
 /* Pause before a proof that the server refused temporarily is repeated. */
 #define AGAIN_MS 1000
-/* How long to wait for the number. This may be long, because waiters poll
- * meanwhile and a machine may stand still for seconds. */
+/* How long to wait until the number comes back and the channel is counted. This
+ * may be long, because waiters poll meanwhile and a machine may stand still for
+ * seconds. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)
@@ -48,7 +49,8 @@ void hf__rd_pair_end(struct redis *r)
     p->put_off = false;
     if (r->chans.state == RD_SUB_LIVE)
         r->chans.state = RD_SUB_CONFIRMED;
-    /* Messages of this pair must not complete replies of the next one. */
+    /* A token that came over this pair of connections must not complete a reply
+     * that comes over the next pair. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;
 }
@@ -73,8 +75,8 @@ static void server_apart(struct redis *r, hf__time now)
         p->apart++;
 }
 
-/* A refusal, permanent or temporary. Repeated temporary ones are logged
- * once. */
+/* Handles a refusal of the proof, permanent or temporary. Repeated temporary
+ * ones are logged once. */
 static void server_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_pair *p = &r->chans.pair;
@@ -123,7 +125,7 @@ static int server_proved(struct rd_pipe *cmd, struct rd_sent *sent,
 
     if (!hf__rd_pair_is_under_way(r) ||
         ((struct rd_flight *)sent)->hold_id != p->number)
-        return 0; /* of an earlier pair */
+        return 0; /* reply to an earlier proof */
     if (reply->type == REDIS_REPLY_ERROR) {
         server_refused(r, reply->text, now);
     } else if (hf__rd_int(reply, &counted) && counted > 0) {
@@ -167,7 +169,7 @@ void hf__rd_pair_heard(struct redis *r, const char *number)
     struct rd_pair *p = &r->chans.pair;
 
     if (!hf__rd_pair_is_under_way(r) || strtoull(number, NULL, 10) != p->number)
-        return; /* of an earlier pair */
+        return; /* number of an earlier proof */
     server_half(r, RD_PROOF_HEARD, RD_PROOF_COUNTED);
 }
 

@@ -34,21 +34,23 @@ enum rd_proof {
 };
 
 struct rd_pair {
-    uint64_t number; /* of the latest proof */
+    uint64_t number; /* number that the latest proof published */
     hf__time at;
     enum rd_proof state;
     bool put_off;  /* the latest proof was refused temporarily; in any state */
-    uint8_t apart; /* failures in a row, capped */
+    uint8_t apart; /* number of failed proofs in a row, capped */
 };
 
-/* A connection or a subscription has come up. Starts a proof if both are up. */
+/* A connection or a subscription has come up. Starts a proof if both
+ * connections are up. */
 void hf__rd_pair_begin(struct redis *);
 /* One of the connections was lost. */
 void hf__rd_pair_end(struct redis *);
 /* True in the states SENT, HEARD and COUNTED. */
 bool hf__rd_pair_is_under_way(const struct redis *);
 void hf__rd_pair_heard(struct redis *, const char *number);
-/* True: the caller must make a new connection for messages. */
+/* Drives the proof. True if the caller must make a new connection for
+ * messages. */
 bool hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);
 

@@ -13,12 +13,12 @@
 
 /*
  * Safety polls, in case a message was lost. The first waiters in the queue and
- * the last ones poll after RD_POLL_MS, minus the jitter, so a free lock is
- * taken within 2 s. A run of hand-overs may remove the first waiters before the
- * next ones know that they are first, but it reaches the last ones last, and
- * these have known their place since they came. The waiters between poll at
- * random times, the less often the more there are, up to RD_POLL_MAX_MS. All
- * poll when the holder's lease ends (lock.c).
+ * the last ones poll after RD_POLL_MS, minus a random part, so a free lock is
+ * taken within 2 s. Why the last ones: several hand-overs in a row may remove
+ * the first waiters before the next ones learn that they are first. The last
+ * waiters are reached last, and have known since they came that they must poll.
+ * The waiters between poll at random times, the less often the more there are,
+ * up to RD_POLL_MAX_MS. All poll when the holder's lease ends (lock.c).
  */
 #define RD_POLL_FIRST 4
 #define RD_POLL_LAST 4
@@ -26,11 +26,11 @@
 #define RD_POLL_JITTER 6 /* a sixth */
 #define RD_POLL_EACH_MS 300
 #define RD_POLL_MAX_MS 50000
-/* A waiter whose poll is overdue by this much is dead or stopped. Waiters
- * behind the first ones are not checked before they are rung. */
+/* A waiter whose poll is overdue by this much is dead or stopped. Only the
+ * first waiters are checked for that; others are checked when they are rung. */
 #define RD_LATE_MS 1100
 #define RD_ALIVE_MS 3000 /* RD_POLL_MS + RD_LATE_MS */
-/* The queues outlive the last poll by this time. */
+/* The queues are kept at the server for this time after the last poll. */
 #define RD_KEEP_MS 60000
 
 enum rd_script {

@@ -1,5 +1,5 @@
 /*
- * Messages. All waiters share one connection. It is opened when a line first
+ * Messages. All waiters share one connection. It is opened when a lock first
  * has to wait, or when the program listens and holds a lock (notify.c). Its
  * subscriptions:
  *
@@ -14,9 +14,9 @@
  *                                 mark of their own
  *
  * No event may be lost between an attempt and its subscription. So a waiter
- * that tried before the subscription was confirmed is rung at the confirmation;
- * after a reconnect these are all waiters. A chan lingers for a while after its
- * last wait.
+ * whose attempt was sent before the subscription was confirmed is rung at the
+ * confirmation; after a reconnect this concerns all waiters. A chan lingers for
+ * a while after its last wait (channels.h).
  */
 #include "subscribe.h"
 
@@ -44,7 +44,7 @@
 
 /* ---- commands ---------------------------------------------------------- */
 
-/* NULL: not connected, or out of memory. The latter sets stream.broken, and
+/* NULL: not connected, or out of memory. Lack of memory sets stream.broken, and
  * advance() ends the connection. */
 static struct net_out *subscribe_begin(struct redis *r, const char *verb,
                                        size_t args)
@@ -63,8 +63,8 @@ static struct net_out *subscribe_begin(struct redis *r, const char *verb,
     return o;
 }
 
-/* One command for both channels, so that the server never has one without the
- * other. */
+/* Both channels of a name are in one command, so that the server never has one
+ * without the other. */
 static void subscribe_pair(struct redis *r, const struct rd_chan *c,
                            const char *verb)
 {
@@ -150,7 +150,7 @@ static void subscribe_part(struct redis *r, struct rd_chan *c)
 
 /* ---- waiting ----------------------------------------------------------- */
 
-/* Returns the chan of this line, which no longer lingers. NULL: out of
+/* Returns the chan of this lock, and ends its lingering. NULL: out of
  * memory. */
 static struct rd_chan *subscribe_chan_of(struct redis *r, struct hf__remote *m)
 {
@@ -185,7 +185,7 @@ int hf__rd_wait(struct redis *r, struct hf__remote *m, bool foreign)
     r->sub.link.lost = "redis: lost the connection for messages";
     hf__link_start(&r->sub.link, r->core->now());
     if (r->sub.link.state != NET_UP)
-        return 0; /* subscribe_up() subscribes all waiters */
+        return 0; /* subscribe_up() will subscribe all waiters */
     subscribe_join(r, c, foreign);
     if (c->fair && foreign)
         subscribe_join_own(r, lock);
@@ -238,8 +238,8 @@ static void subscribe_up(struct rd_pipe *p, hf__time now)
 
     (void)now;
     r->chans.refused = false;
-    /* Whether a fair waiter needs a channel of its own depends on the others in
-     * the queue. The attempt that follows finds out. */
+    /* `false`: whether a fair waiter needs a channel of its own depends on the
+     * others in the queue. Its next attempt finds that out. */
     for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
             subscribe_join(r, c, false);
@@ -271,7 +271,7 @@ static void subscribe_down(struct rd_pipe *p, int code, bool was_up,
             lock->own = false;
     }
     if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
-        hf__rd_ring_all(r); /* no messages now, so they must poll */
+        hf__rd_ring_all(r); /* no messages come now, so waiters must poll */
     if (!subscribe_is_needed(r))
         hf__rd_pipe_stop(p);
 }
@@ -295,8 +295,9 @@ static hf__time subscribe_next_ping(const struct redis *r)
                : HF__NEVER;
 }
 
-/* True if the helper thread must poll while the connection is being made: a
- * waiting thread would drive it, but a thread that holds the lock does not. */
+/* True if the helper thread must poll while the connection is being made,
+ * because no thread waits that would drive the connection: it is made for a
+ * holder. */
 static bool subscribe_is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
@@ -352,8 +353,9 @@ void hf__rd_sub_fini(struct redis *r)
 
 /* ---- messages --------------------------------------------------------- */
 
-/* Calls fn for the chans that a name in one of Redisson's channels stands for:
- * the name without braces, and the name as it is if it has braces itself. */
+/* Calls fn for each chan whose name the text, a name in one of Redisson's
+ * channels, may stand for: the name without braces, and the name as it is if it
+ * has braces itself. */
 static void subscribe_each_name(struct redis *r, const char *text, size_t len,
                                 enum hf_kind kind, bool fair,
                                 void (*fn)(struct redis *, struct rd_chan *))
@@ -372,8 +374,8 @@ static void subscribe_each_name(struct redis *r, const char *text, size_t len,
         fn(r, c);
 }
 
-/* Length of the channel's prefix before the name of the lock; 0: not a channel
- * of a lock. */
+/* Returns the length of the channel's prefix before the name of the lock; 0 if
+ * it is not the channel of a lock. */
 static size_t subscribe_prefix_of(const struct rd_node *channel,
                                   enum hf_kind *kind)
 {
@@ -400,7 +402,7 @@ static void subscribe_each_chan(struct redis *r, const struct rd_node *channel,
     subscribe_each_name(r, text, len, kind, false, fn);
     if (kind != HF_MUTEX)
         return;
-    /* ...:<uuid>:<hold id> */
+    /* The channel of a fair waiter ends with ":<uuid>:<hold id>". */
     for (i = len; i && text[i - 1] >= '0' && text[i - 1] <= '9';)
         i--;
     if (i < len && i > HF__UUID_LEN + 2 && text[i - 1] == ':' &&
@@ -418,7 +420,7 @@ static void subscribe_confirmed(struct redis *r, struct rd_chan *c)
 }
 
 /* True if the attempt that an early message is about is still under way. `<=`,
- * because head is raised before the reply is handled. */
+ * because sents.head is raised before the reply is handled. */
 static bool subscribe_is_awaited(const struct redis *r,
                                  const struct rd_early *e)
 {
@@ -442,13 +444,14 @@ static void subscribe_complete(struct rd_lock *lock,
         lock->token = call->token;
 }
 
-/* A message "u|f|r|s<hold id> <token> <seen> <name>". With a token the lock was
- * handed over; token 0 means "try". A hold that is no longer wanted is being
- * released already. The hand-over counts from one attempt and completes only
- * that attempt's reply. If a later attempt was answered meanwhile, the hold may
- * have ended and the lock may have another holder, so the waiter tries again.
- * It also tries again while the message may come from another server than the
- * replies (same_server.c). */
+/* Handles a message "u|f|r|s<hold id> <token> <seen> <name>". With a token the
+ * lock was handed over; token 0 means "try". A hold that is no longer wanted is
+ * being released already. The lease of a hand-over counts from the attempt that
+ * <seen> identifies, so the message only completes the reply to that attempt.
+ * If a later attempt was answered meanwhile, the hold may have ended and the
+ * lock may have another holder, so the waiter tries again. It also tries again
+ * while the message may come from another server than the replies
+ * (same_server.c). */
 static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
@@ -496,8 +499,8 @@ void hf__rd_was_called(struct redis *r, struct rd_lock *lock, uint64_t hold_id)
     }
 }
 
-/* A number with an extra 0 in front is for Redisson's waiters only. Holdfast's
- * waiters get messages of their own. */
+/* True for a number with an extra 0 in front, which is for Redisson's waiters
+ * only. Holdfast's waiters get messages of their own. */
 static bool subscribe_not_for_us(const struct rd_node *payload)
 {
     return payload->len > 1 && payload->text[0] == '0';
@@ -520,8 +523,8 @@ static void subscribe_heard(struct redis *r, const struct rd_node *channel,
     }
 }
 
-/* A refusal, permanent or temporary. It is logged once, however often it is
- * repeated. */
+/* Handles a refusal of a subscription, permanent or temporary. It is logged
+ * once, however often it is repeated. */
 static void subscribe_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_chans *c = &r->chans;

@@ -1,8 +1,9 @@
 /*
  * The connection for messages, and the waits that need it. lock.c says when a
- * line begins and ends to wait; this unit subscribes, and rings the waiters
- * that a message is for. A waiter may be rung once too often but never once too
- * few: a message that arrives before the reply to its attempt is kept (struct
+ * lock of this client begins and ceases to wait; this unit subscribes, and
+ * rings the waiting locks that a message is for (core->bell), so that they
+ * attempt again. A lock may be rung once too often but never once too few: a
+ * message that arrives before the reply to its attempt is kept (struct
  * rd_early) until hf__rd_was_called() looks for it.
  */
 #ifndef HF_REDIS_SUBSCRIBE_H
@@ -13,9 +14,9 @@
 struct redis;
 struct rd_lock;
 
-/* A subscription outlives its last waiter by this time. A line that has waited
- * will probably wait again, and a SUBSCRIBE costs the server as much as an
- * acquire. */
+/* A subscription is kept for this time after its last waiter. A lock that has
+ * waited will probably wait again, and a SUBSCRIBE costs the server as much as
+ * an acquire. */
 #define RD_LINGER_MS 5000
 
 /* PING interval of the subscription connection while it is needed. */
@@ -24,7 +25,7 @@ struct rd_lock;
 /* The owner of r->sub. */
 extern const struct rd_owner hf__rd_sub;
 
-/* The line waits, or goes on waiting. 0, HF_ENOMEM. */
+/* The lock waits, or continues to wait. 0, HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, bool foreign);
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
 /* Applies a message that came before the reply to the attempt: sets lock->rang,

@@ -1,6 +1,6 @@
-/* What the servers say about themselves. INFO is sent to each as soon as it is
- * connected. The findings are written when all servers have replied that accept
- * a connection, or after half of op_timeout. */
+/* What the servers say about themselves. INFO is sent to each server as soon as
+ * it is connected. The findings are written when all servers that accept a
+ * connection have replied, or after half of op_timeout. */
 #include "diagnose.h"
 
 #include "backends/redis/pipe.h"
@@ -19,13 +19,13 @@ struct rl_checkup {
     struct rl_checkup *next, *prev; /* in redlock.checkups */
     struct hf__query *q;            /* NULL: finished */
     hf__time until;
-    size_t due;         /* missing replies, plus one until it is finished */
-    uint16_t requested; /* a bit for each server */
+    size_t due;         /* INFOs under way, plus 1 until the diagnosis ends */
+    uint16_t requested; /* a bit for each server to which INFO was sent */
     struct seen {
         bool answered;
         struct rd_verdict version, memory;
         bool is_replica, has_replicas, has_file;
-        int64_t ahead_us; /* its clock minus ours */
+        int64_t ahead_us; /* the server's clock minus ours, in us */
     } seen[HF__HOSTS];
 };
 
@@ -64,7 +64,7 @@ static size_t diagnose_host_len(const struct redlock *rl, size_t i)
                     rl->server[i].peer.hosts);
 }
 
-/* How many servers are on the same host as this one. */
+/* Returns how many servers are on the same host as the i-th. */
 static size_t diagnose_same_host(const struct redlock *rl, size_t i)
 {
     const char *host = rl->server[i].peer.hosts;
@@ -94,8 +94,8 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
     FIND(OK, "independence", "locks survive the loss of any one host");
 }
 
-/* A statement about all servers needs a reply from all. The user may lack the
- * right to INFO, or a server may not answer. True: all have replied. */
+/* True if all servers have replied, which a statement about all of them needs.
+ * A server may not answer, or not allow this user to call INFO. */
 static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;
@@ -218,8 +218,8 @@ static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
         FIND(OK, subject, "%s", well);
 }
 
-/* Lists the rights without checking them; "locking" shows whether they
- * suffice. */
+/* Lists the rights that a user needs, without checking them; the finding
+ * "locking" shows whether they suffice. */
 static void diagnose_find_rights(struct redlock *rl, struct rl_checkup *c)
 {
     char rules[600];
@@ -281,14 +281,16 @@ void hf__rl_checkups_fini(struct redlock *rl)
 
 static bool diagnose_request_info(struct rl_server *, struct rl_checkup *);
 
-/* True if it is being connected and no attempt has failed yet. */
+/* True if a connection is being made and no attempt to make it has failed
+ * yet. */
 static bool diagnose_is_coming(const struct net_link *l)
 {
     return (l->state == NET_CONNECTING || l->state == NET_GREETING) &&
            !l->open_code;
 }
 
-/* Sends INFO to newly connected servers. True: there is nothing to wait for. */
+/* Sends INFO to newly connected servers. True if there is nothing more to wait
+ * for. */
 static bool diagnose_move(struct redlock *rl, struct rl_checkup *c,
                           hf__time now)
 {
@@ -388,7 +390,7 @@ int hf__rl_query(void *self, struct hf__query *q)
     c->until = now + rl->op_timeout_ms / 2 * HF__MS;
     hf__list_add(rl->checkups, c);
     if (diagnose_move(rl, c, now)) {
-        diagnose_end(rl, c); /* replies may still come, and are dropped */
+        diagnose_end(rl, c); /* replies that still come are dropped */
         return HF__DONE;
     }
     rl->core->due(rl->client, c->until);

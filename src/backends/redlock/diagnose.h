@@ -9,9 +9,9 @@
 
 int hf__rl_query(void *, struct hf__query *);
 
-/* A reply to INFO has come, or none will. Unless the client is closing, the
- * caller is driven by advance(), which calls hf__rl_checkup_move()
- * afterwards. */
+/* Called when the reply to an INFO has come, or when none will come. Unless the
+ * client is closing, the caller runs within advance(), which calls
+ * hf__rl_checkup_move() afterwards. */
 void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
 void hf__rl_checkups_fini(struct redlock *);
 void hf__rl_checkup_move(struct redlock *, hf__time now);

@@ -105,8 +105,8 @@ static int redlock_parse(struct redlock *rl, const struct hf__config *config)
                              has_tls ? NULL : "tls=yes", &rl->login);
 }
 
-/* A host that is not found only reduces the number of servers, if enough are
- * left. */
+/* Starts a client. A host that is not found only reduces the number of servers,
+ * if enough servers remain. */
 static int start_redlock(struct redlock *rl, const struct hf__config *config)
 {
     hf__time now = rl->core->now();
@@ -197,7 +197,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
 /* ---- how many there are ----------------------------------------------------
  */
 
-/* How many servers can vote, and why the others cannot. */
+/* Writes how many servers can vote, and why the others cannot. */
 static void redlock_count_up(const struct redlock *rl, char *to, size_t size)
 {
     hf__time now = rl->core->now();
@@ -208,7 +208,7 @@ static void redlock_count_up(const struct redlock *rl, char *to, size_t size)
     hf__rl_describe(rl, NULL, now, to + n, size - (size_t)n);
 }
 
-/* Advice if a server accepts the user but refuses commands. */
+/* Writes advice if a server accepts the user but refuses commands. */
 static void redlock_advise(const struct redlock *rl, char *to, size_t size)
 {
     char rules[200];

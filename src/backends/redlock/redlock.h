@@ -29,8 +29,8 @@
  *
  * A lease counts from the first byte of the attempt or the renewal. A server
  * that may have lost its memory (it was started less than max_lease ago, or
- * another process answers at its address) is out: nothing is sent to it until
- * all leases of that time have ended.
+ * another process answers at its address) is out, that is, nothing is sent to
+ * it until all leases of that time have ended.
  *
  * All of it runs with the client's mutex held, except open().
  *
@@ -51,18 +51,18 @@ struct redlock {
     uint32_t op_timeout_ms, server_timeout_ms;
     uint32_t max_lease_ms; /* 0: servers keep their keys through a restart */
     char uuid[HF__UUID_LEN + 1];
-    uint64_t values;       /* number of the last value */
+    uint64_t values;       /* how many values of attempts were made */
     uint64_t chance;       /* state of hf__chance() */
     struct rl_poll *polls; /* undecided polls */
     struct rl_hold *debtors;
     struct rl_checkup *checkups; /* diagnoses under way */
     uint32_t tags;
-    bool put_off;         /* the core keeps requests until go_on() */
-    bool is_down;         /* no majority can vote; the core knows it */
+    bool put_off;         /* the core keeps new requests until go_on() */
+    bool is_down;         /* no majority can vote, and the core was notified */
     bool is_unheard;      /* the last attempt had no majority of votes */
     bool is_open;         /* hf_open() has returned the client */
     bool is_up;           /* a majority is connected */
-    hf__time opens_until; /* until then hf_open() waits for all servers */
+    hf__time opens_until; /* until then hf_open() waits for missing servers */
     size_t majority, len;
     struct rl_server server[HF__HOSTS];
 };

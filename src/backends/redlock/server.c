@@ -1,5 +1,5 @@
 /* One server of several: the hello, whether it can be relied on, commands and
- * replies, and what it is owed. */
+ * replies, and the releases and undos that it must still be sent. */
 #include "server.h"
 
 #include "backends/redis/keys.h"
@@ -151,8 +151,9 @@ static int server_hello(struct rd_pipe *p, hf__time now)
     return 0;
 }
 
-/* A new process has lost what the old one had, for all we know just now. At the
- * first contact the uptime tells since when it has kept keys. */
+/* Returns until when nothing is sent to the server. A new process may have lost
+ * the keys of the old one. At the first contact its uptime tells since when it
+ * has kept keys. */
 static hf__time server_out_until(const struct rl_server *s, bool is_new,
                                  hf__time now)
 {
@@ -167,14 +168,15 @@ static hf__time server_out_until(const struct rl_server *s, bool is_new,
     return ms > 0 ? now + ms * HF__MS : 0;
 }
 
-/* A token that was used is never undone. */
+/* Returns how to end the hold: a hold whose token may have been used is never
+ * undone, but dropped. */
 static enum rl_op server_end_of(const struct rl_hold *h)
 {
     return h->held ? RL_DROP : RL_UNDO;
 }
 
-/* Sends what the server is still owed. lost_all: it has lost its keys, so it is
- * owed nothing. */
+/* Sends the releases and undos that the server must still be sent. lost_all:
+ * the server has lost its keys, so nothing need be sent. */
 static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 {
     struct redlock *rl = s->rl;
@@ -216,8 +218,9 @@ static void server_up(struct rd_pipe *p, hf__time now)
     server_pay(s, is_new && rl->max_lease_ms, now);
 }
 
-/* While a connection is made, no thread may be there to notice that it is up,
- * which calls server_up(). So poll. */
+/* While a connection is being made, this polls every PAY_POLL_MS: server_up()
+ * sends the releases and undos again, but only if a thread is driving when the
+ * connection is up. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -292,7 +295,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
         hf__rd_put_num(o, server_valid_until(s, now));
     s->by_text = false;
     if (poll->req && poll->op == op && poll->vote[i] == RL_FAILED)
-        poll->vote[i] = RL_SENT; /* a debt whose poll still waits */
+        poll->vote[i] = RL_SENT; /* this vote may still count */
     return true;
 }
 
@@ -361,7 +364,8 @@ static void server_refused(struct rl_server *s, const struct rl_flight *f,
     server_failed(s, f, RL_ERROR, lost);
 }
 
-/* The reply to a grant has the time and a number, all others a code. */
+/* Reads a reply: that to a grant has the time and a number, all others only a
+ * code. */
 static bool server_read_answer(struct rl_server *s, const struct rl_flight *f,
                                const struct rd_node *reply, int64_t *what,
                                int64_t *base)
@@ -401,7 +405,7 @@ static int server_answered(struct rd_pipe *p, struct rd_sent *sent,
 static void server_gone(struct rl_server *s, const struct rl_flight *at,
                         bool written)
 {
-    struct rl_flight f = *at; /* the calls below may move it */
+    struct rl_flight f = *at; /* the calls below may move *at */
 
     if (f.checkup) {
         s->rl->calls->unchecked(s->rl, f.checkup);

@@ -1,17 +1,18 @@
 /*
  * One server of several: its hello, whether it can be relied on, commands to it
- * and their replies, and what it is owed. It decides nothing about locks:
- * struct rl_calls reports to vote.c and diagnose.c.
+ * and their replies, and the releases and undos that it must still be sent
+ * (rl_hold.owes). server.c decides nothing about locks: it reports to vote.c
+ * and diagnose.c by struct rl_calls.
  */
 #ifndef HF_RL_SERVER_H
 #define HF_RL_SERVER_H
 
 #include "hold.h"
 
-#define RL_BASE_MAX (INT64_C(1) << 52) /* exact in Lua, and so are its sums */
+#define RL_BASE_MAX (INT64_C(1) << 52) /* exact in Lua; so is twice as much */
 
-/* Replies beside RD_GRANTED, RD_BUSY and RD_STALE: done; or (keep) the key was
- * gone and was set again. */
+/* First numbers of replies, beside RD_GRANTED, RD_BUSY and RD_STALE. RL_DID:
+ * done. RL_SET_AGAIN, to a keep: the key was gone and was set again. */
 enum { RL_DID = 1, RL_SET_AGAIN = 3 };
 
 struct rl_checkup;
@@ -20,13 +21,13 @@ struct rl_server {
     struct redlock *rl;
     struct net_endpoint peer;
     struct rd_pipe pipe;
-    char run_id[48];    /* of the last process there; "": none yet */
-    char said[48];      /* run_id during the hello */
-    int64_t uptime_s;   /* its uptime, from the hello */
-    hf__time out_until; /* it may have lost keys: nothing is sent */
+    char run_id[48];    /* of the last server process there; "": none yet */
+    char said[48];      /* run_id that this hello has reported */
+    int64_t uptime_s;   /* how long the server has run, from the hello */
+    hf__time out_until; /* nothing is sent until then: keys may be lost */
     int64_t clock_us;   /* its clock at clock_at, or slightly later */
     hf__time clock_at;
-    const struct rl_server *twin; /* the same server at another address */
+    const struct rl_server *twin; /* same server at another address */
     bool by_text;                 /* it lacks the script: send EVAL */
     int error_code;               /* of its last error reply */
     char error[80];               /* text of that error */
@@ -39,7 +40,7 @@ struct rl_server {
 struct rl_flight {
     struct rd_sent sent;
     struct rl_hold *hold;
-    struct rl_poll *poll;       /* of the hold */
+    struct rl_poll *poll;       /* one of the polls of `hold` */
     struct rl_checkup *checkup; /* of an INFO, which has no hold; else NULL */
     uint32_t round;
     enum rl_op op;
@@ -47,7 +48,7 @@ struct rl_flight {
 
 /* What a server reports. */
 struct rl_calls {
-    /* A reply: its first number, and its last. */
+    /* A reply. what: its first number; base: its last. */
     void (*voted)(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
     /* An error, or no reply will come. lost: the command may have been
@@ -61,26 +62,29 @@ struct rl_calls {
 void hf__rl_server_init(struct rl_server *, struct redlock *);
 void hf__rl_server_fini(struct rl_server *);
 
-/* Waits until the server has read what was sent and has closed the connection.
- * Closing it with unread replies would reset it, and Redis then drops what it
- * has not read. */
+/* Waits until the server has read all that was sent and has closed the
+ * connection. If we closed it with replies unread, the connection would be
+ * reset, and Redis would drop commands that it has not read. */
 void hf__rl_leave(struct rl_server *, hf__time until);
 
 size_t hf__rl_index(const struct rl_server *);
-/* It may vote: it is connected, not out, and not silent. */
+/* True if the server may vote: it is connected, not out (redlock.h), and not
+ * silent. */
 bool hf__rl_is_usable(const struct rl_server *, hf__time now);
 
-/* Why it may not vote, for people; without its address. */
+/* Writes why the server may not vote, for people; without its address. */
 void hf__rl_trouble(const struct rl_server *, hf__time now, char *buf,
                     size_t size);
 
-/* False: not connected, out, or no memory. Then nothing was sent. */
+/* Sends a command. False: nothing was sent, because the server is not connected
+ * or is out, or there is no memory. */
 bool hf__rl_send(struct rl_server *, struct rl_poll *, enum rl_op);
 /* Deletes the hold's key at this server: now, or as soon as it can be
  * reached. */
 void hf__rl_end_at(struct rl_server *, struct rl_hold *);
 
-/* Sends again what the server is owed, when that is due. */
+/* Sends the releases and undos again that this server has not answered, when
+ * they are due (pay_at). */
 void hf__rl_pay_again(struct rl_server *, hf__time now);
 hf__time hf__rl_pay_timeout(const struct rl_server *, hf__time now);
 

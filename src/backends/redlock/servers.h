@@ -7,7 +7,7 @@
 
 #include "hold.h"
 
-/* A bit for each server that can vote. */
+/* Returns a bit for each server that can vote. */
 unsigned hf__rl_usable(const struct redlock *, hf__time now);
 
 size_t hf__rl_connected(const struct redlock *);
@@ -16,8 +16,8 @@ bool hf__rl_has_majority(const struct redlock *, hf__time now);
 
 void hf__rl_flush(struct redlock *);
 
-/* Writes what is wrong with each server, equal troubles together: with its vote
- * in a poll, or if p is NULL with the server itself. */
+/* Writes what is wrong with each server, equal troubles together. With a poll p
+ * it looks at the vote of each server; if p is NULL, at the server itself. */
 void hf__rl_describe(const struct redlock *, const struct rl_poll *,
                      hf__time now, char *to, size_t size);
 

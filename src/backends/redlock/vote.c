@@ -86,7 +86,8 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* A command sent now may be executed until op_timeout has passed. */
+/* Returns when all keys of a command sent now have expired: the command may be
+ * executed until op_timeout has passed. */
 static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
@@ -163,7 +164,7 @@ static void vote_send_to(struct redlock *rl, struct rl_poll *p, size_t i)
 
 static void vote_flush(struct redlock *rl, const struct hf__req *req)
 {
-    if (!req->parked) /* else advance() does it */
+    if (!req->parked) /* a parked request is flushed by advance() */
         hf__rl_flush(rl);
 }
 
@@ -183,8 +184,8 @@ static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
     rl->core->done(rl->client, req);
 }
 
-/* Sends nothing while too few servers could reply, and lets no request overtake
- * the parked ones. */
+/* True if the core must keep the request: too few servers could reply, or
+ * earlier requests are parked, which it must not overtake. */
 static bool vote_put_off(struct redlock *rl, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
@@ -196,8 +197,8 @@ static bool vote_put_off(struct redlock *rl, hf__time now)
 /* ---- attempts --------------------------------------------------------------
  */
 
-/* The first of these servers in an order that depends on the name, so that all
- * clients begin at the same one. */
+/* Returns the first of `these` servers in an order that depends on the name, so
+ * that all clients begin at the same one. */
 static size_t vote_first_of(const struct redlock *rl, const struct rl_hold *h,
                             unsigned these)
 {
@@ -261,14 +262,14 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     else
         vote_send_rest(rl, &h->poll, now);
     if (!vote_count(rl, &h->poll).sent) {
-        h->poll.until = 0; /* decided by advance(): a slot reports nothing */
+        h->poll.until = 0; /* advance() decides it: a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     vote_flush(rl, req);
     return HF__PENDING;
 }
 
-/* Deletes the keys that the hold may have. */
+/* Deletes the keys that the hold may have at the servers. */
 static void vote_forget(struct redlock *rl, struct rl_hold *h)
 {
     for (size_t i = 0; i < rl->len; i++)
@@ -276,15 +277,15 @@ static void vote_forget(struct redlock *rl, struct rl_hold *h)
             hf__rl_end_at(&rl->server[i], h);
 }
 
-/* The attempt has failed. */
+/* Takes back the attempt, which has failed. */
 static void vote_undo(struct redlock *rl, struct rl_hold *h)
 {
     hf__rl_poll_end(rl, &h->poll);
     vote_forget(rl, h);
 }
 
-/* Updates since when the holder is the same. Servers without its key do not
- * count: attempts of others come and go there. */
+/* Updates since when the holder is the same (seen_at). Servers that lack the
+ * holder's key do not count, because attempts of others come and go there. */
 static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
                      hf__time now)
 {
@@ -305,8 +306,8 @@ static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
         lock->seen_at = now;
 }
 
-/* Half to all of an eighth of the time for which the lock is known to be
- * held. */
+/* Returns a random pause: an eighth of the time for which the lock is known to
+ * be held, or down to half of that. */
 static hf__time vote_pause(struct redlock *rl, hf__time held)
 {
     uint32_t us = RL_PAUSE_MIN_MS * 1000;
@@ -318,7 +319,8 @@ static hf__time vote_pause(struct redlock *rl, hf__time held)
     return (us / 2 + hf__chance(&rl->chance, us / 2)) * 1000LL;
 }
 
-/* So many servers have replied with errors that there can be no majority. */
+/* True if so many servers have replied with errors that there can be no
+ * majority. */
 static bool vote_is_hopeless(const struct redlock *rl, struct count c)
 {
     return c.errors > rl->len - rl->majority;
@@ -329,8 +331,8 @@ static bool vote_is_heard(const struct redlock *rl, struct count c)
     return c.yes + c.no >= rl->majority;
 }
 
-/* Why no majority has decided. If replies are missing, the request may have
- * been or may be executed: EUNKNOWN. */
+/* Returns the code for a poll that no majority has decided: EUNKNOWN if replies
+ * are missing, because the request may still be executed. */
 static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
                         hf__time now)
 {
@@ -345,11 +347,12 @@ static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* No majority has voted on the attempt. The core would repeat it at once, again
- * and again until op_timeout. So the backend reports it only after a pause: an
- * eighth of the time for which the attempt has had no votes. During the pause
- * the hold stays in the lock, so that an abandon finds it; its poll sends
- * nothing and serves only as a timer. */
+/* Ends an attempt on which no majority has voted. If this was reported now,
+ * the core would repeat the attempt at once, again and again until
+ * op_timeout. So the backend reports it only after a pause: an eighth of the
+ * time for which the attempt has had no votes. During the pause the hold
+ * stays in the lock, so that an abandon finds it; its poll sends nothing and
+ * serves only as a timer. */
 static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct hf__req *req = h->poll.req;
@@ -364,7 +367,7 @@ static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
     if (text[0] && !rl->is_down)
         rl->core->trouble(rl->client, text);
     vote_undo(rl, h);
-    h->touched = 0; /* an abandon has nothing to undo */
+    h->touched = 0; /* it was undone: an abandon need not do so */
     memset(h->poll.vote, RL_UNSENT, sizeof(h->poll.vote));
     vote_begin_poll(
         rl, &h->poll, RL_UNDO, req,
@@ -378,9 +381,10 @@ static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
     vote_remove_hold(rl, h);
 }
 
-/* The attempt has no majority. If a majority has voted, a try ends with BUSY
- * and a waiter goes on waiting. taken: only one server was asked, and refused;
- * a waiter goes on waiting then. */
+/* Ends an attempt that no majority has granted. If a majority has voted, a
+ * request that may not queue ends as BUSY, and a waiter continues to wait. A
+ * waiter also does if `taken`: the attempt was sent to only one server, which
+ * has refused. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {
@@ -408,8 +412,8 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
     vote_flush(rl, req);
 }
 
-/* The lowest token of any majority whose numbers are close, or 0. *highest is
- * above all numbers. */
+/* Returns the lowest token of any majority whose numbers are close (redlock.h),
+ * or 0. *highest is above all numbers. */
 static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
                               uint64_t *highest)
 {
@@ -502,8 +506,8 @@ static void vote_judge_raise(struct redlock *rl, struct rl_hold *h,
 /* ---- renewals and releases --------------------------------------------------
  */
 
-/* How long to wait for votes on a renewal or a release, so that it can be
- * repeated in time. */
+/* Returns how long to wait for votes on a renewal or a release, so that it can
+ * be repeated in time. */
 static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
 {
     uint32_t ms = lease_ms / 6, most = rl->op_timeout_ms / 2 + 1;
@@ -512,7 +516,8 @@ static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
     return ms < most ? ms : most;
 }
 
-/* A repeated drop is sent only to the servers that have not replied. */
+/* Releases the hold. A repeated drop is sent only to the servers that have not
+ * replied. */
 static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
 {
     hf__time now = rl->core->now();
@@ -535,7 +540,7 @@ static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         vote_flush(rl, req);
         return HF__PENDING;
     }
-    hf__rl_poll_end(rl, &h->poll); /* the other servers are owed it */
+    hf__rl_poll_end(rl, &h->poll); /* the rest is sent later */
     vote_remove_hold(rl, h);
     return HF__DONE;
 }
@@ -547,7 +552,7 @@ int hf__rl_release(void *self, struct hf__req *req)
     return h && h->held ? vote_drop(self, h, req) : HF_ENOTOWNER;
 }
 
-/* A refused attempt was undone at once. */
+/* An attempt that was refused has no hold here: it was undone at once. */
 int hf__rl_abandon(void *self, struct hf__req *req)
 {
     struct redlock *rl = self;
@@ -563,7 +568,7 @@ int hf__rl_abandon(void *self, struct hf__req *req)
     return HF__DONE;
 }
 
-/* Reuses a decided poll, or makes a new one. */
+/* Returns a poll for a renewal: one that is decided, or a new one. */
 static struct rl_poll *vote_keep_of(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_poll *p = h->keeps;
@@ -603,7 +608,7 @@ static int vote_keep(struct redlock *rl, struct hf__batch *b, size_t i,
         vote_send_to(rl, p, s);
     if (vote_count(rl, p).sent)
         return HF__PENDING;
-    hf__rl_poll_end(rl, p); /* no command under way keeps the hold */
+    hf__rl_poll_end(rl, p); /* nothing was sent, so no reply will end it */
     return vote_why_not(rl, p, now);
 }
 
@@ -632,8 +637,9 @@ int hf__rl_renew(void *self, struct hf__batch *b)
     return HF__PENDING;
 }
 
-/* Where the key was gone the renewal has set it again. That is not a yes, nor
- * is the next renewal there: a majority must have had the key all the time. */
+/* A server where the key was gone has set it again. Its vote is not a yes, nor
+ * is its vote on the next renewal: a majority must have had the key all the
+ * time. */
 static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
     struct count c = vote_count(rl, p);
@@ -643,15 +649,15 @@ static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
         p->hold->good = p->round;
         vote_report(rl, p, HF__DONE);
     } else if (c.no >= rl->majority) {
-        vote_forget(rl, p->hold); /* renewals have set keys again */
+        vote_forget(rl, p->hold); /* servers may have set the key again */
         vote_report(rl, p, HF_ENOTOWNER);
     } else if (!c.sent) {
         vote_report(rl, p, vote_why_not(rl, p, now));
     }
 }
 
-/* The core repeats an unknown drop at once, so report it only after its time
- * has passed. */
+/* The core repeats a drop of unknown result at once, so that result is reported
+ * only when the time of the poll has passed. */
 static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct count c = vote_count(rl, &h->poll);
@@ -669,7 +675,7 @@ static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 /* ---- answers ----------------------------------------------------------------
  */
 
-/* Any answer of a majority ends the trouble. */
+/* Any answer of a majority ends the trouble that was reported to the core. */
 static void vote_hear(struct redlock *rl, const struct rl_poll *p)
 {
     if (!rl->is_unheard || !vote_is_heard(rl, vote_count(rl, p)))
@@ -713,7 +719,7 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
     if (!hf__rl_counts(s, f))
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
-        h->late |= (uint16_t)(1u << i); /* the reply has told its clock */
+        h->late |= (uint16_t)(1u << i); /* the clock is known now */
         vote_send_to(s->rl, f->poll, i);
     } else {
         f->poll->vote[i] = what == RD_STALE ? RL_SLOW : yes ? RL_YES : RL_NO;

@@ -1,8 +1,8 @@
 /*
  * Attempts, renewals and releases are sent to all servers, whose votes decide.
- * The first six functions are slots of the backend's table; struct rl_calls
- * brings replies and failures. A slot reports nothing itself:
- * hf__rl_vote_move() reports what is decided at once.
+ * The first six functions are slots of the backend's table; replies and
+ * failures come by struct rl_calls. A slot reports nothing to the core: what it
+ * decides at once is reported by hf__rl_vote_move().
  */
 #ifndef HF_RL_VOTE_H
 #define HF_RL_VOTE_H
@@ -11,19 +11,20 @@
 
 #define RL_PAUSE_MIN_MS 1
 #define RL_PAUSE_MAX_MS 250
-/* If the holder is the same for so long, every fourth attempt goes to all. */
+/* When the holder has been the same for this time, every fourth attempt goes to
+ * all servers. */
 #define RL_ALL_MS 400
 
-/* The backend's state of a line (remote->impl). */
+/* The backend's state of a lock of this client (remote->impl). */
 struct rl_lock {
-    struct rl_hold *holds;   /* the newest, and those being released */
-    bool careful;            /* the last attempt failed: ask one server first */
-    uint16_t lacks;          /* servers without the holder's key */
-    uint8_t polls;           /* number of careful attempts */
-    uint64_t unheard;        /* hold id without a majority of votes; 0: none */
-    hf__time unheard_at;     /* since when */
-    hf__time seen_at;        /* since when the holder is the same */
-    int64_t seen[HF__HOSTS]; /* numbers of its values */
+    struct rl_hold *holds; /* the newest hold, and those being released */
+    bool careful;          /* the last attempt failed: ask one server first */
+    uint16_t lacks;        /* servers that do not have the holder's key */
+    uint8_t polls;         /* number of attempts that began with one server */
+    uint64_t unheard;      /* hold id that no majority has voted on; 0: none */
+    hf__time unheard_at;   /* since when no majority has voted on it */
+    hf__time seen_at;      /* since when the holder is the same */
+    int64_t seen[HF__HOSTS]; /* numbers made from the holder's value */
 };
 
 int hf__rl_attach(void *, struct hf__remote *);
@@ -33,7 +34,7 @@ int hf__rl_release(void *, struct hf__req *);
 int hf__rl_abandon(void *, struct hf__req *);
 int hf__rl_renew(void *, struct hf__batch *);
 
-/* Handles a reply: its first number, and its last. */
+/* Handles a reply. what: its first number; base: its last. */
 void hf__rl_voted(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
 /* An error, or no reply will come. lost: the command may have been executed. */

@@ -336,7 +336,7 @@ static int file_prepare(struct shm *s, struct shm_location *p)
         return rc;
     p->other_world = st.st_size && file_is_of_another_world(s, p);
     /* To exchange the shared for the exclusive flock, or back, the kernel first
-     * releases the one: another process may get the file in between. So
+     * releases the old one: another process may get the file in between. So
      * everything is checked again. */
     if (flock(s->fd, LOCK_EX | LOCK_NB)) {
         flock(s->fd, LOCK_UN);
@@ -414,8 +414,8 @@ int hf__shm_file_lost(struct shm *s)
                           "close and open again");
 }
 
-/* True if our root directory is still that of the open: after chroot(2),
- * s->path leads elsewhere. */
+/* True if our root directory is still the one with which the file was opened:
+ * after chroot(2), s->path leads elsewhere. */
 static bool file_is_at_our_root(const struct shm *s)
 {
     struct stat root;

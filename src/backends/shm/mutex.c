@@ -164,13 +164,13 @@ static struct shm_cell *mutex_cell_of(struct shm *s, struct shm_wait *wait)
     return &s->file->cell[atomic_load(&wait->cell)];
 }
 
-/* Tries once to take the lock, which is free by *word. */
+/* Tries once to take the lock, which is free according to *word. */
 static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
 {
     uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
     struct shm_queue_scan r;
 
-    /* no waiter is being woken any longer: it was us, or we overtake it */
+    /* WAKING is cleared: the waiter that was woken is us, or we overtake it */
     if (l->state == SHM_QUEUED) {
         hf__shm_queue_scan(s, l->index, s->me, 0, &r);
         new &= ~(SHM_FLAGS);

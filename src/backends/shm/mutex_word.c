@@ -70,7 +70,7 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
         w = atomic_load(&e->word);
         if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
             return false;
-        /* of this grant, or of one long ago */
+        /* the entry has a lease of this grant, or of one long ago */
         if (!((old ^ new) & 0xffffff)) {
             if (!mine)
                 return true;
@@ -97,9 +97,10 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     return true;
 }
 
-/* Rings the first waiter. The one behind it may not watch it yet, and does not
- * know of a lease that it gets now: if it dies, or its lease ends, no client
- * would notice. So unless `is_known`, the waiter behind it is rung, too. */
+/* Rings the first waiter and, unless `is_known`, the second one: that may not
+ * watch the first yet, or not know of the lease that the first gets now.
+ * Without this no client would notice the death of the first, or the end of its
+ * lease. */
 static void word_ring_first(struct shm *s, unsigned index,
                             const struct shm_queue_scan *r, bool is_known)
 {

@@ -87,8 +87,9 @@ static bool queue_is_dead(struct shm *s, unsigned cell)
 }
 
 /*
- * Whether clients are alive is checked for all cells only if one of the three
- * that were found first belongs to a dead client.
+ * First ignores whether clients are alive. Only if `first`, `before` or
+ * `behind` turns out to be a dead one's does it read the queue again, with live
+ * clients only.
  */
 void hf__shm_queue_scan(struct shm *s, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *r)

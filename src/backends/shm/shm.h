@@ -60,13 +60,13 @@ struct shm {
     shm_u64 there_at;     /* when we last checked the file, in units of 64 ms */
     shm_u64 hurried[SHM_HURRIED]; /* names about which a loop gave up lately,
                                      see retry.c */
-    uint32_t doorbell_seen;       /* the helper thread's */
-    shm_u32 cells;                /* how many cells our locks have */
-    uint16_t *lock_counts; /* locks per entry, for kinds that have several */
-    bool listens;          /* the program receives events */
+    uint32_t doorbell_seen; /* what our doorbell was at the last advance */
+    shm_u32 cells;          /* how many cells our locks have */
+    uint16_t *lock_counts;  /* locks per entry, for kinds that have several */
+    bool listens;           /* the program receives events */
     bool early_marks; /* true if a marked hold is still unknown to its thread,
                          see notify.c */
-    uint32_t marks_seen; /* the helper thread's */
+    uint32_t marks_seen; /* what our slot.marks was at the last poll */
     struct shm_listener *listeners;
     struct shm_robust robust;
 

@@ -11,23 +11,23 @@
 #include "stream.h"
 
 #define NET_ADDRS 16
-#define NET_BACKOFF_MS 10 /* after the first failure, at most */
+#define NET_BACKOFF_MS 10 /* longest pause after the first failure */
 
 struct net_endpoint {
     const struct hf__core *core;
     hf_client *client;
     char *hosts; /* "host:port,host:port"; NULL: a path */
-    size_t len;  /* of addr; never 0 after the first lookup */
+    size_t len;  /* how many in addr; never 0 after the first lookup */
     struct net_addr addr[NET_ADDRS];
     struct hf__lookup *job; /* a lookup that is running or done, or NULL */
-    hf__time job_until;     /* connections wait for it until then; 0: not */
+    hf__time job_until;     /* until when connections wait for job; 0: not */
 };
 
-/* The way of one connection over the addresses. */
+/* How far one connection has got in trying the addresses. */
 struct net_walk {
     size_t at;         /* the address being tried */
     size_t tried;      /* addresses that failed in this round */
-    unsigned failures; /* in a row: failed rounds and short connections */
+    unsigned failures; /* failed rounds and short connections in a row */
 };
 
 /* Replaces the hosts; their addresses are used after a lookup. `port` is for
@@ -41,31 +41,32 @@ void hf__net_endpoint_fini(struct net_endpoint *);
 /* Looks the hosts up and blocks; for open(). Returns 0, or a code whose text is
  * set. */
 int hf__net_find(struct net_endpoint *);
-/* The hosts were not looked up: connections fail until a lookup has found
- * them. */
+/* Instead of hf__net_find(), if the hosts were not looked up: connections fail
+ * until a lookup has found them. */
 void hf__net_expect(struct net_endpoint *);
 /* Starts a lookup, because the name may lead to another server now. Connections
- * wait for it until then. */
+ * wait for its result until `until`. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
-/* A connection is up: drops the lookup, which would be old when it is
- * needed. */
+/* A connection is up: drops the lookup, whose result would be out of date when
+ * it is needed. */
 void hf__net_connected(struct net_endpoint *);
 
-/* The address to connect to. It takes over the result of a lookup. */
+/* Returns the address to connect to. If that is the first one, it takes over
+ * the result of a lookup before. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
 /* May there be more than one server? There may if there are several hosts, or
  * one host with several addresses of one family; an IPv4 and an IPv6 address
  * probably belong to one server. */
 bool hf__net_has_others(const struct net_endpoint *);
-/* The address has failed: goes on to the next one, after the last to the first.
- * elsewhere: to one of another host, because this host has answered. False: all
- * were tried in this round. */
+/* The address has failed: moves to the next one, after the last to the first.
+ * `elsewhere`: only to one of another host, because this host has answered.
+ * False: there is none left in this round. */
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
 /* All addresses have failed, or the connection was short: begins a new round,
- * in some rounds with a lookup. Returns how long to pause first; chance: a
- * random number. */
+ * in some rounds with a lookup. Returns how long to pause before it, most_ms at
+ * most; `chance` is a random number. */
 hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,
                        uint32_t most_ms, uint32_t chance);
 

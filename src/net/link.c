@@ -7,8 +7,9 @@
 #include <sys/epoll.h>
 
 #define READ_SIZE 16384
-#define READS 4 /* at a time, so that other work is not delayed */
-/* A connection that was up for so long is made again without a pause. */
+#define READS 4 /* reads in one call, so that other work is not delayed */
+/* After the loss of a connection that was up for so long, the link connects
+ * again without a pause. */
 #define LIVED_MS 1000
 #define LOOKUP_POLL_MS 10
 /* A connection that was idle for so long may have been closed unnoticed. */
@@ -271,7 +272,7 @@ static void link_read_all(struct net_link *l, hf__time now)
     int rc, reads = 0;
     ssize_t n;
 
-    do { /* a closed stream has `more` unset */
+    do { /* a closed stream has `more` unset, so the loop ends */
         reads++;
         n = hf__net_read(&l->stream, buf, sizeof(buf));
         if (n < 0) {

@@ -187,14 +187,14 @@ int hf__net_secure(struct net_stream *s)
     hf__net_flush(s);
     if (s->broken)
         return HF_EBACKEND;
-    s->more = false; /* further bytes belong to TLS */
+    s->more = false; /* what is still to be read belongs to TLS */
     s->securing = s->out.len;
     return s->securing ? HF__PENDING : stream_begin_tls(s);
 }
 
 /* Packets may vanish silently, for example behind a firewall that has dropped
- * the connection. Then it breaks after 4 s if something was sent, else after 20
- * s. */
+ * the connection. Then the socket fails after 4 s if something was sent, else
+ * after 20 s. */
 static void stream_set_tcp(int fd)
 {
     static const struct {

@@ -5,7 +5,7 @@
  * these files and calls them with the client's mutex held.
  *
  * A failure sets `broken`; from then on nothing is sent or read. The owner
- * notices it in advance(), closes the stream, and opens it again.
+ * (link.h) notices that in advance(), closes the stream, and opens it again.
  */
 #ifndef HF_NET_STREAM_H
 #define HF_NET_STREAM_H
@@ -37,7 +37,7 @@ struct net_stream {
     const struct hf__core *core;
     hf_client *client;
     int fd;          /* -1: closed */
-    uint32_t tag;    /* of this fd, for core->watch() */
+    uint32_t tag;    /* names this fd in core->watch() */
     uint32_t events; /* passed to core->watch() */
     int broken;      /* 0, or an errno; hf__net_why() returns the text */
     bool closed;     /* broken because the server closed the connection */
@@ -50,9 +50,10 @@ struct net_stream {
     uint64_t written; /* bytes sent since it was opened */
     struct net_out out;
     struct net_tls *tls; /* NULL: no TLS; set by the owner before opening */
-    bool tls_later;      /* TLS begins with hf__net_secure(); set as tls */
-    struct ssl_st *ssl;  /* NULL: no TLS on this fd (yet) */
-    char host[256];      /* net_addr.host of its address */
+    bool tls_later; /* true: TLS begins only with hf__net_secure(); set by the
+                       owner before opening */
+    struct ssl_st *ssl; /* NULL: no TLS on this fd (yet) */
+    char host[256];     /* host name of the address, which TLS verifies */
 };
 
 void hf__net_init(struct net_stream *, const struct hf__core *, hf_client *);
@@ -69,7 +70,8 @@ void hf__net_fini(struct net_stream *);
 /* Makes room for so many more bytes in the out buffer. Returns 0 or
  * HF_ENOMEM. */
 int hf__net_reserve(struct net_stream *, size_t more);
-/* The same in any buffer, whose capacity doubles from first_cap on. */
+/* The same for any buffer, whose capacity begins with first_cap and is
+ * doubled. */
 int hf__net_grow(const struct hf__core *, hf_client *, struct net_out *,
                  size_t first_cap, size_t more);
 /* Sends what can be sent, and watches the descriptor. No effect until it is
@@ -81,7 +83,7 @@ ssize_t hf__net_read(struct net_stream *, void *buf, size_t size);
 /* Has the server closed the connection? Only for a stream on which no answer is
  * due. */
 bool hf__net_is_over(struct net_stream *);
-/* The text of `broken`. */
+/* Returns the text of the failure that `broken` stands for. */
 const char *hf__net_why(const struct net_stream *);
 
 #endif

@@ -106,7 +106,7 @@ static int tls_check_file(const struct net_tls *t, const char *option,
     return 0;
 }
 
-/* There is no user to be asked. */
+/* Without this OpenSSL would ask for the passphrase on the terminal. */
 static int tls_no_passphrase(char *buf, int size, int for_writing, void *arg)
 {
     (void)buf;
@@ -179,8 +179,8 @@ static int tls_set_up(struct net_tls *t, const struct net_tls_files *files)
     int rc;
 
     ERR_clear_error();
-    /* Without OpenSSL's atexit handler, because the helper thread may still use
-     * it when the program exits. */
+    /* OpenSSL must not install its atexit handler, because the helper thread
+     * may still use it when the program exits. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return HF_ENOMEM;
     t->socket = tls_new_socket_method();
@@ -275,7 +275,8 @@ static int tls_distrusted(struct net_stream *s, long why)
     }
 }
 
-/* Alerts of the server, and errors in what it sends. */
+/* Sets code and text for an alert of the server, or an error in what it
+ * sent. */
 static int tls_explain(struct net_stream *s, unsigned long e)
 {
     const char *reason = ERR_reason_error_string(e);
@@ -288,7 +289,8 @@ static int tls_explain(struct net_stream *s, unsigned long e)
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
         return tls_say(s, HF_EPROTO, "what answers does not speak TLS");
-    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: /* TLS 1.2 says no more */
+    /* in TLS 1.2 this may mean that a certificate is missing */
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
         if (s->tls->has_cert)
             break;
         /* fallthrough */
@@ -317,8 +319,8 @@ static int tls_explain(struct net_stream *s, unsigned long e)
     return tls_say(s, HF_EPROTO, "TLS: %s", reason ? reason : "unknown error");
 }
 
-/* Returns 0 if the call must wait; else sets broken. errno was set to 0 before
- * the call. */
+/* Judges an OpenSSL call that returned n. Returns 0 if it must wait; else sets
+ * `broken` and returns a code. errno was set to 0 before the call. */
 static int tls_judge(struct net_stream *s, int n)
 {
     int error = errno;
@@ -378,7 +380,8 @@ int hf__tls_begin(struct net_stream *s)
 {
     BIO *bio;
 
-    if (!s->host[0]) /* OpenSSL would accept any certificate */
+    /* without a host name OpenSSL would accept any certificate */
+    if (!s->host[0])
         return tls_say(s, HF_EAUTH, "there is no host name to be verified");
     bio = BIO_new(s->tls->socket);
     s->ssl = SSL_new(s->tls->ctx);
@@ -436,7 +439,8 @@ ssize_t hf__tls_write(struct net_stream *s, const void *p, size_t len)
     return n > 0 ? n : tls_outcome(s, n);
 }
 
-/* epoll does not report bytes that OpenSSL has read ahead, so `more` does. */
+/* Sets `more` if OpenSSL has read bytes ahead, because epoll does not report
+ * those. */
 ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
 {
     int n, rc;

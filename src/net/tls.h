@@ -8,10 +8,11 @@
 
 #include "stream.h"
 
-/* Common to the connections of a client. */
+/* What all connections of a client share. */
 struct net_tls;
 
-/* Each may be NULL: the CAs of the system; no client certificate; no ALPN. */
+/* If they are NULL: cacert: the CAs of the system; cert and key: no client
+ * certificate; alpn: no ALPN. */
 struct net_tls_files {
     const char *cacert, *cert, *key;
     const char
@@ -23,11 +24,12 @@ int hf__tls_new(const struct hf__core *, hf_client *,
                 const struct net_tls_files *, struct net_tls **out);
 void hf__tls_free(struct net_tls *); /* NULL is fine */
 
-/* The rest is for stream.c. These return as the functions of stream.h do and
- * set broken; a failure of TLS also sets code and words. */
+/* The rest is for stream.c. These functions return what those of stream.h do
+ * and set `broken`; a failure of TLS also sets `code` and `words`. */
 int hf__tls_begin(struct net_stream *);
 int hf__tls_shake(
-    struct net_stream *); /* HF__PENDING: wants_out() says for what it waits */
+    struct net_stream *); /* HF__PENDING: call again when the socket can be
+                             written (wants_out()) or read */
 bool hf__tls_wants_out(const struct net_stream *);
 ssize_t hf__tls_write(struct net_stream *, const void *, size_t);
 ssize_t hf__tls_read(struct net_stream *, void *, size_t);

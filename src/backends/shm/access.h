@@ -12,15 +12,15 @@
 
 /* True for root, for our own user, and for members of the group in the URL. */
 bool hf__shm_is_trusted(struct shm *, const struct shm_location *, uid_t user);
-/* Refuses an owner that is not trusted. A group member is trusted only if the
- * file is given to the group. */
+/* Refuses `path` if its owner is not trusted. A group member is trusted only if
+ * `path` belongs to the group. */
 int hf__shm_check_owner(struct shm *, const struct shm_location *,
                         const char *path, const struct stat *);
-/* A group that may write to it must be the group of the URL. */
+/* If the URL names a group: refuses `path` if another group may write to it. */
 int hf__shm_check_group(struct shm *, const struct shm_location *,
                         const char *path, const struct stat *);
 /* Returns EBACKEND, and says that members of the group have no access, but
- * would have it with this mode. */
+ * would have it with `mode`. */
 int hf__shm_keeps_out(struct shm *, const struct shm_location *,
                       const char *path, const struct stat *, const char *mode);
 /* Returns EBACKEND, and says that the owner is not trusted. */

@@ -12,7 +12,7 @@
  * the file is gone; EMISMATCH if the name is in use as another kind; or EINVAL,
  * ENOMEM. */
 int hf__shm_attach(void *, struct hf__remote *);
-/* Also ends what the lock still has: a hold or a wait. */
+/* Also ends a hold or a wait that the lock still has. */
 void hf__shm_detach(void *, struct hf__remote *);
 
 #endif

@@ -29,10 +29,10 @@ static bool break_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
     return false;
 }
 
-/* A cell that was found before may belong to another name by now. If it still
- * belongs here after the word was read, a swap of that word succeeds only if
- * the cell has stayed: a client that removes a cell stirs the word before the
- * cell is free. */
+/* True if the cell still belongs to this entry; it may have been given to
+ * another name since it was found. The caller has read the word before. So its
+ * swap of the word succeeds only if the cell stays: a client that removes a
+ * cell stirs the word before the cell is free. */
 static bool break_is_here(struct shm *s, unsigned index, unsigned cell)
 {
     return hf__shm_queue_next(s, index, cell) == cell;
@@ -48,8 +48,8 @@ static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
                : 0;
 }
 
-/* Returns DONE: broken; EBUSY: it is not the hold that the query names;
- * ENOTOWNER: the cell holds nothing. */
+/* Returns DONE if it broke the hold; EBUSY if the query names another hold;
+ * ENOTOWNER if the cell holds nothing. */
 static int break_cell(struct shm *s, unsigned index, unsigned cell,
                       struct hf__query *q)
 {

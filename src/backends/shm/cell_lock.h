@@ -1,7 +1,7 @@
 /*
  * A lock of any kind but the mutex. It has a cell, to hold and to wait with,
  * which it keeps while it is idle, if enough cells are free. The caller has the
- * mutex of the line locked.
+ * mutex of the line (struct hf__remote) locked.
  */
 #ifndef HF_SHM_CELL_LOCK_H
 #define HF_SHM_CELL_LOCK_H
@@ -9,8 +9,9 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* How many cells the idle locks of a client may keep, and up to which cell: the
- * last quarter of all cells is not kept. */
+/* An idle lock keeps its cell while the locks of its client have at most
+ * SHM_KEPT_MAX cells, and only a cell below SHM_KEPT_BELOW: the last quarter of
+ * the table is never kept. */
 #define SHM_KEPT_MAX 64u
 #define SHM_KEPT_BELOW (SHM_CELLS / 4 * 3)
 
@@ -48,7 +49,8 @@ static inline bool shm_cell_lock_has(struct shm *s, struct shm_cell_lock *l)
                    atomic_load_explicit(&l->cell, memory_order_relaxed));
 }
 
-/* Gives back the cell of an idle lock if other locks may need it. */
+/* Gives back the cell of an idle lock if it may not keep it (see
+ * SHM_KEPT_MAX). */
 static inline void shm_cell_lock_rest(struct shm *s, struct shm_cell_lock *l)
 {
     if (__builtin_expect(

@@ -10,8 +10,8 @@
 #include "table_lock.h"
 
 /* Raises the end of the range in which clients search for cells. Called before
- * the cell is taken, or a client that is killed in between would leave a cell
- * that no search finds. */
+ * the cell is taken: if it came after, a client that is killed in between would
+ * leave a cell that no search finds. */
 static void take_raise_high(struct shm *s, uint32_t high)
 {
     shm_u32 *at = &s->file->header.cells_high;

@@ -94,9 +94,9 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
                         s->path, SHM_SLOTS - 1);
 }
 
-/* Unlocks the byte for the next client of the slot, because a child that was
- * forked meanwhile may keep the descriptor open for long. The order matters,
- * see hf__shm_is_file_closed. */
+/* Unlocks the byte for the next client of the slot, because closing the
+ * descriptor may not unlock it: a child that was forked meanwhile may keep a
+ * copy open for long. The order matters, see hf__shm_is_file_closed. */
 static void slot_give_byte(struct shm *s, uint32_t n)
 {
     struct flock byte = shm_slot_byte(n);
@@ -108,8 +108,9 @@ static void slot_give_byte(struct shm *s, uint32_t n)
     SHM_POINT();
 }
 
-/* Needs no lock: it sweeps only what is ours, and sets the state last. If the
- * tables are not free, unused names are left for other clients to take back. */
+/* Needs no lock: it removes only what belongs to this client, and frees the
+ * slot last. If the tables are not free, unused names are left for other
+ * clients to take back. */
 void hf__shm_slot_give(struct shm *s)
 {
     uint32_t n = s->me & SHM_SLOT_MASK;

@@ -55,8 +55,9 @@ static void clients_bury_locked(struct shm *s, uint32_t n)
     atomic_store(&slot->state, SHM_SLOT_FREE);
 }
 
-/* To find one byte lock the kernel goes through all of them. So with many
- * clients each process checks only some slots. */
+/* Is the slot one whose byte lock this process checks? The kernel searches all
+ * byte locks of the file for each, so with many clients each process checks
+ * only some slots. */
 static bool clients_is_checked_now(uint32_t slot, uint32_t high)
 {
     return high <= 64 || (slot ^ (uint32_t)getpid()) % 64 == 0;

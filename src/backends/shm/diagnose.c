@@ -95,8 +95,8 @@ static void diagnose_read_setting(const char *path, bool *removes)
         fclose(f);
 }
 
-/* systemd's default is yes. The files in logind.conf.d are read after it, in
- * alphabetical order. */
+/* Without a setting systemd deletes them. The files in logind.conf.d are read
+ * after logind.conf, in alphabetical order. */
 bool hf__shm_logind_removes(const char *conf)
 {
     struct dirent **list = NULL;

@@ -9,10 +9,11 @@
 
 /* Adds the findings to the query. Returns HF__DONE or a code. */
 int hf__shm_diagnose(struct shm *, struct hf__query *);
-/* Does logind delete the files of users that log out? Reads that file and its
- * .d directory. */
+/* Does logind delete the files of users that log out? Reads `conf` and the
+ * directory `conf`.d. */
 bool hf__shm_logind_removes(const char *conf);
-/* Is there a file for the user in that directory (loginctl enable-linger)? */
+/* Does the user linger (loginctl enable-linger)? Then there is a file with the
+ * user's name in `dir`. */
 bool hf__shm_lingers(const char *dir, uid_t);
 
 #endif

@@ -54,7 +54,8 @@ static bool directory_is_half_made(const struct shm *s,
            directory_is_empty(s->dir_fd);
 }
 
-/* The directory exists and cannot be opened. */
+/* The directory could not be opened: returns the code for errno, with a
+ * text. */
 static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
 {
     int error = errno;
@@ -161,7 +162,7 @@ int hf__shm_directory_open(struct shm *s, const struct shm_location *p)
         (made || directory_is_half_made(s, p, &st)))
         rc = directory_give_rights(s, p, &st);
     if (rc && made)
-        rmdir(p->dir); /* with mode 0700 it would lock the group out */
+        rmdir(p->dir); /* left with mode 0700, it would lock the group out */
     if (rc || (rc = directory_await_rights(s, p, &st)) ||
         (rc = hf__shm_check_owner(s, p, p->dir, &st)))
         return rc;

@@ -1,4 +1,5 @@
-/* Each of the two is one swap of the word. All other cases are in lock.c. */
+/* Acquires and releases a mutex by one swap of its word. All other cases are in
+ * lock.c. */
 #include "fast_path.h"
 
 #include "lock.h"
@@ -45,7 +46,8 @@ int hf__shm_fast_release(void *self, struct hf__req *req)
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
         return HF_ENOTOWNER;
     SHM_POINT();
-    /* No client waits; or a waiter has been woken already, and may be late. */
+    /* No client waits; or the lock is unfair and a waiter was woken already,
+     * which has not checked yet. */
     if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !shm_is_fair(l))) &&
         atomic_compare_exchange_strong_explicit(
             &l->entry->word, &word, word & ~SHM_OWNER_MASK,

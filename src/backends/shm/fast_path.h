@@ -1,7 +1,8 @@
 /*
  * Acquires and releases locks. For a mutex without contention each is one swap
  * of the word, and calls no other function. All else goes to lock.h, mutex.h
- * and shared_lock.h. The core calls them with the mutex of the line locked.
+ * and shared_lock.h. The core calls them with the mutex of the line (struct
+ * hf__remote) locked.
  */
 #ifndef HF_SHM_FAST_PATH_H
 #define HF_SHM_FAST_PATH_H

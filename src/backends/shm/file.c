@@ -1,14 +1,15 @@
 /*
  * Opens the file: <directory>/locks. A directory or a file with a wrong owner,
  * mode, size or header is refused, with its name and the reason, and not
- * changed: another user may be using it, or may have planted it. Only
- * a file that a killed process of our own user left half made is completed.
+ * changed: another user may be using it, or may have planted it. Only a file
+ * that a killed process of our own user left half made is completed.
  *
  * Every client holds a shared flock(2) on the file while it is open. So a
  * client that gets the exclusive flock is the only one, and may initialise a
- * file that is new, or from an earlier boot, or from namespaces in which no
- * client is left. The magic (of a new file) and the boot id (of an old one) are
- * written last: if an initialisation is killed, the next client repeats it.
+ * file that is new, or from an earlier boot, or from other namespaces, whose
+ * clients have all closed it. The magic (of a new file) and the boot id (of an
+ * old one) are written last: if an initialisation is killed, the next client
+ * repeats it.
  *
  * The file is allocated in full, so that a full disk is an error here and not a
  * SIGBUS later. A client does not survive the truncation of the file.
@@ -42,8 +43,8 @@ static void file_unmap(struct shm *s)
     s->fd = -1;
 }
 
-/* The boot, and the pid and time namespaces, to which process ids and times in
- * the file belong. */
+/* Finds the boot, and the pid and time namespaces, to which process ids and
+ * times in the file belong. */
 static int file_find_world(struct shm *s, struct shm_location *p)
 {
     static const char boot[] = "/proc/sys/kernel/random/boot_id";
@@ -88,7 +89,8 @@ static int check_file(struct shm *s, const struct shm_location *p,
         return hf__shm_refuse(s, s->path, "has a second name (hard link)");
     if ((rc = hf__shm_check_group(s, p, s->path, st)))
         return rc;
-    /* A file gets its rights before its size. */
+    /* A new file gets its rights first, then its size: without a size it may
+     * still lack the rights. */
     if (p->group_given && st->st_size &&
         (st->st_gid != p->group || (st->st_mode & 060) != 060))
         return hf__shm_keeps_out(s, p, s->path, st, "660");
@@ -106,9 +108,9 @@ static int file_check_size(struct shm *s, const struct stat *st)
     return 0;
 }
 
-/* A new file whose rights cannot be set would lock the group out. The caller
- * has the exclusive flock; a process that opened the file meanwhile sees that
- * it is deleted, and makes another one. */
+/* Deletes a new file whose rights cannot be set, because it would lock the
+ * group out. Only with the exclusive flock; a process that opened the file
+ * meanwhile sees that it is deleted, and makes another one. */
 static void file_remove_new(struct shm *s)
 {
     struct stat ours, there;
@@ -120,7 +122,7 @@ static void file_remove_new(struct shm *s)
         unlinkat(s->dir_fd, SHM_FILE_NAME, 0);
 }
 
-/* For a file that has no size yet. */
+/* Gives a file that has no size yet its group and mode. */
 static int file_give_rights(struct shm *s, const struct shm_location *p)
 {
     int rc = 0;
@@ -333,8 +335,9 @@ static int file_prepare(struct shm *s, struct shm_location *p)
     if (rc != HF__PENDING)
         return rc;
     p->other_world = st.st_size && file_is_of_another_world(s, p);
-    /* flock releases the one lock before it takes the other, in both
-     * directions. So everything is checked again. */
+    /* To exchange the shared for the exclusive flock, or back, the kernel first
+     * releases the old one: another process may get the file in between. So
+     * everything is checked again. */
     if (flock(s->fd, LOCK_EX | LOCK_NB)) {
         flock(s->fd, LOCK_UN);
         return HF__PENDING;
@@ -385,7 +388,7 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
             return rc;
         limit = config->open_timeout_ms * HF__MS * 9 / 10;
         if ((p.other_version || p.other_world) && limit > 300 * HF__MS)
-            limit = 300 * HF__MS; /* its users will not go away soon */
+            limit = 300 * HF__MS; /* its users will not close it soon */
         if (s->core->now() - start >= limit)
             return file_not_in_time(s, &p);
         /* Pauses of different lengths, or two clients could block each other
@@ -411,7 +414,8 @@ int hf__shm_file_lost(struct shm *s)
                           "close and open again");
 }
 
-/* A process with another root directory (chroot) cannot follow the path. */
+/* True if our root directory is still the one with which the file was opened:
+ * after chroot(2), s->path leads elsewhere. */
 static bool file_is_at_our_root(const struct shm *s)
 {
     struct stat root;
@@ -420,8 +424,8 @@ static bool file_is_at_our_root(const struct shm *s)
            root.st_ino == s->root_ino;
 }
 
-/* Would a client that opens the path now use another file? A process that has
- * dropped privileges may not be able to tell; then the answer is no. */
+/* Would a client that opens the path now use another file than ours? If we may
+ * no longer look there (dropped privileges), the answer is no. */
 static bool file_is_elsewhere(const struct shm *s, const struct stat *ours)
 {
     bool by_path = file_is_at_our_root(s);

@@ -15,7 +15,7 @@ void hf__shm_file_close(struct shm *);
 /* Returns false, after reporting the loss to the client, if the file was
  * deleted or the path leads to another file. */
 bool hf__shm_file_is_there(struct shm *);
-/* The same, but asks the kernel only now and then while the file is there. */
+/* The same, but checks at most once in 64 ms while the file is there. */
 bool hf__shm_file_still_there(struct shm *);
 /* Returns EBACKEND, and says that the file is gone. */
 int hf__shm_file_lost(struct shm *);

@@ -33,8 +33,7 @@ static void inspect_describe(struct shm *s, hf_party *party, uint32_t owner)
     party->left_ms = -1;
 }
 
-/* Returns what is left, in ms, of a lease that ends at that time; -1: it has no
- * end. */
+/* Returns the ms until `end`, at which a lease ends; -1: it has no end. */
 static int64_t inspect_left_ms(struct shm *s, hf__time end)
 {
     hf__time now = s->core->now();
@@ -65,8 +64,8 @@ static bool inspect_is_waiting(struct shm *s, unsigned index, uint64_t word,
     struct shm_cell *c = &s->file->cell[cell];
     uint32_t owner = atomic_load(&c->owner);
 
-    /* a cell of the holder does not wait: its client has not yet seen the
-     * grant */
+    /* the holder may still have a cell in the queue, if it has not yet seen
+     * that it was granted the lock */
     if (shm_kind(e) == HF_MUTEX)
         return owner != shm_owner(word) && hf__shm_alive(s, owner);
     return atomic_load(&c->ticket) &&

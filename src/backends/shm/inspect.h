@@ -15,7 +15,7 @@ int hf__shm_inspect_list(struct shm *, struct hf__query *);
 /* True if a client that is not gone holds the name, or if it is a latch that is
  * set. */
 bool hf__shm_inspect_is_held(struct shm *, unsigned index, uint64_t word);
-/* Writes the text that identifies that client: hf_party.owner. */
+/* Writes the text that identifies the client `owner`: hf_party.owner. */
 void hf__shm_inspect_owner(struct shm *, char to[64], uint32_t owner);
 
 #endif

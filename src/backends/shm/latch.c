@@ -1,9 +1,9 @@
 /*
  * The latch: a count in a word that clients swap, and a cell for each client
  * that waits until the count is 0. The waiters have no order, and watch no
- * other client. Each sleeps on its bell. It is let through when the count is 0,
- * or has been 0 since it began to wait (the round is another one): if a client
- * sets the latch again at once, it keeps none of the earlier waiters.
+ * other client. Each sleeps on its bell. A wait ends when the count is 0, or if
+ * it has been 0 since the wait began: then the round (layout.h) has changed. So
+ * a client that sets the latch again at once does not stop the earlier waiters.
  *
  * A latch is in use until its count is 0, even if all its clients have died. If
  * the client that counted to 0 is killed before it has rung all bells, the

@@ -13,15 +13,15 @@
  *     bits  0-11  slot of the client that holds it, 0: free
  *          12-19  that slot's generation, low bits
  *          20     WAITERS  a client is, or was, in the queue
- *          21     WAKING   unfair: a waiter was woken and has not looked yet
- *          22     LEASED   `lease` belongs to the present holder
- *          24-39  stir
+ *          21     WAKING   unfair: a waiter was woken and has not checked yet
+ *          22     LEASED   the entry's `lease` is that of the present holder
+ *          24-39  stir: changed by rule 2 below
  *          40-63  count of grants, low bits of the token
  *
  * Two rules make every interleaving safe:
  * 1. Each grant raises the count, in the same compare-and-swap that grants.
  *    So a word names one grant, and a decision about an earlier grant (its
- *    holder is dead, its lease has ended) cannot hit a later one.
+ *    holder is dead, its lease has ended) cannot affect a later one.
  * 2. A client that changes what others decide by (a cell enters or leaves the
  *    queue, a lease is prolonged) makes that change first and *stirs* the word
  *    afterwards. A client that decides reads the word first, then the rest,
@@ -56,7 +56,7 @@
  *
  * A latch:
  *
- *     bits  0-31  the count that is left
+ *     bits  0-31  the count
  *          32     QUEUE
  *          33-63  round: how often the count has reached 0
  */
@@ -93,7 +93,7 @@
 #define SHM_STIR_MASK (0xffffULL << 24)
 #define SHM_COUNT_ONE (1ULL << 40)
 #define SHM_COUNT_MASK (0xffffffULL << 40)
-/* What distinguishes one grant from another. */
+/* The bits by which the words of any two grants differ. */
 #define SHM_GRANT_MASK (SHM_OWNER_MASK | SHM_COUNT_MASK)
 #define SHM_EPOCH_SHIFT 23
 
@@ -107,11 +107,11 @@
 #define SHM_LATCH_QUEUE (1ULL << 32)
 #define SHM_ROUND_ONE (1ULL << 33)
 
-#define SHM_WATCHED 6u /* clients whose death one cell watches for */
+#define SHM_WATCHED 6u /* most clients whose death one cell can watch for */
 
-/* Bits of a cell's `minted`. MINTED: `epoch` is the token of the cell's hold
- * (else its owner has not read the token yet). The others: what its owner is
- * notified of, see notify.c. */
+/* Bits of a cell's `minted`. SHM_MINTED: the owner has read the token of its
+ * hold, which is the entry's `epoch`. SHM_ASKED, SHM_BROKEN: what the owner
+ * must be notified of, see notify.c. */
 #define SHM_MINTED 1u
 #define SHM_ASKED 2u
 #define SHM_BROKEN 4u
@@ -133,15 +133,15 @@ struct shm_slot {
     shm_u32 state;
     shm_u32 gen;
     shm_u32 pid;
-    shm_u32 doorbell; /* futex of its helper: for asynchronous waits and
-                         notifications */
-    shm_u32 has_byte; /* its descriptor has locked the slot's byte */
-    shm_u32 watchers; /* approximate number of cells that watch it */
-    shm_u32 listens;  /* the program receives events */
-    shm_u64 start;    /* of the process, in ticks since boot */
+    shm_u32 doorbell; /* futex of its helper thread, see wakeup.h */
+    shm_u32 has_byte; /* 1: the slot's byte is locked, see liveness.c */
+    shm_u32 watchers; /* about how many cells watch `alive` */
+    shm_u32 listens;  /* 1: its program receives events */
+    shm_u64 start;    /* start of the process, in ticks since boot */
     shm_u64 label[SHM_LABEL / 8];
-    shm_u32 marks;  /* how often its helper was woken because of a hold */
-    shm_u32 broken; /* one of its mutexes was broken since its helper checked */
+    shm_u32 marks;  /* how often its holds were marked, see notify.c */
+    shm_u32 broken; /* 1: one of its mutexes was broken since its helper thread
+                       last checked */
 };
 
 /*
@@ -151,19 +151,19 @@ struct shm_slot {
  */
 struct shm_cell {
     _Alignas(64) shm_u32 owner; /* slot and generation as in a word; 0: free */
-    shm_u32 bell;               /* futex: the word is worth a look */
-    shm_u64 ticket;             /* its place in the queue */
-    shm_u64 since;              /* wall clock, ms */
-    shm_u64 hold;     /* permits, 12 bits; version, which is never reset */
-    shm_u64 lease;    /* its end, as in an entry; 0: none; ticket, 24 bits */
-    shm_u32 lease_ms; /* the fixed lease that it wants; 0: none */
+    shm_u32 bell; /* futex, raised when the owner should check the word again */
+    shm_u64 ticket; /* its place in the queue */
+    shm_u64 since;  /* wall clock, ms */
+    shm_u64 hold; /* permits, 12 bits; a version that is never reset, 52 bits */
+    shm_u64 lease; /* end, ms of BOOTTIME, 40 bits, 0: none; ticket, 24 bits */
+    shm_u32 lease_ms; /* length of the wanted fixed lease; 0: none */
     shm_u16 name;     /* index of the entry; SHM_NO_NAME if the cell is free */
-    shm_u16 want;     /* permits */
+    shm_u16 want;     /* how many permits the owner wants */
     shm_u16 watching[SHM_WATCHED]; /* slots that it watches; 0: none */
-    shm_u8 is_async;  /* wake the owner's helper thread, by its doorbell */
-    shm_u8 announced; /* the waiter behind it, if any, knows of it */
-    shm_u8 rung_for; /* shared: was rung for the grant of that ticket, 8 bits */
-    shm_u8 minted;   /* shared: SHM_MINTED and the bits after it */
+    shm_u8 is_async;  /* 1: to ring it, ring the owner's doorbell */
+    shm_u8 announced; /* 1: the waiter behind it, if any, was rung */
+    shm_u8 rung_for;  /* shared: 8 bits of the ticket it was rung for */
+    shm_u8 minted;    /* shared: SHM_MINTED, SHM_ASKED, SHM_BROKEN */
     shm_u64 label[SHM_LABEL / 8];
 };
 
@@ -172,7 +172,7 @@ struct shm_entry {
     _Alignas(64) shm_u64 word;
     shm_u64 epoch;
     shm_u64 since; /* wall clock of the grant in ms, rounded to seconds */
-    shm_u64 lease; /* its end, ms of BOOTTIME, 40 bits; count, 24 bits */
+    shm_u64 lease; /* end, ms of BOOTTIME, 40 bits; grant's count, 24 bits */
     shm_u64 next_ticket;
     shm_u32 label_count; /* count of the grant that `label` belongs to */
     shm_u16 name_len;
@@ -182,8 +182,10 @@ struct shm_entry {
     shm_u64 asked; /* mutex: the grant whose holder was asked; 0: none */
     shm_u64 label[SHM_LABEL / 8];
     char name[SHM_NAME_MAX];
-    shm_u64 attached[SHM_MAP_LEN]; /* slots that have a handle on it */
-    shm_u64 cells[SHM_MAP_LEN]; /* in its queue; shared: also holding or idle */
+    shm_u64 attached[SHM_MAP_LEN]; /* slots of the clients that have a handle on
+                                      it */
+    shm_u64 cells[SHM_MAP_LEN];    /* cells in its queue; shared: or holding, or
+                                      idle */
 };
 
 struct shm_header {
@@ -196,11 +198,12 @@ struct shm_header {
                        namespace */
     shm_u64 floor;  /* no new entry starts with a lower token */
     shm_u32 slots_high, names_high,
-        cells_high;  /* what was in use so far: where scans end */
-    shm_u32 unswept; /* approximate number of names to be swept */
+        cells_high; /* how much of each table was ever in use; scans stop there,
+                       as the rest is empty */
+    shm_u32 unswept; /* about how many unused names were not taken back yet */
     /* The lock of names and slots, see table_lock.c. */
     _Alignas(64) shm_u32 tables;
-    shm_u32 unlocks; /* how often it was unlocked */
+    shm_u32 unlocks; /* how often `tables` was unlocked */
 };
 
 struct shm_file {
@@ -236,7 +239,7 @@ static inline uint64_t shm_lease(uint64_t until_ms, uint64_t word)
     return until_ms << 24 | word >> 40;
 }
 
-/* The token of a word that belongs to this epoch or the next. */
+/* The token of the grant in `word`. The entry's `epoch` may be one too low. */
 static inline uint64_t shm_token(uint64_t epoch, uint64_t word)
 {
     epoch += (epoch ^ word >> 63) & 1;
@@ -285,8 +288,8 @@ static inline unsigned shm_used(uint64_t word)
     return (unsigned)(word >> 24 & 0xfff);
 }
 
-/* The word after a change: that cell has `has` permits, and all cells together
- * have `used`. */
+/* `word` after a change: `cell` has `has` permits, and all cells together have
+ * `used`. */
 static inline uint64_t shm_changed(uint64_t word, unsigned cell, unsigned has,
                                    unsigned used)
 {
@@ -295,7 +298,7 @@ static inline uint64_t shm_changed(uint64_t word, unsigned cell, unsigned has,
            cell;
 }
 
-/* The permits of the cell, according to that word. */
+/* The permits of `cell` when the entry's word was `word`. */
 static inline unsigned shm_has(struct shm_file *f, uint64_t word, unsigned cell)
 {
     if (shm_names(word, cell))

@@ -71,9 +71,9 @@ int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
     return 1;
 }
 
-/* Checks /proc, where pidfd_open(2) is missing or cannot tell. With hidepid= we
- * may not see the processes of other users; a process that exists is then taken
- * for alive. */
+/* True if kill(2) or /proc shows that the process has ended: for where
+ * pidfd_open(2) is missing or cannot tell. With hidepid= we may not see the
+ * processes of other users; a process that exists is then taken for alive. */
 static bool liveness_is_process_gone_by_proc(uint32_t pid, uint64_t start)
 {
     char state = '?';
@@ -101,9 +101,10 @@ enum shm_life hf__shm_life_of(uint32_t pid)
     return gone ? SHM_EXITED : SHM_LIVES;
 }
 
-/* A client that closes unlocks the byte before it frees its slot. So it clears
- * has_byte first, which is read before and after the test. If a child that the
- * client forked has the descriptor, the answer is false. */
+/* A closing client clears has_byte, then unlocks the byte, then frees the slot.
+ * So has_byte is read before and after the test: while it is set, an unlocked
+ * byte means that no process has the descriptor. A child that the client forked
+ * may have it: then the answer is false. */
 bool hf__shm_is_file_closed(struct shm *s, uint32_t slot)
 {
     shm_u32 *has_byte = &s->file->slot[slot].has_byte;
@@ -136,10 +137,10 @@ void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
         hf__shm_futex_wake(at, INT_MAX);
 }
 
-/* The word is read before the process is checked: if the slot belongs to
- * another client since, the word has changed, too, and the swap fails. /proc is
- * used only for a client whose byte is unlocked, because a client with a locked
- * byte may be in another pid namespace than ours. */
+/* Reads the word before it checks the process: if another client takes the slot
+ * meanwhile, the word changes, and the swap in hf__shm_mark_dead fails. /proc
+ * is used only for a client whose byte is unlocked, because a client with a
+ * locked byte may be in another pid namespace than ours. */
 void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
 {
     struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];

@@ -18,7 +18,7 @@ static inline struct shm_slot *shm_slot_of(struct shm *s, uint32_t owner)
     return &s->file->slot[owner & SHM_SLOT_MASK];
 }
 
-/* The byte of the file that the client of that slot keeps locked while it is
+/* The byte of the file that the client in `slot` keeps locked while it is
  * open. */
 static inline struct flock shm_slot_byte(uint32_t slot)
 {
@@ -31,7 +31,7 @@ bool hf__shm_alive(struct shm *, uint32_t owner);
 /* True if the client is not alive and its process no longer runs, or has closed
  * the file: then its holds may be taken. */
 bool hf__shm_gone(struct shm *, uint32_t owner);
-/* Does the slot belong to that generation? */
+/* Is the slot in use by the generation that `owner` names? */
 bool hf__shm_is_registered(struct shm_slot *, uint32_t owner);
 /* True if no process has the descriptor of the slot's client open. */
 bool hf__shm_is_file_closed(struct shm *, uint32_t slot);

@@ -33,8 +33,8 @@ int hf__shm_lock_abandon(void *self, struct hf__req *req)
     return hf__shm_lock_let_go(self, l) == HF_EBACKEND ? HF_EBACKEND : HF__DONE;
 }
 
-/* Has the lock this hold already? The core may repeat an attempt with the same
- * hold id. */
+/* Is the hold of this request granted already? The core may repeat an attempt
+ * with the same hold id. */
 static bool lock_still_held(struct shm *s, struct shm_lock *l,
                             struct hf__req *req)
 {
@@ -60,7 +60,7 @@ int hf__shm_lock_attempt(struct shm *s, struct hf__req *req)
         hf__shm_lock_let_go(s, l);
         return hf__shm_file_lost(s);
     }
-    /* An earlier hold that was not ended yet must not be taken for this one. */
+    /* The lock may still have an earlier hold or wait: it is ended first. */
     if (atomic_load(&l->hold_id) != req->hold_id) {
         if (hf__shm_lock_let_go(s, l) == HF_EBACKEND)
             return HF_EBACKEND;

@@ -1,7 +1,7 @@
 /*
  * The verbs of a lock of any kind, off the fast path. The core calls attempt
- * and abandon with the mutex of the line locked, and renew with the mutex of
- * the client.
+ * and abandon with the mutex of the line (struct hf__remote) locked, and renew
+ * with the mutex of the client.
  */
 #ifndef HF_SHM_LOCK_H
 #define HF_SHM_LOCK_H
@@ -9,11 +9,12 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. Buries the client from
- * which it took the lock. */
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. If it took the lock
+ * from a dead client, it also takes back all else of that client
+ * (dead_clients.h). */
 int hf__shm_lock_attempt(struct shm *, struct hf__req *);
-/* Ends the wait or hold of that hold id. Returns HF__DONE, or EBACKEND: the
- * core tries again. */
+/* Ends the wait or hold that has the hold id of the request. Returns HF__DONE,
+ * or EBACKEND: the core tries again. */
 int hf__shm_lock_abandon(void *, struct hf__req *);
 /* Returns HF__DONE; each item has its own result. */
 int hf__shm_lock_renew(void *, struct hf__batch *);

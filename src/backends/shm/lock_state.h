@@ -9,8 +9,8 @@
  *     HELD     is, unless it was broken  SHM_NO_CELL      both are valid
  *     LEAVING  may be still              SHM_NO_CELL      hold_id is valid
  *
- * LEAVING: a loop that should end the hold or the wait gave up (retry.c); it is
- * completed before anything else is done with the lock. A latch is IDLE or
+ * LEAVING: a loop that should end the hold or the wait gave up (retry.c); any
+ * later call for the lock first tries again to end it. A latch is IDLE or
  * QUEUED. For a lock with a cell (struct shm_cell_lock) "in our name" means
  * that the cell has permits; its `cell` may be SHM_NO_CELL while the lock is
  * IDLE.
@@ -35,7 +35,7 @@ struct shm_lock {
     uint8_t kind; /* unless HF_MUTEX, this is a shm_cell_lock */
 };
 
-/* A fair mutex: no client takes it before those that wait. */
+/* True for a fair mutex: no client takes it while others wait. */
 static inline bool shm_is_fair(const struct shm_lock *l)
 {
     return l->take_mask & SHM_FLAGS;
@@ -45,9 +45,9 @@ static inline bool shm_is_fair(const struct shm_lock *l)
  * idle, if enough cells are free. */
 struct shm_cell_lock {
     struct shm_lock lock;
-    shm_u16 cell;   /* or SHM_NO_CELL; renew reads it */
+    shm_u16 cell;   /* number of its cell, or SHM_NO_CELL; renew reads it */
     uint16_t size;  /* all permits of the name */
-    bool leased;    /* the cell's `lease` may be set */
+    bool leased;    /* true if the cell may have a lease */
     uint32_t round; /* latch: the round in which the wait began */
 };
 

@@ -34,8 +34,9 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     hf__shm_wait_begin(s, l, (unsigned)n, req);
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
     SHM_POINT();
-    /* Last, because a client that read the map while another owner had the cell
-     * trusts the other fields if it finds this name. */
+    /* The name is set last. A client may have found this cell in the entry's
+     * map when it had another owner; once it reads our name there, it trusts
+     * the other fields. */
     atomic_store(&c->name, l->index);
     SHM_POINT();
     atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
@@ -43,8 +44,8 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     return 0;
 }
 
-/* Leaves the queue with the lock. The word is in our name, so that no client
- * decides by our cell, and nothing must be stirred. */
+/* Leaves the queue as the holder. The word is in our name, so no client decides
+ * by our cell any longer, and the word need not be stirred. */
 static void mutex_dequeue(struct shm *s, struct shm_lock *l)
 {
     unsigned n = hf__shm_wait_end(s, l);
@@ -67,7 +68,8 @@ static int mutex_leave_word(struct shm *s, struct shm_lock *l)
         uint64_t w = atomic_load(&e->word);
 
         SHM_POINT();
-        /* The lock was given to us after all; or we were about to take it. */
+        /* The lock was passed to us meanwhile; or it is free, and we may be the
+         * waiter that was rung to take it. */
         if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
             if (hf__shm_mutex_pass(s, l->index, w))
                 return HF__DONE;
@@ -123,7 +125,7 @@ int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
     return hf__shm_retry_refuse(s);
 }
 
-/* The word is in our name: completes the grant. False: it was broken
+/* The word is in our name: completes the grant. False: the grant was broken
  * meanwhile. */
 static bool mutex_granted(struct shm *s, struct shm_lock *l,
                           struct hf__req *req, uint64_t word)
@@ -139,7 +141,7 @@ static bool mutex_granted(struct shm *s, struct shm_lock *l,
         shm_mutex_grant(s, l, req, word))
         return true;
     hf__shm_queue_stir(s, l->entry,
-                       0); /* in case it is being given to our old cell */
+                       0); /* makes any grant to our old cell fail now */
     return false;
 }
 
@@ -162,13 +164,13 @@ static struct shm_cell *mutex_cell_of(struct shm *s, struct shm_wait *wait)
     return &s->file->cell[atomic_load(&wait->cell)];
 }
 
-/* Tries once to take a word that is free. */
+/* Tries once to take the lock, which is free according to *word. */
 static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
 {
     uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
     struct shm_queue_scan r;
 
-    /* we are the waiter that was woken, or take its place */
+    /* WAKING is cleared: the waiter that was woken is us, or we overtake it */
     if (l->state == SHM_QUEUED) {
         hf__shm_queue_scan(s, l->index, s->me, 0, &r);
         new &= ~(SHM_FLAGS);
@@ -241,9 +243,9 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
                          atomic_load(&mutex_cell_of(s, wait)->bell));
         w = atomic_load(&l->entry->word);
         if (!shm_owner(w)) {
-            /* A fair lock is not free while a client waits, unless the waiter
-             * was overlooked. If it is free again after passing it on, the
-             * entry is damaged. */
+            /* A fair lock that is free but has a flag set should have been
+             * passed to a waiter: it is passed now. If it is still free after
+             * that, the entry is damaged, and we take it. */
             if (l->state != SHM_QUEUED && (w & l->take_mask) && !passed)
                 passed = hf__shm_mutex_pass(s, l->index, w);
             else if (mutex_take(s, l, &w) && mutex_granted(s, l, req, w))
@@ -266,15 +268,16 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
         }
         if (!mutex_announce(l, wait, w))
             continue;
-        /* Other clients may take an unfair lock at any time. One more check is
-         * enough, because the first waiter is rung. */
+        /* Other clients may take an unfair lock at any time, so we might never
+         * watch its present holder. One more check is enough: a release rings
+         * the first waiter. */
         if (mutex_wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_wait_sleep(s, wait, req);
         again = true;
     } while (hf__shm_retry(s, &retry));
     if (l->state == SHM_IDLE)
         l->state =
-            SHM_LEAVING; /* it may have been granted, all but its lease */
+            SHM_LEAVING; /* the word may be in our name, but not leased */
     hf__shm_mutex_let_go(s, l);
     return hf__shm_retry_refuse(s);
 }

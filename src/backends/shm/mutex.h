@@ -1,5 +1,6 @@
 /*
- * A mutex, off the fast path. The caller has the mutex of the line locked.
+ * A mutex, off the fast path. The caller has the mutex of the line (struct
+ * hf__remote) locked.
  */
 #ifndef HF_SHM_MUTEX_H
 #define HF_SHM_MUTEX_H

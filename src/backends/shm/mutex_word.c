@@ -5,10 +5,10 @@
  *
  * In the queue each waiter watches one liveness word: that of the waiter before
  * it, or the holder's if it is the first. So when a client dies, the waiter
- * behind it looks:
+ * behind it checks:
  * - The holder died: any client that sees it passes the lock on. Any number
  *   may try; the swap of the word lets one succeed.
- * - A waiter died: the next to look skips it, and watches the one before it.
+ * - A waiter died: the one behind it now watches the one before it.
  * - A client died that had passed the lock on and had not rung yet: the first
  *   waiter watches it, and finds the word in its own name.
  * A client that leaves the queue alive rings the waiter behind it. A client
@@ -18,8 +18,8 @@
  * A fair lock is never free while a client waits: it is passed from holder to
  * holder. An unfair lock becomes free, and the first waiter is rung (WAKING).
  * Any client may take it meanwhile; no other waiter is rung until the first has
- * looked. The waiter that was rung then watches the new holder, so that the
- * rule above holds.
+ * checked. The waiter that was rung then watches the new holder, so that again
+ * each waiter watches the client before it.
  */
 #include "mutex_word.h"
 
@@ -27,7 +27,7 @@
 #include "retry.h"
 #include "wakeup.h"
 
-/* Raises the epoch when the count has moved on, see layout.h. Rare. */
+/* Rare: once in 2^23 grants, see layout.h. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *e, uint64_t epoch)
 {
     SHM_POINT();
@@ -53,9 +53,9 @@ hf__time hf__shm_mutex_lease_end(struct shm_entry *e, uint64_t word)
 
 /*
  * Writes the lease of a grant, then sets LEASED in the word. False: the grant
- * has ended. Only its own holder (`mine`) replaces a lease that is there
- * already: the client that passed the lock on may come late, with an earlier
- * end.
+ * has ended. Only the holder itself (`mine`) replaces a lease of this grant:
+ * the client that passed the lock on also writes one, perhaps later and with an
+ * earlier end.
  */
 bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
                                hf__time until, bool mine)
@@ -70,7 +70,8 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
         w = atomic_load(&e->word);
         if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
             return false;
-        if (!((old ^ new) & 0xffffff)) { /* there is a lease, or was long ago */
+        /* the entry has a lease of this grant, or of one long ago */
+        if (!((old ^ new) & 0xffffff)) {
             if (!mine)
                 return true;
             if ((w & SHM_LEASED) && old > new)
@@ -87,7 +88,7 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     } while (!atomic_compare_exchange_strong(&e->word, &w,
                                              shm_stirred(w) | SHM_LEASED));
     SHM_POINT();
-    /* the first waiter sleeps without knowing the end of the lease */
+    /* the first waiter does not know yet when the lease ends */
     if (mine && (w & SHM_WAITERS)) {
         hf__shm_queue_scan(s, index, s->me, 0, &r);
         if (r.first != SHM_NO_CELL)
@@ -96,9 +97,10 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     return true;
 }
 
-/* Rings the first waiter. If that one has not yet rung the one behind it and
- * dies now, no client would notice; and if it gets a lease now, no client knows
- * when that ends. So the waiter behind it is rung, too. */
+/* Rings the first waiter and, unless `is_known`, the second one: that may not
+ * watch the first yet, or not know of the lease that the first gets now.
+ * Without this no client would notice the death of the first, or the end of its
+ * lease. */
 static void word_ring_first(struct shm *s, unsigned index,
                             const struct shm_queue_scan *r, bool is_known)
 {
@@ -126,8 +128,9 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
 
     hf__shm_queue_scan(s, index, owner, 0, &r);
     /* Reads what the first waiter wants before the swap that grants, because
-     * its cell may belong to another client afterwards. If it does so earlier,
-     * the client that left has stirred, and the swap fails. */
+     * its cell may belong to another client afterwards. If the cell was given
+     * away before the swap, the client that left the queue has stirred the
+     * word, and the swap fails. */
     c = &s->file->cell[r.first % SHM_CELLS];
     /* an unfair lock is not granted here, so no lease begins */
     lease_ms = fair ? atomic_load(&c->lease_ms) : 0;
@@ -149,8 +152,8 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
     if (lease_ms)
         hf__shm_mutex_lease_write(s, index, new,
                                   s->core->now() + lease_ms * HF__MS, false);
-    /* A waiter was woken already: a holder that releases often need not ring
-     * again. Other clients that pass the lock on do. */
+    /* WAKING: a waiter was woken already and has not checked, so a holder that
+     * releases need not ring again. Other clients that pass the lock on do. */
     if (fair || owner != s->me || !(word & SHM_WAKING))
         word_ring_first(s, index, &r, announced && !lease_ms);
     return true;

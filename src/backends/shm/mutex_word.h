@@ -14,26 +14,26 @@ static inline bool shm_is_grant(uint64_t a, uint64_t b)
     return !((a ^ b) & SHM_GRANT_MASK);
 }
 
-/* The count of grants has moved on by half its range: raises the epoch. */
+/* Raises the entry's epoch from `epoch` by 1: the count of grants has moved on
+ * by half its range, see layout.h. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *, uint64_t epoch);
-/* Writes the label of that grant. Needed only if it differs from its
- * client's. */
+/* Writes the label of the grant `word`. Needed only if it is not the label of
+ * the client. */
 void hf__shm_mutex_label_grant(struct shm_entry *, const char *, uint64_t word);
-/* When the lease of the word's holder ends; HF__NEVER if it has none. */
+/* Returns when the lease of the grant `word` ends; HF__NEVER if it has none. */
 hf__time hf__shm_mutex_lease_end(struct shm_entry *, uint64_t word);
-/* Sets the lease of that grant; `mine`: we are its holder. False: the grant has
- * ended. */
+/* Sets the lease of the grant `word`; `mine`: we are its holder. False: the
+ * grant has ended, or the loop gave up (retry.h). */
 bool hf__shm_mutex_lease_write(struct shm *, unsigned index, uint64_t word,
                                hf__time until, bool mine);
 /* Takes the lock from the word's owner. A fair lock goes to the first waiter;
- * an unfair one becomes free, and the first waiter is rung. False: the word has
- * changed. */
+ * an unfair one becomes free, and the first waiter is rung (wakeup.h). False:
+ * the word has changed. */
 bool hf__shm_mutex_pass(struct shm *, unsigned index, uint64_t word);
 
 /*
  * The word is in our name: records the grant in the lock and in the entry.
- * False: the word is no longer in our name (broken); then the token may be
- * wrong, too.
+ * False: the grant was broken, and the token may be wrong, too.
  */
 static inline bool shm_mutex_grant(const struct shm *s, struct shm_lock *l,
                                    struct hf__req *req, uint64_t word)

@@ -1,18 +1,18 @@
 /*
  * Names. An entry is in use while a client that lives has a handle on it, or a
  * client holds it or waits for it. After that it is taken back. Without the
- * lock of the tables only attached clients touch an entry, so that an entry to
- * which no client is attached can be given another name. A client that gives up
- * a name never waits for the lock of the tables: the next thread that has it
- * sweeps.
+ * lock of the tables only attached clients read or change an entry. So with
+ * that lock, an entry to which no client is attached can be given another name.
+ * A client that gives up a name never waits for the lock of the tables: if it
+ * is not free, the next client that attaches or opens takes the name back.
  *
  * Tokens must continue to rise when an entry is taken back and made again, when
  * the file was deleted, and after a reboot. So an entry starts from the wall
  * clock, in units of 64 ns: only more than 15 million grants of one name per
- * second, all the time, would get ahead of it. And it does not start below the
- * floor, which is the highest token of the entries taken back so far. Counted
- * from 2025, tokens stay exact in a double (2^53) until 2043, which Lua and
- * JSON readers need.
+ * second, all the time, would let tokens get ahead of the clock. And it does
+ * not start below the floor, which is the highest token of the entries taken
+ * back so far. Counted from 2025, tokens stay exact in a double (2^53) until
+ * 2043, which Lua and JSON readers need.
  */
 #include "name_table.h"
 
@@ -97,7 +97,8 @@ static bool name_table_is_any(shm_u64 *map)
     return false;
 }
 
-/* Held, or a latch that is set. (A holder of a shared kind has a cell.) */
+/* True if the mutex is held or the latch is set. (A holder of a shared kind has
+ * a cell.) */
 static bool name_table_is_taken(struct shm_entry *e)
 {
     uint64_t word = atomic_load(&e->word);
@@ -125,9 +126,9 @@ bool hf__shm_name_reclaim_locked(struct shm *s, unsigned index)
     return true;
 }
 
-/* A name that is missed here, because the client that left it was killed, does
- * no harm: it is taken back when the table is full, or when a client wants the
- * name as another kind. */
+/* A client that is killed may leave a name and not count it in `unswept`. That
+ * does no harm: the name is taken back when the table is full, or when a client
+ * wants it as another kind. */
 void hf__shm_names_sweep_locked(struct shm *s)
 {
     struct shm_file *f = s->file;

@@ -9,23 +9,25 @@
 /* The kind as it is stored in the entry. */
 static inline uint16_t shm_entry_kind(const struct hf__remote *remote)
 {
-    bool fair = remote->fair || remote->kind == HF_LATCH; /* has no order */
+    /* the waiters of a latch have no order: stored as fair */
+    bool fair = remote->fair || remote->kind == HF_LATCH;
 
     return (uint16_t)(remote->kind | (fair ? 256 : 0));
 }
 
-/* Returns the index of the entry, or -1. The caller has the tables locked; or
- * `attached` is true, and only names on which this client has locks are
- * searched, which no client changes. */
+/* Returns the index of the entry, or -1. With `attached` it searches only the
+ * names on which this client has locks, which no client changes; without, the
+ * caller has the tables locked. */
 int hf__shm_name_find(struct shm *, const char *name, size_t len,
                       bool attached);
-/* Fills a free entry. */
+/* Makes an entry for the name at `index`, which is free. */
 void hf__shm_name_make_locked(struct shm *, unsigned index,
                               const struct hf__remote *);
-/* Frees the entry if no client has a handle on it, holds it or waits for it. */
+/* Frees the entry and returns true if no client has a handle on it, holds it or
+ * waits for it. */
 bool hf__shm_name_reclaim_locked(struct shm *, unsigned index);
-/* Takes back unused names that were left because the tables were locked
- * (`unswept`). */
+/* Takes back the unused names that clients could not take back because the
+ * tables were locked (counted in `unswept`). */
 void hf__shm_names_sweep_locked(struct shm *);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * Notifies holders that listen: the lock is wanted, or their hold was broken.
- * The notification is a mark at the hold. The doorbell wakes the helper thread
- * of the holder, which looks for marks at all locks of its client. A client
- * that does not listen gets no mark and is not woken.
+ * To notify is to leave a mark at the hold and to ring the doorbell (wakeup.h).
+ * The doorbell wakes the helper thread of the holder, which looks for marks at
+ * all locks of its client. A client that does not listen gets no mark and is
+ * not woken.
  *
  * A broken mutex gets no mark, because its entry has room for one mark, which
  * the next holder may need. The slot says that a mutex was broken, and the
@@ -13,10 +14,10 @@
  * for each hold. Clients that mark have the tables locked, so there is one at a
  * time.
  *
- * A hold that its owner has not seen yet keeps its mark until the owner has
- * seen it, because the program must not hear of a hold that it does not know.
- * (A mark is lost if it comes while a thread takes a free permit: between its
- * swap of the word and the end of its attempt.)
+ * A grant that its owner has not noticed yet keeps its mark until it has,
+ * because the program must not hear of a hold that it does not know. (A mark is
+ * lost if it comes while a thread takes a free permit: between its swap of the
+ * word and the end of its attempt.)
  *
  * The mutex of the client guards the list of its locks.
  */
@@ -40,7 +41,8 @@ static void notify_ring(struct shm *s, uint32_t owner)
     hf__shm_ring_doorbell(s, owner);
 }
 
-/* No mark says which mutex: it could hit the next holder. */
+/* Sets a flag for all mutexes of the owner: a mark at the mutex could hit its
+ * next holder. */
 void hf__shm_notify_broken(struct shm *s, uint32_t owner)
 {
     struct shm_slot *slot = shm_slot_of(s, owner);
@@ -88,7 +90,8 @@ static int notify_ask_cells(struct shm *s, unsigned index)
         rc = HF__DONE;
         hf__shm_notify_cell(s, n, atomic_load(&c->owner), SHM_ASKED);
         if (!shm_has(s->file, atomic_load(&e->word), n))
-            atomic_fetch_and(&c->minted, (uint8_t)~SHM_ASKED); /* too late */
+            /* the hold has ended: the mark would hit the next one */
+            atomic_fetch_and(&c->minted, (uint8_t)~SHM_ASKED);
     }
     return rc;
 }
@@ -174,7 +177,8 @@ static void notify_check_cell_mark(struct shm *s, struct hf__remote *remote)
     if (cell == SHM_NO_CELL || !(mark & (SHM_ASKED | SHM_BROKEN)))
         return;
     is_asked = (mark & SHM_ASKED) && shm_cell_lock_has(s, l);
-    /* If the mark changes meanwhile, there is another one to look at. */
+    /* Checked again later if the owner has not noticed its grant, or if another
+     * mark came meanwhile. */
     if ((is_asked && !(mark & SHM_MINTED)) ||
         !atomic_compare_exchange_strong(minted, &mark, mark & SHM_MINTED))
         s->early_marks = true;

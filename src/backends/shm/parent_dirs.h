@@ -7,7 +7,8 @@
 #include "location.h"
 #include "shm.h"
 
-/* Returns EBACKEND if a user who is not trusted may rename the directory. */
+/* Returns EBACKEND if a user who is not trusted may rename the directory, or
+ * one above it. */
 int hf__shm_parent_dirs_check(struct shm *, const struct shm_location *);
 
 #endif

@@ -15,8 +15,9 @@
  * waits watch. Without futex_waitv the core checks every 50 ms.
  *
  * Deadlines count by CLOCK_BOOTTIME, which continues while the machine is
- * suspended. A futex has no such clock. So no sleep is long: a deadline that
- * passes during a suspend is noticed when the sleep ends.
+ * suspended. A futex has no such clock. So no sleep is longer than a few
+ * seconds: a deadline that passes during a suspend is noticed when the sleep
+ * ends.
  */
 #include "park.h"
 
@@ -71,8 +72,9 @@ static void park_wait_for(struct wait_on *on, const void *word, uint32_t value,
                            is_private ? 2 | 128 : 2, 0};
 }
 
-/* False: it did not sleep. A seccomp filter may answer instead of the kernel,
- * with any error. */
+/* Sleeps on all words in `on`. False: the kernel cannot (ENOMEM, or no
+ * futex_waitv). A seccomp filter may answer instead of the kernel, with any
+ * error. */
 static bool park_sleep_on(struct shm *s, struct wait_on *on, unsigned len,
                           hf__time from_now)
 {
@@ -98,7 +100,8 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     unsigned len = 2;
     hf__time left;
 
-    /* a client that only holds does not check it anywhere else */
+    /* a client that only holds, and waits for nothing, checks the file nowhere
+     * else */
     if (!shm_is_lost(s))
         hf__shm_file_still_there(s);
     if (s->early_marks)

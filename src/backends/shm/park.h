@@ -1,8 +1,8 @@
 /*
- * Sleeps for waiters. The core calls hf__shm_park without a mutex: in the
- * thread that waits, or in the helper thread (remote is NULL). The helper
- * thread calls hf__shm_advance with the mutex of the client locked, before it
- * sleeps and when it was woken.
+ * Sleeps until a wait must check again. The core calls hf__shm_park without a
+ * mutex: in the thread that waits, or in the helper thread (remote is NULL).
+ * The helper thread calls hf__shm_advance with the mutex of the client locked,
+ * before it sleeps and when it was woken.
  */
 #ifndef HF_SHM_PARK_H
 #define HF_SHM_PARK_H
@@ -10,7 +10,7 @@
 #include "shm.h"
 
 /* Returns when *word is no longer `expect`, when what is waited for may have
- * happened, at `until`, or earlier. */
+ * happened, at `until`; perhaps earlier. */
 void hf__shm_park(void *, struct hf__remote *, uint32_t *word, uint32_t expect,
                   hf__time until);
 /* Reports to the core the asynchronous waits that must check again, and the

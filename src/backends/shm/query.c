@@ -29,8 +29,8 @@ static int query_latch_request(struct shm *s, struct hf__query *q,
     return rc == HF_ENOTOWNER ? HF__DONE : rc;
 }
 
-/* No answer is lost here and no request repeated, so the number of the request
- * need not be kept. */
+/* No answer can be lost, so the core repeats no request, and its number need
+ * not be kept. */
 static int query_latch(struct shm *s, struct hf__query *q)
 {
     struct hf__remote remote = {.name = q->name,

@@ -12,23 +12,25 @@
 
 struct shm_queue_scan {
     unsigned len;    /* cells in the queue, including those of dead clients */
-    unsigned first;  /* the lowest ticket; or SHM_NO_CELL */
-    unsigned before; /* the highest ticket below mine */
-    unsigned behind; /* the lowest ticket above mine */
+    unsigned first;  /* the cell with the lowest ticket; or SHM_NO_CELL */
+    unsigned before; /* the one with the highest ticket below `mine`; or
+                        SHM_NO_CELL */
+    unsigned behind; /* the one with the lowest ticket above `mine`; or
+                        SHM_NO_CELL */
     uint32_t first_owner, before_owner;
     uint64_t first_ticket, before_ticket, behind_ticket;
 };
 
-/* Returns the next used cell of the entry, from that number on; or
+/* Returns the first used cell of the entry whose number is `from` or higher; or
  * SHM_NO_CELL. */
 unsigned hf__shm_queue_next(struct shm *, unsigned index, unsigned from);
 /* Reads the queue, without the cells of the client `except`. `mine` is the
- * ticket by which `before` and `behind` are found, or 0. The cells that it
- * finds belong to live clients. */
+ * ticket by which `before` and `behind` are found, or 0. `first`, `before` and
+ * `behind` are cells of live clients. */
 void hf__shm_queue_scan(struct shm *, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *);
-/* Changes the word, and sets these flags, so that decisions that other clients
- * made before fail. Not for a latch. */
+/* Changes the word, and sets `flags` in it: decisions that other clients based
+ * on the old word fail. Not for a latch. */
 void hf__shm_queue_stir(struct shm *, struct shm_entry *, uint64_t flags);
 
 #endif

@@ -13,8 +13,8 @@
  * the lock, the word stays in our name, and the core repeats the release until
  * it succeeds. The same is true of a wait that could not leave.
  *
- * One call may run several such loops. So after one of them gave up, those
- * about the same name give up early for a second.
+ * One call may run several such loops. So after a loop gave up, all loops about
+ * the same name are hurried for a second: they give up after 64 tries.
  */
 #include "retry.h"
 
@@ -34,8 +34,9 @@ static int64_t retry_processor_time(void)
     return (int64_t)now.tv_sec * 1000 * HF__MS + now.tv_nsec;
 }
 
-/* Returns the place for what t is about. While that is hurried, the place
- * contains its number in 16 bits and, above these, the end in ms. */
+/* Returns the element of s->hurried for the entry of t; *number is the entry's
+ * number plus 1, or 0. While the entry is hurried, the element contains that
+ * number in 16 bits and, above these, the end in ms. */
 static shm_u64 *retry_hurried(struct shm *s, const struct shm_retry *t,
                               uint64_t *number)
 {

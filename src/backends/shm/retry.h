@@ -11,7 +11,8 @@
 #include "shm.h"
 
 struct shm_retry {
-    const struct shm_entry *of; /* the entry that it is about; NULL: none */
+    const struct shm_entry *of; /* the entry whose word the loop swaps; NULL: a
+                                   word outside the entries */
     uint32_t len;
     int64_t since; /* processor time of the thread, in ns */
 };

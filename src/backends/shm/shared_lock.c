@@ -20,7 +20,8 @@
 
 #include <time.h>
 
-/* Gives back what the cell was granted after all. */
+/* Ends a wait: gives back permits that the cell was granted although we stopped
+ * waiting. */
 static int lock_leave_word(struct shm *s, struct shm_cell_lock *l)
 {
     struct shm_entry *e = l->lock.entry;
@@ -74,7 +75,8 @@ static unsigned lock_add_owner(uint32_t *owners, unsigned len, uint32_t owner)
     return len + 1;
 }
 
-/* False: the word has changed, and with it the holders. */
+/* Watches all holders. False: the word has changed meanwhile, so there may be
+ * others. */
 static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
                                uint64_t word)
 {
@@ -100,7 +102,7 @@ static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
     return atomic_load(&l->lock.entry->word) == word;
 }
 
-/* Chooses whose death to watch for, and when to look again. False: look at
+/* Chooses whose death to watch for, and when to check again. False: check at
  * once. */
 static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
                              uint64_t word, const struct shm_queue_scan *r)
@@ -141,8 +143,9 @@ static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 }
 
 /* The cell has its permits: completes the grant. False: they were taken away
- * meanwhile; then the token may be wrong, too. Marks that the cell has were for
- * an earlier hold, unless other clients know this one already (`is_known`). */
+ * meanwhile; then the token may be wrong, too. `is_known`: other clients could
+ * see the grant before, so marks in the cell (notify.c) are for this hold; else
+ * they are old, and are cleared. */
 static inline __attribute__((always_inline)) bool
 lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                   bool is_known)
@@ -237,8 +240,8 @@ static bool lock_help(struct shm *s, const struct shm_cell_lock *l,
     return helped;
 }
 
-/* For a client that is new, or first, or has waited for a while: helps the
- * queue to move on. False: nothing could be done. */
+/* Helps the queue to move on: takes back permits of dead holders, and grants to
+ * the first waiters. False: nothing could be done. */
 static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
                           uint32_t *dead)
 {
@@ -255,19 +258,20 @@ static bool lock_check_queued(struct shm *s, struct shm_cell_lock *l,
     uint64_t ticket = atomic_load(&shm_cell_lock_cell(s, l)->ticket);
     struct shm_queue_scan r;
 
-    if (!ticket) { /* we had it, and lost it before we knew */
+    if (!ticket) { /* we were granted permits and lost them before we noticed */
         atomic_store(&shm_cell_lock_cell(s, l)->minted, 0);
         hf__shm_cell_lock_dequeue(s, l);
         return false;
     }
-    /* the word is damaged: no client would grant to us */
+    /* without QUEUE, which we set, the word is damaged: no client would grant
+     * to us */
     if (!(word & SHM_QUEUE)) {
         hf__shm_queue_stir(s, l->lock.entry, SHM_QUEUE);
         return false;
     }
     hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
-    /* The first waiter helps at once; those behind it at their next look,
-     * because the first may be stopped. */
+    /* The first waiter helps at its first check; those behind it from their
+     * second check on, in case the first is stopped. */
     if ((!r.before_owner || atomic_load(&l->lock.wait)->announced) &&
         lock_bring_on(s, l, word, dead))
         return false;
@@ -308,7 +312,7 @@ static int lock_attempt(struct shm *s, struct shm_cell_lock *l,
         }
     } while (hf__shm_retry(s, &retry));
     if (l->lock.state == SHM_IDLE)
-        l->lock.state = SHM_LEAVING; /* the cell may have been granted it */
+        l->lock.state = SHM_LEAVING; /* the cell may have permits already */
     hf__shm_shared_let_go(s, l);
     return hf__shm_retry_refuse(s);
 }
@@ -346,7 +350,7 @@ bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
            lock_finish_grant(s, l, req, false);
 }
 
-/* The cell keeps that many of its permits, and the others are passed on. */
+/* Lowers the permits of the cell to `keep`, and passes the others on. */
 static inline int lock_give_back(struct shm *s, struct shm_cell_lock *l,
                                  unsigned keep)
 {
@@ -371,7 +375,7 @@ static int lock_give(struct shm *s, struct shm_cell_lock *l)
 {
     int rc;
 
-    /* Before the cell can be granted permits again. */
+    /* Must be cleared before the cell can be granted permits again. */
     atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, 0,
                           memory_order_relaxed);
     rc = lock_give_back(s, l, 0);
@@ -433,7 +437,7 @@ int hf__shm_shared_downgrade(struct shm *s, const struct hf__query *q)
 {
     struct shm_cell_lock *from = q->line->impl, *to = q->into->impl;
 
-    /* No thread uses that lock. It may still have a hold that was lost. */
+    /* No thread uses `to`, but it may still have a hold that was lost. */
     if (hf__shm_shared_let_go(s, to) == HF_EBACKEND)
         return HF_EBACKEND;
     if (from->lock.state != SHM_HELD || to->lock.state != SHM_IDLE ||
@@ -443,8 +447,8 @@ int hf__shm_shared_downgrade(struct shm *s, const struct hf__query *q)
     return lock_give_back(s, to, 1);
 }
 
-/* Other threads may use the lock meanwhile. What was read first is valid if the
- * hold is still the same. */
+/* Other threads may use the lock meanwhile. `cell` and `lease` are valid if the
+ * hold id, which is read after them, is still that of the item. */
 int hf__shm_shared_renew(struct shm *s, const struct hf__renewal *item,
                          hf__time now)
 {

@@ -4,18 +4,19 @@
  * behalf.
  *
  * In the queue each waiter watches the one before it, as for a mutex; the first
- * watches all holders. While a waiter is first, the holders only become fewer,
- * so that what it watches stays enough. When a holder dies or its lease ends,
- * the client that sees it takes back the permits and passes them on: this is
- * the first waiter or, if that is stopped, one behind it at its next check.
+ * watches all holders. While a waiter is first, no holder is added, so it need
+ * not watch others later. When a holder dies or its lease ends, the client that
+ * sees it takes back the permits and passes them on: this is the first waiter
+ * or, if that is stopped, one behind it at its next check.
  *
  * To *pass* is to grant to the first waiters, in their order, while their
  * permits fit; no waiter overtakes another. Then they are rung, the last of
  * them first and the first of them last, because the first watches the client
  * that passed. If that client dies before it has rung all of them, the first
- * wakes, sees that it was not rung, and continues. Before them the first of
- * those that still wait is rung, because it must watch holders now; unless
- * there is only the holder before it, which it watches already.
+ * wakes, sees that it was not rung, and continues. Before all these, the first
+ * that still waits is rung, because it must now watch all holders; unless the
+ * only holder is the one that was before it in the queue, which it watches
+ * already.
  */
 #include "shared_word.h"
 
@@ -24,9 +25,9 @@
 #include "retry.h"
 #include "wakeup.h"
 
-/* Writes down what the word says of the cell that it names. False: the word has
- * changed. The swap is needed even if it changes only the version, which makes
- * clients fail that come late. */
+/* Copies what the word says of the cell that it names into the `hold` of that
+ * cell. False: the word has changed. The swap is needed even if it changes only
+ * the version: it makes clients fail that come late with the same copy. */
 static bool word_write_down(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     shm_u64 *hold = &s->file->cell[shm_named(word)].hold;
@@ -57,8 +58,9 @@ bool hf__shm_shared_change(struct shm *s, struct shm_entry *e, uint64_t *word,
     return true;
 }
 
-/* A ticket that is there while the cell has permits belongs to the wait that
- * these ended. It is cleared, or the cell would wait again for what it lost. */
+/* If the cell has permits and a ticket, the ticket is that of the wait that
+ * ended with these permits. It is cleared, because without permits the cell
+ * would wait again. */
 bool hf__shm_shared_take_back(struct shm *s, struct shm_entry *e,
                               uint64_t *word, unsigned cell)
 {
@@ -104,7 +106,7 @@ static void word_queue_head_add(struct queue_head *up, uint64_t ticket,
     up->at[i] = (struct place){ticket, cell};
 }
 
-/* As of that word. */
+/* Reads the first waiters as of `word`. */
 static void word_queue_head_read(struct shm *s, unsigned index, uint64_t word,
                                  struct queue_head *up)
 {
@@ -125,7 +127,7 @@ static void word_queue_head_read(struct shm *s, unsigned index, uint64_t word,
 /* What one pass did. */
 struct passed {
     unsigned len, self;
-    unsigned first_left; /* the first that still waits; or SHM_NO_CELL */
+    unsigned first_left; /* the first cell that still waits; or SHM_NO_CELL */
     uint32_t granted[QUEUE_HEAD]; /* the cell and, from bit 12 on, 8 bits of its
                                      ticket */
 };
@@ -136,10 +138,11 @@ static void word_ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
     struct shm_cell *c = &s->file->cell[cell];
 
     if ((uint8_t)atomic_load(&c->ticket) != (uint8_t)ticket)
-        return; /* knows already */
+        return; /* its owner has seen the grant, and the wait is over */
     if (!is_self)
         hf__shm_ring_cell(s, cell);
-    atomic_store(&c->rung_for, (uint8_t)ticket); /* and not before */
+    /* set after ringing: if we die in between, the owner continues */
+    atomic_store(&c->rung_for, (uint8_t)ticket);
     SHM_POINT();
 }
 
@@ -155,8 +158,8 @@ static void word_ring_granted_from(struct shm *s, struct passed *p,
     }
 }
 
-/* The lease begins with the grant. False: the word has changed, or another
- * client changed the lease. */
+/* Writes the lease of the cell, which begins with the grant. False: the word
+ * has changed, or another client changed the lease. */
 static bool word_begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
                              const struct place *at)
 {
@@ -181,7 +184,8 @@ static unsigned word_wanted(struct shm_cell *c)
     return want ? want : 1; /* the file may be damaged */
 }
 
-/* False: the word has changed. */
+/* Grants to the waiters in `up` while their permits fit, and notes them in `p`.
+ * False: the word has changed. */
 static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
                        const struct queue_head *up, struct passed *p)
 {
@@ -195,7 +199,8 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
         p->first_left = at->cell;
         if (shm_used(*word) + want > size)
             return true;
-        /* all but the first, which would continue if we died */
+        /* `granted` is full: rings all but the first, which would continue if
+         * we died */
         if (p->len == QUEUE_HEAD)
             word_ring_granted_from(s, p, 1);
         if (!word_begin_lease(s, e, *word, at) ||
@@ -207,8 +212,8 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
     return true;
 }
 
-/* Does the waiter behind watch all that it must? It does not know of a
- * lease. */
+/* Does the first that still waits watch all that it must? True if the only
+ * holder is `last`, which it watches and which gets no lease. */
 static bool word_is_watched(struct shm *s, uint64_t word, unsigned last)
 {
     struct shm_cell *c = &s->file->cell[last];
@@ -248,7 +253,7 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
             continue;
         }
         if (p.first_left != SHM_NO_CELL)
-            break; /* does not fit */
+            break; /* the next waiter's permits do not fit */
         if (up.total > up.len)
             continue;
         SHM_POINT();
@@ -263,8 +268,8 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
     return moved;
 }
 
-/* Returns the cell with the highest ticket below that one that was granted its
- * permits and has not been rung for them. */
+/* Finds, below the ticket `below`, the cell with the highest ticket that was
+ * granted its permits and not rung for them. False: there is none. */
 static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
                         struct place *at)
 {

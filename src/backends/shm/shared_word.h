@@ -21,26 +21,27 @@ static inline hf__time shm_cell_lease_end(struct shm_cell *c)
     return until ? (hf__time)until * HF__MS : HF__NEVER;
 }
 
-/* Changes a word that was read: the cell has that many permits then. False: the
- * word has changed. */
+/* Gives the cell `permits` permits, by a swap of the word from *word; then
+ * *word is the new word. False: the word has changed. */
 bool hf__shm_shared_change(struct shm *, struct shm_entry *, uint64_t *word,
                            unsigned cell, unsigned permits);
-/* Takes all permits from a cell, which may be another client's, and ends its
- * wait. False: the word has changed. */
+/* Takes all permits from the cell, which may be another client's, and its
+ * ticket, if it has one. False: the word has changed. */
 bool hf__shm_shared_take_back(struct shm *, struct shm_entry *, uint64_t *word,
                               unsigned cell);
 /* Grants to the first waiters, as many as fit, and rings them, except `self`.
  * False: there was nothing to do. */
 bool hf__shm_shared_pass(struct shm *, unsigned index, unsigned self);
-/* Called for a cell that was granted its permits. If it was not rung for them,
- * the client that granted them may have died: then this one passes on, and
- * rings the waiters that have a grant and were not rung. */
+/* Called by the owner of a cell that was granted permits. If the cell was not
+ * rung for them, the client that granted them may have died. Then this function
+ * does the rest for it: grants to further waiters, and rings those that have a
+ * grant and were not rung. */
 void hf__shm_shared_pass_on(struct shm *, unsigned index, unsigned cell,
                             uint64_t ticket);
-/* Gives back the permits and the place of the cell; the word does not name it
- * afterwards. False: gave up, see retry.h. */
+/* Takes the cell out of the queue and gives back its permits. Afterwards the
+ * word does not name the cell. False: gave up, see retry.h. */
 bool hf__shm_shared_clear(struct shm *, unsigned index, unsigned cell);
-/* Does the cell hold the lock by that word, and is its owner not gone? */
+/* Does the cell have permits according to `word`, and is its owner not gone? */
 bool hf__shm_shared_is_held_by(struct shm *, uint64_t word, unsigned cell);
 
 #endif

@@ -3,10 +3,10 @@
  * share. layout.h says what is in the file, and has the two rules of the queue.
  * README.md lists the files from the bottom to the top.
  *
- * Which members of a lock may be touched, and when: attempt, abandon and
- * release, which the core calls under the mutex of the line, touch all of it.
- * `hold_id` and `mine`, which renew reads under another mutex, and what park
- * reads without a mutex, are atomic.
+ * Which members of a struct shm_lock a function may use: attempt, abandon and
+ * release run with the mutex of the line (struct hf__remote) locked, and use
+ * all of them. `hold_id` and `mine`, which renew reads under another mutex, and
+ * the members that park reads without a mutex, are atomic.
  */
 #ifndef HF_SHM_SHM_H
 #define HF_SHM_SHM_H
@@ -18,7 +18,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* how often to look where the kernel cannot report a death */
+/* how often to check for a death where the kernel cannot wake us at one */
 #define SHM_POLL_NS (50 * HF__MS)
 
 /* A point at which a test may end the process. There is one between any two
@@ -33,13 +33,14 @@ void hf__shm_point(const char *file, int line);
 struct shm_listener;
 struct shm_wait;
 
-/* The helper thread's list of words that the kernel marks, see table_lock.c. */
+/* The helper thread's list of the words that the kernel marks when the thread
+ * ends, see table_lock.c. */
 struct shm_robust {
-    struct robust_list_head head, *old; /* old: the C library's */
+    struct robust_list_head head, *old; /* old: the list of the C library */
     struct robust_list entry;
 };
 
-/* Places for names that are hurried. */
+/* Length of the table `hurried`. */
 #define SHM_HURRIED 8u
 
 /* One client. */
@@ -49,25 +50,28 @@ struct shm {
     const struct hf__core *core;
     uint32_t me;       /* slot and generation, as in a word */
     atomic_bool lost;  /* the file is gone: nothing is granted from now on */
-    const char *label; /* the client's; a lock with the same writes none */
+    const char *label; /* label of the client; a lock with this pointer writes
+                          no label of its own */
     int fd, dir_fd;
-    char path[256]; /* of the file */
-    dev_t root_dev; /* of the directory / when the file was opened */
+    char path[256]; /* path of the file */
+    dev_t root_dev; /* device and inode of / when the file was opened */
     ino_t root_ino;
     atomic_bool no_waitv; /* futex_waitv is missing or forbidden */
     shm_u64 there_at;     /* when we last checked the file, in units of 64 ms */
-    shm_u64 hurried[SHM_HURRIED]; /* names of loops that gave up: see retry.c */
-    uint32_t doorbell_seen;       /* the helper thread's */
-    shm_u32 cells;                /* how many our locks have */
-    uint16_t *lock_counts; /* locks per entry, for kinds that have several */
-    bool listens;          /* the program receives events */
-    bool early_marks; /* a mark awaits a thread that has not seen its grant */
-    uint32_t marks_seen; /* the helper thread's */
+    shm_u64 hurried[SHM_HURRIED]; /* names about which a loop gave up lately,
+                                     see retry.c */
+    uint32_t doorbell_seen; /* what our doorbell was at the last advance */
+    shm_u32 cells;          /* how many cells our locks have */
+    uint16_t *lock_counts;  /* locks per entry, for kinds that have several */
+    bool listens;           /* the program receives events */
+    bool early_marks; /* true if a marked hold is still unknown to its thread,
+                         see notify.c */
+    uint32_t marks_seen; /* what our slot.marks was at the last poll */
     struct shm_listener *listeners;
     struct shm_robust robust;
 
-    pthread_mutex_t async_mutex; /* a leaf: no other mutex is locked under it */
-    struct shm_wait *async; /* the waits that the helper thread watches for */
+    pthread_mutex_t async_mutex; /* under it no other mutex is locked */
+    struct shm_wait *async;      /* waits for which the helper thread sleeps */
 };
 
 static inline bool shm_is_lost(const struct shm *s)

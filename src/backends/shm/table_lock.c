@@ -17,10 +17,10 @@
  * is in the list head that the C library has registered for the thread; only
  * the helper thread has a list head of its own. If hooks of the program use a
  * robust mutex meanwhile, the C library overwrites the field. Then the waiters
- * notice the death of the thread, as below.
+ * notice the death of the thread by checking it.
  *
- * Every change of the tables is published by its last store and can be repeated
- * from the start. So a lock whose owner died needs no repair: it is simply
+ * Every change of the tables takes effect by its last store; before that it can
+ * be begun again. So a lock whose owner died needs no repair: it is simply
  * taken.
  *
  * The content of the lock is not trusted: a waiter checks now and then whether
@@ -51,7 +51,7 @@ static uint32_t lock_this_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* NULL: it has none. */
+/* Returns the robust list of this thread; NULL: it has none. */
 static struct robust_list_head *lock_list_of_thread(void)
 {
     struct robust_list_head *head = NULL;
@@ -60,7 +60,7 @@ static struct robust_list_head *lock_list_of_thread(void)
     return syscall(SYS_get_robust_list, 0, &head, &len) ? NULL : head;
 }
 
-/* Makes the kernel look at that word, too; NULL: no longer. */
+/* Makes the kernel check `word`, too, when the thread ends; NULL: no longer. */
 static void lock_note(struct robust_list_head *head, shm_u32 *word)
 {
     uintptr_t at = (uintptr_t)word - (uintptr_t)(word ? head->futex_offset : 0);
@@ -83,7 +83,7 @@ static void lock_end(struct shm_thread *me)
         lock_note(me->list, NULL);
 }
 
-/* The helper thread has the tables locked. */
+/* The caller, the helper thread, has the tables locked. */
 void hf__shm_robust_begin(struct shm *s, struct shm_thread *me, shm_u32 *alive)
 {
     struct shm_robust *r = &s->robust;
@@ -116,8 +116,8 @@ void hf__shm_robust_end(struct shm *s)
     syscall(SYS_set_robust_list, s->robust.old, sizeof(s->robust.head));
 }
 
-/* Tries once; *seen is what the word was. No thread locks it twice, so our own
- * thread id in it is stale or damage. */
+/* Tries once to lock the tables; *seen is what their word was. No thread locks
+ * them twice, so our own thread id in it is stale or damage. */
 static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
                       uint32_t *seen)
 {
@@ -133,8 +133,8 @@ static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
     return false;
 }
 
-/* With hidepid= we may not see the threads of other users, so that /proc is not
- * enough. */
+/* With hidepid= /proc may not show the threads of other users, so kill(2) is
+ * asked, too. */
 static bool lock_is_thread_gone(uint32_t tid)
 {
     enum shm_life life = hf__shm_life_of(tid);
@@ -155,10 +155,11 @@ static void lock_sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
         hf__shm_futex_wait(word, FUTEX_WAIT, seen | FUTEX_WAITERS, nap);
 }
 
-/* False: one thread kept the tables locked for longer than our patience, or the
- * time limit has passed. *seen is what the word was; *moved is when the lock
- * was last seen in use. A thread that locks and unlocks in a loop may be there
- * at each try, but it changes the count of unlocks each time. */
+/* Waits until it has locked the tables. False: one thread kept them locked for
+ * longer than `patience`, or `limit` has passed. *seen is what the word was;
+ * *moved is when the lock was last seen in use. A thread that locks and unlocks
+ * in a loop may have them at each try, but does not count as one that keeps
+ * them: the count of unlocks changes. */
 static bool lock_wait_for_it(struct shm *s, const struct shm_thread *me,
                              hf__time patience, hf__time limit, uint32_t *seen,
                              hf__time *moved)

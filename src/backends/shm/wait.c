@@ -58,14 +58,16 @@ static hf__time wait_add_async(struct shm *s, struct shm_wait *w)
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
         return hf__min_time(until, s->core->now() + SHM_POLL_NS);
-    /* Makes the helper thread sleep on the new words as well. */
+    /* Wakes the helper thread, so that it sleeps on the words of this wait,
+     * too. */
     hf__shm_ring_doorbell(s, s->me);
     return until;
 }
 
 static void wait_remove_async(struct shm *s, struct shm_wait *w)
 {
-    if (!w->in_async) /* changes only under the line's mutex */
+    /* in_async changes only under the mutex of the line, which we have */
+    if (!w->in_async)
         return;
     pthread_mutex_lock(&s->async_mutex);
     w->in_async = false;
@@ -94,7 +96,7 @@ void hf__shm_wait_announce(struct shm *s, struct shm_wait *w, unsigned behind)
 int hf__shm_wait_sleep(struct shm *s, struct shm_wait *wait,
                        struct hf__req *req)
 {
-    req->poll_at = HF__NEVER; /* park knows when */
+    req->poll_at = HF__NEVER; /* hf__shm_park reads watch.until instead */
     if (req->is_async)
         req->poll_at = wait_add_async(s, wait);
     else

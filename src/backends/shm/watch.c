@@ -1,11 +1,11 @@
 /*
  * Whose death a waiter sleeps for.
  *
- * The kernel wakes one of the threads that sleep on the word of a client that
- * dies. So a client that notices a death wakes the others before it does
- * anything else. But it may be stopped or killed as well. So waiters that share
- * a word look at it now and then; the more they are, the less often, because
- * one is enough.
+ * The kernel wakes only one of the threads that sleep on the word of a client
+ * that dies. So a client that notices a death wakes the others before it does
+ * anything else. But that client may be stopped or killed before it does. So
+ * waiters that sleep on the same word also check it now and then. The more they
+ * are, the less often each checks, because one check is enough.
  */
 #include "watch.h"
 
@@ -38,8 +38,9 @@ bool hf__shm_is_over(struct shm *s, uint32_t owner, hf__time lease_end,
     return lease_end != HF__NEVER && lease_end <= s->core->now();
 }
 
-/* The process is marked but not gone, so look again soon. That lasts for a
- * moment; if it lasts longer (a core is being written), look less often. */
+/* Returns when to check again a client that is marked as dead but whose process
+ * is not gone yet: within a few ms at first. If that lasts (a core is being
+ * written), less often. */
 static hf__time watch_soon(struct shm *s, struct shm_wait *w)
 {
     hf__time nap = w->dying < 5 ? HF__MS / 10 << w->dying : 3 * HF__MS;
@@ -74,8 +75,8 @@ void hf__shm_unwatch(struct shm *s, struct shm_cell *c, unsigned from)
     }
 }
 
-/* Makes the cell watch the slots of w. Returns how long to sleep, which depends
- * on how many others watch them. */
+/* Makes the cell watch the slots of w. Returns how long to sleep at most, which
+ * depends on how many other cells watch the same slots. */
 static hf__time watch_patience(struct shm *s, struct shm_wait *w)
 {
     struct shm_cell *c = &s->file->cell[atomic_load(&w->cell)];
@@ -109,7 +110,8 @@ uint32_t hf__shm_watch_died(struct shm *s, struct shm_wait *w, unsigned i)
     return slot;
 }
 
-/* It was not woken, and has not checked for a while. */
+/* True if the wait was not woken until its time was up, and has not checked the
+ * watched processes for RECHECK_NS. */
 static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
 {
     unsigned cell = atomic_load(&w->cell) % SHM_CELLS;
@@ -122,8 +124,8 @@ static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
     return true;
 }
 
-/* Others may sleep on the word that woke us; or there was a death of which
- * nothing notified us. */
+/* A wait in vain may mean that a client has died and the kernel has not marked
+ * its word. */
 void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 {
     bool in_vain = watch_has_waited_in_vain(s, w);
@@ -137,8 +139,8 @@ void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
     }
 }
 
-/* Returns the liveness word of a client that is alive, made ready to be slept
- * on; or 0. */
+/* Returns the liveness word of a client that is alive, after setting
+ * FUTEX_WAITERS in it; or 0 if the client is not alive. */
 static uint32_t watch_word(struct shm *s, uint32_t owner)
 {
     shm_u32 *alive = &s->file->slot[owner & SHM_SLOT_MASK].alive;

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PREFIX 5 /* before each message: is it compressed, its length */
+/* bytes before each message: 1 says whether it is compressed, 4 its length */
+#define PREFIX 5
 #define REFUSED_MS 50
 
 /* ---- headers ------------------------------------------------------------- */
@@ -37,7 +38,7 @@ void hf__grpc_text(char *to, size_t size, const char *from, size_t len,
     to[n] = '\0';
 }
 
-/* Returns a number of up to three digits; -1: it is none. */
+/* Returns the number in the text; -1 if it is not one of up to three digits. */
 static int answer_number(const char *p, size_t len)
 {
     int n = 0;
@@ -52,7 +53,7 @@ static int answer_number(const char *p, size_t len)
     return n;
 }
 
-/* gRPC has no higher codes. */
+/* Codes that gRPC does not have become UNKNOWN. */
 static int answer_status_of(int n)
 {
     return n > GRPC_UNAUTHENTICATED ? GRPC_UNKNOWN : n;
@@ -173,7 +174,7 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
             return rc;
         c->in_buf.len = 0;
     }
-    /* The last bytes may have completed a prefix. */
+    /* The last bytes may have completed a prefix that is not allowed. */
     if (!rc && hf__grpc_find(g, id) == c && !c->is_whole)
         answer_is_odd(c);
     return rc;
@@ -229,8 +230,8 @@ void hf__grpc_was_reset(struct grpc_call *c, uint32_t error)
     snprintf(c->text, sizeof(c->text), "the call was reset: %s",
              nghttp2_http2_strerror(error));
     c->status = 14;
-    /* The call is repeated: on this connection after a pause, on another one at
-     * once. */
+    /* A call that the server did not process is sent again: on this connection
+     * after a pause, on another one at once. */
     if (is_unsent && c->g->leaves_at == HF__NEVER)
         hf__grpc_hold(c, c->g->now + REFUSED_MS * HF__MS);
     else

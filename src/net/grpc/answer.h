@@ -1,7 +1,7 @@
 /*
  * What the server says about a call: headers, messages, the end of its stream.
- * grpc.c calls this while nghttp2 reads. The call ends by hf__grpc_end()
- * (call.h) when the answer is complete or makes no sense.
+ * grpc.c calls this while nghttp2 reads. When the answer is complete or makes
+ * no sense, the functions end the call by hf__grpc_end() (call.h).
  */
 #ifndef HF_NET_GRPC_ANSWER_H
 #define HF_NET_GRPC_ANSWER_H

@@ -12,11 +12,13 @@
 #define PREFIX 5
 #define DEADLINE_EXCEEDED 4
 #define FIRST_SIZE 512
-#define ANSWER_SIZE 1024 /* room that suffices for usual answers */
+/* first size of the buffer: enough for usual answers */
+#define ANSWER_SIZE 1024
 /* After so many late calls in a row the connection ends: the server answers
  * PINGs, but does not do its work. */
 #define LATE_MOST 3
-#define SLOW_FOR (2000 * HF__MS) /* so long a slow answer counts */
+/* for so long a slow answer counts as recent */
+#define SLOW_FOR (2000 * HF__MS)
 
 static ssize_t call_read_out(nghttp2_session *, int32_t, uint8_t *, size_t,
                              uint32_t *, nghttp2_data_source *, void *);
@@ -100,7 +102,8 @@ uint8_t *hf__grpc_room(struct grpc_call *c, size_t len)
     p[3] = (uint8_t)(len >> 8);
     p[4] = (uint8_t)len;
     b->len += PREFIX + len;
-    if (c->state == GRPC_OPEN) /* fails harmlessly if nothing was deferred */
+    /* has no effect if nghttp2 is not waiting for more bytes */
+    if (c->state == GRPC_OPEN)
         nghttp2_session_resume_data(c->g->session, c->id);
     return p + PREFIX;
 }
@@ -166,7 +169,8 @@ static size_t call_put_headers(const struct grpc_call *c, nghttp2_nv *nv,
     return n;
 }
 
-/* Sends what is in c->out. 0, HF__LATER, HF_ENOMEM. */
+/* Submits a request that sends what is in c->out. Returns 0, HF__LATER or
+ * HF_ENOMEM. */
 static int call_submit(struct grpc_call *c)
 {
     nghttp2_nv nv[8 + GRPC_HEADERS];
@@ -184,7 +188,7 @@ static int call_submit(struct grpc_call *c)
     c->token = g->token_no;
     id = nghttp2_submit_request(g->session, NULL, nv, n, &out, c);
     if (id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE) {
-        g->leaves_at = c->at; /* this connection has no stream numbers left */
+        g->leaves_at = c->at; /* this connection is out of stream numbers */
         return HF__LATER;
     }
     if (id < 0)
@@ -226,8 +230,8 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
     int rc;
 
     c->at = g->link.stream.core->now();
-    /* After late calls a server gets more time, so that it does not do the same
-     * work twice. */
+    /* After late calls the server gets more time (twice as much for each), so
+     * that a call that is only slow is not sent twice. */
     c->limit_ms = limit_ms << g->late;
     c->until = c->limit_ms ? c->at + c->limit_ms * HF__MS : HF__NEVER;
     c->is_repeated = false;
@@ -331,7 +335,7 @@ static void call_repeat(struct grpc_call *c)
 {
     int rc = call_submit(c);
 
-    if (c->limit_ms) /* hf__grpc_hold() may have shortened it */
+    if (c->limit_ms) /* hf__grpc_hold() may have set `until` earlier */
         c->until = c->at + (hf__time)c->limit_ms * HF__MS;
     if (!rc)
         return;
@@ -423,16 +427,17 @@ static void call_progress(struct grpc *g, const struct grpc_call *c)
     g->answered_at = g->now;
     if (age < g->slowest && g->now - g->slowest_at < SLOW_FOR)
         return;
-    if (age < g->slowest) /* limits have become shorter */
+    /* answers are faster now, so time limits (call_limit_of) may have passed */
+    if (age < g->slowest)
         g->first_limit = g->now;
     g->slowest = age;
     g->slowest_at = g->now;
 }
 
-/* Returns when the call is late. A busy server serves calls in any order, so a
- * call gets twice the time of the slowest recent answer, if one came after it
- * was started. Otherwise all calls would be sent again, and the server would
- * have twice as much to do. */
+/* Returns when the time limit of the call passes. A busy server serves calls in
+ * any order, so a call gets twice the time of the slowest recent answer, if one
+ * came after it was started. Otherwise all calls would be sent again, and the
+ * server would have twice as much to do. */
 static hf__time call_limit_of(const struct grpc *g, const struct grpc_call *c)
 {
     hf__time limit = (hf__time)c->limit_ms * HF__MS;
@@ -479,7 +484,8 @@ int hf__grpc_deliver(struct grpc *g)
     return rc;
 }
 
-/* Calls that were started before the previous late one ended do not count. */
+/* Counts late calls in a row. A call that was started before the last one was
+ * late does not count. */
 static void call_count_late(struct grpc *g, const struct grpc_call *c,
                             hf__time now)
 {

@@ -1,6 +1,6 @@
 /*
  * gRPC calls, unary ones and streams, from start to end. The owner of the
- * connection (grpc.h) makes them and hears how each has ended.
+ * connection (grpc.h) starts them and gets the end of each by over().
  *
  * A call is a struct of its caller and can be used again after it has ended.
  * Its buffers are kept, so a unary call allocates nothing here once they have
@@ -34,17 +34,17 @@ struct grpc_call;
 #define GRPC_RESOURCE_EXHAUSTED 8
 #define GRPC_UNAUTHENTICATED 16
 
-#define GRPC_BACKLOG 4 /* so many times its limit a call may wait */
+#define GRPC_BACKLOG 4 /* a call may wait so many times its limit */
 
 /* How a call has ended. */
 enum grpc_end {
     GRPC_ANSWERED, /* the server's status is in `status`, its text in `text` */
-    GRPC_UNSENT,   /* the server has not processed it: it can be repeated */
-    GRPC_LOST, /* no answer will come: the server may have done it, or may do it
-                  later */
-    GRPC_LATE, /* the same, because its time limit has passed. After a few of
-                  them in a row the connection ends */
-    GRPC_ODD,  /* the same, because the answer makes no sense */
+    GRPC_UNSENT, /* the server has not processed the call: it can be repeated */
+    GRPC_LOST, /* no answer will come: the server may have executed the call, or
+                  may do so later */
+    GRPC_LATE, /* as LOST: the time limit has passed. After a few such calls in
+                  a row the connection ends */
+    GRPC_ODD,  /* as LOST: the answer makes no sense */
 };
 
 struct grpc_method {
@@ -55,15 +55,15 @@ struct grpc_method {
     bool is_bare;     /* carries no token */
     bool is_secret;   /* its buffers are wiped afterwards; over() must not free
                          the call */
-    uint32_t most; /* largest message of the server in bytes; a longer one ends
-                      the call as ODD */
+    uint32_t most; /* limit in bytes for a message of the server; a longer one
+                      ends the call as ODD */
     /* Streams: a message has come; its bytes are valid during this call.
      * Returns 0, or a code that ends the connection. */
     int (*message)(struct grpc_call *, const uint8_t *, size_t, hf__time now);
     /* The call has ended, as `end` says, and is IDLE: it may be started again
      * or freed. If a unary call was ANSWERED with status 0, hf__grpc_answer()
-     * is the message. Returns 0, or a code that ends the connection (ignored if
-     * it is down). */
+     * returns the message. Returns 0, or a code that ends the connection
+     * (ignored if it is down). */
     int (*over)(struct grpc_call *, hf__time now);
 };
 
@@ -79,32 +79,32 @@ struct grpc_list {
     struct grpc_call *first, *last;
 };
 
-/* Callers may read `at`, and in over() the fields that over() speaks of. The
- * rest is private, but for is_local. */
+/* Callers may read `at`, and, in over(), `end`, `status` and `text`. They may
+ * set is_local. The rest is private. */
 struct grpc_call {
     struct grpc_call *next, *prev;
-    struct grpc_list *in; /* NULL: IDLE */
+    struct grpc_list *in; /* the list that it is in; NULL: IDLE */
     struct grpc *g;
     const struct grpc_method *method;
-    void *owner; /* the caller's */
+    void *owner; /* for the caller */
 
     enum grpc_state state;
     enum grpc_end end;
-    int status;     /* gRPC's code; of an ODD call the nearest one */
+    int status;     /* gRPC's code; for an ODD call, the nearest one */
     char text[200]; /* for people; "" if there is none */
 
     hf__time at;       /* when it was started */
-    hf__time until;    /* time limit; HF__NEVER: none */
+    hf__time until;    /* when its time limit passes; HF__NEVER: it has none */
     uint32_t limit_ms; /* time limit; 0: none */
     bool is_local;     /* set by the caller: the answer does not prove that the
                           server can do anything else */
     int32_t id;        /* number of the HTTP/2 stream */
-    uint64_t start;    /* its first byte in stream.written */
+    uint64_t start;    /* offset of its first byte, as stream.written counts */
     uint32_t token;    /* number of the token that it carries */
     bool is_begun;     /* `start` is set */
     bool is_repeated;  /* it was refused once because of its token */
     bool is_whole;     /* unary: the message is complete */
-    int http;          /* HTTP's status; 0: not yet */
+    int http;          /* HTTP's status; 0: none yet */
     bool is_grpc;      /* the content type is right */
     int said;          /* grpc-status; -1: none yet, or no number */
     struct grpc_buf out, in_buf;
@@ -121,14 +121,14 @@ void hf__grpc_call_fini(struct grpc_call *);
  * number of times, before start() or later; each message goes out with the next
  * flush. */
 uint8_t *hf__grpc_room(struct grpc_call *, size_t len);
-/* Starts the call. 0: over() will be called. HF__LATER: there is no connection,
- * and up() of the owner will tell of one. HF_ENOMEM. limit_ms: 0 for none;
- * while the server is slow to answer other calls, the limit grows up to
- * GRPC_BACKLOG times. After an error the call is IDLE, and what was written to
- * its room is gone. */
+/* Starts the call. Returns 0: over() will be called; HF__LATER: there is no
+ * connection, and the owner's up() will be called when there is one; or
+ * HF_ENOMEM. limit_ms is the time limit, 0 for none; while the server is slow
+ * to answer other calls, the limit grows up to GRPC_BACKLOG times. After an
+ * error the call is IDLE, and what was written to its room is gone. */
 int hf__grpc_start(struct grpc_call *, uint32_t limit_ms);
-/* In any state: the call becomes IDLE, over() is not called, and the request is
- * taken back if that is still possible. */
+/* Makes a call in any state IDLE, without over(). The request is taken back if
+ * that is still possible. */
 void hf__grpc_cancel(struct grpc_call *);
 /* After a unary call was ANSWERED with status 0: the message. It is valid until
  * the call is started again. */
@@ -137,29 +137,30 @@ bool hf__grpc_is_idle(const struct grpc_call *);
 
 /* Sets the token that calls carry from now on, and sends the calls that were
  * held. NULL: no token can be had; held calls that the server has refused end
- * with that refusal, others end UNSENT with the given status and text. 0;
+ * with that refusal, others end UNSENT with `status` and `text`. Returns 0, or
  * HF_ENOMEM, which has the effect of NULL. To be called from callbacks only. */
 int hf__grpc_token(struct grpc *, const char *token, int status,
                    const char *text);
 
 /* ---- for the other files of this folder ---------------------------------- */
 
-/* Calls over() of all calls that have ended. Returns 0, or the first code. */
+/* Calls over() of the calls that have ended, until one returns a code, which is
+ * returned; else 0. */
 int hf__grpc_deliver(struct grpc *);
 /* From OPEN or HELD to ENDED; a call with an old token may be held or sent
  * again instead. */
 void hf__grpc_end(struct grpc_call *, enum grpc_end);
-/* From OPEN to HELD: the call ends UNSENT at that time, unless it is sent again
+/* From OPEN to HELD: the call ends UNSENT at `until`, unless it is sent again
  * before. */
 void hf__grpc_hold(struct grpc_call *, hf__time until);
-/* The connection has ended: calls that were written become LOST, the others
- * UNSENT. */
+/* The connection has ended after `written` bytes: calls of which some were
+ * written become LOST, the others UNSENT. */
 void hf__grpc_end_all(struct grpc *, uint64_t written);
 /* Ends the calls whose limit has passed. */
 void hf__grpc_end_late(struct grpc *, hf__time now);
 /* Returns the call of that HTTP/2 stream; NULL: none. */
 struct grpc_call *hf__grpc_find(const struct grpc *, int32_t id);
-/* Ignores the stream from now on, and resets it if necessary. */
+/* Takes the call off its HTTP/2 stream, and resets the stream if necessary. */
 void hf__grpc_drop(struct grpc_call *, uint32_t error);
 int hf__grpc_reserve(const struct grpc *, struct grpc_buf *, size_t more);
 

@@ -10,15 +10,17 @@
 
 #define STREAM_WINDOW (1 << 20)
 #define WINDOW (4 << 20)
-/* Bytes prepared for a server that does not read. Beyond that nghttp2 counts
- * what it owes, and ends the session if it is too much. */
+/* How many bytes are prepared for a server that does not read. Beyond that
+ * nghttp2 keeps the answers that are due, and ends the session if they become
+ * too many. */
 #define OUT_MOST (256 << 10)
-/* When either side leaves, open calls may take so long to end. */
+/* Once either side is to end the connection, open calls may take so long to
+ * end. */
 #define LEAVE_MS 1000
 
-/* grpc-go measures its bandwidth by this PING and sends one after each answer
- * once the last was acknowledged. The ACK goes out with the next call, because
- * sending it by itself would be a second send() per call. */
+/* grpc-go measures its bandwidth by this PING: it sends one with an answer,
+ * once its last one was acknowledged. The ACK goes out with the next call,
+ * because sending it by itself would be a second send() per call. */
 static const uint8_t their_ping[8] = {2, 4, 16, 16, 9, 14, 7, 7};
 
 static int grpc_greet(void *, hf__time);
@@ -187,8 +189,8 @@ static int grpc_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     return grpc_stop_with(g, rc ? rc : hf__grpc_deliver(g));
 }
 
-/* A call that ended normally was dropped before. This may also run inside
- * mem_send; then the owner hears of the end later. */
+/* A call that ended normally was dropped before, so this one was reset. nghttp2
+ * may also call this inside mem_send; then over() is called later. */
 static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
                          void *self)
 {
@@ -202,7 +204,8 @@ static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
     return g->is_reading ? grpc_stop_with(g, hf__grpc_deliver(g)) : 0;
 }
 
-/* Everything that was prepared before is in the out buffer. */
+/* Notes where the bytes of a call begin. All that comes before them is in the
+ * out buffer already. */
 static int grpc_before_send(nghttp2_session *session, const nghttp2_frame *f,
                             void *self)
 {

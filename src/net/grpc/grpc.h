@@ -5,15 +5,16 @@
  * This file is the connection: session, GOAWAY, driving. Calls are in call.h,
  * what the server says about them in answer.h, PINGs in ping.h.
  *
- * The connection is a net_link, which does TLS (with ALPN "h2"), reconnects,
- * goes to the next address and pauses. It is up once the server's SETTINGS have
- * come and, if the owner has a hello(), hf__grpc_up() was called.
+ * The connection is a net_link, which does TLS (with ALPN "h2"), connects again
+ * after a failure, tries the next address, and pauses. It is up once the
+ * server's SETTINGS have come and, if the owner has a hello(), hf__grpc_up()
+ * was called.
  *
  * Everything runs with the client's mutex held. The owner's callbacks run
  * inside hf__grpc_ready(), hf__grpc_advance() and hf__link_fail() on g->link,
  * never inside a function that starts, cancels or flushes. They may start and
- * cancel any call, but must not stop or fail the link: they return a code
- * instead, whose text hf__link_why() has set.
+ * cancel any call, but must not stop or fail the link: to end the connection
+ * they set a text by hf__link_why() and return a code.
  */
 #ifndef HF_NET_GRPC_H
 #define HF_NET_GRPC_H
@@ -28,12 +29,13 @@
 /* Callbacks of the owner of the connection. All but down() may be NULL. */
 struct grpc_owner {
     /* The server speaks HTTP/2. Starts the greeting; at its end the owner calls
-     * hf__grpc_up(). NULL: the connection is up at once. Returns what over()
-     * returns. */
+     * hf__grpc_up(). NULL: the connection is up at once. Returns 0, or a code
+     * that ends the connection. */
     int (*hello)(struct grpc *, hf__time now);
     /* Calls can be started. */
     void (*up)(struct grpc *, hf__time now);
-    /* Like a link's down(). The ends of all calls were delivered before. */
+    /* As down() of struct net_talk. The ends of all calls were delivered
+     * before. */
     void (*down)(struct grpc *, int code, bool was_up, hf__time now);
     /* Has the server refused this call because of its token? */
     bool (*is_stale)(struct grpc *, const struct grpc_call *);
@@ -53,66 +55,70 @@ struct grpc {
     const struct grpc_owner *type;
     void *owner;
     /* The owner may set these at any time. */
-    const struct grpc_header *headers; /* of every call; names in lower case */
+    const struct grpc_header *headers; /* for every call; names in lower case */
     size_t headers_len;                /* GRPC_HEADERS at most */
-    const char *token_name;            /* name of the header that carries it */
-    uint32_t ping_ms; /* after so long a silence while calls are open, the
-                         server is asked whether it is there; 0: never */
+    const char *token_name; /* name of the header that carries the token */
+    uint32_t ping_ms; /* if calls are open and the server is silent for so long,
+                         it gets a PING (ping.h); 0: never */
 
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *options;
     nghttp2_session *session; /* of this connection */
     struct grpc_list calls;   /* HELD or OPEN, the oldest first */
-    struct grpc_list ended;   /* over() is due */
+    struct grpc_list ended;   /* ENDED: over() is still to be called */
     size_t open;              /* calls that are OPEN */
-    size_t unary;             /* how many of them are no streams */
+    size_t unary;             /* how many of these are unary */
     hf__time begun_at;        /* since when at least one is open */
-    hf__time first_limit;     /* no limit passes before */
+    hf__time first_limit;     /* before this no call's time limit passes */
     unsigned late;            /* late unary calls in a row */
     hf__time late_at;         /* when the last of them ended */
     hf__time answered_at;     /* when a unary call was last answered */
-    hf__time slowest;    /* the time that the slowest recent answer took, */
-    hf__time slowest_at; /* and when it came */
-    hf__time now;        /* of ready() or advance() */
-    char *token;         /* "": none */
-    uint32_t token_no;   /* its number */
-    bool is_renewing;    /* waits for a new token */
-    bool is_reading;     /* inside nghttp2_session_mem_recv() */
-    bool is_short;       /* an allocation by nghttp2 has failed */
-    bool has_settings;   /* the server's SETTINGS have come */
-    bool is_pinging;     /* our PING is not answered yet */
-    bool may_ping;       /* the server has sent something since our last PING */
-    bool owes_ack;       /* of the PING that grpc-go sends with answers */
+    hf__time slowest;         /* how long the slowest recent answer took */
+    hf__time slowest_at;      /* when the slowest recent answer came */
+    hf__time now; /* the time that the last ready() or advance() was given */
+    char *token;  /* NULL: none */
+    uint32_t token_no; /* number of the token: raised with each new one */
+    bool is_renewing;  /* true while renew() is getting a new token */
+    bool is_reading;   /* inside nghttp2_session_mem_recv() */
+    bool is_short;     /* an allocation by nghttp2 has failed */
+    bool has_settings; /* the server's SETTINGS have come */
+    bool is_pinging;   /* our PING is not answered yet */
+    bool may_ping;     /* the server has sent something since our last PING */
+    bool owes_ack;     /* grpc-go's PING, which it sends with answers, is not
+                          acknowledged yet */
     hf__time pinged_at;
-    hf__time leaves_at; /* no call is started any longer; open calls may last
-                           until then */
-    char away[128];     /* why the connection is left */
-    int failed;         /* a code that will end the connection; 0 */
+    hf__time leaves_at; /* not HF__NEVER: no call is started any longer, and
+                           open calls may last until then */
+    char away[128];     /* why the connection is to end */
+    int failed; /* the code with which the connection will end; 0: none */
 };
 
 #define GRPC_HEADERS 4
 
-/* 0, HF_ENOMEM. Clears the struct, so the owner sets its fields afterwards. */
+/* Returns 0 or HF_ENOMEM. Clears the struct, so the owner sets its fields
+ * afterwards. */
 int hf__grpc_init(struct grpc *, const struct hf__core *, hf_client *,
                   const struct grpc_owner *, void *owner);
-/* May be called after a failed init(), or if only link of zeroed memory was
- * initialized. Calls that are left become IDLE. */
+/* May be called after a failed init(), or if of zeroed memory only `link` was
+ * initialized. All calls become IDLE. */
 void hf__grpc_fini(struct grpc *);
 /* Ends the connection. No callback is called, and calls become IDLE. */
 void hf__grpc_stop(struct grpc *);
 
-/* For hello() and callbacks of greetings: the greeting has ended. */
+/* Called in hello() or in a callback of a greeting call: the greeting has
+ * ended. */
 void hf__grpc_up(struct grpc *, hf__time now);
-/* For callbacks: ends the connection once the open unary calls were answered,
- * or a second later. Until then no other call is started. Returns 0; or, if the
- * connection is not up, a code that the callback must return. */
+/* For callbacks of the owner: ends the connection once the open unary calls
+ * were answered, or a second later. Until then no other call is started.
+ * Returns 0; or, if the connection is not up, a code that the callback must
+ * return. */
 int hf__grpc_leave(struct grpc *, const char *why);
 
 /* For the backend's slots. hf__link_opened() serves as `opened`. */
 bool hf__grpc_ready(struct grpc *, uint32_t tag, uint32_t events, hf__time now);
 void hf__grpc_advance(struct grpc *, hf__time now);
 hf__time hf__grpc_timeout(const struct grpc *);
-/* Sends what was started. hf__grpc_advance() does so, too. */
+/* Sends the calls that were started. hf__grpc_advance() does so, too. */
 void hf__grpc_flush(struct grpc *);
 
 #endif

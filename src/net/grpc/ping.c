@@ -2,8 +2,9 @@
 
 #include "grpc.h"
 
-/* A server counts a PING against the client if it comes sooner than this after
- * the last one and the server has sent nothing in between. */
+/* Servers refuse clients that send PINGs too often: the next PING may follow at
+ * once if the server has sent something since the last one, else only after so
+ * long. */
 #define PING_MS 5100
 /* a PING must be answered within so many times link.silence_ms */
 #define PONG_LATE 4

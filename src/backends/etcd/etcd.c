@@ -292,7 +292,7 @@ static int etcd_query(void *self, struct hf__query *q)
 {
     struct etcd *e = self;
 
-    /* These are about a hold, so they are never parked. */
+    /* These are about a hold, so they do not wait for a connection. */
     if (q->req.op == HF__DOWNGRADE)
         return hf__et_downgrade(e, q);
     if (q->req.op == HF__PUT)

@@ -61,7 +61,8 @@ void hf__zk_addrs(const struct hf__lookup *found, struct zk_addrs *out)
     connect_make_odd(out);
 }
 
-/* Early enough that the session can still be resumed. */
+/* Sets the time of the next lookup, early enough that the session can still be
+ * resumed. */
 void hf__zk_lookup_later(struct zk *z, hf__time now)
 {
     hf__time ms = (hf__time)z->timeout_ms / LOOKUP_PART;
@@ -121,7 +122,7 @@ hf__time hf__zk_lookup_timeout(const struct zk *z)
 
 /* ---- attempts ------------------------------------------------------------ */
 
-/* The library notices, and tries the next server. */
+/* Disconnects the socket. The library notices, and tries the next server. */
 static void connect_hang_up(struct zk *z)
 {
     struct sockaddr unspecified = {.sa_family = AF_UNSPEC};

@@ -138,7 +138,7 @@ static void latch_finish(struct count *c, int rc, uint64_t left)
     hf__zk_query_end(&c->base, rc);
 }
 
-/* True: the query has failed and was ended. */
+/* True if the query has failed and was ended. */
 static bool latch_failed(struct count *c)
 {
     int rc = c->base.rc;

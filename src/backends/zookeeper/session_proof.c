@@ -11,8 +11,8 @@ hf__time hf__zk_proof_part(const struct zk *z, int of)
     return (hf__time)z->timeout_ms * HF__MS / of;
 }
 
-/* An upper bound: a session lasts at least two ticks, unless the URL gives a
- * longer tick. */
+/* Returns an upper bound of half a tick: a session lasts at least two ticks,
+ * unless the URL gives a longer tick. */
 static hf__time proof_half_tick(const struct zk *z)
 {
     hf__time said = (hf__time)z->tick_ms * HF__MS / 2;

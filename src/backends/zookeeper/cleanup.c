@@ -88,7 +88,7 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc))
         cleanup_refused(node, rc);
-    if (node->hurried) { /* the reply may be older than let_go */
+    if (node->hurried) { /* let_go may be newer than this delete */
         node->hurried = false;
         hf__zk_node_sweep(node);
         return;
@@ -145,7 +145,7 @@ static void cleanup_on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->maybe_deleted = true; /* it had one of the two names */
+    node->maybe_deleted = true; /* one of the two deletes finds no entry */
     hf__zk_node_sweep(node);
 }
 

@@ -91,9 +91,9 @@ void hf__zk_keepalive_move(struct zk *z, hf__time now)
         z->starved_until = now + STARVED;
 }
 
-/* Other threads may send while the driver sleeps, and the driver must be awake
- * if an answer is late. If threads send often, the driver wakes often
- * enough. */
+/* Returns when the driver must wake up. Other threads may send while it sleeps,
+ * and it must be awake if an answer is late; if threads send often, it wakes
+ * often enough. */
 hf__time hf__zk_keepalive_timeout(const struct zk *z)
 {
     hf__time at = keepalive_beat_at(z) < keepalive_touch_at(z)

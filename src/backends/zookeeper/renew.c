@@ -290,8 +290,8 @@ static void renew_check(struct sending *s, size_t i, const struct zk_node *node)
         renew_flush(s);
 }
 
-/* The server may still have the entry for writing. Replacing it is a write, so
- * it proves the session, too. */
+/* Sends the downgrade again, because the server may still have the entry for
+ * writing. Replacing it is a write, so it proves the session, too. */
 static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
 {
     renew_flush(s);
@@ -336,7 +336,7 @@ int hf__zk_renew(void *self, struct hf__batch *b)
         return HF__LATER;
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
-    b->chunks = 1; /* held while the chunks are being sent */
+    b->chunks = 1; /* counts this function while it sends chunks */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len; i++)

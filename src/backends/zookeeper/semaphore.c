@@ -334,8 +334,8 @@ static bool semaphore_are_there(const struct zk_node *turn)
     return turn->sibling;
 }
 
-/* The code if a lease could not be created for good, or 0. (If `leases` was
- * swept, it is created first and the lease is tried again.) */
+/* Returns the code if a lease could not be created for good, or 0. (If `leases`
+ * was swept, it is created first and the lease is tried again.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)

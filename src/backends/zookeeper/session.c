@@ -354,8 +354,8 @@ static void session_process(struct zk *z)
     session_note_state(z);
 }
 
-/* Sets when the library, or the poll that replaces the descriptor, runs
- * next. */
+/* Sets when the library runs next, or the poll of a descriptor that the core
+ * cannot watch. */
 static void session_set_timer(struct zk *z, hf__time now,
                               const struct timeval *tv)
 {

@@ -66,8 +66,8 @@ bool hf__zk_proof_is_good(const struct zk *z)
            z->good_until - now > hf__zk_proof_part(z, FRESH_PART);
 }
 
-/* After nearly a whole timeout of silence, the leader must hear of the client
- * before a hold begins. */
+/* Returns 0 if a hold may begin. After nearly a whole timeout of silence, the
+ * leader must hear of the client first. */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))

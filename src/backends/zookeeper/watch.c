@@ -78,7 +78,8 @@ static bool watch_is_listed(const struct zk_watch *w,
     return false;
 }
 
-/* Stands in for the watch on one of the siblings. */
+/* The answer to watch_siblings(): this list has set a watch on the parent's
+ * children. */
 static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;

@@ -29,7 +29,7 @@ size_t hf__about(char *out, size_t size, const char *what);
 /* Reads "<host>\n<label>", which follows the pid. */
 void hf__about_read(hf_party *, const char *at, const char *end);
 
-/* The next text up to `stop`, or the rest; moves *at behind it. */
+/* Returns the text up to `stop`, or the rest, and moves *at behind it. */
 const char *hf__cut(const char **at, const char *end, char stop, size_t *len);
 /* Copies what fits. A zero byte would end the text and is written as \x00; the
  * core escapes other characters that cannot be shown. */

@@ -27,7 +27,7 @@ void hf__arena_fini(struct hf__arena *);
 /* Aligned for any type, not zeroed; NULL: out of memory, or beyond the
  * bound. */
 void *hf__arena_take(struct hf__arena *, size_t);
-/* After a NULL: was the bound the likely reason? */
+/* After a NULL: true if the bound was the likely reason. */
 bool hf__arena_is_full(const struct hf__arena *);
 
 #endif

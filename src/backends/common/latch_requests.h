@@ -1,8 +1,8 @@
 /*
- * Which sets and downs of latches a client may send again. Each is counted at
- * the server together with a mark, which tells after a lost answer that it was
- * counted. The mark goes with the client's session, so a request that was sent
- * in an earlier session must not be sent again. Pure.
+ * Which sets and downs of latches a client may send again. The server counts
+ * each and creates a mark for it in one step; after a lost answer the mark
+ * tells that it was counted. The mark goes with the client's session, so a
+ * request that was sent in an earlier session must not be sent again. Pure.
  */
 #ifndef HF_LATCH_REQUESTS_H
 #define HF_LATCH_REQUESTS_H

@@ -19,10 +19,10 @@ struct hf__order {
  * been downgraded, which still has the entry of a writer. */
 bool hf__order_holds(struct hf__order *, bool reads, bool lets_readers_in);
 
-/* Does the query mean this holder? */
+/* True if the query means this holder. */
 bool hf__order_means(const struct hf__query *, uint64_t token,
                      const char *owner);
-/* Does it mean every holder? */
+/* True if the query means every holder. */
 bool hf__order_means_all(const struct hf__query *);
 
 #endif

@@ -27,8 +27,8 @@ static void answer_keep(struct et_ahead *s, const Etcd__KeyValue *kv)
     s->len = kv->key.len;
 }
 
-/* Takes one entry that is older than ours; entries come the youngest first.
- * Returns true if older entries do not matter. */
+/* Considers one entry that is older than ours, the youngest first. Returns true
+ * if even older entries do not matter. */
 static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
 {
     const struct et_lock *l = a->lock;
@@ -58,10 +58,10 @@ static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
     return !hf__et_needs_all(l);
 }
 
-/* Returns the create revision at which the next page begins, or 0: what is
- * newer is on this page. A transaction may have made several keys, which share
- * a revision, so the last revision of a page is left to the next page, unless
- * it fills the largest page. */
+/* Returns a create revision: this page counts only for newer entries, and the
+ * next page begins there; 0: this is the last page. A transaction may have made
+ * several keys, which share a revision, so the last revision of a page is left
+ * to the next page, unless it fills the largest page. */
 static int64_t answer_page_end(const struct et_request *a,
                                const Etcd__RangeAnswer *r)
 {
@@ -71,8 +71,8 @@ static int64_t answer_page_end(const struct et_request *a,
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* Takes the entries before ours that part i of the answer holds. Reads the next
- * page, or lets the lock take its next step. */
+/* Considers the entries before ours in part i of the answer. Then reads the
+ * next page, or lets the lock take its next step. */
 static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
                          size_t i)
 {
@@ -110,7 +110,8 @@ static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
     return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
 }
 
-/* The entry exists already, or the guard was written by a later request. */
+/* The ENTER made nothing: the entry exists already, or a later request has
+ * written the guard. */
 static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
@@ -178,7 +179,8 @@ static int answer_counted(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-/* The entry that is found is deleted next, by its create revision. */
+/* If the CONFIRM has found an entry, a DROP deletes it next, by its create
+ * revision. */
 static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
@@ -256,7 +258,8 @@ static int answer_queue_read(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-/* The request leaves its lock first, so that the lock can send the next one. */
+/* Detaches the request from its lock first, so that the lock can send
+ * another. */
 static int answer_read(struct et_request *a)
 {
     static int (*const take[])(struct et_request *, const Etcd__TxnAnswer *) = {
@@ -300,7 +303,7 @@ static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
     if (code == HF_ENOTOWNER) {
         rc = hf__et_lease_over(c->g->owner,
                                "the server ended the client's lease");
-        /* A CONFIRM asks whether the entry is gone, and this answers it. */
+        /* A CONFIRM asks whether the entry is gone: with the lease, it is. */
         answer_fail(a, a->op == ET_CONFIRM ? 0 : HF_EUNKNOWN);
         return rc;
     }

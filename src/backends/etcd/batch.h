@@ -11,13 +11,14 @@
 struct etcd;
 struct et_request;
 
-/* Does the client still have the entry of that hold, as far as it knows? */
+/* True if, as far as the client knows, the entry of the item's hold still
+ * exists. */
 bool hf__et_item_is_held(const struct hf__renewal *);
 /* Sets the code as the result of these items, unless an item has another result
  * already. */
 void hf__et_batch_lose(struct hf__batch *, size_t from, size_t len, int code);
-/* One part of the batch has ended: with a code, or with 0 and the items that
- * are gone. */
+/* One part of a batch has ended. code: its result; if 0, gone[] tells which
+ * entries no longer exist. */
 void hf__et_checked(const struct et_request *, int code, const bool *gone);
 /* A keep-alive was confirmed: ends the batches that waited for it. */
 void hf__et_renew_kept(struct etcd *);

@@ -35,8 +35,8 @@ static void changes_confirmed(struct etcd *e, struct et_changes *r)
         e->core->changed(e->client, r->on, NULL, 0);
 }
 
-/* Reports the name, if a prefix is watched; keys that are no entries are
- * ignored then. */
+/* If a prefix is watched, reports which name has changed, and ignores keys that
+ * are no entries. */
 static void changes_written(struct etcd *e, struct et_changes *r,
                             const char *key, size_t len)
 {
@@ -109,8 +109,8 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     changes_begin(e, r);
-    /* If the stream has failed recently, it is opened later, together with this
-     * watch. Otherwise memory was short. */
+    /* If the stream of watches has failed recently, the stream and this watch
+     * are made later. Otherwise memory was short. */
     if (!r->watch && e->core->now() >= e->stream_at) {
         hf__et_unlisten(e, on);
         return HF_ENOMEM;

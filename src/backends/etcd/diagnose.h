@@ -1,6 +1,6 @@
 /*
  * The query for findings: what the server says about itself, its cluster and
- * the client's lease. PENDING, or a result at once.
+ * the client's lease. Returns PENDING, or a result at once.
  */
 #ifndef HF_ETCD_DIAGNOSE_H
 #define HF_ETCD_DIAGNOSE_H

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 enum et_form {
-    ET_FORM_NONE, /* no entry: of a name below this one, or another program */
+    ET_FORM_NONE, /* no entry: a key of a longer name, or of another program */
     ET_FORM_MUTEX,
     ET_FORM_UNFAIR,
     ET_FORM_READ,
@@ -39,8 +39,8 @@ enum et_form {
 #define ET_KEY_MAX (HF_NAME_MAX + 300)
 #define ET_MARK '+' /* added to a writer's key: its mark */
 
-/* Parses what follows NAME/. Sets permits and size, which may be NULL, if it is
- * a PERMIT. */
+/* Parses the part of a key after NAME/. Sets permits and size, which may be
+ * NULL, if it is a PERMIT. */
 enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
                          uint32_t *size);
 /* Returns the length of the name in this key (without ROOT); 0: it is no
@@ -50,11 +50,11 @@ size_t hf__et_name_len(const char *key, size_t len);
  * length. An empty prefix becomes the first possible key; there must be room
  * for it. */
 size_t hf__et_prefix(char *key, size_t *len, char *end);
-/* Does a part of it begin with ET_OURS? */
+/* True if a part of the name begins with ET_OURS. */
 bool hf__et_is_reserved(const char *name, size_t len);
 /* Returns the kind of lock that has such entries; 0 for NONE. */
 int hf__et_kind(enum et_form);
-/* Writes what follows NAME/ and returns its length. */
+/* Writes the part of an entry's key after NAME/ and returns its length. */
 size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
                    uint64_t hold_id, uint32_t permits, uint32_t size);
 
@@ -77,8 +77,8 @@ void hf__et_value_read(hf_party *, const char *value, size_t len,
 /* Reads a number and moves *at behind it and the space that follows. */
 int64_t hf__et_number(const char **at, const char *end);
 
-/* The value of a LATCH. Parsing returns false if it is not one of
- * holdfast's. */
+/* Write and read the value of a LATCH. Reading returns false for a value that
+ * holdfast has not written. */
 size_t hf__et_count_text(char out[ET_VALUE_MAX], uint64_t count);
 bool hf__et_count_parse(const char *value, size_t len, uint64_t *count);
 

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define VIEW 8 /* entries on the first page, where the youngest decides */
+#define VIEW 8 /* entries on the first page if only the youngest matters */
 
 static int over_request(struct grpc_call *c, hf__time now)
 {
@@ -23,8 +23,9 @@ static const struct grpc_method txn = {
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Also begins the transaction. Returns NULL if memory is short; request_send()
- * accepts that, so the caller may fill in the transaction all the same. */
+/* Makes a request and begins its transaction. Returns NULL if memory is short;
+ * request_send() accepts that, so the caller may fill in the transaction all
+ * the same. */
 static struct et_request *request_new(struct etcd *e, enum et_op op,
                                       struct et_lock *line, struct et_txn *t)
 {
@@ -99,7 +100,7 @@ void hf__et_request_forget(struct et_lock *l)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* 0, HF__LATER, HF_ENOMEM. A request that was not sent is freed. */
+/* Returns 0, HF__LATER or HF_ENOMEM. A request that was not sent is freed. */
 static int request_send(struct et_request *a, const struct et_txn *t)
 {
     int rc;
@@ -123,10 +124,10 @@ bool hf__et_needs_all(const struct et_lock *l)
     return l->form == ET_FORM_READ || l->form == ET_FORM_PERMIT;
 }
 
-/* Adds a range of the youngest entries below NAME/; if a->below is set, of
- * those that are older. It may be read from this member without its leader: the
- * member has answered the ENTER, or the greeting since, so it knows everything
- * older than our entry, and what it reports as deleted is deleted. */
+/* Adds a range of the youngest entries below NAME/, or of those older than
+ * a->below if that is set. The member may answer without asking its leader: it
+ * has answered the ENTER or a later greeting, so it knows every entry older
+ * than ours, and an entry that it no longer has was deleted. */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
@@ -196,7 +197,7 @@ int hf__et_read_queue(struct et_lock *l, const struct et_request *before)
     return request_send(a, &t);
 }
 
-/* The mark's key follows the writer's key. */
+/* The mark's key directly follows the writer's key, so one range reads both. */
 int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 {
     char end[ET_KEY_MAX + 1];
@@ -215,7 +216,7 @@ int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 }
 
 /* Writes the guard and reads the entry. No earlier ENTER can succeed after
- * that, so the answer stays true. */
+ * this, so an entry that is missing stays missing. */
 static int request_confirm(struct et_lock *l)
 {
     struct et_txn t;
@@ -262,7 +263,7 @@ bool hf__et_is_dropped(const struct et_lock *l)
            (l->under_way->op == ET_DROP || l->under_way->op == ET_CONFIRM);
 }
 
-/* To be called only for keys that no other entry will ever have: the deletion
+/* Must be called only for keys that no other entry will ever have: the deletion
  * may be carried out late. */
 void hf__et_leave(struct et_lock *l)
 {
@@ -288,8 +289,8 @@ void hf__et_leave(struct et_lock *l)
     l->mark = ET_UNMARKED;
 }
 
-/* Go's RWMutex orders entries by their last change, so entries of read-write
- * locks must never be written again. */
+/* Does nothing for read-write locks: Go's RWMutex orders entries by their last
+ * change, so their entries must never be written again. */
 void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {
     struct etcd *e = l->e;

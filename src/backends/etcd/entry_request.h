@@ -18,10 +18,10 @@ struct et_lock;
 
 /* What was read so far of the entries that are older than ours. */
 struct et_ahead {
-    uint8_t other;    /* enum et_form of an entry that does not fit; 0 */
-    uint32_t size;    /* if that is a PERMIT: the size of its semaphore */
+    uint8_t other; /* enum et_form of an entry that does not match; 0: none */
+    uint32_t size; /* if `other` is a PERMIT: its semaphore's size */
     uint64_t permits; /* of all entries read */
-    size_t len;       /* of the youngest entry that blocks ours; 0: none does */
+    size_t len; /* of `before`, the youngest entry that blocks ours; 0: none */
     char before[ET_KEY_MAX];
 };
 
@@ -43,32 +43,32 @@ struct et_request {
     enum et_op op;
     struct et_lock *lock;  /* NULL: no lock waits for the answer */
     int64_t below, limit;  /* READ_QUEUE: only older entries; at most so many */
-    struct et_ahead ahead; /* what earlier pages have shown, read */
-    int64_t view;          /* at this revision; 0: this is the first page */
-    struct hf__batch *batch; /* RENEW, WRITE_MARK: it is for these items */
+    struct et_ahead ahead; /* what earlier pages have shown */
+    int64_t view;          /* revision of the first page; 0: not read yet */
+    struct hf__batch *batch; /* RENEW, WRITE_MARK: sent for its items */
     size_t from, len;
     int64_t rev; /* WRITE_MARK: create revision of the entry */
 };
 
 /* ---- requests of a lock -------------------------------------------------- */
 
-/* Each of these sends a request. 0: it is under way. HF__LATER: there is no
- * connection. HF_ENOMEM. */
+/* Each of these sends a request and returns 0, HF__LATER if there is no
+ * connection, or HF_ENOMEM. */
 int hf__et_enter(struct et_lock *);
-/* Reads the entries before ours: all pages from the youngest on, or the next
- * one after that request. */
+/* Reads a page of the entries before ours: the youngest if `before` is NULL,
+ * else the page after that request's. */
 int hf__et_read_queue(struct et_lock *, const struct et_request *before);
-/* For a READ lock: does the writer that blocks it have a mark? */
+/* For a READ lock: asks whether the writer that blocks it has a mark. */
 int hf__et_read_mark(struct et_lock *, const struct et_ahead *);
-/* For a latch: is it set? For an unfair mutex: is it taken? */
+/* Asks whether a latch is set, or an unfair mutex is taken. */
 int hf__et_count(struct et_lock *);
 /* Deletes the entry. If it is not known whether there is one, or an ENTER may
  * still make one, this sends a CONFIRM first. */
 int hf__et_drop(struct et_lock *);
 bool hf__et_is_dropped(const struct et_lock *);
-/* Readers and holders of permits may be granted behind other holders, so all
- * older entries matter to them. For other locks only the youngest
- * older entry matters. */
+/* True if all older entries matter: readers and users of permits may be
+ * granted behind other holders. For other locks only the youngest older
+ * entry matters. */
 bool hf__et_needs_all(const struct et_lock *);
 
 /* ---- requests of a renewal; they return the same ------------------------- */
@@ -93,8 +93,8 @@ void hf__et_leave(struct et_lock *);
 /* The request no longer counts as the lock's. */
 void hf__et_request_over(struct et_request *);
 void hf__et_request_free(struct etcd *, struct et_request *);
-/* The request has no answer: an ENTER may have been carried out, or may be
- * carried out later. */
+/* Notes that the request has no answer: an ENTER may have been carried out, or
+ * may be carried out later. */
 void hf__et_request_lost(const struct et_request *);
 /* Cancels the lock's request, if there is one, as if its answer was lost. */
 void hf__et_request_forget(struct et_lock *);

@@ -178,8 +178,8 @@ static int etcd_parse(struct etcd *e, const struct hf__config *config)
     return rc ? rc : etcd_parse_tls(e, config->url);
 }
 
-/* How long the client waits for the answer to a PING. If there are other
- * members it gives up sooner, because a waiter behind a dead member hears
+/* Returns how long the client waits for the answer to a PING. If there are
+ * other members it gives up sooner, because a waiter behind a dead member hears
  * nothing. */
 static uint32_t etcd_silence_of(const struct etcd *e,
                                 const struct hf__config *config)
@@ -206,7 +206,7 @@ static int start_etcd(struct etcd *e, const struct hf__config *config)
     l->lost = "etcd: lost the connection";
     l->doubt = l->stream.tls ? "; is it etcd, with TLS?"
                              : "; is it etcd? With TLS it is etcds://";
-    l->goes_round = true; /* some members may answer nothing */
+    l->goes_round = true; /* a member may answer nothing: try the next */
     l->connect_ms = config->open_timeout_ms;
     l->silence_ms = etcd_silence_of(e, config);
     l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
@@ -292,7 +292,7 @@ static int etcd_query(void *self, struct hf__query *q)
 {
     struct etcd *e = self;
 
-    /* These are about a hold, so they are never parked. */
+    /* These are about a hold, so they do not wait for a connection. */
     if (q->req.op == HF__DOWNGRADE)
         return hf__et_downgrade(e, q);
     if (q->req.op == HF__PUT)

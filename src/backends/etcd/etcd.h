@@ -57,7 +57,7 @@
 #define ET_MEMORY (16u << 20) /* largest answer in memory */
 #define ET_WISHES 336         /* longest list of tokens of one hf_ask */
 #define ET_CHECKS 32          /* entries that one transaction checks */
-#define ET_ROOM 512           /* for answers, in max_align_t */
+#define ET_ROOM 512           /* room for an answer, in units of max_align_t */
 #define ET_KEPT 8             /* keep-alives under way, at most */
 
 struct et_changes;
@@ -80,14 +80,14 @@ struct etcd {
     ProtobufCAllocator memory; /* allocates answers while they are read */
     bool is_short;             /* an allocation has failed */
     struct et_room {
-        size_t used, parts; /* parts: also those that are elsewhere */
-        size_t bytes;       /* of all parts */
+        size_t used, parts; /* parts: also those outside of data */
+        size_t bytes;       /* of all parts together */
         max_align_t data[ET_ROOM];
     } room;
 
     /* The session. */
     int64_t lease;    /* 0: none */
-    bool is_granted;  /* the server is known to have it */
+    bool is_granted;  /* the server is known to have the lease */
     uint32_t term_ms; /* its TTL, as granted */
     hf__time proved;  /* when the confirmed grant or keep-alive was sent */
     hf__time grant_sent_at; /* when the last grant was sent */
@@ -97,31 +97,31 @@ struct etcd {
     struct grpc_call sign_in, get_version, grant, put_guard, keep, watch;
     bool is_guarded;           /* this greeting has written the guard */
     hf__time keep_at;          /* when the next keep-alive is due */
-    hf__time kept_at[ET_KEPT]; /* when those under way were sent */
+    hf__time kept_at[ET_KEPT]; /* when the unanswered ones were sent */
     unsigned kept_len;
     struct hf__table watches; /* by their ids */
     int64_t watch_ids;
     struct et_watch *guard_watch; /* NULL: not made yet */
-    struct et_watch *ask_watch;   /* the same; only if `listens` */
-    int64_t heard;      /* later revisions of ask_key are still to be heard */
-    int64_t kept_rev;   /* the cluster's revision at the last keep-alive */
-    bool lacks_watch;   /* a listener has none, or ask_watch is NULL */
-    hf__time watch_at;  /* when missing watches are made */
+    struct et_watch *ask_watch;   /* NULL: not made yet, or not `listens` */
+    int64_t heard;     /* revision of ask_key up to which requests were heard */
+    int64_t kept_rev;  /* the cluster's revision at the last keep-alive */
+    bool lacks_watch;  /* ask_watch or the watch of a listener is missing */
+    hf__time watch_at; /* when missing watches are made */
     hf__time stream_at; /* before that no stream of watches is opened */
 
     struct et_lock *locks;
     struct et_query *queries;
     struct et_changes *changes;
     struct et_request *requests; /* under way */
-    /* for their ends: answer.h */
+    /* called when a request ends: hf__et_answered() */
     int (*answered)(struct grpc_call *, hf__time now);
-    size_t drops;              /* how many of them are DROP or CONFIRM */
-    struct et_request *spare;  /* freed ones, with their buffers */
+    size_t drops;              /* DROPs and CONFIRMs under way */
+    struct et_request *spare;  /* unused requests, with their buffers */
     struct hf__batch *batches; /* renewals that wait for a keep-alive */
     bool put_doubt;            /* an earlier put may still be carried out */
     struct hf__latch_requests latch_requests;
-    bool put_off; /* a slot has said LATER: go_on() is due */
-    bool was_up;  /* since hf_open() */
+    bool put_off; /* LATER was returned: go_on() is due */
+    bool was_up;  /* connected at least once */
     bool listens; /* the program listens to events */
     bool is_closing;
 };

@@ -38,8 +38,9 @@ struct inspection {
     struct seen *seen, **last; /* the oldest first */
     bool is_known;             /* all entries were read */
     bool is_sent;              /* BREAK: a deletion was sent and not answered */
-    bool is_unsure; /* BREAK: one was sent twice, and may have been done */
-    char tokens[ET_WISHES]; /* ASK: of up to DOOMED holders */
+    bool is_unsure; /* BREAK: a deletion was repeated, and may have been done
+                       before */
+    char tokens[ET_WISHES]; /* ASK: the tokens of up to DOOMED holders */
 };
 
 static void inspect_forget(struct inspection *k)
@@ -96,9 +97,9 @@ static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
     return 0;
 }
 
-/* Returns the create revision at which the next page begins. Keys of one
- * revision may go on behind this page; then all of them are left to the next
- * page, unless they fill a page by themselves. */
+/* Returns the create revision at which the next page begins. The next page may
+ * have more keys of this page's last revision, so all keys of that revision are
+ * read with it, unless they fill this page by themselves. */
 static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
 {
     int64_t last = r->kvs[r->n_kvs - 1]->create_revision;
@@ -106,7 +107,7 @@ static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
     return r->more && r->kvs[0]->create_revision < last ? last : last + 1;
 }
 
-/* PENDING: there are more pages. */
+/* Returns PENDING if there are more pages. */
 static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -249,7 +250,8 @@ static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
     return hf__order_means(q, p.token, p.owner);
 }
 
-/* Marks the holders that the query means. PENDING: there are some. */
+/* Marks the holders that the query means. Returns PENDING if there are some,
+ * else the query's result. */
 static int inspect_choose(struct inspection *k)
 {
     struct etcd *e = k->base.e;
@@ -303,8 +305,8 @@ static void inspect_send_break(struct et_query *x, struct et_txn *t)
     }
 }
 
-/* The entries of the last transaction are gone. Returns true if others are
- * left. */
+/* Unmarks the entries that the last transaction has handled. Returns true if
+ * others are still marked. */
 static bool inspect_strike(struct inspection *k)
 {
     unsigned len = 0;

@@ -28,14 +28,14 @@ struct count {
     bool is_sent;     /* sent, and not answered */
     bool is_repeated; /* sent twice: the first may be carried out late */
     bool is_known;    /* the fields below were read */
-    bool is_marked;   /* it was counted before */
+    bool is_marked;   /* the mark exists: it was counted before */
     bool is_written;  /* SET: this client has set it, perhaps beside a lock */
     bool has_others;  /* SET: the name is in use as a lock */
     bool undoes;      /* SET: deletes the latch, which was set beside a lock */
     size_t from_len;  /* SET: where the next page of keys begins; */
     char from[ET_KEY_MAX]; /* 0: at the first one */
     int64_t created;       /* create revision of the latch; 0: it is not set */
-    int64_t revision;      /* mod revision; the same */
+    int64_t revision;      /* mod revision of the latch; 0: it is not set */
     uint64_t left;
     size_t mark_len, dir_len;
     char mark[ET_KEY_MAX], value[ET_VALUE_MAX];
@@ -74,8 +74,8 @@ static void latch_add_read(struct count *c, struct et_txn *t,
         latch_add_others(c, t, branch);
 }
 
-/* A lock that came after the latch was set is refused by its own client, so it
- * does not count. */
+/* True if the name was in use as a lock before the latch was set. Later locks
+ * do not count, because their own clients refuse them. */
 static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 {
     for (size_t i = 0; i < r->n_kvs; i++) {
@@ -92,7 +92,7 @@ static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
     return false;
 }
 
-/* Reads a page of keys below NAME/. Returns true if there is another one. */
+/* Reads a page of keys below NAME/. Returns true if there is another page. */
 static bool latch_read_others(struct count *c, const Etcd__RangeAnswer *r)
 {
     const ProtobufCBinaryData *last =
@@ -186,7 +186,8 @@ static int latch_done(struct count *c, int rc, uint64_t left)
     return rc;
 }
 
-/* The latch is undone if a lock was there before it. */
+/* This client has set the latch: ends the query, or deletes the latch if a lock
+ * was there before it. */
 static int latch_is_set_by_us(struct count *c)
 {
     if (!c->has_others || !c->created)

@@ -1,5 +1,5 @@
-/* The queries that set, count down and read a latch. PENDING, or a result at
- * once. */
+/* The queries that set, count down and read a latch. Returns PENDING, or a
+ * result at once. */
 #ifndef HF_ETCD_LATCH_H
 #define HF_ETCD_LATCH_H
 

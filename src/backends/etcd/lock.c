@@ -80,8 +80,8 @@ void hf__et_detach(void *self, struct hf__remote *remote)
 
 /* ---- answers to the core ------------------------------------------------- */
 
-/* Has the lease enough time left? Half of its TTL must be left; a fixed lease
- * begins with the proof, so the proof must be fresh. */
+/* True if half of the lease's TTL is left. A fixed lease begins at the last
+ * confirmed keep-alive (the proof), so for one this must also be recent. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -92,8 +92,9 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 }
 
 /* etcd 3.4 delivers the events of a new watch up to 100 ms late if something
- * was written while the watch was made. After three early looks the lock looks
- * once in a while, in case the watch has failed silently. */
+ * was written while the watch was made. So the core repeats the attempt
+ * three times soon, and then once in a while, in case the watch has failed
+ * silently. */
 static void lock_queue(struct et_lock *l)
 {
     static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
@@ -127,7 +128,8 @@ static void lock_grant(struct et_lock *l)
     l->awaits = ET_AWAITS_ANSWER;
     l->state = ET_HELD;
     l->is_fixed = req->fixed;
-    /* Later waiters for permits have seen this entry wait. */
+    /* Later waiters for permits watch this entry: tell them that it is a
+     * holder. */
     if (!l->is_fresh && (l->form == ET_FORM_PERMIT || req->fixed)) {
         l->since_ms = hf__wall_ms();
         hf__et_touch(l, req->fixed ? req->lease_ms : 0);
@@ -176,8 +178,9 @@ static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
            memcmp(a->key, b->key, a->dir_len) == 0;
 }
 
-/* The server carries out requests in any order, so an attempt that does not
- * wait might still find the entry that the same client has just released. */
+/* True if another lock of this name is being dropped. The server carries out
+ * requests in any order, so an attempt that may not wait could still find the
+ * entry that this client has just released. */
 static bool lock_is_dropped_beside(const struct et_lock *l)
 {
     const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
@@ -187,16 +190,17 @@ static bool lock_is_dropped_beside(const struct et_lock *l)
     return o;
 }
 
-/* A waiter of an unfair mutex has no entry. Its look must not be an ENTER: all
- * members store that even if it makes nothing, and a full server refuses it. */
+/* True for a repeated attempt that only reads whether an unfair mutex is taken.
+ * All members would store an ENTER even if it makes nothing, and a full server
+ * refuses it. */
 static bool lock_only_looks(const struct et_lock *l)
 {
     return l->form == ET_FORM_UNFAIR && hf__et_is_safety_look(l) &&
            !hf__et_may_be_there(l);
 }
 
-/* The entry of an earlier hold must be known to be gone first: a DROP whose
- * answer was lost may be carried out late. */
+/* Takes the attempt's next step. The entry of an earlier hold must be known to
+ * be gone first: a DROP whose answer was lost may be carried out late. */
 static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {
@@ -211,7 +215,7 @@ static int lock_step(struct et_lock *l)
     }
     if (l->rev)
         return hf__et_read_queue(l, NULL);
-    /* This step replaces one that may have waited for a proof. */
+    /* An earlier step may have waited for a proof; this one does not. */
     l->awaits = !l->attempt->may_queue && lock_is_dropped_beside(l)
                     ? ET_AWAITS_DROP
                     : ET_AWAITS_ANSWER;
@@ -275,8 +279,8 @@ void hf__et_stepped(struct et_lock *l, int code)
         lock_next_step(l);
 }
 
-/* The attempt fails with this verdict once its entry, and any that may still be
- * made, is gone. */
+/* Ends the attempt with this verdict once its entry, and any that a late ENTER
+ * may still make, is gone. */
 static void lock_give_up(struct et_lock *l, int verdict)
 {
     int rc;
@@ -303,8 +307,8 @@ static void lock_wait_for(struct et_lock *l, enum et_wait how, const char *key,
 }
 
 /* The first waiter watches all permits that are released. Every other waiter
- * watches the one before it, which is written when it becomes a holder and
- * deleted when it goes. */
+ * watches the entry of the waiter before it, which is written when that waiter
+ * becomes a holder and deleted when it leaves. */
 static void lock_wait_for_permits(struct et_lock *l, const struct et_ahead *s,
                                   int64_t view)
 {
@@ -436,7 +440,7 @@ void hf__et_unsent(struct et_lock *l)
         l->attempt = NULL;
     else
         l->let_go = NULL;
-    e->put_off = true; /* the core parks it */
+    e->put_off = true; /* the core keeps it until go_on() */
     e->core->unsent(e->client, req);
 }
 
@@ -452,7 +456,7 @@ int hf__et_attempt(void *self, struct hf__req *req)
         return HF__LATER;
     req->sent_at = e->core->now();
     l->attempt = req;
-    if (hf__et_is_safety_look(l)) /* does the member answer at all? */
+    if (hf__et_is_safety_look(l)) /* finds out whether the member answers */
         hf__grpc_ping(&e->g, req->sent_at);
     if (!l->under_way && !l->let_go)
         rc = lock_step(l);
@@ -477,7 +481,8 @@ static int lock_let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
     req->sent_at = e->core->now();
     l->let_go = req;
     hf__et_unhold(l);
-    if (!l->under_way && !l->writes) /* else it is dropped after these */
+    /* else a DROP follows when these have ended */
+    if (!l->under_way && !l->writes)
         rc = hf__et_drop(l);
     if (rc) {
         l->let_go = NULL;

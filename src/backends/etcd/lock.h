@@ -23,30 +23,31 @@ int hf__et_abandon(void *, struct hf__req *);
 
 /* ---- a request of the lock has ended ------------------------------------- */
 
-/* A step of the attempt has ended: with a code, or with 0 if the next step can
- * be taken. */
+/* A step of the attempt has ended. code: the attempt's result; 0: the next step
+ * can be taken. */
 void hf__et_stepped(struct et_lock *, int code);
 void hf__et_queue_read(struct et_lock *, const struct et_ahead *, int64_t view);
 void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
                       bool is_blocked, int64_t view);
-/* The create revision of the latch, or of the one key of an unfair mutex; 0:
- * there is none. */
+/* round: the create revision of the latch, or of the one key of an unfair
+ * mutex; 0: the key does not exist. */
 void hf__et_counted(struct et_lock *, int64_t round, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
-/* The server has seen nothing of the request: gives it back to the core. */
+/* The lock's request never reached the server: gives the core its request
+ * back. */
 void hf__et_unsent(struct et_lock *);
-/* The holder begins to write something (put.c), and has finished. A release
- * waits for that. */
+/* A write of the holder (put.c) begins, or has ended. A release waits until all
+ * have ended. */
 void hf__et_writes(struct et_lock *);
 void hf__et_has_written(struct et_lock *);
 
 /* ---- for all locks of the client ----------------------------------------- */
 
-/* A keep-alive was confirmed: grants what waited for it. Returns false if some
- * locks wait for a later one. */
+/* A keep-alive was confirmed: grants the locks that waited for it. Returns
+ * false if some locks wait for a later keep-alive. */
 bool hf__et_locks_proved(struct etcd *);
-/* The connection has ended. Requests that were not under way end as EUNKNOWN,
- * too. */
+/* The connection has ended: the core's requests for which nothing is under way
+ * end as EUNKNOWN. */
 void hf__et_locks_down(struct etcd *);
 
 #endif

@@ -13,7 +13,8 @@ struct et_request;
 struct et_watch;
 
 #define ET_WATCHES 2 /* watches that a lock keeps */
-#define ET_LOOKS 4   /* pauses between looks; the last one repeats */
+/* pauses between attempts of a waiter (looks); the last repeats */
+#define ET_LOOKS 4
 
 /*
  * The state of a lock:
@@ -63,8 +64,8 @@ enum et_awaits { ET_AWAITS_ANSWER, ET_AWAITS_DROP, ET_AWAITS_PROOF };
 /* The mark of a writer that only reads now. */
 enum et_mark {
     ET_UNMARKED,
-    ET_MARK_OWED, /* it may be there; the next renewal writes it */
-    ET_MARKED,    /* it is there */
+    ET_MARK_OWED, /* the mark may exist; the next renewal writes it */
+    ET_MARKED,    /* the mark exists */
 };
 
 /*
@@ -92,46 +93,48 @@ struct et_lock {
     uint8_t form;     /* enum et_form */
     uint8_t other;    /* EMISMATCH: the form that was found */
     uint32_t size;    /* EMISMATCH: the size of that semaphore, or 0 */
-    int16_t verdict;  /* the entry is being dropped, and then the attempt ends
-                         with this; 0: it is not */
-    bool maybe, doubt, is_late; /* see above */
-    bool is_fixed;              /* it has a fixed lease, which the core ends */
+    int16_t verdict;  /* the attempt ends with this code once the entry is
+                         dropped; 0: none */
+    bool maybe, doubt, is_late; /* see the table above */
+    bool is_fixed; /* the hold has a fixed lease, which the core ends */
     enum et_mark mark;
-    bool is_fresh;  /* the answer to its ENTER had the entries before it */
-    uint8_t looks;  /* since a watch was made; ET_LOOKS at most */
+    bool is_fresh;  /* the ENTER's answer had the entries before ours */
+    uint8_t looks;  /* times queued since a watch was made; ET_LOOKS at most */
     int64_t round;  /* create revision of the latch that is waited for; 0 */
     int64_t wanted; /* the create revision for which hf_ask was heard */
     struct hf__req *attempt;      /* the pending one; NULL */
     struct hf__req *let_go;       /* a release or an abandon; NULL */
     struct et_request *under_way; /* about this entry; NULL */
-    unsigned writes; /* of the holder, under way; a DROP waits for them */
-    struct et_watch *watch[ET_WATCHES]; /* QUEUED: the first is waited for */
+    unsigned writes; /* unanswered writes of the holder; a DROP waits */
+    struct et_watch *watch[ET_WATCHES]; /* a QUEUED lock waits for the first */
     struct et_watch *own; /* on its own entry, if the program listens; NULL */
-    int64_t view;         /* the revision at which watch[0] was there */
+    int64_t view;         /* revision of the queue when watch[0] was chosen */
     size_t key_len;       /* of key: ROOT, NAME/ and what follows */
     size_t dir_len;       /* of ROOT and NAME/ */
     char key[];
 };
 
-/* Is there an entry, or may there be one? */
+/* True if there is an entry, or may be one. */
 static inline bool hf__et_may_be_there(const struct et_lock *l)
 {
     return l->rev || l->maybe || l->doubt;
 }
 
-/* Did its last attempt end as QUEUED? */
+/* True if the lock's last attempt ended as QUEUED. */
 static inline bool hf__et_is_queued(const struct et_lock *l)
 {
     return l->state == ET_QUEUED || l->state == ET_RUNG;
 }
 
-/* Is this look due only because no event came for a while? */
+/* True if the core repeats the attempt only because no event came for a
+ * while. */
 static inline bool hf__et_is_safety_look(const struct et_lock *l)
 {
     return l->state == ET_QUEUED && l->looks == ET_LOOKS;
 }
 
-/* It no longer waits, or is no longer held. Otherwise nothing changes. */
+/* A lock that waits, or is held, becomes RESTING; in any other state it
+ * stays. */
 static inline void hf__et_unqueue(struct et_lock *l)
 {
     if (hf__et_is_queued(l))
@@ -144,19 +147,19 @@ static inline void hf__et_unhold(struct et_lock *l)
         l->state = ET_RESTING;
 }
 
-/* It no longer waits for a proof. Otherwise nothing changes. */
+/* Ends an attempt's wait for a proof, if it waits for one. */
 static inline void hf__et_unproved(struct et_lock *l)
 {
     if (l->awaits == ET_AWAITS_PROOF)
         l->awaits = ET_AWAITS_ANSWER;
 }
 
-/* Returns the lock that has that hold, or NULL. */
+/* Returns the lock that has this hold id, or NULL. */
 struct et_lock *hf__et_lock_of(const struct etcd *, uint64_t hold_id);
 /* The entry was deleted. */
 void hf__et_lock_taken(struct et_lock *);
 /* The client's lease has ended, and the entry with it. Reports a loss to the
- * core if it was held. */
+ * core if the lock was held. */
 void hf__et_lock_over(struct et_lock *, const char *why);
 /* Reports the result of a request of the core, which the lock then forgets. */
 void hf__et_finish(struct etcd *, struct hf__req *, int result);

@@ -1,10 +1,10 @@
 /*
- * Writes of a holder: a value, if the hold is still there, and the mark of a
- * writer that only reads from now on.
+ * Writes of a holder: a value, if the hold is still there, and the mark
+ * (entry.h) of a writer that only reads from now on.
  *
  * A value whose answer was lost may be written later, over a newer value of the
- * same holder. So each write compares the guard, and the next one after a write
- * in doubt also writes the guard.
+ * same holder. So each write requires that the guard is unchanged, and the next
+ * write after a lost answer also writes the guard, so that the lost one fails.
  */
 #include "put.h"
 
@@ -22,14 +22,14 @@
 struct put {
     struct et_query base;
     int64_t rev;
-    bool bumps;       /* it also writes the guard */
-    bool is_answered; /* else it may be carried out late */
+    bool bumps;       /* the transaction also writes the guard */
+    bool is_answered; /* false: the put may be carried out late */
     size_t entry_len;
     char entry[ET_KEY_MAX];
 };
 
-/* The server carries out requests in any order, so the release waits for this
- * one. */
+/* Lets a release go ahead that has waited for this write, because the server
+ * carries out requests in any order. */
 static void put_over(struct et_query *x)
 {
     struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);
@@ -53,7 +53,7 @@ static void send_put(struct et_query *x, struct et_txn *t)
     struct etcd *e = x->e;
 
     if (!p->is_answered)
-        e->put_doubt = true; /* it is sent again */
+        e->put_doubt = true; /* the previous try may still be carried out */
     p->bumps = e->put_doubt;
     p->is_answered = false;
     hf__et_if_created(t, p->entry, p->entry_len, p->rev);
@@ -151,12 +151,12 @@ static int put_marked(struct et_query *x, const Etcd__TxnAnswer *t)
 
     if (l && l->rev == p->rev)
         l->mark = ET_MARKED;
-    /* If the lock was released in the meantime, nothing is lost. */
+    /* A lock that was released in the meantime needs no mark. */
     return t->succeeded || !l || l->let_go || l->rev != p->rev ? HF__DONE
                                                                : HF_ENOTOWNER;
 }
 
-/* The entry and the hold belong to the other lock from now on. */
+/* Moves the entry and the hold from one lock to the other. */
 static void put_move(struct et_lock *from, struct et_lock *into)
 {
     hf__et_leave(into);

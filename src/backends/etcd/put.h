@@ -1,7 +1,7 @@
 /*
  * Writes of a holder: a value beside its lock, and the mark of a writer that
- * only reads from now on. Both are about a hold, so they are never parked.
- * PENDING, or a result at once.
+ * only reads from now on. Both are about a hold, so neither waits for a
+ * connection. Returns PENDING, or a result at once.
  */
 #ifndef HF_ETCD_PUT_H
 #define HF_ETCD_PUT_H

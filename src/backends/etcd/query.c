@@ -127,7 +127,8 @@ static void query_end(struct et_query *x, int result)
     hf__et_finish(e, &q->req, result);
 }
 
-/* The next one, or the same again, unless its caller has left. */
+/* Sends the next call, or the same one again, unless the caller no longer
+ * waits. */
 static void query_go_on(struct et_query *x)
 {
     struct etcd *e = x->e;
@@ -186,7 +187,7 @@ static int query_failed(struct grpc_call *c, int code, bool can_repeat)
         query_go_on(x);
         return 0;
     }
-    if (hf__et_has_answer(c)) { /* it cannot be read */
+    if (hf__et_has_answer(c)) { /* the answer cannot be read */
         bool is_over = code == HF_ENOMEM && query_may_fail(x);
 
         query_end(x, is_over ? HF_ENOMEM : HF_EUNKNOWN);

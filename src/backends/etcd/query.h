@@ -1,9 +1,9 @@
 /*
  * Queries about a name: a few transactions or other calls, one after the other.
- * Each can be sent again if it was not answered: it then says the same, or
- * finds that it was carried out. A struct et_play describes one kind of query:
- * what is sent and what an answer means. This unit sends and repeats the calls
- * and reports the result to the core.
+ * Each call can be sent again if it was not answered: the second answer is the
+ * same, or tells that the call was carried out before. A struct et_play
+ * describes one kind of query: what is sent and what an answer means. This unit
+ * sends and repeats the calls and reports the result to the core.
  */
 #ifndef HF_ETCD_QUERY_H
 #define HF_ETCD_QUERY_H
@@ -28,30 +28,31 @@ struct et_play {
     /* Returns the result, or HF__PENDING to send something more. */
     int (*answered)(struct et_query *, const Etcd__TxnAnswer *);
     void (*fini)(struct et_query *); /* may be NULL */
-    /* Instead of send() and answered(), for calls that are no transactions:
-     * packs the next call (0, HF_ENOMEM), and reads its answer. */
+    /* For calls that are no transactions, instead of send() and answered():
+     * pack() packs the next call and returns 0 or HF_ENOMEM, read() reads its
+     * answer. */
     int (*pack)(struct et_query *);
     int (*read)(struct et_query *, const uint8_t *, size_t len);
-    /* Returns the result of a refusal; may be NULL. */
+    /* Returns the query's result if the server refuses a call; may be NULL. */
     int (*refused)(struct et_query *, int code);
 };
 
-/* The `over` of the methods of other calls. */
+/* The `over` of a struct grpc_method whose calls belong to queries. */
 int hf__et_query_over(struct grpc_call *, hf__time now);
 
-/* Returns zeroed memory with its key set: ROOT, the name, and `behind`. NULL:
- * *rc is ENOMEM or EINVAL. */
+/* Returns a zeroed query whose key is ROOT, the name and `behind`. NULL: *rc is
+ * ENOMEM or EINVAL. */
 void *hf__et_query_new(struct etcd *, struct hf__query *,
                        const struct et_play *, const char *behind, int *rc);
 /* Adds to the transaction a read of the keys below the query's key: the oldest
  * first, from the create revision `from` on, `limit` at most. */
 Etcd__Range *hf__et_range_below(struct et_query *, struct et_txn *,
                                 int64_t from, int64_t limit);
-/* Writes the key with which the page after that last key begins. Keys longer
+/* Writes the key with which the page after the key `last` begins. Keys longer
  * than any of ours are skipped. */
 void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
                    const ProtobufCBinaryData *last);
-/* Sends the first call. PENDING; or a code, and the query is freed. */
+/* Sends the first call. Returns PENDING, or a code after freeing the query. */
 int hf__et_query_begin(struct et_query *);
 
 void hf__et_queries_fini(struct etcd *);

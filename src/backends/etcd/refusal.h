@@ -12,16 +12,16 @@ struct etcd;
 
 #define ET_ADVICE 160
 
-/* Does the text of the server's status contain this one? */
+/* True if the text of the server's status contains this text. */
 bool hf__et_says(const struct grpc_call *, const char *text);
-/* Sets no text. */
+/* Returns the code for the server's status; sets no text. */
 int hf__et_code_of(const struct grpc_call *);
 /* Writes which right the user lacks, or "". Returns text. */
 const char *hf__et_advice(const struct etcd *, const struct grpc_call *,
                           char text[ET_ADVICE]);
 /* Returns the code of a request that was refused and not carried out. */
 int hf__et_refusal(struct etcd *, const struct grpc_call *);
-/* Does the status leave open whether the request was carried out? */
+/* True if the status leaves open whether the request was carried out. */
 bool hf__et_is_unsure(const struct grpc_call *);
 /* Returns a code that ends the connection if another member may do better; else
  * 0. */

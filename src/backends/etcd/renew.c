@@ -7,8 +7,8 @@
 #include "lock_state.h"
 #include "slot.h"
 
-/* Moves the items that are held to the front, so that they are checked in as
- * few transactions as possible. Returns how many they are. */
+/* Moves the items whose holds still exist to the front, so that few
+ * transactions can check them. Returns the number of these items. */
 static size_t renew_sort(struct hf__batch *b)
 {
     size_t n = 0;
@@ -26,7 +26,8 @@ static size_t renew_sort(struct hf__batch *b)
     return n;
 }
 
-/* A part of the batch was sent, or could not be sent. */
+/* Counts a part of the batch that was sent. If it could not be sent, sets the
+ * results of its items. */
 static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)

@@ -34,7 +34,7 @@
 #include <string.h>
 #include <time.h>
 
-#define CLOSE_MS 500 /* for the answer to the revocation of the lease */
+#define CLOSE_MS 500 /* longest wait for the answer to the revocation */
 
 /* ---- refusals ------------------------------------------------------------ */
 
@@ -48,8 +48,8 @@ static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
                                 hf__et_says(c, "user name is empty"))));
 }
 
-/* The code for a step of the greeting that has failed. A load balancer's answer
- * is also ODD. */
+/* Returns the code for a failed step of the greeting. A load balancer's answer
+ * ends as GRPC_ODD, too. */
 static int session_code_of_step(const struct grpc_call *c)
 {
     int code = hf__et_code_of(c);
@@ -72,7 +72,8 @@ static int session_not_greeted(struct etcd *e, const struct grpc_call *c,
     int code = session_code_of_step(c);
     char text[ET_ADVICE];
 
-    if (e->g.link.state == NET_PAUSING) /* lost; its text is set */
+    /* the connection was lost, and its text is set */
+    if (e->g.link.state == NET_PAUSING)
         return code;
     if (code == HF_EAUTH || session_is_full(c))
         e->g.link.refused_at = now;
@@ -128,7 +129,8 @@ static const struct grpc_method keep = {
     .message = session_kept,
     .over = session_keep_over};
 
-/* During the greeting the link's time limit applies. */
+/* Starts a call. During the greeting it has no time limit of its own, because
+ * the link has one. */
 static int session_start(struct etcd *e, struct grpc_call *c,
                          const void *message)
 {
@@ -196,8 +198,9 @@ static int session_hello(struct grpc *g, hf__time now)
     return e->user[0] ? session_step_user(e) : session_step_lease(e, now);
 }
 
-/* A token could not be renewed. Calls that wait for it hear only of a refusal;
- * any other failure ends the connection. */
+/* Authenticate has failed. If the server has no users, the greeting continues
+ * without a token. A refusal after the greeting fails the calls that wait for a
+ * new token. Any other failure ends the connection. */
 static int session_not_signed_in(struct etcd *e, const struct grpc_call *c,
                                  hf__time now)
 {
@@ -236,7 +239,7 @@ static int session_signed_in(struct grpc_call *c, hf__time now)
         return hf__et_no_memory(e);
     if (is_greeting)
         return session_step_lease(e, now);
-    /* The stream of watches has the old token and cannot get another one. */
+    /* The stream of watches has the old token, so it is opened again. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
     e->watch_at = e->stream_at = now;
@@ -277,7 +280,8 @@ static int session_granted(struct grpc_call *c, hf__time now)
     return session_step_guard(e);
 }
 
-/* The greeting ends with the later of these two answers. */
+/* Ends the greeting once the guard is written and the Status, if it was sent,
+ * is answered. */
 static int session_guarded_and_known(struct etcd *e, hf__time now)
 {
     if (e->is_guarded && hf__grpc_is_idle(&e->get_version))
@@ -345,7 +349,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     if (revision <= 0)
         return hf__et_odd(e);
     e->guard = revision;
-    if (!e->heard) /* no hold of this lease is older */
+    if (!e->heard) /* earlier requests of hf_ask mean no hold of this lease */
         hf__et_heard(e, e->guard);
     for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
@@ -353,7 +357,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     return session_guarded_and_known(e, now);
 }
 
-/* Listeners come first. */
+/* Makes missing watches, those of listeners first. */
 static void session_watch(struct etcd *e, hf__time now)
 {
     if (!hf__et_watch_is_due(e, now))
@@ -378,8 +382,8 @@ static void session_up(struct grpc *g, hf__time now)
 
 /* ---- the lease ----------------------------------------------------------- */
 
-/* Without a lease the client is leaving: the answer is about a lease that has
- * ended. */
+/* Without a lease the connection is about to end, and the answer is about the
+ * previous lease. */
 static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
                         hf__time now)
 {
@@ -415,7 +419,7 @@ static int session_keep_over(struct grpc_call *c, hf__time now)
     struct etcd *e = c->owner;
 
     e->kept_len = 0;
-    e->keep_at = now + 100 * HF__MS; /* soon: grants and renewals wait for it */
+    e->keep_at = now + 100 * HF__MS; /* grants and renewals wait for it */
     hf__et_renew_failed(e, HF_EUNKNOWN);
     return c->end == GRPC_ANSWERED && c->status == 14
                ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)

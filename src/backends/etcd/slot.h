@@ -1,6 +1,6 @@
 /*
- * What the slots of the backend's table share: whether a request can be sent
- * now, and when the backend has to be driven next.
+ * What the functions of the backend's table share: whether a request can be
+ * sent now, and when the backend has to be driven next.
  */
 #ifndef HF_ETCD_SLOT_H
 #define HF_ETCD_SLOT_H
@@ -9,11 +9,11 @@
 
 struct etcd;
 
-/* There is no connection, or requests wait for one: the slot returns
- * HF__LATER. */
+/* True if there is no connection, or requests already wait for one: then the
+ * caller returns HF__LATER. */
 bool hf__et_is_down(struct etcd *);
-/* A slot has sent something for this request: writes it to the socket unless
- * more follows. */
+/* Something was sent for this request: writes it to the socket unless more
+ * follows. */
 void hf__et_sent(struct etcd *, const struct hf__req *);
 hf__time hf__et_timeout(const struct etcd *);
 

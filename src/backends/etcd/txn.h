@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ET_OPS 64 /* in both branches together, at most */
+#define ET_OPS 64 /* operations in both branches together, at most */
 
 enum et_branch { ET_THEN, ET_ELSE };
 
@@ -44,7 +44,8 @@ void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
 void hf__et_delete(struct et_txn *, enum et_branch, const char *key,
                    size_t len);
 
-/* Part i of the answer; NULL if it does not exist or is of another type. */
+/* Returns part i of the answer; NULL if it does not exist or is of another
+ * type. */
 const Etcd__RangeAnswer *hf__et_ranged(const Etcd__TxnAnswer *, size_t i);
 const Etcd__DeleteAnswer *hf__et_deleted(const Etcd__TxnAnswer *, size_t i);
 

@@ -3,22 +3,22 @@
  *
  * A waiting lock watches only the entry before its own. A watch begins at the
  * present, because the server serves watches that begin in the past only every
- * 100 ms. So if the watch is confirmed at a later revision than that of our
- * view, the lock reads the queue once more.
+ * 100 ms. So if the server confirms the watch at another revision than that at
+ * which the lock has read the queue, the lock reads the queue once more.
  *
  * A lock keeps its last watches after it was granted: when the same clients
  * queue again and again, the same entry precedes ours each time. An event of
  * such a watch is remembered, because it may come before the answer that makes
- * the lock wait. A watch that reports something while its lock rests is ended,
- * and so is one that reports several events that no lock waited for: each costs
- * the server a message.
+ * the lock wait. Each event costs the server a message. So a watch is ended if
+ * it reports one while its lock is RESTING without an attempt, or several for
+ * which no lock waited.
  *
- * The guard is watched as well. It is deleted with the lease, so the client
- * learns at once that another client has revoked the lease.
+ * The guard (etcd.h) is watched as well. It is deleted with the lease, so the
+ * client learns at once that another client has revoked the lease.
  *
  * If the program listens to events, its client watches the one key to which
- * hf_ask writes. That watch begins where the last one ended, so that a lost
- * connection loses no event.
+ * hf_ask writes. This watch begins at the revision after the last one that was
+ * heard, so that a lost connection loses no event.
  */
 #include "watch.h"
 
@@ -36,9 +36,9 @@
 struct et_watch {
     struct hf__keyed key;       /* its id */
     struct et_lock *lock;       /* NULL: for changes.c, the guard or ask_key */
-    struct et_changes *changes; /* NULL, or the listener that hears of it */
-    const struct et_watch_events *events; /* the callbacks for it */
-    struct et_watch **place; /* without a lock: the pointer to this watch */
+    struct et_changes *changes; /* NULL, or the listener to report to */
+    const struct et_watch_events *events; /* callbacks for `changes` */
+    struct et_watch **place; /* no lock: the pointer to this watch */
     int64_t id;
     int64_t revision; /* later events are reported; 0: not confirmed yet */
     int64_t reported; /* revision of the last event */
@@ -155,7 +155,8 @@ static bool watch_begin(struct etcd *e, struct et_watch *w)
     return watch_say(e, &m);
 }
 
-/* For no lock. Sets *place, unless the watch cannot be made. */
+/* Makes a watch that belongs to no lock. Sets *place, unless the watch cannot
+ * be made. */
 static void watch_alone(struct etcd *e, struct et_changes *changes,
                         struct et_watch **place, enum et_wait how,
                         const char *key, size_t len)
@@ -197,8 +198,8 @@ static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
     return NULL;
 }
 
-/* Makes a watch at the front. It replaces the one that was not waited for the
- * longest. */
+/* Makes a watch and puts it first. Ends the watch for which the lock has not
+ * waited for the longest time. */
 static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
                                   const char *what, size_t len)
 {
@@ -248,8 +249,8 @@ void hf__et_unwatch(struct et_lock *l)
         watch_cancel(l->e, l->own);
 }
 
-/* A watch on the same key is kept. What happens before it is confirmed is found
- * by the next renewal. */
+/* A watch on the same key is kept. If the entry is deleted before the server
+ * confirms the watch, the next renewal finds out. */
 void hf__et_watch_own(struct et_lock *l)
 {
     struct etcd *e = l->e;
@@ -278,8 +279,8 @@ void hf__et_heard(struct etcd *e, int64_t revision)
         e->heard = revision;
 }
 
-/* Everything up to the previous keep-alive has been reported by now, if the
- * watch existed all the time. */
+/* Notes which requests of hf_ask were heard: if the watch existed all the time,
+ * all up to the revision of the previous keep-alive. */
 void hf__et_heard_all(struct etcd *e, int64_t revision)
 {
     bool listens = e->ask_watch && e->ask_watch->revision;
@@ -341,8 +342,8 @@ static struct et_watch *watch_find(const struct etcd *e, int64_t id)
     return hf__table_find(&e->watches, 0, (char *)&id, sizeof(id));
 }
 
-/* A refusal carries no id. It is about the oldest watch that is not
- * confirmed. */
+/* Returns the watch that was refused: the oldest that is not confirmed, because
+ * a refusal carries no id. */
 static struct et_watch *watch_refused(const struct etcd *e)
 {
     struct et_watch *first = NULL, *w = NULL;
@@ -368,7 +369,8 @@ static bool watch_is_resting(const struct et_lock *l)
     return !l->attempt && l->state == ET_RESTING;
 }
 
-/* Every entry of an unfair mutex has the same key, so its watch is not kept. */
+/* Every holder of an unfair mutex has the same key, so this watch is ended with
+ * the hold. */
 static void watch_own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
     struct et_lock *l = w->lock;
@@ -418,7 +420,8 @@ static void watch_changes_reported(struct etcd *e, struct et_watch *w,
                                a->events[i]->kv->key.len);
 }
 
-/* A hold that is about to be granted hears of it once it is granted. */
+/* Tells the holder with this token that another client asks for the lock. If
+ * the lock is not granted yet, lock_grant() does. */
 static void watch_ask_for(struct etcd *e, int64_t token)
 {
     for (struct et_lock *l = e->locks; l; l = l->next) {
@@ -439,7 +442,8 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
         if (!kv)
             continue;
         hf__et_heard(e, kv->mod_revision);
-        if (!kv->value.len || kv->value.len > ET_WISHES) /* deleted */
+        /* the key was deleted, or its value is not ours */
+        if (!kv->value.len || kv->value.len > ET_WISHES)
             continue;
         at = (char *)kv->value.data;
         end = at + kv->value.len;
@@ -448,9 +452,9 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
     }
 }
 
-/* The server will report nothing more for this watch. A waiting lock reads the
- * queue again, which makes another watch; but not at once if a watch was
- * refused a moment ago. */
+/* Forgets a watch for which the server will report nothing more. A waiting lock
+ * reads the queue again, which makes another watch; but not at once if a watch
+ * ended a moment ago. */
 static int watch_ended(struct etcd *e, struct et_watch *w,
                        const Etcd__WatchAnswer *a, hf__time now)
 {
@@ -461,7 +465,7 @@ static int watch_ended(struct etcd *e, struct et_watch *w,
     e->lacks_watch = e->lacks_watch || w->changes || w == e->ask_watch;
     if (w == e->ask_watch) {
         e->kept_rev = 0;
-        /* Events before that revision are lost. */
+        /* The server no longer has the events before compact_revision. */
         hf__et_heard(e, a->compact_revision);
     }
     if (w->changes)
@@ -497,9 +501,11 @@ static int watch_reported(struct etcd *e, const Etcd__WatchAnswer *a,
         watch_wishes_reported(e, a);
         return 0;
     }
-    if (!watch_last_event(a) || e->is_closing) /* then we have deleted it */
+    /* closing: our own revocation deletes the guard */
+    if (!watch_last_event(a) || e->is_closing)
         return 0;
-    /* Deleted with the lease, or by itself: the next greeting finds out. */
+    /* The next greeting finds out whether the lease is gone or only the
+     * guard. */
     return hf__grpc_leave(&e->g, "the client's key has been deleted");
 }
 

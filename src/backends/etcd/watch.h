@@ -20,19 +20,20 @@ extern const struct grpc_method hf__et_watch; /* of the stream */
 enum et_wait {
     ET_GONE,    /* the key is deleted */
     ET_WRITTEN, /* the key is deleted or written */
-    ET_PAIR,    /* the same of the key or its mark */
+    ET_PAIR,    /* the key or its mark is deleted or written */
     ET_BELOW,   /* a key with this prefix is deleted */
     ET_ALL,     /* a key with this prefix is deleted or written */
 };
 
 /* ---- a lock that waits --------------------------------------------------- */
 
-/* Sets the lock QUEUED, and rings once that happens to the key after revision
- * `view`. If the key cannot be watched, the next look finds out. */
+/* Sets the lock QUEUED, and rings the core's bell once this event happens to
+ * the key after revision `view`. If the key cannot be watched, the core's next
+ * attempt finds out. */
 void hf__et_wait(struct et_lock *, enum et_wait, const char *key, size_t len,
                  int64_t view);
 void hf__et_ring(struct et_lock *);
-/* Ends all its watches. */
+/* Ends all watches of the lock. */
 void hf__et_unwatch(struct et_lock *);
 /* Watches the entry of a held lock, so that the core hears at once if another
  * client deletes it. */
@@ -58,13 +59,13 @@ void hf__et_watch_end(struct etcd *, struct et_watch *);
 
 /* ---- the client ---------------------------------------------------------- */
 
-/* Are missing watches to be made now? Then make those of listeners, and
- * after them call hf__et_watch_all(), which makes those of the client and of
- * holds. */
+/* True if missing watches are to be made now: the caller makes those of
+ * listeners, and then calls hf__et_watch_all(), which makes those of the client
+ * and of holds. */
 bool hf__et_watch_is_due(struct etcd *, hf__time now);
 void hf__et_watch_all(struct etcd *);
 hf__time hf__et_watch_timeout(const struct etcd *);
-/* All that was asked of holders up to that revision was heard. */
+/* Notes that the requests of hf_ask up to this revision were heard. */
 void hf__et_heard(struct etcd *, int64_t revision);
 /* A keep-alive was answered at that revision. */
 void hf__et_heard_all(struct etcd *, int64_t revision);

@@ -216,7 +216,7 @@ static const char *call_next_slash(const char *slash)
     return slash + 1 + strcspn(slash + 1, "/");
 }
 
-/* The owner is a hash of the path, not a pointer. */
+/* `owner` is a hash of the path, not a pointer. */
 static void call_on_parent(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -254,8 +254,9 @@ int hf__zk_make_parents(struct zk *z, const char *path)
         slash = call_next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        /* kazoo's Lock object creates its path once, and fails if the path is
-         * swept between two acquires. */
+        /* In kazoo's dialect nodes are persistent: kazoo's Lock object
+         * creates its path once, and fails if the path is swept between two
+         * acquires. */
         rc = hf__zk_create(z, part, "", 0,
                            slash > below && !z->kazoo ? ZOO_CONTAINER : 0,
                            call_on_parent, (void *)call_hash_of(path, slash));

@@ -22,7 +22,7 @@ static void changes_on_event(zhandle_t *zh, int type, int state,
     (void)zh;
     (void)state;
     (void)path;
-    if (type != ZOO_SESSION_EVENT) /* those reach every watcher */
+    if (type != ZOO_SESSION_EVENT) /* session events reach every watcher */
         l->due = true;
 }
 
@@ -53,7 +53,8 @@ static void changes_on_set(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
 }
 
-/* The node did not exist a moment ago. */
+/* If the node exists now, it was created after the list was answered, so the
+ * watches are set again. */
 static void changes_on_exists(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_changes *l = owner;
@@ -107,7 +108,7 @@ static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
     return (struct zk_changes *)base;
 }
 
-/* The answer is reported from advance(). */
+/* advance() sets the watches and reports the answer. */
 int hf__zk_changes_listen(struct zk *z, struct hf__query *q)
 {
     struct zk_changes *l, *old = NULL;

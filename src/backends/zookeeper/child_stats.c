@@ -21,9 +21,9 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                    : -reply->stat->czxid;
-    else if (rc == ZNONODE) /* a later child is behind us */
+    else if (rc == ZNONODE) /* if it comes back, it is behind us */
         child->czxid = ZK_CHILD_GONE;
-    else if (!hf__zk_lost(rc)) /* otherwise it is requested again */
+    else if (!hf__zk_lost(rc)) /* a lost answer: it is requested again */
         child->refusal = rc;
     hf__zk_node_called(child->node);
 }
@@ -156,7 +156,7 @@ static uint64_t stats_sum_of(const struct String_vector *children,
     return sum;
 }
 
-/* True: every requested child is known. */
+/* True if every requested child is known. */
 static bool stats_are_known(const struct zk_node *node,
                             const struct String_vector *children)
 {

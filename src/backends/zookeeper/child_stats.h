@@ -27,8 +27,8 @@
 
 /* A lookup for hf__zk_place(); arg is the node. */
 zk_czxid_fn hf__zk_child_czxid;
-/* 0, or a code: the server refuses to tell about one of the children, so the
- * place is unknown. */
+/* Returns 0, or a code if the server refuses to tell about one of the children,
+ * so that the place is unknown. */
 int hf__zk_child_stats_refused(const struct zk_node *,
                                const struct String_vector *children);
 

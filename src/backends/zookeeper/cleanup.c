@@ -41,7 +41,8 @@ void hf__zk_node_sweep_later(struct zk_node *node)
         z->core->due(z->client, z->sweep_at);
 }
 
-/* The refusal may be permanent, because the ACL was changed. */
+/* Lengthens the pause before the next try: the refusal may be permanent,
+ * because the ACL was changed. */
 static void cleanup_refused(struct zk_node *node, int rc)
 {
     struct zk *z = node->z;
@@ -87,7 +88,7 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc))
         cleanup_refused(node, rc);
-    if (node->hurried) { /* the reply may be older than let_go */
+    if (node->hurried) { /* let_go may be newer than this delete */
         node->hurried = false;
         hf__zk_node_sweep(node);
         return;
@@ -144,7 +145,7 @@ static void cleanup_on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->maybe_deleted = true; /* it had one of the two names */
+    node->maybe_deleted = true; /* one of the two deletes finds no entry */
     hf__zk_node_sweep(node);
 }
 
@@ -154,7 +155,8 @@ static void cleanup_on_lock_deleted(void *owner, int rc,
     cleanup_on_delete(owner, rc == ZOK ? ZNONODE : rc, reply);
 }
 
-/* Both were created by one transaction, so they have the same czxid. */
+/* The lock and the entry were created by one transaction, so they have the same
+ * czxid. */
 static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;

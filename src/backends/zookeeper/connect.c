@@ -61,7 +61,8 @@ void hf__zk_addrs(const struct hf__lookup *found, struct zk_addrs *out)
     connect_make_odd(out);
 }
 
-/* Early enough that the session can still be resumed. */
+/* Sets the time of the next lookup, early enough that the session can still be
+ * resumed. */
 void hf__zk_lookup_later(struct zk *z, hf__time now)
 {
     hf__time ms = (hf__time)z->timeout_ms / LOOKUP_PART;
@@ -71,7 +72,8 @@ void hf__zk_lookup_later(struct zk *z, hf__time now)
     z->lookup_at = z->numeric ? HF__NEVER : now + ms * HF__MS;
 }
 
-/* The library may also have failed for lack of memory, with its socket open. */
+/* True if the library has given up the connection. It may also have failed for
+ * lack of memory, with its socket open. */
 bool hf__zk_is_closed(const struct zk *z)
 {
     int state = zoo_state(z->zh);
@@ -80,9 +82,10 @@ bool hf__zk_is_closed(const struct zk *z)
            state != ZOO_CONNECTED_STATE;
 }
 
-/* Waits until no attempt to connect is running, because connect_at belongs to
- * the present attempt. Unchanged addresses are not set again: the library would
- * call drand48(3), which is the program's. */
+/* Takes the addresses of a finished lookup. Waits until no attempt to
+ * connect is running, because connect_at belongs to that attempt. Unchanged
+ * addresses are not set again: the library would call drand48(3), which is
+ * the program's. */
 static void connect_take_found(struct zk *z)
 {
     struct zk_addrs addrs;
@@ -121,7 +124,7 @@ hf__time hf__zk_lookup_timeout(const struct zk *z)
 
 /* ---- attempts ------------------------------------------------------------ */
 
-/* The library notices, and tries the next server. */
+/* Disconnects the socket. The library notices, and tries the next server. */
 static void connect_hang_up(struct zk *z)
 {
     struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
@@ -129,8 +132,8 @@ static void connect_hang_up(struct zk *z)
     (void)connect(z->fd, &unspecified, sizeof(unspecified));
 }
 
-/* All servers are tried within the caller's time. Slow ones get half of it for
- * a second attempt. */
+/* Sets the time limit of each attempt: all servers are tried within the
+ * caller's time. Slow ones get half of it for a second attempt. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
     uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;
@@ -140,7 +143,8 @@ void hf__zk_first_round(struct zk *z, size_t addresses)
     z->patience_ms = addresses > 1 ? ms / 2 / (uint32_t)addresses + 1 : ms;
 }
 
-/* The library's first round tries all addresses. */
+/* Counts an address of the library's first round, which tries all. True if
+ * another attempt may be made. */
 bool hf__zk_may_try_again(struct zk *z)
 {
     if (!z->untried)
@@ -158,7 +162,8 @@ hf__time hf__zk_late_at(const struct zk *z)
     return z->connect_at + z->patience_ms * HF__MS;
 }
 
-/* A server that is starting may accept a connection and forget it. */
+/* Ends an attempt that has taken too long: a server that is starting may accept
+ * a connection and forget it. */
 void hf__zk_give_up_late(struct zk *z, hf__time now)
 {
     bool is_heard = zoo_state(z->zh) == ZOO_ASSOCIATING_STATE;
@@ -175,7 +180,8 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
         z->patience_ms += z->patience_ms / 2;
 }
 
-/* The first four bytes of the answer are its length. */
+/* True if the answer is not from ZooKeeper: its first four bytes are its
+ * length. */
 static bool connect_is_foreign(struct zk *z)
 {
     uint8_t head[4];

@@ -27,17 +27,18 @@ void hf__zk_lookup_later(struct zk *, hf__time now);
 /* Gives new addresses to the library if a lookup has finished, and starts one
  * if it is time. */
 void hf__zk_lookup_move(struct zk *, hf__time now);
-/* When to call that next. */
+/* Returns when to call hf__zk_lookup_move() next. */
 hf__time hf__zk_lookup_timeout(const struct zk *);
 
-/* True: the ZooKeeper library is neither connected nor connecting. */
+/* True if the ZooKeeper library is neither connected nor connecting. */
 bool hf__zk_is_closed(const struct zk *);
 /* Begins opening, with that many addresses. */
 void hf__zk_first_round(struct zk *, size_t addresses);
-/* While opening, after a failed attempt: is there time and an address for
- * another one? */
+/* While opening, after a failed attempt: true if there is time and an address
+ * for another one. */
 bool hf__zk_may_try_again(struct zk *);
-/* When the present attempt to connect has taken too long; and ends it then. */
+/* The first returns when the present attempt to connect takes too long; the
+ * second ends it then. */
 hf__time hf__zk_late_at(const struct zk *);
 void hf__zk_give_up_late(struct zk *, hf__time now);
 /* Ends an attempt if the server is not ZooKeeper. */

@@ -10,13 +10,15 @@
 #define IN_USE (1000 * HF__MS) /* the time since a thread sent a request */
 #define STARVED (10 * HF__MS)
 
-/* After a failure to send, waits until starved_until. */
+/* Returns `at`, but not before starved_until: after a failure to send, the
+ * client pauses. */
 static hf__time keepalive_not_starved(const struct zk *z, hf__time at)
 {
     return at > z->starved_until ? at : z->starved_until;
 }
 
-/* While a lock waits, so that a grant by a watch needs no further request. */
+/* Returns when the next write is due. It is sent while a lock waits, so that a
+ * grant by a watch needs no further request. */
 static hf__time keepalive_beat_at(const struct zk *z)
 {
     return z->up && z->waiting && !z->beating
@@ -25,8 +27,9 @@ static hf__time keepalive_beat_at(const struct zk *z)
                : HF__NEVER;
 }
 
-/* The library would ping, but does not tell when. Also, a server of version 3.8
- * may fall asleep over a commit until it receives any request. */
+/* Returns when the next read is due that keeps the session alive. The library
+ * would ping, but does not tell when. Also, a server of version 3.8 may fall
+ * asleep over a commit until it receives any request. */
 static hf__time keepalive_touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);
@@ -88,9 +91,9 @@ void hf__zk_keepalive_move(struct zk *z, hf__time now)
         z->starved_until = now + STARVED;
 }
 
-/* Other threads may send while the driver sleeps, and the driver must be awake
- * if an answer is late. If threads send often, the driver wakes often
- * enough. */
+/* Returns when the driver must wake up. Other threads may send while it sleeps,
+ * and it must be awake if an answer is late; if threads send often, it wakes
+ * often enough. */
 hf__time hf__zk_keepalive_timeout(const struct zk *z)
 {
     hf__time at = keepalive_beat_at(z) < keepalive_touch_at(z)

@@ -138,7 +138,7 @@ static void latch_finish(struct count *c, int rc, uint64_t left)
     hf__zk_query_end(&c->base, rc);
 }
 
-/* True: the query has failed and was ended. */
+/* True if the query has failed and was ended. */
 static bool latch_failed(struct count *c)
 {
     int rc = c->base.rc;
@@ -209,7 +209,8 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
-    if (c->op == HF__LATCH_SET) /* in case another kind was created first */
+    /* finds another kind of lock that was created first */
+    if (c->op == HF__LATCH_SET)
         hf__zk_query_sent(
             &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
     hf__zk_query_wait(&c->base, latch_committed);
@@ -411,7 +412,8 @@ static int latch_watch_round(struct zk_lock *lock, struct hf__req *req)
     return rc ? rc : hf__zk_lock_queued(lock, req);
 }
 
-/* Waits for the round that was found, or not at all. */
+/* Grants the attempt if the latch is not set, else waits for the round that was
+ * found. */
 static int latch_judge(struct zk_lock *lock, const struct count *c)
 {
     struct zk *z = lock->z;

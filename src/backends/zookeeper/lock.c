@@ -37,7 +37,8 @@ int hf__zk_lock_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* A latch grants nothing, so its waiters need no proof of the session. */
+/* A latch grants nothing, so its waiters need no proof of the session and are
+ * counted apart. */
 static unsigned *lock_count_of(const struct zk_lock *lock)
 {
     struct zk *z = lock->z;

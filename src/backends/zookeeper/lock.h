@@ -19,13 +19,14 @@ struct zk_lock {
     struct hf__remote *remote;
     struct zk *z;
     struct hf__req *attempt; /* the pending attempt; or NULL */
-    struct zk_node *node;    /* of the attempt or hold: the first */
+    struct zk_node *node;    /* the first node of the attempt or hold */
     struct zk_watch *watch;
     struct zk_lock *next, *prev; /* locks with the same watch */
     bool queued;                 /* counted in zk.waiting or zk.waiting_latch */
     bool deleted;                /* the watched node is gone */
-    /* A try that waits briefly for the entry before it: called instead of
-     * ringing the bell, at pass_until at the latest. NULL: ring the bell. */
+    /* For a try that waits briefly for the turn before it: called instead of
+     * ringing the bell, and at pass_until at the latest. NULL: the bell
+     * rings. */
     void (*passed)(struct zk_lock *);
     hf__time pass_until;
     bool blind; /* latch: the server denies READ on the round */

@@ -18,7 +18,7 @@ static void node_uuid_of(const struct zk *z, uint64_t hold_id,
 {
     uint8_t bytes[16];
 
-    /* These are the bytes of which the uuid keeps every bit. */
+    /* The hold id goes into bytes of which the uuid keeps every bit. */
     memcpy(bytes, z->salt, sizeof(bytes));
     for (int i = 0; i < 4; i++)
         bytes[i] ^= (uint8_t)(hold_id >> (8 * i));
@@ -234,7 +234,8 @@ void hf__zk_node_lower(struct zk_node *node)
 
 /* ---- the data of nodes --------------------------------------------------- */
 
-/* The rest of the fixed lease; 0: the node has none. */
+/* Returns the rest of the fixed lease, or the whole lease if the entry was
+ * never restated; 0: none. */
 static uint32_t node_left_of(const struct zk_node *node)
 {
     int64_t left = hf__left_ms(node->lease_ms, node->leased_ms, hf__wall_ms());

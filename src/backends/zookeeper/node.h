@@ -130,21 +130,21 @@ struct zk_notify {
     char path[];
 };
 
-/* LOWERING, or deleted while LOWERING. */
+/* True for a node that is LOWERING, or was deleted while LOWERING. */
 static inline bool hf__zk_node_is_lowered(const struct zk_node *node)
 {
     return node->state == ZK_NODE_LOWERING ||
            node->state == ZK_NODE_DELETING_OLD;
 }
 
-/* The entry exists under one of its names, and is not being deleted. */
+/* True if the entry exists under one of its names, and is not being deleted. */
 static inline bool hf__zk_node_is_there(const struct zk_node *node)
 {
     return node->state == ZK_NODE_THERE || node->state == ZK_NODE_LOWERING;
 }
 
-/* The client, not the server, completes the name: path is complete from the
- * start. */
+/* True if the client, not the server, completes the name: path is complete from
+ * the start. */
 static inline bool hf__zk_node_is_numbered(const struct zk_node *node)
 {
     return node->form == ZK_FORM_HOLDER || node->form == ZK_FORM_LEASE ||
@@ -176,8 +176,8 @@ const char *hf__zk_node_name(const struct zk_node *);
 const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
-/* The node of that hold id, or NULL. With a lock, only a node below its path:
- * hold ids are reused after 2^31 locks, and a hold may last that long. */
+/* Returns the node of that hold id, or NULL. With a lock, only a node below its
+ * path: hold ids are reused after 2^31 locks, and a hold may last that long. */
 struct zk_node *hf__zk_node_of(const struct zk *, const struct zk_lock *,
                                uint64_t hold_id);
 /* Sets THERE or GONE by a list of the siblings. For cleanup.c. */
@@ -214,7 +214,7 @@ void hf__zk_nowhere(struct zk *);
  * length. */
 int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
 
-/* Does the data begin with the word that asks the holder to hand over? */
+/* True if the data begins with the word that asks the holder to hand over. */
 bool hf__zk_is_revoke(const char *data, int len);
 
 /* The size of a semaphore; 0: the data has none. */

@@ -43,13 +43,15 @@ static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    /* A lowered entry is new: the answer is about the old one. */
+    /* After a downgrade the entry is new, and this answer is about the old
+     * one. */
     if (rc == ZOK && !hf__zk_node_is_lowered(node))
         node->version = reply->stat->version;
     hf__zk_node_called(node);
 }
 
-/* The version check keeps a request of another client to hand over. */
+/* The version check fails if another client has asked for the lock meanwhile,
+ * so that this write does not replace its request. */
 void hf__zk_node_date(struct zk_node *node)
 {
     char data[ZK_ABOUT_MAX];

@@ -73,7 +73,7 @@ static void notify_on_event(zhandle_t *zh, int type, int state,
     (void)zh;
     (void)state;
     (void)path;
-    if (type == ZOO_SESSION_EVENT) /* those reach every watcher */
+    if (type == ZOO_SESSION_EVENT) /* session events reach every watcher */
         return;
     if (notify->node && type == ZOO_CHANGED_EVENT && open_notify(notify) == 0)
         return;

@@ -47,7 +47,7 @@ struct zk_parties {
     uint64_t count;   /* of a latch */
     char round[ZK_UUID_MAX];
     unsigned reached;   /* holders that were deleted or asked */
-    bool meant, others; /* the query means some holder; or not all of them */
+    bool meant, others; /* the query means some holder; it does not mean all */
 };
 
 /* Reads everything and calls then(). An outcome. */

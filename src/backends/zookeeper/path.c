@@ -26,7 +26,7 @@ static void path_put_hex(struct sink *s, unsigned char byte)
     path_put(s, text, sizeof(text));
 }
 
-/* Only the digits that this file writes. */
+/* Returns the value of a digit; only those that this file writes. */
 static int path_digit_of(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -185,7 +185,8 @@ static void path_take_component(struct sink *o, const char *s, size_t len)
     }
 }
 
-/* Several texts would decode to this name, but only one is its path. */
+/* True if this path is the one that belongs to the name: other paths may
+ * decode to the same name. */
 static bool path_leads_to(const char *name, size_t len, const char *root,
                           const char *path)
 {

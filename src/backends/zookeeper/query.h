@@ -41,8 +41,8 @@ void hf__zk_query_back(struct zk_query *, int rc);
 /* Ends a step after its calls were sent. PENDING; the step may already have
  * run, and freed the query, if no call was sent. */
 int hf__zk_query_wait(struct zk_query *, void (*step)(struct zk_query *));
-/* True: the caller of the query has left, so nothing must be written for it any
- * longer. */
+/* True if the caller of the query no longer waits, so nothing must be written
+ * for it. */
 bool hf__zk_query_is_over(const struct zk_query *);
 
 /* Reports the result and frees the query. */

@@ -49,10 +49,11 @@ static int queue_begin(struct zk_lock *lock, const struct hf__req *req)
                       : HF_ENOMEM;
 }
 
-/* The node was second, and the first entry is gone. No entry can have come
- * between: only a downgraded writer takes a place before others, and the first
- * one was a mutex. (If our own entry was deleted meanwhile, the next waiter was
- * woken as well. So the entry is checked after the grant.) */
+/* True if the attempt can be granted without a list: the node was second, and
+ * the first entry is gone. No entry can have come between: only a downgraded
+ * writer takes a place before others, and the first one was a mutex. (If our
+ * own entry was deleted meanwhile, the next waiter was woken as well. So the
+ * entry is checked after the grant.) */
 static bool queue_is_next(const struct zk_lock *lock,
                           const struct zk_node *node)
 {
@@ -82,9 +83,9 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* At the end of the sequence all entries get the same number, which hides their
- * order. The server starts again at 0 when the name's node was swept, after a
- * while without use. */
+/* Warns near the end of the sequence. There all entries get the same number,
+ * which hides their order. The server starts again at 0 when the name's node
+ * was swept, after a while without use. */
 static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
 {
     struct zk *z = lock->z;
@@ -98,7 +99,7 @@ static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
                  lock->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-/* An entry in kazoo's form may also be a writer. */
+/* False for an entry in kazoo's form, which may also be a writer. */
 static bool queue_is_mutex(const char *child)
 {
     struct zk_entry e;

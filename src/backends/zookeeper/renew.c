@@ -30,7 +30,7 @@ struct sending {
     struct zk *z;
     struct hf__batch *batch;
     struct zk_chunk *chunk; /* NULL: none was begun */
-    size_t size;            /* of its paths */
+    size_t size;            /* bytes of the chunk's paths */
     zoo_op_t op[CHUNK_LEN];
 };
 
@@ -96,8 +96,8 @@ static void renew_over(struct zk *z, struct zk_chunk *c, int result)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
-/* The refusal of a chunk with one hold: the entry is gone, or may not be
- * read. */
+/* Returns the code for a refused chunk with one hold: the entry is gone, or may
+ * not be read. */
 static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
                             const zoo_op_result_t *result)
 {
@@ -115,7 +115,7 @@ static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
     return HF_ENOTOWNER;
 }
 
-/* True: check k is the first one of its hold. */
+/* True if check k is the first one of its hold. */
 static bool renew_is_first(const struct zk_chunk *c, size_t k)
 {
     return !k || c->item[k] != c->item[k - 1];
@@ -182,9 +182,9 @@ static void renew_on_downgrade(void *owner, int rc,
                                     : HF_ENOTOWNER);
 }
 
-/* At the end of the sequence only the czxid shows the order, and a new entry
- * would be behind the waiters. Then the entry for writing stays, and other
- * readers keep waiting. */
+/* False at the end of the sequence, where only the czxid shows the order: a new
+ * entry would be behind the waiters. Then the entry for writing stays, and
+ * other readers keep waiting. */
 static bool renew_can_be_renamed(const struct zk_node *node)
 {
     struct zk_entry e;
@@ -290,8 +290,8 @@ static void renew_check(struct sending *s, size_t i, const struct zk_node *node)
         renew_flush(s);
 }
 
-/* The server may still have the entry for writing. Replacing it is a write, so
- * it proves the session, too. */
+/* Sends the downgrade again, because the server may still have the entry for
+ * writing. Replacing it is a write, so it proves the session, too. */
 static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
 {
     renew_flush(s);
@@ -336,7 +336,7 @@ int hf__zk_renew(void *self, struct hf__batch *b)
         return HF__LATER;
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
-    b->chunks = 1; /* held while the chunks are being sent */
+    b->chunks = 1; /* counts this function while it sends chunks */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len; i++)

@@ -126,7 +126,7 @@ static bool semaphore_is_ours(const struct zk_node *turn, const char *name)
     return false;
 }
 
-/* Curator counts every child, whatever its name. */
+/* Counts every child, whatever its name, as Curator does. */
 static void semaphore_on_leases(void *owner, int rc,
                                 const struct zk_reply *reply)
 {
@@ -294,7 +294,7 @@ static int semaphore_watch_before(struct zk_lock *lock, const struct visit *v)
     return hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
 }
 
-/* Permits are missing, or another turn is first. */
+/* Waits, because permits are missing or another turn is first. */
 static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
@@ -334,8 +334,8 @@ static bool semaphore_are_there(const struct zk_node *turn)
     return turn->sibling;
 }
 
-/* The code if a lease could not be created for good, or 0. (If `leases` was
- * swept, it is created first and the lease is tried again.) */
+/* Returns the code if a lease could not be created for good, or 0. (If `leases`
+ * was swept, it is created first and the lease is tried again.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
@@ -347,7 +347,7 @@ static int semaphore_lease_refusal(const struct zk_node *turn)
     return 0;
 }
 
-/* Our turn is first. */
+/* Our turn is first: takes the permits, or waits until enough are free. */
 static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;

@@ -20,8 +20,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define PACKETS_MAX 256    /* read in one call of advance() */
-#define CONNECTS_MAX 4     /* tried in one call of advance() */
+#define PACKETS_MAX 256    /* packets read in one call of advance() */
+#define CONNECTS_MAX 4     /* addresses tried in one call of advance() */
 #define RETRY_MS 1000      /* before the next session, if one was refused */
 #define PAUSE_MS 500       /* the longest pause between two rounds */
 #define LIVED_MS 1000      /* a connection that lasted longer was useful */
@@ -94,7 +94,7 @@ int hf__zk_session_open(struct zk *z)
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
     rc = z->addrs ? session_first_lookup(z) : HF_ENOMEM;
     z->lookup_at = HF__NEVER;
-    /* Otherwise the library seeds the program's random(3) to shuffle the
+    /* Without this the library seeds the program's random(3) to shuffle the
      * hosts. */
     zoo_deterministic_conn_order(1);
     if (!rc) {
@@ -105,8 +105,8 @@ int hf__zk_session_open(struct zk *z)
     return rc;
 }
 
-/* Otherwise zookeeper_close() waits 1.5 s for the server's answer, and 3 s
- * before that if the socket is full. */
+/* Shuts the socket down, because zookeeper_close() would wait 1.5 s for the
+ * server's answer, and 3 s before that if the socket is full. */
 static void session_expect_nothing(const struct zk *z)
 {
     struct pollfd p = {.fd = z->own_fd, .events = POLLOUT};
@@ -133,7 +133,7 @@ void hf__zk_session_close(struct zk *z)
 
 /* ---- its state ---------------------------------------------------------- */
 
-/* False: the session is too short, and open() reports it. */
+/* False if the session is too short for the tick, which open() reports. */
 static bool session_fits(struct zk *z)
 {
     if (z->opened || hf__zk_proof_fits(z)) {
@@ -189,8 +189,9 @@ static void session_went_up(struct zk *z)
     z->core->go_on(z->client);
 }
 
-/* The library reconnects at once, which is right after a useful connection. A
- * server that drops each connection would get hundreds of them per second. */
+/* Sets a pause before the next connection, unless the last one was useful. The
+ * library reconnects at once, so a server that drops each connection would get
+ * hundreds of them per second. */
 static void session_set_pause(struct zk *z)
 {
     hf__time now = z->core->now();
@@ -290,7 +291,7 @@ static void session_lose(struct zk *z, hf__time now)
         z->again_at += RETRY_MS * HF__MS;
 }
 
-/* Uses the addresses that were found last. */
+/* Makes another session, with the addresses that were found last. */
 static void session_begin_again(struct zk *z, hf__time now)
 {
     if (now < z->again_at || session_make_handle(z) == 0)
@@ -353,8 +354,8 @@ static void session_process(struct zk *z)
     session_note_state(z);
 }
 
-/* Sets when the library, or the poll that replaces the descriptor, runs
- * next. */
+/* Sets when the library runs next, or the poll of a descriptor that the core
+ * cannot watch. */
 static void session_set_timer(struct zk *z, hf__time now,
                               const struct timeval *tv)
 {

@@ -11,8 +11,8 @@ hf__time hf__zk_proof_part(const struct zk *z, int of)
     return (hf__time)z->timeout_ms * HF__MS / of;
 }
 
-/* An upper bound: a session lasts at least two ticks, unless the URL gives a
- * longer tick. */
+/* Returns an upper bound of half a tick: a session lasts at least two ticks,
+ * unless the URL gives a longer tick. */
 static hf__time proof_half_tick(const struct zk *z)
 {
     hf__time said = (hf__time)z->tick_ms * HF__MS / 2;
@@ -66,8 +66,8 @@ bool hf__zk_proof_is_good(const struct zk *z)
            z->good_until - now > hf__zk_proof_part(z, FRESH_PART);
 }
 
-/* After nearly a whole timeout of silence, the leader must hear of the client
- * before a hold begins. */
+/* Returns 0 if a hold may begin. After nearly a whole timeout of silence, the
+ * leader must hear of the client first. */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))

@@ -23,18 +23,18 @@
 /* The connection is up. The leader has opened the session, or heard of it,
  * since connect_at. */
 void hf__zk_proof_begin(struct zk *);
-/* False: the tick is known, and the session is too short for it. */
+/* False if the URL gives a tick that is longer than the session's timeout. */
 bool hf__zk_proof_fits(const struct zk *);
 /* Reports an answered call and when it was sent; by_leader: the leader
  * acknowledged it as a write. */
 void hf__zk_proof_heard(struct zk *, hf__time sent_at, bool by_leader);
 
-/* The timeout divided by `of`. */
+/* Returns the session's timeout divided by `of`. */
 hf__time hf__zk_proof_part(const struct zk *, int of);
-/* 0: the session lives long enough for a hold to begin. Else the time of the
- * next try. */
+/* Returns 0 if the session lives long enough for a hold to begin, else the time
+ * of the next try. */
 hf__time hf__zk_proof_doubt(const struct zk *);
-/* How long the session is sure to live, counted from `since`. */
+/* Returns how long the session is sure to live, counted from `since`. */
 uint32_t hf__zk_proof_ms(const struct zk *, hf__time since);
 /* True if zk.proved is recent enough for a hold to begin. */
 bool hf__zk_proof_is_good(const struct zk *);

@@ -96,7 +96,6 @@ void hf__zk_socket_sent(struct zk *z)
         hf__zk_socket_watch(z, fd, wanted);
     if (z->unwatched)
         z->timer = 0;
-    /* Otherwise the driver might sleep for longer, and not notice that the
-     * answer is late. */
+    /* Wakes the driver in time to notice that an answer is late. */
     z->core->due(z->client, z->sent + ZK_NUDGE);
 }

@@ -11,7 +11,7 @@
 
 #define POLL (1500 * HF__MS)
 #define POLL_SPREAD (400 * HF__MS) /* so that clients do not poll together */
-#define POLL_LATE (500 * HF__MS)   /* longest wait for their answers */
+#define POLL_LATE (500 * HF__MS)   /* longest wait for the answers to polls */
 
 struct zk_watch {
     struct hf__keyed key; /* the path and the kind */
@@ -63,7 +63,7 @@ static void watch_on_event(zhandle_t *zh, int type, int state, const char *path,
     (void)zh;
     (void)state;
     (void)path;
-    if (type != ZOO_SESSION_EVENT) /* those reach every watcher */
+    if (type != ZOO_SESSION_EVENT) /* session events reach every watcher */
         watch_fire(arg, type == ZOO_DELETED_EVENT);
 }
 
@@ -78,7 +78,8 @@ static bool watch_is_listed(const struct zk_watch *w,
     return false;
 }
 
-/* Stands in for the watch on one of the siblings. */
+/* The answer to watch_siblings(): this list has set a watch on the parent's
+ * children. */
 static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;
@@ -94,9 +95,9 @@ static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
     watch_fire(w, rc == ZNONODE);
 }
 
-/* The node may not be read. Any change beside it rings instead. (A watch by
- * exists would be allowed, but recent servers do not report the deletion to
- * it.) */
+/* The client may not read the node, so any change among its parent's children
+ * rings instead. (A watch by exists would be allowed, but recent servers do not
+ * report the deletion to it.) */
 static int watch_siblings(struct zk_watch *w)
 {
     char dir[ZK_WHOLE_MAX];
@@ -173,7 +174,8 @@ void hf__zk_watches_begin(struct zk *z)
         z->poll_at = watch_next_poll(z);
 }
 
-/* The watch may be freed by now, so the owner is its number. */
+/* The watch may be freed by now, so `owner` is not a pointer but the watch's
+ * id. */
 static void watch_on_there(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -206,8 +208,8 @@ static void poll_watched(struct zk *z)
     z->poll_at = z->polls ? z->core->now() + POLL_LATE : watch_next_poll(z);
 }
 
-/* No lock learns that a poll is not answered. So the locks try again, and their
- * own requests end after op_timeout. */
+/* A poll belongs to no lock, so no request ends if it is not answered. So all
+ * locks try again, and their own requests end after op_timeout. */
 static void watch_poll_late(struct zk *z)
 {
     z->polls = 0;
@@ -215,8 +217,8 @@ static void watch_poll_late(struct zk *z)
     z->poll_at = watch_next_poll(z);
 }
 
-/* A passing lock whose time is up; or NULL, and *next is the earliest time of
- * another one. */
+/* Returns a lock with `passed` set whose time is up; or NULL, and sets *next to
+ * the earliest time of another such lock. */
 static struct zk_lock *watch_find_late(struct zk *z, hf__time now,
                                        hf__time *next)
 {

@@ -55,7 +55,7 @@ struct zk {
     bool opened;            /* it was up at least once */
     bool closing;           /* callbacks must touch nothing */
     bool moving;            /* inside advance() */
-    bool warned;            /* of a sequence that nears its end */
+    bool warned;            /* the log has told that a sequence nears its end */
     bool said;              /* text has changed since it was reported */
     bool unwatched;         /* own_fd is not in the core's set: polled */
     bool first_words;       /* the server's first bytes were checked */
@@ -95,7 +95,7 @@ struct zk {
     unsigned waiting_latch; /* and locks that wait for a latch */
     hf__time poll_at;       /* next safety poll, while any lock waits */
     uint32_t polls;         /* safety polls that are unanswered */
-    hf__time pass_at;       /* when the first lock that passes must give up */
+    hf__time pass_at;       /* the earliest zk_lock.pass_until */
 
     struct zk_call *calls, *spare; /* unanswered calls; spare memory for more */
     unsigned calls_len;

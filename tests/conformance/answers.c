@@ -90,7 +90,7 @@ static void begin_far(struct subject *s, enum verb verb)
     begin_with(s, verb, true, OP_MS);
 }
 
-/* Lost replies never arrive; new connections work. */
+/* The proxy has dropped some replies for good; new connections work. */
 static void heal(struct subject *s)
 {
     hf_lock *another = conf_lock(s->client, conf_name());
@@ -108,7 +108,7 @@ static void open_latch(hf_latch *latch)
     COMES(hf_latch_down(latch, &left, NULL) == 0 && !left);
 }
 
-/* Leaves nothing at the server. */
+/* Ends what the subject holds, so that nothing is left at the server. */
 static void end(struct subject *s)
 {
     if (s->latch) {
@@ -200,7 +200,7 @@ CONF_CASE(test_answers_async, 0)
 
         begin(&s, verb);
         OK(do_async(&s));
-        assert_int_equal(s.call.called, 0); /* called from dispatch only */
+        assert_int_equal(s.call.called, 0); /* callbacks run in dispatch only */
         assert_int_equal(s.left, 99);
         EXPECT(HF_EBUSY, do_async(&s));
         EXPECT(HF_EBUSY, free_it(&s));
@@ -212,7 +212,8 @@ CONF_CASE(test_answers_async, 0)
     }
 }
 
-/* A program with an event loop: the client's descriptor becomes readable. */
+/* The program waits for the client's descriptor to become readable, then
+ * dispatches. */
 CONF_CASE(test_answers_wake_the_loop, 0)
 {
     EACH_VERB(verb)
@@ -273,7 +274,7 @@ CONF_CASE(test_answers_async_of_a_latch_known_at_once, CONF_LATCH)
     OK(hf_latch_set(latch, 1, E));
     OK(hf_latch_set_async(latch, 1, note_latch, &call, E));
     COMES(conf_called(c, &call));
-    EXPECT(HF_EBUSY, call.result); /* it is set already */
+    EXPECT(HF_EBUSY, call.result); /* the latch is set already */
     OK(hf_latch_down_async(latch, NULL, note_latch, &call, E));
     COMES(conf_called(c, &call) && call.called == 2);
     OK(call.result);
@@ -297,7 +298,7 @@ CONF_CASE(test_answers_end_with_the_client, 0)
     }
 }
 
-/* This thread dispatches, while the main one begins verbs and gives them up. */
+/* This thread dispatches, while the main one begins verbs and cancels them. */
 struct dispatcher {
     struct conf_thread t;
     hf_client *client;
@@ -344,9 +345,9 @@ CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH)
     __atomic_store_n(&d.stop, 1, __ATOMIC_RELEASE);
     conf_thread_join(&d.t);
     OK(d.odd);
-    /* All requests sent before this one have reached the server. A verb that
-     * takes several steps, or waits for its turn, may not have been sent: the
-     * client begins no further step for a verb that was given up. */
+    /* When this returns, all requests sent before it have reached the server. A
+     * verb that takes several steps, or waits for its turn, may not have been
+     * sent: the client begins no further step for a verb that was cancelled. */
     OK(hf_latch_get(latch, &left, E));
     assert_in_range(left, 1,
                     conf.session || conf.in_turn ? ROUNDS + 1 - d.done : 1);
@@ -404,7 +405,7 @@ CONF_CASE(test_answers_given_up, CONF_FAR)
         EXPECT(HF_EUNKNOWN, s.call.result);
         OK(cancel_it(&s));
         proxy_set(s.proxy, PROXY_PASS, 0);
-        assert_true(do_sync(&s) != HF_EUNKNOWN); /* after the late reply */
+        assert_true(do_sync(&s) != HF_EUNKNOWN); /* the late reply came first */
         assert_true(hf_client_dispatch(s.client) >= 0);
         assert_int_equal(s.call.called, 1);
         end(&s);
@@ -644,7 +645,7 @@ CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
     assert_true(conf_deadline(s.lock) <= deadline);
     assert_true(conf_deadline(s.lock) > deadline - 500 * 1000000LL);
     OK(conf_take(other, HF_READ, 0, WAIT_LONG_MS));
-    OK(hf_lock_check(s.lock)); /* and the lease had not ended */
+    OK(hf_lock_check(s.lock)); /* the lease has not ended yet */
     OK(hf_lock_release(other, E));
     EXPECT(HF_EBUSY, conf_take(other, HF_WRITE, 0, 0));
     OK(conf_take(other, HF_WRITE, 0, WAIT_LONG_MS)); /* the lease has ended */

@@ -168,7 +168,7 @@ CONF_CASE(test_async_try_and_timed, CONF_EACH)
     OK(hf_lock_release(held, E));
     take(lock, &call, WAIT_LONG_MS);
     returns(&l, &call, 0);
-    take(lock, &call, HF_FOREVER); /* held by this handle */
+    take(lock, &call, HF_FOREVER); /* this handle holds the lock */
     returns(&l, &call, HF_EDEADLK);
     give(lock, &call);
     returns(&l, &call, 0);
@@ -218,7 +218,7 @@ CONF_CASE(test_async_cancel, CONF_EACH)
         take(lock, &call, HF_FOREVER);
         for (int turn = 0; turn < i % 4; turn++)
             loop_turn(&l);
-        if (i % 3 == 0) /* the release may win the race and grant it */
+        if (i % 3 == 0) /* the lock may be granted before the cancel */
             OK(hf_lock_release(held, E));
         OK(hf_lock_cancel(lock));
         OK(hf_lock_cancel(lock));
@@ -371,7 +371,7 @@ static void close_client(void *arg, hf_lock *lock, int result)
         conf_keep(chain->client);
 }
 
-/* Runs in the callback of another client, which dispatches this one. */
+/* A callback that dispatches another client. */
 static void dispatch_other(void *arg, hf_lock *lock, int result)
 {
     struct chain *chain = arg, inner = {.client = chain->client};
@@ -409,9 +409,9 @@ CONF_CASE(test_async_callback_may_not_close_its_client, CONF_EACH)
     OK(chain.rc);
 }
 
-/* A waiting thread drives the client and is then stopped. The program's loop
- * must go on without it, and its descriptor must not stay readable without
- * reason. */
+/* A waiting thread reads for the client and is then stopped. The program's loop
+ * must continue without it, and the client's descriptor must not stay readable
+ * without reason. */
 CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
 {
     hf_client *a = conf_open_long(), *b = conf_open_long();
@@ -433,7 +433,7 @@ CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
     returns(&l, &call, 0);
     quiet = wait_now();
     COMES(wait_ms_since(quiet) > 2000);
-    /* Nor does a synchronous verb need the stopped driver. */
+    /* A synchronous verb does not need the stopped thread either. */
     OK(conf_take_within(lock, HF_WRITE, 0, 3000));
     OK(hf_lock_release(lock, E));
     conf_thread_go_on();
@@ -504,7 +504,7 @@ CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH)
     OK(call[0].result);
     OK(call[0].freed);
     OK(hf_lock_timed(held, WAIT_LONG_MS, E));
-    for (int i = 1; i < 3; i++) /* the second is the last on the name */
+    for (int i = 1; i < 3; i++) /* lock[2]: the last handle of the name */
         OK(hf_lock_acquire_async(lock[i], NULL, free_handle, &call[i], E));
     for (int i = 1; i < 3; i++) {
         OK(hf_lock_cancel(lock[i]));
@@ -582,8 +582,8 @@ CONF_CASE(test_async_beside_threads, CONF_EACH)
     }
 }
 
-/* The thread's request served both waits. The loop's wait goes on when the
- * thread times out. */
+/* The thread's request served both waits: the loop's wait must continue when
+ * the thread's wait times out. */
 CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();

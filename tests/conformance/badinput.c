@@ -195,7 +195,7 @@ CONF_CASE(test_bad_lock_options, 0)
     opt.permits = 2;
     EXPECT_TEXT(HF_EINVAL, "permits", new_with(c, &opt, err));
     opt = good;
-    opt.kind = HF_SEMAPHORE; /* a backend without semaphores says so first */
+    opt.kind = HF_SEMAPHORE; /* backends without semaphores refuse that first */
     EXPECT(hf_client_caps(c, HF_SEMAPHORE) ? HF_EINVAL : HF_ENOTSUP,
            new_with(c, &opt, E));
     opt = good;

@@ -262,7 +262,7 @@ static void race(void *arg)
         hf_lock_token(r->lock, &token);
         __atomic_store_n(r->last, token, __ATOMIC_RELEASE);
         if (++n % 4 == 0)
-            sched_yield(); /* else breaking never meets a current token */
+            sched_yield(); /* else breaks always come too late for the token */
         r->rc = hf_lock_release(r->lock, NULL);
         if (r->rc != HF_ELOST)
             continue;

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 struct pair {
-    hf_lock *held, *wanted; /* of two clients */
+    hf_lock *held, *wanted; /* the locks of two clients */
 };
 
 static struct pair begin(void)
@@ -89,7 +89,7 @@ CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
         start_cancellable(&t[i], p.wanted, &cancel[i]);
         conf_thread_asleep(&t[i].t);
     }
-    hf_cancel_fire(&cancel[0]); /* its request may serve all waiters */
+    hf_cancel_fire(&cancel[0]); /* its request may serve all the waiters */
     conf_taker_ends(&t[0], HF_ECANCELED);
     hf_cancel_fire(&cancel[2]);
     conf_taker_ends(&t[2], HF_ECANCELED);
@@ -116,7 +116,7 @@ CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
     EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E));
     EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E)); /* still fired */
     OK(hf_lock_release(p.held, E));
-    rc = hf_lock_acquire(p.wanted, &opt, E); /* free: both are right */
+    rc = hf_lock_acquire(p.wanted, &opt, E); /* free: either is right */
     assert_true(rc == 0 || rc == HF_ECANCELED);
     if (!rc)
         OK(hf_lock_release(p.wanted, E));
@@ -157,7 +157,7 @@ CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
 struct guest {
     struct conf_thread t;
     hf_lock *lock;
-    hf_cancel *cancel; /* on its own page */
+    hf_cancel *cancel; /* on a page of its own */
     int rc;
 };
 

@@ -76,7 +76,7 @@ static void acquire(struct caller *a)
     hf_acquire_options read = ACQUIRE_OPTIONS(.mode = HF_READ);
     hf_part parts[2] = {{.lock = a->mutex}, {.lock = a->handle}};
 
-    for (int i = 0; i < 2; i++) { /* then with all resources in place */
+    for (int i = 0; i < 2; i++) { /* the second time all resources exist */
         RETURNS(a, hf_lock_acquire(a->mutex, NULL, NULL));
         RETURNS(a, hf_lock_try(a->mutex, NULL));
         RETURNS(a, hf_lock_release(a->mutex, NULL));
@@ -90,7 +90,7 @@ static void acquire(struct caller *a)
         RETURNS(a, hf_lock_fd(a->mutex));
         RETURNS(a, hf_lock_timed(a->handle, 20, NULL));
         RETURNS(a, hf_lock_release_nowait(a->mutex, NULL));
-        RETURNS(a, hf_lock_release(a->mutex, NULL)); /* HF_ENOTOWNER */
+        RETURNS(a, hf_lock_release(a->mutex, NULL)); /* gets HF_ENOTOWNER */
         RETURNS(a, hf_lock_acquire_all(parts, 1, NULL, NULL));
         RETURNS(a, hf_lock_release_all(parts, 1, NULL));
         if (a->rwlock) {
@@ -227,7 +227,8 @@ struct worker {
     unsigned grants;
 };
 
-/* What a program does to release its locks when it is cancelled. */
+/* A cleanup handler as programs write it: releases the locks when the thread is
+ * cancelled. */
 static void clean_up(void *arg)
 {
     struct worker *w = arg;
@@ -275,7 +276,7 @@ static void worker_end(struct worker *w)
     assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
-/* A wait continues and gets its grant, both in the thread that drives the
+/* A wait continues until it is granted, both in the thread that reads for the
  * client and in one that does not. */
 CONF_CASE(test_cancellation_waits_for_a_wait, CONF_EACH)
 {

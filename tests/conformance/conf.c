@@ -49,7 +49,8 @@ void conf_expect(int code, int rc, const char *call, const char *file, int line)
     _fail(file, line);
 }
 
-/* A lease counts from the sending of the request, less a margin. */
+/* True if the hold requested at `since` may have ended: a lease counts from the
+ * sending of the request, less a margin. */
 bool conf_may_be_over(int64_t since, int64_t ms)
 {
     return wait_ms_since(since) >= ms * 9 / 10;
@@ -240,7 +241,7 @@ const char *conf_url_with(const char *option)
     return url;
 }
 
-static const hf_lock *last_lock; /* by conf_lock_with(), for conf_rival() */
+static const hf_lock *last_lock; /* set by conf_lock_with() */
 static const char *last_name;
 
 hf_lock *conf_lock_with(hf_client *c, const char *name, hf_lock_options *opt)
@@ -418,7 +419,8 @@ bool conf_thread_ended(struct conf_thread *t)
 
 static uint32_t stands, goes_on; /* atomic */
 
-/* The signal has interrupted a system call in which the thread slept. */
+/* True if the signal has interrupted a system call in which the thread
+ * slept. */
 static bool was_asleep(const ucontext_t *at)
 {
 #if defined(__x86_64__)
@@ -428,8 +430,9 @@ static bool was_asleep(const ucontext_t *at)
 #endif
 }
 
-/* The thread must not stop with a mutex locked. A thread that the signal finds
- * awake goes on, and the caller sends another signal. */
+/* The signal handler: stops the thread if it was asleep, so that it has no
+ * mutex locked. Otherwise the thread continues, and the caller sends another
+ * signal. */
 static void stand(int signo, siginfo_t *info, void *at)
 {
     if (!was_asleep(at))

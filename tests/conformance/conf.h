@@ -42,53 +42,53 @@ struct conf {
     const char *const *reserved; /* names that the backend reserves */
     long (*left)(void);          /* number of entries at the server, or NULL */
     void (*print_left)(void);    /* prints those entries; set if left is */
-    long failed_left;            /* entries that failed cases have left */
+    long failed_left;            /* how many entries failed cases have left */
     void (*unput)(const char *); /* removes what hf_lock_put() wrote, or NULL */
     const char *(*url_at)(int);  /* the same server at a TCP port, or NULL */
     int port;                    /* the server's port */
     bool fresh;                  /* no other client uses or has used it */
     bool keeps;   /* set before the start: the server keeps its data over a
                      restart, if it can */
-    bool local;   /* shared memory: deaths show at once */
+    bool local;   /* shared memory: a death is noticed at once */
     bool session; /* the server knows no leases: a hold lasts as long as its
                      client's session */
-    bool looks;   /* waiters are not notified, they poll */
+    bool looks;   /* waiters poll, they are not notified */
     bool in_turn; /* a client sends a change of a latch after the reply to the
                      previous one */
     bool hears_late; /* a holder hears of hf_ask() when it renews */
     bool watches, watches_prefixes; /* the backend has hf_watch_new() */
     int64_t tick_ms;                /* how late the server may notice a death */
-    int caps;                       /* of the mutex */
-    int kind_caps[HF_LATCH + 1];    /* by kind; 0: not supported */
-    enum hf_fairness fairness;      /* of this run of the case */
+    int caps;                       /* capabilities of the mutex */
+    int kind_caps[HF_LATCH + 1];    /* capabilities by kind; 0: not supported */
+    enum hf_fairness fairness; /* fairness that this run of the case uses */
 };
 
 extern struct conf conf;
 
 enum conf_flag {
-    CONF_EACH = 1 << 0,    /* once per declared fairness */
-    CONF_INSPECT = 1 << 1, /* if inspection is declared */
-    CONF_FAIR = 1 << 2,    /* if fair locks are declared; runs with one */
-    CONF_LEASE = 1 << 3,   /* if a fixed lease is declared */
-    CONF_FRESH = 1 << 4,   /* if no other client uses the server */
-    CONF_SECRET = 1 << 5,  /* if there is a password */
-    CONF_FAR = 1 << 6,     /* if a proxy can be used */
-    /* If that kind is declared; the other flags then ask for its capabilities,
+    CONF_EACH = 1 << 0,    /* run once per declared fairness */
+    CONF_INSPECT = 1 << 1, /* run if inspection is declared */
+    CONF_FAIR = 1 << 2,    /* run with a fair lock, if declared */
+    CONF_LEASE = 1 << 3,   /* run if a fixed lease is declared */
+    CONF_FRESH = 1 << 4,   /* run if no other client uses the server */
+    CONF_SECRET = 1 << 5,  /* run if there is a password */
+    CONF_FAR = 1 << 6,     /* run if a proxy can be used */
+    /* Run if that kind is declared; the other flags then mean its capabilities,
      * not the mutex's. */
     CONF_RWLOCK = 1 << 7,
     CONF_SEMAPHORE = 1 << 8,
     CONF_LATCH = 1 << 9,
-    CONF_WANTED = 1 << 10, /* if hf_ask() is declared */
-    CONF_PUT = 1 << 11,    /* if guarded writes are declared */
-    CONF_WATCH = 1 << 12,  /* if watches are declared */
-    CONF_PREFIX = 1 << 13, /* if watches of a prefix are declared */
+    CONF_WANTED = 1 << 10, /* run if hf_ask() is declared */
+    CONF_PUT = 1 << 11,    /* run if guarded writes are declared */
+    CONF_WATCH = 1 << 12,  /* run if watches are declared */
+    CONF_PREFIX = 1 << 13, /* run if watches of a prefix are declared */
 };
 
 struct conf_case {
     const char *name;
     void (*run)(void);
     unsigned flags;
-    const char *file; /* the place of its definition */
+    const char *file; /* where the case is defined */
     int line;
 };
 
@@ -107,7 +107,7 @@ void conf_add_case(const struct conf_case *);
     }                                                                          \
     static void fn(void)
 
-/* A case that is one call of a shared function. */
+/* Defines a case that is one call of a shared function. */
 #define CONF_ROW(fn, flags, call)                                              \
     CONF_CASE(fn, flags)                                                       \
     {                                                                          \
@@ -120,8 +120,8 @@ void conf_add_case(const struct conf_case *);
 #define E (conf_error())
 hf_error *conf_error(void);
 
-/* Asserts that the call returns this code, and with E that its text is not
- * empty. */
+/* Asserts that the call returns this code; if it has E, also that the error's
+ * text is not empty. */
 #define EXPECT(code, call)                                                     \
     (conf_no_error(), conf_expect((code), (call), #call, __FILE__, __LINE__))
 #define OK(call) EXPECT(0, call)
@@ -143,8 +143,8 @@ void conf_expect(int code, int rc, const char *call, const char *file,
         }                                                                      \
     } while (0)
 
-/* Asserts that a hold requested at that time for so many ms is still held, or
- * that it has ended because the machine stalled for as long. */
+/* Asserts that a hold requested at `since` for `ms` is still held, or that it
+ * has ended because the machine stalled for as long. */
 #define HELD(since, ms, call)                                                  \
     (conf_no_error(),                                                          \
      conf_held((since), (ms), (call), #call, __FILE__, __LINE__))
@@ -188,12 +188,13 @@ hf_lock *conf_lock_of(hf_client *, const char *name, enum hf_kind,
 hf_lock *conf_rival(hf_lock *other, unsigned flags);
 hf_latch *conf_latch(hf_client *, const char *name);
 
-/* For a case that frees or closes earlier: the frame does not do it again. */
+/* For a case that frees a lock or closes a client itself: the frame does not do
+ * it again. */
 void conf_free(hf_lock *);
 void conf_free_latch(hf_latch *);
 void conf_close(hf_client *);
 
-/* The frame calls end(what) after the case, before what was deferred earlier,
+/* The frame calls end(what) after the case, in reverse order of these calls,
  * unless conf_forget(what) was called. */
 void conf_defer(void (*end)(void *what), void *what);
 void conf_forget(const void *what);
@@ -206,8 +207,8 @@ hf_lock *conf_keep_lock(hf_lock *);
 struct proxy *conf_proxy(void);
 hf_client *conf_open_through(struct proxy *, const hf_client_options *);
 
-/* For main.c: forgets what a failed case has left; runs what the case has
- * deferred. */
+/* For main.c: conf_begin() forgets what a failed case has left; conf_end() runs
+ * what the case has deferred. */
 void conf_begin(void);
 void conf_end(void);
 
@@ -219,7 +220,8 @@ int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
 int64_t conf_take_and_extend(hf_lock *, int64_t lease_ms);
 /* Shortens a fixed lease, which may have ended when this returns. */
 void conf_shorten(hf_lock *, int64_t lease_ms);
-/* For a client with a short op_timeout, whose reply may come too late. */
+/* For a client with a short op_timeout: tries again if the reply comes too
+ * late. */
 void conf_release_impatiently(hf_lock *);
 /* A TTL that a renewed hold survives although the machine stalls for three
  * seconds (where holds are leases), and how long cases watch such a hold. */
@@ -233,8 +235,8 @@ void conf_release_impatiently(hf_lock *);
  * (semaphore). */
 int conf_take(hf_lock *, enum hf_mode, uint32_t permits, int64_t wait_ms);
 
-/* The same, and asserts that it was granted within so many ms of the fair
- * clock. */
+/* As conf_take(); asserts that the lock was granted within so many ms of the
+ * fair clock. */
 int conf_take_within(hf_lock *, enum hf_mode, uint32_t permits, int64_t ms);
 
 /* Asserts that the lock can be acquired in time, and releases it. */
@@ -254,7 +256,7 @@ struct conf_group conf_group(enum hf_kind, uint32_t size, unsigned flags);
 
 struct conf_thread {
     pthread_t thread;
-    pid_t tid;      /* atomic; set before body runs */
+    pid_t tid;      /* atomic; set before the thread starts */
     uint32_t ended; /* atomic */
     void (*body)(void *);
     void *arg;
@@ -264,7 +266,7 @@ void conf_thread_start(struct conf_thread *, void (*body)(void *), void *arg);
 void conf_thread_join(struct conf_thread *);
 /* Returns when the thread sleeps in whatever it waits for. */
 void conf_thread_asleep(struct conf_thread *);
-/* The same; false if the thread ended instead. */
+/* As conf_thread_asleep(); false if the thread ended instead. */
 bool conf_thread_sleeps(struct conf_thread *);
 bool conf_thread_ended(struct conf_thread *);
 /* Stops the thread, wherever it sleeps, until conf_thread_go_on(). One
@@ -286,14 +288,15 @@ struct conf_taker {
 };
 
 void conf_taker_start(struct conf_taker *, hf_lock *);
-/* Starts it with that mode or number of permits; returns when it waits. */
+/* Starts the taker with that mode or number of permits; returns when it
+ * waits. */
 void conf_taker_wait(struct conf_taker *, hf_lock *, enum hf_mode,
                      uint32_t permits);
 bool conf_taker_has(struct conf_taker *);
-/* Has it release the lock, and joins it. */
+/* Has the taker release the lock, and joins it. */
 void conf_taker_end(struct conf_taker *);
-/* The same; asserts the code of the acquire and, if that is 0, that the release
- * succeeded. */
+/* As conf_taker_end(); asserts the code of the acquire and, if that is 0, that
+ * the release succeeded. */
 void conf_taker_ends(struct conf_taker *, int rc);
 
 /* A puppet with a client, and a lock of that name in slot 0. */
@@ -308,9 +311,10 @@ int conf_puppet_do(struct proc *, enum proc_op, struct proc_reply *);
 /* Begins to acquire; returns when the puppet waits. */
 void conf_puppet_wait(struct proc *);
 void conf_puppet_wait_as(struct proc *, enum hf_mode, uint32_t permits);
-/* The same; false if the puppet was granted the lock instead. */
+/* As conf_puppet_wait(); false if the puppet was granted the lock instead. */
 bool conf_puppet_waits(struct proc *, enum hf_mode, uint32_t permits);
-/* Its reply to that; fails if there is none in time. */
+/* Receives the puppet's reply to that acquire; fails if there is none in
+ * time. */
 void conf_puppet_answer(struct proc *, struct proc_reply *);
 
 /* Returns when the server has so many waiters, so that the next one queues

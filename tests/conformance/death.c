@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Where each death takes a whole lease, use fewer. */
+/* Fewer where each death takes a whole lease. */
 static int deaths(void)
 {
     return conf.local ? DEATHS : 3;
@@ -34,7 +34,8 @@ static void check_bound(int64_t *took, int n, int64_t bound_ms)
 }
 
 /* A puppet holds the lock and a thread waits for it. False if the hold ended
- * before, because the machine stalled; then neither remains. */
+ * before the thread waited, because the machine stalled; then neither
+ * remains. */
 static bool waits_behind(struct proc *p, struct conf_taker *t,
                          struct proc_reply *r)
 {
@@ -80,8 +81,8 @@ CONF_CASE(test_death_of_a_holder_frees_the_lock_in_time, CONF_EACH)
     check_bound(took, deaths(), conf_death_ms(ttl_ms));
 }
 
-/* No client waited when the holder died: the next one to come finds the lock
- * free. */
+/* No client waited when the holder died: the first client that comes later
+ * finds the lock free. */
 CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
 {
     const char *name = conf_name();
@@ -160,7 +161,7 @@ CONF_CASE(test_death_of_three_waiters_holds_nobody_up, CONF_EACH)
 }
 
 /* One puppet holds the lock and another waits for it. False if the hold ended
- * before. */
+ * before the second one waited. */
 static bool waits_behind_another(struct proc *waiter, struct proc *holder,
                                  struct proc_reply *r)
 {
@@ -229,8 +230,8 @@ CONF_CASE(test_death_stopped_past_its_lease_is_lost, CONF_EACH | CONF_LEASE)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* Without a fixed lease. Where holds are leases the stopped holder loses its
- * hold; in shared memory it keeps it, because it lives. */
+/* A holder without a fixed lease is stopped. Where holds are leases it loses
+ * its hold; in shared memory it keeps it, because it lives. */
 CONF_CASE(test_death_stopped_without_a_lease, CONF_EACH)
 {
     const char *name = conf_name();

@@ -4,7 +4,8 @@
 
 #define ROUNDS 200
 
-/* Threads and processes, each an owner, and the record of what they did. */
+/* Threads and processes, each an owner, and the record of what all of them
+ * did. */
 struct crew {
     struct record *record;
     struct history history;
@@ -81,8 +82,8 @@ CONF_CASE(test_exclusion_between_threads, CONF_EACH)
     end(&crew, 8UL * ROUNDS);
 }
 
-/* The lock is all the synchronization that the guarded variable needs: a race
- * detector stays silent. */
+/* The guarded variable needs no synchronization but the lock: a race detector
+ * reports nothing. */
 static long plain;
 
 static void add_plainly(void *arg)
@@ -215,7 +216,7 @@ static void mix(enum hf_kind kind, uint32_t size)
     struct crew crew;
     const char *name = conf_name();
     hf_client *c[2] = {conf_open(), conf_open()};
-    hf_lock *lock[6]; /* a semaphore's owner is the handle */
+    hf_lock *lock[6]; /* a semaphore's owner is the handle, not the thread */
     struct mixed m[6];
     struct proc p;
     struct proc_cmd cmd = {.op = PROC_LOOP,

@@ -212,8 +212,8 @@ CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* With a fair lock, the waiting process is next when the grant's turns are used
- * up. */
+/* With a fair lock, the waiting process is next when the grant's turns
+ * (hand-overs within the client) are used up. */
 CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
 {
     enum { WAITING = 3 * HANDOFF };
@@ -243,7 +243,7 @@ CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
     OK(r.rc);
     for (int i = 0; i < WAITING; i++)
         before += conf_taker_has(&t[i]);
-    assert_int_equal(before, HANDOFF - 1); /* the main thread had one turn */
+    assert_int_equal(before, HANDOFF - 1); /* turn 1: the main thread */
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     for (int i = 0; i < WAITING; i++) {
         conf_taker_ends(&t[i], 0);
@@ -264,7 +264,7 @@ static int try_other(hf_client *c, const char *name, enum hf_kind kind,
     if (rc)
         return rc;
     rc = hf_lock_try(lock, E);
-    if (rc == HF_EBUSY || rc == HF_EBACKEND) /* the machine stalled */
+    if (rc == HF_EBUSY || rc == HF_EBACKEND) /* the machine may have stalled */
         rc = hf_lock_timed(lock, 100, E);
     if (!rc)
         hf_lock_release(lock, NULL);
@@ -293,7 +293,7 @@ CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
                         rc == HF_ENOTSUP);
             if (kind == HF_MUTEX && fair == (int)conf.fairness)
                 EXPECT(HF_ETIMEDOUT, rc);
-            else /* in one client it is refused without a request */
+            else /* one client refuses the other kind without a request */
                 EXPECT(rc == HF_ENOTSUP ? HF_ENOTSUP : HF_EMISMATCH,
                        try_other(a, name, (enum hf_kind)kind,
                                  (enum hf_fairness)fair));

@@ -24,7 +24,8 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* The client has given all its memory back with its last handle. */
+/* Asserts that the client has freed all its memory, as it must with its last
+ * handle. */
 static void far_end(void *far)
 {
     struct far *f = far;
@@ -48,13 +49,14 @@ static struct far *far_open(int64_t op_timeout_ms)
     return f;
 }
 
-/* A short op_timeout may pass before the reply arrives, so it tries again. */
+/* Acquires; tries again, because a short op_timeout may pass before the reply
+ * arrives. */
 static void far_take(hf_lock *lock)
 {
     COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);
 }
 
-/* Lost replies never arrive; new connections work. */
+/* The proxy has dropped some replies for good; new connections work. */
 static void far_heal(struct far *f)
 {
     proxy_set(f->proxy, PROXY_PASS, 0);
@@ -130,7 +132,7 @@ static void take_slowly(int64_t wait_ms, int64_t op_ms, long delay_ms,
 CONF_CASE(test_far_several_are_not_had_beyond_their_time, CONF_EACH | CONF_FAR)
 {
     take_slowly(100, 5000, 300, HF_ETIMEDOUT);
-    /* One op_timeout covers all of them together. */
+    /* One op_timeout covers all of the locks together. */
     take_slowly(0, OP_MS, 300, HF_EBACKEND);
 }
 
@@ -164,8 +166,8 @@ static void release_async(enum proxy_mode mode, long value, int result)
     else
         far_heal(f);
     conf_comes_free(other);
-    /* The late reply comes before that of this acquire, for which the handle is
-     * free. */
+    /* The late reply comes before the reply to this acquire, which can use the
+     * handle already. */
     far_take(lock);
     conf_release_impatiently(lock);
     assert_true(hf_client_dispatch(f->client) >= 0);
@@ -204,8 +206,9 @@ CONF_CASE(test_far_release_async_is_answered_by_the_closing,
     EXPECT(HF_EUNKNOWN, call.result);
 }
 
-/* One thread drives the client and sleeps for long, because another thread of
- * its process holds the lock. Requests of other threads must still time out. */
+/* One thread reads for the client and sleeps for long, because another
+ * thread of its process holds the lock. Requests of other threads must still
+ * time out. */
 CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
           CONF_EACH | CONF_FAR | CONF_LEASE)
 {
@@ -222,7 +225,7 @@ CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
     mine = conf_lock_flags(f->client, conf_name(), HF_OWNER_HANDLE);
     COMES(conf_take_lease(held, WAIT_LONG_MS, 600000) == 0);
     conf_taker_wait(&driver, held, HF_WRITE, 0);
-    taken = wait_now(); /* until no request is pending and no timer is set */
+    taken = wait_now(); /* from here until no request and no timer is pending */
     COMES(wait_ms_since(taken) > 2 * OP_MS);
     proxy_set(f->proxy, PROXY_SWALLOW, 0);
     soon.wait_ms = OP_MS;
@@ -242,8 +245,8 @@ CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
     conf_taker_end(&driver);
 }
 
-/* A driver that has been stopped does not delay the client's other threads
- * either, however late the replies. */
+/* A stopped thread that read for the client does not delay the client's other
+ * threads either, however late the replies. */
 CONF_CASE(test_far_slow_answers_beside_a_driver_that_stands,
           CONF_EACH | CONF_FAR)
 {
@@ -286,7 +289,7 @@ static void inspect(void *arg)
     a->rc = hf_inspect(a->client, a->name, HF_CSTRING, &a->info, NULL);
 }
 
-/* The thread is inside a call whose reply comes too late or never. */
+/* A thread is inside a call whose reply comes too late or never. */
 static void close_around_a_question(enum proxy_mode mode, long value)
 {
     struct asker a = {.name = conf_name()};
@@ -327,8 +330,8 @@ struct impatient {
     int number, granted, rc;
 };
 
-/* Gives up before its request is sent, while it is pending, or after its reply
- * is on its way. */
+/* Acquires with waits so short that they end before the request is sent, while
+ * it is pending, or when its reply is on its way. */
 static void give_up(void *arg)
 {
     struct impatient *w = arg;
@@ -373,8 +376,8 @@ static int join_impatient(struct impatient *w, int n)
     return granted;
 }
 
-/* The lock is free and has no waiters, neither in the client nor at the
- * server. */
+/* Asserts that the lock is free and has no waiters, neither in the client nor
+ * at the server. */
 static void nothing_is_left(hf_lock *other, hf_lock *lock)
 {
     conf_comes_free(other);
@@ -444,8 +447,8 @@ static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
     }
 }
 
-/* When connections break, the client also resends the message that gives an
- * acquire up, while the next request is pending. */
+/* When connections break, the client also resends the message that an acquire
+ * is given up, while the next request is pending. */
 static void cancelled_with_delay(long delay_ms, bool cuts)
 {
     enum { N = 4 };
@@ -459,7 +462,7 @@ static void cancelled_with_delay(long delay_ms, bool cuts)
         lock[i] = conf_lock_flags(f->client, name, HF_OWNER_HANDLE);
     proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     for (int round = 0; round < 60; round++) {
-        if (round % 8 == 0) /* held by `other` half of the time */
+        if (round % 8 == 0) /* `other` holds the lock in half of the rounds */
             OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         cancel_in_flight(f, lock, N, round);
         if (cuts && round % 3 == 0)

@@ -35,8 +35,8 @@ static int try_synchronized(hf_lock *lock)
     return hf_synchronized_result();
 }
 
-/* Runs in the child; returns 0 or the line of the first failure, as do the
- * functions below. */
+/* Runs in the child. Like the functions below, returns 0 or the line of the
+ * first failure. */
 static int try_verbs(hf_lock *held, hf_lock *handle)
 {
     hf_error err = HF_ERROR_INIT;

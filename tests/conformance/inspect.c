@@ -241,7 +241,8 @@ static void is_shown_as_before(hf_client *c, const char *name,
     assert_string_equal(is->label, was->label);
     assert_string_equal(is->owner, was->owner);
     assert_true(llabs(is->since_unix_ms - was->since_unix_ms) < 2000);
-    assert_true(is->left_ms <= was->left_ms + 20000); /* maybe renewed */
+    /* more if renewed in between */
+    assert_true(is->left_ms <= was->left_ms + 20000);
     assert_int_equal(is->left_ms < 0, was->left_ms < 0);
 }
 
@@ -361,7 +362,7 @@ CONF_CASE(test_inspect_break_takes_it_away, CONF_EACH | CONF_INSPECT)
     EXPECT(HF_ENOTOWNER, hf_break(b, name, HF_CSTRING, E));
     OK(hf_lock_timed(other, WAIT_LONG_MS, E));
     assert_true(conf_token(other) > token);
-    /* The holder learns of it at its next renewal at the latest. */
+    /* The holder learns of the break at its next renewal at the latest. */
     EXPECT(HF_ELOST, hf_lock_renew(lock, 0, E));
     EXPECT(HF_ELOST, hf_lock_check(lock));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));

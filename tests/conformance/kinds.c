@@ -112,8 +112,8 @@ CONF_CASE(test_kinds_do_not_mix, 0)
         }
 }
 
-/* Whether fair and unfair locks of one name are kept apart. Elsewhere they
- * exclude and wake each other; see hf_lock_new(3) and
+/* True if fair and unfair locks of one name are separate. With other backends
+ * they exclude and wake each other; see hf_lock_new(3) and
  * docs/guarantees/common.md. */
 static bool tells_fair_from_unfair(void)
 {
@@ -217,7 +217,7 @@ struct mixed {
     hf_client *c;
     hf_part part[KINDS];
     enum hf_kind kind[KINDS];
-    size_t len; /* those that are supported */
+    size_t len; /* number of supported kinds */
 };
 
 static void open_mixed(struct mixed *m, const char *const *names)
@@ -283,7 +283,8 @@ CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
     hf_part part[2][2];
 
     for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++) { /* in opposite orders */
+        /* each client lists the names in another order */
+        for (int k = 0; k < 2; k++) {
             part[i][k] = (hf_part){.mode = HF_READ};
             OK(make(c[i], names[k ^ i], HF_RWLOCK, &part[i][k].lock));
         }

@@ -4,7 +4,7 @@
 struct latches {
     const char *name;
     hf_client *c[2];
-    hf_latch *l[2]; /* of one name */
+    hf_latch *l[2]; /* several clients' latches of one name */
 };
 
 static struct latches begin(void)
@@ -63,9 +63,10 @@ static void start(struct waiter *w, hf_latch *latch)
     conf_thread_asleep(&w->t);
 }
 
-/* A sleeping thread may still wait for the reply that tells it to wait. The
- * client sends a few requests at most for a waiter, and gets replies in order:
- * after some more of them the thread really waits. */
+/* Starts a waiter; returns when it really waits. When its thread sleeps it may
+ * still wait for the reply that tells it to wait. A waiter sends only a few
+ * requests, and replies come in order, so a few more requests on the client
+ * suffice. */
 static void start_and_settle(struct waiter *w, hf_latch *latch)
 {
     start(w, latch);
@@ -361,7 +362,7 @@ CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH)
     assert_int_equal(proc_do(&waiter, &wait, &r), 0);
     proc_kill(&setter);
     killed = wait_now();
-    COMES(wait_ms_since(killed) > 2 * ttl_ms); /* than its session */
+    COMES(wait_ms_since(killed) > 2 * ttl_ms); /* longer than its session */
     is_at(s.l[0], 1);
     assert_false(proc_ready(&waiter, 0));
     OK(hf_latch_down(s.l[0], NULL, E));

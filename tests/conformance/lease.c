@@ -13,8 +13,8 @@ CONF_CASE(test_lease_deadline_counts_from_the_sending, CONF_EACH | CONF_LEASE)
         OK(conf_take_lease(lock, HF_FOREVER, 60000));
         after = wait_now();
         deadline = conf_deadline(lock);
-        /* Less a margin, so that it is never after the server's end of the
-         * lease. */
+        /* The deadline has a margin, so that it is never after the server's end
+         * of the lease. */
         assert_true(deadline < after + 60000 * MS);
         assert_true(deadline > before + 60000 * MS * 9 / 10);
         OK(hf_lock_release(lock, E));
@@ -92,7 +92,8 @@ CONF_ROW(test_lease_is_that_of_whoever_writes,
          CONF_EACH | CONF_INSPECT | CONF_RWLOCK,
          grant_after_another(HF_RWLOCK));
 
-/* The deadline of a renewed hold is either absent or moves on. */
+/* True if the hold has a deadline after `then`, as it has once it was
+ * renewed. */
 static bool moved_past(hf_lock *lock, int64_t then)
 {
     int64_t deadline = 0;
@@ -135,7 +136,7 @@ CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A waiting thread drives the client and is then stopped for a while, as a
+/* A waiting thread reads for the client and is then stopped for a while, as a
  * thread of low priority may be. The client's other holds must survive. */
 CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH)
 {
@@ -197,7 +198,7 @@ CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE)
     HELD(taken, 500, hf_lock_deadline(lock, &deadline));
     assert_true(deadline < wait_now() + 500 * MS);
     OK(conf_take_within(other, HF_WRITE, 0,
-                        500 + 1000)); /* although client a lives, and waits */
+                        500 + 1000)); /* although a lives, and waits */
     assert_true(wait_now() >= deadline);
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));
@@ -333,7 +334,7 @@ CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE)
     COMES(hf_lock_check(lock) == HF_ELOST);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     taken = wait_now();
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* max_hold starts again */
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* a new max_hold */
     HELD(taken, 400, hf_lock_check(lock));
     HELD(taken, 400, hf_lock_release(lock, E));
 }

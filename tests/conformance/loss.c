@@ -11,8 +11,8 @@ static bool readable(int fd)
     return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
-/* The descriptor is not readable, or the lease requested at that time for so
- * many ms may have ended. */
+/* True if fd is not readable, or if the lease requested at `since` for `ms` may
+ * have ended. */
 static bool quiet_until(int fd, int64_t since, int64_t ms)
 {
     return !readable(fd) || conf_may_be_over(since, ms);
@@ -26,7 +26,7 @@ CONF_CASE(test_loss_every_call_says_so, CONF_EACH | CONF_LEASE)
     unsigned count;
 
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
-    OK(hf_lock_acquire(lock, NULL, E)); /* count 2: released twice */
+    OK(hf_lock_acquire(lock, NULL, E)); /* held twice, so released twice */
     conf_shorten(lock, 200);
     COMES(hf_lock_check(lock) == HF_ELOST);
     for (int i = 0; i < 2; i++) {
@@ -373,7 +373,7 @@ CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE)
         int64_t end;
 
         OK(conf_take_lease(lock, WAIT_LONG_MS, 150));
-        end = wait_now() + 150 * 1000000LL; /* at the latest */
+        end = wait_now() + 150 * 1000000LL; /* the lease has ended by then */
         while (!readable(fd) && wait_now() < end + 1000000000LL)
             ;
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -400,11 +400,12 @@ CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
     }
     OK(hf_lock_release(lock[1], E));
     assert_int_equal(timerfd_gettime(fd[1], &left), 0);
-    assert_int_equal(left.it_value.tv_sec, 0); /* its timer is not set */
+    assert_int_equal(left.it_value.tv_sec, 0); /* its timer is off */
     assert_int_equal(left.it_value.tv_nsec, 0);
     OK(hf_break(b, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_renew(lock[0], 0, E));
-    if (hf_lock_check(lock[2]) == 0) /* it had its own hold at the server */
+    /* it had a hold of its own at the server */
+    if (hf_lock_check(lock[2]) == 0)
         EXPECT(HF_ELOST, hf_lock_renew(lock[2], 0, E));
     assert_true(readable(fd[0]) && readable(fd[2]));
     assert_false(readable(fd[1]));

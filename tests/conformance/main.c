@@ -21,8 +21,8 @@ const char *__tsan_default_options(void)
     return "die_after_fork=0";
 }
 
-#define CASE_SECONDS 240 /* a case that takes longer hangs */
-#define SETTLED_MS 3000  /* until entries that expire are gone */
+#define CASE_SECONDS 240 /* a case that takes longer is taken to hang */
+#define SETTLED_MS 3000  /* by then, expiring entries are gone */
 
 static const struct conf_case *cases[512];
 static size_t cases_len;
@@ -53,7 +53,7 @@ struct run {
 static struct run runs[RUNS_MAX];
 static struct CMUnitTest tests[RUNS_MAX];
 static size_t runs_len;
-static const char *pattern; /* NULL: all cases */
+static const char *pattern; /* pattern of the chosen cases; NULL: all */
 
 static void hung(int sig)
 {

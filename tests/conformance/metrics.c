@@ -60,7 +60,7 @@ CONF_CASE(test_metrics_begin_at_zero, 0)
     EXPECT(HF_EINVAL, hf_client_metrics(c, &m, E));
 }
 
-/* Each call counts, including a second acquire by the same thread. */
+/* Each call counts, also a second acquire by the same thread. */
 CONF_CASE(test_metrics_acquire_and_release, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -195,7 +195,7 @@ static void break_it(bool looks)
         EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, E));
         COUNTED(a, failed, 1);
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    } else { /* 0 or HF_ELOST: it may not know yet */
+    } else { /* 0 or HF_ELOST: the client may not know yet */
         (void)hf_lock_release(lock, NULL);
     }
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
@@ -458,7 +458,7 @@ CONF_CASE(test_metrics_of_a_closed_client, 0)
     hf_client *c = conf_open();
     hf_metrics m = HF_METRICS_INIT;
 
-    conf_lock(c, conf_name()); /* keeps the client after its close */
+    conf_lock(c, conf_name()); /* a handle keeps the closed client in memory */
     conf_close(c);
     EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E));
 }

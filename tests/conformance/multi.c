@@ -5,7 +5,7 @@
 
 struct set {
     hf_client *a, *b;
-    hf_part mine[N], other[N]; /* the same names, of two clients */
+    hf_part mine[N], other[N]; /* two clients' locks with the same names */
     char name[N][80];
 };
 
@@ -99,7 +99,7 @@ CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
     hf_cancel_fire(&t.cancel);
     conf_thread_join(&thread);
     EXPECT(HF_ECANCELED, t.rc);
-    OK(take_all(s.other, WAIT_LONG_MS)); /* one of which is already held */
+    OK(take_all(s.other, WAIT_LONG_MS)); /* one is already held */
     OK(hf_lock_release_all(s.other, N, E));
     OK(hf_lock_release(s.other[2].lock, E));
 }
@@ -137,8 +137,8 @@ CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH)
     OK(hf_lock_release_all(s.other, N, E));
 }
 
-/* One of the holds ends while the call waits for the last lock: it then takes
- * none. */
+/* If one of the holds ends while the call waits for the last lock, the call
+ * takes none. */
 CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
           CONF_EACH | CONF_LEASE)
 {
@@ -159,7 +159,7 @@ CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
     rc = hf_lock_acquire_all(s.mine, N, &opt, E);
     assert_true(rc == HF_ELOST || rc == HF_ETIMEDOUT);
     conf_taker_ends(&t, 0);
-    for (int i = 0; i < N; i++) { /* nothing is left, not even a loss */
+    for (int i = 0; i < N; i++) { /* no hold is left, and no loss to report */
         EXPECT(HF_ENOTOWNER, hf_lock_check(s.mine[i].lock));
         conf_comes_free(s.mine[i].lock);
     }

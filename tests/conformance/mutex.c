@@ -113,7 +113,7 @@ CONF_CASE(test_mutex_release_by_a_stranger_is_refused, CONF_EACH)
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
     OK(hf_lock_release(mine, E));
     OK(hf_lock_acquire(other, NULL, E));
-    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E)); /* counted twice */
+    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E)); /* acquired twice */
     OK(hf_lock_check(other));
     EXPECT(HF_EBUSY, hf_lock_try(mine, E));
     OK(hf_lock_release(other, E));

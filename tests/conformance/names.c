@@ -18,8 +18,7 @@ static void add(const char *bytes, size_t len)
     memcpy(n->bytes, bytes, len);
 }
 
-/* All names have a common beginning, so that each differs from others by
- * little. */
+/* Adds base + text: names that share a beginning differ by little. */
 static void add_after(const char *base, const char *text)
 {
     char whole[HF_NAME_MAX + 1];
@@ -270,7 +269,7 @@ CONF_CASE(test_names_prefix_sets_clients_apart, CONF_EACH)
     full = conf_lock(b, whole);
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_try(plain, E));
-    EXPECT(HF_EBUSY, hf_lock_try(full, E)); /* the name includes the prefix */
+    EXPECT(HF_EBUSY, hf_lock_try(full, E)); /* the same key as prefix + name */
     OK(hf_lock_release(plain, E));
     OK(hf_lock_release(lock, E));
     OK(hf_lock_try(full, E));
@@ -309,7 +308,7 @@ CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
     n.len = strlen(name);
     memcpy(n.bytes, name, n.len);
     OK(hf_lock_acquire(foreign, NULL, E));
-    assert_false(listed(a, &n)); /* it does not have the prefix */
+    assert_false(listed(a, &n)); /* `foreign` has no prefix */
     OK(hf_lock_release(foreign, E));
     OK(hf_lock_acquire(lock, NULL, E));
     assert_true(listed(a, &n));

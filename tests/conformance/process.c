@@ -78,7 +78,7 @@ CONF_CASE(test_process_leaves_nothing_behind, CONF_EACH)
     for (int i = 0; i < 6; i++) {
         use(&u);
         used(&u);
-        if (i == 0) { /* some things are made once and stay */
+        if (i == 0) { /* some resources are made once and stay */
             fds = conf_count_entries("/proc/self/fd");
             /* This may count joined threads that exist for a moment longer. */
             tasks = conf_count_entries("/proc/self/task");

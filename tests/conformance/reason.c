@@ -139,7 +139,8 @@ CONF_CASE(test_reason_max_hold, CONF_EACH)
     says(h.reason, "max_hold_ms");
 }
 
-/* Another client breaks the hold. The descriptor reports it first. */
+/* Another client breaks the hold, and the descriptor is the first to report the
+ * loss. */
 CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT)
 {
     static struct heard h;

@@ -159,7 +159,7 @@ CONF_CASE(test_rwlock_never_goes_up, CONF_EACH | CONF_RWLOCK)
     EXPECT(HF_ENOTSUP, try_as(lock, HF_WRITE));
     EXPECT(HF_ENOTSUP, hf_lock_upgrade(lock, E));
     assert_true(wait_within(began, 1000));
-    OK(hf_lock_check(lock)); /* it still has its read hold */
+    OK(hf_lock_check(lock)); /* the handle still has its read hold */
     OK(hf_lock_release(lock, E));
     EXPECT(HF_ENOTOWNER, hf_lock_check(lock));
 }
@@ -294,7 +294,8 @@ CONF_CASE(test_rwlock_handle_acquires_once, CONF_EACH | CONF_RWLOCK)
         EXPECT(first == HF_READ ? HF_ENOTSUP : HF_EDEADLK,
                conf_take(g.l[1], HF_WRITE, 0, HF_FOREVER));
         conf_taker_ends(&t, 0);
-        EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[1], E)); /* one hold only */
+        /* the handle had one hold only */
+        EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[1], E));
     }
     OK(conf_take(g.l[1], HF_WRITE, 0, WAIT_LONG_MS));
     OK(hf_lock_release(g.l[1], E));

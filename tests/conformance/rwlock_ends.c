@@ -47,7 +47,7 @@ CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK)
 CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
           CONF_FAIR | CONF_RWLOCK)
 {
-    enum { LONG_MS = 3000 }; /* still waits when the reader comes */
+    enum { LONG_MS = 3000 }; /* it still waits when the reader comes */
     struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
     struct proc p = conf_puppet_of(g.name, LONG_MS, HF_RWLOCK, 0);
 
@@ -256,6 +256,6 @@ CONF_CASE(test_rwlock_break_takes_it_from_all,
     EXPECT(HF_ELOST, hf_lock_renew(g.l[0], 0, E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
-    OK(hf_lock_check(g.l[2])); /* made after the break */
+    OK(hf_lock_check(g.l[2])); /* acquired after the break, so not lost */
     OK(hf_lock_release(g.l[2], E));
 }

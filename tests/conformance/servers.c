@@ -262,7 +262,8 @@ static int heal_example(void)
 
 #ifdef HAVE_ETCD
 
-/* The single server, or the members of the cluster; the first is asked. */
+/* The single server, or the members of the cluster; the first one tells how
+ * many entries there are. */
 static struct etcd_cluster etcd;
 static char etcd_options[256]; /* follows the port in the URL */
 #define ETCD_PATH "a/path/"
@@ -449,7 +450,8 @@ static int heal_mysql(void)
 
 #ifdef HAVE_ZOOKEEPER
 
-/* The single server, or the members of the ensemble; the first is asked. */
+/* The single server, or the members of the ensemble; the first one tells how
+ * many entries there are. */
 static struct zk_ensemble zk;
 static char zk_root[16]; /* "", or the path of this part */
 
@@ -477,7 +479,7 @@ static void zk_unput(const char *key)
     int rc;
 
     snprintf(path, sizeof(path), "%s/%s", zk_root, key);
-    do /* a session that was idle for long has ended */
+    do /* again if the idle session had expired */
         rc = zk_hand_delete(zk_server_hand(&zk.server[0]), path);
     while (rc == ZSESSIONEXPIRED);
     assert_int_equal(rc, 0);
@@ -498,7 +500,7 @@ static int start_zk(const char *how)
 
     if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
         return -1;
-    zk_server_hand(first); /* opened here, so no case is blamed for it */
+    zk_server_hand(first); /* now, or it would count as left by a case */
     snprintf(url, sizeof(url), "%s", three ? zk.url : first->url);
     conf.url = url;
     conf.port = first->port;
@@ -520,7 +522,7 @@ int servers_part(unsigned index)
 
     snprintf(dir + len, sizeof(dir) - len, "/%u", index);
     snprintf(zk_root, sizeof(zk_root), "/part-%u", index);
-    first->admin = NULL; /* the parent's session */
+    first->admin = NULL; /* the parent's session is not ours */
     if (mkdir(dir, 0700) || zk_hand_create(zk_server_hand(first), zk_root, NULL,
                                            0, NULL, 0, NULL)) {
         fprintf(stderr, "conformance: cannot make a part of the server\n");

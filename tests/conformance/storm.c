@@ -58,7 +58,7 @@ static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
     assert_non_null(s->record);
     history_init(&s->history);
     s->c = conf_open();
-    s->processes = 1; /* this process */
+    s->processes = 1; /* process 0 is this one */
     for (int i = 0; i < THREADS; i++) {
         struct local *l = &s->local[i];
 
@@ -75,7 +75,7 @@ static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
         join(s, &s->member[i]);
 }
 
-/* The owner is granted the lock a few more times, so it is well. */
+/* Asserts that the owner is granted the lock a few more times. */
 static void works(struct storm *s, uint32_t owner)
 {
     uint64_t before = record_grants(s->record, owner);
@@ -113,7 +113,8 @@ static void take_all(struct storm *s)
     conf_free(o.lock);
 }
 
-/* One process dies at the very end, when only the last owner comes after it. */
+/* Ends the storm. One process is killed at the very end, when only the last
+ * owner comes after it. */
 static void end(struct storm *s)
 {
     struct proc_reply r;
@@ -142,7 +143,7 @@ static void end(struct storm *s)
     unlink(s->path);
 }
 
-/* For longer than its lease, if it has one. */
+/* Stops a process for longer than its lease, if it has one. */
 static void stop_one(struct storm *s, struct member *m)
 {
     int64_t before;

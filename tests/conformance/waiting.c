@@ -58,8 +58,8 @@ static long sleeps_of(pid_t pid)
     return sum;
 }
 
-/* The process has slept so long that it has nothing left to do before it
- * waits. */
+/* Waits until the process has slept so long that it has nothing left to do
+ * before it waits. */
 static bool has_settled(pid_t pid)
 {
     long before = sleeps_of(pid);
@@ -69,9 +69,9 @@ static bool has_settled(pid_t pid)
     return sleeps_of(pid) == before;
 }
 
-/* For 3 s no waiter wakes more often than allowed: it polls every 2 s and
- * renews nothing. Where waiters are not notified they poll again after an
- * eighth of the time that they have waited. */
+/* True if for 3 s no waiter wakes more often than allowed: where waiters are
+ * notified each polls every 2 s and renews nothing; elsewhere it polls again
+ * after an eighth of the time that it has waited. */
 static bool sleep_well(const struct proc *p, int n)
 {
     long before[8], most = conf.looks ? 240 : 12;

@@ -71,7 +71,7 @@ CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED)
     EXPECT(HF_ENOTOWNER, hf_ask(b, name, HF_CSTRING, E));
 }
 
-/* A request is for one hold: it does not reach the next one. */
+/* A request to release is for one hold: it does not reach the next one. */
 CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -103,7 +103,7 @@ CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
     hf_lock *held = conf_lock(a, name), *lock = conf_lock(b, name);
     struct conf_taker t;
 
-    OK(hf_lock_acquire(held, NULL, E)); /* not listening is allowed */
+    OK(hf_lock_acquire(held, NULL, E)); /* a client need not listen */
     conf_taker_wait(&t, lock, HF_WRITE, 0);
     OK(hf_ask(a, name, HF_CSTRING, E));
     OK(hf_lock_check(held));

@@ -35,7 +35,7 @@ static void watch(hf_client *c, const char *name, unsigned flags,
     conf_defer(free_watch, s->watch);
 }
 
-/* Whether the callback has been called since then. */
+/* True if the callback has been called more than `before` times. */
 static bool is_seen(hf_client *c, const struct seen *s, unsigned before)
 {
     assert_true(hf_client_dispatch(c) >= 0);
@@ -53,7 +53,7 @@ static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
 {
     static size_t last;
 
-    if (s->calls == 0) { /* the first look */
+    if (s->calls == 0) { /* the program inspects once before any call */
         s->calls = 1;
         last = holders(c, name);
     }

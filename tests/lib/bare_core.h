@@ -72,7 +72,7 @@ static int why(hf_client *client, int code, const char *fmt, ...)
     return code;
 }
 
-static uint32_t watched; /* events of the only descriptor */
+static uint32_t watched; /* events watched for on the only descriptor */
 
 static int watch(hf_client *client, int fd, uint32_t events, uint32_t tag)
 {

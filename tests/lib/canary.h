@@ -18,7 +18,7 @@
 struct canary {
     pid_t pid;
     struct canary_notes {
-        _Atomic int64_t stood; /* ns in total */
+        _Atomic int64_t stood; /* total of all stalls, in ns */
         _Atomic uint64_t naps;
     } * notes;
 };
@@ -43,8 +43,8 @@ static inline void canary_main(struct canary_notes *notes)
     }
 }
 
-/* False, with errno set, if it cannot start. The process ends with this one at
- * the latest. */
+/* False, with errno set, if the canary's process cannot start. It ends with the
+ * calling process at the latest. */
 static inline bool canary_start(struct canary *c)
 {
     c->notes = mmap(NULL, sizeof(*c->notes), PROT_READ | PROT_WRITE,
@@ -73,8 +73,8 @@ static inline int64_t canary_stood(const struct canary *c)
     return atomic_load(&c->notes->stood);
 }
 
-/* The same up to now: waits for the current nap to end, and for one that may be
- * being recorded. */
+/* How long the machine has stalled until now, in ns: waits until the next two
+ * naps have ended, so that a current stall is recorded. */
 static inline int64_t canary_stood_by_now(const struct canary *c)
 {
     uint64_t naps = atomic_load(&c->notes->naps);

@@ -30,7 +30,8 @@ static bool add(X509 *x, int nid, const char *value)
     return ok;
 }
 
-/* Valid from two days before `until`. Makes a CA if names is NULL. */
+/* Makes a certificate that is valid from two days before `until`; a CA if names
+ * is NULL. */
 static bool make(struct cert *c, const struct cert *by, const char *name,
                  const char *names, long until)
 {

@@ -32,8 +32,8 @@ static inline int64_t cpu_wait_of_thread(void)
     return cpu_wait_in("/proc/thread-self/schedstat");
 }
 
-/* The first thread, which still has its counters when the process is a
- * zombie. */
+/* Reads only the first thread of the process: it still has its counters when
+ * the process is a zombie. */
 static inline int64_t cpu_wait_of_first(pid_t pid)
 {
     char path[40];
@@ -42,7 +42,7 @@ static inline int64_t cpu_wait_of_first(pid_t pid)
     return cpu_wait_in(path);
 }
 
-/* All threads of the process. */
+/* The sum over all threads of the process. */
 static inline int64_t cpu_wait_of(pid_t pid)
 {
     char path[64];

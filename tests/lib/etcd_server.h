@@ -19,7 +19,7 @@ struct etcd_server {
     const char *cluster; /* its members, or NULL if it is single */
     const char *program; /* NULL: of TEST_ETCD, or Debian's */
     int port;            /* for clients */
-    int peer, look;      /* for other members; for /health, without TLS */
+    int peer, look;      /* peer: other members; look: /health, no TLS */
     const char *tls; /* name of its certificate (certs.h), or NULL: no TLS */
     bool asks_certificate; /* with TLS: client certificates signed by ca */
     char url[64];          /* etcd://127.0.0.1:port */
@@ -35,7 +35,7 @@ int etcd_server_start(struct etcd_server *); /* set tls, args, ... before */
 int etcd_server_empty(struct etcd_server *);
 
 /* Turns authentication on: root has all rights, and `worker` has those to keys
- * with the prefix. Both have that password. */
+ * with the prefix. Both users get the given password. */
 int etcd_server_lock(struct etcd_server *, const char *password,
                      const char *prefix);
 /* Runs etcdctl with these arguments and returns its exit status. Its output
@@ -51,7 +51,7 @@ long etcd_server_keys(struct etcd_server *, bool print);
 struct etcd_cluster {
     struct etcd_server server[ETCD_CLUSTER];
     char members[160];
-    char url[80]; /* with all three members */
+    char url[80]; /* names all three members */
 };
 
 int etcd_cluster_start(struct etcd_cluster *); /* args: the first server's */

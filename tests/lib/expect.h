@@ -23,8 +23,8 @@
         expect_true(wait_within(within_began, ms), #assertion, __FILE__,       \
                     __LINE__);                                                 \
     } while (0)
-/* Asserts that the condition becomes true, in time or within so many ms. Needs
- * wait.h. */
+/* Asserts that the condition becomes true: COMES() within WAIT_LONG_MS,
+ * COMES_MS() within `ms`. Needs wait.h. */
 #define COMES(cond) COMES_MS(cond, WAIT_LONG_MS)
 #define COMES_MS(cond, ms)                                                     \
     expect_true(WAIT_FOR_MS(cond, ms), #cond, __FILE__, __LINE__)

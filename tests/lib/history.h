@@ -41,19 +41,21 @@
 #define HISTORY_THROUGH 1
 
 enum history_kind {
-    HISTORY_CALL,      /* acquire called, for a share of the whole; until: its
-                          deadline, or NEVER */
-    HISTORY_RETURN,    /* its result; 0: held, with token, until (deadline) and
-                          cap; THROUGH: let through a latch */
+    HISTORY_CALL, /* acquire called, for a share of the whole; until: its
+                     deadline, or NEVER */
+    /* acquire returned `result`; 0: held, with token, until
+     *                           (deadline) and cap; THROUGH: let through a
+     * latch */
+    HISTORY_RETURN,
     HISTORY_DEADLINE,  /* the deadline of the hold is now `until` */
     HISTORY_RENEW,     /* the owner extends its hold: cap is now `until` */
     HISTORY_DOWNGRADE, /* the owner keeps one share of its hold */
     HISTORY_RELEASE,   /* release called; until: its deadline */
-    HISTORY_RELEASED,  /* its result */
+    HISTORY_RELEASED,  /* the release returned `result` */
     HISTORY_LOST,      /* the owner has learned of its loss */
-    HISTORY_KILLED,    /* the process */
-    HISTORY_STOPPED,   /* the process */
-    HISTORY_CONTINUED, /* the process */
+    HISTORY_KILLED,    /* `process` was killed */
+    HISTORY_STOPPED,   /* `process` was stopped */
+    HISTORY_CONTINUED, /* `process` was continued */
     HISTORY_FAULT,     /* no verdicts on waits before `until` */
     HISTORY_READ,      /* resource: token, value read; result 0: accepted */
     HISTORY_WRITE,     /* resource: token, value written; result 0: accepted */
@@ -65,7 +67,7 @@ enum history_kind {
  * owner belongs to one process. */
 struct history_event {
     int64_t at;    /* nanoseconds */
-    int64_t until; /* see the kind */
+    int64_t until; /* depends on the kind: see there */
     int64_t cap;   /* RETURN: upper limit of until, or NEVER */
     uint64_t token;
     uint64_t value;
@@ -82,10 +84,10 @@ struct history {
 };
 
 struct history_rules {
-    int64_t ttl_ns;   /* how long a dead owner may keep its holds */
-    int64_t tick_ns;  /* of the server */
-    int64_t wake_ns;  /* usually 2 s */
-    int64_t grace_ns; /* for delays by the test: round trips */
+    int64_t ttl_ns;  /* how long a dead owner may keep its holds */
+    int64_t tick_ns; /* how late the server may notice that a lease has ended */
+    int64_t wake_ns; /* usually 2 s */
+    int64_t grace_ns; /* for round trips that the test delays */
     uint32_t turns;   /* hand-overs that one grant allows */
     bool lossy;       /* the server may forget holds: no CLAIM */
     bool unhurried;   /* no verdicts on waits: no BOUND, no WAKE */
@@ -114,7 +116,7 @@ typedef bool history_check_fn(const struct history *,
                               const struct history_rules *,
                               struct history_verdict *);
 history_check_fn history_check_me, history_check_claim, history_check_tok,
-    history_check_waits /* BOUND, WAKE */, history_check_ret,
+    history_check_waits /* BOUND and WAKE */, history_check_ret,
     history_check_leak, history_check_cap, history_check_turn;
 
 /* All of them; stops at the first that fails. */

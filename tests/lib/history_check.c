@@ -45,7 +45,8 @@ bool history_check_me(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* The owner's hold begins: is there room for it beside the others? */
+/* The owner's hold begins: false if the lock has no room for it beside the
+ * others. */
 static bool claim_begins(struct table *t, const struct history *h, size_t i,
                          struct history_verdict *v)
 {
@@ -188,7 +189,8 @@ bool history_check_tok(const struct history *h, const struct history_rules *r,
             s->floor_process = t.place[e->lock].token_process;
         } else if (e->kind == HISTORY_RETURN && !e->result) {
             bool known = *mine == e->token ||
-                         !is_exclusive(&t, e->lock, s->wish); /* or shared */
+                         /* shared tokens may repeat anyway */
+                         !is_exclusive(&t, e->lock, s->wish);
 
             ok = tok_returned(&t, h, i, r->lossy && known, v);
             *mine = e->token;

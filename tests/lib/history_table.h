@@ -11,29 +11,29 @@
 
 /* The state of one owner on one lock. */
 struct stand {
-    int64_t until; /* of the hold */
+    int64_t until; /* deadline of the hold */
     int64_t cap;
     int64_t back_by; /* deadline of the pending call, or NEVER */
     uint64_t token;
     uint64_t floor; /* highest token when the acquire was called */
     uint32_t floor_process;
     uint32_t count;   /* acquires minus releases */
-    uint32_t process; /* the owner's */
-    uint32_t share;   /* the hold's */
+    uint32_t process; /* process of the owner */
+    uint32_t share;   /* share of the lock that the hold takes */
     uint32_t wish;    /* the share that the pending call wants */
-    uint32_t place;   /* in the list of holders */
+    uint32_t place;   /* index in the lock's list of holders */
     bool pending;     /* an acquire is pending */
 };
 
 struct place { /* state of one lock */
     uint64_t token;
-    uint64_t exclusive; /* the highest of an exclusive hold */
+    uint64_t exclusive; /* highest token of an exclusive hold */
     uint64_t value;
     uint64_t writes;
     int64_t free_at, excused, killed;
     uint32_t token_process;
     uint32_t whole;
-    uint32_t *holder; /* owners that hold it */
+    uint32_t *holder; /* the owners that hold the lock */
     uint32_t *waiter; /* owners with a pending call, in running processes */
     uint32_t holders, waiters;
 };
@@ -51,12 +51,12 @@ struct table {
 };
 
 struct table history_table_new(const struct history *);
-/* Returns ok, so that a checker can return the result. */
+/* Returns ok, so that a checker can end with `return history_table_free()`. */
 bool history_table_free(struct table *, bool ok);
 /* Updates holds, deadlines and deaths. */
 void history_follow(struct table *, const struct history *,
                     const struct history_event *);
-/* Writes the verdict and returns false. */
+/* Writes the verdict that this check failed at this event; returns false. */
 bool history_against(struct history_verdict *, const char *check,
                      const struct history *, size_t index, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
@@ -78,8 +78,8 @@ static inline struct stand *stand_at(const struct table *t, uint32_t owner,
     return &t->stand[(size_t)owner * t->locks + lock];
 }
 
-/* Permits are shared holds, even if one owner has all of them: their tokens
- * need not rise. */
+/* True if a hold of this share is exclusive. Permits of a semaphore are shared
+ * holds, even if one owner has all of them: their tokens need not rise. */
 static inline bool is_exclusive(const struct table *t, uint32_t lock,
                                 uint32_t share)
 {

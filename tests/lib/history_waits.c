@@ -34,7 +34,9 @@ static void recount(struct table *t, const struct history *h)
     }
 }
 
-/* A dead process's holds must be free by then. */
+/* Moves the time by which a waiter must be granted each lock: after a fault or
+ * a continue it starts again, and a dead or stopped process's holds may last
+ * for TTL + tick. */
 static void excuse_all(struct table *t, const struct history_event *e,
                        const struct history_rules *r)
 {
@@ -88,8 +90,9 @@ static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
     return at;
 }
 
-/* A grant restarts the time; otherwise it goes on while the lock is free for
- * all. */
+/* Updates free_at, the time since when the lock is free for all waiters. A
+ * grant sets it again; otherwise it stays while the lock is free for all of
+ * them. */
 static void look_again(struct table *t, uint32_t lock, int64_t at, bool granted)
 {
     struct place *p = &t->place[lock];

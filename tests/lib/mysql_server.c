@@ -26,7 +26,7 @@ static const char *const elsewhere[] = {
     "--loose-mysqlx=0", "--loose-auto-generate-certs=0",
     "--loose-default-authentication-plugin=mysql_native_password", NULL};
 
-/* Whether TEST_MYSQL names the directory of a MySQL. */
+/* True if TEST_MYSQL is the directory of a MySQL, not of a MariaDB. */
 static bool is_mysql(void)
 {
     const char *dir = getenv("TEST_MYSQL");
@@ -38,8 +38,8 @@ static bool is_mysql(void)
     return access(program, X_OK) != 0;
 }
 
-/* Begins the arguments of the server, or of the program that makes its files.
- * The program is in this folder of TEST_MYSQL. */
+/* Begins the arguments of a program: the server, or the one that makes its
+ * files. With TEST_MYSQL the program is in `folder` of that directory. */
 static void begin_args(struct server_args *a, const struct my_server *s,
                        const char *folder, const char *program)
 {
@@ -56,7 +56,7 @@ static void begin_args(struct server_args *a, const struct my_server *s,
     }
     server_arg(a, "--datadir=%s/data", s->dir);
     server_arg(a, "--tmpdir=%s", s->dir);
-    if (geteuid() == 0) /* it refuses root otherwise */
+    if (geteuid() == 0) /* as root, the server refuses to start without this */
         server_arg(a, "--user=root");
     if (!s->durable)
         server_args(a, plain, SIZE_MAX);

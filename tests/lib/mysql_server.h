@@ -33,14 +33,15 @@ struct my_server {
 };
 
 SERVER_VERBS(my_server)
-/* Returns 0, or -1 with a message on stderr. Set tls and args before. */
+/* Returns 0, or -1 with a message on stderr. The caller sets tls and args
+ * before. */
 int my_server_start(struct my_server *);
 /* The worker's URL at that port, with these options ("?a=b", or ""). */
 void my_server_url_at(int port, const char *options, char *url, size_t size);
 
 /*
- * Statements of the administrator, in the database of the locks. They fail the
- * test if the server does not answer.
+ * The administrator runs a statement in the database of the locks. These
+ * functions fail the test if the server does not answer.
  */
 /* Returns the error number, or 0. */
 unsigned my_server_try(struct my_server *, const char *fmt, ...)
@@ -48,19 +49,18 @@ unsigned my_server_try(struct my_server *, const char *fmt, ...)
 /* Fails the test on an error; returns the number of changed rows. */
 long long my_server_do(struct my_server *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The first value of the result, or -1 if there is none or no such table. */
+/* The first value of the result, or -1 if there is no row or no such table. */
 long long my_server_number(struct my_server *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same as a text, "" if there is none. Valid until the next call. */
+/* The first value as a text, "" if there is none. Valid until the next call. */
 const char *my_server_text(struct my_server *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The number of connections of the worker, and of those that wait for a
- * lock. */
+/* The number of the worker's connections; how many of them wait for a lock. */
 long my_server_connections(struct my_server *);
 long my_server_waiting(struct my_server *);
-/* The number of rows of holds that have not ended and of waiting connections;
- * prints them on request. */
+/* The number of rows of holds that have not ended, plus the number of waiting
+ * connections; prints them if `print`. */
 long my_server_left(struct my_server *, bool print);
 /* Deletes all data of holdfast except the tokens. */
 void my_server_empty(struct my_server *);

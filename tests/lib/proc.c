@@ -147,7 +147,8 @@ proc_shared_bump(struct proc_shared *s)
     if (s->inside++)
         s->violations++;
     if (seen % 16 == 0)
-        sched_yield(); /* with the lock held: another process may try */
+        sched_yield(); /* so that another process tries while the lock is held
+                        */
     s->counter = seen + 1;
     if (--s->inside)
         s->violations++;

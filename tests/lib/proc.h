@@ -35,8 +35,9 @@ enum proc_op {
     PROC_CHECK, /* slot: check. Reply: count */
     PROC_TOKEN, /* slot. Reply: token */
     PROC_RENEW, /* slot; lease_ms */
-    /* slot, times (0: until it dies); text: the file of the record, owner,
-     * process, kind, permits: its size; wait_ms: op_timeout; flags: rough */
+    /* Runs rounds (record.h) with slot, times (0: until the puppet dies); text:
+     * the record's file, owner, process, kind, permits: its size; wait_ms:
+     * op_timeout; flags: rough */
     PROC_LOOP,
     PROC_ALL, /* times; flags: slots in order of acquisition, 4 bits each; slot:
                  their number; text: the file */
@@ -85,7 +86,7 @@ int proc_start(struct proc *);
 int proc_send(struct proc *, const struct proc_cmd *);
 /* Also -1 if no reply came for so many ms. */
 int proc_recv(struct proc *, struct proc_reply *, int ms);
-/* Whether there is a reply to receive within so many ms. */
+/* True if a reply can be received within so many ms. */
 bool proc_ready(struct proc *, int ms);
 /* Sends the command and waits for its reply. */
 int proc_do(struct proc *, const struct proc_cmd *, struct proc_reply *);
@@ -95,7 +96,7 @@ void proc_kill(struct proc *);
 /* SIGSTOP; the process is stopped when this returns. */
 int proc_stop(struct proc *);
 int proc_continue(struct proc *);
-/* Ends it in an orderly way; returns its exit status. */
+/* Lets the puppet close its client and exit; returns its exit status. */
 int proc_end(struct proc *);
 
 /*

@@ -11,21 +11,21 @@
 #include <sys/socket.h>
 
 #define PAIRS 64
-#define HELD (1 << 18) /* bytes held on their way to a client */
+#define HELD (1 << 18) /* the most bytes held back on their way to a client */
 
 struct pair {
     int client, server; /* -1: free, or that side is closed */
-    char held[HELD];    /* not passed on yet */
+    char held[HELD];    /* bytes from the server, not passed on yet */
     size_t len;
-    char hoard[HELD]; /* the same, from the client */
+    char hoard[HELD]; /* bytes from the client, held back by proxy_hoard() */
     size_t hoard_len;
     bool hoarding;
-    uint64_t number; /* in order of arrival */
-    int64_t due;     /* PROXY_DELAY, PROXY_DRIP: time to send more */
+    uint64_t number; /* connections are numbered in order of arrival */
+    int64_t due;     /* PROXY_DELAY, PROXY_DRIP: when to pass more on */
     bool used;
     bool finished;   /* FIN sent to the client */
-    bool asked;      /* has sent the word to count by */
-    bool deaf, mute; /* has dropped bytes of the client, of the server */
+    bool asked;      /* the client has sent the word of proxy_count() */
+    bool deaf, mute; /* deaf: client bytes were dropped; mute: server bytes */
 };
 
 struct proxy {
@@ -37,10 +37,10 @@ struct proxy {
     long value;
     proxy_censor *censor;
     bool stop, cut, deliver;
-    unsigned cut_oldest;  /* that many */
-    const char *word;     /* that a connection is cut at, or NULL */
-    const char *counts;   /* the word whose replies are counted, or NULL */
-    unsigned asked, done; /* rounds of the thread: a switch holds after one */
+    unsigned cut_oldest; /* how many of the oldest connections to cut */
+    const char *word;    /* a client that sends this word is cut off; or NULL */
+    const char *counts;  /* the word whose replies are counted, or NULL */
+    unsigned asked, done; /* rounds of the thread: a switch counts after one */
     uint64_t sent, answered, numbers, counted;
     struct pair pairs[PAIRS];
 };
@@ -82,7 +82,7 @@ static void write_all(int fd, const char *data, size_t len)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return; /* the next read fails too */
+            return; /* the next read of this socket fails too */
         data += n;
         len -= (size_t)n;
     }
@@ -152,7 +152,7 @@ static void give_hoard(struct proxy *x, struct pair *p)
     write_all(p->server, p->hoard, p->hoard_len);
     p->hoard_len = 0;
     if (p->client < 0)
-        shutdown(p->server, SHUT_WR); /* it closes when it has read all */
+        shutdown(p->server, SHUT_WR); /* the server reads all and closes */
 }
 
 static void from_server(struct proxy *x, struct pair *p)
@@ -189,7 +189,7 @@ static uint32_t number_at(const char *bytes)
 }
 
 /* Passes on whole ZooKeeper packets (a length, then the number of the request),
- * except those with the number -1, which are watch events. */
+ * except watch events, which have the number -1. */
 static void pass_answers(struct pair *p)
 {
     while (p->len >= 8 && p->len >= 4 + (size_t)number_at(p->held)) {
@@ -204,7 +204,8 @@ static void pass_answers(struct pair *p)
     }
 }
 
-/* Passes on what is due; returns when more will be, or 0. */
+/* Passes on what is due; returns when more will be due, or 0 if nothing
+ * waits. */
 static int64_t move(struct proxy *x, struct pair *p, int64_t now)
 {
     size_t some;

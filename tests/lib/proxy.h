@@ -14,12 +14,12 @@ enum proxy_mode {
     PROXY_PASS,
     PROXY_SWALLOW,    /* drop what the server sends */
     PROXY_DEAF,       /* drop what the client sends */
-    PROXY_BLACK_HOLE, /* both */
+    PROXY_BLACK_HOLE, /* drop what either side sends */
     PROXY_LOSS,       /* client packets vanish without a TCP reply */
     PROXY_DELAY,      /* pass on what the server sends `value` ms later */
     PROXY_RESET,      /* once: RST after `value` more server bytes */
-    PROXY_HALF_CLOSE, /* once: FIN to the client after as many */
-    PROXY_DRIP,       /* one server byte each `value` us */
+    PROXY_HALF_CLOSE, /* once: FIN to the client after `value` of them */
+    PROXY_DRIP,       /* pass on one server byte every `value` us */
     PROXY_REFUSE,     /* reset new connections */
     /* Drop ZooKeeper's watch events; pass on its replies. */
     PROXY_LOSE_EVENTS,
@@ -27,20 +27,21 @@ enum proxy_mode {
 
 struct proxy;
 
-/* To 127.0.0.1:port. NULL on failure. */
+/* Connects clients to 127.0.0.1:port. NULL on failure. */
 struct proxy *proxy_start(int port);
 struct proxy *proxy_start_at(int host, int port); /* listens at 127.0.0.host */
 int proxy_port(const struct proxy *);
 /* The mode is in force when this returns. */
 void proxy_set(struct proxy *, enum proxy_mode, long value);
-/* Passes what the servers send through that function, from the beginning of
- * each connection. The function may take something out, and returns how many
- * bytes to pass on; it gets the rest again, with more behind it. */
+/* Passes what the servers send through the given function, which may take
+ * something out: it gets the bytes from the beginning of each connection and
+ * returns how many of them to pass on. The next call gets the rest again, with
+ * more behind it. */
 typedef size_t proxy_censor(char *data, size_t *len);
 void proxy_censors(struct proxy *, proxy_censor *);
 /* Resets both sides of every existing connection. */
 void proxy_cut(struct proxy *);
-/* Only the oldest connections, so many of them. */
+/* Resets only the `many` oldest connections. */
 void proxy_cut_oldest(struct proxy *, unsigned many);
 /* From now on, cuts the connection of a client that sends this word in one
  * piece; the server does not receive it. NULL: none. The caller keeps the

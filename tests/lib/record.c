@@ -9,18 +9,19 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define EVENTS (1 << 18) /* of one owner; most of the file is never written */
+/* events that one owner can write; most of the file is never written */
+#define EVENTS (1 << 18)
 #define USES (1 << 20)
 #define MS ((int64_t)1000000)
 
 struct log {
-    uint64_t len;    /* atomic: events below it are complete */
+    uint64_t len;    /* atomic: the first `len` events are complete */
     uint64_t grants; /* atomic */
     struct history_event event[EVENTS];
 };
 
 struct record {
-    uint32_t ready;            /* atomic: 0, 1: in preparation, 2 */
+    uint32_t ready;            /* atomic: 0, 1 while it is prepared, 2 */
     uint32_t over;             /* atomic */
     pthread_mutex_t mu;        /* robust; guards the resource */
     uint64_t token, exclusive; /* highest of all and of exclusive holds */
@@ -106,8 +107,8 @@ static void raise_to(struct record *r, uint64_t token, bool exclusive)
         r->exclusive = token;
 }
 
-/* A process may have been killed in here just before or after it wrote its
- * event, so the events restore the state. */
+/* Locks the resource. If a process was killed while it had the resource locked,
+ * just before or after it wrote its event, the events restore the state. */
 static void enter(struct record *r)
 {
     if (pthread_mutex_lock(&r->mu) != EOWNERDEAD)
@@ -126,7 +127,8 @@ static void enter(struct record *r)
     pthread_mutex_consistent(&r->mu);
 }
 
-/* Returns 0, or HF_ELOST if a holder with a higher token was here. */
+/* Returns 0, or HF_ELOST if a holder with a higher token has used the resource
+ * before. */
 static int use(const struct record_owner *o, int kind, uint64_t token,
                bool shared, uint64_t *value)
 {
@@ -192,7 +194,7 @@ static int take(const struct record_owner *o, const hf_acquire_options *opt,
     seen = rc = hf_lock_acquire(o->lock, opt, NULL);
     if (!rc &&
         (hf_lock_token(o->lock, token) || hf_lock_deadline(o->lock, &until)))
-        seen = HF_ELOST; /* lost before it was checked */
+        seen = HF_ELOST; /* lost before its token was read */
     now = wait_now();
     note(o,
          (struct history_event){.kind = HISTORY_RETURN,
@@ -225,7 +227,8 @@ static bool is_shared(const struct record_owner *o,
     return o->kind == HF_SEMAPHORE || opt->mode == HF_READ;
 }
 
-/* From the call on, other readers may enter. */
+/* Recorded before the call, because other readers may enter as soon as it
+ * begins. */
 static int turn_to_reading(const struct record_owner *o)
 {
     int rc;
@@ -256,7 +259,8 @@ static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
         !is_shared(o, opt)) {
         value++;
         if (value % 8 == 0)
-            sched_yield(); /* with the lock held: another process may try */
+            sched_yield(); /* so that another process tries while the lock is
+                              held */
         use(o, HISTORY_WRITE, token, false, &value);
     }
     if (downgrades)
@@ -322,8 +326,8 @@ uint64_t record_grants(const struct record *r, uint32_t owner)
     return __atomic_load_n(&r->log[owner].grants, __ATOMIC_ACQUIRE);
 }
 
-/* Just after the last event that the process wrote, or "then" if that is
- * later. */
+/* The time just after the last event that the process wrote, or `then` if that
+ * is later. */
 static int64_t after_last(const struct history_event *event,
                           const uint64_t *len, uint32_t process, int64_t then)
 {

@@ -25,35 +25,36 @@ struct record_owner {
     struct record *record;
     hf_lock *lock;
     uint32_t owner, process;
-    int64_t op_timeout_ms; /* a release or a try returns by then */
+    int64_t op_timeout_ms; /* limit of a release or a try */
     enum hf_kind kind;     /* 0: a mutex */
-    uint32_t size;         /* of a semaphore */
+    uint32_t size;         /* permits of a semaphore */
     bool rough;            /* servers fail, so a verb may too */
 };
 
 /*
- * Acquires the lock, reads the resource, writes it if no other holder is
- * inside, and releases. Returns 0 also if the lock was not granted in time or
- * the hold was lost; otherwise the code of the verb.
+ * Acquires the lock, reads the resource, writes it unless the hold is shared,
+ * and releases. Returns 0 also if the lock was not granted in time or the hold
+ * was lost; otherwise the code of the verb that failed.
  */
 int record_round(const struct record_owner *, const hf_acquire_options *);
-/* The same with various waits, leases, modes and permits, chosen by number;
- * some writers downgrade and go on as readers. */
+/* A round with waits, leases, modes and permits that depend on `number`; some
+ * writers downgrade and continue as readers. */
 int record_any_round(const struct record_owner *, unsigned number);
-/* Runs any rounds until record_over() is called. */
+/* Runs record_any_round() until record_over() is called. */
 int record_rounds(const struct record_owner *);
 void record_over(struct record *);
 /* How often the owner has been granted the lock. */
 uint64_t record_grants(const struct record *, uint32_t owner);
 
-/* Called by the process that kills and stops others; `before`: a time when the
- * process was running. No owner of a killed process may write afterwards. */
+/* Called by the process that kills, stops and continues others; `before` is a
+ * time when that other process was running. No owner of a killed process may
+ * write afterwards. */
 void record_killed(struct record *, struct history *, uint32_t process,
                    int64_t before);
 void record_stopped(struct history *, uint32_t process, int64_t before);
 void record_continued(struct history *, uint32_t process);
-/* After all processes have ended: collects all events, in order, and adds the
- * end. */
+/* After all processes have ended: collects all events, sorts them, and adds
+ * HISTORY_END. */
 void record_gather(struct record *, struct history *);
 /* The number of writes that the resource accepted. */
 uint64_t record_writes(const struct record *);

@@ -20,8 +20,8 @@ struct redis_server {
                         TLS only. NULL: no TLS */
     bool asks_certificate; /* with TLS: client certificates signed by ca */
     bool persist;          /* keep an append-only file over a restart */
-    bool may_load;         /* ready as soon as it says that it is loading */
-    const char *certs;     /* directory of certificates; NULL: its own */
+    bool may_load; /* counts as ready as soon as it says that it is loading */
+    const char *certs; /* directory of certificates; NULL: its own */
     char socket[96];
     char url[64];       /* redis://127.0.0.1:port */
     char tls_url[128];  /* rediss://127.0.0.1:port?cacert=... */
@@ -31,17 +31,17 @@ struct redis_server {
 };
 
 SERVER_VERBS(redis_server)
-/* Returns 0, or -1 with a message on stderr. Set tls, persist, args, ...
- * before. */
+/* Returns 0, or -1 with a message on stderr. The caller sets tls, persist,
+ * args, ... before. */
 int redis_server_start(struct redis_server *);
 /* Sends a command as the administrator; the caller frees the reply. Fails the
  * test if there is none. */
 redisReply *redis_server_ask(struct redis_server *, const char *fmt, ...);
-/* The same for commands whose reply is a number (-1: an error, 0: another
- * reply). */
+/* For commands whose reply is a number: returns it, -1 for an error, 0 for any
+ * other reply. */
 long long redis_server_do(struct redis_server *, const char *fmt, ...);
-/* Becomes a replica of the server at that port; returns when it has its
- * data. */
+/* Makes the server a replica of the one at that port; returns when it has that
+ * server's data. */
 int redis_server_follow(struct redis_server *, int port);
 /* The number of keys, without those of tokens. */
 long long redis_server_keys(struct redis_server *);

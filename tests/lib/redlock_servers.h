@@ -9,8 +9,8 @@
 enum { REDLOCK_SERVERS = 5 };
 
 struct redlock_servers {
-    const char *tls, *password; /* set before; NULL: none */
-    bool persist;               /* set before: keep the keys over a restart */
+    const char *tls, *password; /* set before the start; NULL: none */
+    bool persist; /* set before the start: keep keys over a restart */
     struct redis_server server[REDLOCK_SERVERS];
 };
 

@@ -46,7 +46,7 @@ struct server_kind {
     bool (*answers)(void *server);
     /* Closes the test's connections to the server; or NULL. */
     void (*forget)(void *server);
-    /* Called when it answers again; returns 0 or -1. Or NULL. */
+    /* Called when the restarted server answers; returns 0 or -1. Or NULL. */
     int (*warm)(void *server);
     int ready_ms; /* 0: WAIT_LONG_MS */
 };
@@ -71,10 +71,11 @@ static inline int server_dir_remove(const char *dir)
     return nftw(dir, server_dir_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Starts the process; waits until it is ready. */
+/* server_spawn() starts the process; server_await() waits until it is ready. */
 int server_spawn(struct server_process *);
 int server_await(struct server_process *);
-/* Both: for the first time, or on the same ports after a kill. */
+/* Spawns and awaits the server: for the first time, or on the same ports after
+ * a kill. */
 int server_again(struct server_process *);
 /* SIGKILL; the process is gone when this returns. The directory stays. */
 void server_kill(struct server_process *);
@@ -111,7 +112,8 @@ struct server_args {
     size_t len, used;
 };
 
-/* Adds one argument; adds those of a list that NULL ends, at most `most`. */
+/* server_arg() adds one argument; server_args() adds those of a list that ends
+ * with NULL, at most `most` of them. */
 void server_arg(struct server_args *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void server_args(struct server_args *, const char *const *list, size_t most);

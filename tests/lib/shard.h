@@ -17,7 +17,7 @@ struct shard {
     unsigned index, of;
 };
 
-/* NULL means everything. False if the text is not a shard. */
+/* Parses I/N; NULL means everything. False if the text is not a shard. */
 static inline bool shard_parse(const char *text, struct shard *s)
 {
     int end = 0;

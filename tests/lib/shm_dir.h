@@ -1,5 +1,6 @@
 /* A directory in memory for a test's shared memory file, like the backend's
- * own. On a disk a store may have to wait until the page is written. */
+ * own. On a disk, a process that writes to the mapped file may have to wait
+ * until the page is written. */
 #ifndef SHM_DIR_H
 #define SHM_DIR_H
 

@@ -8,7 +8,7 @@
 
 struct tally_line {
     uint64_t grants, kills, stops;
-    uint64_t faults; /* of servers, network and memory */
+    uint64_t faults; /* how many faults of servers, network and memory */
     uint64_t violations;
 };
 

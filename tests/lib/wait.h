@@ -65,7 +65,7 @@ static inline void wait_read(const char *path, char *text, size_t size)
         close(fd);
 }
 
-/* The time that the host has taken from all processors of this machine, in
+/* How long the host has kept all processors of this machine from running, in
  * ns. */
 static inline int64_t wait_stolen(void)
 {
@@ -103,19 +103,20 @@ static inline int64_t wait_stalled(void)
     return seen;
 }
 
-/* The fair clock. */
+/* The time by the fair clock. */
 static inline int64_t wait_fair(void)
 {
     return wait_now() - wait_stalled();
 }
 
-/* At most so many ms have passed since `fair`, by the fair clock. */
+/* True if at most so many ms have passed since `fair`, by the fair clock. */
 static inline bool wait_within(int64_t fair, int64_t ms)
 {
     return wait_fair() - fair <= (ms + WAIT_SLACK_MS) * 1000000;
 }
 
-/* A time by both clocks, for what has a minimum and a maximum duration. */
+/* A time by both clocks, for an interval that has a minimum and a maximum
+ * duration. */
 struct wait_mark {
     int64_t now, fair;
 };
@@ -156,7 +157,8 @@ static inline bool wait_over(const struct wait_bound *b)
            (now >= b->soonest && !wait_within(b->fair, b->ms));
 }
 
-/* True as soon as cond is; false if it was not true for that many ms. */
+/* Evaluates to true as soon as cond is true; to false if it was not within
+ * `ms`. */
 #define WAIT_FOR_MS(cond, ms)                                                  \
     ({                                                                         \
         struct wait_bound wait_bound = wait_begin(ms);                         \
@@ -167,7 +169,8 @@ static inline bool wait_over(const struct wait_bound *b)
         wait_met;                                                              \
     })
 
-/* False as soon as cond is true; true if it was not for that many ms. */
+/* Evaluates to false as soon as cond is true; to true if it was not for
+ * `ms`. */
 #define NEVER_MS(cond, ms)                                                     \
     ({                                                                         \
         int64_t wait_end = wait_now() + (int64_t)(ms)*1000000;                 \

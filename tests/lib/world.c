@@ -4,8 +4,8 @@
 
 #include <dirent.h>
 
-/* The running group, with the server and the functions from any of its
- * files. */
+/* The group whose cases run now, with the server and the functions that any of
+ * its files gave. */
 static struct world_group running;
 
 static size_t count_entries(const char *dir)
@@ -605,8 +605,8 @@ int world_main(int argc, char **argv, const struct world_server *server)
     program_server = server;
     if (argc > 2)
         cmocka_set_test_filter(argv[2]);
-    /* A sanitizer starts its own thread with the first one; it must not count
-     * as left behind. */
+    /* A sanitizer starts a thread of its own when the first thread is created:
+     * do that now, or a case would seem to have left it. */
     if (pthread_create(&thread, NULL, nothing, NULL) ||
         pthread_join(thread, NULL))
         return 1;

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define BEGUN 8 /* pending at a time */
+#define BEGUN 8 /* most requests pending at a time */
 #define PATIENCE_MS 20000
 #define NUDGE_MS 1000
 
@@ -23,7 +23,7 @@ struct question {
 struct zk_hand {
     zhandle_t *zh;
     unsigned under_way;
-    int failed; /* first error of those begun together */
+    int failed; /* first error of the requests begun together */
     unsigned long events;
     struct question question[BEGUN];
 };

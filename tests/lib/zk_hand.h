@@ -16,10 +16,10 @@
 
 struct zk_hand;
 
-/* Returns when connected; NULL on failure. */
+/* Opens a session; returns when connected, NULL on failure. */
 struct zk_hand *zk_hand_open(const char *hosts, int session_ms);
-/* The session of that id, of any client: the server derives the password of a
- * session from its id. Closing it ends that session. */
+/* Takes over the session of that id, of any client: the server derives the
+ * password of a session from its id. Closing it ends that session. */
 struct zk_hand *zk_hand_steal(const char *hosts, int64_t session_id);
 void zk_hand_close(struct zk_hand *);
 zhandle_t *zk_hand_handle(struct zk_hand *);
@@ -31,8 +31,8 @@ int zk_hand_create(struct zk_hand *, const char *path, const char *data,
                    int mode, char *out, size_t size, struct Stat *);
 int zk_hand_delete(struct zk_hand *, const char *path);
 int zk_hand_set(struct zk_hand *, const char *path, const char *data);
-/* data is terminated; with watch, zk_hand_events() counts its change or
- * deletion. */
+/* Terminates data with a NUL; with watch, zk_hand_events() counts a change or
+ * deletion of the node. */
 int zk_hand_get(struct zk_hand *, const char *path, char *data, size_t size,
                 bool watch);
 int zk_hand_stat(struct zk_hand *, const char *path, struct Stat *);
@@ -42,16 +42,16 @@ int zk_hand_sync(struct zk_hand *);
 int zk_hand_children(struct zk_hand *, const char *path,
                      struct String_vector *);
 
-/* Several requests at once: each begun one is pending until zk_hand_await(),
- * which waits for all and returns the code of the first that failed. */
+/* For several requests at once: each is pending until zk_hand_await(), which
+ * waits for all and returns the code of the first that failed. */
 int zk_hand_begin_create(struct zk_hand *, const char *path, const char *data,
                          int mode, char *out, size_t size);
 int zk_hand_begin_children(struct zk_hand *, const char *path,
                            struct String_vector *);
 int zk_hand_begin_delete(struct zk_hand *, const char *path);
 int zk_hand_await(struct zk_hand *);
-/* Waits until a watch has fired since then; returns -1 if none did in that
- * time. */
+/* Waits until zk_hand_events() is above `since`; returns -1 if it is not within
+ * `ms`. */
 int zk_hand_await_event(struct zk_hand *, unsigned long since, int ms);
 
 #endif

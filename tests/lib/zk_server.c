@@ -7,8 +7,9 @@
 #include <sys/socket.h>
 
 #define ELECTIONS 20
-#define SERVES_MS 180000 /* a dozen suites may start theirs together */
-#define ADMIN_MS 300000  /* no thread drives it between requests */
+#define SERVES_MS 180000 /* a dozen suites may start their servers together */
+/* long, as no thread sends its pings between requests */
+#define ADMIN_MS 300000
 #define WARM_LITTLE 3
 #define WARM_TIMES 20
 #define WARM_QUICK_MS 25
@@ -106,7 +107,7 @@ static void leave(void *server)
     zk_server_leave(server);
 }
 
-/* Does what a lock does, once. */
+/* Sends the requests that a lock would, once. */
 static void use(const struct zk_server *s)
 {
     struct zk_hand *h = zk_hand_open(s->url + strlen("zk://"), ADMIN_MS);
@@ -134,7 +135,7 @@ static int warm_a_little(void *server)
     return 0;
 }
 
-/* Repeats that until the JVM has reached its full speed. */
+/* Repeats use() until the JVM has reached its full speed. */
 static void warm_up(const struct zk_server *s)
 {
     int64_t until = wait_now() + (int64_t)WARM_MS * 1000000;
@@ -259,7 +260,7 @@ static long count_children(struct zk_hand *h, const char *path, bool print)
     long n = 0;
     int rc = zk_hand_children(h, path, &names);
 
-    if (rc) /* the node is gone; other errors count */
+    if (rc) /* a node that is gone counts 0; any other error 1 */
         return rc == ZNONODE ? 0 : 1;
     for (int i = 0; i < names.count; i++) {
         snprintf(child, sizeof(child), "%s/%s", path[1] ? path : "",

@@ -18,12 +18,12 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-#define MOST 500 /* no call needs that many */
+#define MOST 500 /* allocations; no call needs that many */
 
-static long blocks;    /* atomic: allocated and not freed */
-static long countdown; /* atomic: the allocation that fails; 0: none */
-static long failed;    /* atomic: how many have failed */
-static bool for_good;  /* all after it fail too, until disarm() */
+static long blocks;    /* atomic: number of blocks that are not freed */
+static long countdown; /* atomic: allocations until one fails; 0: none does */
+static long failed;    /* atomic: how many allocations have failed */
+static bool for_good;  /* all later ones fail too, until disarm() */
 
 static bool fails(void)
 {
@@ -79,7 +79,7 @@ static void *give(void *ctx, size_t size)
     }
     p = malloc(size);
     if (p) {
-        memset(p, 0xa5, size); /* as it need not be zeroed */
+        memset(p, 0xa5, size); /* the hook need not zero it */
         __atomic_add_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
     }
     return p;
@@ -153,7 +153,7 @@ static void set(struct stage *s, const struct scene *scene)
     s->lock = conf_lock_flags(s->c, s->name, HF_OWNER_HANDLE);
 }
 
-/* Another client can acquire the lock: nothing is half held. */
+/* Asserts that another client can acquire the lock: nothing is half held. */
 static void theirs_again(struct stage *s)
 {
     OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));
@@ -179,8 +179,8 @@ static void strike(struct stage *s)
     OK(hf_close(s->other));
 }
 
-/* The call is out of memory or did without. If malloc() itself fails, a
- * connection may be lost, too. */
+/* Asserts that a failed call reports missing memory; 0 is right too. If
+ * malloc() itself fails, a connection may be lost as well. */
 void check_code(int rc, const char *verb, long n)
 {
     if (rc == 0 || rc == HF_ENOMEM)

@@ -12,10 +12,10 @@ struct stage {
     int lost;       /* number of loss events */
 };
 
-/* From now on the n-th allocation fails; none fails. */
+/* arm(): from now on the n-th allocation fails; disarm(): none fails. */
 void arm(long n);
 void disarm(void);
-bool any_failed(void); /* since arm() */
+bool any_failed(void); /* true if one has failed since arm() */
 
 int open_client(struct stage *, hf_client **);
 /* Releases the other client's lock. With WHOLE_PROCESS its memory fails as
@@ -42,7 +42,7 @@ enum scene_flag {
     SCENE_ONCE = 1 << 1,     /* without any memory the hold is rightly lost */
     SCENE_TWICE = 1 << 2,    /* has two variants, so runs at least twice */
     SCENE_SURELY = 1 << 3,   /* must have failed at least once */
-    SCENE_RENEWS = 1 << 4,   /* lasts for a lease */
+    SCENE_RENEWS = 1 << 4,   /* a round takes as long as a lease */
     SCENE_KINDS = 1 << 5,    /* needs locks other than the mutex */
 };
 

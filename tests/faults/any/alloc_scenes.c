@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-/* It does not matter whether a release arrived. */
+/* Takes HF_EUNKNOWN for 0: it does not matter whether a release arrived. */
 static int known(int rc)
 {
     return rc == HF_EUNKNOWN ? 0 : rc;
@@ -162,7 +162,7 @@ static void async_cancel(struct stage *s, long n)
     disarm();
     if (call.result != HF_ECANCELED)
         check_code(call.result, "a cancelled acquire", n);
-    assert_true(rc || call.result); /* it was never free */
+    assert_true(rc || call.result); /* the lock was never free */
     OK(hf_lock_release(s->theirs, E));
 }
 
@@ -198,7 +198,7 @@ static void release_many(struct stage *s, long n)
                    n);
     disarm();
     if (n == 1 && !strncmp(conf.url, "zk:", 3))
-        assert_true(any_failed()); /* each needs memory of its own there */
+        assert_true(any_failed()); /* there each needs memory */
     for (int i = 0; i < MANY; i++) {
         OK(hf_lock_timed(theirs[i], WAIT_LONG_MS, E));
         OK(hf_lock_release(theirs[i], E));
@@ -313,7 +313,8 @@ static void break_it(struct stage *s, long n)
         EXPECT(rc ? 0 : HF_ELOST, released);
 }
 
-/* The client asks itself. Whether it hears that or not, it keeps the hold. */
+/* A holder asks for its own lock. Whether it hears of that or not, it keeps the
+ * hold. */
 static void ask(struct stage *s, long n)
 {
     int rc;

@@ -136,7 +136,7 @@ CASE(test_partition_claim_ends_by_itself)
     take(w, a);
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     take(w, b);
-    /* The first claim has ended before another client gets the lock. */
+    /* The first client's hold has ended before another client gets the lock. */
     EXPECT(HF_ELOST, hf_lock_check(a));
     assert_true(wait_within(began, 1000 + any_faults.tick_ms + 1000 + 500));
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
@@ -165,7 +165,7 @@ void any_gone_for(struct world *w, enum proxy_mode how, int64_t ttl_ms,
     proxy_cut(w->proxy);
     t = taker_start(w, a, 10000);
     assert_true(NEVER_MS(taker_back(t), ms));
-    proxy_set(w->proxy, PROXY_PASS, 0); /* what was lost stays lost */
+    proxy_set(w->proxy, PROXY_PASS, 0); /* the lost hold stays lost */
     taker_gets_it(t, within_ms);
     world_is_clean(w);
 }
@@ -186,7 +186,7 @@ CASE(test_stopped_acquire_times_out_and_leaves_nothing)
     world_free_for_all(w, b);
 }
 
-/* Longer than a timed wait may be late. */
+/* More time than a timed wait may take beyond its limit. */
 #define STANDS_MS 1500
 
 /* A try waits for the server's reply, but not for another holder. */
@@ -245,7 +245,8 @@ CASE(test_stopped_claim_ends_at_its_deadline)
     take(w, a);
     OK(server_stop(w->process));
     deadline = deadline_of(a);
-    /* A renewal's reply on its way may move the deadline once more. */
+    /* The limit is longer, because a renewal whose reply is on its way may move
+     * the deadline once more. */
     COMES_MS(hf_lock_check(a) == HF_ELOST,
              (deadline - wait_now()) / 1000000 + 1300);
     OK(server_continue(w->process));

@@ -14,16 +14,16 @@ extern const struct any_faults {
     /* The bytes of a reply that pass before the connection breaks: 0, step, ...
      * up to most. */
     long cut_most, cut_step;
-    int64_t cut_op_ms; /* the op_timeout meanwhile */
-    /* Part of every request about the lock and of no greeting. */
+    int64_t cut_op_ms; /* op_timeout while replies are cut */
+    /* Text that every request about the lock contains, and no greeting. */
     const char *request;
     bool fair_only;
     /* The number of holders that the server knows. */
     long (*holds)(struct world *);
-    /* Ends the holds; NULL: hf_break() does. */
+    /* Ends the holds at the server; NULL: use hf_break(). */
     int (*take_away)(struct world *);
-    /* Deletes what hf_lock_put() has written and returns whether it was that
-     * value. NULL: not supported. */
+    /* Deletes what hf_lock_put() has written; true if it was `value`. NULL: not
+     * supported. */
     bool (*takes_value)(struct world *, const char *key, const char *value);
 } any_faults;
 
@@ -42,7 +42,8 @@ struct any_refusal {
     bool few;         /* runs with only some kinds of lock */
 };
 extern const struct any_refusal any_refusals[];
-/* A lease that ends soon, in case a refused request leaves something behind. */
+/* The TTL of clients in these cases: short, in case a refused request leaves
+ * something at the server. */
 extern const int64_t any_refused_ttl_ms;
 
 /* loss.c: starts a process that holds the lock. */
@@ -52,14 +53,14 @@ void any_puppet(struct world *, struct proc *, int64_t ttl_ms);
  * get the lock within within_ms, and the old holder must learn of its loss. */
 void any_holder_stopped(struct world *, int64_t ttl_ms, int64_t within_ms);
 /* The server is down for down_ms while a client acquires: the client must get
- * the lock within within_ms of its return. */
+ * the lock within within_ms of the server's return. */
 void any_restart_while_acquiring(struct world *, hf_lock *, int64_t down_ms,
                                  int64_t within_ms);
-/* A server that fails and returns must cause two lines of the log. */
+/* A server that fails and returns must cause exactly two lines of the log. */
 void any_outage_is_two_lines(struct world *);
 
-/* The connection is cut, and no other is possible for ms: a client that
- * acquires meanwhile must get the lock within within_ms after that. */
+/* The connection is cut, and no other is possible for `ms`: a client that
+ * acquires meanwhile must get the lock within within_ms after that time. */
 void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,
                   int64_t within_ms);
 
@@ -71,18 +72,18 @@ void any_cut_answers(struct world *, hf_lock *, enum proxy_mode, long most,
  * waits. */
 void any_cut_waiter(struct world *, hf_lock *holder, hf_lock *waiter);
 
-/* load.c: clients at these URLs contend for the lock while hurt() damages its
+/* load.c: clients at these URLs contend for the lock while hurt() damages the
  * servers three times. Two must never be inside, no token may fall, and nothing
  * may be left. */
 #define ANY_LOAD 3
 void any_load(struct world *, const char *const url[ANY_LOAD],
               bool (*hurt)(void));
 
-/* names.c: the host name that its resolver knows. The i-th of its two addresses
- * is 127.0.0.host, or ::1 if host is 0; port 0: no such address. */
+/* names.c: a host name that the test's own resolver knows. The i-th of its two
+ * addresses is 127.0.0.host, or ::1 if host is 0; port 0: no such address. */
 #define ANY_NAME "moves.test"
 void resolver_finds(int i, int host, int port);
-/* The name leads to one address only, at which the proxy listens. */
+/* ANY_NAME gets one address only, at which the proxy listens. */
 void resolver_leads_to(int host, const struct proxy *);
 /* Cuts the proxy's connections and refuses new ones. */
 void any_proxy_gone(struct proxy *);

@@ -1,8 +1,8 @@
 /*
  * A request that timed out is not executed later: once the caller has heard
  * that there was no reply, the call must not take effect when the server can be
- * reached again. Either the request was never sent, or it arrives after all
- * that followed it.
+ * reached again. Either the request was never sent, or it reaches the server
+ * after all requests that followed it.
  */
 #include "any_faults.h"
 
@@ -14,7 +14,8 @@ enum { OP_MS = 1000 };
 
 enum way { UNSENT, LATE };
 
-/* A call of the far client, and how to tell whether it changed the server. */
+/* A call of the client behind the proxy, and how to tell whether it changed the
+ * server. */
 struct verb {
     int (*call)(hf_client *, hf_error *);
     void (*prepare)(struct world *, hf_client *near);
@@ -62,7 +63,7 @@ static void not_done_later(struct world *w, const struct verb *verb,
     assert_true(can_ask(w->clients[0])); /* loads the scripts */
     begin(w, way);
     /* The first request finds the connection broken. When the last one has
-     * ended, the time of the earlier ones has passed. */
+     * timed out, so have the earlier ones. */
     for (int i = 0; i < 3; i++) {
         int rc = verb->call(w->clients[0], &w->err);
 
@@ -234,7 +235,7 @@ CASE_IS(test_async_down_that_was_not_sent,
         not_done_later(w, &async_downs, UNSENT))
 CASE_IS(test_async_down_that_comes_late, not_done_later(w, &async_downs, LATE))
 
-static struct world *asked; /* its near client holds the lock */
+static struct world *asked; /* its client without a proxy holds the lock */
 
 static int call_ask(hf_client *c, hf_error *err)
 {
@@ -298,6 +299,6 @@ CASE(test_put_that_was_not_sent)
             fail_msg("%d: %s", rc, w->err.text);
     }
     end(w, UNSENT);
-    hf_lock_release(far, NULL); /* the earlier requests have ended */
+    hf_lock_release(far, NULL); /* the earlier requests have timed out */
     assert_true(any_faults.takes_value(w, "v", "first"));
 }

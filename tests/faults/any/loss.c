@@ -9,7 +9,7 @@ GROUP("loss");
 
 enum {
     TTL_MS = 5000,   /* long enough for a machine that stalls */
-    SHORT_MS = 1000, /* of a process that is stopped */
+    SHORT_MS = 1000, /* lease of a process that is stopped */
 };
 
 static void pass(int64_t ms)
@@ -58,7 +58,7 @@ CASE(test_loss_names_the_error_and_since_when)
     began = time(NULL);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    /* The error is known before the loss. */
+    /* The server's error is known before the loss. */
     COMES(hf_lock_explain(a, &err) != 0 || err.text[0]);
     expect_words(err.text, unreachable);
     assert_true(time_in(err.text) >= began - 1);

@@ -16,7 +16,7 @@ static struct {
     struct {
         int host, port; /* atomic; port 0: no such address */
     } at[2];
-    bool hangs;     /* atomic; not forever */
+    bool hangs;     /* atomic: lookups hang (not forever) */
     int fails;      /* atomic: EAI_... instead of an answer, or 0 */
     uint32_t asked; /* atomic: number of lookups */
     uint32_t busy;  /* atomic: lookups in progress */
@@ -167,8 +167,7 @@ static void nothing_is_found(struct world *w)
     any_proxy_gone(w->proxy);
 }
 
-/* Returns a held lock, without any call by the program, while a lookup
- * hangs. */
+/* Returns a held lock and makes no call while a lookup hangs. */
 static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
 {
     hf_lock *a = named_lock(w, ttl_ms);
@@ -239,7 +238,7 @@ CASE(test_lookup_that_hangs_keeps_no_close)
     resolver_hangs(false);
 }
 
-/* Does hf_open() say that it may succeed later? */
+/* True if the error of hf_open() says that it may succeed later. */
 static bool may_pass(struct world *w)
 {
     hf_error err = HF_ERROR_INIT;

@@ -59,7 +59,7 @@ static hf_acquire_options wish(int64_t wait_ms)
     return opt;
 }
 
-/* What is wrong with the result; NULL: nothing. */
+/* What is wrong with the result; NULL if it is right. */
 static const char *judge(int rc, const hf_error *err, int64_t began)
 {
     static _Thread_local char text[1000];
@@ -98,7 +98,7 @@ struct threads {
     pthread_t thread[THREADS];
     hf_lock *lock;
     uint32_t wrong;  /* atomic */
-    char text[1000]; /* of the first wrong result */
+    char text[1000]; /* text of the first wrong result */
 };
 
 static void *hear_it(void *arg)
@@ -240,7 +240,8 @@ static void test_refused_renewal(struct world *w)
 
     takes_at_once(w, lock);
     picked->refusal->begin(w);
-    /* A hold that was renewed in the same millisecond needs no write. */
+    /* Tries until it fails: a hold that was renewed in the same millisecond
+     * needs no write. */
     COMES(hf_lock_renew(lock, 0, &err) != 0);
     assert_int_equal(err.code, picked->refusal->code);
     expect_words(err.text, picked->refusal->says);

@@ -9,22 +9,23 @@ struct seen {
     hf_client *client;
     hf_watch *watch;
     unsigned calls;
-    char name[64]; /* of the last call */
+    char name[64]; /* name that the last call gave */
 };
 
-/* Watches that name or prefix through the i-th client, until the case ends. */
+/* Watches `name` (or that prefix) through the i-th client, until the case
+ * ends. */
 void watch(struct world *, size_t i, const char *name, unsigned flags,
            struct seen *);
 /* Asserts that hf_watch_new() is refused with that code and word. */
 void watch_is_refused(struct world *, hf_client *, const char *name,
                       unsigned flags, int code, const char *word);
-/* Dispatches: has the watch been called more than that often? */
+/* Dispatches; true if the watch has been called more than `before` times. */
 bool is_seen(const struct seen *, unsigned before);
 /* Acquires and releases the lock, and waits until the watch has reported
  * both. */
 void hears(struct world *, struct seen *, hf_lock *);
 /* Watches "n" through the first client until the lock is taken; returns how
- * often it was called. */
+ * often the watch was called. */
 unsigned watch_taken(struct world *, struct seen *, hf_lock *);
 
 /* Watches the same name many times, every other time with these flags: late

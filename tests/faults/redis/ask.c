@@ -5,7 +5,7 @@
 GROUP("ask");
 
 #define REDISSON "11111111-2222-3333-4444-555555555555:7"
-#define LONG_MS 3600000 /* so that nothing is renewed */
+#define LONG_MS 3600000 /* so long that nothing is renewed */
 
 static int ask(struct world *w, size_t i)
 {
@@ -36,8 +36,8 @@ static hf_lock *holder(struct world *w, const struct side *s)
     return a;
 }
 
-/* How often a client has checked that its two connections lead to the same
- * server. */
+/* Returns how often a client has checked that its two connections lead to the
+ * same server. */
 static long long proofs(struct world *w)
 {
     dispatch(w);
@@ -207,8 +207,8 @@ CASE(test_the_ear_needs_no_dispatch)
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* The holder gets the reply to the check before that to the renewal, so it
- * believes messages now. */
+/* The holder gets the reply to that check before the reply to the renewal, so
+ * from now on it believes messages. */
 static void until_told(struct world *w, hf_lock *a)
 {
     COMES(proofs(w) > 0);
@@ -270,8 +270,8 @@ static void say_broken(struct world *w, uint64_t token)
              (unsigned long long)token);
 }
 
-/* The same request may have been granted again since; the token says which
- * grant the message is about. */
+/* The same request may have been granted again after the message was sent; the
+ * token says which grant the message is about. */
 CASE(test_broken_of_an_earlier_grant)
 {
     hf_lock *a = holder(w, &mutex);

@@ -2,7 +2,8 @@
  * lists. */
 #include "redis_faults.h"
 
-#include "acl_rules.h" /* ACL_KEYS, ACL_CHANNELS, ACL_COMMANDS: the manual's */
+/* ACL_KEYS, ACL_CHANNELS, ACL_COMMANDS: as in the manual */
+#include "acl_rules.h"
 
 GROUP("auth", .server = &redis_with_password);
 
@@ -280,8 +281,8 @@ CASE(test_prefixes_of_one_name_meet)
 
 CASE_IS(test_prefix_that_is_not_allowed, prefixes_meet(w, "worker", "lk:"))
 
-/* Has the waiter asked again since it subscribed? Its entry is "until seen ear
- * ...". */
+/* True if the waiter has polled again since it subscribed. Its entry is "until
+ * seen ear ...". */
 static bool waiter_listens(struct world *w, const char *parties)
 {
     return redis_do(w, "EVAL %s 1 %s",

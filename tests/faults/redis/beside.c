@@ -31,7 +31,7 @@ static void comes_behind(struct world *w, const char *owner)
              owner, REDISSON_WAIT_MS);
 }
 
-/* The ms until Redisson treats that waiter as dead. */
+/* Returns the ms until Redisson treats the waiter `owner` as dead. */
 static long long lives_for(struct world *w, const char *owner)
 {
     return redis_do(
@@ -60,8 +60,8 @@ static struct taker *waits_first(struct world *w, hf_lock *lock)
     return t;
 }
 
-/* Redisson's deadline includes little for our waiter, which polls often; when
- * ours gets the lock, no more than that is subtracted. */
+/* Redisson's deadline includes only a short time for our waiter, which polls
+ * often; when ours gets the lock, no more than that time is subtracted. */
 CASE(test_ours_gets_it)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -128,8 +128,8 @@ CASE(test_ours_gives_up)
     forget_redisson(w);
 }
 
-/* Redisson's deadline includes a full wait for ours, which is behind one of its
- * own waiters. */
+/* Redisson's deadline includes a full wait for our waiter, which is behind one
+ * of Redisson's. */
 CASE(test_ours_in_between_gives_up)
 {
     hf_lock *a = fair_of(w);
@@ -149,7 +149,7 @@ CASE(test_ours_in_between_gives_up)
 }
 
 /* The deadline of Redisson's waiter is minutes away, but it does not listen:
- * ours soon passes it over, though the lock is free and no holder will release
+ * our waiter soon passes it, though the lock is free and no holder will release
  * it. */
 CASE(test_dead_first_is_passed_over)
 {
@@ -210,7 +210,7 @@ static long long outlives_its_look_by(struct world *w, int place)
 
 /* Our waiter is behind one of Redisson's, which waits for long. Redisson's gets
  * the lock, which subtracts its wait from the deadline of ours, and releases
- * before ours polls again: ours must still be in the queue. */
+ * before our waiter polls again: ours must still be in the queue. */
 CASE(test_second_survives_a_quick_first)
 {
     hf_lock *a = fair_of(w);

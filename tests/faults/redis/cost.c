@@ -45,7 +45,8 @@ CASE(test_release_does_not_walk_the_line)
     redis_do(w, "FLUSHDB");
 }
 
-/* A waiter that gives up while the permit is held does not read them either. */
+/* Nor are those entries read when a waiter gives up while the permit is
+ * held. */
 CASE(test_leaving_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);

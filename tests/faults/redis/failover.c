@@ -9,7 +9,7 @@
 GROUP("failover");
 
 #define TTL 6000
-#define OP 2000 /* for a client that gets no reply */
+#define OP 2000 /* op_timeout of a client that gets no reply */
 /* so that a slow machine does not look like a silent server */
 #define PATIENT 10000
 
@@ -45,8 +45,8 @@ static void end(struct world *w, struct redis_server *other)
     world_is_clean(w);
 }
 
-/* If one of two successive holders is a reader or has permits, both may have
- * the same token. */
+/* True if both tokens may be equal: one of two successive holders is a reader
+ * or has permits. */
 static bool is_later(const struct side *side, uint64_t token, uint64_t before)
 {
     return side->kind == HF_MUTEX ? token > before : token >= before;
@@ -104,7 +104,7 @@ static void two_claims(struct world *w, const struct side *side)
     assert_true(write_to(&resource, a));
     fail_over(w, other);
     OK(take(b, side, 0, &w->err));
-    OK(hf_lock_check(a)); /* both claim it */
+    OK(hf_lock_check(a)); /* both believe that they hold it */
     assert_true(token_of(b) > token_of(a));
     assert_true(write_to(&resource, b));
     assert_false(write_to(&resource, a)); /* but only one can write */
@@ -118,7 +118,7 @@ static void two_claims(struct world *w, const struct side *side)
     end(w, other);
 }
 
-/* No server answers at the address: the claim ends at its deadline. */
+/* No server answers at the address: the hold ends at its deadline. */
 CASE(test_nobody_takes_over)
 {
     struct redis_server *other = redis_replica(w);

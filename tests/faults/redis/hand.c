@@ -25,8 +25,8 @@ static void ghost_waits(struct world *w, const struct side *s, int again_ms)
                      is_rw ? 0 : SIZE));
 }
 
-/* The token in the next message; 0 if the waiter is only notified and must
- * ask. */
+/* Returns the token in the next message; 0 if the waiter is only notified and
+ * must poll. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("r1 "));
@@ -104,8 +104,8 @@ static void told_if_rarely_seen(struct world *w, const struct side *s)
     told_to_ask(w, s, 20000);
 }
 
-/* Has the waiter polled since it subscribed? Only then is the lock handed to
- * it. */
+/* True if the waiter has polled since it subscribed. Only then is the lock
+ * handed to it. */
 static bool is_waiting(struct world *w)
 {
     redisReply *reply = redis_ask(w, "HVALS " PARTY);
@@ -117,8 +117,8 @@ static bool is_waiting(struct world *w)
     return listens;
 }
 
-/* Does the message suffice while the proxy holds back the waiter's own
- * requests? */
+/* True if the message suffices while the proxy holds back the waiter's own
+ * requests. */
 static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
                             hf_lock *b, const char *waiters)
 {
@@ -232,8 +232,8 @@ static void died(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, a);
 }
 
-/* The waiter does not listen, as if killed while it waited: nothing stays
- * handed to it. */
+/* The waiter does not listen, as if killed while it waited: nothing is handed
+ * to it for long. */
 static void dead_are_passed_over(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);

@@ -67,7 +67,8 @@ CASE(test_hostile_answers_to_an_acquire)
         LIE("-\r\n", false),
         LIE("-NOSCRIPT\r\n", false),
         LIE("-ERR %s%n\r\n", false),
-        LIE("*2\r\n:5\r\n:1700000000000000\r\n", false), /* stale, forever */
+        /* an outdated reply, again and again */
+        LIE("*2\r\n:5\r\n:1700000000000000\r\n", false),
         LIE("*2\r\n:4\r\n:1700000000000000\r\n:1\r\n:1\r\n:1\r\n", false),
     };
 
@@ -86,7 +87,7 @@ CASE(test_hostile_answer_without_end)
     lie_to_acquire(w, lie, sizeof(lie), 300, true, 10000);
 }
 
-/* Nor may an endless list, which always has one more page. */
+/* Nor may an endless list use it up, which always has one more page. */
 CASE(test_hostile_list_without_end)
 {
     enum { NAMES = 8000, NAME = 500 };

@@ -1,4 +1,4 @@
-/* hf_inspect() of what others have left, without changing it; and token
+/* hf_inspect() of what other clients have left, without changing it; and token
  * counters that do not expire. */
 #include "side.h"
 

@@ -137,7 +137,7 @@ CASE(test_first_question_comes_second)
 }
 
 /* All keys expire if the holder of the permits dies and no other client
- * follows. */
+ * comes. */
 static void permits_expire(struct world *w)
 {
     static const char *const keys[] = {"n", "{n}:timeout", "holdfast:kind:{n}",
@@ -270,7 +270,7 @@ static long long token_ttl(struct world *w)
     return redis_do(w, "PTTL " TOKEN);
 }
 
-/* In microseconds, like tokens. */
+/* A time in microseconds, like tokens. */
 static long long hours_ago(int hours)
 {
     struct timespec now;

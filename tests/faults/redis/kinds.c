@@ -23,7 +23,7 @@ CASE_IS(test_reader_killed, killed(w, &reads))
 CASE_IS(test_writer_killed, killed(w, &writes))
 CASE_IS(test_permit_holder_killed, killed(w, &permits))
 
-/* The permits of a killed client have expired, and no client has asked
+/* The permits of a killed client have expired, and no client has sent a request
  * since. */
 static void permits_are_due(struct world *w, long long out)
 {
@@ -103,7 +103,7 @@ CASE(test_dead_reader_behind_a_longer_lease)
     taker_end(t);
 }
 
-/* Of a client that has no other handle of that name. */
+/* Makes a latch of a client that has no other handle of that name. */
 static hf_latch *latch_of(struct world *w, const char *url)
 {
     lock_of(w, url, 30000, 3000, HF_MUTEX);

@@ -14,8 +14,8 @@ struct liar {
     const char *hello; /* NULL: the greeting of Redis */
     const char *lie;
     size_t lie_len;
-    int repeat;            /* how often the lie is sent for one request */
-    bool hangs_up;         /* closes the connection instead of answering */
+    int repeat;            /* how often `lie` is sent for one request */
+    bool hangs_up;         /* close the connection instead of answering */
     uint32_t stop, closed; /* atomic; closed: connections that have ended */
 };
 

@@ -19,7 +19,8 @@ extern const struct world_server redis_with_password;
 struct redis_server *redis_replica(struct world *);
 /* Subscribes the administrator to that channel until the case ends. */
 redisContext *redis_listens(struct world *, const char *channel);
-/* The text of the next message; redis_hears() asserts what it is. */
+/* redis_next() returns the text of the next message; redis_hears() asserts what
+ * it is. */
 const char *redis_next(redisContext *);
 void redis_hears(redisContext *, const char *text);
 
@@ -30,15 +31,15 @@ void world_has_waiter(struct world *, const char *key);
 /* Makes our waiter at that place of the list poll. letter: see
  * lua/README.md. */
 void redis_tell(struct world *, const char *list, int place, char letter);
-/* When the only waiter polled last, by the server's clock; -1: there is
- * none. */
+/* When the only waiter polled last, by the server's clock; -1 if there is no
+ * waiter. */
 long long redis_looked_at(struct world *, const char *parties);
 /* How often the server has executed that command. */
 long long redis_calls_of(struct redis_server *, const char *command);
 long long redis_calls(struct world *, const char *command);
-/* By the server's clock. */
+/* The time by the server's clock. */
 long long redis_now_ms(struct world *);
-/* Do two clients listen? The first one must be a holder with an event
+/* True if two clients listen. The first one must be a holder with an event
  * callback. */
 bool redis_two_listen(struct world *);
 /* The number of connections to the server, including the administrator's. */
@@ -47,11 +48,11 @@ long long redis_connections(struct world *);
 /* Restarts the server with much data and with settings that let it load
  * slowly. */
 void loading_prepare(struct world *);
-/* From here on the server loads slowly. What it has is kept. */
+/* From here on the server loads slowly. It keeps its data. */
 void loading_slow(struct world *);
 /* Waits until the server has loaded everything. */
 void loading_end(struct world *);
-/* Removes that data. */
+/* Removes the data that made loading slow. */
 void loading_tidy(struct world *);
 
 #endif

@@ -1,5 +1,5 @@
-/* Renewals that reach the server too late, and connecting again after a renewal
- * could not. */
+/* Renewals that reach the server too late, and the next connection after a
+ * renewal could not connect. */
 #include "side.h"
 
 GROUP("renew");

@@ -10,7 +10,7 @@ GROUP("replica");
 #define LAG_MS 60
 #define TTL 200000
 #define OP 60000
-/* Long, so that a machine that stalls does not lead to too few
+/* replica_timeout: long, so that a machine that stalls does not lead to too few
  * confirmations. */
 #define CONFIRMED "?replicas=1&replica_timeout=10s"
 #define QUICKLY "?replicas=1&replica_timeout=200ms"
@@ -128,7 +128,8 @@ static void hand_over(struct world *w, enum hf_fairness fair)
     OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 20000);
     world_has_waiter(w, who);
-    /* The waiter has proved that it hears, and polled since. */
+    /* Waits until the waiter has proved that it hears messages, and polled
+     * since. */
     COMES(redis_calls(w, "publish") > 0);
     looked_at = redis_looked_at(w, who);
     COMES(redis_looked_at(w, who) > looked_at);

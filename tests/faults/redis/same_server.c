@@ -11,7 +11,7 @@ GROUP("same-server");
 #define FAR_TTL_MS 30000
 #define FAR_OP_MS 2000
 
-/* A way to hold something, and whether it is a fair mutex. */
+/* A way to hold something; fair: it is a fair mutex. */
 struct way {
     const struct side *side;
     bool fair;
@@ -126,7 +126,7 @@ static void old_master_goes_on(struct world *w, const struct way *way)
     redis_server_do(other, "REPLICAOF NO ONE");
     proxy_lead_to(w->proxy, other->port);
     proxy_cut_oldest(w->proxy, 1);
-    COMES(redis_calls_of(other, "time") > 0); /* its greeting */
+    COMES(redis_calls_of(other, "time") > 0); /* the greeting of a connection */
     OK(hf_lock_release(a, &w->err));
     assert_true(NEVER_MS(taker_back(&w->taker), 2500));
     redis_server_do(other, "DEL n {n}:timeout");

@@ -410,8 +410,8 @@ CASE(test_stranger_lets_go_and_is_heard)
     taker_end(t);
 }
 
-/* If only Redisson's waiter listens it gets the usual "0"; beside a waiter of
- * ours it gets "00", and both may try. */
+/* If only Redisson's waiter listens, the message is the usual "0"; if a waiter
+ * of ours listens too, it is "00", and both may try. */
 CASE(test_stranger_waits_and_is_told)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -447,7 +447,7 @@ CASE(test_stranger_before_us_in_the_fair_queue)
              (long long)now.tv_sec * 1000 + 3000);
     t = taker_start(w, b, 20000);
     world_has_waiter(w, SEEN);
-    OK(hf_lock_try(a, &w->err)); /* reentry */
+    OK(hf_lock_try(a, &w->err)); /* acquired a second time */
     OK(hf_lock_release(a, NULL));
     OK(hf_lock_release(a, NULL));
     redis_hears(ear, "0");
@@ -456,8 +456,8 @@ CASE(test_stranger_before_us_in_the_fair_queue)
     taker_end(t);
 }
 
-/* Redisson holds the lock, ours is first in the queue, and Redisson notifies
- * ours as it notifies its own waiters. */
+/* Redisson holds the lock, our waiter is first in the queue, and Redisson
+ * notifies it as it notifies its own waiters. */
 CASE(test_stranger_hands_the_fair_lock_to_us)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);

@@ -124,8 +124,8 @@ static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
                      fair == HF_FAIR ? "1 " : ""));
 }
 
-/* The token in the next message; 0 if the waiter is only notified and must
- * ask. */
+/* Returns the token in the next message; 0 if the waiter is only notified and
+ * must poll. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("u1 "));
@@ -169,7 +169,7 @@ CASE_IS(test_not_handed_to_one_that_looks_rarely, not_handed_over(w, HF_UNFAIR))
 CASE_IS(test_not_handed_to_a_fair_one_that_looks_rarely,
         not_handed_over(w, HF_FAIR))
 
-/* The interval after which our only real waiter polls again. */
+/* Returns the interval after which our only real waiter polls again. */
 static long long looks_within(struct world *w, const char *hash)
 {
     return redis_do(w, "EVAL %s 1 %s " GHOST,
@@ -263,7 +263,7 @@ static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
     OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 30000);
     world_has_waiter(w, waiter == HF_FAIR ? SEEN : WAITERS);
-    /* It polls when it has subscribed, and then not for some time. */
+    /* The waiter polls when it has subscribed, and then not for some time. */
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
                waiter == HF_FAIR ? SEEN : CROWD, 0);
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
@@ -304,8 +304,8 @@ CASE(test_acquire_begun_in_a_long_silence)
     taker_gets_it(t, 3000);
 }
 
-/* The client must not send a request while an abandoned one is unsettled: it
- * reports that. */
+/* The client must not send a request while an abandoned one may still be
+ * executed: it reports that. */
 CASE(test_acquire_behind_an_unsure_abandon)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 400);

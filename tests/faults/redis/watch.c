@@ -33,7 +33,7 @@ CASE(test_watch_needs_a_setting)
                          SETTING);
     }
     reply = redis_ask(w, "CONFIG GET " SETTING);
-    /* we have not set it either */
+    /* our client has not changed it either */
     assert_null(strchr(reply->element[1]->str, 'h'));
     freeReplyObject(reply);
     redis_do(w, "CONFIG SET " SETTING " Kg$lhxe");

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPEN_MS = 60000 }; /* whatever the load of the machine */
+enum { OPEN_MS = 60000 }; /* limit of a call, whatever the load */
 
 const struct stage_cast *stage_cast;
 int64_t stage_worst_ns;
@@ -168,7 +168,7 @@ static bool is_gone(pid_t pid)
 }
 
 static hf_cancel cancel = HF_CANCEL_INIT;
-static int64_t entered_at; /* when the last call in enter() returned */
+static int64_t entered_at; /* time when the last call in enter() returned */
 
 static void on_signal(int sig)
 {
@@ -209,7 +209,7 @@ static void go_out(int pid)
         }
 }
 
-/* Do the holders have more permits than there are? */
+/* True if the holders have more permits than there are. */
 static bool is_too_much(void)
 {
     uint32_t sum = 0;
@@ -280,7 +280,7 @@ int go_down(struct seat *s, hf_error *err)
 static hf_lock *more[8];
 static unsigned more_len;
 
-/* Acquires the least that is possible of y, with one more handle. */
+/* Acquires the smallest possible share of "y", with one more handle. */
 static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                      hf_error *err)
 {
@@ -295,7 +295,7 @@ static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                                 HOW(wait_ms, .lease_ms = lease_ms), err);
 }
 
-/* Releases all of y; returns the first error. */
+/* Releases all holds of "y"; returns the first error. */
 static int drop_more(hf_error *err)
 {
     int rc = 0;

@@ -65,7 +65,8 @@ static void build(void)
     snprintf(flips_url, sizeof(flips_url), "shm://%s?connect_timeout=%dms", dir,
              OPEN_MS);
     flips_note = map(-1, sizeof(*flips_note));
-    while (hf_open(flips_url, NULL, &client, NULL)) /* the machine stalled */
+    /* because the machine may have stalled */
+    while (hf_open(flips_url, NULL, &client, NULL))
         wait_tick();
     hf_close(client);
     fd = open(path, O_RDWR | O_CLOEXEC);

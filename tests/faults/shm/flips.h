@@ -14,7 +14,7 @@
 
 /* The worker's progress, for the process that watches it. */
 struct flips_note {
-    _Atomic uint64_t calls; /* number of calls that have ended */
+    _Atomic uint64_t calls; /* number of calls that have returned */
     _Atomic uint32_t next;  /* number of the flip, or of the round */
     _Atomic uint64_t offset;
     _Atomic int bit;

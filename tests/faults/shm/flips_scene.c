@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What had delayed this thread, and the machine, when the trial began: a call
- * is not blamed for more of it. Slow calls are asleep, so it does not matter
- * that other threads wait for a CPU. */
+/* The delays of this thread and of the machine when the trial began: what is
+ * added to them later is not counted as a call's time. Slow calls are asleep,
+ * so it does not matter that other threads wait for a CPU. */
 static _Thread_local int64_t waited_before;
 static int64_t stood_before;
 
@@ -256,7 +256,7 @@ static unsigned entry_of(const char *name)
     return 0;
 }
 
-/* The first cell of that client at the entry, or SHM_CELLS. */
+/* Returns the first cell of that client at the entry, or SHM_CELLS. */
 static unsigned cell_of(unsigned entry, unsigned slot)
 {
     for (unsigned i = 0; i < SHM_CELLS; i++)
@@ -420,7 +420,7 @@ void scene_play(unsigned region, size_t bit)
     of_dead = handle(dead.client, "dead", HF_MUTEX, HF_FAIR);
     acquire(of_dead, HF_WRITE, 0, 2, 0);
     acquire(dead.rwlock, HF_READ, 0, 2, 0);
-    release(dead.rwlock); /* its cell stays */
+    release(dead.rwlock); /* its cell stays in the file */
     hold_all(&holder);
     pending = wait_async(&waiter, &done);
     atomic_store(&has_waited, false);

@@ -36,7 +36,7 @@ static void *load_main(void *arg)
     return NULL;
 }
 
-/* A place behind the header that so few clients use. */
+/* Returns a place behind the header that so few clients use. */
 static size_t busy_place(uint64_t *seed)
 {
     size_t n = chance(seed);

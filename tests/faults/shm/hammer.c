@@ -18,12 +18,12 @@ struct hammer {
     const char *name;
     size_t offset;
     uint64_t add, flip;
-    uint64_t kept; /* bits that stay */
+    uint64_t kept; /* bits that the blows do not change */
 };
 
 static const struct hammer *hammer;
-static struct shm_file *_Atomic file; /* NULL: it rests */
-static atomic_int blows = -1; /* how many are left; negative: any number */
+static struct shm_file *_Atomic file; /* NULL: the hammer rests */
+static atomic_int blows = -1;         /* blows left; negative: any number */
 
 static uint64_t anything(void)
 {
@@ -95,7 +95,7 @@ static const struct kind {
     enum hf_kind kind;
     enum hf_fairness fairness;
     uint64_t stir, flags; /* of the word */
-    uint64_t kept;        /* bits that stay when it is stirred */
+    uint64_t kept;        /* bits that random blows do not change */
 } kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS, ~SHM_STIR_MASK},
              {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING,
               ~SHM_STIR_MASK},
@@ -262,7 +262,8 @@ static void scene_end(struct scene *s, const struct place *p)
     OK(unlink(p->file));
 }
 
-/* The call fails while the word is hammered, and its error says why. */
+/* Asserts that the call fails while the word is hammered, and that its error
+ * says why. */
 #define GIVES_UP(scene, call)                                                  \
     do {                                                                       \
         hf_error err = {0};                                                    \
@@ -290,7 +291,7 @@ static void for_each_lock(void **state,
     }
 }
 
-/* A case that runs this play for each kind of lock. */
+/* Defines a case that runs this play for each kind of lock. */
 #define EACH_LOCK(name, play)                                                  \
     static void name(void **state)                                             \
     {                                                                          \
@@ -307,8 +308,8 @@ static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                            NULL);
 }
 
-/* The owner has released the lock, but no other client gets it until the word
- * is changed. Then any client does, whatever the owner does with its handle and
+/* The owner has released the lock, but no other client gets it until the blows
+ * end. Then any client gets it, whatever the owner does with its handle and
  * client. */
 static void play_release(struct scene *s, const struct kind *k, int64_t lease)
 {
@@ -421,8 +422,8 @@ static void test_a_break_of_several(void **state)
     scene_end(&s, *state);
 }
 
-/* The owner's hold has ended and could not be released: what is left of it must
- * not grant the next request. */
+/* The owner's hold has ended and could not be released: the rest of that hold
+ * in the file must not grant the next request. */
 static void play_remains(struct scene *s, const struct kind *k)
 {
     int64_t begun;
@@ -488,7 +489,7 @@ static void test_a_count_that_gives_up(void **state)
     scene_end(&s, *state);
 }
 
-/* A name beside one that is hammered still has all its tries. */
+/* A name beside one that is hammered can still use all its attempts. */
 static void play_neighbour(struct scene *s, const struct kind *k)
 {
     int rc, left;
@@ -500,7 +501,7 @@ static void play_neighbour(struct scene *s, const struct kind *k)
     OK(take_all(s->one.lock, k, 0, 0));
     OK(take_all(neighbour, k, 0, 0));
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));
-    OK(take_all(s->other.lock, k, SURELY_MS, 0)); /* x is released by now */
+    OK(take_all(s->other.lock, k, SURELY_MS, 0)); /* x has been released */
     s->stirs.offset = offsetof(struct shm_file, entry[1].word);
     blows = 1000;
     file = s->mapped;

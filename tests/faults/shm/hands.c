@@ -1,8 +1,8 @@
 /*
  * A process is stopped at every step, in turn, and continues when a cell has
- * changed hands: its owner has gone on, and a client uses the cell for another
- * name ("y"). What was decided about the old owner must not be done to the new
- * one.
+ * changed hands: its owner has released it, and a client uses the cell for
+ * another name ("y"). What was decided about the old owner must not be done to
+ * the new one.
  */
 #include "stage.h"
 
@@ -15,7 +15,7 @@
 enum { LONG_MS = 20000, LEASE_MS = 60000 };
 
 static struct actor holder, waiter, prober;
-static struct seat here; /* to inspect from */
+static struct seat here; /* client for inspecting */
 static int hands;        /* how often a cell changed hands */
 
 static void end_as_told(struct seat *s)
@@ -214,7 +214,7 @@ static void check_permits(void)
     }
 }
 
-/* The cell with which that process holds x. */
+/* Returns the cell with which that process holds x. */
 static unsigned cell_of(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_CELLS; i++) {
@@ -302,7 +302,7 @@ static void play(const struct stage_cast *cast, bool (*run)(int),
                  const char *what)
 {
     stage_cast = cast;
-    actor_begin(&prober, PROBER); /* in this order, in which cells are used */
+    actor_begin(&prober, PROBER); /* in the order in which cells are used */
     if (cast->kind == HF_MUTEX) {
         actor_begin(&holder, HOLDER);
         actor_ask(&holder, 'm', 0, 0);

@@ -94,7 +94,7 @@ static void bury(int seat, int64_t killed_at)
     waitpid(atomic_load(&w->pid), NULL, 0);
     e.at = collect(seat, killed_at);
     if (!atomic_load(&w->len))
-        return; /* it did nothing, so the history does not know it */
+        return; /* the process did nothing */
     e.process = e.owner = w->log[0].process;
     history_add(&history, &e);
 }
@@ -128,8 +128,8 @@ static const struct act {
             {"the holder and a waiter", HOLDER_AND_WAITER},
             {"any worker", ANY}};
 
-/* A worker that does that for that name, or (-1) any name; or, if none is found
- * soon, a random worker. */
+/* Returns a worker that is doing that with that name, or (-1) any name; if none
+ * is found soon, a random worker. */
 static int find(uint64_t *seed, int doing, int name)
 {
     int seat = 0;
@@ -152,8 +152,8 @@ static void read_cpu_waits(int64_t *waits)
         waits[i] = cpu_wait_of_first(atomic_load(&shared->worker[i].pid));
 }
 
-/* Counts a dead process twice: its helper thread has to end as well, and has
- * waited about as long. */
+/* Counts the delay of a dead process twice: its helper thread has to end as
+ * well, and has waited about as long. */
 static int64_t cpu_waited(const int64_t *before, const bool *is_dead)
 {
     int64_t now[SEATS], sum = 0;
@@ -182,7 +182,7 @@ static int64_t probe(const struct prober *p, int name)
     return granted;
 }
 
-/* What the machine has delayed since then. */
+/* How long the machine has delayed processes since blame_begin(). */
 struct blame {
     int64_t waits[SEATS], stalled, stood;
 };

@@ -22,7 +22,7 @@ enum { WORKERS = 8, PROBER = WORKERS, SEATS, NAMES = 4, LOG_ROOM = 1 << 18 };
 /* The locks, by number. */
 struct kill_lock {
     int kind, fairness;
-    uint32_t size; /* of a semaphore */
+    uint32_t size; /* permits of a semaphore */
 };
 extern const struct kill_lock kill_locks[NAMES];
 
@@ -38,7 +38,7 @@ enum doing { IDLE, ACQUIRING, HOLDING };
  * after a kill the outcome of an announced write is unknown. */
 struct worker {
     _Atomic pid_t pid;
-    _Atomic int busy_with; /* name; the last one while IDLE */
+    _Atomic int busy_with; /* number of the lock; while IDLE the last one */
     _Atomic int doing;
     _Atomic uint32_t len;
     _Atomic uint32_t about_to; /* what len will be after the write */
@@ -58,7 +58,8 @@ extern char shm_url[80];
 void nap_us(long us);
 uint32_t chance(uint64_t *seed);
 
-/* Runs a worker in its own process, which has that number in the history. */
+/* Runs a worker, at that index of shared->worker, with that process number in
+ * the history. */
 void worker_main(int seat, uint32_t process, uint64_t seed);
 /* Acquires the names that are written to `in`, and answers when it got each. */
 void prober_main(uint32_t process, int in, int out);

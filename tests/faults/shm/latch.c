@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A client that is killed between the last count and the last wake-up leaves
- * the other waiters to their next poll. */
+/* If a client is killed between the last count and the last wake-up, the other
+ * waiters return at their next poll. */
 enum { REPEAT_MS = 2500 };
 
 static struct actor holder, waiter, prober;
@@ -57,7 +57,7 @@ static const struct scenario {
     bool waits;          /* the latch is counted down once the victim waits */
     int low, high, step; /* the counts that may be left */
     int after;           /* what is left if the victim survives */
-    int limit_ms;        /* for the waiter, if nothing is left */
+    int limit_ms;        /* limit for the waiter, if the count is 0 */
 } scenarios[] = {
     {"set", v_set, 0, false, 0, 2, 2, 2, STAGE_LIMIT_MS},
     {"count down", v_count_down, 2, false, 0, 2, 1, 0, REPEAT_MS},
@@ -95,7 +95,7 @@ static void aftermath(const struct scenario *sc, bool was_killed)
     check_leaks(3);
 }
 
-/* False: the victim survived. */
+/* Returns false if the victim survived. */
 static bool run(const void *scenario, int n)
 {
     const struct scenario *sc = scenario;

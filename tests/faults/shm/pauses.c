@@ -123,7 +123,7 @@ static const struct part {
     {"break", break_it, HELD_AND_WAITED_FOR},
 };
 
-/* Is the part possible with this cast? */
+/* True if the part is possible with this cast. */
 static bool is_playable(const struct part *part)
 {
     if (part->before == HELD_AND_WAITED_FOR && stage_is_shared(HOLDER, WAITER))
@@ -312,7 +312,7 @@ static void kill_waiter(void)
     check_in_time(&victim, &since, STAGE_LIMIT_MS, "victim");
 }
 
-/* Waits until the victim is paused or through; actors in its way release the
+/* Waits until the victim is paused or has ended; actors in its way release the
  * lock. */
 static void await_pause(const struct part *part, pid_t pid)
 {
@@ -388,7 +388,7 @@ static void victim_main(const struct part *part, int n)
     _exit(0);
 }
 
-/* False: there is no n-th step. */
+/* Returns false if there is no n-th step. */
 static bool run(const struct part *part, const struct meanwhile *m, int n)
 {
     bool was_paused;

@@ -171,7 +171,7 @@ static void d_two_wait_for_victim(pid_t victim)
 
     waiter_waits_for(victim);
     await_settled(1, victim);
-    is_early = has_ended(victim); /* then the two would race each other */
+    is_early = has_ended(victim); /* if so, the two would race each other */
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
         await_settled(2, victim); /* otherwise it would race the first */
@@ -383,7 +383,7 @@ static void d_release(pid_t victim)
     while (!has_ended(victim))
         nap_us(50);
     actor_tell(&holder, 'r', 0,
-               0); /* may have been broken, so any answer is good */
+               0); /* the hold may be broken: any answer is right */
     actor_hear(&holder, &(struct answer){0}, 5000);
 }
 
@@ -432,7 +432,7 @@ static const struct scenario scenarios[] = {
      true, VICTIM_AND_WAITER},
 };
 
-/* Is the scenario possible with this cast? */
+/* True if the scenario is possible with this cast. */
 static bool is_playable(const struct scenario *sc)
 {
     if ((sc->excluded & VICTIM_AND_WAITER) && stage_is_shared(VICTIM, WAITER))
@@ -449,8 +449,8 @@ static bool is_playable(const struct scenario *sc)
 /* Checks the waiter, then the prober, and then the file. */
 static void aftermath(const struct scenario *sc)
 {
-    /* A client that dies while it breaks a lock may leave the rest to the
-     * safety poll. */
+    /* If a client dies while it breaks a lock, the others may learn of the rest
+     * only when they poll. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct answer a = {-1, 0, INT64_MAX, "not granted"};
     struct moment since = moment_now();
@@ -470,7 +470,7 @@ static void aftermath(const struct scenario *sc)
     check_leaks(3);
 }
 
-/* False: the victim survived. */
+/* Returns false if the victim survived. */
 static bool run(const void *scenario, int n)
 {
     const struct scenario *sc = scenario;

@@ -159,7 +159,7 @@ static bool is_shared(void)
     return stage_cast->kind == HF_RWLOCK || stage_cast->kind == HF_SEMAPHORE;
 }
 
-/* What a cell holds of a shared kind. */
+/* Returns the permits that the cell holds, for a shared kind. */
 static unsigned has(unsigned cell)
 {
     struct shm_entry *e = &stage_file->entry[0];
@@ -194,7 +194,8 @@ static int settled(void)
     return n;
 }
 
-/* Is the cell in use? A living client may keep one for its next acquire. */
+/* True if the cell is in use. A living client may keep one for its next
+ * acquire. */
 static bool is_left(unsigned cell)
 {
     struct shm_cell *c = &stage_file->cell[cell];

@@ -35,7 +35,7 @@ struct stage {
     _Atomic int paused, go; /* the victim's */
     struct stage_hold {
         _Atomic int pid, permits;
-    } inside[STAGE_HOLDS]; /* the holders; pid 0: none */
+    } inside[STAGE_HOLDS]; /* the holders; pid 0: no holder */
     _Atomic int overlaps;
 };
 
@@ -77,9 +77,9 @@ extern struct canary stage_canary;
 extern struct shm_file *stage_file; /* read-only */
 extern const struct stage_cast *stage_cast;
 extern char stage_fault[200]; /* the first fault, or "" */
-extern char stage_path[96];   /* of the file */
+extern char stage_path[96];   /* path of the file */
 extern char stage_url[80];
-extern int64_t stage_worst_ns; /* for a grant */
+extern int64_t stage_worst_ns; /* longest time until a grant */
 extern uint64_t stage_last_token;
 /* What the victim does at its point; NULL: it is killed. */
 extern void (*stage_at_point)(void);
@@ -110,8 +110,9 @@ struct moment {
     int64_t cpu_waits[ROLES + 1];
 };
 struct moment moment_now(void);
-void stage_victim_is(pid_t); /* the victim's process; 0: it has ended */
-/* The time that passed, without waits for a CPU or stalls of the machine. */
+void stage_victim_is(pid_t); /* pid of the victim; 0: it has ended */
+/* Returns the time that passed, without waits for a CPU or stalls of the
+ * machine. */
 int64_t moment_until(const struct moment *since, int64_t at);
 
 /* The next cast of that kind (mutex, rwlock, semaphore, latch) after that one,
@@ -125,7 +126,7 @@ void stage_arm(int n);
 /* Starts a victim that runs `play` and dies at its n-th point. With `sits` its
  * client is open before. */
 pid_t victim_begin(void (*play)(struct seat *), bool sits, int n);
-/* Waits for its end. False: it survived. */
+/* Waits until the victim has ended. False if it survived. */
 bool victim_was_killed(pid_t);
 /* Runs for n = 1, 2, 3 ... (or only that one) until `run` says that the victim
  * survived; prints one case. Returns the number of kills. */
@@ -135,7 +136,7 @@ int stage_kill_at_each(const char *name, int only,
 
 /* The permits that role acquires. */
 uint32_t stage_permits(enum stage_role);
-/* Can the two hold it together? */
+/* True if the two roles can hold it together. */
 bool stage_is_shared(enum stage_role, enum stage_role);
 void stage_nobody_inside(void);
 
@@ -157,10 +158,10 @@ bool actor_hear(struct actor *, struct answer *, int timeout_ms);
 /* Tells and hears; any rc but 0 is a fault. */
 struct answer actor_ask(struct actor *, char verb, int64_t wait_ms,
                         int64_t lease_ms);
-/* Did the grant come within the limit? */
+/* Checks that the grant came within the limit. */
 bool check_in_time(const struct answer *, const struct moment *since,
                    int limit_ms, const char *who);
-/* And has it a higher token? */
+/* Also checks that it has a higher token. */
 void check_grant(const struct actor *, const struct answer *,
                  const struct moment *since, int limit_ms, const char *who);
 
@@ -170,7 +171,7 @@ bool has_ended(pid_t);
 void await_queue(int n, pid_t victim);
 /* Also waits until each of them sleeps and acquires only when notified. */
 void await_settled(int n, pid_t victim);
-/* The file must contain only what that many idle clients have. */
+/* Checks that the file contains only what that many idle clients have. */
 void check_leaks(int clients);
 
 #endif

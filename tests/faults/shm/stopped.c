@@ -17,7 +17,7 @@
 /* OP_MS: the op_timeout of crowds. */
 enum { NAMES = 100, OP_MS = 600, MOMENT_MS = 900, WAIT_MS = 5000 };
 
-struct crowd { /* a client and many names */
+struct crowd { /* the victim's work: a client and many names */
     hf_client *client;
     hf_lock *lock[NAMES];
 };

@@ -161,7 +161,7 @@ CASE(test_open_given_up_leaves_nothing)
         return_too_late(codes[i]);
 }
 
-static struct hf__config given; /* as the backend received it */
+static struct hf__config given; /* what the backend received */
 
 static void note_times(const struct hf__config *config)
 {

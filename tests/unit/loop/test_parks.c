@@ -8,7 +8,7 @@
 /* Atomic: */
 static uint32_t is_free, bell;
 static uint32_t attempts,
-    parks;              /* of threads that wait, not of the helper thread */
+    parks; /* sleeps of waiting threads, not of the helper thread */
 static uint32_t parked; /* threads that sleep in the backend now */
 
 static uint32_t get(uint32_t *word)

@@ -101,7 +101,7 @@ static hf_client *hold(size_t len)
     return c;
 }
 
-/* The holds from that one on are due so much later. */
+/* The holds from number `from` on are due later by `by`. */
 static void delay(hf_client *c, size_t from, size_t len, hf__time by)
 {
     for (size_t i = from; i < len; i++) {

@@ -21,10 +21,10 @@
 struct heard {
     int32_t id;
     char headers[400]; /* "name=value " for each header */
-    uint8_t body[64];  /* the first bytes */
+    uint8_t body[64];  /* first bytes of the request */
     size_t len;
-    bool is_closed; /* END_STREAM */
-    int reset;      /* RST_STREAM's code; -1: none */
+    bool is_closed; /* END_STREAM received */
+    int reset;      /* code of a received RST_STREAM; -1: none */
 };
 
 struct scene {
@@ -37,7 +37,7 @@ struct scene {
     struct grpc g;
     unsigned ups, downs, renewals, pings, acks;
     int down_code;
-    uint8_t ack[8]; /* of the last PING */
+    uint8_t ack[8]; /* data of the last PING */
     int hello_rc, renew_rc;
     bool has_hello;
     struct heard heard[HEARD];
@@ -197,8 +197,8 @@ static void go(struct scene *t)
     } while (serve(t));
 }
 
-/* Like answers(), and the client has read it; end_one() is the same for
- * ends(). */
+/* answer_one() is answers(), then waits until the client has read the answer;
+ * end_one() does the same with ends(). */
 static void answer_one(struct scene *t, int32_t id, const char *text)
 {
     answers(t, id, text);
@@ -274,11 +274,11 @@ struct one {
     enum grpc_end end;
     int status;
     char text[200], got[300];
-    int rc;              /* the result of its callbacks */
+    int rc;              /* what its callbacks return */
     struct one *cancels; /* its next callback cancels this one */
     bool restarts;
     struct scene *scene;
-    struct one *next; /* in the list of its scene */
+    struct one *next; /* next call in the list of its scene */
 };
 
 static void note_end(struct one *o)
@@ -357,7 +357,7 @@ static const struct grpc_method greeting = {.path = "/test.Test/Hello",
                                             .most = MOST,
                                             .over = over};
 
-/* Like ask(), and the server has received it. */
+/* ask(), then waits until the server has received the call. */
 static void send_one(struct scene *t, struct one *o, const char *text,
                      uint32_t limit_ms)
 {
@@ -377,7 +377,8 @@ static struct one *one_of(struct scene *t, const struct grpc_method *m)
     return o;
 }
 
-/* Starts a call on a new connection; the server has received it. */
+/* Starts a call on a new connection; returns when the server has received
+ * it. */
 static struct one *first_of(struct scene *t, const struct grpc_method *m)
 {
     struct one *o = one_of(t, m);

@@ -233,7 +233,7 @@ CASE_HERE(test_flow_control)
     assert_int_equal(t->downs, 0);
 }
 
-/* Like go(), but runs the client only when it has asked for that. */
+/* Like go(), but runs the client only when it has asked to be run. */
 static void go_strictly(struct scene *t)
 {
     struct net_stream *s = &t->g.link.stream;

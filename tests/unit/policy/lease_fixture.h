@@ -32,7 +32,7 @@ static inline enum hf__todo next(struct hf__lease *l, int64_t ms)
     return hf__lease_next(l, at(ms), &ids);
 }
 
-/* Wanted, and its attempt sent at 0. */
+/* Returns a lease that is wanted, with its attempt sent at 0. */
 static inline struct hf__lease asking(bool endless, bool fixed)
 {
     struct hf__lease l = fresh(endless);

@@ -14,9 +14,9 @@
 #define T0 (1000 * HF__MS)
 #define OP_TIMEOUT 500 /* ms */
 
-static struct hf__waiter *woken[16]; /* in order */
+static struct hf__waiter *woken[16]; /* in the order in which they were woken */
 static size_t woken_len;
-static bool may_queue; /* of the last attempt */
+static bool may_queue; /* what the last attempt allowed */
 static uint64_t tokens;
 
 static inline hf__time at(int64_t ms)
@@ -108,7 +108,7 @@ static inline void grant(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
     woken_len = 0;
 }
 
-/* w enters behind other waiters. */
+/* w enters while other waiters are before it. */
 static inline void line_up(struct hf__queue *g, struct hf__waiter *w,
                            int64_t ms)
 {
@@ -121,20 +121,21 @@ static inline int release(struct hf__queue *g, uint64_t owner, int64_t ms)
     return hf__queue_release(g, owner, at(ms), wake);
 }
 
-/* The owner's last release, which is sent to the server. */
+/* The owner releases for the last time, and the release is sent to the
+ * server. */
 static inline void give_up(struct hf__queue *g, uint64_t owner, int64_t ms)
 {
     assert_int_equal(release(g, owner, ms), HF__DONE);
     assert_string_equal(run(g, ms), "R");
 }
 
-/* Answers the release or abandon. */
+/* Answers the release or abandon that was sent. */
 static inline bool let_go(struct hf__queue *g, int result, int64_t ms)
 {
     return hf__queue_let_go_answered(g, result, at(ms), wake);
 }
 
-/* A case with a queue g, which `made` makes. */
+/* Defines a case with a queue g, which the expression `made` makes. */
 #define CASE_OF(fn, made)                                                      \
     CASE_CALLED(fn, struct hf__queue *g, NULL, NULL,                           \
                 fn((struct hf__queue[]){made}))

@@ -9,7 +9,7 @@
 #define JOIN_MS (HF__JOIN / HF__MS)
 
 static struct hf__reader entry[ENTRIES];
-static size_t entries; /* given out */
+static size_t entries; /* number of entries given out */
 
 static inline struct hf__queue shared_queue(void)
 {

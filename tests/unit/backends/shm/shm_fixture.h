@@ -230,7 +230,7 @@ struct waiter {
     pthread_t thread;
     hf_lock *lock;
     int64_t granted_at;   /* atomic, ms; 0: not yet */
-    struct lateness late; /* during the call */
+    struct lateness late; /* delays during the call */
     int rc;
 };
 
@@ -285,7 +285,7 @@ static inline void waiter_end(struct waiter *w, int64_t since, int64_t least,
     waiters_end(w, 1, since, least, most);
 }
 
-/* The calling thread acquires the lock soon. */
+/* Asserts that the calling thread acquires the lock soon. */
 static inline void takes_it_soon(hf_lock *lock, const hf_acquire_options *opt)
 {
     struct lateness before = lateness_of_thread();
@@ -321,7 +321,8 @@ static inline void on_done(void *arg, hf_lock *lock, int result)
     a->result = result;
 }
 
-/* Returns how long it took, without the time waited for a processor. */
+/* Dispatches until the callback was called that often; returns how long it
+ * took, without the time waited for a processor. */
 static inline int64_t dispatch_until(hf_client *client, struct async *a,
                                      int calls)
 {

@@ -326,7 +326,8 @@ static void have_a_child(void)
     wait_for_ever();
 }
 
-/* The same after a client that was killed: the next client has another slot. */
+/* A child still has the descriptor of a client that was killed: the next client
+ * has another slot. */
 CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 {
     pid_t pid;
@@ -423,7 +424,7 @@ CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
     waitpid(pid, NULL, 0);
 }
 
-/* It does not hold up waiters that are already behind it either. */
+/* Nor does a stopped waiter hold up waiters that are already behind it. */
 CASE_HERE(test_stopped_waiter_with_lease_before_another)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);

@@ -65,9 +65,9 @@ CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 
 enum { USER = 4242, GROUP = 4343 }; /* unused ids, for root to give files to */
 
-/* Opens it while the directory is being given to the group; returns the wait
- * status. If the test runs as root, who may open everything, the opener is
- * another user. */
+/* Opens a client while the directory is being given to the group; returns the
+ * wait status. If the test runs as root, who may open everything, the client's
+ * process is another user. */
 static int opened_while_it_is_given(const struct place *p)
 {
     gid_t group = getuid() == 0 ? GROUP : getegid();
@@ -324,7 +324,7 @@ CASE_HERE(test_another_namespace_is_refused_while_in_use)
     another_namespace(p, "/proc/self/ns/time", 32);
 }
 
-/* Returns how many of them fail. */
+/* Returns how many processes of many fail to open the place. */
 static int open_many_at_once(const struct place *p)
 {
     int status, bad = 0, go[2];

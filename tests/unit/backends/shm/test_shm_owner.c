@@ -18,9 +18,9 @@ static char *group_name, *other_member;
 static uid_t we;      /* our user id; 0: the real one */
 static bool is_known; /* the user database has USER, with these groups: */
 static gid_t first_group, second_group;
-static size_t entry_len;  /* bytes that its entry needs */
+static size_t entry_len;  /* bytes that USER's entry needs */
 static bool is_no_giving; /* we are not in the group */
-static int group_error;   /* the result of the group database */
+static int group_error;   /* what the group database returns */
 
 #define OVERRIDE __attribute__((visibility("default")))
 

@@ -178,8 +178,8 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     OK(hf_lock_release(y, NULL));
 }
 
-/* The same, if the first one is granted and released, and another client is
- * next. */
+/* The first waiter is granted the lock and releases it, and another client is
+ * next: the thread's place in the queue changes here too. */
 CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
 {
     hf_client *other = open_client(p->url), *third = open_client(p->url);

@@ -27,7 +27,7 @@ struct call {
     char path[200];
     void (*done)(void);
     const void *data;
-    zoo_op_result_t *results; /* of MULTI */
+    zoo_op_result_t *results; /* results of a MULTI */
 };
 
 static struct {
@@ -37,10 +37,10 @@ static struct {
     struct call calls[CALLS_MAX]; /* in the order of sending */
     size_t len;
     char mine[100]; /* the client's own entry */
-    long blocks;    /* allocated */
+    long blocks;    /* number of allocated blocks */
     bool no_memory;
-    int result;     /* of the attempt */
-    char text[300]; /* of its error */
+    int result;     /* how the attempt ended */
+    char text[300]; /* text of the attempt's error */
 } fake;
 
 static void *take(hf_client *c, size_t size)

@@ -45,7 +45,7 @@ static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
 
-    if (req->op == HF__ATTEMPT)
+    if (r && req->op == HF__ATTEMPT)
         return r->kind == HF_RWLOCK || r->kind == HF_SEMAPHORE ||
                ((struct my_lock *)r->impl)->conversion == MY_CONVERTING;
     return req->op == HF__BREAK || req->op == HF__PUT ||

@@ -95,8 +95,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
     rc = hf__acquire_enter(a->line, &a->waiter, now);
-    if (rc != HF__PENDING &&
-        a->acquires) { /* otherwise hf__line_wake() has done it */
+    /* Otherwise hf__line_wake() has queued it already. */
+    if (rc != HF__PENDING && a->acquires) {
         a->waiter.state = HF__W_FINISHED;
         hf__callback_queue(a, rc);
     }

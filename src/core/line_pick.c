@@ -128,8 +128,8 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        hf__line_run(hf__lines_of_entry(line),
-                     now); /* a loss may just have been found */
+        /* a loss may just have been found */
+        hf__line_run(hf__lines_of_entry(line), now);
         return hf__fail_unreleased(hf__lines_of_entry(line), w->owner, err);
     }
     if (rc)

@@ -278,8 +278,8 @@ static void cmd_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    hf__my_aim(m, c, &m->peer,
-               m->connect_ms); /* hf_open() has a timeout of its own */
+    /* hf_open() has a timeout of its own */
+    hf__my_aim(m, c, &m->peer, m->connect_ms);
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
     m->here.len = 1;
     m->exclusive = false;

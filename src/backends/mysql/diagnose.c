@@ -169,8 +169,8 @@ static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
                                       const struct my_result *list,
                                       const struct my_result *status)
 {
-    const char *replicas =
-        diagnose_value_of(status, "Slaves_connected"); /* MariaDB */
+    /* MariaDB */
+    const char *replicas = diagnose_value_of(status, "Slaves_connected");
     bool waits = diagnose_is(list, "rpl_semi_sync_master_enabled", "ON") ||
                  diagnose_is(list, "rpl_semi_sync_source_enabled", "ON");
     long heard = diagnose_number(status, "Rpl_semi_sync_master_clients") +

@@ -247,9 +247,9 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     struct redis *r = p->owner;
 
     (void)now;
-    p->link.connect_ms =
-        r->sub.link.connect_ms; /* hf_open() has a timeout of its own */
-    cmd_expect_unknown(r);      /* the server may be another or restarted */
+    /* hf_open() has a timeout of its own */
+    p->link.connect_ms = r->sub.link.connect_ms;
+    cmd_expect_unknown(r); /* the server may be another or restarted */
     if (r->opened) {
         r->core->log(r->client, "redis: connected again to %s", p->link.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);

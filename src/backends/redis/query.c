@@ -544,8 +544,8 @@ static int query_broken(struct redis *r, struct hf__query *q,
 {
     int64_t was_held;
 
-    if (reply->type ==
-        REDIS_REPLY_ARRAY) { /* too late, by our old estimate of the clock */
+    /* An array: too late, by our old estimate of the clock. */
+    if (reply->type == REDIS_REPLY_ARRAY) {
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
         return query_again(r, q);

@@ -140,8 +140,8 @@ static bool mutex_granted(struct shm *s, struct shm_lock *l,
              s, l->index, word, req->sent_at + req->lease_ms * HF__MS, true)) &&
         shm_mutex_grant(s, l, req, word))
         return true;
-    hf__shm_queue_stir(s, l->entry,
-                       0); /* makes any grant to our old cell fail now */
+    /* makes any grant to our old cell fail now */
+    hf__shm_queue_stir(s, l->entry, 0);
     return false;
 }
 

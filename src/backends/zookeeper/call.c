@@ -83,8 +83,8 @@ static int call_begun(struct zk *z, struct zk_call *call, int rc)
         hf__zk_socket_sent(z);
         return 0;
     }
-    if (rc ==
-        ZMARSHALLINGERROR) { /* out of memory; the completion may still come */
+    /* Out of memory: the completion may still come. */
+    if (rc == ZMARSHALLINGERROR) {
         call->done = NULL;
         return HF_ENOMEM;
     }

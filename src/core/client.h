@@ -4,7 +4,7 @@
  *
  *   line->mu     its queues, its remotes' requests, its waiters
  *   client->mu   the backend (a networked one), the driver's role, the table of
- * names, references, timers, news, callbacks
+ *                names, references, timers, news, callbacks
  *
  * Order: line->mu before client->mu. The backend reports under client->mu, and
  * a report is only noted (news, see report.h); the driver then takes it to the

@@ -5,8 +5,8 @@
  *
  *   holdfast:wake:{prefix}:<uuid> the client's own: "it is your turn" from
  *                                 holdfast clients, and "it is wanted" for
- * holds redisson_lock__channel:{n}    unfair: Redisson has released n;
- * subscribed
+ *                                 holds
+ *   redisson_lock__channel:{n}    unfair: Redisson has released n; subscribed
  *   + holdfast:mark:{n}           with a mark, which counts holdfast's waiters
  *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
  *   redisson_rwlock:{n}, redisson_sc:{n}, redisson_countdownlatch__channel__{n}

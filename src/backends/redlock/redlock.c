@@ -5,7 +5,8 @@
  *   tls=yes              all with TLS; cacert=FILE&cert=FILE&key=FILE
  *   server_timeout=50ms  a server that has not replied by then has no vote
  *   max_lease=TIME       upper bound of all leases (default: ttl=), the same
- * for all clients. 0: servers keep their keys through a restart
+ *                        for all clients. 0: servers keep their keys through
+ *                        a restart
  */
 #include "redlock.h"
 

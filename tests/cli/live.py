@@ -16,7 +16,7 @@ env = {**os.environ, 'HOLDFAST_URL': 'shm://%s/shm' % base.name, 'TERM': 'xterm'
 REMOVED = '\r\x1b[K'
 
 
-def bench_shows_how_far_it_is_and_ends_at_control_c():
+def test_bench_shows_how_far_it_is_and_ends_at_control_c():
     with Terminal([HOLDFAST, 'bench', '--procs', '2', '--seconds', '1h'],
                   env) as terminal:
         found = terminal.wait_for(
@@ -31,7 +31,7 @@ def bench_shows_how_far_it_is_and_ends_at_control_c():
         assert status == 130, status
 
 
-def bench_leaves_only_the_result():
+def test_bench_leaves_only_the_result():
     with Terminal([HOLDFAST, 'bench', '--seconds', '0.3', '--runs', '2'],
                   env) as terminal:
         text, status = terminal.end()
@@ -40,7 +40,7 @@ def bench_leaves_only_the_result():
         assert status == 0, status
 
 
-def no_live_line_on_a_dumb_terminal():
+def test_no_live_line_on_a_dumb_terminal():
     with Terminal([HOLDFAST, 'bench', '--seconds', '0.3', '--runs', '1'],
                   {**env, 'TERM': 'dumb'}) as terminal:
         text, status = terminal.end()
@@ -61,7 +61,7 @@ def held(*options):
     return process.pid, release
 
 
-def run_shows_its_place_in_the_queue():
+def test_run_shows_its_place_in_the_queue():
     pid, release = held('--label', 'the holder', 'nightly')
     with Terminal([HOLDFAST, 'run', 'nightly', '--', 'echo', 'in'],
                   env) as terminal:
@@ -82,7 +82,7 @@ def run_shows_its_place_in_the_queue():
             assert status == 0, status
 
 
-def run_shows_no_place_without_an_order():
+def test_run_shows_no_place_without_an_order():
     pid, release = held('--unfair', 'unfair')
     with Terminal([HOLDFAST, 'run', '--unfair', 'unfair', '--', 'echo', 'in'],
                   env) as terminal:
@@ -95,7 +95,7 @@ def run_shows_no_place_without_an_order():
         assert status == 0, status
 
 
-def run_names_the_lock_that_it_waits_for():
+def test_run_names_the_lock_that_it_waits_for():
     pid, release = held('b')
     with Terminal([HOLDFAST, 'run', '-l', 'c', '-l', 'b', '-l', 'a', '--',
                    'echo', 'in'], env) as terminal:
@@ -106,7 +106,7 @@ def run_names_the_lock_that_it_waits_for():
         assert text.endswith(REMOVED + 'in\r\n') and status == 0, text
 
 
-def a_live_line_is_removed_when_a_signal_ends_the_wait():
+def test_a_live_line_is_removed_when_a_signal_ends_the_wait():
     pid, release = held('nightly')
     with Terminal([HOLDFAST, 'run', 'nightly', '--', 'echo', 'in'],
                   env) as terminal:
@@ -118,7 +118,7 @@ def a_live_line_is_removed_when_a_signal_ends_the_wait():
     release()
 
 
-def quiet_run_shows_nothing():
+def test_quiet_run_shows_nothing():
     pid, release = held('nightly')
     with Terminal([HOLDFAST, 'run', '-q', 'nightly', '--', 'echo', 'in'],
                   env) as quiet, \
@@ -130,7 +130,7 @@ def quiet_run_shows_nothing():
         assert terminal.end()[1] == 0
 
 
-def a_dumb_terminal_has_one_line():
+def test_a_dumb_terminal_has_one_line():
     pid, release = held('nightly')
     with Terminal([HOLDFAST, 'run', 'nightly', '--', 'echo', 'in'],
                   {**env, 'TERM': 'dumb'}) as terminal:
@@ -140,7 +140,7 @@ def a_dumb_terminal_has_one_line():
         assert terminal.end() == ('in\r\n', 0)
 
 
-def a_short_wait_is_silent():
+def test_a_short_wait_is_silent():
     """At least one wait of twenty ends before the message is due."""
     for _ in range(20):
         pid, release = held('short')
@@ -154,7 +154,7 @@ def a_short_wait_is_silent():
     raise AssertionError(text)
 
 
-def hold_says_how_it_ends():
+def test_hold_says_how_it_ends():
     with Terminal([HOLDFAST, 'hold', 'kept'], env) as terminal:
         terminal.wait_for(r'\d+\r\nholdfast hold: held; \^D or \^C releases it')
         terminal.type('\x04')
@@ -162,14 +162,4 @@ def hold_says_how_it_ends():
         assert status == 0, status
 
 
-sys.exit(cases.run([hold_says_how_it_ends,
-                    run_shows_its_place_in_the_queue,
-                    run_shows_no_place_without_an_order,
-                    run_names_the_lock_that_it_waits_for,
-                    a_live_line_is_removed_when_a_signal_ends_the_wait,
-                    quiet_run_shows_nothing,
-                    a_dumb_terminal_has_one_line,
-                    a_short_wait_is_silent,
-                    bench_shows_how_far_it_is_and_ends_at_control_c,
-                    bench_leaves_only_the_result,
-                    no_live_line_on_a_dumb_terminal]))
+sys.exit(cases.run(cases.of(globals())))

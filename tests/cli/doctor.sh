@@ -91,8 +91,7 @@ what_is_typed_wrong_is_64() { # case
     done
     reports 64 'is a -b missing' doctor redis://:s3cret@127.0.0.1
     lacks err s3cret
-    "$hf" doctor --help >out || die '--help'
-    says out 'usage: holdfast doctor \[-b URL\] \[--json\]'
+    prints 0 'usage: holdfast doctor \[-b URL\] \[--json\]' doctor --help
 }
 
 # A write to a full disk must not end with status 0.

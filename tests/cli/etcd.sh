@@ -46,11 +46,9 @@ every_kind_works() { # case
         equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
     done
     for kind in mutex read write semaphore; do
-        "$hf" bench --procs 2 --runs 1 --seconds 0.2 --kind $kind >out || die "bench $kind"
-        says out "etcd, fair $kind, 2 processes"
+        prints 0 "etcd, fair $kind, 2 processes" bench --procs 2 --runs 1 --seconds 0.2 --kind $kind
     done
-    "$hf" bench --unfair --runs 1 --seconds 0.2 >out || die 'bench --unfair'
-    says out 'etcd, unfair mutex'
+    prints 0 'etcd, unfair mutex' bench --unfair --runs 1 --seconds 0.2
     equal "$(status_of "$hf" bench --unfair --kind semaphore)" 64 'no such kind'
 }
 

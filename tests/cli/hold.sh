@@ -4,23 +4,6 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# holds OPTION...: starts a hold, $holder, that lasts until `gate' (descriptor
-# 9) is closed; its output is in `token', its messages in `said'.
-holds() {
-    rm -f gate token
-    mkfifo gate
-    start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold "$@"
-    holder=$pid
-    exec 9>gate
-    until_true test -s token
-}
-
-# lets_go STATUS: closes the input of the hold.
-lets_go() {
-    exec 9>&-
-    ends "$holder" "$1" 'exit status'
-}
-
 is_held() {
     reports 75 "held by process $holder on " run -n "$@" -- true
 }

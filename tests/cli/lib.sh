@@ -124,6 +124,23 @@ let_go() {
     ends "$holder" 0 'the holder'
 }
 
+# holds OPTION...: starts a `holdfast hold', $holder, that lasts until `gate'
+# (descriptor 9) is closed; its output is in `token', its messages in `said'.
+holds() {
+    rm -f gate token
+    mkfifo gate
+    start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold "$@"
+    holder=$pid
+    exec 9>gate
+    until_true test -s token
+}
+
+# lets_go STATUS: closes the input of the hold.
+lets_go() {
+    exec 9>&-
+    ends "$holder" "$1" 'exit status'
+}
+
 # status_of COMMAND...: runs COMMAND and prints its exit status.
 status_of() {
     status=0

@@ -58,14 +58,11 @@ every_kind_works() { # case
         equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
     done
     for kind in mutex read write semaphore; do
-        "$hf" bench --procs 2 --runs 1 --seconds 0.2 --kind $kind >out || die "bench $kind"
-        says out "mysql, fair $kind, 2 processes"
-        "$hf" bench --unfair --runs 1 --seconds 0.2 --kind $kind >out || die "unfair $kind"
-        says out "mysql, unfair $kind"
+        prints 0 "mysql, fair $kind, 2 processes" bench --procs 2 --runs 1 --seconds 0.2 --kind $kind
+        prints 0 "mysql, unfair $kind" bench --unfair --runs 1 --seconds 0.2 --kind $kind
     done
-    "$hf" bench --procs 2 --runs 1 --seconds 0.2 -b "$MYSQL_URL?wait=poll" >out ||
-        die 'bench, polling'
-    says out 'mysql, unfair mutex'
+    prints 0 'mysql, unfair mutex' bench --procs 2 --runs 1 --seconds 0.2 \
+        -b "$MYSQL_URL?wait=poll"
 }
 
 # waiters N: that many waiters sleep in the server.

@@ -92,8 +92,7 @@ looking_makes_no_memory() {
         equal "$(status_of "$hf" $verb -b "$none")" 1 "$verb"
     done
     [ ! -e none ] || die 'it was made'
-    "$hf" run -b "$none" a -- "$hf" show -b "$none" a >out || die 'run'
-    says out '^Holder: *process'
+    prints 0 '^Holder: *process' run -b "$none" a -- "$hf" show -b "$none" a
 }
 
 full_is_said() {
@@ -137,8 +136,7 @@ a_stranger_is_shown_and_broken() {
     equal "$(status_of "$hf" break -b "$string" --owner 'a stranger' foreign/a)" 1 'another owner'
     prints 0 '^broken: foreign/a: held by not ours' break -b "$string" --owner 'not ours' foreign/a
     redis_cli set foreign/a 'not ours' >/dev/null
-    "$hf" show -b "$string" foreign/a >out || die show
-    says out 'no time limit$'
+    prints 0 'no time limit$' show -b "$string" foreign/a
     python3 "$here/operator.py" answer y "$hf" break -b "$string" foreign/a >typed ||
         die "$(cat typed)"
     equal "$(redis_cli exists foreign/a)" 0 'the key'

@@ -113,15 +113,11 @@ locks_of_run() { # case
 }
 
 a_hold_is_kept_until_stdin_closes() { # case
-    mkfifo gate
-    start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold -l h -l i
-    holder=$pid
-    exec 9>gate
-    until_true test -s token
+    holds -l h -l i
     start_until err "$hf" run h -- touch ran 2>err 9>&-
     says err "h: waiting; process $holder on $(uname -n) has held it for "
     [ ! -e ran ] || die 'the command ran'
-    exec 9>&-
+    lets_go 0
     ends "$pid" 0 'the waiter'
     equal "$(wc -l <token)" 2 'tokens'
     equal "$(cat said)" '' 'what was said'

@@ -37,6 +37,10 @@ def section(page, title):
     return rest[:end.start()] if end else rest
 
 
+def printed(*arguments):
+    return subprocess.check_output([command, *arguments], encoding='utf-8')
+
+
 def known_options(url):
     """The options that the error for an unknown one lists."""
     done = subprocess.run([command, 'run', '-b', url + '?nonsense=1', 'a',
@@ -65,15 +69,13 @@ def test_every_option_of_a_url_is_documented():
 
 
 def test_every_option_of_the_command_is_documented():
-    overview = subprocess.run([command, 'help'], check=True,
-                              stdout=subprocess.PIPE, encoding='utf-8').stdout
-    verbs = set(re.findall('^  ([a-z]+) {2,}', overview, re.MULTILINE)) - {'help'}
+    verbs = set(re.findall('^  ([a-z]+) {2,}', printed('help'),
+                           re.MULTILINE)) - {'help'}
     assert len(verbs) > 5
     for verb in verbs:
         page = f'holdfast-{verb}.1'
-        usage = subprocess.run([command, 'help', *verb.split()], check=True,
-                               stdout=subprocess.PIPE, encoding='utf-8').stdout
-        options = set(re.findall(r'(?<![\w-])--([a-z-]+)', usage))
+        options = set(re.findall(r'(?<![\w-])--([a-z-]+)',
+                                 printed('help', verb)))
         # .Fl x , -long and .Fl -long are both --long
         there = set(re.findall(r'[ ,]-([a-z][a-z-]+)', pages[page]))
         assert options and options - there <= {'help', 'version'}, \
@@ -81,9 +83,7 @@ def test_every_option_of_the_command_is_documented():
 
 
 def test_every_scenario_of_the_lab_is_documented():
-    names = re.findall(r'^  ([a-z-]+) ', subprocess.run(
-        [command, 'lab', 'list'], check=True, stdout=subprocess.PIPE,
-        encoding='utf-8').stdout, re.MULTILINE)
+    names = re.findall(r'^  ([a-z-]+) ', printed('lab', 'list'), re.MULTILINE)
     assert len(names) > 10
     text = section('holdfast-lab.1', 'SCENARIOS')
     run = read('docs', 'lab.md').split('```text')[1]
@@ -123,9 +123,8 @@ def test_every_exit_status_is_documented():
     there = set(re.findall(r'\b(\d+)\b', text))
     # 0 and 1 are statuses of the command that is run.
     assert codes - there == {'0', '1'}, codes - there
-    usage = subprocess.run([command, 'help', 'run'], check=True,
-                           stdout=subprocess.PIPE, encoding='utf-8').stdout
-    assert not codes - {'0', '1'} - set(re.findall(r'\d+', usage))
+    assert not codes - {'0', '1'} - set(re.findall(r'\d+',
+                                                   printed('help', 'run')))
 
 
 def test_every_error_code_is_documented():

@@ -22,9 +22,9 @@ page = os.path.join(root, 'docs', 'mysql.md')
  delete_old) = snippets(page, 'mysql')
 
 
-def start(*arguments, user='shop', query=''):
+def start(*arguments, user='shop', database='locks', query=''):
     return subprocess.Popen(
-        [command, 'run', '-b', server.url(user) + query, *arguments],
+        [command, 'run', '-b', server.url(user, database) + query, *arguments],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, encoding='utf-8')
 
@@ -80,11 +80,8 @@ def test_tables_are_those_of_the_library():
     server.sql('create database shown; create database made; '
                "create user maker@'%'; grant all on made.* to maker@'%'")
     server.sql(tables, database='shown')
-    done = subprocess.run(
-        [command, 'run', '-b',
-         server.url('maker').replace('/locks', '/made'), 'a', '--', 'true'],
-        stderr=subprocess.PIPE, encoding='utf-8', check=False)
-    assert done.returncode == 0, done.stderr
+    status, _, err = run('a', '--', 'true', user='maker', database='made')
+    assert status == 0, err
     shown, made = (
         [server.sql('show create table ' + name, database=database)
          for (name,) in server.sql('show tables', database=database)]
@@ -138,11 +135,8 @@ def test_right_to_create_is_enough_to_make_them():
     server.sql("create user maker@'%';" + right_to_create.replace(
         'locks.', 'other.').replace('shop', 'maker'))
     server.sql("grant select, insert, update, delete on other.* to maker@'%'")
-    done = subprocess.run(
-        [command, 'run', '-b',
-         server.url('maker').replace('/locks', '/other'), 'a', '--', 'true'],
-        stderr=subprocess.PIPE, encoding='utf-8', check=False)
-    assert done.returncode == 0, done.stderr
+    status, _, err = run('a', '--', 'true', user='maker', database='other')
+    assert status == 0, err
     found = {name for (name,) in server.sql('show tables', database='other')}
     assert found == set(re.findall(r'other\.(\w+)', made)), found
 

@@ -86,8 +86,8 @@ class Mysql(Server):
         except Failed:
             return False
 
-    def url(self, user):
-        return 'mysql://%s@127.0.0.1:%d/locks' % (user, self.port)
+    def url(self, user, database='locks'):
+        return 'mysql://%s@127.0.0.1:%d/%s' % (user, self.port, database)
 
     def client(self, statements, *options, user='root', database='locks'):
         """What the command-line client prints."""

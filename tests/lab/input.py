@@ -273,31 +273,33 @@ SLOW = ['contention', '--servers', '--backends', 'shm,redis', '--stores',
         'file,redis', '--seconds', '5']
 
 
-def interrupted(status, err):
-    assert status == 130, status
-    assert 'interrupted' in err, err
-
-
-def test_control_c_stops_the_servers():
+def ends_clean(end, number, text):
+    """Ends a run that has servers by end(run): it reports the signal."""
     with traces.Place() as place:
         run = Started(place, *SLOW)
         run.has_servers()
-        os.killpg(run.process.pid, signal.SIGINT)
+        end(run)
         status, _, err = run.end()
-        interrupted(status, err)
+        assert status == 128 + number and text in err, (status, err)
         assert place.is_clean()
+
+
+def control_c(run):
+    os.killpg(run.process.pid, signal.SIGINT)
+
+
+def kill_runner(run):
+    os.kill(run.runner(), signal.SIGKILL)
+
+
+def test_control_c_stops_the_servers():
+    ends_clean(control_c, signal.SIGINT, 'interrupted')
 
 
 def test_a_signal_to_the_supervisor_stops_the_servers():
     for number in signal.SIGTERM, signal.SIGHUP:
-        with traces.Place() as place:
-            run = Started(place, *SLOW)
-            run.has_servers()
-            run.process.send_signal(number)
-            status, _, err = run.end()
-            assert status == 128 + number, (status, err)
-            assert 'interrupted; servers are stopped, nothing is left' in err, err
-            assert place.is_clean()
+        ends_clean(lambda run, number=number: run.process.send_signal(number),
+                   number, 'interrupted; servers are stopped, nothing is left')
 
 
 def test_a_reader_that_goes_away_ends_it_quietly():
@@ -341,19 +343,11 @@ def test_a_kill_of_the_supervisor_stops_the_servers():
 
 
 def test_a_kill_of_the_runner_stops_the_servers():
-    with traces.Place() as place:
-        run = Started(place, *SLOW)
-        run.has_servers()
-        os.kill(run.runner(), signal.SIGKILL)
-        status, _, err = run.end()
-        assert status == 128 + signal.SIGKILL, status
-        assert 'killed by signal 9' in err, err
-        assert place.is_clean()
+    ends_clean(kill_runner, signal.SIGKILL, 'killed by signal 9')
 
 
 def test_control_c_leaves_given_databases_clean():
-    for end in (lambda run: os.killpg(run.process.pid, signal.SIGINT),
-                lambda run: os.kill(run.runner(), signal.SIGKILL)):
+    for end in control_c, kill_runner:
         with traces.Place() as place:
             run = Started(place, 'oversell', '--backends', redis, '--stores',
                           redis + ',' + mariadb, '--buyers', '1000000',

@@ -113,10 +113,9 @@ ends() {
 # hold OPTION...: `run` holds the lock until let_go, as the process $holder.
 hold() {
     rm -f held end
-    start "$hf" run "$@" -- sh -c 'echo >held
+    start_until held "$hf" run "$@" -- sh -c 'echo >held
         until [ -e end ]; do sleep 0.01; done'
     holder=$pid
-    until_true test -s held
 }
 
 let_go() {

@@ -263,10 +263,10 @@ struct resource {
 };
 
 struct tally {
-    uint64_t calls, grants, reentries, events;
-    uint64_t shared, joined, permits, through, downgrades;
-    uint64_t kills, stops, freezes, ills, restarts, resets, cuts, lates, copies,
-        bells, sulks, refused;
+    unsigned long long calls, grants, reentries, events;
+    unsigned long long shared, joined, permits, through, downgrades;
+    unsigned long long kills, stops, freezes, ills, restarts, resets, cuts,
+        lates, copies, bells, sulks, refused;
 };
 
 struct world {

@@ -155,6 +155,7 @@ a_run_within_itself_is_64() { # case on both
 a_url_is_recognised() { # case
     other=REDIS${redis#redis}
     exits 64 run -b "$redis" a -- "$hf" run -b "$other?ttl=20s" -n a true
+    # Another prefix, and another backend.
     exits 0 run -b "$redis" a -- "$hf" run -b "$redis?prefix=x:" -n a true
     exits 0 run -b "$redis" a -- "$hf" run -b "shm://$PWD/s" -n a true
 }

@@ -61,6 +61,7 @@ a_server_votes_once() { # case
 }
 
 a_majority_is_enough() { # case
+    # Two of five are not there, then three.
     exits 0 run -b "redlock://127.0.0.1:1,127.0.0.1:2,${hosts#*,*,}?max_lease=0" b -- true
     exits 69 run -n -b "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3,${hosts#*,*,*,}?max_lease=0" b -- true
     for port in 1 2 3; do

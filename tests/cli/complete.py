@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from terminal import FOREVER, Terminal
+from terminal import Terminal
 
 sys.path.insert(1, os.path.join(sys.argv[2], 'tests', 'docs'))
 import cases  # noqa: E402
@@ -52,14 +52,7 @@ def offered(*words, **more):
     return complete(*words, **more)[1]
 
 
-def until(condition):
-    end = time.monotonic() + FOREVER
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def verbs_and_what_they_do():
+def test_verbs_and_what_they_do():
     heading, words, descriptions = complete('')
     assert heading == 'words' and set(words) >= {'run', 'bench', 'lab', 'help'}
     assert all(descriptions)
@@ -71,7 +64,7 @@ def verbs_and_what_they_do():
     assert complete()[1] == words
 
 
-def flags_of_every_verb():
+def test_flags_of_every_verb():
     """Completion offers exactly the flags that --help shows."""
     for verb in offered('help', ''):
         if verb in ('help', 'lab'):
@@ -87,7 +80,7 @@ def flags_of_every_verb():
         assert '--version' in shown
 
 
-def values_of_a_fixed_set():
+def test_values_of_a_fixed_set():
     assert offered('run', '--on-lost', '') == ['kill', 'warn']
     assert offered('run', '--on-lost', 'w') == ['warn']
     assert offered('run', '--on-lost=w') == ['--on-lost=warn']
@@ -96,7 +89,7 @@ def values_of_a_fixed_set():
     assert offered('run', '--label', '--on-lost', '-x', '--on') == ['--on-lost']
 
 
-def urls():
+def test_urls():
     heading, words, _ = complete('run', '-b', '')
     assert heading == 'part'
     assert {'shm:', 'redis://', 'zk://'} <= set(words)
@@ -111,7 +104,7 @@ def urls():
     assert offered('run', '-b', 'nonsense:?') == []
 
 
-def names_of_locks():
+def test_names_of_locks():
     names = sorted(os.fsdecode(name) for name in NAMES)
     assert sorted(offered('run', '')) == names
     assert offered('run', 'ni') == ['nightly']
@@ -128,14 +121,14 @@ def names_of_locks():
                    HOLDFAST_URL=other) == ['nightly']
 
 
-def every_verb_with_a_name():
+def test_every_verb_with_a_name():
     for verb in ('hold', 'show', 'break', 'ask', 'watch', 'ls'):
         assert offered(verb, 'ni') == ['nightly'], verb
         assert offered(verb, '-b', env['HOLDFAST_URL'], 'ni') == ['nightly']
         assert offered(verb, 'nightly', '') == [], verb
 
 
-def words_of_a_verb():
+def test_words_of_a_verb():
     assert set(offered('latch', '')) == {'set', 'down', 'wait', 'show'}
     assert offered('latch', 'd') == ['down']
     assert offered('latch', '-b', env['HOLDFAST_URL'], 's') == ['set', 'show']
@@ -153,7 +146,7 @@ def words_of_a_verb():
                    check=True, stdout=subprocess.DEVNULL)
 
 
-def a_command_after_a_name():
+def test_a_command_after_a_name():
     assert complete('run', 'a', '')[0] == 'command 2'
     assert complete('run', 'a', '--', '')[0] == 'command 3'
     assert complete('run', '-w', '5', 'a', 'ls', '-l', '')[0] == 'command 4'
@@ -161,7 +154,7 @@ def a_command_after_a_name():
     assert offered('run', 'a', '-') == ['--']
 
 
-def names_by_a_flag():
+def test_names_by_a_flag():
     """After -l the first operand is the command."""
     assert offered('run', '-l', 'ni') == ['nightly']
     assert offered('run', '-l', 'a', '--lock=ni') == ['--lock=nightly']
@@ -173,12 +166,12 @@ def names_by_a_flag():
     assert complete('hold', '-l', 'a', '') == (None, [], [])
 
 
-def files():
+def test_files():
     assert complete('run', '--metrics', '')[0] == 'files 0'
     assert complete('run', '--metrics=a')[0] == 'files 10'
 
 
-def scenarios_of_the_lab():
+def test_scenarios_of_the_lab():
     assert offered('lab', 'ov') == ['oversell']
     assert {'all', 'list'} <= set(offered('lab', ''))
     assert offered('help', 'lab', 'ov') == ['oversell']
@@ -188,7 +181,7 @@ def scenarios_of_the_lab():
     assert complete('lab', '--html=a')[0] == 'files 7'
 
 
-def a_server_that_does_not_answer():
+def test_a_server_that_does_not_answer():
     with socket.socket() as silent:
         silent.bind(('127.0.0.1', 0))
         silent.listen()
@@ -270,34 +263,34 @@ OTHERS = [('holdfast run nightly -- hf-unique-command al\t',
 BASH = ['bash', '--noprofile', '--rcfile']
 
 
-def bash_types():
+def test_bash_types():
     check([*BASH, 'bashrc'], COMMON)
 
 
-def bash_quotes_names():
+def test_bash_quotes_names():
     check([*BASH, 'bashrc'], NAMED)
     check([*BASH, 'bashrc'],
           [("holdfast run $'li\t", ['run', 'li\nne']),
            ("holdfast run $'\\377\t", ['run', os.fsdecode(b'\xffbytes\x80')])])
 
 
-def bash_with_its_package():
+def test_bash_with_its_package():
     check([*BASH, 'bashrc-full'], COMMON + NAMED + OTHERS)
 
 
-def zsh_types():
+def test_zsh_types():
     check(['zsh', '-i'], COMMON)
 
 
-def zsh_quotes_names():
+def test_zsh_quotes_names():
     check(['zsh', '-i'], NAMED)
 
 
-def zsh_other_commands():
+def test_zsh_other_commands():
     check(['zsh', '-i'], OTHERS)
 
 
-def shells_survive_a_command_that_is_missing():
+def test_shells_survive_a_command_that_is_missing():
     """The completion file may be older than the command, or outlive it."""
     done = subprocess.run(
         ['bash', '--norc', '--noprofile', '-c',
@@ -341,14 +334,8 @@ def main():
     prepare()
     holders = [hold(name) for name in NAMES]
     try:
-        until(lambda: len(offered('run', '')) == len(NAMES))
-        return cases.run([
-            verbs_and_what_they_do, flags_of_every_verb, values_of_a_fixed_set,
-            urls, names_of_locks, every_verb_with_a_name, words_of_a_verb,
-            a_command_after_a_name, names_by_a_flag, files, scenarios_of_the_lab,
-            a_server_that_does_not_answer, bash_types, bash_quotes_names,
-            bash_with_its_package, zsh_types, zsh_quotes_names,
-            zsh_other_commands, shells_survive_a_command_that_is_missing])
+        cases.until(lambda: len(offered('run', '')) == len(NAMES))
+        return cases.run(cases.of(globals()))
     finally:
         for one in holders:
             one.stdin.close()

@@ -6,22 +6,15 @@
 #include "../../cli/shared/contend.h"
 #include "../../cli/shared/hist.h"
 
-#include <errno.h>
+#include "../unit/cases.h"
+
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 enum fault {
     NONE,
@@ -58,7 +51,6 @@ struct hf_lock {
 int hf_open(const char *url, const hf_client_options *opt, hf_client **out,
             hf_error *err)
 {
-    (void)url, (void)opt, (void)err;
     *out = calloc(1, sizeof **out);
     return *out ? HF_OK : HF_ENOMEM;
 }
@@ -74,7 +66,6 @@ int hf_close(hf_client *client)
 int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                 const hf_lock_options *opt, hf_lock **out, hf_error *err)
 {
-    (void)client, (void)name, (void)name_len, (void)opt, (void)err;
     *out = calloc(1, sizeof **out);
     return *out ? HF_OK : HF_ENOMEM;
 }
@@ -136,7 +127,6 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
     unsigned acquires = atomic_fetch_add(&stage->acquires, 1);
     bool is_last = acquires == stage->last;
 
-    (void)lock, (void)opt;
     if (stage->fault == FAVOURS_ONE)
         be_favoured_or_wait();
     if (stage->fault == SIGNALLED || stage->fault == STUCK)
@@ -155,7 +145,6 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt, hf_error *err)
 
 int hf_lock_release(hf_lock *lock, hf_error *err)
 {
-    (void)lock, (void)err;
     if (stage->fault != GRANTS_ALL)
         pthread_mutex_unlock(&stage->mutex);
     return HF_OK;
@@ -169,18 +158,15 @@ int hf_lock_release_nowait(hf_lock *lock, hf_error *err)
 int hf_inspect(hf_client *client, const void *name, size_t name_len,
                hf_info **out, hf_error *err)
 {
-    (void)client, (void)name, (void)name_len, (void)out, (void)err;
     return HF_ENOTSUP;
 }
 
 void hf_info_free(hf_info *info)
 {
-    (void)info;
 }
 
 const char *hf_error_text(int code)
 {
-    (void)code;
     return "fake";
 }
 
@@ -190,7 +176,6 @@ static uint64_t pairs_reported;
 static void keep_progress(const struct contend *how, double seconds,
                           uint64_t pairs)
 {
-    (void)how;
     seconds_reported = seconds;
     pairs_reported = pairs;
 }
@@ -234,11 +219,10 @@ static bool violated(unsigned procs, unsigned threads)
     return result.violations > 0;
 }
 
-static void test_contend_counts_no_violation_of_a_lock(void **state)
+CASE(test_contend_counts_no_violation_of_a_lock)
 {
     struct contend_result result;
 
-    (void)state;
     assert_int_equal(contend(NONE, 4, 1, &result), HF_OK);
     assert_int_equal(result.violations, 0);
     assert_true(result.pairs > 0);
@@ -247,45 +231,33 @@ static void test_contend_counts_no_violation_of_a_lock(void **state)
 
 /* One contender of four gets every grant. On a busy machine the first runs may
  * grant none. */
-static void test_contend_tells_how_unfair_a_lock_is(void **state)
+CASE(test_contend_tells_how_unfair_a_lock_is)
 {
     struct contend_result result = {0};
 
-    (void)state;
     for (int i = 0; i < 20 && !result.pairs; i++)
         assert_int_equal(contend(FAVOURS_ONE, 4, 1, &result), HF_OK);
     assert_true(result.pairs > 0);
     assert_true(result.jain > 0.2499 && result.jain < 0.2501);
 }
 
-static void test_contend_sees_processes_inside_together(void **state)
-{
-    (void)state;
-    assert_true(violated(4, 1));
-}
+ROW(test_contend_sees_processes_inside_together, assert_true(violated(4, 1)));
+ROW(test_contend_sees_threads_inside_together, assert_true(violated(1, 4)));
 
-static void test_contend_sees_threads_inside_together(void **state)
-{
-    (void)state;
-    assert_true(violated(1, 4));
-}
-
-static void test_contend_reports_the_first_error(void **state)
+CASE(test_contend_reports_the_first_error)
 {
     struct contend_result result;
 
-    (void)state;
     assert_int_equal(contend(FAILS, 2, 2, &result), HF_EBACKEND);
     assert_string_equal(result.error.text, "fake: no more");
 }
 
 /* All contenders are waiting for the last one to be ready when it fails. */
-static void test_contend_does_not_wait_for_who_failed(void **state)
+CASE(test_contend_does_not_wait_for_who_failed)
 {
     static const unsigned procs[] = {4, 1}, threads[] = {1, 4};
     struct contend_result result;
 
-    (void)state;
     alarm(30);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(contend(LAST_FAILS, procs[i], threads[i], &result),
@@ -295,11 +267,10 @@ static void test_contend_does_not_wait_for_who_failed(void **state)
     alarm(0);
 }
 
-static void test_contend_does_not_wait_for_who_died(void **state)
+CASE(test_contend_does_not_wait_for_who_died)
 {
     struct contend_result result;
 
-    (void)state;
     alarm(30);
     assert_int_equal(contend(LAST_DIES, 4, 1, &result), HF_EBACKEND);
     assert_string_equal(result.error.text, "a contender has died");
@@ -307,11 +278,10 @@ static void test_contend_does_not_wait_for_who_died(void **state)
 }
 
 /* The processes that were started must have ended. */
-static void test_contend_ends_if_a_process_cannot_be_started(void **state)
+CASE(test_contend_ends_if_a_process_cannot_be_started)
 {
     struct contend_result result;
 
-    (void)state;
     alarm(30);
     assert_int_equal(contend(NO_FORK, 10, 1, &result), HF_ENOMEM);
     assert_non_null(strstr(result.error.text, "process 4 of 10 cannot be "));
@@ -321,11 +291,10 @@ static void test_contend_ends_if_a_process_cannot_be_started(void **state)
     alarm(0);
 }
 
-static void test_contend_says_how_far_it_is(void **state)
+CASE(test_contend_says_how_far_it_is)
 {
     struct contend_result result;
 
-    (void)state;
     pairs_reported = 0;
     for (int i = 0; i < 20 && !pairs_reported; i++)
         assert_int_equal(contend_for(NONE, 2, 1, 600, 0, &result), HF_OK);
@@ -358,23 +327,13 @@ static void end_by_signal(enum fault fault)
     assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
 }
 
-static void test_contend_ends_at_a_signal(void **state)
-{
-    (void)state;
-    end_by_signal(SIGNALLED);
-}
+ROW(test_contend_ends_at_a_signal, end_by_signal(SIGNALLED));
+ROW(test_contend_kills_contenders_that_are_stuck, end_by_signal(STUCK));
 
-static void test_contend_kills_contenders_that_are_stuck(void **state)
-{
-    (void)state;
-    end_by_signal(STUCK);
-}
-
-static void test_hist_quantiles(void **state)
+CASE(test_hist_quantiles)
 {
     struct hist *hist = calloc(1, sizeof *hist);
 
-    (void)state;
     assert_non_null(hist);
     for (int i = 1; i <= 1000; i++)
         hist_add(hist, i * 1000);
@@ -392,7 +351,6 @@ static int set_up(void **state)
 {
     pthread_mutexattr_t attr;
 
-    (void)state;
     stage = mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (stage == MAP_FAILED)
@@ -403,22 +361,4 @@ static int set_up(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contend_counts_no_violation_of_a_lock),
-        cmocka_unit_test(test_contend_tells_how_unfair_a_lock_is),
-        cmocka_unit_test(test_contend_sees_processes_inside_together),
-        cmocka_unit_test(test_contend_sees_threads_inside_together),
-        cmocka_unit_test(test_contend_reports_the_first_error),
-        cmocka_unit_test(test_contend_does_not_wait_for_who_failed),
-        cmocka_unit_test(test_contend_does_not_wait_for_who_died),
-        cmocka_unit_test(test_contend_ends_if_a_process_cannot_be_started),
-        cmocka_unit_test(test_contend_says_how_far_it_is),
-        cmocka_unit_test(test_contend_ends_at_a_signal),
-        cmocka_unit_test(test_contend_kills_contenders_that_are_stuck),
-        cmocka_unit_test(test_hist_quantiles),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+CASES_MAIN(set_up, NULL);

@@ -54,7 +54,7 @@ a_server_that_is_not_there_is_an_error() { # case
         equal "$(status_of "$hf" doctor --json -b "$url")" 2 "$url --json"
         is_json "$(echo "$url" | sed 's,//.*@,//,; s,/0$,,; s,/locks$,,; s,unix:///.*,unix:,')"
         [ ! -s err ] || die "$(cat err)"
-        not contains out s3cret || die "$(cat out)"
+        lacks out s3cret
     done
 }
 
@@ -63,7 +63,7 @@ a_login_that_is_refused_is_an_error() { # case
     equal "$(HOLDFAST_PASSWORD=wr0ng status_of "$hf" doctor \
         -b "redis+unix://ann@$base/redis.sock")" 2 'exit status'
     has error connection 'refused the user name or password'
-    not contains out 'wr0ng\|s3cret' || die "$(cat out)"
+    lacks out 'wr0ng\|s3cret'
 }
 
 # No text that may be part of a password is shown as a host.
@@ -89,11 +89,9 @@ what_is_typed_wrong_is_64() { # case
         [ ! -s out ] || die "doctor $words: $(cat out)"
         [ -s err ] || die "doctor $words says nothing"
     done
-    equal "$(status_of "$hf" doctor redis://:s3cret@127.0.0.1)" 64 'no -b'
-    contains err 'is a -b missing' || die "$(cat err)"
-    not contains err s3cret || die "$(cat err)"
-    "$hf" doctor --help >out || die '--help'
-    contains out 'usage: holdfast doctor \[-b URL\] \[--json\]' || die "$(cat out)"
+    reports 64 'is a -b missing' doctor redis://:s3cret@127.0.0.1
+    lacks err s3cret
+    prints 0 'usage: holdfast doctor \[-b URL\] \[--json\]' doctor --help
 }
 
 # A write to a full disk must not end with status 0.
@@ -101,7 +99,7 @@ output_that_cannot_be_written_is_1() { # case
     status=0
     "$hf" doctor >/dev/full 2>err || status=$?
     equal "$status" 1 'exit status'
-    contains err 'standard output: No space left' || die "$(cat err)"
+    says err 'standard output: No space left'
 }
 
 # in_terminal COLUMNS COMMAND: `typed' has what COMMAND shows on a terminal.
@@ -114,17 +112,17 @@ in_terminal() {
 on_a_terminal_it_has_colours_and_is_wrapped() { # case
     esc=$(printf '\033')
     TERM=xterm in_terminal 60 "env -u NO_COLOR '$hf' doctor -b 'shm://$base/shm?waitv=no'"
-    contains typed "^$esc\\[32mok$esc\\[0m  *promise" || die "$(cat typed)"
-    contains typed "^$esc\\[33mwarning$esc\\[0m  *waiting" || die "$(cat typed)"
+    says typed "^$esc\\[32mok$esc\\[0m  *promise"
+    says typed "^$esc\\[33mwarning$esc\\[0m  *waiting"
     sed "s/$esc\\[[0-9]*m//g" typed >plain
     [ "$(awk 'length > 60' plain | grep -vc "$base")" -eq 0 ] || die "$(cat plain)"
-    contains plain '^                    *[a-z]' || die 'no hanging indent'
+    says plain '^                    *[a-z]'
     TERM=dumb in_terminal 60 "env -u NO_COLOR '$hf' doctor"
-    not contains typed "$esc" || die 'TERM=dumb'
+    lacks typed "$esc"
     TERM=xterm in_terminal 60 "NO_COLOR=1 '$hf' doctor"
-    not contains typed "$esc" || die 'NO_COLOR'
+    lacks typed "$esc"
     TERM=xterm "$hf" doctor >plain
-    not contains plain "$esc" || die 'a file'
+    lacks plain "$esc"
 }
 
 start_redis

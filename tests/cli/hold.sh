@@ -4,38 +4,15 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# holds OPTION...: starts a hold, $holder, that lasts until `gate' (descriptor
-# 9) is closed; its output is in `token', its messages in `said'.
-holds() {
-    rm -f gate token
-    mkfifo gate
-    start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold "$@"
-    holder=$pid
-    exec 9>gate
-    until_true test -s token
-}
-
-# lets_go STATUS: closes the input of the hold.
-lets_go() {
-    exec 9>&-
-    ends "$holder" "$1" 'exit status'
-}
-
 is_held() {
-    equal "$(status_of "$hf" run -n "$@" -- true)" 75 "$*"
-    contains err "held by process $holder on " || die "$*: $(cat err)"
+    reports 75 "held by process $holder on " run -n "$@" -- true
 }
 
 is_free() {
     equal "$(status_of "$hf" run -w 1m "$@" -- true)" 0 "$* afterwards"
 }
 
-on_both() {
-    "$@"
-    HOLDFAST_URL=$redis "$@"
-}
-
-until_stdin_closes() {
+it_holds_until_stdin_closes() { # case on both
     holds a
     is_held a
     grep -q -x '[1-9][0-9]*' token || die "$(cat token)"
@@ -49,10 +26,6 @@ until_stdin_closes() {
     is_free a
     [ "$("$hf" run a -- sh -c 'echo $HOLDFAST_TOKEN')" -gt "$before" ] ||
         die 'the token does not rise'
-}
-
-it_holds_until_stdin_closes() { # case
-    on_both until_stdin_closes
 }
 
 a_signal_ends_it_with_0() { # case
@@ -83,9 +56,8 @@ an_ignored_signal_has_no_effect() { # case
 
 # When a script dies, the kernel closes the script's end of the pipe.
 it_ends_with_its_script() { # case
-    start bash -c 'coproc "$0" hold a; read -r token <&"${COPROC[0]}"
+    start_until token bash -c 'coproc "$0" hold a; read -r token <&"${COPROC[0]}"
         echo "$token" >token; read -r end <&"${COPROC[0]}"' "$hf"
-    until_true test -s token
     equal "$(status_of "$hf" run -n a -- true)" 75 'held'
     kill -9 "$pid"
     is_free a
@@ -102,8 +74,7 @@ the_idiom_of_the_manual() { # case
 }
 
 without_input_it_ends_at_once() { # case
-    equal "$(status_of "$hf" hold a)" 0 '/dev/null'
-    contains err '/dev/null' || die "$(cat err)"
+    reports 0 '/dev/null' hold a
     grep -q -x '[1-9][0-9]*' out || die "$(cat out)"
     equal "$(status_of "$hf" hold -q a)" 0 '-q'
     equal "$(cat err)" '' 'what -q says'
@@ -113,7 +84,7 @@ without_input_it_ends_at_once() { # case
     is_free a
 }
 
-several() {
+several_locks_at_once() { # case on both
     holds -l z -l a
     equal "$(wc -l <token)" 2 'tokens'
     is_held z
@@ -122,11 +93,7 @@ several() {
     is_free -l a -l z
 }
 
-several_locks_at_once() { # case
-    on_both several
-}
-
-permits_and_modes() {
+the_kinds_of_run() { # case on both
     holds --permits 2 --of 3 s
     is_held --permits 2 --of 3 s
     equal "$(status_of "$hf" run -n --of 3 s -- true)" 0 'the third'
@@ -140,10 +107,6 @@ permits_and_modes() {
     lets_go 0
 }
 
-the_kinds_of_run() { # case
-    on_both permits_and_modes
-}
-
 json_is_an_object() { # case
     holds --json -l 'a "b"' -l "$(printf '\377')" --label me
     python3 -c 'import json, sys
@@ -152,8 +115,7 @@ assert o["name"] == "a \"b\"" and o["token"] == o["locks"][0]["token"] > 0, o
 assert [l["name"] for l in o["locks"]] == ["a \"b\"", "\ufffd"], o
 assert o["locks"][1]["name_hex"] == "ff", o
 assert not sys.stdin.read()' <token || die "$(cat token)"
-    equal "$(status_of "$hf" run -n 'a "b"' -- true)" 75 'held'
-    contains err '(me)' || die "$(cat err)"
+    reports 75 '(me)' run -n 'a "b"' -- true
     lets_go 0
 }
 
@@ -196,7 +158,7 @@ lost_is_79() { # case
     holds -b "$redis" -t 3s a
     redis_cli del a >/dev/null
     ends "$holder" 79 'exit status'
-    contains said '^holdfast hold: .*"a" was lost: it was taken away' || die "$(cat said)"
+    says said '^holdfast hold: .*"a" was lost: it was taken away'
     equal "$(wc -l <said)" 1 lines
     exec 9>&-
     holds -b "$redis" -t 3s -l a -l b
@@ -212,7 +174,7 @@ stopped_past_its_deadline_is_79() { # case
     equal "$(status_of "$hf" run -w 1m -b "$redis" a -- true)" 0 'the next one'
     kill -CONT "$holder"
     ends "$holder" 79 'exit status'
-    contains said '"a" was lost: ' || die "$(cat said)"
+    says said '"a" was lost: '
     exec 9>&-
 }
 
@@ -235,30 +197,20 @@ output_that_fails_is_1() { # case
     wait_for "$pid"
     exec 9>&-
     equal "$status" 1 'exit status'
-    contains said 'standard output' || die "$(cat said)"
+    says said 'standard output'
     is_free a
 }
 
-# is_misuse TEXT OPTION...
-is_misuse() {
-    text=$1
-    shift
-    equal "$(status_of "$hf" hold "$@")" 64 "$*"
-    contains err "$text" || die "$*: $(cat err)"
-    equal "$(cat out)" '' "what $* prints"
-}
-
 misuse_is_64() { # case
-    is_misuse 'A NAME is missing'
-    is_misuse 'takes one NAME' a b
-    is_misuse 'one of them' -l a b
-    is_misuse 'given twice' -l a -l a
-    is_misuse 'is a -b missing' redis://:s3cret@h
-    not contains err s3cret || die "$(cat err)"
-    is_misuse 'Give --of' --permits 2 a
-    is_misuse 'did you mean --json' --jsn a
-    is_misuse 'one of them' -n -w 5 a
-    is_misuse 'option is called' -c true a
+    is_misuse 'A NAME is missing' hold
+    is_misuse 'takes one NAME' hold a b
+    is_misuse 'one of them' hold -l a b
+    is_misuse 'given twice' hold -l a -l a
+    is_misuse 'is a -b missing' hold redis://:s3cret@h
+    is_misuse 'Give --of' hold --permits 2 a
+    is_misuse 'did you mean --json' hold --jsn a
+    is_misuse 'one of them' hold -n -w 5 a
+    is_misuse 'option is called' hold -c true a
     equal "$(status_of "$hf" hold -n -b redis://127.0.0.1:1 a)" 69 'unreachable'
 }
 

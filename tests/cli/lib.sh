@@ -1,9 +1,10 @@
 # For the tests of the command: TAP, a directory for each case, polling.
 # shellcheck shell=sh
 #
-# A case is a function marked by "# case". It runs in a subshell with a
-# directory of its own, fails by `die`, and kills what it began with `start`
-# when it ends. Words after HOLDFAST select the cases to run.
+# A case is a function marked by "# case", or by "# case on both" to run on shared
+# memory and then on Redis. It runs in a subshell with a directory of its own,
+# fails by `die`, and kills what it began with `start` when it ends. Words after
+# HOLDFAST select the cases to run.
 
 hf=$(realpath "$1")
 shift
@@ -71,12 +72,30 @@ contains() {
     grep -q -e "$2" "$1" 2>/dev/null
 }
 
+# says FILE PATTERN
+says() {
+    contains "$1" "$2" || die "$1 is without '$2': $(cat "$1")"
+}
+
+# lacks FILE PATTERN
+lacks() {
+    ! contains "$1" "$2" || die "$1 has '$2': $(cat "$1")"
+}
+
 # start COMMAND...: in the background as $pid, with default signal dispositions
 # (a shell ignores INT and QUIT there).
 start() {
     env --default-signal "$@" &
     pid=$!
     started="$started $pid"
+}
+
+# start_until FILE COMMAND...: starts it, and waits until FILE has text.
+start_until() {
+    awaited=$1
+    shift
+    start "$@"
+    until_true test -s "$awaited"
 }
 
 # Waits for a started process; its exit status is $status.
@@ -94,10 +113,9 @@ ends() {
 # hold OPTION...: `run` holds the lock until let_go, as the process $holder.
 hold() {
     rm -f held end
-    start "$hf" run "$@" -- sh -c 'echo >held
+    start_until held "$hf" run "$@" -- sh -c 'echo >held
         until [ -e end ]; do sleep 0.01; done'
     holder=$pid
-    until_true test -s held
 }
 
 let_go() {
@@ -105,11 +123,76 @@ let_go() {
     ends "$holder" 0 'the holder'
 }
 
+# holds OPTION...: starts a `holdfast hold', $holder, that lasts until `gate'
+# (descriptor 9) is closed; its output is in `token', its messages in `said'.
+holds() {
+    rm -f gate token
+    mkfifo gate
+    start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold "$@"
+    holder=$pid
+    exec 9>gate
+    until_true test -s token
+}
+
+# lets_go STATUS: closes the input of the hold.
+lets_go() {
+    exec 9>&-
+    ends "$holder" "$1" 'exit status'
+}
+
 # status_of COMMAND...: runs COMMAND and prints its exit status.
 status_of() {
     status=0
     "$@" >out 2>err </dev/null || status=$?
     echo "$status"
+}
+
+# exits STATUS ARGUMENT...: holdfast ends with that exit status.
+exits() {
+    wanted_status=$1
+    shift
+    equal "$(status_of "$hf" "$@")" "$wanted_status" "holdfast $*"
+}
+
+# reports STATUS PATTERN ARGUMENT...: the same, and has PATTERN on standard error.
+reports() {
+    exit_status=$1
+    pattern=$2
+    shift 2
+    exits "$exit_status" "$@"
+    says err "$pattern"
+}
+
+# prints STATUS PATTERN ARGUMENT...: the same with standard output.
+prints() {
+    exit_status=$1
+    pattern=$2
+    shift 2
+    exits "$exit_status" "$@"
+    says out "$pattern"
+}
+
+# is_misuse PATTERN ARGUMENT...: 64, one line with PATTERN that leads to the help
+# and shows no password, no output, and `touch ran' has not run.
+is_misuse() {
+    reports 64 "$@"
+    equal "$(wc -l <err)" 1 "lines of $*"
+    says err 'holdfast help'
+    lacks err s3cret
+    [ ! -s out ] || die "$*: printed $(cat out)"
+    [ ! -e ran ] || die "$*: the command ran"
+}
+
+# refused URL PATTERN: 64, and the message does not show the password, $secret.
+refused() {
+    reports 64 "$2" run -b "$1" a -- true
+    lacks err "${secret:-s3cret}"
+}
+
+# on_both FUNCTION...: runs it on shared memory and on Redis.
+on_both() {
+    "$@"
+    HOLDFAST_URL=$redis "$@"
 }
 
 # Uses a clock that goes on while the machine is suspended.
@@ -143,12 +226,16 @@ run_case() {
     *' shm:'* | *\?*) ;;
     *" $1 "*) HOLDFAST_URL="$HOLDFAST_URL?op_timeout=1m&connect_timeout=1m" ;;
     esac
-    "$1"
+    if grep -q "^$1() { # case on both\$" "$here/${0##*/}"; then
+        on_both "$1"
+    else
+        "$1"
+    fi
 }
 
 # cases_in FILE: the functions that are marked as cases.
 cases_in() {
-    sed -n 's/^\([a-z0-9_]*\)() { # case$/\1/p' "$1"
+    sed -n 's/^\([a-z0-9_]*\)() { # case\( on both\)*$/\1/p' "$1"
 }
 
 # run_cases NAME...: runs these cases and those of this program; prints TAP.
@@ -190,6 +277,11 @@ redis_answers() {
 
 redis_cli() {
     redis-cli -s "$base/redis.sock" "$@"
+}
+
+# True if a client waits for a lock of that server.
+is_waited_for() {
+    [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
 # front MODE SERVER: starts front.py ($port, $at with its host), which

@@ -16,9 +16,22 @@ env = {**os.environ, 'HOLDFAST_URL': 'shm://%s/shm' % base.name, 'TERM': 'xterm'
 REMOVED = '\r\x1b[K'
 
 
-def bench_shows_how_far_it_is_and_ends_at_control_c():
-    with Terminal([HOLDFAST, 'bench', '--procs', '2', '--seconds', '1h'],
-                  env) as terminal:
+def holdfast(*arguments, **more):
+    return Terminal([HOLDFAST, *arguments], {**env, **more})
+
+
+def run(*options, **more):
+    return holdfast('run', *options, '--', 'echo', 'in', **more)
+
+
+def ends_with(terminal, wanted, status=0):
+    text, found = terminal.end()
+    assert text.endswith(wanted) and found == status, (text, found)
+    return text
+
+
+def test_bench_shows_how_far_it_is_and_ends_at_control_c():
+    with holdfast('bench', '--procs', '2', '--seconds', '1h') as terminal:
         found = terminal.wait_for(
             r'run 1 of 3: (\d+\.\d) s left, ([1-9]\d*) pairs')
         assert 0 < float(found[1]) <= 3600
@@ -31,18 +44,17 @@ def bench_shows_how_far_it_is_and_ends_at_control_c():
         assert status == 130, status
 
 
-def bench_leaves_only_the_result():
-    with Terminal([HOLDFAST, 'bench', '--seconds', '0.3', '--runs', '2'],
-                  env) as terminal:
+def test_bench_leaves_only_the_result():
+    with holdfast('bench', '--seconds', '0.3', '--runs', '2') as terminal:
         text, status = terminal.end()
         assert 'run 2 of 2: ' in text, text
         assert text.split(REMOVED)[-1].startswith('shm, fair mutex'), text
         assert status == 0, status
 
 
-def no_live_line_on_a_dumb_terminal():
-    with Terminal([HOLDFAST, 'bench', '--seconds', '0.3', '--runs', '1'],
-                  {**env, 'TERM': 'dumb'}) as terminal:
+def test_no_live_line_on_a_dumb_terminal():
+    with holdfast('bench', '--seconds', '0.3', '--runs', '1',
+                  TERM='dumb') as terminal:
         text, status = terminal.end()
         assert text.startswith('shm, fair mutex'), text
         assert status == 0, status
@@ -61,115 +73,84 @@ def held(*options):
     return process.pid, release
 
 
-def run_shows_its_place_in_the_queue():
+def test_run_shows_its_place_in_the_queue():
     pid, release = held('--label', 'the holder', 'nightly')
-    with Terminal([HOLDFAST, 'run', 'nightly', '--', 'echo', 'in'],
-                  env) as terminal:
+    with run('nightly') as terminal:
         terminal.wait_for(r'nightly: waiting; process %d on \S+ \(the holder\) '
                           r'has held it for \d+s\r\n' % pid)
         terminal.wait_for(r'\r\x1b\[Knightly: waiting for \d+s, '
                           r'place 1 of 1; held by process %d' % pid)
-        with Terminal([HOLDFAST, 'run', 'nightly', '--', 'echo', 'next'],
-                      env) as second:
+        with holdfast('run', 'nightly', '--', 'echo', 'next') as second:
             second.wait_for('place 2 of 2')
             terminal.wait_for('place 1 of 2')
             release()
-            text, status = terminal.end()
-            assert text.endswith(REMOVED + 'in\r\n'), text
-            assert status == 0, status
-            text, status = second.end()
-            assert text.endswith(REMOVED + 'next\r\n'), text
-            assert status == 0, status
+            ends_with(terminal, REMOVED + 'in\r\n')
+            ends_with(second, REMOVED + 'next\r\n')
 
 
-def run_shows_no_place_without_an_order():
+def test_run_shows_no_place_without_an_order():
     pid, release = held('--unfair', 'unfair')
-    with Terminal([HOLDFAST, 'run', '--unfair', 'unfair', '--', 'echo', 'in'],
-                  env) as terminal:
+    with run('--unfair', 'unfair') as terminal:
         found = terminal.wait_for(r'unfair: waiting for \d+s(.*); held by '
                                   r'process %d' % pid)
         assert found[1] == '', found[1]
         release()
-        text, status = terminal.end()
-        assert text.endswith(REMOVED + 'in\r\n'), text
-        assert status == 0, status
+        ends_with(terminal, REMOVED + 'in\r\n')
 
 
-def run_names_the_lock_that_it_waits_for():
+def test_run_names_the_lock_that_it_waits_for():
     pid, release = held('b')
-    with Terminal([HOLDFAST, 'run', '-l', 'c', '-l', 'b', '-l', 'a', '--',
-                   'echo', 'in'], env) as terminal:
+    with run('-l', 'c', '-l', 'b', '-l', 'a') as terminal:
         terminal.wait_for(r'\x1b\[Kb: waiting for \d+s, place 1 of 1; '
                           r'held by process %d' % pid)
         release()
-        text, status = terminal.end()
-        assert text.endswith(REMOVED + 'in\r\n') and status == 0, text
+        ends_with(terminal, REMOVED + 'in\r\n')
 
 
-def a_live_line_is_removed_when_a_signal_ends_the_wait():
-    pid, release = held('nightly')
-    with Terminal([HOLDFAST, 'run', 'nightly', '--', 'echo', 'in'],
-                  env) as terminal:
+def test_a_live_line_is_removed_when_a_signal_ends_the_wait():
+    _, release = held('nightly')
+    with run('nightly') as terminal:
         terminal.wait_for('place 1 of 1')
         terminal.type('\x03')
-        text, status = terminal.end()
-        assert text.endswith(REMOVED) and 'in\r\n' not in text, text
-        assert status == 130, status
+        assert 'in\r\n' not in ends_with(terminal, REMOVED, 130)
     release()
 
 
-def quiet_run_shows_nothing():
-    pid, release = held('nightly')
-    with Terminal([HOLDFAST, 'run', '-q', 'nightly', '--', 'echo', 'in'],
-                  env) as quiet, \
-            Terminal([HOLDFAST, 'run', 'nightly', '--', 'true'],
-                     env) as terminal:
+def test_quiet_run_shows_nothing():
+    _, release = held('nightly')
+    with run('-q', 'nightly') as quiet, run('nightly') as terminal:
         terminal.wait_for('place [12] of 2')
         release()
         assert quiet.end() == ('in\r\n', 0)
-        assert terminal.end()[1] == 0
+        ends_with(terminal, 'in\r\n')
 
 
-def a_dumb_terminal_has_one_line():
+def test_a_dumb_terminal_has_one_line():
     pid, release = held('nightly')
-    with Terminal([HOLDFAST, 'run', 'nightly', '--', 'echo', 'in'],
-                  {**env, 'TERM': 'dumb'}) as terminal:
+    with run('nightly', TERM='dumb') as terminal:
         terminal.wait_for(r'^holdfast run: nightly: waiting; process %d .*\r\n' %
                           pid)
         release()
         assert terminal.end() == ('in\r\n', 0)
 
 
-def a_short_wait_is_silent():
+def test_a_short_wait_is_silent():
     """At least one wait of twenty ends before the message is due."""
     for _ in range(20):
-        pid, release = held('short')
-        with Terminal([HOLDFAST, 'run', 'short', '--', 'echo', 'in'],
-                      env) as terminal:
+        _, release = held('short')
+        with run('short') as terminal:
             release()
-            text, status = terminal.end()
-            assert status == 0, status
+            text = ends_with(terminal, 'in\r\n')
             if text == 'in\r\n':
                 return
     raise AssertionError(text)
 
 
-def hold_says_how_it_ends():
-    with Terminal([HOLDFAST, 'hold', 'kept'], env) as terminal:
+def test_hold_says_how_it_ends():
+    with holdfast('hold', 'kept') as terminal:
         terminal.wait_for(r'\d+\r\nholdfast hold: held; \^D or \^C releases it')
         terminal.type('\x04')
-        _, status = terminal.end()
-        assert status == 0, status
+        ends_with(terminal, '')
 
 
-sys.exit(cases.run([hold_says_how_it_ends,
-                    run_shows_its_place_in_the_queue,
-                    run_shows_no_place_without_an_order,
-                    run_names_the_lock_that_it_waits_for,
-                    a_live_line_is_removed_when_a_signal_ends_the_wait,
-                    quiet_run_shows_nothing,
-                    a_dumb_terminal_has_one_line,
-                    a_short_wait_is_silent,
-                    bench_shows_how_far_it_is_and_ends_at_control_c,
-                    bench_leaves_only_the_result,
-                    no_live_line_on_a_dumb_terminal]))
+sys.exit(cases.run(cases.of(globals())))

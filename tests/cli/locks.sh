@@ -5,27 +5,10 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# is_misuse TEXT OPTION...: exits with 64, prints TEXT in one line, runs nothing.
-is_misuse() {
-    text=$1
-    shift
-    equal "$(status_of "$hf" run "$@")" 64 "$*"
-    contains err "$text" || die "$*: $(cat err)"
-    equal "$(wc -l <err)" 1 "lines of $*"
-    [ ! -e ran ] || die "$*: the command ran"
-}
-
-# on_both CASE: runs it on shared memory and on Redis.
-on_both() {
-    "$@"
-    HOLDFAST_URL=$redis "$@"
-}
-
-permits_are_counted() {
+a_semaphore_counts_permits() { # case on both
     hold --permits 2 --of 3 s
     equal "$(status_of "$hf" run -n --of 3 s -- true)" 0 'the third one'
-    equal "$(status_of "$hf" run -n --permits 2 --of 3 s -- true)" 75 'two more'
-    contains err "s: held by process $holder on " || die "$(cat err)"
+    reports 75 "s: held by process $holder on " run -n --permits 2 --of 3 s -- true
     equal "$(status_of "$hf" run -w 0.1 --permits 3 --of 3 s -- true)" 75 'all'
     equal "$(status_of "$hf" run -n --of 4 s -- true)" 64 'another size'
     equal "$(status_of "$hf" run -n s -- true)" 64 'a mutex'
@@ -33,40 +16,31 @@ permits_are_counted() {
     equal "$(status_of "$hf" run -n --permits 3 --of 3 s -- true)" 0 'afterwards'
 }
 
-a_semaphore_counts_permits() { # case
-    on_both permits_are_counted
-}
-
 a_semaphore_is_checked() { # case
-    is_misuse 'Give --of N' --permits 2 s -- touch ran
-    is_misuse '--permits 3 is more than --of 2' --permits 3 --of 2 s -- touch ran
-    is_misuse 'for semaphores' --of 2 -s s -- touch ran
-    is_misuse 'for semaphores' --of 2 -x s -- touch ran
+    is_misuse 'Give --of N' run --permits 2 s -- touch ran
+    is_misuse '--permits 3 is more than --of 2' run --permits 3 --of 2 s -- touch ran
+    is_misuse 'for semaphores' run --of 2 -s s -- touch ran
+    is_misuse 'for semaphores' run --of 2 -x s -- touch ran
     for bad in 0 -1 x '' 4294967296; do
-        is_misuse 'takes a number of permits' --of "$bad" s -- touch ran
-        is_misuse 'takes a number of permits' --permits "$bad" --of 2 s -- touch ran
+        is_misuse 'takes a number of permits' run --of "$bad" s -- touch ran
+        is_misuse 'takes a number of permits' run --permits "$bad" --of 2 s -- touch ran
     done
 }
 
-all_or_none() {
+several_locks_are_all_or_none() { # case on both
     hold -l b -l a
     for name in a b; do
         equal "$(status_of "$hf" run -n "$name" -- true)" 75 "$name"
     done
-    equal "$(status_of "$hf" run -n -l c -l b -- touch ran)" 75 'one is held'
-    contains err "b: held by process $holder on " || die "$(cat err)"
+    reports 75 "b: held by process $holder on " run -n -l c -l b -- touch ran
     [ ! -e ran ] || die 'the command ran'
     equal "$(status_of "$hf" run -n c -- true)" 0 'the other one is free again'
     let_go
     equal "$(status_of "$hf" run -n -l a -l b -l c -- true)" 0 'afterwards'
 }
 
-several_locks_are_all_or_none() { # case
-    on_both all_or_none
-}
-
 # Two runs that name the locks in opposite order never wait for each other.
-both_orders() {
+several_locks_are_taken_in_one_order() { # case on both
     echo 0 >count
     for order in '-l a -l b' '-l b -l a'; do
         # shellcheck disable=SC2086 # words
@@ -81,11 +55,7 @@ both_orders() {
     started=
 }
 
-several_locks_are_taken_in_one_order() { # case
-    on_both both_orders
-}
-
-names_and_tokens() {
+several_names_and_tokens_are_in_the_environment() { # case on both
     "$hf" run -l 'z z' -l a -- sh -c 'printf "%s\n" "$HOLDFAST_NAME" \
         "$HOLDFAST_TOKEN"; echo "$HOLDFAST_NAMES"; echo "$HOLDFAST_TOKENS"' >got
     equal "$(sed -n 1p got)" 'z z' HOLDFAST_NAME
@@ -101,30 +71,24 @@ names_and_tokens() {
     [ "$(sed 's/ .*//' got)" -gt "$token" ] || die "no rising token: $(cat got)"
 }
 
-several_names_and_tokens_are_in_the_environment() { # case
-    on_both names_and_tokens
-}
-
 a_loss_of_one_ends_the_command() { # case
     for name in a b; do
         rm -f ready
-        start "$hf" run -b "$redis" -t 3s -l a -l b -- \
+        start_until ready "$hf" run -b "$redis" -t 3s -l a -l b -- \
             sh -c 'echo >ready; exec sleep 1000' 2>err
-        until_true test -s ready
         redis_cli del "$name" >/dev/null
         ends "$pid" 79 "without $name"
-        contains err "\"$name\" was lost: it was taken away" || die "$(cat err)"
+        says err "\"$name\" was lost: it was taken away"
     done
     equal "$(status_of "$hf" run -w 1m -b "$redis" -l a -l b -- true)" 0 'afterwards'
 }
 
 several_locks_are_checked() { # case
-    is_misuse 'given twice' -l a -l b -l a -- touch ran
-    is_misuse 'A COMMAND is missing' -l a -l b
-    is_misuse 'is a -b missing' -l a -l redis://:s3cret@h -- touch ran
-    not contains err s3cret || die "$(cat err)"
+    is_misuse 'given twice' run -l a -l b -l a -- touch ran
+    is_misuse 'A COMMAND is missing' run -l a -l b
+    is_misuse 'is a -b missing' run -l a -l redis://:s3cret@h -- touch ran
     # shellcheck disable=SC2046 # words
-    is_misuse 'more than 64 locks' $(seq -f '-l %g' 65) -- touch ran
+    is_misuse 'more than 64 locks' run $(seq -f '-l %g' 65) -- touch ran
     # shellcheck disable=SC2046
     equal "$(status_of "$hf" run $(seq -f '-l %g' 64) -- true)" 0 '64 locks'
     equal "$(status_of "$hf" run -l shm: -b "$HOLDFAST_URL" -- true)" 0 'a -b after it'
@@ -138,7 +102,7 @@ verbose_tells_as_flock_does() { # case
     sed -n 1p err | grep -q -x 'holdfast run: getting lock took [0-9]*\.[0-9]\{6\} seconds' ||
         die "$(cat err)"
     equal "$(sed -n 2p err)" 'holdfast run: executing echo' 'the second line'
-    is_misuse 'one of them' -q --verbose a -- touch ran
+    is_misuse 'one of them' run -q --verbose a -- touch ran
 }
 
 options_of_flock_are_known() { # case
@@ -146,10 +110,10 @@ options_of_flock_are_known() { # case
     equal "$(status_of "$hf" run --close a -- true)" 0 --close
     equal "$(cat err)" '' 'what -o says'
     for option in -F --no-fork; do
-        is_misuse 'renew the lock while the command runs' "$option" a -- touch ran
+        is_misuse 'renew the lock while the command runs' run "$option" a -- touch ran
     done
     for option in -u --unlock; do
-        is_misuse 'holdfast hold' "$option" a -- touch ran
+        is_misuse 'holdfast hold' run "$option" a -- touch ran
     done
 }
 
@@ -164,14 +128,12 @@ nested() {
     done
     shift
     # shellcheck disable=SC2086 # words
-    equal "$(status_of "$hf" run $outer -- "$hf" run "$@" echo in)" "$wanted" \
-        "$outer within $*"
+    exits "$wanted" run $outer -- "$hf" run "$@" echo in
 }
 
-within_itself() {
+a_run_within_itself_is_64() { # case on both
     nested 64 a -- a
-    contains err 'a: process [0-9]*, which runs this command, holds it' ||
-        die "$(cat err)"
+    says err 'a: process [0-9]*, which runs this command, holds it'
     equal "$(wc -l <err)" 1 lines
     nested 64 a -- -n a
     nested 64 a -- -w 1m -q a
@@ -185,24 +147,17 @@ within_itself() {
     nested 64 --permits 2 --of 3 s -- --permits 2 --of 3 s
     equal "$(status_of "$hf" run a -- "$hf" run b -- sh -c '"$0" run -n a true' "$hf")" \
         64 'two levels, by a shell'
-    equal "$(status_of "$hf" run --of 3 s -- "$hf" run --of 3 s -- \
-        "$hf" run --permits 2 --of 3 s true)" 64 'two levels of a semaphore'
+    exits 64 run --of 3 s -- "$hf" run --of 3 s -- "$hf" run --permits 2 --of 3 s true
     equal "$(status_of "$hf" run a -- "$hf" hold a)" 64 'hold'
-}
-
-a_run_within_itself_is_64() { # case
-    on_both within_itself
 }
 
 # The URLs differ in the case of the scheme, or in options that name no place.
 a_url_is_recognised() { # case
     other=REDIS${redis#redis}
-    equal "$(status_of "$hf" run -b "$redis" a -- \
-        "$hf" run -b "$other?ttl=20s" -n a true)" 64 'the same server'
-    equal "$(status_of "$hf" run -b "$redis" a -- \
-        "$hf" run -b "$redis?prefix=x:" -n a true)" 0 'another prefix'
-    equal "$(status_of "$hf" run -b "$redis" a -- \
-        "$hf" run -b "shm://$PWD/s" -n a true)" 0 'another backend'
+    exits 64 run -b "$redis" a -- "$hf" run -b "$other?ttl=20s" -n a true
+    # Another prefix, and another backend.
+    exits 0 run -b "$redis" a -- "$hf" run -b "$redis?prefix=x:" -n a true
+    exits 0 run -b "$redis" a -- "$hf" run -b "shm://$PWD/s" -n a true
 }
 
 no_password_is_in_the_environment() { # case
@@ -212,20 +167,19 @@ no_password_is_in_the_environment() { # case
     "$hf" run -b "$url" a -- "$hf" run -n -b "$url" a true 2>err
     status=$?
     redis_cli -a s3cret --no-auth-warning config set requirepass '' >/dev/null
-    contains got '^HOLDFAST_HELD=' || die "$(cat got)"
-    not contains got s3cret || die 'the password is in the environment'
+    says got '^HOLDFAST_HELD='
+    lacks got s3cret
     equal "$status" 64 'nested, with a password'
 }
 
 # A daemon outlives the run that started it. The parent's lock is then free, or
 # another process has it, and the daemon may wait for it.
 what_outlives_its_parent_may_have_the_lock() { # case
-    start "$hf" run a -- sh -c 'sh -c "echo >ready
+    start_until ready "$hf" run a -- sh -c 'sh -c "echo >ready
         until [ -e go ]; do sleep 0.01; done
         \"\$0\" run -n a -- true 2>why; echo \$? >busy
         \"\$0\" run -w 1m a -- true 2>why; echo \$? >status" "$0" &' "$hf"
     ends "$pid" 0 'the parent'
-    until_true test -s ready
     hold a
     touch go
     until_true test -s busy
@@ -237,10 +191,9 @@ what_outlives_its_parent_may_have_the_lock() { # case
 
 # The parent still runs, but it has lost the lock to another process.
 a_lost_lock_of_the_parent_may_be_waited_for() { # case
-    start "$hf" run -b "$redis" -t 3s --on-lost warn a -- sh -c 'echo >ready
+    start_until ready "$hf" run -b "$redis" -t 3s --on-lost warn a -- sh -c 'echo >ready
         until [ -e go ]; do sleep 0.01; done
         "$0" run -b "$1" -n a -- true 2>why; echo $? >status' "$hf" "$redis" 2>err
-    until_true test -s ready
     redis_cli del a >/dev/null
     until_true contains err 'continues without it'
     hold -b "$redis" a
@@ -262,40 +215,34 @@ a_forged_environment_has_no_effect() { # case
 
 # The reader would wait for a writer, which waits for the reader's parent.
 a_reader_behind_a_writer_is_64() { # case
-    start "$hf" run -s a -- sh -c 'echo >held; until [ -e writer ]; do sleep 0.01; done
+    start_until held "$hf" run -s a -- sh -c 'echo >held; until [ -e writer ]; do sleep 0.01; done
         "$0" run -n -s a -- true 2>n; echo $? >>n
         "$0" run -s a -- true 2>err; echo $? >status' "$hf"
     holder=$pid
-    until_true test -s held
     start "$hf" run -x a -- true 2>waits
     until_true contains waits "process $holder on .* has held it"
     touch writer
     until_true test -s status
     equal "$(cat status)" 64 'exit status'
-    contains err 'a writer waits for it' || die "$(cat err)"
+    says err 'a writer waits for it'
     equal "$(tail -n 1 n)" 75 -n
 }
 
 says_who() {
     hold --label 'the holder' a
-    start "$hf" run "$@" a -- touch got 2>err
-    until_true test -s err
+    start_until err "$hf" run "$@" a -- touch got 2>err
     line="holdfast run: a: waiting; process $holder on $(uname -n) (the holder) has held it for "
-    contains err "^$line" || die "$(cat err)"
+    says err "^$line"
     let_go
     ends "$pid" 0 'the waiter'
     equal "$(wc -l <err)" 1 'lines'
-    not contains err "$(printf '\033')" || die 'a terminal sequence'
+    lacks err "$(printf '\033')"
     [ -e got ] || die 'the command did not run'
 }
 
 who_holds_it_is_said_while_it_waits() { # case
     on_both says_who
     on_both says_who -w 10m
-}
-
-is_waited_for() {
-    [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
 # -q stays silent until another waiter has reported its wait.
@@ -313,21 +260,18 @@ quiet_says_nothing() { # case
 
 the_lock_of_several_that_is_waited_for_is_named() { # case
     hold b
-    start "$hf" run -l c -l b -l a -- touch got 2>err
-    until_true test -s err
-    contains err "^holdfast run: b: waiting; process $holder on " || die "$(cat err)"
+    start_until err "$hf" run -l c -l b -l a -- touch got 2>err
+    says err "^holdfast run: b: waiting; process $holder on "
     let_go
     ends "$pid" 0 'the waiter'
 }
 
 readers_are_counted() { # case
     hold -s a
-    start "$hf" run -s a -- sh -c 'echo >second; until [ -e end ]; do sleep 0.01; done'
+    start_until second "$hf" run -s a -- sh -c 'echo >second; until [ -e end ]; do sleep 0.01; done'
     second=$pid
-    until_true test -s second
-    start "$hf" run -x a -- true 2>err
-    until_true test -s err
-    contains err ' has held it for .*; 1 other holds it, too$' || die "$(cat err)"
+    start_until err "$hf" run -x a -- true 2>err
+    says err ' has held it for .*; 1 other holds it, too$'
     let_go
     wait_for "$second"
     ends "$pid" 0 'the writer'
@@ -335,17 +279,15 @@ readers_are_counted() { # case
 
 # The command ignores TERM, so KILL follows.
 a_command_that_ignores_term_is_ended() { # case
-    start "$hf" run -b "$redis" -t 3s -l a -l b -- \
+    start_until ready "$hf" run -b "$redis" -t 3s -l a -l b -- \
         sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.01; done' 2>err
-    until_true test -s ready
     redis_cli del b >/dev/null
     ends "$pid" 79 'exit status'
     until_true gone "$(cat ready)"
 }
 
 grandchildren_are_ended() { # case
-    start "$hf" run --of 2 s -- sh -c 'sh -c "sleep 1000 & echo \$! >deep; wait" & wait'
-    until_true test -s deep
+    start_until deep "$hf" run --of 2 s -- sh -c 'sh -c "sleep 1000 & echo \$! >deep; wait" & wait'
     kill -9 "$pid"
     until_true gone "$(cat deep)"
     equal "$(status_of "$hf" run -w 1m --permits 2 --of 2 s -- true)" 0 'all permits'
@@ -361,8 +303,7 @@ a_nested_run_by_another_url_is_refused() { # case
     for url in "$HOLDFAST_URL" "$redis"; do
         other=$url/
         [ "$url" != "$redis" ] || other="$url?db=0"
-        equal "$(status_of "$hf" run -b "$url" a -- "$hf" run -b "$other" a -- touch ran)" 64 "$other"
-        contains err 'a wait would never end' || die "$(cat err)"
+        reports 64 'a wait would never end' run -b "$url" a -- "$hf" run -b "$other" a -- touch ran
         [ ! -e ran ] || die 'the command ran'
         equal "$(status_of "$hf" run -b "$url" a -- "$hf" run -b "$other" b -- true)" 0 'another name'
         equal "$(status_of "$hf" run -b "$url" -s r -- "$hf" run -b "$other" -s r -- true)" 0 'two readers'
@@ -380,7 +321,7 @@ metrics_are_written() {
     "$hf" run --metrics m.prom 'a b' -- sh -c 'cp m.prom inside; ls -A >files; exit 3'
     equal $? 3 'exit status'
     grep -q -x 'holdfast_held{lock="a b"} 1' inside || die "$(cat inside)"
-    not contains files 'm.prom.' || die "$(cat files)"
+    lacks files 'm.prom.'
     sample acquires_total 'a b' ',result="granted"' 1
     sample releases_total 'a b' '' 1
     sample held 'a b' '' 0
@@ -398,8 +339,7 @@ the_metrics_are_written() { # case
 
 # With this ttl, renewals are due more often than the file is written.
 metrics_are_written_while_the_command_runs() { # case
-    start "$hf" run --metrics m.prom -b "$redis" -t 1s a -- sleep 1000
-    until_true test -s m.prom
+    start_until m.prom "$hf" run --metrics m.prom -b "$redis" -t 1s a -- sleep 1000
     rm m.prom
     until_true test -s m.prom
     kill "$pid"
@@ -407,8 +347,7 @@ metrics_are_written_while_the_command_runs() { # case
 }
 
 metrics_tell_of_a_lock_that_is_not_acquired() { # case
-    start "$hf" run a -- sh -c 'echo >ready; exec sleep 1000'
-    until_true test -s ready
+    start_until ready "$hf" run a -- sh -c 'echo >ready; exec sleep 1000'
     equal "$(status_of "$hf" run -n --metrics m.prom a -- true)" 75 '-n'
     sample acquires_total a ',result="busy"' 1
     equal "$(status_of "$hf" run -w 0.1 --metrics m.prom a -- true)" 75 '-w'
@@ -419,15 +358,14 @@ metrics_replace_no_device() { # case
     mkfifo pipe
     ln -s m.prom link
     for file in pipe link /dev/null; do
-        is_misuse 'another kind of file' --metrics "$file" a -- touch ran
+        is_misuse 'another kind of file' run --metrics "$file" a -- touch ran
     done
     [ -p pipe ] && [ -h link ] && [ -c /dev/null ] || die 'replaced'
 }
 
 metrics_tell_of_a_loss() { # case
-    start "$hf" run --metrics m.prom -b "$redis" -t 3s a -- \
+    start_until ready "$hf" run --metrics m.prom -b "$redis" -t 3s a -- \
         sh -c 'echo >ready; exec sleep 1000' 2>err
-    until_true test -s ready
     redis_cli del a >/dev/null
     ends "$pid" 79 'exit status'
     sample holds_lost_total a '' 1
@@ -439,8 +377,7 @@ unwritable() {
     shift
     equal "$(status_of "$@")" 5 "$text"
     equal "$(cat out)" in "$text: the command"
-    contains err "^holdfast run: cannot write the metrics to .*: $text" ||
-        die "$(cat err)"
+    says err "^holdfast run: cannot write the metrics to .*: $text"
     equal "$(wc -l <err)" 1 "$text: lines"
 }
 
@@ -458,8 +395,8 @@ metrics_that_cannot_be_written_change_nothing() { # case
     unwritable 'File name too long' "$hf" run --metrics \
         "$(head -c 5000 /dev/zero | tr '\0' x)" a -- sh -c 'echo in; exit 5'
     [ "$(id -u)" = 0 ] || unwritable_directory
-    is_misuse 'the name of a file' --metrics '' a -- touch ran
-    is_misuse 'the name of a file' --metrics - a -- touch ran
+    is_misuse 'the name of a file' run --metrics '' a -- touch ran
+    is_misuse 'the name of a file' run --metrics - a -- touch ran
 }
 
 unwritable_directory() {
@@ -479,7 +416,7 @@ name_works() {
     let_go
 }
 
-every_kind_of_name() {
+names_of_every_kind() { # case on both
     name_works -dash
     name_works --lock
     name_works ' '
@@ -490,23 +427,15 @@ every_kind_of_name() {
     name_works "$(head -c 512 /dev/zero | tr '\0' n)"
 }
 
-names_of_every_kind() { # case
-    on_both every_kind_of_name
-}
-
 # A shell variable holds every byte but NUL; a newline at the end would be lost.
-every_byte() {
+a_name_of_every_byte() { # case on both
     name=$(printf "$(printf '\\%03o' $(seq 1 255))x")
     equal "$(printf %s "$name" | wc -c)" 256 'bytes of the name'
     name_works "$name"
 }
 
-a_name_of_every_byte() { # case
-    on_both every_byte
-}
-
 # 200 runs at once; each reads a counter, adds one and writes it.
-two_hundred() {
+two_hundred_at_once() { # case on both
     echo 0 >count
     : >done
     started=
@@ -521,10 +450,6 @@ two_hundred() {
     equal "$(cat count)" 200 'the counter'
     equal "$(sort -u done | wc -l)" 200 'those that ran'
     equal "$(wc -l <done)" 200 'how often'
-}
-
-two_hundred_at_once() { # case
-    on_both two_hundred
 }
 
 start_redis

@@ -8,48 +8,39 @@ set -- "$1"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/operator_cases.sh"
 
-# misuse TEXT VERB...: exits with 64 and prints one line that contains TEXT.
-misuse() {
-    text=$1
-    shift
-    equal "$(status_of "$hf" "$@")" 64 "$*"
-    equal "$(wc -l <err)" 1 "lines of $*"
-    contains err "$text" || die "$*: $(cat err)"
-}
-
 misuse_is_explained() {
     for verb in show break ask watch 'latch down' 'latch wait' 'latch show'; do
         # shellcheck disable=SC2086 # one word or two
-        misuse 'which lock? A NAME is missing' $verb
+        is_misuse 'which lock? A NAME is missing' $verb
         # shellcheck disable=SC2086
-        misuse "\`b' after the NAME: .* takes one NAME" $verb a b
+        is_misuse "\`b' after the NAME: .* takes one NAME" $verb a b
         # shellcheck disable=SC2086
-        misuse 'the NAME is a URL; is a -b missing?' $verb redis://:s3cret@h
-        not contains err s3cret || die "$verb: $(cat err)"
+        is_misuse 'the NAME is a URL; is a -b missing?' $verb redis://:s3cret@h
     done
-    misuse "\`b' after the PREFIX: ls takes one PREFIX" ls a b
-    misuse 'the PREFIX is a URL; is a -b missing?' ls redis://:s3cret@h
-    misuse 'the PREFIX is a URL' watch -p redis://:s3cret@h
-    misuse '-0 prints only names: without -l' ls -0 -l
-    misuse '-0 prints only names: without --json' ls -0 --json
-    misuse 'did you mean --long?' ls --lnog
-    misuse 'did you mean --token?' break --tokn 3 a
-    misuse "--token takes a number, as \`holdfast show' prints it, not \`x'" break --token x a
-    misuse '--token takes a number' break --token 0 a
-    misuse "-n takes a number of at least 1, not \`0'" watch -n 0 a
-    misuse '-w takes a duration' watch -w soon a
-    misuse '-i takes a duration of at least 10ms' watch -i 0 a
-    misuse 'Give set, down, wait or show' latch
-    misuse 'did you mean latch wait?' latch wiat a
-    misuse 'a NAME is missing: latch set NAME N' latch set
-    misuse 'the N is missing: latch set NAME N' latch set a
-    misuse "\`b' after the NAME" latch set a 3 b
+    is_misuse "\`b' after the PREFIX: ls takes one PREFIX" ls a b
+    is_misuse 'the PREFIX is a URL; is a -b missing?' ls redis://:s3cret@h
+    is_misuse 'the PREFIX is a URL' watch -p redis://:s3cret@h
+    is_misuse '-0 prints only names: without -l' ls -0 -l
+    is_misuse '-0 prints only names: without --json' ls -0 --json
+    is_misuse 'did you mean --long?' ls --lnog
+    is_misuse 'did you mean --token?' break --tokn 3 a
+    is_misuse "--token takes a number, as \`holdfast show' prints it, not \`x'" break --token x a
+    is_misuse '--token takes a number' break --token 0 a
+    is_misuse "-n takes a number of at least 1, not \`0'" watch -n 0 a
+    is_misuse '-w takes a duration' watch -w soon a
+    is_misuse '-i takes a duration of at least 10ms' watch -i 0 a
+    is_misuse 'Give set, down, wait or show' latch
+    is_misuse 'did you mean latch wait?' latch wiat a
+    is_misuse 'a NAME is missing: latch set NAME N' latch set
+    is_misuse 'the N is missing: latch set NAME N' latch set a
+    is_misuse "\`b' after the NAME" latch set a 3 b
     for n in 0 -1 x 2147483648; do
-        misuse "N must be 1 to 2147483647, not \`$n'" latch set -- a "$n"
+        is_misuse "N must be 1 to 2147483647, not \`$n'" latch set -- a "$n"
     done
-    misuse '-w takes a duration' latch wait -w soon a
-    misuse '-w is for wait, not for down' latch down -w 1 a
-    misuse 'a name has 1 to 512 bytes\|512' show "$(printf '%0513d' 0)"
+    is_misuse '-w takes a duration' latch wait -w soon a
+    is_misuse '-w is for wait, not for down' latch down -w 1 a
+    reports 64 'at most 512 are allowed' show "$(printf '%0513d' 0)"
+    equal "$(wc -l <err)" 1 'lines of a long name'
 }
 
 the_largest_latch() {
@@ -62,7 +53,7 @@ help_is_one_screen() {
         "$hf" $verb --help >text || die "$verb --help"
         [ "$(wc -l <text)" -le 24 ] || die "$verb --help has $(wc -l <text) lines"
         [ "$(awk 'length > 80' text | wc -l)" = 0 ] || die "$verb --help is too wide"
-        contains text "^  holdfast $verb " || die "$verb --help has no example"
+        says text "^  holdfast $verb "
         equal "$("$hf" $verb -V)" "$("$hf" --version)" "$verb -V"
     done
 }
@@ -72,23 +63,20 @@ a_backend_that_is_not_there_is_69() {
         # shellcheck disable=SC2086 # several words
         equal "$(status_of "$hf" $verb -b redis://127.0.0.1:1)" 69 "$verb"
         equal "$(wc -l <err)" 1 "lines of $verb"
-        contains err 'cannot open the backend: .*127.0.0.1:1' || die "$verb: $(cat err)"
+        says err 'cannot open the backend: .*127.0.0.1:1'
     done
 }
 
 a_stranger_is_not_asked() {
     redis_cli HSET theirs 11111111-2222-3333-4444-555555555555:7 1 >/dev/null
-    equal "$(status_of "$hf" ask theirs)" 64 'ask'
-    contains err 'held by another program, which cannot be asked' || die "$(cat err)"
-    contains err "\`holdfast break'" || die "$(cat err)"
+    reports 64 'held by another program, which cannot be asked' ask theirs
+    says err "\`holdfast break'"
     redis_cli DEL theirs >/dev/null
 }
 
 polling_is_said() {
-    equal "$(status_of "$hf" watch -w 0 a)" 0 'watch'
-    contains err '; polling every 500 ms$' || die "$(cat err)"
-    equal "$(status_of "$hf" watch -w 0 -i 2s a)" 0 'watch -i'
-    contains err '; polling every 2000 ms$' || die "$(cat err)"
+    reports 0 '; polling every 500 ms$' watch -w 0 a
+    reports 0 '; polling every 2000 ms$' watch -w 0 -i 2s a
     equal "$(status_of "$hf" watch -q -w 0 a)" 0 'watch -q'
     [ ! -s err ] || die "says $(cat err)"
 }
@@ -104,15 +92,14 @@ looking_makes_no_memory() {
         equal "$(status_of "$hf" $verb -b "$none")" 1 "$verb"
     done
     [ ! -e none ] || die 'it was made'
-    "$hf" run -b "$none" a -- "$hf" show -b "$none" a >out || die 'run'
-    contains out '^Holder: *process' || die "$(cat out)"
+    prints 0 '^Holder: *process' run -b "$none" a -- "$hf" show -b "$none" a
 }
 
 full_is_said() {
     equal "$(status_of sh -c '"$0" ls -l --json >/dev/full' "$hf")" 0 'nothing to print'
     hold_as 1 full/a
     equal "$(status_of sh -c '"$0" ls >/dev/full' "$hf")" 1 'ls'
-    contains err 'No space left' || die "$(cat err)"
+    says err 'No space left'
 }
 
 watch_is_told_by_the_server() {
@@ -142,17 +129,14 @@ watch_sees_a_flush() {
 a_stranger_is_shown_and_broken() {
     redis_cli set foreign/a 'not ours' px 600000 >/dev/null
     string="$redis?dialect=string"
-    equal "$(status_of "$hf" show -b "$string" foreign/a)" 0 'show'
-    contains out '^Holder:   not ours$' || die "$(cat out)"
-    contains out '^ .*9m[0-9]*s left$' || die "$(cat out)"
+    prints 0 '^Holder:   not ours$' show -b "$string" foreign/a
+    says out '^ .*9m[0-9]*s left$'
     equal "$("$hf" show -b "$string" --json foreign/a |
         json 'd[0]["holders"][0]["pid"], d[0]["holders"][0]["owner"]')" "(None, 'not ours')" --json
     equal "$(status_of "$hf" break -b "$string" --owner 'a stranger' foreign/a)" 1 'another owner'
-    equal "$(status_of "$hf" break -b "$string" --owner 'not ours' foreign/a)" 0 'break --owner'
-    contains out '^broken: foreign/a: held by not ours' || die "$(cat out)"
+    prints 0 '^broken: foreign/a: held by not ours' break -b "$string" --owner 'not ours' foreign/a
     redis_cli set foreign/a 'not ours' >/dev/null
-    "$hf" show -b "$string" foreign/a >out || die show
-    contains out 'no time limit$' || die "$(cat out)"
+    prints 0 'no time limit$' show -b "$string" foreign/a
     python3 "$here/operator.py" answer y "$hf" break -b "$string" foreign/a >typed ||
         die "$(cat typed)"
     equal "$(redis_cli exists foreign/a)" 0 'the key'

@@ -72,14 +72,13 @@ ls_prints_the_names() { # case
     equal "$("$hf" ls --null ls/a | tr '\000' '+')" 'ls/a+' 'ls --null'
     equal "$("$hf" ls --json ls/)" "$(printf '{"name":"ls/%s"}\n' a b 'c d')" --json
     "$hf" ls >all || die 'ls'
-    contains all '^other/a$' || die "$(cat all)"
+    says all '^other/a$'
     equal "$("$hf" ls -l ls/a | head -n 1 | tr -s ' ')" \
         'NAME KIND HOLDER SINCE TOKEN WAITING' 'the headers'
     "$hf" ls -l --no-headers ls/ >long || die 'ls -l'
     equal "$(wc -l <long)" 3 'rows'
-    contains long "^ls/a  *mutex  *$first@$(uname -n)  *[0-9a-z]*  *$(cat held.1)  *[0?]$" ||
-        die "$(cat long)"
-    contains long '^ls/b  *rwlock ' || die "$(cat long)"
+    says long "^ls/a  *mutex  *$first@$(uname -n)  *[0-9a-z]*  *$(cat held.1)  *[0?]$"
+    says long '^ls/b  *rwlock '
     equal "$("$hf" ls -l --json ls/ | json '[o["kind"] for o in d], d[0]["holders"][0]["pid"]')" \
         "(['mutex', 'rwlock', 'mutex'], $first)" '-l --json'
     equal "$(status_of "$hf" ls ls/nothing)" 0 'nothing'
@@ -89,8 +88,7 @@ ls_prints_the_names() { # case
 }
 
 show_tells_of_holder_and_queue() { # case
-    equal "$(status_of "$hf" show show/a)" 1 'no holder'
-    contains out '^show/a: no client holds it or waits for it$' || die "$(cat out)"
+    prints 1 '^show/a: no client holds it or waits for it$' show show/a
     equal "$(status_of "$hf" show --json show/a)" 1 'no holder, --json'
     equal "$(json 'd[0]["kind"], d[0]["holders"]' <out)" '(None, [])' 'no holder, --json'
 
@@ -103,15 +101,14 @@ show_tells_of_holder_and_queue() { # case
     waiters="$waiters $pid"
     until_true queue_is show/a "$waiters"
 
-    equal "$(status_of "$hf" show show/a)" 0 'held'
-    contains out '^Name:     show/a$' || die "$(cat out)"
-    contains out '^Kind:     fair mutex$' || die "$(cat out)"
-    contains out "^Holder:   process $holder on $(uname -n) (the first)$" || die "$(cat out)"
-    contains out "since 20[-0-9]* [:0-9]* ([0-9ms]*), token $(cat held.1), " || die "$(cat out)"
-    contains out '\( left\|no time limit\)$' || die "$(cat out)"
-    contains out '^Waiting:  2$' || die "$(cat out)"
-    contains out "^       1\. process ${waiters% *} on $(uname -n) (a second)" || die "$(cat out)"
-    contains out "^       2\. process ${waiters#* } on " || die "$(cat out)"
+    prints 0 '^Name:     show/a$' show show/a
+    says out '^Kind:     fair mutex$'
+    says out "^Holder:   process $holder on $(uname -n) (the first)$"
+    says out "since 20[-0-9]* [:0-9]* ([0-9ms]*), token $(cat held.1), "
+    says out '\( left\|no time limit\)$'
+    says out '^Waiting:  2$'
+    says out "^       1\. process ${waiters% *} on $(uname -n) (a second)"
+    says out "^       2\. process ${waiters#* } on "
 
     "$hf" show --json show/a >object || die 'show --json'
     equal "$(wc -l <object)" 1 'lines of JSON'
@@ -131,38 +128,30 @@ show_tells_of_readers_and_latches() { # case
     equal "$("$hf" show --json show/rw | json '[h["mode"] for h in d[0]["holders"]]')" \
         "['read', 'read']" 'modes'
     "$hf" latch set show/l 3 || die 'latch set'
-    "$hf" show show/l >out || die 'show of a latch'
-    contains out '^Kind:     latch$' || die "$(cat out)"
-    contains out '^Count:    3 left$' || die "$(cat out)"
-    contains out '^Waiting:  \(0\|not known, the backend cannot tell\)$' || die "$(cat out)"
+    prints 0 '^Kind:     latch$' show show/l
+    says out '^Count:    3 left$'
+    says out '^Waiting:  \(0\|not known, the backend cannot tell\)$'
     equal "$("$hf" show --json show/l | json 'd[0]["kind"], d[0]["count"]')" "('latch', 3)" latch
     equal "$("$hf" ls -l --no-headers show/l | awk '{ print $2, $3 }')" 'latch left=3' 'ls -l'
-    equal "$(status_of "$hf" break --yes show/l)" 0 'break'
-    contains out 'broken: show/l: latch, 3 left' || die "$(cat out)"
+    prints 0 'broken: show/l: latch, 3 left' break --yes show/l
     equal "$("$hf" latch show show/l)" 0 'after break'
 }
 
 break_takes_the_lock_away() { # case
-    equal "$(status_of "$hf" break --yes break/a)" 1 'no holder'
-    contains err '"break/a" is not held' || die "$(cat err)"
+    reports 1 '"break/a" is not held' break --yes break/a
     stale=$("$hf" run break/a -- sh -c 'echo "$HOLDFAST_TOKEN"')
     hold_as 1 break/a -t 6s --label mine
     holder=$pid
-    equal "$(status_of "$hf" break break/a)" 64 'without a terminal'
-    contains err 'no terminal to ask on: give --yes' || die "$(cat err)"
-    equal "$(status_of "$hf" break --token "$stale" break/a)" 1 'a stale token'
-    contains err "no hold of \"break/a\" has the token $stale; it is held with the token $(cat held.1) now$" ||
-        die "$(cat err)"
-    equal "$(status_of "$hf" break --owner stranger break/a)" 1 'another owner'
-    contains err 'no hold of "break/a" has the owner stranger; it is held with the token ' || die "$(cat err)"
-    equal "$(status_of "$hf" break --owner stranger --token "$(cat held.1)" break/a)" 1 'that owner'
-    contains err ', by another owner$' || die "$(cat err)"
-    "$hf" show break/a >out || die 'it was broken'
-    contains out "process $holder on " || die "another one has it: $(cat out)"
+    reports 64 'no terminal to ask on: give --yes' break break/a
+    reports 1 "no hold of \"break/a\" has the token $stale; it is held with the token $(cat held.1) now$" \
+        break --token "$stale" break/a
+    reports 1 'no hold of "break/a" has the owner stranger; it is held with the token ' \
+        break --owner stranger break/a
+    reports 1 ', by another owner$' break --owner stranger --token "$(cat held.1)" break/a
+    prints 0 "process $holder on " show break/a
 
-    equal "$(status_of "$hf" break --token "$(cat held.1)" break/a)" 0 'its token'
-    contains out "^broken: break/a: held by process $holder on $(uname -n) (mine), token $(cat held.1)$" ||
-        die "$(cat out)"
+    prints 0 "^broken: break/a: held by process $holder on $(uname -n) (mine), token $(cat held.1)$" \
+        break --token "$(cat held.1)" break/a
     ends "$holder" 79 'the holder'
 
     # A holder that does not listen notices the loss when it releases.
@@ -182,8 +171,7 @@ break_takes_the_lock_away() { # case
 
 # Some backends notify a holder at its next renewal only; they set $asked_ttl.
 run_and_hold_say_that_they_are_asked() { # case
-    equal "$(status_of "$hf" ask asked/a)" 1 'not held'
-    contains err '"asked/a" is not held' || die "$(cat err)"
+    reports 1 '"asked/a" is not held' ask asked/a
     hold_as 1 asked/a -t "${asked_ttl:-30s}" 2>said
     equal "$(status_of "$hf" ask asked/a)" 0 'ask'
     [ ! -s out ] && [ ! -s err ] || die "says $(cat out err)"
@@ -216,25 +204,24 @@ break_asks_first() { # case
     holder=$pid
     python3 "$here/operator.py" answer n "$hf" break break/b >typed
     equal "$?" 1 'no'
-    contains typed "break/b: held by process $holder on .*, token $(cat held.1)" || die "$(cat typed)"
-    contains typed 'nothing was broken' || die "$(cat typed)"
+    says typed "break/b: held by process $holder on .*, token $(cat held.1)"
+    says typed 'nothing was broken'
     "$hf" show break/b >out || die 'it was broken'
     python3 "$here/operator.py" answer y "$hf" break break/b >typed
     equal "$?" 0 'yes'
-    contains typed 'broken: break/b: held by process' || die "$(cat typed)"
+    says typed 'broken: break/b: held by process'
     let_one_go 1
     ends "$holder" 79 'the holder'
 }
 
 break_ends_all_readers() { # case
-    equal "$(status_of "$hf" break break/rw)" 1 'it is not held'
-    contains err '"break/rw" is not held' || die "$(cat err)"
+    reports 1 '"break/rw" is not held' break break/rw
     hold_as 1 break/rw -s
     one=$pid
     hold_as 2 break/rw -s
     python3 "$here/operator.py" answer y "$hf" break break/rw >typed
     equal "$?" 0 'yes'
-    contains typed 'read by process [0-9]* on .* and 1 more' || die "$(cat typed)"
+    says typed 'read by process [0-9]* on .* and 1 more'
     equal "$(status_of "$hf" show break/rw)" 1 'afterwards'
     let_one_go 1
     let_one_go 2
@@ -261,7 +248,7 @@ break_leaves_the_next_holder_alone() { # case
     echo y >&7
     exec 7>&-
     ends "$breaker" 1 'the answer came too late'
-    contains typed "it is held with the token $(cat held.2) now" || die "$(cat typed)"
+    says typed "it is held with the token $(cat held.2) now"
     let_one_go 2
     ends "$second" 0 'the second holder'
 }
@@ -339,8 +326,7 @@ latch_is_of_all_processes() { # case
     equal "$("$hf" latch down latch/a)" 0 'down: it is not set'
     equal "$(status_of "$hf" latch set latch/a 2)" 0 'set'
     [ ! -s out ] || die "says $(cat out)"
-    equal "$(status_of "$hf" latch set latch/a 5)" 75 'set again'
-    contains err 'the latch is set already: 2 left' || die "$(cat err)"
+    reports 75 'the latch is set already: 2 left' latch set latch/a 5
     equal "$(status_of "$hf" latch wait -w 100ms latch/a)" 75 'wait -w'
     equal "$(status_of "$hf" latch wait -w 0 latch/a)" 75 'wait -w 0'
     start "$hf" latch wait --wait 10m latch/a
@@ -386,8 +372,7 @@ another_kind_is_explained() { # case
     is_explained '--of 3' '--of 2' \
         "$is a semaphore of 3 permits, not a semaphore of 2 permits: use --of 3"
     "$hf" latch set kk 1 || die 'latch set'
-    equal "$(status_of "$hf" run -n kk -- true)" 64 'a latch'
-    contains err "kk: $is a latch, not a mutex: choose another name" || die "$(cat err)"
+    reports 64 "kk: $is a latch, not a mutex: choose another name" run -n kk -- true
     "$hf" latch down kk >out || die 'latch down'
 }
 
@@ -400,12 +385,11 @@ fair_beside_unfair_is_explained() { # case
         hold_as "$how" ff "--$how"
         case $HOLDFAST_URL in
         shm:* | zk:*)
-            equal "$(status_of "$hf" run -n "--$other" ff -- true)" 64 "$how, $other"
-            contains err "^holdfast run: ff: it is in use as an* $how mutex, not an* $other mutex: use --$how, or choose another name\$" || die "$(cat err)"
+            reports 64 "^holdfast run: ff: it is in use as an* $how mutex, not an* $other mutex: use --$how, or choose another name\$" \
+                run -n "--$other" ff -- true
             ;;
         *)
-            equal "$(status_of "$hf" run -n "--$other" ff -- true)" 75 "$how, $other"
-            contains err "ff: held by process $pid " || die "$(cat err)"
+            reports 75 "ff: held by process $pid " run -n "--$other" ff -- true
             ;;
         esac
         let_one_go "$how"

@@ -19,8 +19,7 @@ a_signal_that_ended_it_is_128_more() { # case
 }
 
 not_found_is_127_and_not_runnable_is_126() { # case
-    equal "$(status_of "$hf" run a -- no-such-command)" 127 'not found'
-    contains err no-such-command || die 'does not say what was not found'
+    reports 127 no-such-command run a -- no-such-command
     equal "$(status_of "$hf" run a -- /)" 126 'a directory'
     equal "$(status_of "$hf" run -n a -- true)" 0 'the lock afterwards'
 }
@@ -50,12 +49,11 @@ a_string_is_run_by_the_shell() { # case
 }
 
 signals_go_to_the_command() { # case
-    start "$hf" run a -- sh -c '
+    start_until ready "$hf" run a -- sh -c '
         for s in TERM INT HUP QUIT USR1 USR2 WINCH; do
             trap "echo $s >>got" $s
         done
         echo >ready; until [ -e end ]; do sleep 0.01; done'
-    until_true test -s ready
     for s in TERM INT HUP QUIT USR1 USR2 WINCH; do
         kill -s "$s" "$pid"
         until_true contains got "$s"
@@ -77,9 +75,8 @@ an_ignored_signal_stays_ignored() { # case
 }
 
 a_signal_reaches_the_whole_group() { # case
-    start "$hf" run a -- sh -c 'sh -c "trap \"echo child >got; exit\" TERM
+    start_until ready "$hf" run a -- sh -c 'sh -c "trap \"echo child >got; exit\" TERM
         echo >ready; while :; do sleep 0.01; done" & wait'
-    until_true test -s ready
     kill "$pid"
     ends "$pid" 143 'exit status'
     until_true contains got child
@@ -88,8 +85,7 @@ a_signal_reaches_the_whole_group() { # case
 # The command must not be one that forks: stopped in the middle of that, a
 # shell hangs in the kernel and does not count as stopped.
 it_stops_and_continues() { # case
-    start "$hf" run a -- sh -c 'echo $$ >ready; exec sleep 1000'
-    until_true test -s ready
+    start_until ready "$hf" run a -- sh -c 'echo $$ >ready; exec sleep 1000'
     command=$(cat ready)
     until_true contains "/proc/$command/comm" sleep
     kill -TSTP "$pid"
@@ -108,16 +104,16 @@ on_a_terminal() {
 a_job_of_its_own_gets_the_terminal() { # case
     echo typed | on_a_terminal "exec '$hf' run a -- sh -c '
         ps -o stat= -p \$\$; read -r x; echo read \$x'"
-    contains typescript '+' || die "not in front: $(cat typescript)"
-    contains typescript 'read typed' || die "$(cat typescript)"
+    says typescript '+'
+    says typescript 'read typed'
 }
 
 in_a_script_it_gets_the_terminal_when_it_asks() { # case
     printf 'one\ntwo\n' | on_a_terminal "
         '$hf' run a -- sh -c 'read -r x; echo first \$x'
         read -r y; echo then \$y"
-    contains typescript 'first one' || die "$(cat typescript)"
-    contains typescript 'then two' || die "not given back: $(cat typescript)"
+    says typescript 'first one'
+    says typescript 'then two'
 }
 
 # Starts an interactive shell on a terminal; `types` types there.
@@ -193,8 +189,7 @@ ctrl_z_stops_a_script() { # case
 
 a_try_that_fails_is_75() { # case
     hold a
-    equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
-    contains err 'a: held by process' || die "does not say who: $(cat err)"
+    reports 75 'a: held by process' run -n a -- true
     equal "$(status_of "$hf" run -w 0 a -- true)" 75 '-w 0'
     equal "$(status_of "$hf" run -n -q a -- true)" 75 '-q'
     equal "$(cat err)" '' 'what -q says'
@@ -215,46 +210,37 @@ who_holds_it_is_said() { # case
     hold --label 'the holder' a
     for how in -n '-w 0.1'; do
         # shellcheck disable=SC2086 # one word or two
-        equal "$(status_of "$hf" run $how a -- true)" 75 "$how"
-        contains err "process $holder on $(uname -n) (the holder)" ||
-            die "$how: $(cat err)"
+        reports 75 "process $holder on $(uname -n) (the holder)" run $how a -- true
     done
     let_go
-    rm end held
     hold -b "$redis" --label 'at redis' b
-    equal "$(status_of "$hf" run -n -b "$redis" b -- true)" 75 'redis'
-    contains err "process $holder on $(uname -n) (at redis)" || die "$(cat err)"
+    reports 75 "process $holder on $(uname -n) (at redis)" run -n -b "$redis" b -- true
     let_go
     redis_cli hset c another:1 1 >/dev/null # another program's
-    equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 75 'a stranger'
-    contains err 'c: held by another:1$' || die "$(cat err)"
+    reports 75 'c: held by another:1$' run -n -b "$redis" c -- true
     redis_cli del c >/dev/null
 }
 
 a_lock_of_the_other_dialect_is_said() { # case
     redis_cli set c 0123456789abcdef >/dev/null # as redis-py has it
-    equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 64 'redisson'
-    contains err 'dialect=string' || die "$(cat err)"
-    ! contains err '--fair' || die "$(cat err)"
-    equal "$(status_of "$hf" run -n -b "$redis?dialect=string" c -- true)" 75 \
-        'string'
+    reports 64 'dialect=string' run -n -b "$redis" c -- true
+    lacks err '--fair'
+    exits 75 run -n -b "$redis?dialect=string" c -- true
     redis_cli del c >/dev/null
 }
 
 a_key_that_is_no_lock_is_said() { # case
     redis_cli rpush c x >/dev/null
-    equal "$(status_of "$hf" run -n -b "$redis" c -- true)" 64 'a list'
-    contains err 'the key is a list' || die "$(cat err)"
-    ! contains err 'dialect=' || die "$(cat err)"
-    ! contains err '--fair' || die "$(cat err)"
+    reports 64 'the key is a list' run -n -b "$redis" c -- true
+    lacks err 'dialect='
+    lacks err '--fair'
     redis_cli del c >/dev/null
 }
 
 a_long_name_is_cut_in_messages() { # case
     long=$(head -c 512 /dev/zero | tr '\0' x)
     hold "$long"
-    equal "$(status_of "$hf" run -n "$long" -- true)" 75 '-n'
-    contains err 'xxx\.\.\.: held by' || die "$(cat err)"
+    reports 75 'xxx\.\.\.: held by' run -n "$long" -- true
     [ "$(wc -c <err)" -lt 200 ] || die "$(cat err)"
     let_go
 }
@@ -270,10 +256,6 @@ the_wait_includes_connecting() { # case
     [ "$took" -lt 4000 ] || die "-w 0.1 took $took ms"
     [ "$other" -lt 4000 ] || die "connect_timeout=0.1 took $other ms"
     equal "$(cat "$base/took")" 69 'exit status'
-}
-
-is_waited_for() {
-    [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
 # silent_waiter OPTION...: starts $waiter; the server stops answering at $begin.
@@ -299,8 +281,7 @@ leaves_with() {
 times_out_in_silence() {
     silent_waiter -w 1 -q -E 0
     leaves_with 69
-    contains err '"a" was not granted within .* does not say who' ||
-        die "$(cat err)"
+    says err '"a" was not granted within .* does not say who'
 }
 
 # On a busy machine the wait may end before the server is stopped.
@@ -402,22 +383,16 @@ misuse_is_64() { # case
 }
 
 what_is_not_supported_is_64_and_says_so() { # case
-    equal "$(status_of "$hf" run -b "$redis?dialect=string" -s a -- true)" 64 -s
-    contains err 'no read-write lock .*; it has: mutex$' || die "$(cat err)"
-    equal "$(status_of "$hf" run --unfair -x a -- true)" 64 --unfair
-    contains err 'no unfair read-write lock .* only a fair one' ||
-        die "$(cat err)"
+    reports 64 'no read-write lock .*; it has: mutex$' run -b "$redis?dialect=string" -s a -- true
+    reports 64 'no unfair read-write lock .* only a fair one' run --unfair -x a -- true
 }
 
 readers_share_and_a_writer_does_not() { # case
     hold -s a
     equal "$(status_of "$hf" run -s -n a -- true)" 0 'another reader'
-    equal "$(status_of "$hf" run -x -n a -- true)" 75 'a writer'
-    contains err 'a: held by process' || die "does not say who: $(cat err)"
-    equal "$(status_of "$hf" run -n a -- true)" 64 'a mutex'
-    contains err 'in use as a read-write lock' || die "$(cat err)"
+    reports 75 'a: held by process' run -x -n a -- true
+    reports 64 'in use as a read-write lock' run -n a -- true
     let_go
-    rm end held
     hold -x a
     equal "$(status_of "$hf" run -s -n a -- true)" 75 'a reader'
     let_go
@@ -425,23 +400,12 @@ readers_share_and_a_writer_does_not() { # case
 
 a_forgotten_b_is_seen() { # case
     for url in redis://:s3cret@h shm: SHM:///tmp zk://a,b/root; do
-        equal "$(status_of "$hf" run "$url" -- touch ran)" 64 "$url"
-        contains err '-b missing' || die "$(cat err)"
-        not contains err s3cret || die "$(cat err)"
+        reports 64 '-b missing' run "$url" -- touch ran
+        lacks err s3cret
     done
     [ ! -e ran ] || die 'the command ran'
     equal "$(status_of "$hf" run http://host/page -- true)" 0 'what may be guarded'
     equal "$(status_of "$hf" run -b "$HOLDFAST_URL" shm: -- true)" 0 'with a -b'
-}
-
-# is_misuse WORDS ARGUMENT...: says those, and no password.
-is_misuse() {
-    words=$1
-    shift
-    equal "$(status_of "$hf" "$@")" 64 "$*"
-    contains err "$words" || die "$*: $(cat err)"
-    contains err 'holdfast help' || die "$*: $(cat err)"
-    not contains err s3cret || die "$*: $(cat err)"
 }
 
 a_misplaced_url_shows_no_password() { # case
@@ -471,7 +435,7 @@ opening() {
     shift
     equal "$(status_of "$hf" run -b "$url" a -- true)" 64 "$url"
     for word; do
-        contains err "$word" || die "$url: $(cat err)"
+        says err "$word"
     done
 }
 
@@ -495,14 +459,13 @@ a_missing_password_is_said() { # case
     equal "$(HOLDFAST_PASSWORD=s3cret status_of "$hf" run -b "$redis" a true)" 0 \
         HOLDFAST_PASSWORD
     redis_cli -a s3cret --no-auth-warning config set requirepass '' >/dev/null
-    contains without HOLDFAST_PASSWORD || die "$(cat without)"
-    contains wrong password || die "$(cat wrong)"
-    not contains wrong wr0ng || die "$(cat wrong)"
+    says without HOLDFAST_PASSWORD
+    says wrong password
+    lacks wrong wr0ng
 }
 
 an_unreachable_backend_is_69() { # case
-    equal "$(status_of "$hf" run -n -b redis://127.0.0.1:1 a -- true)" 69 'status'
-    contains err 'redis: 127.0.0.1:1: ' || die "$(cat err)"
+    reports 69 'redis: 127.0.0.1:1: ' run -n -b redis://127.0.0.1:1 a -- true
     equal "$(HOLDFAST_URL=redis://127.0.0.1:1 status_of "$hf" run -n a true)" 69 \
         HOLDFAST_URL
 }
@@ -516,8 +479,7 @@ beating='trap "echo TERM >term" TERM
     until [ -s beat ]; do :; done; echo $$ >ready; wait; wait'
 
 start_beating() {
-    start "$hf" run "$@" -- sh -c "$beating" 2>err
-    until_true test -s ready
+    start_until ready "$hf" run "$@" -- sh -c "$beating" 2>err
     command=$(cat ready)
     child=$(cat child)
 }
@@ -541,7 +503,7 @@ gets_term_because() {
         "$2"
         ! contains term TERM || ! contains err "$1" || return 0
     done
-    contains term TERM || die 'no TERM'
+    says term TERM
     die "does not say '$1': $(cat err)"
 }
 
@@ -553,14 +515,14 @@ is_not_renewed() {
     kill -CONT "$redis_pid"
     equal "$status" 79 'exit status'
     until_true both_are_gone
-    contains err 'a: ' || die "does not say what was lost: $(cat err)"
+    says err 'a: '
     ran=$(($(uptime_ms beat) - halted - $(stood_ms "$halted")))
     [ "$ran" -lt 3000 ] || die "still ran $ran ms after the last renewal"
 }
 
 without_renewal_the_group_gets_term_then_kill_and_we_exit_79() { # case
     gets_term_because 'the server could not be used since 2' is_not_renewed
-    contains err "redis.sock: " || die "does not say where: $(cat err)"
+    says err "redis.sock: "
 }
 
 is_taken_away() {
@@ -579,18 +541,17 @@ the_lock_file_is_deleted_and_we_exit_79() { # case
     start_beating -b "shm://$base/deleted" a
     rm -r "$base/deleted"
     ends "$pid" 79 'exit status'
-    contains err 'deleted/locks was deleted' || die "why? $(cat err)"
+    says err 'deleted/locks was deleted'
     until_true both_are_gone
 }
 
 on_lost_warn_only_warns() { # case
-    start "$hf" run -b "$redis" -t 3s --on-lost warn c -- \
+    start_until ready "$hf" run -b "$redis" -t 3s --on-lost warn c -- \
         sh -c 'echo >ready
             until [ -e end ]; do sleep 0.01; done; exit 5' 2>err
-    until_true test -s ready
     redis_cli del c >/dev/null
     until_true contains err 'the command continues without it'
-    contains err 'was lost: ' || die "does not say why: $(cat err)"
+    says err 'was lost: '
     touch end
     ends "$pid" 5 'exit status'
 }
@@ -599,8 +560,7 @@ on_lost_warn_only_warns() { # case
 # machine that stalls may really lose the lock.
 on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
     for _ in 1 2 3 4 5; do
-        equal "$(status_of "$hf" run -b "$redis" -t 1s --on-lost warn h -- \
-            sleep 0.95)" 0 'exit status'
+        exits 0 run -b "$redis" -t 1s --on-lost warn h -- sleep 0.95
         [ -s err ] || return 0
     done
     die "$(cat err)"
@@ -725,11 +685,10 @@ a_killed_guardian_is_replaced() { # case
 # in the kernel or belongs to another user. Guardians end in vain, and must not
 # be replaced for ever.
 a_command_that_cannot_be_ended_is_waited_for() { # case
-    start "$hf" run -b "$redis" -t 3s f -- perl -e '
+    start_until ready "$hf" run -b "$redis" -t 3s f -- perl -e '
         setpgrp(0, getpgrp(getppid())); $SIG{TERM} = "IGNORE";
         open my $f, ">", "ready"; print $f "$$\n"; close $f;
         select(undef, undef, undef, 0.01) until -e "end"' 2>err
-    until_true test -s ready
     guardian=$(guardian_of "$pid")
     redis_cli del f >/dev/null
     until_true gone "$guardian"
@@ -750,10 +709,9 @@ another_in_group() {
 
 # The reply to the release takes longer than the lease.
 what_it_left_running_goes_on_while_we_let_go() { # case
-    start "$hf" run -b "$redis?op_timeout=6s" -t 4s g -- sh -c '
+    start_until ready "$hf" run -b "$redis?op_timeout=6s" -t 4s g -- sh -c '
         (until [ -e end ]; do sleep 0.01; done; echo >ended) &
         echo >ready; until [ -e leave ]; do sleep 0.01; done' 2>err
-    until_true test -s ready
     kill -STOP "$redis_pid"
     touch leave
     wait_for "$pid"
@@ -765,10 +723,9 @@ what_it_left_running_goes_on_while_we_let_go() { # case
 
 # As process 1 of a container, holdfast adopts orphans.
 children_that_are_not_its_own_are_waited_for() { # case
-    start sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
+    start_until ready sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
         exec "$0" run a -- sh -c "echo >ready
             until [ -e end ]; do sleep 0.01; done"' "$hf"
-    until_true test -s ready
     touch go
     until_true test ! -e "/proc/$(cat adopted)"
     touch end

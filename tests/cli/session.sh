@@ -15,17 +15,14 @@ tokens_rise() { # case
 
 who_holds_it_is_said() { # case
     hold --label 'the holder' a
-    equal "$(status_of "$hf" run -n a -- true)" 75 '-n'
-    contains err "process $pid on $(uname -n) (the holder)" || die "$(cat err)"
-    equal "$(status_of "$hf" run -s a -- true)" 64 'another kind'
-    contains err 'in use as a mutex' || die "$(cat err)"
+    reports 75 "process $pid on $(uname -n) (the holder)" run -n a -- true
+    reports 64 'in use as a mutex' run -s a -- true
     let_go
     equal "$(status_of "$hf" run -n a -- true)" 0 'afterwards'
 }
 
 killed_it_lets_go_with_its_session() { # case
-    start "$hf" run -t 1s c -- sh -c 'echo >held; exec sleep 1000'
-    until_true test -s held
+    start_until held "$hf" run -t 1s c -- sh -c 'echo >held; exec sleep 1000'
     kill -9 "$pid"
     equal "$(status_of "$hf" run -w 1m c -- true)" 0 'the next one'
 }
@@ -75,14 +72,14 @@ with_n_it_does_not_wait() { # case
     front_of_it
     equal "$(status_of "$hf" run -n -b "$url" f -- touch ran)" 69 'exit status'
     equal "$(wc -l <err)" 1 'lines said'
-    not contains err waiting || die 'waited'
+    lacks err waiting
 }
 
 # holdfast reports an unknown host at once, unless another host is known.
 an_unknown_host_is_not_waited_for() { # case
     parts_of_url
     equal "$(status_of "$hf" run -b "${before_host}a..b,c..d$root" f -- true)" 69 'exit status'
-    not contains err waiting || die 'waited'
+    lacks err waiting
 }
 
 # The library itself keeps waiting as long as its session may be alive.
@@ -107,28 +104,20 @@ a_wait_survives_a_loss_of_the_server() { # case
 
 # Permits, several locks, and a nested run.
 locks_of_run() { # case
-    equal "$(status_of "$hf" run --permits 2 --of 3 sem -- \
-        "$hf" run -n --of 3 sem -- true)" 0 'three permits of three'
-    equal "$(status_of "$hf" run --permits 2 --of 3 sem -- \
-        "$hf" run -n --permits 2 --of 3 sem -- true)" 64 'four of three'
+    exits 0 run --permits 2 --of 3 sem -- "$hf" run -n --of 3 sem -- true
+    exits 64 run --permits 2 --of 3 sem -- "$hf" run -n --permits 2 --of 3 sem -- true
     equal "$("$hf" run -l z -l y -- sh -c 'echo "$HOLDFAST_NAMES" "$HOLDFAST_TOKENS" |
         wc -w')" 4 'names and tokens'
-    equal "$(status_of "$hf" run -l z -l y -- "$hf" run -n -l x -l y -- true)" 64 'nested'
-    contains err 'y: process [0-9]*, which runs this command, holds it' || die "$(cat err)"
+    reports 64 'y: process [0-9]*, which runs this command, holds it' \
+        run -l z -l y -- "$hf" run -n -l x -l y -- true
 }
 
 a_hold_is_kept_until_stdin_closes() { # case
-    mkfifo gate
-    start sh -c 'exec "$@" <gate >token 2>said' sh "$hf" hold -l h -l i
-    holder=$pid
-    exec 9>gate
-    until_true test -s token
-    start "$hf" run h -- touch ran 2>err 9>&-
-    until_true test -s err
-    contains err "h: waiting; process $holder on $(uname -n) has held it for " ||
-        die "$(cat err)"
+    holds -l h -l i
+    start_until err "$hf" run h -- touch ran 2>err 9>&-
+    says err "h: waiting; process $holder on $(uname -n) has held it for "
     [ ! -e ran ] || die 'the command ran'
-    exec 9>&-
+    lets_go 0
     ends "$pid" 0 'the waiter'
     equal "$(wc -l <token)" 2 'tokens'
     equal "$(cat said)" '' 'what was said'
@@ -138,7 +127,7 @@ the_doctor_is_in() { # case
     parts_of_url
     place=${HOLDFAST_URL%%:*}://$host
     lines_are_findings "$(status_of "$hf" doctor)"
-    contains out ': [1-9] warning' || die "a single server: $(cat out)"
+    says out ': [1-9] warning'
     has ok locking 'can be acquired'
     status_of "$hf" doctor --json >said
     is_json "$place"

@@ -7,34 +7,21 @@
 #include "../../cli/shared/values.h"
 #include "../../cli/start_command.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "../lib/wait.h"
+#include "../unit/cases.h"
 
-#include <cmocka.h>
+#include <sys/wait.h>
 
 static int hold; /* what held_locks_explain returns */
 
 int held_locks_explain(const struct held_locks *holds, size_t *which,
                        hf_error *why)
 {
-    (void)holds;
-    (void)which;
-    (void)why;
     return hold;
 }
 
 const char *hf_error_text(int code)
 {
-    (void)code;
     return "fake";
 }
 
@@ -66,49 +53,31 @@ static ssize_t bytes_of_echo(int *status)
     return n;
 }
 
-static void test_a_command_is_started_with_its_lock(void **state)
+CASE(test_a_command_is_started_with_its_lock)
 {
     int status;
 
-    (void)state;
     hold = HF_OK;
     assert_int_equal(bytes_of_echo(&status), 1);
     assert_int_equal(status, CLI_OK);
 }
 
-static void test_a_command_is_not_started_without_its_lock(void **state)
+CASE(test_a_command_is_not_started_without_its_lock)
 {
     int status;
 
-    (void)state;
     hold = HF_ELOST;
     assert_int_equal(bytes_of_echo(&status), 0);
     assert_int_equal(status, CLI_LOST);
 }
 
-/* 'T' stopped, 'S' asleep, 'Z' dead. */
-static char state_of(pid_t pid)
-{
-    char path[32], text[512] = "";
-    const char *at;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(text, sizeof text, file));
-    fclose(file);
-    at = strrchr(text, ')');
-    assert_non_null(at);
-    return at[2];
-}
-
+/* Waits for one of the states: 'T' stopped, 'S' asleep, 'Z' dead. */
 static char wait_for_one_of(const char *states, pid_t pid)
 {
     char state;
 
-    while (!strchr(states, state = state_of(pid)))
-        poll(NULL, 0, 1);
+    assert_true(
+        WAIT_FOR((state = wait_state(pid, pid)) != 0 && strchr(states, state)));
     return state;
 }
 
@@ -137,25 +106,23 @@ static int status_of(pid_t pid)
     return status;
 }
 
-static void test_a_guardian_ends_the_group_in_time(void **state)
+CASE(test_a_guardian_ends_the_group_in_time)
 {
     struct guardian guardian;
     pid_t pid = guarded_sleeper(&guardian);
 
-    (void)state;
     guardian_set_deadline(&guardian, cli_now_ns(CLOCK_BOOTTIME) + 1);
     assert_int_equal(WTERMSIG(status_of(pid)), SIGKILL);
     guardian_stop(&guardian);
 }
 
 /* The guardian is stopped while a thousand renewals move the deadline. */
-static void test_a_stopped_guardian_keeps_to_the_newest_deadline(void **state)
+CASE(test_a_stopped_guardian_keeps_to_the_newest_deadline)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);
     struct guardian guardian;
     pid_t pid = guarded_sleeper(&guardian);
 
-    (void)state;
     wait_for_one_of("S", guardian.pid);
     kill(guardian.pid, SIGSTOP);
     wait_for_one_of("T", guardian.pid);
@@ -170,14 +137,4 @@ static void test_a_stopped_guardian_keeps_to_the_newest_deadline(void **state)
     assert_int_equal(WTERMSIG(status_of(pid)), SIGTERM);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_command_is_started_with_its_lock),
-        cmocka_unit_test(test_a_command_is_not_started_without_its_lock),
-        cmocka_unit_test(test_a_guardian_ends_the_group_in_time),
-        cmocka_unit_test(test_a_stopped_guardian_keeps_to_the_newest_deadline),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

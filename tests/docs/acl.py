@@ -14,7 +14,7 @@ import time
 
 import cases
 import rules
-from redis_server import RedisServer
+from servers import Redis
 
 root, command = (os.path.abspath(path) for path in sys.argv[1:3])
 page = os.path.join(root, 'docs', 'man', 'holdfast-url.7')
@@ -55,15 +55,6 @@ def diagnose(at=None):
     return run('doctor', at=at, want=(0, 1, 2))
 
 
-def until(condition):
-    for _ in range(3000):
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError('never came true')
-
-
 def acl(*words):
     answer = server.call('ACL', *words)
     assert answer == 'OK', (words, answer)
@@ -95,7 +86,7 @@ TTL_S = 6  # of a hold that must be renewed; others outlast any busy machine
 def held(kind, name, at, renewed=False):
     holder = start('run', '-t', '%ds' % (TTL_S if renewed else 60), *kind, name,
                    '--', 'cat', at=at)
-    until(lambda: state(name, at)['holders'])
+    cases.until(lambda: state(name, at)['holders'])
     return holder
 
 
@@ -109,13 +100,13 @@ def verbs(kind, name, at, renewed=False):
     holder = held(kind, name, at, renewed)
     run('run', '-n', *kind, name, '--', 'true', at=at, want=[75])
     waiter = start('run', *kind, name, '--', 'cat', at=at)
-    until(lambda: state(name, at)['waiters'])
+    cases.until(lambda: state(name, at)['waiters'])
     assert name in run('ls', at=at) and name in run('ls', '-l', at=at)
-    until(lambda: not renewed or is_renewed(name, at))
+    cases.until(lambda: not renewed or is_renewed(name, at))
     if 'dialect=string' not in at:
         run('ask', name, at=at)
     end(holder)
-    until(lambda: [one['pid'] for one in state(name, at)['holders']] ==
+    cases.until(lambda: [one['pid'] for one in state(name, at)['holders']] ==
           [waiter.pid])
     run('break', '-y', name, at=at)
     end(waiter, 79)
@@ -127,7 +118,7 @@ def every_kind_works(at, suffix='', renewed=False):
         verbs(kind, 'n%s%s' % (''.join(kind), suffix), at, renewed)
     writer = held(['-x'], 'r' + suffix, at)
     reader = start('run', '-s', 'r' + suffix, '--', 'true', at=at)
-    until(lambda: state('r' + suffix, at)['waiters'])
+    cases.until(lambda: state('r' + suffix, at)['waiters'])
     end(writer)
     end(reader)
 
@@ -142,20 +133,20 @@ def a_latch_works(at, name):
     end(waiter)
 
 
-def every_verb_works():
+def test_every_verb_works():
     make_user()
     every_kind_works(url(), renewed=True)
     a_latch_works(url(), 'count')
     nothing_was_denied()
 
 
-def dialect_string_needs_no_more():
+def test_dialect_string_needs_no_more():
     make_user()
     verbs([], 's', url('&dialect=string'), renewed=True)
     nothing_was_denied()
 
 
-def names_with_braces():
+def test_names_with_braces():
     make_user(*braces)
     for name in 'a{b}', '{b}', 'c}{d':
         every_kind_works(url(), name)
@@ -163,7 +154,7 @@ def names_with_braces():
     nothing_was_denied()
 
 
-def watching_without_polling():
+def test_watching_without_polling():
     make_user(*watching)
     assert server.call('CONFIG', 'SET', 'notify-keyspace-events', 'KA') == 'OK'
     for words in ['w'], ['-p']:
@@ -171,7 +162,7 @@ def watching_without_polling():
         if words == ['w']:
             assert 'free' in watch.stdout.readline()
         # Or it has already seen the hold, and has ended.
-        until(lambda: '__keyspace@0__:lk:' in server.call(
+        cases.until(lambda: '__keyspace@0__:lk:' in server.call(
             'PUBSUB', 'CHANNELS') or server.call('PUBSUB', 'NUMPAT') == '1' or
               watch.poll() is not None)
         holder = held([], 'w', url())
@@ -180,7 +171,7 @@ def watching_without_polling():
     nothing_was_denied()
 
 
-def a_database_and_replicas():
+def test_a_database_and_replicas():
     make_user('+select', '+wait')
     text = diagnose(url('&db=2&replicas=1'))
     assert 'the user locks has every right' in text, text
@@ -193,7 +184,7 @@ def a_database_and_replicas():
         assert rule in advice(out)[0], out
 
 
-def the_doctor_has_all_that_it_asks_for():
+def test_the_doctor_has_all_that_it_asks_for():
     make_user('+info', '+config|get')
     out = diagnose()
     assert 'not known: allow' not in out, out
@@ -208,7 +199,7 @@ def advice(text):
         r'Run in redis-cli: ACL SETUSER locks (.*)', text)]
 
 
-def every_rule_is_needed():
+def test_every_rule_is_needed():
     """The doctor names a missing rule because it runs the scripts."""
     for rule in whole[5:]:
         make_user(without=[rule])
@@ -219,7 +210,7 @@ def every_rule_is_needed():
         assert len(found) == 1 and rule in found[0], (rule, out)
 
 
-def the_doctor_leads_to_the_rules_of_the_manual():
+def test_the_doctor_leads_to_the_rules_of_the_manual():
     """Follows the doctor's advice until it has none."""
     server.call('ACL', 'DELUSER', 'locks')
     acl(*whole[1:5], 'resetchannels')
@@ -237,7 +228,7 @@ def the_doctor_leads_to_the_rules_of_the_manual():
     assert 'the user locks has every right' in out, out
 
 
-def a_prefix_as_it_comes():
+def test_a_prefix_as_it_comes():
     """Prefixes with braces, a blank, and special characters of patterns."""
     for prefix in '{shop}:', 'a b', '*[x]', '', 'ä"':
         server.call('ACL', 'DELUSER', 'locks')
@@ -252,19 +243,5 @@ def a_prefix_as_it_comes():
         nothing_was_denied()
 
 
-server = RedisServer()
-try:
-    status = cases.run([case for case in (
-        every_verb_works,
-        dialect_string_needs_no_more,
-        names_with_braces,
-        watching_without_polling,
-        a_database_and_replicas,
-        the_doctor_has_all_that_it_asks_for,
-        every_rule_is_needed,
-        the_doctor_leads_to_the_rules_of_the_manual,
-        a_prefix_as_it_comes,
-    ) if len(sys.argv) < 4 or case.__name__ in sys.argv[3:]])
-finally:
-    server.stop()
-sys.exit(status)
+server = Redis()
+sys.exit(cases.run(cases.of(globals(), sys.argv[3:])))

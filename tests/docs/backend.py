@@ -25,7 +25,7 @@ rows = [[cell.strip() for cell in line.strip('|').split('|')]
         for line in text.splitlines() if line.startswith('|')]
 
 
-def what_is_shown_is_the_example():
+def test_what_is_shown_is_the_example():
     example = read('src', 'backends', 'example', 'example.c')
     shown = snippets(path, 'c')
     assert shown
@@ -33,7 +33,7 @@ def what_is_shown_is_the_example():
         assert snippet in example, snippet
 
 
-def every_slot_is_described():
+def test_every_slot_is_described():
     table = re.search(r'^struct hf__backend \{.*?^\};', header, re.M | re.S)[0]
     slots = re.findall(r'\(\*(\w+)\)\(', table)
     assert len(slots) > 10, slots
@@ -41,7 +41,7 @@ def every_slot_is_described():
         assert f'`{slot}`' in text, slot
 
 
-def every_outcome_is_in_the_table():
+def test_every_outcome_is_in_the_table():
     outcomes = re.search(r'^enum hf__outcome \{.*?^\};', header, re.M | re.S)[0]
     named = re.findall(r'^    (HF__\w+) =', outcomes, re.M)
     codes = re.findall(r'\bE[A-Z]{3,}\b', re.search(
@@ -52,7 +52,7 @@ def every_outcome_is_in_the_table():
         assert f'`{word}`' in cells, word
 
 
-def it_is_short():
+def test_it_is_short():
     """Comments and blank lines count, too."""
     example = read('src', 'backends', 'example', 'example.c')
     server = read('tests', 'lib', 'example_server.py')
@@ -60,9 +60,4 @@ def it_is_short():
         assert len(code.splitlines()) <= limit, len(code.splitlines())
 
 
-sys.exit(cases.run([
-    what_is_shown_is_the_example,
-    every_slot_is_described,
-    every_outcome_is_in_the_table,
-    it_is_short,
-]))
+sys.exit(cases.run(cases.of(globals())))

@@ -1,13 +1,25 @@
 """Runs cases that are named after what they show, and prints TAP."""
 
+import time
 import traceback
+
+
+def of(names, chosen=()):
+    """The functions test_... of a program, which gives its globals(), in their
+    order; with `chosen' only those that it names, without test_."""
+    found = [names[name] for name in names if name.startswith('test_')]
+    return [case for case in found if not chosen or title(case) in chosen]
+
+
+def title(case):
+    return case.__name__.removeprefix('test_')
 
 
 def run(cases):
     print('1..%d' % len(cases), flush=True)
     failed = 0
     for number, case in enumerate(cases, 1):
-        name = case.__name__.replace('_', ' ')
+        name = title(case).replace('_', ' ')
         try:
             case()
             print('ok %d - %s' % (number, name), flush=True)
@@ -17,3 +29,12 @@ def run(cases):
                 print('# ' + line)
             print('not ok %d - %s' % (number, name), flush=True)
     return 1 if failed else 0
+
+
+def until(condition):
+    """Waits until the condition is true; returns its value."""
+    end = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < end, 'never came true'
+        time.sleep(0.01)
+    return found

@@ -12,26 +12,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import cases
-from redis_server import RedisServer
+from servers import Redis
 
 root, command = (os.path.abspath(path) for path in sys.argv[1:3])
 etcd = os.environ['ETCD_URL']
 endpoint = re.match(r'etcd://([^/?]+)', etcd)[1]
 work = tempfile.TemporaryDirectory()
-redis = RedisServer()
-
-
-def wait_for(condition):
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError('never came true')
+redis = Redis()
 
 
 def path(name):
@@ -72,7 +61,7 @@ def kill_all(process):
     process.communicate()
 
 
-def flock_excludes_and_has_readers():
+def test_flock_excludes_and_has_readers():
     lock, held = path('flock'), script('hold-flock', 'echo in\nsleep 60')
     holder = start('flock', lock, held)
     assert holder.stdout.readline() == 'in\n'
@@ -87,7 +76,7 @@ def flock_excludes_and_has_readers():
     kill_all(reader)
 
 
-def flock_gives_no_token():
+def test_flock_gives_no_token():
     def names(*words):
         return {line.split('=')[0] for line in run(*words)[1].splitlines()}
 
@@ -97,15 +86,15 @@ def flock_gives_no_token():
     assert ours > names('env') and 'HOLDFAST_TOKEN' in ours
 
 
-def set_nx_without_expiry_stays_for_ever():
+def test_set_nx_without_expiry_stays_for_ever():
     assert redis.call('SET', 'plain', 'me', 'NX') == 'OK'
     assert redis.call('TTL', 'plain') == '-1'
     assert redis.call('SET', 'plain', 'you', 'NX') == ''
 
 
-def set_nx_holder_is_not_told_and_frees_the_lock_of_another():
+def test_set_nx_holder_is_not_told_and_frees_the_lock_of_another():
     assert redis.call('SET', 'lease', 'me', 'NX', 'PX', '50') == 'OK'
-    wait_for(lambda: redis.call('SET', 'lease', 'you', 'NX') == 'OK')
+    cases.until(lambda: redis.call('SET', 'lease', 'you', 'NX') == 'OK')
     # The first holder continues, and releases in the usual way.
     assert redis.call('SET', 'stock', 'of a late holder') == 'OK'
     assert redis.call('DEL', 'lease') == '1'
@@ -120,14 +109,14 @@ def leases():
     return set(run(*etcdctl('lease', 'list'))[1].splitlines()[1:])
 
 
-def etcdctl_gives_a_token():
+def test_etcdctl_gives_a_token():
     show = script('show', 'echo $ETCD_LOCK_REV')
     first, second = (int(run(*etcdctl('lock', 'token', show))[1])
                      for _ in range(2))
     assert 0 < first < second, (first, second)
 
 
-def etcdctl_lets_the_command_go_on_when_the_lock_is_lost():
+def test_etcdctl_lets_the_command_go_on_when_the_lock_is_lost():
     before = leases()
     holder = start(*etcdctl('lock', 'lost', script(
         'go-on', 'echo in\nuntil [ -e second ]; do sleep 0.05; done\n'
@@ -137,11 +126,11 @@ def etcdctl_lets_the_command_go_on_when_the_lock_is_lost():
     assert run(*etcdctl('lease', 'revoke', lease))[0] == 0
     assert run(*etcdctl('lock', 'lost', script('second-in',
                                                'touch second')))[0] == 0
-    wait_for(lambda: read('late') == 'still here\n')
+    cases.until(lambda: read('late') == 'still here\n')
     holder.communicate(timeout=60)
 
 
-def holdfast_ends_the_command_when_the_lock_is_lost():
+def test_holdfast_ends_the_command_when_the_lock_is_lost():
     before = leases()
     holder = start(command, 'run', '-b', etcd, 'lost-by-us', '--',
                    script('wait', 'echo in\nexec sleep 600'))
@@ -152,7 +141,7 @@ def holdfast_ends_the_command_when_the_lock_is_lost():
     holder.communicate()
 
 
-def etcdctl_frees_the_lock_when_the_lease_ends_first_come_first_served():
+def test_etcdctl_frees_the_lock_when_the_lease_ends_first_come_first_served():
     def keys():
         return run(*etcdctl('get', '--prefix', 'queue/', '--keys-only'))[
             1].split()
@@ -164,7 +153,7 @@ def etcdctl_frees_the_lock_when_the_lease_ends_first_come_first_served():
     for name in 'one', 'two':
         waiters.append(start(*etcdctl('lock', 'queue', script(
             name, 'echo %s >>order' % name))))
-        wait_for(lambda: len(keys()) == 1 + len(waiters))
+        cases.until(lambda: len(keys()) == 1 + len(waiters))
     assert read('order') == ''
     kill_all(holder)
     for waiter in waiters:
@@ -173,14 +162,14 @@ def etcdctl_frees_the_lock_when_the_lease_ends_first_come_first_served():
     assert read('order') == 'one\ntwo\n'
 
 
-def neither_has_a_semaphore_and_etcdctl_has_no_readers():
+def test_neither_has_a_semaphore_and_etcdctl_has_no_readers():
     assert not re.search('semaphore|permit', run('flock', '--help')[1])
     out = run('etcdctl', 'lock', '--help')[1]
     options = re.search(r'(?s)\nOPTIONS:\n(.*?)\n\n', out)[1]
     assert re.findall(r'--(\w+)', options) == ['help', 'ttl'], options
 
 
-def what_the_page_names_exists():
+def test_what_the_page_names_exists():
     with open(os.path.join(root, 'README.md'), encoding='utf-8') as f:
         page = f.read()
     section = re.search(r'(?s)\n## Compared with.*?(?=\n## )', page)[0]
@@ -210,19 +199,4 @@ def what_the_page_names_exists():
                 title.replace(': redisson ', ': {} ') in interop), title
 
 
-try:
-    status = cases.run([
-        flock_excludes_and_has_readers,
-        flock_gives_no_token,
-        set_nx_without_expiry_stays_for_ever,
-        set_nx_holder_is_not_told_and_frees_the_lock_of_another,
-        etcdctl_gives_a_token,
-        etcdctl_lets_the_command_go_on_when_the_lock_is_lost,
-        holdfast_ends_the_command_when_the_lock_is_lost,
-        etcdctl_frees_the_lock_when_the_lease_ends_first_come_first_served,
-        neither_has_a_semaphore_and_etcdctl_has_no_readers,
-        what_the_page_names_exists,
-    ])
-finally:
-    redis.stop()
-sys.exit(status)
+sys.exit(cases.run(cases.of(globals())))

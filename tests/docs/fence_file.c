@@ -2,11 +2,8 @@
  * the page. */
 #include "fence_file_snippet.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* must come after the four headers above */
-#include <cmocka.h>
+#include "../unit/cases.h"
+
 #include <poll.h>
 #include <sys/wait.h>
 
@@ -15,7 +12,6 @@ static char path[96];
 
 static int fresh(void **state)
 {
-    (void)state;
     strcpy(dir, "/tmp/holdfast-fence-XXXXXX");
     if (!mkdtemp(dir))
         return -1;
@@ -25,7 +21,6 @@ static int fresh(void **state)
 
 static int tidy(void **state)
 {
-    (void)state;
     unlink(path);
     return rmdir(dir);
 }
@@ -41,25 +36,22 @@ static int contact(uint64_t token)
     return 0;
 }
 
-static void test_file_refuses_a_lower_token(void **state)
+CASE_AROUND(test_file_refuses_a_lower_token, fresh, tidy)
 {
-    (void)state;
     assert_int_equal(contact(33), 0);
     assert_int_equal(contact(34), 0);
     assert_int_equal(contact(33), ESTALE);
     assert_int_equal(contact(34), 0);
 }
 
-static void test_file_accepts_an_equal_token(void **state)
+CASE_AROUND(test_file_accepts_an_equal_token, fresh, tidy)
 {
-    (void)state;
     assert_int_equal(contact(33), 0);
     assert_int_equal(contact(33), 0);
 }
 
-static void test_file_compares_all_of_the_token(void **state)
+CASE_AROUND(test_file_compares_all_of_the_token, fresh, tidy)
 {
-    (void)state;
     assert_int_equal(contact(9), 0);
     assert_int_equal(contact(10), 0);
     assert_int_equal(contact(9), ESTALE);
@@ -67,12 +59,11 @@ static void test_file_compares_all_of_the_token(void **state)
     assert_int_equal(contact(UINT64_MAX - 1), ESTALE);
 }
 
-static void test_file_bar_stays_when_its_process_is_killed(void **state)
+CASE_AROUND(test_file_bar_stays_when_its_process_is_killed, fresh, tidy)
 {
     int status;
     pid_t pid = fork();
 
-    (void)state;
     if (pid == 0) {
         fence_enter(path, 34);
         raise(SIGKILL);
@@ -83,14 +74,13 @@ static void test_file_bar_stays_when_its_process_is_killed(void **state)
     assert_int_equal(contact(34), 0);
 }
 
-static void test_file_lets_nobody_in_during_a_contact(void **state)
+CASE_AROUND(test_file_lets_nobody_in_during_a_contact, fresh, tidy)
 {
     struct pollfd told = {.events = POLLIN};
     int start[2] = {-1, -1}, end[2] = {-1, -1}, fd, status;
     char result = -1;
     pid_t pid;
 
-    (void)state;
     assert_int_equal(pipe(start) || pipe(end), 0);
     pid = fork(); /* before the contact, so that the child does not inherit its
                      descriptor */
@@ -124,7 +114,7 @@ static void put(const char *text, size_t len)
     close(fd);
 }
 
-static void test_file_that_is_damaged_lets_nobody_in(void **state)
+CASE_AROUND(test_file_that_is_damaged_lets_nobody_in, fresh, tidy)
 {
     static const char *const bad[] = {
         "7\n",
@@ -134,33 +124,16 @@ static void test_file_that_is_damaged_lets_nobody_in(void **state)
         "-0000000000000000033\n",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         put(bad[i], strlen(bad[i]));
         assert_int_equal(contact(UINT64_MAX), EBADMSG);
     }
 }
 
-static void test_file_that_cannot_be_opened_lets_nobody_in(void **state)
+CASE(test_file_that_cannot_be_opened_lets_nobody_in)
 {
-    (void)state;
     assert_int_equal(fence_enter("/nowhere/data.token", 33), -1);
     assert_int_equal(errno, ENOENT);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fresh, tidy)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_file_refuses_a_lower_token),
-        CASE(test_file_accepts_an_equal_token),
-        CASE(test_file_compares_all_of_the_token),
-        CASE(test_file_bar_stays_when_its_process_is_killed),
-        CASE(test_file_lets_nobody_in_during_a_contact),
-        CASE(test_file_that_is_damaged_lets_nobody_in),
-        cmocka_unit_test(test_file_that_cannot_be_opened_lets_nobody_in),
-    };
-
-    return cmocka_run_group_tests_name("fence-file", tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

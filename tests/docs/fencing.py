@@ -13,8 +13,7 @@ import threading
 import time
 
 import cases
-from mysql_server import MysqlServer
-from redis_server import RedisServer
+import servers
 from snippet import snippets
 
 root, command = sys.argv[1], ''.join(sys.argv[2:])
@@ -66,7 +65,7 @@ def sell(db, token):
     return True
 
 
-def sql_refuses_a_lower_token():
+def test_sql_refuses_a_lower_token():
     shop = Shop()
     db = shop.connect()
     assert sell(db, 33)
@@ -75,7 +74,7 @@ def sql_refuses_a_lower_token():
     assert shop.amount() == 8
 
 
-def sql_accepts_an_equal_token():
+def test_sql_accepts_an_equal_token():
     shop = Shop()
     db = shop.connect()
     assert sell(db, 33)
@@ -83,7 +82,7 @@ def sql_accepts_an_equal_token():
     assert shop.amount() == 8
 
 
-def sql_read_raises_the_bar():
+def test_sql_read_raises_the_bar():
     shop = Shop()
     a, b = shop.connect(), shop.connect()
     assert is_let_in(a, 33)
@@ -95,7 +94,7 @@ def sql_read_raises_the_bar():
     assert shop.amount() == 10
 
 
-def sql_lets_nobody_in_between_check_and_work():
+def test_sql_lets_nobody_in_between_check_and_work():
     shop = Shop()
     a, b = shop.connect(), shop.connect()
     a.execute('BEGIN')
@@ -109,7 +108,7 @@ def sql_lets_nobody_in_between_check_and_work():
     assert is_let_in(b, 34)
 
 
-def sql_refused_transaction_leaves_nothing():
+def test_sql_refused_transaction_leaves_nothing():
     shop = Shop()
     db = shop.connect()
     assert sell(db, 34)
@@ -118,7 +117,7 @@ def sql_refused_transaction_leaves_nothing():
     assert row == (34, 1), row
 
 
-def sql_keeps_names_apart():
+def test_sql_keeps_names_apart():
     shop = Shop()
     db = shop.connect()
     db.execute("INSERT INTO fence VALUES ('other', 0, 0)")
@@ -173,7 +172,7 @@ def amount():
     return mysql.number('SELECT amount FROM stock')
 
 
-def mysql_writes_for_the_holder_alone():
+def test_mysql_writes_for_the_holder_alone():
     for mode in (), ('-x',):
         fill_stock()
         lock = Locked('stock' + ''.join(mode), *mode)
@@ -185,17 +184,14 @@ def mysql_writes_for_the_holder_alone():
         assert amount() == 8
 
 
-def counts(statement, user='root'):
+def counts(statement):
     """How many rows a statement found, and how many it changed."""
-    said = subprocess.run(
-        ['mariadb', '--no-defaults', '--socket=' + mysql.socket, '-u', user,
-         '-vv', 'locks'], input=statement, encoding='utf-8', check=True,
-        stdout=subprocess.PIPE).stdout
-    found = re.search(r'Rows matched: (\d+)  Changed: (\d+)', said)
+    found = re.search(r'Rows matched: (\d+)  Changed: (\d+)',
+                      mysql.client(statement, '-vv'))
     return int(found[1]), int(found[2])
 
 
-def mysql_counts_found_and_changed_rows_as_the_page_says():
+def test_mysql_counts_found_and_changed_rows_as_the_page_says():
     fill_stock()
     lock = Locked('counted')
     check = lock.check.replace(':lock_name', "'counted'")
@@ -209,7 +205,7 @@ def mysql_counts_found_and_changed_rows_as_the_page_says():
     assert counts(contacts.replace(':token', '32')) == (0, 0)
 
 
-def mysql_refuses_a_late_writer():
+def test_mysql_refuses_a_late_writer():
     fill_stock()
     late = Locked('late', ttl='1s')
     late.kill()
@@ -222,7 +218,7 @@ def mysql_refuses_a_late_writer():
     newer.end()
 
 
-def mysql_lets_nobody_in_between_check_and_work():
+def test_mysql_lets_nobody_in_between_check_and_work():
     for level in 'READ COMMITTED', 'REPEATABLE READ':
         fill_stock()
         lock = Locked('between', ttl='1s')
@@ -243,7 +239,7 @@ def mysql_lets_nobody_in_between_check_and_work():
 # ---- Redis -----------------------------------------------------------------
 
 
-class Redis(RedisServer):
+class Redis(servers.Redis):
     def contact(self, token, *command):
         return self.call('EVAL', script, '2', 'fence:{stock}',
                          'amount:{stock}', str(token), *command)
@@ -253,7 +249,7 @@ class Redis(RedisServer):
         assert self.call('SET', 'amount:{stock}', '10') == 'OK'
 
 
-def redis_refuses_a_lower_token():
+def test_redis_refuses_a_lower_token():
     redis.fresh()
     assert redis.contact(33, 'SET', '9') == 'OK'
     assert redis.contact(34, 'SET', '8') == 'OK'
@@ -261,13 +257,13 @@ def redis_refuses_a_lower_token():
     assert redis.call('GET', 'amount:{stock}') == '8'
 
 
-def redis_accepts_an_equal_token():
+def test_redis_accepts_an_equal_token():
     redis.fresh()
     assert redis.contact(33, 'DECR') == '9'
     assert redis.contact(33, 'DECRBY', '2') == '7'
 
 
-def redis_read_raises_the_bar():
+def test_redis_read_raises_the_bar():
     redis.fresh()
     assert redis.contact(33, 'GET') == '10'
     assert redis.contact(34, 'GET') == '10'
@@ -275,7 +271,7 @@ def redis_read_raises_the_bar():
     assert redis.call('GET', 'amount:{stock}') == '10'
 
 
-def redis_compares_tokens_as_numbers():
+def test_redis_compares_tokens_as_numbers():
     redis.fresh()
     assert redis.contact(9, 'GET') == '10'
     assert redis.contact(10, 'GET') == '10'
@@ -285,7 +281,7 @@ def redis_compares_tokens_as_numbers():
     assert redis.contact(2**64 - 2, 'GET').startswith('STALE')
 
 
-def redis_bar_does_not_expire():
+def test_redis_bar_does_not_expire():
     redis.fresh()
     redis.contact(33, 'GET')
     assert redis.call('TTL', 'fence:{stock}') == '-1'
@@ -338,33 +334,33 @@ def in_both(contacts, bars):
         assert resource.bars() == bars, (type(resource), resource.bars())
 
 
-def readers_do_not_refuse_each_other():
+def test_readers_do_not_refuse_each_other():
     in_both([('shared', 21, True), ('shared', 9, True), ('shared', 21, True)],
             (0, 21))
 
 
-def a_writer_refuses_readers_before_it():
+def test_a_writer_refuses_readers_before_it():
     in_both([('shared', 9, True), ('exclusive', 10, True),
              ('shared', 9, False), ('shared', 10, True), ('shared', 11, True)],
             (10, 11))
 
 
-def a_reader_refuses_the_writer_before_it():
+def test_a_reader_refuses_the_writer_before_it():
     in_both([('exclusive', 9, True), ('shared', 10, True),
              ('exclusive', 9, False), ('exclusive', 11, True)], (11, 10))
 
 
-def a_reader_with_its_token_refuses_the_writer_too():
+def test_a_reader_with_its_token_refuses_the_writer_too():
     in_both([('exclusive', 33, True), ('shared', 33, True),
              ('exclusive', 33, False), ('exclusive', 34, True)], (34, 33))
 
 
-def a_writer_comes_again_and_refuses_writers_before_it():
+def test_a_writer_comes_again_and_refuses_writers_before_it():
     in_both([('exclusive', 9, True), ('exclusive', 10, True),
              ('exclusive', 10, True), ('exclusive', 9, False)], (10, 0))
 
 
-def a_mode_that_is_misspelt_is_exclusive():
+def test_a_mode_that_is_misspelt_is_exclusive():
     data = SharedData()
     assert data.lets_in('Shared', 33)
     assert data.bars() == (33, 0)
@@ -373,7 +369,7 @@ def a_mode_that_is_misspelt_is_exclusive():
 # ---- the file --------------------------------------------------------------
 
 
-def the_example_has_the_function_of_the_page():
+def test_the_example_has_the_function_of_the_page():
     (c,) = snippets(page, 'c')
     function = c[c.index('/*'):]
     path = os.path.join(root, 'examples', 'fencing.c')
@@ -381,37 +377,11 @@ def the_example_has_the_function_of_the_page():
         assert function in f.read(), 'they have drifted apart'
 
 
-in_mysql = []
-if command:
-    in_mysql = [mysql_writes_for_the_holder_alone,
-                mysql_counts_found_and_changed_rows_as_the_page_says,
-                mysql_refuses_a_late_writer,
-                mysql_lets_nobody_in_between_check_and_work]
-    mysql = MysqlServer()
-    mysql.sql("CREATE USER shop@'%'; GRANT ALL ON locks.* TO shop@'%'")
 redis = Redis()
-status = cases.run([
-    sql_refuses_a_lower_token,
-    sql_accepts_an_equal_token,
-    sql_read_raises_the_bar,
-    sql_lets_nobody_in_between_check_and_work,
-    sql_refused_transaction_leaves_nothing,
-    sql_keeps_names_apart,
-    *in_mysql,
-    redis_refuses_a_lower_token,
-    redis_accepts_an_equal_token,
-    redis_read_raises_the_bar,
-    redis_compares_tokens_as_numbers,
-    redis_bar_does_not_expire,
-    readers_do_not_refuse_each_other,
-    a_writer_refuses_readers_before_it,
-    a_reader_refuses_the_writer_before_it,
-    a_reader_with_its_token_refuses_the_writer_too,
-    a_writer_comes_again_and_refuses_writers_before_it,
-    a_mode_that_is_misspelt_is_exclusive,
-    the_example_has_the_function_of_the_page,
-])
-redis.stop()
+chosen = cases.of(globals())
 if command:
-    mysql.stop()
-sys.exit(status)
+    mysql = servers.Mysql()
+    mysql.sql("CREATE USER shop@'%'; GRANT ALL ON locks.* TO shop@'%'")
+else:
+    chosen = [case for case in chosen if 'mysql' not in case.__name__]
+sys.exit(cases.run(chosen))

@@ -37,6 +37,10 @@ def section(page, title):
     return rest[:end.start()] if end else rest
 
 
+def printed(*arguments):
+    return subprocess.check_output([command, *arguments], encoding='utf-8')
+
+
 def known_options(url):
     """The options that the error for an unknown one lists."""
     done = subprocess.run([command, 'run', '-b', url + '?nonsense=1', 'a',
@@ -54,7 +58,7 @@ def documented_options(title):
     return {word for item in items for word in item.split(' , ')}
 
 
-def every_option_of_a_url_is_documented():
+def test_every_option_of_a_url_is_documented():
     common = documented_options('Options of all')
     assert common
     for scheme in schemes:
@@ -64,26 +68,22 @@ def every_option_of_a_url_is_documented():
         assert known == documented, (scheme, known ^ documented)
 
 
-def every_option_of_the_command_is_documented():
-    overview = subprocess.run([command, 'help'], check=True,
-                              stdout=subprocess.PIPE, encoding='utf-8').stdout
-    verbs = set(re.findall('^  ([a-z]+) {2,}', overview, re.MULTILINE)) - {'help'}
+def test_every_option_of_the_command_is_documented():
+    verbs = set(re.findall('^  ([a-z]+) {2,}', printed('help'),
+                           re.MULTILINE)) - {'help'}
     assert len(verbs) > 5
     for verb in verbs:
         page = f'holdfast-{verb}.1'
-        usage = subprocess.run([command, 'help', *verb.split()], check=True,
-                               stdout=subprocess.PIPE, encoding='utf-8').stdout
-        options = set(re.findall(r'(?<![\w-])--([a-z-]+)', usage))
+        options = set(re.findall(r'(?<![\w-])--([a-z-]+)',
+                                 printed('help', verb)))
         # .Fl x , -long and .Fl -long are both --long
         there = set(re.findall(r'[ ,]-([a-z][a-z-]+)', pages[page]))
         assert options and options - there <= {'help', 'version'}, \
             options - there
 
 
-def every_scenario_of_the_lab_is_documented():
-    names = re.findall(r'^  ([a-z-]+) ', subprocess.run(
-        [command, 'lab', 'list'], check=True, stdout=subprocess.PIPE,
-        encoding='utf-8').stdout, re.MULTILINE)
+def test_every_scenario_of_the_lab_is_documented():
+    names = re.findall(r'^  ([a-z-]+) ', printed('lab', 'list'), re.MULTILINE)
     assert len(names) > 10
     text = section('holdfast-lab.1', 'SCENARIOS')
     run = read('docs', 'lab.md').split('```text')[1]
@@ -94,7 +94,7 @@ def every_scenario_of_the_lab_is_documented():
     assert run.count(' \u2717 ') > 30
 
 
-def every_server_that_is_tried_is_documented():
+def test_every_server_that_is_tried_is_documented():
     sys.path.insert(0, os.path.join(root, 'tests', 'interop'))
     servers = __import__('servers').SERVERS
     text = section('holdfast-url.7', 'Versions of the servers')
@@ -114,7 +114,7 @@ def every_server_that_is_tried_is_documented():
                                  re.escape(minor)), read(readme)), server
 
 
-def every_exit_status_is_documented():
+def test_every_exit_status_is_documented():
     enum = read('cli', 'shared', 'exit_code.h')
     enum = enum.split('enum cli_exit {')[1].split('}')[0]
     codes = set(re.findall(r'CLI_\w+ = (\d+)', enum))
@@ -123,12 +123,11 @@ def every_exit_status_is_documented():
     there = set(re.findall(r'\b(\d+)\b', text))
     # 0 and 1 are statuses of the command that is run.
     assert codes - there == {'0', '1'}, codes - there
-    usage = subprocess.run([command, 'help', 'run'], check=True,
-                           stdout=subprocess.PIPE, encoding='utf-8').stdout
-    assert not codes - {'0', '1'} - set(re.findall(r'\d+', usage))
+    assert not codes - {'0', '1'} - set(re.findall(r'\d+',
+                                                   printed('help', 'run')))
 
 
-def every_error_code_is_documented():
+def test_every_error_code_is_documented():
     codes = re.findall(r'^    X\((\w+), -\d+,', header, re.MULTILINE)
     assert len(codes) > 10
     text = section('holdfast.3', 'ERRORS')
@@ -136,7 +135,7 @@ def every_error_code_is_documented():
         assert '.It Dv HF_%s\n' % code in text, code
 
 
-def every_event_and_capability_is_documented():
+def test_every_event_and_capability_is_documented():
     words = set(re.findall(r'^    (HF_(?:EVENT|CAP)_\w+)', header,
                            re.MULTILINE))
     assert len(words) > 10
@@ -151,7 +150,7 @@ def fields(text):
     return re.sub(r'\s+', '', text)
 
 
-def every_structure_is_shown_as_it_is():
+def test_every_structure_is_shown_as_it_is():
     shown = fields(''.join(pages.values()))
     structures = re.findall(r'^typedef struct hf_\w+ \{.*?^\} \w+;', header,
                             re.MULTILINE | re.DOTALL)
@@ -171,7 +170,7 @@ def documented_names():
     return names
 
 
-def references_lead_somewhere():
+def test_references_lead_somewhere():
     names = documented_names()
     for page, text in pages.items():
         for name, number in re.findall(r'\.?\bXr (\S+) (\d)', text):
@@ -179,7 +178,7 @@ def references_lead_somewhere():
                 assert f'{name}.{number}' in names, (page, name, number)
 
 
-def every_page_can_be_found_from_another():
+def test_every_page_can_be_found_from_another():
     for page in pages:
         name, number = page.rsplit('.', 1)
         reference = f'.Xr {name} {number}'
@@ -188,7 +187,7 @@ def every_page_can_be_found_from_another():
         assert others, page
 
 
-def every_example_is_shown():
+def test_every_example_is_shown():
     readme = read('README.md')
     built = read('examples', 'meson.build')
     for path in glob.glob(os.path.join(root, 'examples', '*.c')):
@@ -211,7 +210,7 @@ def sources():
     return names, set(re.findall(r'\w+', ''.join(texts)))
 
 
-def what_documents_name_is_in_the_code():
+def test_what_documents_name_is_in_the_code():
     names, words = sources()
     for pattern in ('*.md', 'docs/*.md', 'docs/guarantees/*.md', 'cli/*.md',
                     'lab/*.md', 'tests/*.md', 'src/backends/*/README.md'):
@@ -230,17 +229,4 @@ def what_documents_name_is_in_the_code():
                     assert word in words, (path, quoted)
 
 
-sys.exit(cases.run([
-    every_option_of_a_url_is_documented,
-    every_option_of_the_command_is_documented,
-    every_scenario_of_the_lab_is_documented,
-    every_server_that_is_tried_is_documented,
-    every_exit_status_is_documented,
-    every_error_code_is_documented,
-    every_event_and_capability_is_documented,
-    every_structure_is_shown_as_it_is,
-    references_lead_somewhere,
-    every_page_can_be_found_from_another,
-    every_example_is_shown,
-    what_documents_name_is_in_the_code,
-]))
+sys.exit(cases.run(cases.of(globals())))

@@ -17,14 +17,14 @@ import sys
 import tempfile
 
 import cases
-from redis_server import RedisServer
+from servers import Redis
 
 root, command = (os.path.abspath(path) for path in sys.argv[1:3])
 sys.path.insert(1, os.path.join(root, 'tests', 'cli'))
 from terminal import Terminal  # noqa: E402
 
 work = tempfile.TemporaryDirectory(prefix='holdfast-manual.')
-redis = RedisServer()
+redis = Redis()
 SHM = 'shm://' + work.name + '/locks'
 STUBS = ('backup', 'report', 'search', 'rebuild', 'download', 'switch-over')
 
@@ -194,11 +194,7 @@ def case(page):
     return examples_run if scripts else None
 
 
-try:
-    pages = sorted(glob.glob(os.path.join(root, 'docs', 'man', 'holdfast*.1')))
-    found = [one for one in map(case, pages) if one]
-    assert len(found) > 5
-    status = cases.run(found)
-finally:
-    redis.stop()
-sys.exit(status)
+pages = sorted(glob.glob(os.path.join(root, 'docs', 'man', 'holdfast*.1')))
+found = [one for one in map(case, pages) if one]
+assert len(found) > 5
+sys.exit(cases.run(found))

@@ -13,7 +13,7 @@ import sys
 import time
 
 import cases
-from mysql_server import MysqlServer
+from servers import Mysql
 from snippet import snippets
 
 root, command = (os.path.abspath(path) for path in sys.argv[1:3])
@@ -22,19 +22,9 @@ page = os.path.join(root, 'docs', 'mysql.md')
  delete_old) = snippets(page, 'mysql')
 
 
-def wait_for(condition):
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError('never came true')
-
-
-def start(*arguments, user='shop', query=''):
+def start(*arguments, user='shop', database='locks', query=''):
     return subprocess.Popen(
-        [command, 'run', '-b', server.url(user) + query, *arguments],
+        [command, 'run', '-b', server.url(user, database) + query, *arguments],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, encoding='utf-8')
 
@@ -66,7 +56,7 @@ def bare(text):
     return re.sub(r'\s+', '', text)
 
 
-def first_setup_is_enough():
+def test_first_setup_is_enough():
     """Runs the statements, then the lines of the shell, with other names."""
     def ours(text):
         return text.replace('locks', 'first').replace('shop', 'newcomer')
@@ -86,15 +76,12 @@ def first_setup_is_enough():
     assert len(server.sql('show tables', database='first')) == 4
 
 
-def tables_are_those_of_the_library():
+def test_tables_are_those_of_the_library():
     server.sql('create database shown; create database made; '
                "create user maker@'%'; grant all on made.* to maker@'%'")
     server.sql(tables, database='shown')
-    done = subprocess.run(
-        [command, 'run', '-b',
-         server.url('maker').replace('/locks', '/made'), 'a', '--', 'true'],
-        stderr=subprocess.PIPE, encoding='utf-8', check=False)
-    assert done.returncode == 0, done.stderr
+    status, _, err = run('a', '--', 'true', user='maker', database='made')
+    assert status == 0, err
     shown, made = (
         [server.sql('show create table ' + name, database=database)
          for (name,) in server.sql('show tables', database=database)]
@@ -103,7 +90,7 @@ def tables_are_those_of_the_library():
     server.sql("drop database shown; drop database made; drop user maker@'%'")
 
 
-def every_column_is_explained():
+def test_every_column_is_explained():
     with open(page, encoding='utf-8') as f:
         text = re.sub(r'^```.*?^```$', '', f.read(),
                       flags=re.MULTILINE | re.DOTALL)
@@ -114,7 +101,7 @@ def every_column_is_explained():
         assert '`%s`' % column in text, column
 
 
-def without_tables_and_rights_it_says_what_to_run():
+def test_without_tables_and_rights_it_says_what_to_run():
     server.sql("create user shop@'%'; grant usage on *.* to shop@'%'")
     status, _, err = run('a', '--', 'true')
     assert status == 77, (status, err)
@@ -132,7 +119,7 @@ def without_tables_and_rights_it_says_what_to_run():
                'holdfast_values')
 
 
-def rights_of_the_page_are_enough():
+def test_rights_of_the_page_are_enough():
     server.sql(tables + rights)
     grants = server.sql("show grants for shop@'%'")
     assert len(grants) == 5, grants
@@ -142,22 +129,19 @@ def rights_of_the_page_are_enough():
         assert run('-n', 'rights', '--', 'true')[0] == 75
 
 
-def right_to_create_is_enough_to_make_them():
+def test_right_to_create_is_enough_to_make_them():
     server.sql('create database other')
     made = rights.replace('locks.', 'other.').replace('shop', 'maker')
     server.sql("create user maker@'%';" + right_to_create.replace(
         'locks.', 'other.').replace('shop', 'maker'))
     server.sql("grant select, insert, update, delete on other.* to maker@'%'")
-    done = subprocess.run(
-        [command, 'run', '-b',
-         server.url('maker').replace('/locks', '/other'), 'a', '--', 'true'],
-        stderr=subprocess.PIPE, encoding='utf-8', check=False)
-    assert done.returncode == 0, done.stderr
+    status, _, err = run('a', '--', 'true', user='maker', database='other')
+    assert status == 0, err
     found = {name for (name,) in server.sql('show tables', database='other')}
     assert found == set(re.findall(r'other\.(\w+)', made)), found
 
 
-def a_missing_column_is_named():
+def test_a_missing_column_is_named():
     server.sql('alter table holdfast_locks drop column host')
     status, _, err = run('a', '--', 'true')
     assert status == 69, (status, err)
@@ -170,7 +154,7 @@ def a_missing_column_is_named():
     server.sql('alter table holdfast_holds drop column more')
 
 
-def held_names_are_shown():
+def test_held_names_are_shown():
     assert server.sql(held) == []
     # Names are bytes and include the prefix of the URL.
     with Holder('--label', 'kasse', 'stock') as mutex, \
@@ -188,10 +172,10 @@ def held_names_are_shown():
     assert server.sql(held) == []
 
 
-def waiters_are_shown():
+def test_waiters_are_shown():
     with Holder('stock'):
         waiter = start('--label', 'zweiter', 'stock', '--', 'true')
-        (row,) = wait_for(lambda: server.sql(waiting))
+        (row,) = cases.until(lambda: server.sql(waiting))
         assert row[0] == 'stock' and row[2] == 'shop', row
         assert row[3] == str(waiter.pid) and row[5] == 'zweiter', row
         assert row[4] == os.uname().nodename[:64], row
@@ -202,44 +186,44 @@ def waiters_are_shown():
         assert len(server.sql(waiting, user='shop')) == 1
         # Killing its connection costs the waiter its place, but not its wait.
         server.sql('kill ' + row[1])
-        again = wait_for(lambda: server.sql(waiting))
+        again = cases.until(lambda: server.sql(waiting))
         assert again[0][1] != row[1] and again[0][3] == row[3], again
         assert waiter.poll() is None
     assert waiter.wait(timeout=30) == 0
     assert server.sql(waiting) == []
 
 
-def a_dead_holder_is_shown_when_its_lease_is_over():
+def test_a_dead_holder_is_shown_when_its_lease_is_over():
     with Holder('--label', 'tot', 'orphan', query='?ttl=1s') as holder:
         assert server.sql(left_behind) == []
         holder.process.kill()
-        (row,) = wait_for(lambda: server.sql(left_behind))
+        (row,) = cases.until(lambda: server.sql(left_behind))
         assert row[0] == 'orphan' and row[3] == 'tot', row
         assert row[2] == str(holder.process.pid), row
     assert run('-n', 'orphan', '--', 'true')[0] == 0
     assert server.sql(left_behind) == []
 
 
-def a_mutex_is_broken():
+def test_a_mutex_is_broken():
     server.sql("update holdfast_locks set token = 33 where name = 'stock'")
     with Holder('stock', query='?ttl=3s') as holder:
         # This token is not the one of the hold that was seen.
         server.sql(break_mutex.replace('34', '33'))
         assert run('-n', 'stock', '--', 'true')[0] == 75
         waiter = start('stock', '--', 'true')
-        wait_for(lambda: server.sql(waiting))
+        cases.until(lambda: server.sql(waiting))
         server.sql(break_mutex)
         assert holder.process.wait(timeout=30) == 79
         assert waiter.wait(timeout=30) == 0
 
 
-def a_hold_is_broken():
+def test_a_hold_is_broken():
     with Holder('-s', 'shelf', query='?ttl=3s') as holder:
         server.sql("delete from holdfast_holds where name = 'shelf'")
         assert holder.process.wait(timeout=30) == 79
 
 
-def old_rows_are_deleted_and_begin_at_1():
+def test_old_rows_are_deleted_and_begin_at_1():
     def age(name):
         server.sql('update holdfast_locks set since = since - interval 31 day '
                    "where name = '%s'" % name)
@@ -266,7 +250,7 @@ def old_rows_are_deleted_and_begin_at_1():
         assert (status, out) == (0, token + '\n'), (name, out)
 
 
-def a_lease_far_ahead_is_one_from_now():
+def test_a_lease_far_ahead_is_one_from_now():
     """Simulates a server's clock that was set back by an hour."""
     for kind, table in ([], 'locks'), (['-s'], 'holds'):
         name = 'back-' + table
@@ -284,24 +268,5 @@ def a_lease_far_ahead_is_one_from_now():
             assert status == 0 and took < 14, (table, status, took)
 
 
-server = MysqlServer()
-try:
-    status = cases.run([
-        first_setup_is_enough,
-        tables_are_those_of_the_library,
-        every_column_is_explained,
-        without_tables_and_rights_it_says_what_to_run,
-        rights_of_the_page_are_enough,
-        right_to_create_is_enough_to_make_them,
-        a_missing_column_is_named,
-        held_names_are_shown,
-        waiters_are_shown,
-        a_dead_holder_is_shown_when_its_lease_is_over,
-        a_mutex_is_broken,
-        a_hold_is_broken,
-        old_rows_are_deleted_and_begin_at_1,
-        a_lease_far_ahead_is_one_from_now,
-    ])
-finally:
-    server.stop()
-sys.exit(status)
+server = Mysql()
+sys.exit(cases.run(cases.of(globals())))

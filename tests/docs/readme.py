@@ -5,19 +5,20 @@ that the host of Redis becomes our own server and shared memory is in a
 directory of our own. readmes.py checks that README.zh.md has the same lines.
 """
 
-import glob
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
 import cases
-from redis_server import RedisServer
+from servers import Redis
 from snippet import snippets
 
-root, command, program = (os.path.abspath(path) for path in sys.argv[1:4])
-page = os.path.join(root, 'README.md')
+root, command, program = (pathlib.Path(path).resolve()
+                          for path in sys.argv[1:4])
+page, install_page = root / 'README.md', root / 'docs/install.md'
 install, shell, operators = snippets(page, 'sh')
 lines = shell.splitlines()
 
@@ -32,8 +33,8 @@ locks = tempfile.TemporaryDirectory()
 os.chmod(locks.name, 0o755)  # for the other user
 env = dict(os.environ)
 env['HOLDFAST_URL'] = 'shm://' + locks.name + '/locks'
-env['PATH'] = os.path.dirname(command) + ':' + env['PATH']
-redis = RedisServer()
+env['PATH'] = '%s:%s' % (command.parent, env['PATH'])
+redis = Redis()
 
 
 # Commands run as another user than the test's, in the same group.
@@ -59,20 +60,18 @@ def run(line, directory, **how):
 
 def workplace():
     directory = tempfile.TemporaryDirectory()
-    path = os.path.join(directory.name, 'backup')
-    with open(path, 'w', encoding='utf-8') as f:
-        f.write(BACKUP)
-    os.chmod(path, 0o755)
+    backup = pathlib.Path(directory.name, 'backup')
+    backup.write_text(BACKUP, 'utf-8')
+    backup.chmod(0o755)
     return directory
 
 
-def c_program_gets_its_lock():
-    done = subprocess.run([program], stdout=subprocess.PIPE, check=True,
-                          encoding='utf-8', timeout=30)
-    assert re.fullmatch(r'mine, token [1-9][0-9]*\n', done.stdout)
+def test_c_program_gets_its_lock():
+    said = subprocess.check_output([program], encoding='utf-8', timeout=30)
+    assert re.fullmatch(r'mine, token [1-9][0-9]*\n', said)
 
 
-def each_shell_line_runs_its_command():
+def test_each_shell_line_runs_its_command():
     with workplace() as directory:
         assert len(lines) == 7
         for line in lines:
@@ -119,7 +118,7 @@ def says(line, wanted, statuses=(0,)):
     assert re.search(wanted, out), (line, out, err)
 
 
-def operators_lines_do_what_they_say():
+def test_operators_lines_do_what_they_say():
     """Runs the lines in order while the first shell line holds the lock."""
     (list_all, show, watch, ask, take_away, latch_set, latch_down, latch_wait,
      doctor, bench) = operators.splitlines()
@@ -145,7 +144,7 @@ def operators_lines_do_what_they_say():
     says(bench, '[1-9]')
 
 
-def second_line_says_75_while_the_first_runs():
+def test_second_line_says_75_while_the_first_runs():
     told = while_it_runs(lines[0], lines[1])
     assert told[:2] == (75, ''), told
 
@@ -154,7 +153,7 @@ def no_wait(line):
     return line.replace(' run ', ' run -n ').replace('./backup', 'echo in')
 
 
-def without_b_each_user_has_locks_of_its_own():
+def test_without_b_each_user_has_locks_of_its_own():
     without = {key: value for key, value in env.items()
                if key != 'HOLDFAST_URL'}
     line = lines[0].replace('nightly', 'readme-%d' % os.getpid())
@@ -168,167 +167,121 @@ def without_b_each_user_has_locks_of_its_own():
     assert told[:2] == (0, 'in\n'), told
 
 
-def users_of_a_group_exclude_each_other():
+def test_users_of_a_group_exclude_each_other():
     told = while_it_runs(lines[3], no_wait(lines[3]), user=STRANGER)
     assert told[:2] == (75, ''), told
 
 
-def without_b_the_url_says_where_the_lock_is():
+def test_without_b_the_url_says_where_the_lock_is():
     with workplace() as directory:
         elsewhere = 'HOLDFAST_URL=redis+unix:///nowhere '
         status, _, err = run(elsewhere + lines[1], directory)
         assert status == 69 and 'HOLDFAST_URL' in err, (status, err)
 
 
-def exit_statuses_are_those_of_the_command():
+def test_exit_statuses_are_those_of_the_command():
     usage = run('holdfast help run', root)[1]
-    with open(page, encoding='utf-8') as f:
-        text = f.read()
+    text = page.read_text('utf-8')
     assert re.findall(r'exit\s+status (\d+)', text) == ['75', '79']
     assert '75 not acquired, 79 lost' in usage
     assert '--on-lost warn' in text and '--on-lost kill|warn' in usage
     assert '--metrics FILE' in text and '--metrics FILE' in usage
 
 
-def front_door_has_both_commands():
-    done = subprocess.run([os.path.join(root, 'dev')], stdout=subprocess.PIPE,
-                          check=True, encoding='utf-8')
-    with open(page, encoding='utf-8') as f:
-        text = f.read()
-    for command in ('demo', 'test'):
-        assert './dev ' + command in text
-        assert re.search(r'^  %s\b' % command, done.stdout, re.MULTILINE)
+def test_front_door_has_both_commands():
+    usage = subprocess.check_output([root / 'dev'], encoding='utf-8')
+    for verb in ('demo', 'test'):
+        assert './dev ' + verb in page.read_text('utf-8')
+        assert re.search(r'^  %s\b' % verb, usage, re.MULTILINE)
 
 
-def what_the_demo_suggests_exists():
-    with open(os.path.join(root, 'dev'), encoding='utf-8') as f:
-        verbs = re.findall(r'^  build/cli/holdfast (\w+)', f.read(),
-                           re.MULTILINE)
+def test_what_the_demo_suggests_exists():
+    verbs = re.findall(r'^  build/cli/holdfast (\w+)',
+                       (root / 'dev').read_text('utf-8'), re.MULTILINE)
     assert len(verbs) > 5, verbs
     for verb in set(verbs) - {'help'}:
         assert run('holdfast help ' + verb, root)[0] == 0, verb
 
 
-def folders_of_backends():
-    path = os.path.join(root, 'src', 'backends', 'list')
-    with open(path, encoding='utf-8') as f:
-        return [line.split()[0] for line in f if not line.startswith('#')]
-
-
+# Each line: the folder, schemes, packages to run it, packages to build it.
+backends = [line.split()
+            for line in (root / 'src/backends/list').open(encoding='utf-8')
+            if not line.startswith('#')]
 VALUES = {'feature': ('enabled', 'disabled', 'auto'),
           'boolean': ('true', 'false'),
-          'array': ('auto', 'all', 'none', *folders_of_backends())}
+          'array': ('auto', 'all', 'none', *(line[0] for line in backends))}
 # Options of Meson itself.
 BUILT_IN = {'default_library': ('shared', 'static', 'both')}
 
 
-def options_are_known_to_meson():
-    with open(os.path.join(root, 'meson_options.txt'), encoding='utf-8') as f:
-        known = dict(re.findall(r"option\('(\w+)', type: '(\w+)'", f.read()))
-    text = ''
-    for name in ('docs/install.md', 'README.md'):
-        with open(os.path.join(root, name), encoding='utf-8') as f:
-            text += f.read()
+def test_options_are_known_to_meson():
+    known = dict(re.findall(r"option\('(\w+)', type: '(\w+)'",
+                            (root / 'meson_options.txt').read_text('utf-8')))
+    text = install_page.read_text('utf-8') + page.read_text('utf-8')
     shown = re.findall(r'^\| `-D(\w+)=', text, re.MULTILINE)
     assert sorted(shown) == sorted(known), (shown, known)
-    with open(os.path.join(root, 'CONTRIBUTING.md'), encoding='utf-8') as f:
-        text += f.read()
+    text += (root / 'CONTRIBUTING.md').read_text('utf-8')
     assert '-Dtests=' in install
-    assert [install] == snippets(os.path.join(root, 'docs/install.md'), 'sh')
+    assert [install] == snippets(install_page, 'sh')
     for name, value in re.findall(r'-D([a-z]\w*)=(\w+)', text):
         values = BUILT_IN.get(name) or VALUES[known[name]]
         assert value in values, (name, value)
 
 
-def packages_are_those_of_the_backends():
+def test_packages_are_those_of_the_backends():
     """Both the apt-get line and the table of docs/install.md list them."""
     apt, *_ = install.splitlines()
     assert apt.startswith('sudo apt-get install '), apt
-    with open(os.path.join(root, 'src/backends/list'), encoding='utf-8') as f:
-        modules = {name: (run.split(','), build.split(',')) for name, _, run, build
-                   in (line.split() for line in f if not line.startswith('#'))
-                   if run != '-'}
+    modules = {name: (run.split(','), build.split(','))
+               for name, _, run, build in backends if run != '-'}
     build = {package for _, packages in modules.values() for package in packages}
     assert set(apt.split()[3:]) == build | {'meson', 'gcc', 'libc6-dev',
                                             'pkg-config'}, apt
-    with open(os.path.join(root, 'docs/install.md'), encoding='utf-8') as f:
-        rows = re.findall(r'^\| `(\w+)\.so`.*?\|.*?\|(.*?)\|(.*?)\|$', f.read(),
-                          re.MULTILINE)
+    rows = re.findall(r'^\| `(\w+)\.so`.*?\|.*?\|(.*?)\|(.*?)\|$',
+                      install_page.read_text('utf-8'), re.MULTILINE)
     shown = {name: (re.findall('`(.*?)`', run), re.findall('`(.*?)`', build))
              for name, build, run in rows}
     assert shown == modules, (shown, modules)
 
 
-def a_backend_that_is_left_out_is_said():
+def test_a_backend_that_is_left_out_is_said():
     """docs/install.md shows the output of a machine without hiredis."""
-    with open(os.path.join(root, 'docs/install.md'), encoding='utf-8') as f:
-        example = re.search(r'^    Backends\n((?:      .*\n)+)', f.read(),
-                            re.MULTILINE)[1]
+    example = re.search(r'^    Backends\n((?:      .*\n)+)',
+                        install_page.read_text('utf-8'), re.MULTILINE)[1]
     with tempfile.TemporaryDirectory() as directory:
-        done = subprocess.run(
+        said = subprocess.check_output(
             ['meson', 'setup', directory + '/build', root, '-Dtests=disabled',
-             '-Dlab=disabled'], stdout=subprocess.PIPE, encoding='utf-8',
-            env={**os.environ, 'PKG_CONFIG_LIBDIR': directory}, check=True)
+             '-Dlab=disabled'], encoding='utf-8',
+            env={**os.environ, 'PKG_CONFIG_LIBDIR': directory})
     for line in example.splitlines():
-        assert '\n    ' + line.strip() + '\n' in done.stdout, done.stdout
+        assert '\n    ' + line.strip() + '\n' in said, said
 
 
-def every_function_has_a_manual_page():
-    path = os.path.join(root, 'include', 'holdfast.h')
-    with open(path, encoding='utf-8') as f:
-        header = f.read()
-    functions = set(re.findall(r'^HF_API [^;(]*?\*?(hf_\w+)\(', header,
-                               re.MULTILINE | re.DOTALL))
-    functions |= {'HF_SYNCHRONIZED'}
+def test_every_function_has_a_manual_page():
+    header = (root / 'include/holdfast.h').read_text('utf-8')
+    functions = {'HF_SYNCHRONIZED', *re.findall(
+        r'(?ms)^HF_API [^;(]*?\*?(hf_\w+)\(', header)}
     assert len(functions) > 40
-    described = set()
-    for path in glob.glob(os.path.join(root, 'docs', 'man', '*.3')):
-        with open(path, encoding='utf-8') as f:
-            described |= set(re.findall(r'^\.Nm (\w+)', f.read(),
-                                        re.MULTILINE))
+    pages = ''.join(path.read_text('utf-8')
+                    for path in (root / 'docs/man').glob('*.3'))
+    described = set(re.findall(r'^\.Nm (\w+)', pages, re.MULTILINE))
     assert not functions - described, functions - described
 
 
 def anchors(path):
     """The anchors that GitHub makes of the headings of a page."""
-    with open(path, encoding='utf-8') as f:
-        found = re.findall(r'^#+ (.*)$', f.read(), re.MULTILINE)
+    found = re.findall(r'^#+ (.*)$', path.read_text('utf-8'), re.MULTILINE)
     return {re.sub(r'[^\w -]', '', one.lower()).replace(' ', '-')
             for one in found}
 
 
-def links_lead_somewhere():
-    for path in (glob.glob(os.path.join(root, '*.md')) +
-                 glob.glob(os.path.join(root, 'docs', '**', '*.md'),
-                           recursive=True)):
-        with open(path, encoding='utf-8') as f:
-            text = f.read()
-        for link, anchor in re.findall(r'\]\(([^)#:]*)(?:#([^)]*))?\)', text):
-            target = os.path.join(os.path.dirname(path), link)
-            assert os.path.exists(target), (path, link)
-            if anchor:
-                assert anchor in anchors(target if link else path), (
-                    path, link, anchor)
+def test_links_lead_somewhere():
+    for path in *root.glob('*.md'), *root.glob('docs/**/*.md'):
+        for link, anchor in re.findall(r'\]\(([^)#:]*)(?:#([^)]*))?\)',
+                                       path.read_text('utf-8')):
+            target = path.parent / link if link else path
+            assert target.exists(), (path, link)
+            assert not anchor or anchor in anchors(target), (path, link, anchor)
 
 
-try:
-    status = cases.run([
-        c_program_gets_its_lock,
-        each_shell_line_runs_its_command,
-        operators_lines_do_what_they_say,
-        second_line_says_75_while_the_first_runs,
-        without_b_each_user_has_locks_of_its_own,
-        users_of_a_group_exclude_each_other,
-        without_b_the_url_says_where_the_lock_is,
-        exit_statuses_are_those_of_the_command,
-        front_door_has_both_commands,
-        what_the_demo_suggests_exists,
-        options_are_known_to_meson,
-        packages_are_those_of_the_backends,
-        a_backend_that_is_left_out_is_said,
-        every_function_has_a_manual_page,
-        links_lead_somewhere,
-    ])
-finally:
-    redis.stop()
-sys.exit(status)
+sys.exit(cases.run(cases.of(globals())))

@@ -71,34 +71,34 @@ def same(what, least):
     assert len(ours) == len(theirs), (ours, theirs)
 
 
-def commands_are_the_same():
+def test_commands_are_the_same():
     same(lambda text: commands(text)[0], 4)
     same(lambda text: commands(text)[1], 2)
 
 
-def figures_are_the_same():
+def test_figures_are_the_same():
     same(figures, 20)
     same(cells, 20)
 
 
-def links_are_the_same():
+def test_links_are_the_same():
     same(links, 30)
 
 
-def quoted_words_are_the_same():
+def test_quoted_words_are_the_same():
     same(quoted, 30)
 
 
-def headings_are_the_same():
+def test_headings_are_the_same():
     same(headings, 8)
 
 
-def each_leads_to_the_other_in_its_first_lines():
+def test_each_leads_to_the_other_in_its_first_lines():
     assert '(README.zh.md)' in '\n'.join(english.splitlines()[:5])
     assert '(README.md)' in '\n'.join(chinese.splitlines()[:5])
 
 
-def a_difference_is_found():
+def test_a_difference_is_found():
     """Each check sees one change of the text."""
     for what, old, new in (
             (commands, 'holdfast run -n nightly', 'holdfast run nightly'),
@@ -114,10 +114,4 @@ def a_difference_is_found():
         english.replace('# or not at all', '# oder gar nicht'))
 
 
-sys.exit(cases.run([commands_are_the_same,
-                    figures_are_the_same,
-                    links_are_the_same,
-                    quoted_words_are_the_same,
-                    headings_are_the_same,
-                    each_leads_to_the_other_in_its_first_lines,
-                    a_difference_is_found]))
+sys.exit(cases.run(cases.of(globals())))

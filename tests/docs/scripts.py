@@ -9,15 +9,15 @@ import sys
 import tempfile
 
 import cases
-from redis_server import RedisServer
+from servers import Redis
 from snippet import snippets
 
 lua = pathlib.Path(sys.argv[1]) / 'src/backends/redis/lua'
 built = pathlib.Path(sys.argv[2]) / 'src/backends/redis/lua'
-redis = RedisServer()
+redis = Redis()
 
 
-def the_server_knows_each_by_the_digest_of_its_file():
+def test_the_server_knows_each_by_the_digest_of_its_file():
     for source in sorted(lua.glob('*.lua')):
         text = (built / source.name).read_text('utf-8')
         said = redis.call('SCRIPT', 'LOAD', text)
@@ -25,7 +25,7 @@ def the_server_knows_each_by_the_digest_of_its_file():
         assert said == digest, (source.name, said)
 
 
-def every_piece_is_in_use():
+def test_every_piece_is_in_use():
     sources = [*lua.glob('*.lua'), *lua.glob('pieces/*.lua')]
     texts = ''.join(s.read_text('utf-8') for s in sources)
     for piece in lua.glob('pieces/*.lua'):
@@ -33,7 +33,7 @@ def every_piece_is_in_use():
                 piece.name == 'expressions.lua'), piece.name
 
 
-def what_is_shown_is_what_is_built():
+def test_what_is_shown_is_what_is_built():
     readme = lua / 'README.md'
     shown = snippets(readme, 'lua')
     assert shown
@@ -54,7 +54,7 @@ def by_hand(script, keys, args):
     return redis.call('--eval', str(built / script), *keys, ',', *args)
 
 
-def they_run_by_hand():
+def test_they_run_by_hand():
     keys = ['m', 'info', 'waiters', 'token', 'crowd']
     said = by_hand('take_s.lua', keys,
                    ['me', '60000', '0', '0', '0 1', '0', '0'])
@@ -65,7 +65,7 @@ def they_run_by_hand():
     assert redis.call('EXISTS', 'm') == '0'
 
 
-def a_release_hands_the_lock_to_a_waiter():
+def test_a_release_hands_the_lock_to_a_waiter():
     holder, waiter = '1' * 36 + ':7', '2' * 36 + ':3'
     wake = 'holdfast:wake:{}:' + waiter[:36]
     keys = ['n', 'holdfast:info:{n}', 'holdfast:waiters:{n}',
@@ -115,7 +115,7 @@ def assemble(script, piece=''):
         return (here / 'out/take.lua').read_text()
 
 
-def names_become_what_they_stand_for():
+def test_names_become_what_they_stand_for():
     said = assemble('-- For people.\n--@keys lock info\n--@args owner\n'
                     'local n=1\n\nif n then\n'
                     '  --@include a.lua o=ARGV.owner;\n  --@  k="u"\nend\n',
@@ -125,7 +125,7 @@ def names_become_what_they_stand_for():
                     "return {KEYS[2],ARGV[1],'u',(n+7)}\nend"), said
 
 
-def what_is_wrong_ends_the_build():
+def test_what_is_wrong_ends_the_build():
     use = '--@include a.lua\n'
     for script, piece, wanted in (
             (use, 'return n\n', '--@needs should say: n'),
@@ -142,13 +142,4 @@ def what_is_wrong_ends_the_build():
         assert said == wanted, (script, piece, said)
 
 
-try:
-    status = cases.run([the_server_knows_each_by_the_digest_of_its_file,
-                        every_piece_is_in_use,
-                        what_is_shown_is_what_is_built, they_run_by_hand,
-                        a_release_hands_the_lock_to_a_waiter,
-                        names_become_what_they_stand_for,
-                        what_is_wrong_ends_the_build])
-finally:
-    redis.stop()
-sys.exit(status)
+sys.exit(cases.run(cases.of(globals())))

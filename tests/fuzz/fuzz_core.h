@@ -4,14 +4,7 @@
 #define FUZZ_CORE_H
 
 #include "../lib/bare_core.h"
-
-static void must(bool held, const char *what)
-{
-    if (held)
-        return;
-    fprintf(stderr, "fuzz: %s\n", what);
-    abort();
-}
+#include "fuzz_main.h"
 
 static int reported;                        /* requests that were reported */
 static void (*when_done)(struct hf__req *); /* or NULL */
@@ -125,17 +118,5 @@ static const struct hf__core fake = {
     .changed = fake_changed,
     .find = fake_find,
 };
-
-#ifdef PLAIN_MAIN
-static uint64_t chance;
-
-static uint32_t draw(uint32_t below)
-{
-    chance ^= chance << 13;
-    chance ^= chance >> 7;
-    chance ^= chance << 17;
-    return (uint32_t)(chance >> 32) % below;
-}
-#endif
 
 #endif

@@ -22,8 +22,6 @@
 #define QUERIES 10
 #define LEASE 0x707070707070707LL /* the value that random_bytes() makes */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
 enum state { FREE, WAITS, HELD, UNSURE, LETTING };
 
 static const struct kind {
@@ -621,13 +619,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 #ifdef PLAIN_MAIN
 /* Generates steps that make sense, and their data; some bytes are changed. */
-static size_t draw_steps(uint8_t *to, size_t size, unsigned first)
+static size_t draw_steps(uint8_t *to, size_t first)
 {
-    size_t n = 0, changes = draw(4);
+    size_t n = 0, size = 64 + draw(900), changes = draw(4);
 
     to[n++] = (uint8_t)(draw(8) ? 2 : draw(4));
     while (n + 40 < size) {
-        unsigned what = n > 1 ? draw(8) : first;
+        size_t what = n > 1 ? draw(8) : first;
         size_t some = what == 6 ? 2 * (1 + draw(4)) : 1 + 2 * draw(3);
 
         if (what < 2 && draw(3)) /* these rarely get far */
@@ -638,35 +636,15 @@ static size_t draw_steps(uint8_t *to, size_t size, unsigned first)
             to[n++] = (uint8_t)draw(256);
     }
     for (size_t i = 0; i < changes; i++)
-        to[draw((uint32_t)n)] = (uint8_t)draw(256);
+        to[draw(n)] = (uint8_t)draw(256);
     return n;
 }
 
-static void run_many(unsigned first, long times, uint64_t seed)
-{
-    uint8_t buf[1024];
-
-    for (long i = 0; i < times; i++) {
-        chance = (seed + (uint64_t)i * 0x9e3779b97f4a7c15u) | 1;
-        /* A later abort can be reproduced from this line. */
-        if (i % 500 == 0)
-            printf("# seed %llu, %ld\n", (unsigned long long)seed, i);
-        LLVMFuzzerTestOneInput(buf, draw_steps(buf, 64 + draw(900), first));
-    }
-}
-
-/* Each case (TAP) begins with another step. */
+/* Each case begins with another step. */
 int main(int argc, char **argv)
 {
-    long times = argc > 1 ? atol(argv[1]) : 600;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20260101;
+    const struct fuzzer f = {8, 600, draw_steps, "runs", NULL};
 
-    printf("1..8\n");
-    for (unsigned i = 0; i < 8; i++) {
-        run_many(i, times, seed + i);
-        printf("ok %u - %ld runs\n", i + 1, times);
-        fflush(stdout);
-    }
-    return 0;
+    return run_fuzzer(&f, argc, argv);
 }
 #endif

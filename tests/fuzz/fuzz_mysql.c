@@ -21,8 +21,6 @@
 #define STATEMENTS 6
 #define PASSWORD "a password in plain"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
 struct flight {
     struct my_sent sent;
     unsigned number;
@@ -237,28 +235,14 @@ static size_t mutate(uint8_t *to, size_t first)
     to[0] = good[first].phase;
     memcpy(to + len, good[first].bytes, good[first].len);
     len += good[first].len;
-    more = draw((uint32_t)good[other].len);
+    more = draw(good[other].len);
     memcpy(to + len, good[other].bytes, more);
     len += more;
     if (draw(3) == 0)
         to[1] = (uint8_t)draw(60);
     for (size_t i = 0; i < changes; i++)
-        to[1 + draw((uint32_t)len - 1)] = bytes[draw(sizeof(bytes))];
-    return draw(4) ? len : draw((uint32_t)len) + 1;
-}
-
-static void mutate_many(size_t first, long times, uint64_t seed)
-{
-    uint8_t buf[2048];
-
-    for (long i = 0; i < times; i++) {
-        chance = seed + (uint64_t)i * 0x9e3779b97f4a7c15u;
-        chance |= 1;
-        /* A later abort can be reproduced from this line. */
-        if (i % 1000 == 0)
-            printf("# seed %llu, %ld\n", (unsigned long long)seed, i);
-        LLVMFuzzerTestOneInput(buf, mutate(buf, first));
-    }
+        to[1 + draw(len - 1)] = bytes[draw(sizeof(bytes))];
+    return draw(4) ? len : draw(len) + 1;
 }
 
 static void try_good(size_t i)
@@ -269,19 +253,13 @@ static void try_good(size_t i)
     LLVMFuzzerTestOneInput(buf, good[i].len + 1);
 }
 
-/* Each case (TAP) begins with another reply. */
+/* Each case begins with another reply. */
 int main(int argc, char **argv)
 {
-    long times = argc > 1 ? atol(argv[1]) : 7000;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20260101;
+    const struct fuzzer f = {GOOD, 7000, mutate, "runs", NULL};
 
-    printf("1..%zu\n", GOOD);
-    for (size_t i = 0; i < GOOD; i++) {
+    for (size_t i = 0; i < GOOD; i++)
         try_good(i);
-        mutate_many(i, times, seed + i);
-        printf("ok %zu - %ld runs\n", i + 1, times);
-        fflush(stdout);
-    }
-    return 0;
+    return run_fuzzer(&f, argc, argv);
 }
 #endif

@@ -30,8 +30,6 @@
 #define BATCH 300
 #define DAY (86400000LL * HF__MS)
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
 struct scene {
     struct redis *r;
     int cmd, sub; /* the server's ends */
@@ -227,36 +225,15 @@ static size_t mutate(uint8_t *to, size_t first)
         len += n;
     }
     for (size_t i = 0; i < changes; i++)
-        to[draw((uint32_t)len)] = (uint8_t)bytes[draw(sizeof(bytes) - 1)];
-    return draw(4) ? len : draw((uint32_t)len) + 1;
+        to[draw(len)] = (uint8_t)bytes[draw(sizeof(bytes) - 1)];
+    return draw(4) ? len : draw(len) + 1;
 }
 
-static void mutate_many(size_t first, long times, uint64_t seed)
-{
-    uint8_t buf[2048];
-
-    for (long i = 0; i < times; i++) {
-        chance = seed + (uint64_t)i * 0x9e3779b97f4a7c15u;
-        chance |= 1;
-        /* A later abort can be reproduced from this line. */
-        if (i % 1000 == 0)
-            printf("# seed %llu, %ld\n", (unsigned long long)seed, i);
-        LLVMFuzzerTestOneInput(buf, mutate(buf, first));
-    }
-}
-
-/* Each case (TAP) begins with another reply. */
+/* Each case begins with another reply. */
 int main(int argc, char **argv)
 {
-    long times = argc > 1 ? atol(argv[1]) : 3500;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20260101;
+    const struct fuzzer f = {GOOD, 3500, mutate, "runs", NULL};
 
-    printf("1..%zu\n", GOOD);
-    for (size_t i = 0; i < GOOD; i++) {
-        mutate_many(i, times, seed + i);
-        printf("ok %zu - %ld runs\n", i + 1, times);
-        fflush(stdout);
-    }
-    return 0;
+    return run_fuzzer(&f, argc, argv);
 }
 #endif

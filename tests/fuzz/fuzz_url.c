@@ -10,23 +10,12 @@
  */
 #include "base/text.h"
 #include "core/client.h"
+#include "fuzz_main.h"
 #include "loop/url.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static hf_client client;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void must(bool held, const char *what)
-{
-    if (held)
-        return;
-    fprintf(stderr, "fuzz_url: %s\n", what);
-    abort();
-}
 
 /* Each part must begin and end inside the block. */
 static void check_part(const struct hf__url *u, const char *part)
@@ -104,25 +93,15 @@ static const char *const seeds[] = {
     "x:?a=1&b=2&c=3&d=&e=%41",
 };
 
-static uint64_t state;
-
-static uint64_t chance(uint64_t below)
-{
-    state ^= state << 13; /* xorshift64 */
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % below;
-}
-
 /* Changes a text of len bytes a little; returns its new length. */
 static size_t mutate(char *text, size_t len, size_t room)
 {
     static const char odd[] = ":/?@[],&=%+ \0\n\xff"
                               "0aZ";
-    size_t at = len ? chance(len) : 0, n = 1 + chance(8);
-    char ch = chance(3) ? odd[chance(sizeof(odd))] : (char)chance(256);
+    size_t at = len ? draw(len) : 0, n = 1 + draw(8);
+    char ch = draw(3) ? odd[draw(sizeof(odd))] : (char)draw(256);
 
-    switch (chance(5)) {
+    switch (draw(5)) {
     case 0: /* change a byte */
         if (len)
             text[at] = ch;
@@ -148,35 +127,23 @@ static size_t mutate(char *text, size_t len, size_t room)
     }
 }
 
-static void mutate_many(const char *from, long times)
+static size_t not_quite(uint8_t *to, size_t which)
 {
-    char text[256];
+    char *text = (char *)to;
+    size_t len = strlen(seeds[which]);
 
-    for (long i = 0; i < times; i++) {
-        size_t len = strlen(from);
-
-        memcpy(text, from, len);
-        for (uint64_t k = 1 + chance(12); k; k--)
-            len = mutate(text, len, sizeof(text));
-        LLVMFuzzerTestOneInput((const uint8_t *)text, len);
-    }
+    memcpy(text, seeds[which], len);
+    for (uint32_t k = 1 + draw(12); k; k--)
+        len = mutate(text, len, 256);
+    return len;
 }
 
 int main(int argc, char **argv)
 {
-    size_t n = sizeof(seeds) / sizeof(*seeds);
-    long times = argc > 1 ? atol(argv[1]) : 50000;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20240229;
+    const struct fuzzer f = {sizeof(seeds) / sizeof(*seeds), 50000, not_quite,
+                             "times not quite ", seeds};
 
-    fprintf(stderr, "fuzz_url: seed %llu\n", (unsigned long long)seed);
-    state = seed ? seed : 1;
-    printf("1..%zu\n", n);
-    for (size_t i = 0; i < n; i++) {
-        mutate_many(seeds[i], times);
-        printf("ok %zu - %ld times not quite %s\n", i + 1, times, seeds[i]);
-        fflush(stdout);
-    }
-    return 0;
+    return run_fuzzer(&f, argc, argv);
 }
 
 #endif

@@ -46,7 +46,7 @@ def refused(status, text, *arguments, **more):
     return run
 
 
-def what_is_not_there_is_named():
+def test_what_is_not_there_is_named():
     refused(USAGE, "no scenario is called `oversel'; did you mean oversell",
             'oversel')
     refused(USAGE, "no scenario is called `xyzzy'.*lab list", 'xyzzy')
@@ -63,7 +63,7 @@ def what_is_not_there_is_named():
                 '--stores', backend)
 
 
-def what_does_not_fit_is_named():
+def test_what_does_not_fit_is_named():
     refused(USAGE, '--stock takes a number from 1 to', 'oversell', '--stock', '0')
     refused(USAGE, '--workers takes a number from 2 to', 'oversell', '--workers',
             'x')
@@ -74,7 +74,7 @@ def what_does_not_fit_is_named():
     refused(USAGE, 'which scenario', '--json')
 
 
-def what_a_scenario_needs_is_told():
+def test_what_a_scenario_needs_is_told():
     refused(USAGE, 'sql needs a MariaDB: --servers, or --stores mariadb://',
             'sql')
     refused(USAGE, 'script needs a Redis: --servers, or --stores redis://',
@@ -87,14 +87,14 @@ def what_a_scenario_needs_is_told():
             'sql-update')
 
 
-def all_tells_what_it_did_not_run():
+def test_all_tells_what_it_did_not_run():
     # A backend that is missing ends the run at once.
     run = lab('all', '--json', '--backends', 'redis://127.0.0.1:1')
     assert run.returncode == UNAVAILABLE, run
     assert '127.0.0.1' in run.stderr, run.stderr
 
 
-def a_server_that_is_not_there():
+def test_a_server_that_is_not_there():
     refused(UNAVAILABLE, '127.0.0.1', 'oversell', '--strategy',
             'lock', '--backends', 'redis://127.0.0.1:1')
     refused(UNAVAILABLE, '127.0.0.1', 'oversell', '--strategy', 'redis-spin',
@@ -103,7 +103,7 @@ def a_server_that_is_not_there():
             '--stores', 'mariadb://root:s3cret@127.0.0.1:1/lab')
 
 
-def no_password_is_shown():
+def test_no_password_is_shown():
     for url in ('redis://u:s3cret@127.0.0.1:1', 'redis://u:s3cret@x',
                 'mariadb://u:s3cret@127.0.0.1:1/d',
                 mariadb.replace('root:', 'root:s3cret')):
@@ -114,7 +114,7 @@ def no_password_is_shown():
             assert 's3cret' not in run.stdout + run.stderr, run.stderr
 
 
-def a_server_that_is_not_installed():
+def test_a_server_that_is_not_installed():
     with traces.Place() as place:
         # PATH finds neither the command nor the servers that it starts.
         for scenario, package in (('misdelete', 'redis-server'),
@@ -160,7 +160,7 @@ def are_empty():
         'SHOW TABLES') == ''
 
 
-def given_databases_are_used_and_left_clean():
+def test_given_databases_are_used_and_left_clean():
     with traces.Place() as place:
         run = lab('oversell', '--json', '--backends', 'shm,' + redis,
                   '--stores', 'file,%s,%s' % (redis, mariadb), *SMALL,
@@ -174,7 +174,7 @@ def given_databases_are_used_and_left_clean():
     assert are_empty(), (ask_redis('keys', '*'), ask_mariadb('SHOW TABLES'))
 
 
-def a_given_etcd_is_used_and_left_clean():
+def test_a_given_etcd_is_used_and_left_clean():
     keys = ['etcdctl', '--endpoints', etcd[len('etcd://'):], 'get', '',
             '--prefix', '--keys-only']
     with traces.Place() as place:
@@ -188,7 +188,7 @@ def a_given_etcd_is_used_and_left_clean():
         keys, env=dict(os.environ, ETCDCTL_API='3')) == b''
 
 
-def a_given_redlock_is_used_and_left_clean():
+def test_a_given_redlock_is_used_and_left_clean():
     password = re.match(r'redlock://:(\w+)@', redlock)[1]
     ports = re.findall(r'127.0.0.1:(\d+)', redlock)
     assert len(ports) == 5
@@ -208,7 +208,7 @@ def a_given_redlock_is_used_and_left_clean():
         assert 'cmdstat_evalsha' in counts, counts
 
 
-def a_given_mariadb_is_used_for_locks_and_left_clean():
+def test_a_given_mariadb_is_used_for_locks_and_left_clean():
     ask_mariadb('CREATE TABLE stranger (a INT)')
     with traces.Place() as place:
         for arguments in (['oversell', '--strategy', 'lock', *SMALL],
@@ -230,7 +230,7 @@ def a_given_mariadb_is_used_for_locks_and_left_clean():
     ask_mariadb('DROP TABLE ' + ', '.join(tables))
 
 
-def a_store_without_rights():
+def test_a_store_without_rights():
     ask_mariadb("CREATE USER IF NOT EXISTS weak@'%' IDENTIFIED BY 'weak'; "
                 "GRANT SELECT ON lab.* TO weak@'%'")
     weak = re.sub('//[^@]*@', '//weak:weak@', mariadb)
@@ -273,34 +273,36 @@ SLOW = ['contention', '--servers', '--backends', 'shm,redis', '--stores',
         'file,redis', '--seconds', '5']
 
 
-def interrupted(status, err):
-    assert status == 130, status
-    assert 'interrupted' in err, err
-
-
-def control_c_stops_the_servers():
+def ends_clean(end, number, text):
+    """Ends a run that has servers by end(run): it reports the signal."""
     with traces.Place() as place:
         run = Started(place, *SLOW)
         run.has_servers()
-        os.killpg(run.process.pid, signal.SIGINT)
+        end(run)
         status, _, err = run.end()
-        interrupted(status, err)
+        assert status == 128 + number and text in err, (status, err)
         assert place.is_clean()
 
 
-def a_signal_to_the_supervisor_stops_the_servers():
+def control_c(run):
+    os.killpg(run.process.pid, signal.SIGINT)
+
+
+def kill_runner(run):
+    os.kill(run.runner(), signal.SIGKILL)
+
+
+def test_control_c_stops_the_servers():
+    ends_clean(control_c, signal.SIGINT, 'interrupted')
+
+
+def test_a_signal_to_the_supervisor_stops_the_servers():
     for number in signal.SIGTERM, signal.SIGHUP:
-        with traces.Place() as place:
-            run = Started(place, *SLOW)
-            run.has_servers()
-            run.process.send_signal(number)
-            status, _, err = run.end()
-            assert status == 128 + number, (status, err)
-            assert 'interrupted; servers are stopped, nothing is left' in err, err
-            assert place.is_clean()
+        ends_clean(lambda run, number=number: run.process.send_signal(number),
+                   number, 'interrupted; servers are stopped, nothing is left')
 
 
-def a_reader_that_goes_away_ends_it_quietly():
+def test_a_reader_that_goes_away_ends_it_quietly():
     with traces.Place() as place:
         read, write = os.pipe()
         os.close(read)
@@ -313,7 +315,7 @@ def a_reader_that_goes_away_ends_it_quietly():
         assert place.is_clean()
 
 
-def what_is_ignored_or_closed_does_no_harm():
+def test_what_is_ignored_or_closed_does_no_harm():
     with traces.Place() as place:
         run = subprocess.run(
             ['sh', '-c', 'trap "" CHLD INT HUP; exec "$@" >&- <&-', 'sh',
@@ -324,14 +326,14 @@ def what_is_ignored_or_closed_does_no_harm():
         assert place.is_clean()
 
 
-def a_redis_that_does_not_answer_is_told():
+def test_a_redis_that_does_not_answer_is_told():
     with socket.create_server(('127.0.0.1', 0)) as server:
         url = 'redis://127.0.0.1:%d' % server.getsockname()[1]
         refused(UNAVAILABLE, 'Redis does not answer', 'oversell', '--strategy',
                 'redis-spin', '--stores', url)
 
 
-def a_kill_of_the_supervisor_stops_the_servers():
+def test_a_kill_of_the_supervisor_stops_the_servers():
     with traces.Place() as place:
         run = Started(place, *SLOW)
         run.has_servers()
@@ -340,20 +342,12 @@ def a_kill_of_the_supervisor_stops_the_servers():
         assert place.becomes_clean()
 
 
-def a_kill_of_the_runner_stops_the_servers():
-    with traces.Place() as place:
-        run = Started(place, *SLOW)
-        run.has_servers()
-        os.kill(run.runner(), signal.SIGKILL)
-        status, _, err = run.end()
-        assert status == 128 + signal.SIGKILL, status
-        assert 'killed by signal 9' in err, err
-        assert place.is_clean()
+def test_a_kill_of_the_runner_stops_the_servers():
+    ends_clean(kill_runner, signal.SIGKILL, 'killed by signal 9')
 
 
-def control_c_leaves_given_databases_clean():
-    for end in (lambda run: os.killpg(run.process.pid, signal.SIGINT),
-                lambda run: os.kill(run.runner(), signal.SIGKILL)):
+def test_control_c_leaves_given_databases_clean():
+    for end in control_c, kill_runner:
         with traces.Place() as place:
             run = Started(place, 'oversell', '--backends', redis, '--stores',
                           redis + ',' + mariadb, '--buyers', '1000000',
@@ -369,14 +363,14 @@ def control_c_leaves_given_databases_clean():
 # ---- output ------------------------------------------------------------------
 
 
-def a_page_that_cannot_be_written_is_told_at_once():
+def test_a_page_that_cannot_be_written_is_told_at_once():
     refused(OSERR, 'cannot write /nonexistent/page.html', 'all', '--servers',
             '--html', '/nonexistent/page.html')
     refused(OSERR, 'cannot write /tmp: Is a directory', 'all', '--servers',
             '--html', '/tmp')
 
 
-def a_full_disk_is_told():
+def test_a_full_disk_is_told():
     run = lab('oversell', '--html', '/dev/full', *SMALL)
     assert run.returncode == OSERR, run
     assert 'cannot write /dev/full: No space' in run.stderr, run.stderr
@@ -386,7 +380,7 @@ def a_full_disk_is_told():
     assert run.returncode == 1 and 'standard output' in run.stderr, run
 
 
-def the_table_has_bars_and_json_has_lines():
+def test_the_table_has_bars_and_json_has_lines():
     table = lab('oversell', *SMALL, LC_ALL='C.UTF-8').stdout
     assert '\u2588' in table and 'sold exactly 20' in table, table
     table = lab('oversell', *SMALL, LC_ALL='C').stdout
@@ -399,7 +393,7 @@ def the_table_has_bars_and_json_has_lines():
         assert key in json.loads(rows[0]), key
 
 
-def the_list_has_every_scenario():
+def test_the_list_has_every_scenario():
     names = [json.loads(line)['scenario']
              for line in lab('list', '--json').stdout.splitlines()]
     shown = lab('list').stdout
@@ -411,7 +405,7 @@ def the_list_has_every_scenario():
     assert len(names) >= 16, names
 
 
-def a_terminal_sees_a_live_line():
+def test_a_terminal_sees_a_live_line():
     run = subprocess.run(
         ['script', '-qec', ' '.join([command, 'lab', 'oversell', *SMALL]),
          '/dev/null'], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
@@ -423,30 +417,4 @@ def a_terminal_sees_a_live_line():
 
 assert shutil.which('redis-cli') and shutil.which('mariadb')
 chosen = sys.argv[2:]
-sys.exit(cases.run([case for case in [
-    what_is_not_there_is_named,
-    what_does_not_fit_is_named,
-    what_a_scenario_needs_is_told,
-    all_tells_what_it_did_not_run,
-    a_server_that_is_not_there,
-    no_password_is_shown,
-    a_server_that_is_not_installed,
-    given_databases_are_used_and_left_clean,
-    a_given_etcd_is_used_and_left_clean,
-    a_given_redlock_is_used_and_left_clean,
-    a_given_mariadb_is_used_for_locks_and_left_clean,
-    a_store_without_rights,
-    control_c_stops_the_servers,
-    a_signal_to_the_supervisor_stops_the_servers,
-    a_reader_that_goes_away_ends_it_quietly,
-    what_is_ignored_or_closed_does_no_harm,
-    a_redis_that_does_not_answer_is_told,
-    a_kill_of_the_supervisor_stops_the_servers,
-    a_kill_of_the_runner_stops_the_servers,
-    control_c_leaves_given_databases_clean,
-    a_page_that_cannot_be_written_is_told_at_once,
-    a_full_disk_is_told,
-    the_table_has_bars_and_json_has_lines,
-    the_list_has_every_scenario,
-    a_terminal_sees_a_live_line,
-] if not chosen or case.__name__ in chosen]))
+sys.exit(cases.run(cases.of(globals(), sys.argv[2:])))

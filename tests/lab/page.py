@@ -198,19 +198,19 @@ def every_view():
     return [view for pair in views.values() for view in pair]
 
 
-def the_page_is_shown_at_both_widths():
+def test_the_page_is_shown_at_both_widths():
     for view, width in zip(every_view(), (NARROW, WIDE) * 2):
         assert view['width'] == width, view['width']
         assert view['elements'] > 20, view['elements']
 
 
-def nothing_overflows():
+def test_nothing_overflows():
     for view in every_view():
         assert view['scroll'] <= view['width'], (view['scroll'], view['width'])
         assert not view['beyond'], (view['width'], view['beyond'][:10])
 
 
-def dark_is_dark_and_light_is_light():
+def test_dark_is_dark_and_light_is_light():
     every_view()
     for light, dark in zip(views['light'], views['dark']):
         numbers = [sum(map(int, re.findall(r'\d+', view['background'])[:3]))
@@ -218,20 +218,20 @@ def dark_is_dark_and_light_is_light():
         assert numbers[0] > 600 and numbers[1] < 160, numbers
 
 
-def texts_have_contrast():
+def test_texts_have_contrast():
     for view in every_view():
         assert view['body'] >= 4.5, view['body']
         assert view['verdicts'] and min(view['verdicts']) >= 4.5
         assert not view['faint'], view['faint'][:10]
 
 
-def every_verdict_has_a_sign_that_is_no_colour():
+def test_every_verdict_has_a_sign_that_is_no_colour():
     known = {'goes well', 'goes wrong, as expected', 'unexpected'}
     for view in every_view():
         assert view['signs'] and set(view['signs']) <= known, view['signs']
 
 
-def an_overlap_is_drawn_where_two_hold_at_once():
+def test_an_overlap_is_drawn_where_two_hold_at_once():
     for view in every_view():
         drawn = [line for line in view['timelines'] if line['overlaps']]
         assert drawn, 'no row with an overlap'
@@ -246,14 +246,14 @@ def an_overlap_is_drawn_where_two_hold_at_once():
                 assert re.search(r'\d+ holders for [\d.\s]+ms$', text), line
 
 
-def labels_do_not_cover_each_other():
+def test_labels_do_not_cover_each_other():
     for view in every_view():
         for line in view['timelines']:
             assert not line['collisions'], (view['width'], line['name'],
                                             line['collisions'][:5])
 
 
-def nothing_is_loaded_and_no_script_is_run():
+def test_nothing_is_loaded_and_no_script_is_run():
     for view in every_view():
         assert not view['loaded'], view['loaded']
     style = re.search(r'<style>(.*?)</style>', page, re.DOTALL)[1]
@@ -266,14 +266,14 @@ def nothing_is_loaded_and_no_script_is_run():
         assert link.startswith('#'), link
 
 
-def links_lead_to_something():
+def test_links_lead_to_something():
     ids = re.findall(r'\sid="([^"]*)"', page)
     assert len(ids) == len(set(ids)), 'an id occurs twice'
     for link in re.findall(r'href="#([^"]*)"', page):
         assert link in ids, link
 
 
-def headings_captions_and_language_are_there():
+def test_headings_captions_and_language_are_there():
     assert re.match(r'<!DOCTYPE html>\s*<html lang="en">', page)
     assert page.count('<h1>') == 1
     assert page.count('<table') == page.count('<caption>') > 0
@@ -281,15 +281,4 @@ def headings_captions_and_language_are_there():
         assert svg == 'title', svg
 
 
-sys.exit(cases.run([
-    the_page_is_shown_at_both_widths,
-    nothing_overflows,
-    dark_is_dark_and_light_is_light,
-    texts_have_contrast,
-    every_verdict_has_a_sign_that_is_no_colour,
-    an_overlap_is_drawn_where_two_hold_at_once,
-    labels_do_not_cover_each_other,
-    nothing_is_loaded_and_no_script_is_run,
-    links_lead_to_something,
-    headings_captions_and_language_are_there,
-]))
+sys.exit(cases.run(cases.of(globals())))

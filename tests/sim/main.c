@@ -103,26 +103,20 @@ static void print_tally(const struct tally *t, uint64_t runs)
 {
     printf("# %llu runs: %llu acquires, %llu granted, %llu reentries, %llu "
            "events\n",
-           (unsigned long long)runs, (unsigned long long)t->calls,
-           (unsigned long long)t->grants, (unsigned long long)t->reentries,
-           (unsigned long long)t->events);
+           (unsigned long long)runs, t->calls, t->grants, t->reentries,
+           t->events);
     printf(
         "# granted: %llu reads (%llu of them joined), %llu permits, %llu latch "
         "waits; %llu downgrades\n",
-        (unsigned long long)t->shared, (unsigned long long)t->joined,
-        (unsigned long long)t->permits, (unsigned long long)t->through,
-        (unsigned long long)t->downgrades);
+        t->shared, t->joined, t->permits, t->through, t->downgrades);
     printf(
         "# faults: %llu kills, %llu stops, %llu server stops, %llu server "
         "refusals, %llu restarts, %llu resets, %llu times of cut connections, "
         "%llu late requests, %llu repeated requests, %llu lost wakeups\n",
-        (unsigned long long)t->kills, (unsigned long long)t->stops,
-        (unsigned long long)t->freezes, (unsigned long long)t->ills,
-        (unsigned long long)t->restarts, (unsigned long long)t->resets,
-        (unsigned long long)t->cuts, (unsigned long long)t->lates,
-        (unsigned long long)t->copies, (unsigned long long)t->bells);
-    printf("# %llu periods of refusal, which refused %llu acquires\n",
-           (unsigned long long)t->sulks, (unsigned long long)t->refused);
+        t->kills, t->stops, t->freezes, t->ills, t->restarts, t->resets,
+        t->cuts, t->lates, t->copies, t->bells);
+    printf("# %llu periods of refusal, which refused %llu acquires\n", t->sulks,
+           t->refused);
 }
 
 static void print_line(const struct tally *t, bool violation)
@@ -168,8 +162,8 @@ int main(int argc, char **argv)
     if (o.catch) {
         printf("%s %llu seed %llu (%s) %s\n",
                w->verdict.check ? w->verdict.check : "survived",
-               (unsigned long long)w->tally.grants, (unsigned long long)seed,
-               w->cfg.profile, w->verdict.check ? w->verdict.text : "");
+               w->tally.grants, (unsigned long long)seed, w->cfg.profile,
+               w->verdict.check ? w->verdict.text : "");
         rc = !w->verdict.check;
     } else {
         print_tally(&w->tally, seed - o.seed);

@@ -216,8 +216,7 @@ void net_reset(struct process *p)
 
     trace(w, "connection of %u breaks", p->serial);
     w->tally.resets++;
-    note(w, (struct history_event){.kind = HISTORY_FAULT,
-                                   .until = w->now + back + LOOK / 4});
+    note_fault(w, w->now + back + LOOK / 4);
     scatter(w, flight);
     p->epoch++;
     p->up = false;

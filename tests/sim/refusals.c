@@ -73,9 +73,7 @@ void sulk_event(struct world *w)
         w->sulk.partly = rng_chance(&w->rng, 300);
         w->tally.sulks++;
         /* Refused let_gos are sent again soon after the refusals end. */
-        note(w, (struct history_event){.kind = HISTORY_FAULT,
-                                       .until = w->now + lasts +
-                                                w->rules.ttl_ns + 2 * SEC});
+        note_fault(w, w->now + lasts + w->rules.ttl_ns + 2 * SEC);
     }
     trace(w, "the server refuses operations %x", w->sulk.ops);
     after(w, stops ? rng_skewed(&w->rng, 5 * MS, SEC) : lasts);

@@ -400,7 +400,7 @@ static void refuse(struct world *w, struct message *m)
     for (uint32_t i = 0; i < m->items; i++)
         m->item[i].result = code;
     if (until)
-        note(w, (struct history_event){.kind = HISTORY_FAULT, .until = until});
+        note_fault(w, until);
 }
 
 static void execute(struct world *w, struct message *m, bool late)
@@ -410,9 +410,7 @@ static void execute(struct world *w, struct message *m, bool late)
     case HF__ATTEMPT:
         m->result = attempt(w, m, late);
         if (late && m->result != HF__BUSY)
-            note(w,
-                 (struct history_event){.kind = HISTORY_FAULT,
-                                        .until = w->now + 2 * w->rules.ttl_ns});
+            note_fault(w, w->now + 2 * w->rules.ttl_ns);
         break;
     case HF__RELEASE:
         m->result = release(w, m);

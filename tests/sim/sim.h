@@ -84,15 +84,15 @@ struct clock {
 enum event_kind {
     EV_THREAD,  /* a: thread, b: generation: its next step */
     EV_TIMEOUT, /* the same: its wait has timed out */
-    EV_CANCEL,
-    EV_WAKE,
-    EV_TIMER,  /* a: line */
-    EV_ARRIVE, /* message reaches the server */
-    EV_ANSWER, /* message's answer reaches the process */
-    EV_LANDED, /* a thread delivers a renewal's answer to the names */
-    EV_BELL,   /* a: line */
-    EV_RESET,  /* b: epoch */
-    EV_UP,     /* b: epoch */
+    EV_CANCEL,  /* the same */
+    EV_WAKE,    /* the same; the last one with a generation */
+    EV_TIMER,   /* a: line */
+    EV_ARRIVE,  /* message reaches the server */
+    EV_ANSWER,  /* message's answer reaches the process */
+    EV_LANDED,  /* a thread delivers a renewal's answer to the names */
+    EV_BELL,    /* a: line */
+    EV_RESET,   /* b: epoch */
+    EV_UP,      /* b: epoch */
     EV_CONTINUE,
     EV_SPAWN,
     EV_WRITE, /* message-like: a write reaches the resource */
@@ -263,10 +263,10 @@ struct resource {
 };
 
 struct tally {
-    uint64_t calls, grants, reentries, events;
-    uint64_t shared, joined, permits, through, downgrades;
-    uint64_t kills, stops, freezes, ills, restarts, resets, cuts, lates, copies,
-        bells, sulks, refused;
+    unsigned long long calls, grants, reentries, events;
+    unsigned long long shared, joined, permits, through, downgrades;
+    unsigned long long kills, stops, freezes, ills, restarts, resets, cuts,
+        lates, copies, bells, sulks, refused;
 };
 
 struct world {
@@ -320,6 +320,7 @@ int64_t clock_real(const struct clock *, int64_t local); /* rounded up */
 int64_t process_now(const struct process *);
 void at_process(struct process *, int64_t at, int kind, uint32_t a, uint64_t b);
 void note(struct world *, struct history_event);
+void note_fault(struct world *, int64_t until);
 void world_fail(struct world *, const char *check, const char *text);
 void world_run(struct world *, uint64_t seed, uint64_t quota);
 void world_fini(struct world *);

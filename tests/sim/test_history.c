@@ -64,32 +64,34 @@ static const char *judge_by(const struct history_rules *rules,
     return v.check;
 }
 
-#define JUDGE(rules, ...)                                                      \
-    judge_by(rules, (const struct history_event[]){__VA_ARGS__},               \
-             sizeof((const struct history_event[]){__VA_ARGS__}) /             \
-                 sizeof(struct history_event))
+#define EXPECT_BY(rules, verdict, ...)                                         \
+    assert_string_equal(                                                       \
+        judge_by(rules, (const struct history_event[]){__VA_ARGS__},           \
+                 sizeof((const struct history_event[]){__VA_ARGS__}) /         \
+                     sizeof(struct history_event)),                            \
+        verdict)
 
-#define EXPECT(verdict, ...)                                                   \
-    assert_string_equal(JUDGE(&usual, __VA_ARGS__), verdict)
+#define EXPECT(verdict, ...) EXPECT_BY(&usual, verdict, __VA_ARGS__)
+
+/* Owner 1 holds the lock with the token 5 until that time, and 2 waits. */
+#define HELD_UNTIL(ms) call(0, 1, -1), got(1, 1, 5, ms), call(2, 2, -1)
 
 CASE(test_claim_catches_two_holders)
 {
-    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
+    EXPECT("CLAIM", HELD_UNTIL(100), got(50, 2, 6, 150));
+    EXPECT("fine", HELD_UNTIL(100), of(HISTORY_RELEASE, 49, 1),
            got(50, 2, 6, 150));
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
-           of(HISTORY_RELEASE, 49, 1), got(50, 2, 6, 150));
 }
 
 ROW(test_claim_ends_at_the_deadline,
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1),
-           got(50, 2, 6, 150)));
+    EXPECT("fine", HELD_UNTIL(50), got(50, 2, 6, 150)));
 
 CASE(test_claim_ends_at_death)
 {
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
-           of(HISTORY_KILLED, 10, 1), got(50, 2, 6, 150));
-    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 100), call(2, 2, -1),
-           of(HISTORY_KILLED, 10, 3), got(50, 2, 6, 150));
+    EXPECT("fine", HELD_UNTIL(100), of(HISTORY_KILLED, 10, 1),
+           got(50, 2, 6, 150));
+    EXPECT("CLAIM", HELD_UNTIL(100), of(HISTORY_KILLED, 10, 3),
+           got(50, 2, 6, 150));
 }
 
 CASE(test_claim_follows_a_deadline_that_moves)
@@ -99,10 +101,8 @@ CASE(test_claim_follows_a_deadline_that_moves)
 
     more.until = 90 * MS;
     late.until = 90 * MS;
-    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1), more,
-           got(70, 2, 6, 150));
-    EXPECT("CLAIM", call(0, 1, -1), got(1, 1, 5, 50), call(2, 2, -1),
-           got(55, 2, 6, 150), late);
+    EXPECT("CLAIM", HELD_UNTIL(50), more, got(70, 2, 6, 150));
+    EXPECT("CLAIM", HELD_UNTIL(50), got(55, 2, 6, 150), late);
 }
 
 CASE(test_claim_counts_reentry)
@@ -120,9 +120,7 @@ CASE(test_claim_is_not_asked_for_when_the_server_forgot)
     struct history_rules lossy = usual;
 
     lossy.lossy = true;
-    assert_string_equal(JUDGE(&lossy, call(0, 1, -1), got(1, 1, 5, 100),
-                              call(2, 2, -1), got(50, 2, 6, 150)),
-                        "fine");
+    EXPECT_BY(&lossy, "fine", HELD_UNTIL(100), got(50, 2, 6, 150));
 }
 
 static struct history_event touch(int kind, int64_t at_ms, uint64_t token,
@@ -170,18 +168,16 @@ ROW(test_tok_catches_a_reentry_with_a_new_token,
 
 CASE(test_wake_catches_a_lost_wakeup)
 {
-    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_RELEASE, 10, 1), got(2100, 2, 6, -1));
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_RELEASE, 10, 1), got(2000, 2, 6, -1));
+    EXPECT("WAKE", HELD_UNTIL(-1), of(HISTORY_RELEASE, 10, 1),
+           got(2100, 2, 6, -1));
+    EXPECT("fine", HELD_UNTIL(-1), of(HISTORY_RELEASE, 10, 1),
+           got(2000, 2, 6, -1));
 }
 
 CASE(test_wake_catches_a_wait_that_never_ends)
 {
-    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_RELEASE, 10, 1), end(60000));
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           end(60000));
+    EXPECT("WAKE", HELD_UNTIL(-1), of(HISTORY_RELEASE, 10, 1), end(60000));
+    EXPECT("fine", HELD_UNTIL(-1), end(60000));
 }
 
 CASE(test_wake_waits_for_the_end_of_a_fault)
@@ -189,28 +185,28 @@ CASE(test_wake_waits_for_the_end_of_a_fault)
     struct history_event fault = of(HISTORY_FAULT, 20, 0);
 
     fault.until = 5000 * MS;
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_RELEASE, 10, 1), fault, got(6900, 2, 6, -1));
-    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_RELEASE, 10, 1), fault, got(7100, 2, 6, -1));
+    EXPECT("fine", HELD_UNTIL(-1), of(HISTORY_RELEASE, 10, 1), fault,
+           got(6900, 2, 6, -1));
+    EXPECT("WAKE", HELD_UNTIL(-1), of(HISTORY_RELEASE, 10, 1), fault,
+           got(7100, 2, 6, -1));
 }
 
 CASE(test_wake_does_not_count_those_who_are_stopped)
 {
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_STOPPED, 3, 2), of(HISTORY_RELEASE, 10, 1),
-           of(HISTORY_CONTINUED, 60000, 2), got(60010, 2, 6, -1));
-    EXPECT("WAKE", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_STOPPED, 3, 2), of(HISTORY_RELEASE, 10, 1),
-           of(HISTORY_CONTINUED, 60000, 2), got(62010, 2, 6, -1));
+    EXPECT("fine", HELD_UNTIL(-1), of(HISTORY_STOPPED, 3, 2),
+           of(HISTORY_RELEASE, 10, 1), of(HISTORY_CONTINUED, 60000, 2),
+           got(60010, 2, 6, -1));
+    EXPECT("WAKE", HELD_UNTIL(-1), of(HISTORY_STOPPED, 3, 2),
+           of(HISTORY_RELEASE, 10, 1), of(HISTORY_CONTINUED, 60000, 2),
+           got(62010, 2, 6, -1));
 }
 
 CASE(test_bound_catches_the_dead_who_hold_on)
 {
-    EXPECT("fine", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_KILLED, 10, 1), got(4100, 2, 6, -1));
-    EXPECT("BOUND", call(0, 1, -1), got(1, 1, 5, -1), call(2, 2, -1),
-           of(HISTORY_KILLED, 10, 1), got(4200, 2, 6, -1));
+    EXPECT("fine", HELD_UNTIL(-1), of(HISTORY_KILLED, 10, 1),
+           got(4100, 2, 6, -1));
+    EXPECT("BOUND", HELD_UNTIL(-1), of(HISTORY_KILLED, 10, 1),
+           got(4200, 2, 6, -1));
 }
 
 CASE(test_ret_catches_a_call_that_is_late)
@@ -230,11 +226,10 @@ CASE(test_ret_catches_a_call_that_never_returns)
     struct history_rules patient = usual;
 
     patient.unhurried = true;
-    assert_string_equal(JUDGE(&patient, call(0, 1, 500), end(1600)), "RET");
-    assert_string_equal(JUDGE(&patient, call(0, 1, 500), end(1400)), "fine");
-    assert_string_equal(
-        JUDGE(&patient, call(0, 1, 500), of(HISTORY_KILLED, 10, 1), end(1600)),
-        "fine");
+    EXPECT_BY(&patient, "RET", call(0, 1, 500), end(1600));
+    EXPECT_BY(&patient, "fine", call(0, 1, 500), end(1400));
+    EXPECT_BY(&patient, "fine", call(0, 1, 500), of(HISTORY_KILLED, 10, 1),
+              end(1600));
 }
 
 CASE(test_ret_catches_a_release_that_is_late)
@@ -274,14 +269,11 @@ CASE(test_turn_catches_too_many_owners_on_one_grant)
 
     one.turns = 1;
     second.process = third.process = 1;
-    assert_string_equal(JUDGE(&one, call(0, 1, -1), got(1, 1, 5, -1),
-                              of(HISTORY_RELEASE, 2, 1), second,
-                              of(HISTORY_RELEASE, 4, 2)),
-                        "fine");
-    assert_string_equal(JUDGE(&one, call(0, 1, -1), got(1, 1, 5, -1),
-                              of(HISTORY_RELEASE, 2, 1), second,
-                              of(HISTORY_RELEASE, 4, 2), third),
-                        "TURN");
+    EXPECT_BY(&one, "fine", call(0, 1, -1), got(1, 1, 5, -1),
+              of(HISTORY_RELEASE, 2, 1), second, of(HISTORY_RELEASE, 4, 2));
+    EXPECT_BY(&one, "TURN", call(0, 1, -1), got(1, 1, 5, -1),
+              of(HISTORY_RELEASE, 2, 1), second, of(HISTORY_RELEASE, 4, 2),
+              third);
 }
 
 static struct history_event part(int64_t at_ms, uint32_t owner, uint32_t share,

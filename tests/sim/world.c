@@ -50,6 +50,11 @@ void note(struct world *w, struct history_event e)
     }
 }
 
+void note_fault(struct world *w, int64_t until)
+{
+    note(w, (struct history_event){.kind = HISTORY_FAULT, .until = until});
+}
+
 void world_fail(struct world *w, const char *check, const char *text)
 {
     if (w->verdict.check)
@@ -83,8 +88,7 @@ static void freeze_server(struct world *w)
     heap_push(&w->heap, (struct event){.at = until, .kind = EV_THAW});
     /* Requests of dead processes are executed only then, and their leases
      * begin. */
-    note(w, (struct history_event){.kind = HISTORY_FAULT,
-                                   .until = until + w->rules.ttl_ns});
+    note_fault(w, until + w->rules.ttl_ns);
 }
 
 static void sicken_server(struct world *w)
@@ -94,8 +98,7 @@ static void sicken_server(struct world *w)
     trace(w, "the server refuses everything");
     w->tally.ills++;
     w->server_ill_until = until;
-    note(w, (struct history_event){.kind = HISTORY_FAULT,
-                                   .until = until + w->rules.ttl_ns});
+    note_fault(w, until + w->rules.ttl_ns);
 }
 
 static void begin_cuts(struct world *w)
@@ -106,8 +109,7 @@ static void begin_cuts(struct world *w)
     trace(w, "each request breaks its connection");
     w->tally.cuts++;
     w->server_cuts_until = until;
-    note(w, (struct history_event){.kind = HISTORY_FAULT,
-                                   .until = until + w->rules.ttl_ns});
+    note_fault(w, until + w->rules.ttl_ns);
 }
 
 static void restart_server(struct world *w)
@@ -185,22 +187,20 @@ static void process_event(struct process *p, const struct event *e)
 {
     struct thread *t = &p->thread[e->a < THREADS_MAX ? e->a : 0];
 
+    if (e->kind <= EV_WAKE && t->generation != e->b)
+        return;
     switch (e->kind) {
     case EV_THREAD:
-        if (t->generation == e->b)
-            thread_step(t);
+        thread_step(t);
         break;
     case EV_TIMEOUT:
-        if (t->generation == e->b)
-            thread_timeout(t);
+        thread_timeout(t);
         break;
     case EV_CANCEL:
-        if (t->generation == e->b)
-            thread_cancel(t);
+        thread_cancel(t);
         break;
     case EV_WAKE:
-        if (t->generation == e->b)
-            thread_woken(t);
+        thread_woken(t);
         break;
     case EV_TIMER:
         if (p->line[e->a].timer_at == (int64_t)e->b)

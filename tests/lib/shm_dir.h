@@ -17,4 +17,24 @@ static inline bool shm_dir_make(char *dir, size_t size, const char *name)
     return n > 0 && (size_t)n < size && mkdtemp(dir);
 }
 
+/* Such a directory, the file that a client makes in it, and its URL. */
+struct locks_place {
+    char dir[64], file[80], url[80];
+};
+
+static inline bool locks_place_make(struct locks_place *p, const char *name)
+{
+    if (!shm_dir_make(p->dir, sizeof(p->dir), name))
+        return false;
+    snprintf(p->file, sizeof(p->file), "%s/locks", p->dir);
+    snprintf(p->url, sizeof(p->url), "shm://%s", p->dir);
+    return true;
+}
+
+static inline void locks_place_remove(const struct locks_place *p)
+{
+    unlink(p->file);
+    rmdir(p->dir);
+}
+
 #endif

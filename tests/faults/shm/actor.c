@@ -19,6 +19,7 @@
 enum { OPEN_MS = 60000 }; /* limit of a call, whatever the load */
 
 const struct stage_cast *stage_cast;
+struct actor holder, waiter, prober;
 int64_t stage_worst_ns;
 uint64_t stage_last_token;
 
@@ -132,7 +133,7 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
     hf_lock_options opt = stage_lock_options();
     int rc;
     /* The holder gets events of breaks. */
-    rc = hf_open(stage_url,
+    rc = hf_open(stage_shm.url,
                  CLIENT(.connect_timeout_ms = OPEN_MS,
                         .on_event = role == HOLDER ? on_event : NULL),
                  &s->client, err);
@@ -423,6 +424,24 @@ void actor_end(struct actor *a, int sig)
     pid_of[a->role] = a->pid = 0;
 }
 
+void actors_begin(void)
+{
+    actor_begin(&holder, HOLDER);
+    actor_begin(&waiter, WAITER);
+    actor_begin(&prober, PROBER);
+    stage_map();
+}
+
+void actors_end(void)
+{
+    if (holder.pid)
+        actor_end(&holder, 0);
+    if (waiter.pid)
+        actor_end(&waiter, 0);
+    if (prober.pid)
+        actor_end(&prober, 0);
+}
+
 void actor_tell(struct actor *a, char verb, int64_t wait_ms, int64_t lease_ms)
 {
     struct order o = {verb, wait_ms, lease_ms};
@@ -488,4 +507,13 @@ void check_grant(const struct actor *actor, const struct answer *a,
 {
     if (check_in_time(a, since, limit_ms, who))
         check_token(actor, a->token);
+}
+
+void check_gets_it(struct actor *actor, const struct moment *since,
+                   int limit_ms, const char *who)
+{
+    struct answer a = {-1, 0, INT64_MAX, "not granted"};
+
+    actor_hear(actor, &a, STAGE_STUCK_MS);
+    check_grant(actor, &a, since, limit_ms, who);
 }

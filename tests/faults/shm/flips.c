@@ -35,7 +35,7 @@ struct flips_note *flips_note;
 struct shm_file *flips_file;
 char flips_url[120];
 
-static char dir[64], path[80];
+static struct locks_place place;
 static int fd;
 static struct shm_header golden;
 static int cases, failed;
@@ -56,20 +56,19 @@ static void build(void)
 {
     hf_client *client;
 
-    if (!shm_dir_make(dir, sizeof(dir), "shm_flips") ||
+    if (!locks_place_make(&place, "shm_flips") ||
         !canary_start(&flips_canary)) {
         perror("shm_flips");
         exit(2);
     }
-    snprintf(path, sizeof(path), "%s/locks", dir);
-    snprintf(flips_url, sizeof(flips_url), "shm://%s?connect_timeout=%dms", dir,
+    snprintf(flips_url, sizeof(flips_url), "%s?connect_timeout=%dms", place.url,
              OPEN_MS);
     flips_note = map(-1, sizeof(*flips_note));
     /* because the machine may have stalled */
     while (hf_open(flips_url, NULL, &client, NULL))
         wait_tick();
     hf_close(client);
-    fd = open(path, O_RDWR | O_CLOEXEC);
+    fd = open(place.file, O_RDWR | O_CLOEXEC);
     flips_file = map(fd, sizeof(*flips_file));
     memcpy(&golden, &flips_file->header, sizeof(golden));
 }
@@ -85,8 +84,8 @@ static void make_anew(void)
                                 : posix_fallocate(fd, 0, sizeof(*flips_file));
 
     if (rc) {
-        snprintf(flips_note->fault, sizeof(flips_note->fault), "%s: %s", path,
-                 strerror(rc));
+        snprintf(flips_note->fault, sizeof(flips_note->fault), "%s: %s",
+                 place.file, strerror(rc));
         _exit(1);
     }
     memset(flips_file, 0, sizeof(*flips_file));
@@ -278,8 +277,7 @@ int main(int argc, char **argv)
         failed = 1;
     }
     canary_stop(&flips_canary);
-    unlink(path);
-    rmdir(dir);
+    locks_place_remove(&place);
     printf("1..%d\n", cases);
     if (!strcmp(mode, "random"))
         tally_line_print(

@@ -46,14 +46,14 @@ void flips_begin(void); /* begins a trial; its other threads call: */
 void flips_thread_begins(void);
 void flips_bit(size_t offset, int bit);
 
+enum { FAIR, UNFAIR, RWLOCK, SEMAPHORE, LOCKS };
+
 /* A client and its handles; NULL if one could not be made. */
 struct party {
     hf_client *client;
-    hf_lock *fair, *unfair, *rwlock, *semaphore;
+    hf_lock *lock[LOCKS];
     hf_latch *latch;
 };
-
-enum { PERMITS = 3 };
 
 void party_come(struct party *);
 void party_try(struct party *, int64_t wait_ms, int64_t lease_ms);

@@ -58,17 +58,29 @@ void flips_bit(size_t offset, int bit)
                        __ATOMIC_SEQ_CST);
 }
 
-static hf_lock *handle(hf_client *client, const char *name, enum hf_kind kind,
-                       enum hf_fairness fairness)
+struct kind {
+    const char *name;
+    enum hf_kind kind;
+    enum hf_fairness fairness;
+    uint32_t permits;
+};
+
+static const struct kind kinds[LOCKS] = {
+    [FAIR] = {"fair", HF_MUTEX, HF_FAIR, 0},
+    [UNFAIR] = {"unfair", HF_MUTEX, HF_UNFAIR, 0},
+    [RWLOCK] = {"rwlock", HF_RWLOCK, HF_FAIR_DEFAULT, 0},
+    [SEMAPHORE] = {"semaphore", HF_SEMAPHORE, HF_FAIR_DEFAULT, 3}};
+static const struct kind dead_kind = {"dead", HF_MUTEX, HF_FAIR, 0};
+
+static hf_lock *handle(hf_client *client, const struct kind *k)
 {
     hf_lock *lock = NULL;
 
-    WITHIN(
-        TABLES_MS,
-        hf_lock_new(client, name, HF_CSTRING,
-                    KIND(kind, .fairness = fairness, .flags = HF_OWNER_HANDLE,
-                         .permits = kind == HF_SEMAPHORE ? PERMITS : 0),
-                    &lock, NULL));
+    WITHIN(TABLES_MS,
+           hf_lock_new(client, k->name, HF_CSTRING,
+                       KIND(k->kind, .fairness = k->fairness,
+                            .flags = HF_OWNER_HANDLE, .permits = k->permits),
+                       &lock, NULL));
     return lock;
 }
 
@@ -84,11 +96,8 @@ void party_come(struct party *p)
     if (WITHIN(OPEN_MS, hf_open(flips_url, CLIENT(.on_event = on_event),
                                 &p->client, NULL)))
         return;
-    p->fair = handle(p->client, "fair", HF_MUTEX, HF_FAIR);
-    p->unfair = handle(p->client, "unfair", HF_MUTEX, HF_UNFAIR);
-    p->rwlock = handle(p->client, "rwlock", HF_RWLOCK, HF_FAIR_DEFAULT);
-    p->semaphore =
-        handle(p->client, "semaphore", HF_SEMAPHORE, HF_FAIR_DEFAULT);
+    for (int i = 0; i < LOCKS; i++)
+        p->lock[i] = handle(p->client, &kinds[i]);
     WITHIN(TABLES_MS, hf_latch_new(p->client, "latch", 5, &p->latch, NULL));
 }
 
@@ -112,37 +121,32 @@ static void release(hf_lock *lock)
 
 static void hold_all(struct party *p)
 {
-    acquire(p->fair, HF_WRITE, 0, WAIT_MS, 0);
-    acquire(p->unfair, HF_WRITE, 0, WAIT_MS, 0);
-    acquire(p->rwlock, HF_WRITE, 0, WAIT_MS, 0);
-    acquire(p->semaphore, HF_WRITE, 2, WAIT_MS, 0);
+    for (int i = 0; i < LOCKS; i++)
+        acquire(p->lock[i], HF_WRITE, i == SEMAPHORE ? 2 : 0, WAIT_MS, 0);
     if (p->latch)
         WITHIN(TABLES_MS, hf_latch_set(p->latch, 1, NULL));
 }
 
 static void release_all(struct party *p)
 {
-    release(p->fair);
-    release(p->unfair);
-    if (p->rwlock)
-        WITHIN(CALL_MS, hf_lock_downgrade(p->rwlock, NULL));
-    release(p->rwlock);
-    release(p->semaphore);
+    for (int i = 0; i < LOCKS; i++) {
+        if (i == RWLOCK && p->lock[i])
+            WITHIN(CALL_MS, hf_lock_downgrade(p->lock[i], NULL));
+        release(p->lock[i]);
+    }
     if (p->latch)
         WITHIN(TABLES_MS, hf_latch_down(p->latch, NULL, NULL));
 }
 
 void party_try(struct party *p, int64_t wait_ms, int64_t lease_ms)
 {
-    hf_lock *all[] = {p->fair, p->unfair, p->rwlock, p->semaphore};
-
-    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (acquire(all[i], i == 2 && !lease_ms ? HF_READ : HF_WRITE, 0,
-                    wait_ms, lease_ms))
+    for (int i = 0; i < LOCKS; i++) {
+        if (acquire(p->lock[i], i == RWLOCK && !lease_ms ? HF_READ : HF_WRITE,
+                    0, wait_ms, lease_ms))
             continue;
         if (lease_ms)
-            WITHIN(CALL_MS, hf_lock_renew(all[i], lease_ms, NULL));
-        release(all[i]);
+            WITHIN(CALL_MS, hf_lock_renew(p->lock[i], lease_ms, NULL));
+        release(p->lock[i]);
     }
     if (p->latch)
         WITHIN((int)wait_ms, hf_latch_wait(p->latch, wait_ms, NULL, NULL));
@@ -169,15 +173,13 @@ void party_look(struct party *p)
 /* Handles that are held are freed after their client. */
 void party_go(struct party *p)
 {
-    hf_lock *all[] = {p->fair, p->unfair, p->rwlock, p->semaphore};
-
-    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (all[i] && !WITHIN(CALL_MS, hf_lock_free(all[i])))
-            all[i] = NULL;
+    for (int i = 0; i < LOCKS; i++)
+        if (p->lock[i] && !WITHIN(CALL_MS, hf_lock_free(p->lock[i])))
+            p->lock[i] = NULL;
     if (p->client)
         WITHIN(CALL_MS, hf_close(p->client));
-    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        hf_lock_free(all[i]);
+    for (int i = 0; i < LOCKS; i++)
+        hf_lock_free(p->lock[i]);
     hf_latch_free(p->latch);
 }
 
@@ -203,11 +205,11 @@ static int wait_async(struct party *p, int *done)
     int n = 0;
 
     opt.wait_ms = WAIT_MS;
-    n += p->unfair &&
-         !hf_lock_acquire_async(p->unfair, &opt, on_lock, done, NULL);
+    n += p->lock[UNFAIR] &&
+         !hf_lock_acquire_async(p->lock[UNFAIR], &opt, on_lock, done, NULL);
     opt.permits = 2;
-    n += p->semaphore &&
-         !hf_lock_acquire_async(p->semaphore, &opt, on_lock, done, NULL);
+    n += p->lock[SEMAPHORE] &&
+         !hf_lock_acquire_async(p->lock[SEMAPHORE], &opt, on_lock, done, NULL);
     n += p->latch &&
          !hf_latch_wait_async(p->latch, WAIT_MS, on_latch, done, NULL);
     return n;
@@ -220,8 +222,8 @@ static void *wait_main(void *arg)
     struct party *p = arg;
 
     flips_thread_begins();
-    if (!acquire(p->fair, HF_WRITE, 0, WAIT_MS, 50))
-        release(p->fair);
+    if (!acquire(p->lock[FAIR], HF_WRITE, 0, WAIT_MS, 50))
+        release(p->lock[FAIR]);
     atomic_store(&has_waited, true);
     return NULL;
 }
@@ -241,9 +243,9 @@ static void end_async(struct party *p, const int *done, int pending)
 
 /* Where the trial's objects are in the file. */
 static struct {
-    unsigned holder, waiter, dead, unused;           /* slots */
-    unsigned fair, unfair, rwlock, semaphore, latch; /* entries */
-    unsigned waiting_cell, holding_cell, dead_cell;  /* cells */
+    unsigned holder, waiter, dead, unused;          /* slots */
+    unsigned lock[LOCKS], latch;                    /* entries */
+    unsigned waiting_cell, holding_cell, dead_cell; /* cells */
     /* the entry that the dead client holds */
     unsigned of_dead;
 } at;
@@ -324,7 +326,7 @@ size_t scene_region_len(unsigned region)
 static size_t region_offset(unsigned region)
 {
     const size_t offset[] = {0,
-                             offsetof(struct shm_file, hash[at.fair]),
+                             offsetof(struct shm_file, hash[at.lock[FAIR]]),
                              SLOT(holder),
                              SLOT(waiter),
                              SLOT(dead),
@@ -333,33 +335,31 @@ static size_t region_offset(unsigned region)
                              CELL(holding_cell),
                              CELL(dead_cell),
                              ENTRY(of_dead),
-                             ENTRY(unfair),
-                             ENTRY(rwlock),
-                             ENTRY(semaphore),
+                             ENTRY(lock[UNFAIR]),
+                             ENTRY(lock[RWLOCK]),
+                             ENTRY(lock[SEMAPHORE]),
                              ENTRY(latch),
-                             ENTRY(fair)};
+                             ENTRY(lock[FAIR])};
 
     return offset[region];
 }
 
 static void find_places(void)
 {
-    at.fair = entry_of("fair");
-    at.unfair = entry_of("unfair");
-    at.rwlock = entry_of("rwlock");
-    at.semaphore = entry_of("semaphore");
+    for (int i = 0; i < LOCKS; i++)
+        at.lock[i] = entry_of(kinds[i].name);
     at.latch = entry_of("latch");
     at.of_dead = entry_of("dead");
-    at.holder = slot_of_holder(at.fair);
+    at.holder = slot_of_holder(at.lock[FAIR]);
     at.waiter = slot_after(at.holder + 1);
     at.dead = slot_of_holder(at.of_dead);
     at.unused = 1;
     while (at.unused < SHM_SLOTS - 1 &&
            atomic_load(&flips_file->slot[at.unused].state))
         at.unused++;
-    at.holding_cell = cell_of(at.rwlock, at.holder) % SHM_CELLS;
-    at.dead_cell = cell_of(at.rwlock, at.dead) % SHM_CELLS;
-    at.waiting_cell = cell_of(at.fair, at.waiter) % SHM_CELLS;
+    at.holding_cell = cell_of(at.lock[RWLOCK], at.holder) % SHM_CELLS;
+    at.dead_cell = cell_of(at.lock[RWLOCK], at.dead) % SHM_CELLS;
+    at.waiting_cell = cell_of(at.lock[FAIR], at.waiter) % SHM_CELLS;
 }
 
 static bool is_queued(void)
@@ -393,7 +393,7 @@ static void after_the_flip(struct party *holder, struct party *newcomer,
     if (!newcomer->client)
         return;
     WITHIN(TABLES_MS, hf_break(newcomer->client, "fair", 4, NULL));
-    *dead = handle(newcomer->client, "dead", HF_MUTEX, HF_FAIR);
+    *dead = handle(newcomer->client, &dead_kind);
     if (!acquire(*dead, HF_WRITE, 0, 2, 0))
         release(*dead);
 }
@@ -417,10 +417,10 @@ void scene_play(unsigned region, size_t bit)
     come_surely(&holder);
     come_surely(&waiter);
     come_surely(&dead);
-    of_dead = handle(dead.client, "dead", HF_MUTEX, HF_FAIR);
+    of_dead = handle(dead.client, &dead_kind);
     acquire(of_dead, HF_WRITE, 0, 2, 0);
-    acquire(dead.rwlock, HF_READ, 0, 2, 0);
-    release(dead.rwlock); /* its cell stays in the file */
+    acquire(dead.lock[RWLOCK], HF_READ, 0, 2, 0);
+    release(dead.lock[RWLOCK]); /* its cell stays in the file */
     hold_all(&holder);
     pending = wait_async(&waiter, &done);
     atomic_store(&has_waited, false);

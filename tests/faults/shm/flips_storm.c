@@ -3,6 +3,7 @@
  * of the flips are anywhere, the others where the clients are.
  */
 #include "flips.h"
+#include "helpers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,12 +12,6 @@
 enum { PARTIES = 3 };
 
 static atomic_bool is_over;
-
-static uint32_t chance(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)(*seed >> 33);
-}
 
 static void *load_main(void *arg)
 {

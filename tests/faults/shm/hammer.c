@@ -7,7 +7,6 @@
  * between two steps (HF__SHM_POINTS) the calling thread changes the word
  * itself, and no swap of that word ever succeeds.
  */
-#include "../../lib/options.h"
 #include "../../unit/backends/shm/shm_fixture.h"
 
 enum { BEYOND_MS = 1000, WAIT_MS = 50, TABLES_MS = 1000 };
@@ -78,11 +77,11 @@ static int within(int64_t began, int ms, const char *call, int rc)
     return rc;
 }
 
-#define WITHIN(ms, call)                                                       \
+#define TIMED(ms, call)                                                        \
     ({                                                                         \
-        int64_t within_began = wait_fair();                                    \
+        int64_t timed_began = wait_fair();                                     \
                                                                                \
-        within(within_began, ms, #call, call);                                 \
+        within(timed_began, ms, #call, call);                                  \
     })
 
 struct party {
@@ -103,25 +102,29 @@ static const struct kind {
              {HF_SEMAPHORE, HF_FAIR_DEFAULT, SHM_CHANGE_ONE, SHM_QUEUE, 0},
              {HF_LATCH, HF_FAIR_DEFAULT, SHM_ROUND_ONE, SHM_LATCH_QUEUE, 0}};
 
+static hf_lock_options lock_options(const struct kind *k)
+{
+    return *KIND(k->kind, .fairness = k->fairness,
+                 .permits = k->kind == HF_SEMAPHORE ? 2 : 0);
+}
+
 static void party_come(struct party *p, const char *url, const struct kind *k)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+    hf_lock_options opt = lock_options(k);
 
-    *p = (struct party){open_client(url), NULL, NULL};
-    opt.kind = k->kind;
-    opt.fairness = k->fairness;
-    opt.permits = opt.kind == HF_SEMAPHORE ? 2 : 0;
-    if (opt.kind == HF_LATCH)
+    *p = (struct party){0};
+    OK(hf_open(url, NULL, &p->client, NULL));
+    if (k->kind == HF_LATCH)
         OK(hf_latch_new(p->client, "x", 1, &p->latch, NULL));
     else
-        p->lock = make_lock_of(p->client, "x", &opt);
+        OK(hf_lock_new(p->client, "x", 1, &opt, &p->lock, NULL));
 }
 
 static void party_go(struct party *p)
 {
-    if (p->lock && !WITHIN(0, hf_lock_free(p->lock)))
+    if (p->lock && !TIMED(0, hf_lock_free(p->lock)))
         p->lock = NULL;
-    WITHIN(0, hf_close(p->client));
+    TIMED(0, hf_close(p->client));
     hf_lock_free(p->lock); /* a held lock is freed after its client */
     hf_latch_free(p->latch);
 }
@@ -129,16 +132,16 @@ static void party_go(struct party *p)
 static void party_use(struct party *p, int64_t lease_ms)
 {
     if (p->latch) {
-        WITHIN(TABLES_MS, hf_latch_set(p->latch, 2, NULL));
-        WITHIN(WAIT_MS, hf_latch_wait(p->latch, WAIT_MS, NULL, NULL));
-        WITHIN(TABLES_MS, hf_latch_down(p->latch, NULL, NULL));
+        TIMED(TABLES_MS, hf_latch_set(p->latch, 2, NULL));
+        TIMED(WAIT_MS, hf_latch_wait(p->latch, WAIT_MS, NULL, NULL));
+        TIMED(TABLES_MS, hf_latch_down(p->latch, NULL, NULL));
         return;
     }
-    WITHIN(WAIT_MS,
-           hf_lock_acquire(p->lock, HOW(WAIT_MS, .lease_ms = lease_ms), NULL));
-    WITHIN(0, hf_lock_renew(p->lock, lease_ms, NULL));
-    WITHIN(0, hf_lock_release(p->lock, NULL));
-    WITHIN(0, hf_lock_try(p->lock, NULL)); /* keeps the lock if it gets it */
+    TIMED(WAIT_MS,
+          hf_lock_acquire(p->lock, HOW(WAIT_MS, .lease_ms = lease_ms), NULL));
+    TIMED(0, hf_lock_renew(p->lock, lease_ms, NULL));
+    TIMED(0, hf_lock_release(p->lock, NULL));
+    TIMED(0, hf_lock_try(p->lock, NULL)); /* keeps the lock if it gets it */
 }
 
 static void *use_main(void *arg)
@@ -149,7 +152,7 @@ static void *use_main(void *arg)
 }
 
 /* One client holds the lock, as far as it can, and two others use it. */
-static void everybody_ends(const struct place *p, const struct kind *k,
+static void everybody_ends(const struct locks_place *p, const struct kind *k,
                            const struct hammer *h)
 {
     struct party holder, first, second;
@@ -165,24 +168,24 @@ static void everybody_ends(const struct place *p, const struct kind *k,
     file = map(p);
     OK(pthread_create(&thread, NULL, use_main, &first));
     party_use(&second, 0);
-    WITHIN(TABLES_MS, hf_inspect(holder.client, "x", 1, &info, NULL));
+    TIMED(TABLES_MS, hf_inspect(holder.client, "x", 1, &info, NULL));
     hf_info_free(info);
-    WITHIN(TABLES_MS, hf_ask(second.client, "x", 1, NULL));
-    WITHIN(TABLES_MS, hf_break(second.client, "x", 1, NULL));
+    TIMED(TABLES_MS, hf_ask(second.client, "x", 1, NULL));
+    TIMED(TABLES_MS, hf_break(second.client, "x", 1, NULL));
     if (holder.lock)
-        WITHIN(0, hf_lock_release(holder.lock, NULL));
+        TIMED(0, hf_lock_release(holder.lock, NULL));
     OK(pthread_join(thread, NULL));
     party_use(&second, 2000);
     party_go(&first);
     party_go(&second);
     party_go(&holder);
-    munmap(file, sizeof(*file));
     file = NULL;
+    OK(unlink(p->file));
     if (late[0])
         fail_msg("%s", late);
 }
 
-static void word_is_hammered(void **state, unsigned kind)
+static void word_is_hammered(const struct locks_place *p, unsigned kind)
 {
     const struct kind *k = &kinds[kind];
     const size_t word = offsetof(struct shm_file, entry[0].word);
@@ -190,28 +193,26 @@ static void word_is_hammered(void **state, unsigned kind)
         {"the word, stirred,", word, k->stir, 0, k->kept},
         {"a flag of the word", word, 0, k->flags, 0},
         {"all of the word", word, 0, 0, 0}};
-    struct place *p = *state;
 
-    for (unsigned i = 0; i < sizeof(hammers) / sizeof(hammers[0]); i++) {
+    for (unsigned i = 0; i < sizeof(hammers) / sizeof(*hammers); i++)
         everybody_ends(p, k, &hammers[i]);
-        OK(unlink(p->file));
-    }
 }
 
 #define WORD(name, kind)                                                       \
-    static void name(void **state)                                             \
+    CASE_HERE(name)                                                            \
     {                                                                          \
-        word_is_hammered(state, kind);                                         \
-    }
+        word_is_hammered(p, kind);                                             \
+    }                                                                          \
+    struct CMUnitTest
 
-WORD(test_a_fair_mutex, 0)
-WORD(test_an_unfair_mutex, 1)
-WORD(test_a_read_write_lock, 2)
-WORD(test_a_semaphore, 3)
-WORD(test_a_latch, 4)
+WORD(test_a_fair_mutex, 0);
+WORD(test_an_unfair_mutex, 1);
+WORD(test_a_read_write_lock, 2);
+WORD(test_a_semaphore, 3);
+WORD(test_a_latch, 4);
 
 /* The other words that a semaphore or a mutex needs. */
-static void test_other_words(void **state)
+CASE_HERE(test_other_words)
 {
 #define AT(field) offsetof(struct shm_file, field)
     static const struct hammer hammers[] = {
@@ -227,12 +228,9 @@ static void test_other_words(void **state)
         {"cells in use", AT(header.cells_high), 0, 0, 0},
         {"the tables", AT(header.tables), 1ULL << 32, 0, 0},
         {"the lock of the tables", AT(header.tables), 0, 1ULL << 31, 0}};
-    struct place *p = *state;
 
-    for (unsigned i = 0; i < sizeof(hammers) / sizeof(hammers[0]); i++) {
+    for (unsigned i = 0; i < sizeof(hammers) / sizeof(*hammers); i++)
         everybody_ends(p, &kinds[i % 4], &hammers[i]);
-        OK(unlink(p->file));
-    }
 }
 
 struct scene {
@@ -241,7 +239,7 @@ struct scene {
     struct shm_file *mapped;
 };
 
-static void scene_make(struct scene *s, const struct place *p,
+static void scene_make(struct scene *s, const struct locks_place *p,
                        const struct kind *k)
 {
     *s = (struct scene){.stirs = {"the word, stirred,",
@@ -253,12 +251,11 @@ static void scene_make(struct scene *s, const struct place *p,
     hammer = &s->stirs;
 }
 
-static void scene_end(struct scene *s, const struct place *p)
+static void scene_end(struct scene *s, const struct locks_place *p)
 {
     file = NULL;
     party_go(&s->one);
     party_go(&s->other);
-    munmap(s->mapped, sizeof(*s->mapped));
     OK(unlink(p->file));
 }
 
@@ -266,37 +263,38 @@ static void scene_end(struct scene *s, const struct place *p)
  * says why. */
 #define GIVES_UP(scene, call)                                                  \
     do {                                                                       \
-        hf_error err = {0};                                                    \
+        hf_error err = HF_ERROR_INIT;                                          \
         int gave_up;                                                           \
                                                                                \
         file = (scene)->mapped;                                                \
         gave_up = call;                                                        \
         file = NULL;                                                           \
-        assert_int_equal(gave_up, HF_EBACKEND);                                \
-        assert_non_null(strstr(err.text, "changes all the time"));             \
+        EXPECT(HF_EBACKEND, gave_up);                                          \
+        expect_words(err.text, "changes all the time");                        \
     } while (0)
 
 /* Long enough for any machine. */
 #define SURELY_MS 60000
 
-static void for_each_lock(void **state,
+static void for_each_lock(const struct locks_place *p,
                           void (*play)(struct scene *, const struct kind *))
 {
     struct scene s;
 
     for (unsigned i = 0; i < 4; i++) {
-        scene_make(&s, *state, &kinds[i]);
+        scene_make(&s, p, &kinds[i]);
         play(&s, &kinds[i]);
-        scene_end(&s, *state);
+        scene_end(&s, p);
     }
 }
 
 /* Defines a case that runs this play for each kind of lock. */
 #define EACH_LOCK(name, play)                                                  \
-    static void name(void **state)                                             \
+    CASE_HERE(name)                                                            \
     {                                                                          \
-        for_each_lock(state, play);                                            \
-    }
+        for_each_lock(p, play);                                                \
+    }                                                                          \
+    struct CMUnitTest
 
 /* Acquires all permits. */
 static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
@@ -315,8 +313,8 @@ static void play_release(struct scene *s, const struct kind *k, int64_t lease)
 {
     OK(take_all(s->one.lock, k, 0, lease));
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));
-    assert_int_equal(hf_lock_check(s->one.lock), HF_ENOTOWNER);
-    assert_int_equal(hf_lock_release(s->one.lock, NULL), HF_ENOTOWNER);
+    EXPECT(HF_ENOTOWNER, hf_lock_check(s->one.lock));
+    EXPECT(HF_ENOTOWNER, hf_lock_release(s->one.lock, NULL));
     OK(take_all(s->other.lock, k, SURELY_MS, 0));
     OK(hf_lock_release(s->other.lock, NULL));
 
@@ -340,10 +338,10 @@ static void play_releases_of_leases(struct scene *s, const struct kind *k)
     play_release(s, k, 10 * SURELY_MS);
 }
 
-static void test_a_release_that_gives_up(void **state)
+CASE_HERE(test_a_release_that_gives_up)
 {
-    for_each_lock(state, play_releases);
-    for_each_lock(state, play_releases_of_leases);
+    for_each_lock(p, play_releases);
+    for_each_lock(p, play_releases_of_leases);
 }
 
 /* The client that could not release is closed: it holds nothing any longer. */
@@ -355,7 +353,7 @@ static void play_close(struct scene *s, const struct kind *k)
     OK(take_all(s->one.lock, k, 0, 0));
     GIVES_UP(s, hf_lock_release(s->one.lock, &err));
     file = s->mapped;
-    rc = WITHIN(0, hf_close(client));
+    rc = TIMED(0, hf_close(client));
     file = NULL;
     OK(rc);
     hf_lock_free(s->one.lock);
@@ -363,7 +361,7 @@ static void play_close(struct scene *s, const struct kind *k)
     s->one = (struct party){0};
 }
 
-EACH_LOCK(test_a_close_after_it, play_close)
+EACH_LOCK(test_a_close_after_it, play_close);
 
 /* A hold that cannot be renewed now is not lost. */
 static void play_renewal(struct scene *s, const struct kind *k)
@@ -372,11 +370,11 @@ static void play_renewal(struct scene *s, const struct kind *k)
     GIVES_UP(s, hf_lock_renew(s->one.lock, SURELY_MS, &err));
     OK(hf_lock_check(s->one.lock));
     OK(hf_lock_renew(s->one.lock, SURELY_MS, NULL));
-    assert_int_equal(take_all(s->other.lock, k, 0, 0), HF_EBUSY);
+    EXPECT(HF_EBUSY, take_all(s->other.lock, k, 0, 0));
     OK(hf_lock_release(s->one.lock, NULL));
 }
 
-EACH_LOCK(test_a_renewal_that_gives_up, play_renewal)
+EACH_LOCK(test_a_renewal_that_gives_up, play_renewal);
 
 static void play_break(struct scene *s, const struct kind *k)
 {
@@ -386,7 +384,7 @@ static void play_break(struct scene *s, const struct kind *k)
     OK(hf_lock_release(s->one.lock, NULL));
 }
 
-EACH_LOCK(test_a_break_that_gives_up, play_break)
+EACH_LOCK(test_a_break_that_gives_up, play_break);
 
 static int break_under(struct scene *s, int n)
 {
@@ -402,13 +400,13 @@ static int break_under(struct scene *s, int n)
 
 /* hf_break() reports that it broke all holds, or that it gave up, whichever
  * hold the blows hit. After it has given up once, 64 tries are too many. */
-static void test_a_break_of_several(void **state)
+CASE_HERE(test_a_break_of_several)
 {
     struct scene s;
     hf_info *info;
     int rc;
 
-    scene_make(&s, *state, &kinds[3]);
+    scene_make(&s, p, &kinds[3]);
     for (int n = -1; n < 300; n++) {
         OK(take_all(s.one.lock, &kinds[0], SURELY_MS, 0)); /* one permit */
         OK(take_all(s.other.lock, &kinds[0], SURELY_MS, 0));
@@ -419,7 +417,7 @@ static void test_a_break_of_several(void **state)
         hf_lock_release(s.one.lock, NULL);
         hf_lock_release(s.other.lock, NULL);
     }
-    scene_end(&s, *state);
+    scene_end(&s, p);
 }
 
 /* The owner's hold has ended and could not be released: the rest of that hold
@@ -435,14 +433,14 @@ static void play_remains(struct scene *s, const struct kind *k)
     assert_true(rc == HF_EBACKEND || rc == HF_ELOST);
     begun = wait_now();
     /* the release was retried */
-    assert_true(WAIT_FOR(wait_ms_since(begun) > 600));
+    COMES(wait_ms_since(begun) > 600);
     rc = hf_lock_try(s->one.lock, NULL);
     file = NULL;
     assert_int_equal(rc, HF_EBACKEND);
     OK(take_all(s->other.lock, k, SURELY_MS, 0));
 }
 
-EACH_LOCK(test_remains_grant_nothing, play_remains)
+EACH_LOCK(test_remains_grant_nothing, play_remains);
 
 static void play_acquire(struct scene *s, const struct kind *k)
 {
@@ -450,16 +448,16 @@ static void play_acquire(struct scene *s, const struct kind *k)
     OK(take_all(s->other.lock, k, SURELY_MS, 0));
 }
 
-EACH_LOCK(test_an_acquire_that_gives_up, play_acquire)
+EACH_LOCK(test_an_acquire_that_gives_up, play_acquire);
 
 /* The client has the word but cannot write its lease: it must not keep the
  * word. */
-static void test_a_lease_that_cannot_be_written(void **state)
+CASE_HERE(test_a_lease_that_cannot_be_written)
 {
     struct scene s;
 
     for (unsigned i = 0; i < 2; i++) {
-        scene_make(&s, *state, &kinds[i]);
+        scene_make(&s, p, &kinds[i]);
         s.stirs.offset = offsetof(struct shm_file, entry[0].lease);
         s.stirs.add = 1 << 24;
         s.stirs.kept = 0;
@@ -467,16 +465,16 @@ static void test_a_lease_that_cannot_be_written(void **state)
                  hf_lock_acquire(s.one.lock,
                                  HOW(HF_FOREVER, .lease_ms = SURELY_MS), &err));
         OK(take_all(s.other.lock, &kinds[i], SURELY_MS, 0));
-        scene_end(&s, *state);
+        scene_end(&s, p);
     }
 }
 
-static void test_a_count_that_gives_up(void **state)
+CASE_HERE(test_a_count_that_gives_up)
 {
     uint64_t left = 0;
     struct scene s;
 
-    scene_make(&s, *state, &kinds[4]);
+    scene_make(&s, p, &kinds[4]);
     OK(hf_latch_set(s.one.latch, 2, NULL));
     GIVES_UP(&s, hf_latch_down(s.one.latch, NULL, &err));
     GIVES_UP(&s, hf_break(s.other.client, "x", 1, &err));
@@ -486,17 +484,15 @@ static void test_a_count_that_gives_up(void **state)
     assert_int_equal(left, 1);
     OK(hf_break(s.other.client, "x", 1, NULL));
     GIVES_UP(&s, hf_latch_set(s.one.latch, 2, &err));
-    scene_end(&s, *state);
+    scene_end(&s, p);
 }
 
 /* A name beside one that is hammered can still use all its attempts. */
 static void play_neighbour(struct scene *s, const struct kind *k)
 {
     int rc, left;
-    hf_lock *neighbour =
-        make_lock_of(s->one.client, "y",
-                     KIND(k->kind, .fairness = k->fairness,
-                          .permits = k->kind == HF_SEMAPHORE ? 2 : 0));
+    hf_lock_options opt = lock_options(k);
+    hf_lock *neighbour = make_lock_of(s->one.client, "y", &opt);
 
     OK(take_all(s->one.lock, k, 0, 0));
     OK(take_all(neighbour, k, 0, 0));
@@ -510,33 +506,9 @@ static void play_neighbour(struct scene *s, const struct kind *k)
     left = atomic_exchange(&blows, -1);
     OK(rc);
     assert_int_equal(left, 0);
-    OK(hf_lock_free(neighbour));
+    free_lock(neighbour);
 }
 
-EACH_LOCK(test_another_name, play_neighbour)
+EACH_LOCK(test_another_name, play_neighbour);
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, place_make, place_remove)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_fair_mutex),
-        TEST(test_an_unfair_mutex),
-        TEST(test_a_read_write_lock),
-        TEST(test_a_semaphore),
-        TEST(test_a_latch),
-        TEST(test_other_words),
-        TEST(test_a_release_that_gives_up),
-        TEST(test_a_close_after_it),
-        TEST(test_a_renewal_that_gives_up),
-        TEST(test_a_break_that_gives_up),
-        TEST(test_a_break_of_several),
-        TEST(test_remains_grant_nothing),
-        TEST(test_an_acquire_that_gives_up),
-        TEST(test_a_lease_that_cannot_be_written),
-        TEST(test_a_count_that_gives_up),
-        TEST(test_another_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CASES_MAIN(NULL, NULL);

@@ -14,20 +14,9 @@
 
 enum { LONG_MS = 20000, LEASE_MS = 60000 };
 
-static struct actor holder, waiter, prober;
 static struct seat here; /* client for inspecting */
 static int hands;        /* how often a cell changed hands */
-
-static void end_as_told(struct seat *s)
-{
-    stage_arm(0);
-    atomic_store(&stage->phase, 3);
-    /* stays alive, because its death would repair things */
-    while (atomic_load(&stage->go) != 2)
-        nap_us(20);
-    stand_up(s);
-    _exit(0);
-}
+static int all_pauses;
 
 static void hand_over(struct seat *s, int n)
 {
@@ -49,21 +38,14 @@ static void break_it(struct seat *s, int n)
 static pid_t begin(void (*play)(struct seat *, int), int n)
 {
     struct seat s = {NULL, NULL, VICTIM, NULL};
-    pid_t pid;
+    pid_t pid = fork();
 
-    atomic_store(&stage->phase, 0);
-    atomic_store(&stage->paused, 0);
-    atomic_store(&stage->go, 0);
-    stage->at = (struct stage_place){.line = 0};
-    stage_nobody_inside();
-    pid = fork();
     if (pid)
         return pid;
     if (sit(&s, VICTIM, NULL))
         _exit(3);
     play(&s, n);
-    end_as_told(&s);
-    return 0;
+    victim_stays(&s);
 }
 
 /* Waits until the victim has reached that phase or is paused. */
@@ -148,26 +130,20 @@ static void waiter_looks_and_has_it(void)
 
 static void waiter_waits_for_another(void)
 {
-    int64_t until = now_ns() + LONG_MS * 1000000LL;
-
     actor_tell(&waiter, 'm', LONG_MS, LEASE_MS);
-    while (!is_waited_for("y"))
-        if (now_ns() > until) {
-            stage_blame("the waiter does not wait for another name");
-            return;
-        } else {
-            nap_us(100);
-        }
+    if (!WAIT_FOR_MS(is_waited_for("y"), LONG_MS))
+        stage_blame("the waiter does not wait for another name");
 }
 
 /* The waiter gets the lock while the victim is paused, and waits for another
  * name with a lease before the victim continues. */
-static bool hand_over_to_one_who_goes_on(int n)
+static bool hand_over_to_one_who_goes_on(const void *scenario, int n)
 {
     pid_t pid = begin(hand_over, n);
     bool is_leased = false, was_paused, has_it = false;
     struct answer a = {-1, 0, 0, ""};
 
+    (void)scenario;
     await_phase(1);
     actor_tell(&waiter, 'a', LONG_MS, 0);
     await_queue(1, 0);
@@ -247,11 +223,12 @@ static void holder_leaves_its_cell_to_prober(void)
         hands++;
 }
 
-static bool break_what_has_changed_hands(int n)
+static bool break_what_has_changed_hands(const void *scenario, int n)
 {
     bool was_paused;
     pid_t pid;
 
+    (void)scenario;
     actor_begin(&holder, HOLDER);
     actor_ask(&holder, 'a', 0, 0);
     actor_ask(&waiter, 'a', 0, 0); /* now the word names the waiter's cell */
@@ -273,23 +250,14 @@ static bool break_what_has_changed_hands(int n)
     return was_paused;
 }
 
-static void walk(bool (*run)(int), const char *what)
+static void walk(bool (*run)(const void *, int), const char *what)
 {
-    int faults = 0, pauses = 0;
-    bool was_paused = true;
+    int faults = 0, pauses;
 
     hands = 0;
-    for (int n = 1; n < 200 && was_paused; n++) {
-        stage_fault[0] = '\0';
-        was_paused = run(n);
-        pauses += was_paused;
-        if (stage_fault[0]) {
-            printf("# %s, %s; at %s:%d (%d): %s\n", what, stage_cast->name,
-                   stage->at.file, stage->at.line, n, stage_fault);
-            faults++;
-            break; /* the state is unknown now */
-        }
-    }
+    pauses = stage_walk(
+        &(struct stage_walk){.name = what, .run = run, .once = true}, &faults);
+    all_pauses += pauses;
     if (!hands)
         faults++; /* a test in which no cell changes hands tests nothing */
     stage_case(faults,
@@ -298,7 +266,7 @@ static void walk(bool (*run)(int), const char *what)
                what, stage_cast->name, pauses, hands);
 }
 
-static void play(const struct stage_cast *cast, bool (*run)(int),
+static void play(const struct stage_cast *cast, bool (*run)(const void *, int),
                  const char *what)
 {
     stage_cast = cast;
@@ -313,10 +281,7 @@ static void play(const struct stage_cast *cast, bool (*run)(int),
     stage_map();
     walk(run, what);
     stand_up(&here);
-    if (holder.pid)
-        actor_end(&holder, 0);
-    actor_end(&waiter, 0);
-    actor_end(&prober, 0);
+    actors_end();
 }
 
 static const struct stage_cast *cast_of(const char *kind, const char *name)
@@ -336,6 +301,5 @@ int main(void)
          "hand over to one who goes on");
     play(cast_of("semaphore", "1 of 5 each"), break_what_has_changed_hands,
          "break");
-    stage_clear();
-    return stage_plan();
+    return stage_end(all_pauses, "pauses");
 }

@@ -16,7 +16,6 @@
 
 #include "../../lib/canary.h"
 #include "../../lib/cpu_wait.h"
-#include "../../lib/shm_dir.h"
 #include "../../lib/tally.h"
 #include "../../lib/wait.h"
 #include "backends/shm/layout.h"
@@ -30,28 +29,14 @@
 #include <sys/wait.h>
 
 struct shared *shared;
-char shm_url[80];
+struct locks_place place;
 
-static char dir[64];
 static struct canary canary;
 static struct history history;
 static struct history doubtful; /* writes whose outcome is unknown */
 static uint32_t processes;
 static int cases, failed;
 static struct tally_line total;
-
-void nap_us(long us)
-{
-    struct timespec t = {us / 1000000, us % 1000000 * 1000};
-
-    nanosleep(&t, NULL);
-}
-
-uint32_t chance(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)(*seed >> 33);
-}
 
 static void start(int seat, uint64_t seed)
 {
@@ -312,16 +297,14 @@ static void report(const char *act, int64_t *took, int kills, int late)
 static int leaks(void)
 {
     int fd = -1, found = 0;
-    char path[96];
     hf_client *client;
     struct shm_file *f;
 
     /* cleans up after dead clients */
-    if (hf_open(shm_url, NULL, &client, NULL))
+    if (hf_open(place.url, NULL, &client, NULL))
         return -1;
     hf_close(client);
-    snprintf(path, sizeof(path), "%s/locks", dir);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(place.file, O_RDONLY | O_CLOEXEC);
     f = mmap(NULL, sizeof(*f), PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (f == MAP_FAILED)
@@ -334,14 +317,6 @@ static int leaks(void)
         found += atomic_load(&f->hash[i]) != 0;
     munmap(f, sizeof(*f));
     return found;
-}
-
-static void start_canary(void)
-{
-    if (!canary_start(&canary)) {
-        perror("canary");
-        exit(2);
-    }
 }
 
 static void start_prober(struct prober *p)
@@ -395,13 +370,12 @@ static void play(const struct act *act, int kills, int64_t *took,
     memset(shared, 0, offsetof(struct shared, worker));
     for (int i = 0; i < SEATS; i++)
         memset(&shared->worker[i], 0, offsetof(struct worker, log));
-    atomic_store(&shared->grants, 0);
-    atomic_store(&shared->given_up, 0);
-    atomic_store(&shared->errors, 0);
-    atomic_store(&shared->stop, 0);
     history_clear(&history);
     processes = 0;
-    start_canary();
+    if (!canary_start(&canary)) {
+        perror("canary");
+        exit(2);
+    }
     start_prober(&prober);
     for (int i = 0; i < WORKERS; i++)
         start(i, chance(seed));
@@ -425,19 +399,17 @@ int main(int argc, char **argv)
     uint64_t seed =
         argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)wait_now();
     int64_t *took = calloc((size_t)kills + 1, sizeof(*took));
-    char path[96];
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("# seed %llu\n", (unsigned long long)seed);
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!shm_dir_make(dir, sizeof(dir), "shm_kill") || shared == MAP_FAILED ||
+    if (!locks_place_make(&place, "shm_kill") || shared == MAP_FAILED ||
         !took) {
         perror("shm_kill");
         free(took);
         return 2;
     }
-    snprintf(shm_url, sizeof(shm_url), "shm://%s", dir);
     history_init(&history);
     history_init(&doubtful);
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
@@ -447,9 +419,7 @@ int main(int argc, char **argv)
     tally_line_print(&total);
     history_fini(&history);
     history_fini(&doubtful);
-    snprintf(path, sizeof(path), "%s/locks", dir);
-    unlink(path);
-    rmdir(dir);
+    locks_place_remove(&place);
     free(took);
     return failed ? 1 : 0;
 }

@@ -9,6 +9,8 @@
 #include "../../lib/history.h"
 #include "../../lib/options.h"
 #include "../../lib/sanitized.h"
+#include "../../lib/shm_dir.h"
+#include "helpers.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -47,16 +49,13 @@ struct worker {
 
 struct shared {
     struct guarded guarded[NAMES];
-    struct worker worker[SEATS];
     _Atomic uint64_t grants, given_up, errors;
     _Atomic int stop;
+    struct worker worker[SEATS];
 };
 
 extern struct shared *shared;
-extern char shm_url[80];
-
-void nap_us(long us);
-uint32_t chance(uint64_t *seed);
+extern struct locks_place place;
 
 /* Runs a worker, at that index of shared->worker, with that process number in
  * the history. */

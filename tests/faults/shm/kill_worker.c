@@ -167,7 +167,7 @@ static void open_all(struct worker_self *me)
 {
     hf_error err = HF_ERROR_INIT;
 
-    if (hf_open(shm_url, NULL, &me->client, &err))
+    if (hf_open(place.url, NULL, &me->client, &err))
         die("open", &err);
     for (int i = 0; i < NAMES; i++) {
         char name[16];

@@ -17,8 +17,6 @@
  * waiters return at their next poll. */
 enum { REPEAT_MS = 2500 };
 
-static struct actor holder, waiter, prober;
-
 static void v_set(struct seat *s)
 {
     hf_latch_set(s->latch, 2, NULL);
@@ -77,7 +75,6 @@ static int left(void)
 /* Counts down what is left, and expects the waiter to return. */
 static void aftermath(const struct scenario *sc, bool was_killed)
 {
-    struct answer a = {-1, 0, INT64_MAX, ""};
     struct moment since = moment_now();
     int limit = left() ? STAGE_LIMIT_MS : sc->limit_ms;
 
@@ -86,10 +83,8 @@ static void aftermath(const struct scenario *sc, bool was_killed)
         stage_blame("the count is wrong");
     while (left())
         actor_ask(&prober, 'd', 0, 0);
-    if (sc->set) {
-        actor_hear(&waiter, &a, 10000);
-        check_grant(&waiter, &a, &since, limit, "waiter");
-    }
+    if (sc->set)
+        check_gets_it(&waiter, &since, limit, "waiter");
     actor_ask(&prober, 'a', 0, 0);
     actor_ask(&prober, 'o', 0, 0); /* opening cleans up after dead clients */
     check_leaks(3);
@@ -123,18 +118,9 @@ int main(void)
 
     stage_build("shm_latch");
     stage_cast = stage_next_cast("latch", NULL);
-    actor_begin(&holder, HOLDER);
-    actor_begin(&waiter, WAITER);
-    actor_begin(&prober, PROBER);
-    stage_map();
+    actors_begin();
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
         kills += stage_kill_at_each(scenarios[i].name, 0, run, &scenarios[i]);
-    actor_end(&holder, 0);
-    actor_end(&waiter, 0);
-    actor_end(&prober, 0);
-    stage_clear();
-    printf("# %d kills at %d places, worst wait %.2f ms\n", kills,
-           stage_count_places(getenv("SHM_POINTS_SHOW")),
-           (double)stage_worst_ns / 1e6);
-    return stage_plan();
+    actors_end();
+    return stage_end(kills, "kills");
 }

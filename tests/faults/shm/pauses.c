@@ -24,11 +24,10 @@
  * a victim that is stuck is found. */
 enum {
     PATIENCE_MS = 20000,
-    STUCK_MS = PATIENCE_MS + 5000,
+    STUCK_MS = STAGE_STUCK_MS,
     VICTIM_MS = 2 * STUCK_MS
 };
 
-static struct actor holder, waiter, prober;
 static bool holder_holds, waiter_waits, may_break;
 static bool waiter_is_doomed; /* it has the lock and will die with it */
 
@@ -292,6 +291,14 @@ static bool is_anybody_watched(void)
     return false;
 }
 
+static void await_phase_3(void)
+{
+    int64_t until = now_ns() + STUCK_MS * 1000000LL;
+
+    while (atomic_load(&stage->phase) != 3 && now_ns() < until)
+        nap_us(20);
+}
+
 /* Kills the waiter, which has the lock, when the victim sleeps or never gets
  * that far. */
 static void kill_waiter(void)
@@ -305,9 +312,7 @@ static void kill_waiter(void)
     nap_us(200);
     since = moment_now();
     waiter_dies();
-    until = now_ns() + STUCK_MS * 1000000LL;
-    while (atomic_load(&stage->phase) != 3 && now_ns() < until)
-        nap_us(20);
+    await_phase_3();
     victim.at = now_ns();
     check_in_time(&victim, &since, STAGE_LIMIT_MS, "victim");
 }
@@ -342,8 +347,6 @@ static void await_pause(const struct part *part, pid_t pid)
 
 static void end_scene(pid_t pid)
 {
-    struct answer a = {-1, 0, INT64_MAX, ""};
-    int64_t until = now_ns() + STUCK_MS * 1000000LL;
     struct moment since;
 
     holder_lets_go();
@@ -351,16 +354,14 @@ static void end_scene(pid_t pid)
         kill_waiter();
     else
         free_waiter();
-    while (atomic_load(&stage->phase) != 3 && now_ns() < until)
-        nap_us(20);
+    await_phase_3();
     if (atomic_load(&stage->phase) != 3) {
         stage_blame("the victim is stuck");
         kill(pid, SIGKILL);
     }
     since = moment_now();
     actor_tell(&prober, 'a', PATIENCE_MS, 0);
-    actor_hear(&prober, &a, STUCK_MS);
-    check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
+    check_gets_it(&prober, &since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     if (atomic_load(&stage->overlaps) && !may_break)
         stage_blame("two held it at once");
@@ -379,28 +380,23 @@ static void victim_main(const struct part *part, int n)
         _exit(3);
     stage_arm(n);
     part->play(&s);
-    stage_arm(0);
-    atomic_store(&stage->phase, 3);
-    /* stays alive, because its death would repair things */
-    while (atomic_load(&stage->go) != 2)
-        nap_us(20);
-    stand_up(&s);
-    _exit(0);
+    victim_stays(&s);
 }
 
+struct scenario {
+    const struct part *part;
+    const struct meanwhile *meanwhile;
+};
+
 /* Returns false if there is no n-th step. */
-static bool run(const struct part *part, const struct meanwhile *m, int n)
+static bool run(const void *scenario, int n)
 {
+    const struct scenario *sc = scenario;
+    const struct part *part = sc->part;
     bool was_paused;
     int go_on;
     pid_t pid;
 
-    memset(&stage->at, 0, sizeof(stage->at));
-    atomic_store(&stage->phase, 0);
-    atomic_store(&stage->paused, 0);
-    atomic_store(&stage->go, 0);
-    stage_nobody_inside();
-    atomic_store(&stage->overlaps, 0);
     set_scene(part);
     pid = fork();
     if (!pid)
@@ -409,7 +405,7 @@ static bool run(const struct part *part, const struct meanwhile *m, int n)
     await_pause(part, pid);
     was_paused = atomic_load(&stage->paused);
     if (was_paused) {
-        m->happen();
+        sc->meanwhile->happen();
         stage_note_place();
     }
     go_on = atomic_load(&stage->phase);
@@ -424,21 +420,12 @@ static int walk(const struct part *part, const struct meanwhile *m, int *runs)
 {
     int faults = 0;
 
-    for (int n = 1; n < 200; n++) {
-        bool was_paused;
-
-        stage_fault[0] = '\0';
-        was_paused = run(part, m, n);
-        *runs += was_paused;
-        if (stage_fault[0]) {
-            printf("# %s, %s; at %s:%d (%d) %s: %s\n", part->name,
-                   stage_cast->name, stage->at.file, stage->at.line, n, m->name,
-                   stage_fault);
-            faults++;
-        }
-        if (!was_paused)
-            break;
-    }
+    *runs += stage_walk(
+        &(struct stage_walk){.name = part->name,
+                             .meanwhile = m->name,
+                             .run = run,
+                             .scenario = &(struct scenario){part, m}},
+        &faults);
     return faults;
 }
 
@@ -465,11 +452,7 @@ static void play_all(const struct stage_cast *cast, const char *only,
     for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
         if ((!only || !strcmp(only, parts[k].name)) && is_playable(&parts[k]))
             play_part(&parts[k], during, runs);
-    if (holder.pid)
-        actor_end(&holder, 0);
-    if (waiter.pid)
-        actor_end(&waiter, 0);
-    actor_end(&prober, 0);
+    actors_end();
 }
 
 int main(int argc, char **argv)
@@ -478,16 +461,11 @@ int main(int argc, char **argv)
     const char *only = argc > 2 ? argv[2] : NULL;
     const char *during = argc > 3 ? argv[3] : NULL;
     const struct stage_cast *cast = NULL;
-    int64_t start = now_ns();
     int runs = 0;
 
     stage_build("shm_pauses");
     stage_at_point = stage_pause;
     while ((cast = stage_next_cast(kind, cast)))
         play_all(cast, only, during, &runs);
-    stage_clear();
-    printf("# %d pauses at %d places in %.1f s, worst wait %.2f ms\n", runs,
-           stage_count_places(getenv("SHM_POINTS_SHOW")),
-           (double)(now_ns() - start) / 1e9, (double)stage_worst_ns / 1e6);
-    return stage_plan();
+    return stage_end(runs, "pauses");
 }

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct actor holder, waiter, prober, dead;
+static struct actor dead;
 
 struct scenario {
     const char *name;
@@ -140,10 +140,15 @@ static void p_held(void)
     actor_ask(&holder, 'a', 10000, 0);
 }
 
-static void waiter_waits_for(pid_t victim)
+static void await_phase_1(pid_t victim)
 {
     while (!atomic_load(&stage->phase) && !has_ended(victim))
         nap_us(20);
+}
+
+static void waiter_waits_for(pid_t victim)
+{
+    await_phase_1(victim);
     actor_tell(&waiter, 'a', 10000, 0);
 }
 
@@ -165,7 +170,6 @@ static void p_another_waiter(void)
  * turn. */
 static void d_two_wait_for_victim(pid_t victim)
 {
-    struct answer a = {-1, 0, 0, "not granted"};
     struct moment since;
     bool is_early;
 
@@ -177,18 +181,15 @@ static void d_two_wait_for_victim(pid_t victim)
         await_settled(2, victim); /* otherwise it would race the first */
     }
     atomic_store(&stage->phase, 2);
-    while (!has_ended(victim))
-        nap_us(50);
+    await_end(victim);
     since = moment_now();
-    actor_hear(&waiter, &a, 10000);
-    check_grant(&waiter, &a, &since, STAGE_LIMIT_MS, "waiter");
+    check_gets_it(&waiter, &since, STAGE_LIMIT_MS, "waiter");
     if (!stage_is_shared(WAITER, DEAD)) {
         actor_ask(&waiter, 'r', 0, 0);
         since = moment_now();
     }
     if (!is_early) {
-        actor_hear(&dead, &a, 10000);
-        check_grant(&dead, &a, &since, STAGE_LIMIT_MS, "other waiter");
+        check_gets_it(&dead, &since, STAGE_LIMIT_MS, "other waiter");
         actor_ask(&dead, 'r', 0, 0);
     }
     if (stage_is_shared(WAITER, DEAD))
@@ -207,15 +208,13 @@ static void d_victim_in_front(pid_t victim)
 
 static void d_victim_behind(pid_t victim)
 {
-    struct answer a = {-1, 0, 0, "not granted"};
     struct moment since;
 
     await_queue(2, victim);
     nap_us(500);
     since = moment_now();
     actor_ask(&holder, 'r', 0, 0);
-    actor_hear(&waiter, &a, 10000);
-    check_grant(&waiter, &a, &since, STAGE_LIMIT_MS, "waiter");
+    check_gets_it(&waiter, &since, STAGE_LIMIT_MS, "waiter");
     actor_ask(&waiter, 'r', 0, 0);
 }
 
@@ -232,15 +231,13 @@ static void d_gives_up_in_front(pid_t victim)
 {
     await_queue(1, victim);
     actor_tell(&waiter, 'a', 10000, 0);
-    while (!has_ended(victim))
-        nap_us(50);
+    await_end(victim);
     actor_ask(&holder, 'r', 0, 0);
 }
 
 static void d_gives_up_behind(pid_t victim)
 {
-    while (!has_ended(victim))
-        nap_us(50);
+    await_end(victim);
     actor_ask(&holder, 'r', 0, 0);
 }
 
@@ -263,8 +260,7 @@ static void d_kill_the_holder(pid_t victim)
  * before. */
 static void d_kill_unnoticed(pid_t victim)
 {
-    while (!atomic_load(&stage->phase) && !has_ended(victim))
-        nap_us(20);
+    await_phase_1(victim);
     actor_end(&dead, SIGKILL);
     atomic_store(&stage->phase, 2);
 }
@@ -319,17 +315,15 @@ static void d_lease_ends(pid_t victim)
 
 static void p_no_file(void)
 {
-    actor_end(&holder, 0);
-    actor_end(&waiter, 0);
-    actor_end(&prober, 0);
-    unlink(stage_path);
+    actors_end();
+    unlink(stage_shm.file);
 }
 
 /* Switches the file's namespace between ours and another one. */
 static void change_namespace(void)
 {
     off_t at = offsetof(struct shm_header, world);
-    int fd = open(stage_path, O_RDWR | O_CLOEXEC);
+    int fd = open(stage_shm.file, O_RDWR | O_CLOEXEC);
     uint64_t ns = 0;
     bool ok = pread(fd, &ns, sizeof(ns), at) == sizeof(ns);
 
@@ -344,27 +338,20 @@ static uint64_t our_namespace;
 static void p_other_namespace(void)
 {
     our_namespace = stage_file->header.world;
-    actor_end(&holder, 0);
-    actor_end(&waiter, 0);
-    actor_end(&prober, 0);
+    actors_end();
     change_namespace();
 }
 
 static void d_no_file(pid_t victim)
 {
-    while (!has_ended(victim))
-        nap_us(100);
-    actor_begin(&holder, HOLDER);
-    actor_begin(&waiter, WAITER);
-    actor_begin(&prober, PROBER);
-    stage_map();
+    await_end(victim);
+    actors_begin();
 }
 
 /* A victim that died early leaves the other namespace: undo that. */
 static void d_other_namespace(pid_t victim)
 {
-    while (!has_ended(victim))
-        nap_us(100);
+    await_end(victim);
     if (stage_file->header.world != our_namespace)
         change_namespace();
     d_no_file(victim);
@@ -380,8 +367,7 @@ static void d_give_up_race(pid_t victim)
 
 static void d_release(pid_t victim)
 {
-    while (!has_ended(victim))
-        nap_us(50);
+    await_end(victim);
     actor_tell(&holder, 'r', 0,
                0); /* the hold may be broken: any answer is right */
     actor_hear(&holder, &(struct answer){0}, 5000);
@@ -452,19 +438,15 @@ static void aftermath(const struct scenario *sc)
     /* If a client dies while it breaks a lock, the others may learn of the rest
      * only when they poll. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
-    struct answer a = {-1, 0, INT64_MAX, "not granted"};
     struct moment since = moment_now();
 
     if (sc->waiter_waits) {
-        actor_hear(&waiter, &a, 10000);
-        check_grant(&waiter, &a, &since, limit, "waiter");
+        check_gets_it(&waiter, &since, limit, "waiter");
         actor_ask(&waiter, 'r', 0, 0);
     }
     since = moment_now();
     actor_tell(&prober, 'a', 10000, 0);
-    a.rc = -1;
-    actor_hear(&prober, &a, 12000);
-    check_grant(&prober, &a, &since, STAGE_LIMIT_MS, "prober");
+    check_gets_it(&prober, &since, STAGE_LIMIT_MS, "prober");
     actor_ask(&prober, 'r', 0, 0);
     actor_ask(&prober, 'o', 0, 0); /* opening cleans up after dead clients */
     check_leaks(3);
@@ -477,9 +459,6 @@ static bool run(const void *scenario, int n)
     bool was_killed;
     pid_t pid;
 
-    atomic_store(&stage->phase, 0);
-    stage_nobody_inside();
-    atomic_store(&stage->overlaps, 0);
     sc->prepare();
     pid = victim_begin(sc->victim, !sc->early, n);
     sc->drive(pid);
@@ -495,18 +474,13 @@ static void run_all(const struct stage_cast *cast, const char *only, int n,
                     int *kills)
 {
     stage_cast = cast;
-    actor_begin(&holder, HOLDER);
-    actor_begin(&waiter, WAITER);
-    actor_begin(&prober, PROBER);
-    stage_map();
+    actors_begin();
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
         if ((!only || !strcmp(only, scenarios[i].name)) &&
             is_playable(&scenarios[i]))
             *kills +=
                 stage_kill_at_each(scenarios[i].name, n, run, &scenarios[i]);
-    actor_end(&holder, 0);
-    actor_end(&waiter, 0);
-    actor_end(&prober, 0);
+    actors_end();
 }
 
 int main(int argc, char **argv)
@@ -515,14 +489,9 @@ int main(int argc, char **argv)
     const char *only = argc > 2 ? argv[2] : NULL;
     const struct stage_cast *cast = NULL;
     int n = argc > 3 ? atoi(argv[3]) : 0, kills = 0;
-    int64_t start = now_ns();
 
     stage_build("shm_points");
     while ((cast = stage_next_cast(kind, cast)))
         run_all(cast, only, n, &kills);
-    stage_clear();
-    printf("# %d kills at %d places in %.1f s, worst wait %.2f ms\n", kills,
-           stage_count_places(getenv("SHM_POINTS_SHOW")),
-           (double)(now_ns() - start) / 1e9, (double)stage_worst_ns / 1e6);
-    return stage_plan();
+    return stage_end(kills, "kills");
 }

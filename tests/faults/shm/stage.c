@@ -1,7 +1,5 @@
 #include "stage.h"
 
-#include "../../lib/shm_dir.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,11 +14,12 @@
 struct stage *stage;
 struct canary stage_canary;
 struct shm_file *stage_file;
-char stage_fault[200], stage_path[96], stage_url[80];
+struct locks_place stage_shm;
+char stage_fault[200];
 void (*stage_at_point)(void);
 
-static char dir[64];
 static int cases, failed;
+static int64_t began;
 static _Atomic int countdown; /* 0: not armed */
 
 void hf__shm_point(const char *file, int line); /* called by the backend */
@@ -33,44 +32,51 @@ int64_t now_ns(void)
     return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-void nap_us(long us)
-{
-    struct timespec t = {us / 1000000, us % 1000000 * 1000};
-
-    nanosleep(&t, NULL);
-}
-
 void stage_build(const char *name)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    began = now_ns();
     stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (stage == MAP_FAILED || !canary_start(&stage_canary) ||
-        !shm_dir_make(dir, sizeof(dir), name)) {
+        !locks_place_make(&stage_shm, name)) {
         perror(name);
         exit(2);
     }
-    snprintf(stage_url, sizeof(stage_url), "shm://%s", dir);
-    snprintf(stage_path, sizeof(stage_path), "%s/locks", dir);
 }
 
-void stage_clear(void)
+static int count_places(bool show)
+{
+    int n = 0;
+
+    for (; n < STAGE_PLACES && stage->place[n].line; n++)
+        if (show)
+            printf("# %s:%d %d\n", stage->place[n].file, stage->place[n].line,
+                   stage->place[n].visits);
+    return n;
+}
+
+int stage_end(int steps, const char *what)
 {
     canary_stop(&stage_canary);
-    unlink(stage_path);
-    rmdir(dir);
+    locks_place_remove(&stage_shm);
+    printf("# %d %s at %d places in %.1f s, worst wait %.2f ms\n", steps, what,
+           count_places(getenv("SHM_POINTS_SHOW")),
+           (double)(now_ns() - began) / 1e9, (double)stage_worst_ns / 1e6);
+    printf("1..%d\n", cases);
+    return failed || !cases ? 1 : 0;
 }
 
 void stage_map(void)
 {
-    int fd = open(stage_path, O_RDONLY | O_CLOEXEC);
+    int fd = open(stage_shm.file, O_RDONLY | O_CLOEXEC);
 
     if (stage_file)
         munmap(stage_file, sizeof(*stage_file));
     stage_file = mmap(NULL, sizeof(*stage_file), PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (stage_file == MAP_FAILED) {
-        perror(stage_path);
+        perror(stage_shm.file);
         exit(2);
     }
 }
@@ -93,12 +99,6 @@ void stage_case(int faults, const char *fmt, ...)
     failed += faults != 0;
 }
 
-int stage_plan(void)
-{
-    printf("1..%d\n", cases);
-    return failed || !cases ? 1 : 0;
-}
-
 void stage_note_place(void)
 {
     for (int i = 0; i < STAGE_PLACES; i++) {
@@ -113,15 +113,14 @@ void stage_note_place(void)
     }
 }
 
-int stage_count_places(bool show)
+void stage_reset(void)
 {
-    int n = 0;
-
-    for (; n < STAGE_PLACES && stage->place[n].line; n++)
-        if (show)
-            printf("# %s:%d %d\n", stage->place[n].file, stage->place[n].line,
-                   stage->place[n].visits);
-    return n;
+    stage->at = (struct stage_place){.line = 0};
+    atomic_store(&stage->phase, 0);
+    atomic_store(&stage->paused, 0);
+    atomic_store(&stage->go, 0);
+    atomic_store(&stage->overlaps, 0);
+    stage_nobody_inside();
 }
 
 void stage_arm(int n)
@@ -169,14 +168,20 @@ static unsigned has(unsigned cell)
     return shm_has(stage_file, atomic_load(&e->word), cell);
 }
 
-int queued(void)
+static bool is_queued(unsigned cell)
 {
     struct shm_entry *e = &stage_file->entry[0];
+
+    return (atomic_load(&e->cells[cell / 64]) >> cell % 64 & 1) &&
+           atomic_load(&stage_file->cell[cell].ticket) && !has(cell);
+}
+
+int queued(void)
+{
     int n = 0;
 
     for (unsigned i = 0; i < SHM_CELLS; i++)
-        n += (atomic_load(&e->cells[i / 64]) >> i % 64 & 1) &&
-             atomic_load(&stage_file->cell[i].ticket) && !has(i);
+        n += is_queued(i);
     return n;
 }
 
@@ -184,13 +189,10 @@ int queued(void)
  * queue since they joined it. */
 static int settled(void)
 {
-    struct shm_entry *e = &stage_file->entry[0];
     int n = 0;
 
     for (unsigned i = 0; i < SHM_CELLS; i++)
-        n += (atomic_load(&e->cells[i / 64]) >> i % 64 & 1) &&
-             atomic_load(&stage_file->cell[i].ticket) && !has(i) &&
-             atomic_load(&stage_file->cell[i].announced);
+        n += is_queued(i) && atomic_load(&stage_file->cell[i].announced);
     return n;
 }
 
@@ -214,6 +216,12 @@ bool has_ended(pid_t pid)
 
     return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
            info.si_pid;
+}
+
+void await_end(pid_t pid)
+{
+    while (!has_ended(pid))
+        nap_us(50);
 }
 
 static void await_count(int (*count)(void), int n, pid_t victim)
@@ -292,27 +300,49 @@ bool victim_was_killed(pid_t pid)
     return false;
 }
 
+void victim_stays(struct seat *s)
+{
+    stage_arm(0);
+    atomic_store(&stage->phase, 3);
+    while (atomic_load(&stage->go) != 2)
+        nap_us(20);
+    stand_up(s);
+    _exit(0);
+}
+
+int stage_walk(const struct stage_walk *w, int *faults)
+{
+    int steps = 0;
+    bool was_there = true;
+
+    for (int n = w->only ? w->only : 1; n < 2000 && was_there; n++) {
+        stage_fault[0] = '\0';
+        stage_reset();
+        was_there = w->run(w->scenario, n);
+        steps += was_there;
+        if (stage_fault[0]) {
+            printf("# %s, %s, at %s:%d (%d)%s%s: %s\n", w->name,
+                   stage_cast->name, stage->at.file, stage->at.line, n,
+                   w->meanwhile ? " " : "", w->meanwhile ? w->meanwhile : "",
+                   stage_fault);
+            ++*faults;
+        }
+        if (w->only || (w->once && stage_fault[0]))
+            break;
+    }
+    return steps;
+}
+
 int stage_kill_at_each(const char *name, int only,
                        bool (*run)(const void *scenario, int n),
                        const void *scenario)
 {
-    int faults = 0, kills = 0;
-    bool was_killed = true;
+    int faults = 0;
+    int kills = stage_walk(
+        &(struct stage_walk){
+            .name = name, .run = run, .scenario = scenario, .only = only},
+        &faults);
 
-    for (int n = only ? only : 1; n < 2000 && was_killed; n++) {
-        stage_fault[0] = '\0';
-        memset(&stage->at, 0, sizeof(stage->at));
-        was_killed = run(scenario, n);
-        kills += was_killed;
-        if (stage_fault[0]) {
-            printf("# %s, %s, killed at %s:%d (%d): %s\n", name,
-                   stage_cast->name, stage->at.file, stage->at.line, n,
-                   stage_fault);
-            faults++;
-        }
-        if (only)
-            break;
-    }
     if (!kills)
         faults++; /* without a kill it tests nothing */
     stage_case(faults, "%s, %s: killed at each of %d steps", name,

@@ -11,7 +11,9 @@
 #include "../../lib/canary.h"
 #include "../../lib/options.h"
 #include "../../lib/sanitized.h"
+#include "../../lib/shm_dir.h"
 #include "backends/shm/layout.h"
+#include "helpers.h"
 
 #include <holdfast.h>
 #include <stdbool.h>
@@ -19,6 +21,8 @@
 
 /* The contract's limit; instrumented code gets more time. */
 enum { STAGE_LIMIT_MS = SANITIZED ? 2000 : 100 };
+/* An actor that has not answered by then is stuck. */
+enum { STAGE_STUCK_MS = 25000 };
 enum { STAGE_PLACES = 512, STAGE_HOLDS = 16 };
 
 struct stage_place {
@@ -77,8 +81,9 @@ extern struct canary stage_canary;
 extern struct shm_file *stage_file; /* read-only */
 extern const struct stage_cast *stage_cast;
 extern char stage_fault[200]; /* the first fault, or "" */
-extern char stage_path[96];   /* path of the file */
-extern char stage_url[80];
+extern struct locks_place stage_shm;
+/* The usual actors; pid 0: not there. */
+extern struct actor holder, waiter, prober;
 extern int64_t stage_worst_ns; /* longest time until a grant */
 extern uint64_t stage_last_token;
 /* What the victim does at its point; NULL: it is killed. */
@@ -86,21 +91,32 @@ extern void (*stage_at_point)(void);
 void stage_pause(void); /* until `go` */
 
 void stage_build(const char *name);
-void stage_clear(void);
+/* Prints how many steps there were ("kills"), at how many places and for how
+ * long, and the plan after the last case. Returns the exit status, 0 or 1. */
+int stage_end(int steps, const char *what);
 void stage_map(void);
+/* Before a victim starts: there is no holder, and nothing has happened. */
+void stage_reset(void);
 void stage_blame(const char *what); /* notes a fault */
 void stage_note_place(void);
-int stage_count_places(bool show);
 
 /* Prints one line of TAP for what was tried since the last one; it passed
  * unless there were faults. All other output begins with "# ". */
 void stage_case(int faults, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Prints the plan after the last case; returns the exit status, 0 or 1. */
-int stage_plan(void);
+/* A scenario that is run for n = 1, 2, 3 ... as long as the victim has an n-th
+ * step. */
+struct stage_walk {
+    const char *name, *meanwhile; /* for the faults; meanwhile may be NULL */
+    bool (*run)(const void *scenario, int n); /* false: there is no n-th step */
+    const void *scenario;
+    int only;  /* the only n; 0: all */
+    bool once; /* end with the first fault, which leaves an unknown state */
+};
+/* Prints the faults and adds their number; returns the number of steps. */
+int stage_walk(const struct stage_walk *, int *faults);
 
 int64_t now_ns(void);
-void nap_us(long us);
 
 /* A time, and how long until then each role and this process had waited for a
  * CPU, any thread had waited for one, and the machine had stalled. */
@@ -128,8 +144,11 @@ void stage_arm(int n);
 pid_t victim_begin(void (*play)(struct seat *), bool sits, int n);
 /* Waits until the victim has ended. False if it survived. */
 bool victim_was_killed(pid_t);
-/* Runs for n = 1, 2, 3 ... (or only that one) until `run` says that the victim
- * survived; prints one case. Returns the number of kills. */
+/* Ends a victim that was to be paused: it closes its client and exits when `go`
+ * is 2, because its death would repair things. The phase is 3 meanwhile. */
+_Noreturn void victim_stays(struct seat *);
+/* Walks with `run`, which says whether the victim was killed, and prints one
+ * case. Returns the number of kills. */
 int stage_kill_at_each(const char *name, int only,
                        bool (*run)(const void *scenario, int n),
                        const void *scenario);
@@ -149,6 +168,10 @@ int go_down(struct seat *, hf_error *); /* from writing to reading */
 
 void actor_begin(struct actor *, enum stage_role);
 void actor_end(struct actor *, int sig); /* 0: it closes and exits */
+/* Begins the holder, the waiter and the prober, and maps the file. */
+void actors_begin(void);
+/* Ends those that are there. */
+void actors_end(void);
 /* Verbs: a acquire or wait for the latch (SIGUSR1 cancels, SIGUSR2 makes a
  * waiter poll), r release, o reopen, b break, q quit; m acquire the least of
  * "y", with one more handle each time, n release all of that; for a latch: s
@@ -164,9 +187,13 @@ bool check_in_time(const struct answer *, const struct moment *since,
 /* Also checks that it has a higher token. */
 void check_grant(const struct actor *, const struct answer *,
                  const struct moment *since, int limit_ms, const char *who);
+/* Waits for the answer, and checks it as a grant. */
+void check_gets_it(struct actor *, const struct moment *since, int limit_ms,
+                   const char *who);
 
 int queued(void);
 bool has_ended(pid_t);
+void await_end(pid_t);
 /* Waits until n actors wait, or the victim has ended or is paused. */
 void await_queue(int n, pid_t victim);
 /* Also waits until each of them sleeps and acquires only when notified. */

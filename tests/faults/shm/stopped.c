@@ -108,7 +108,7 @@ static void crowd_come(struct crowd *c, const char *kind)
 {
     char name[16], url[120];
 
-    snprintf(url, sizeof(url), "%s?op_timeout=%dms", stage_url, OP_MS);
+    snprintf(url, sizeof(url), "%s?op_timeout=%dms", stage_shm.url, OP_MS);
     expect(!hf_open(url, NULL, &c->client, NULL), "open");
     for (int i = 0; i < NAMES; i++) {
         snprintf(name, sizeof(name), "%s-%d", kind, i);
@@ -126,7 +126,7 @@ static void a_client_is_refused(pid_t culprit)
     hf_client *client;
     char url[120];
 
-    snprintf(url, sizeof(url), "%s?connect_timeout=2s", stage_url);
+    snprintf(url, sizeof(url), "%s?connect_timeout=2s", stage_shm.url);
     for (int i = 0; i < 3 && !is_named(&err, culprit); i++) {
         begin();
         err = (hf_error)HF_ERROR_INIT;
@@ -231,13 +231,12 @@ int main(void)
     stage_at_point = stop_here;
     stage_cast = stage_next_cast("mutex", NULL);
     if (sit(&here, HOLDER, NULL)) {
-        perror(stage_url);
+        perror(stage_shm.url);
         return 2;
     }
     stage_map();
     run(SIGCONT, "it goes on, and nothing is left behind");
     run(SIGKILL, "it is killed, and nothing is left behind");
     stand_up(&here);
-    stage_clear();
-    return stage_plan();
+    return stage_end(2, "stops");
 }

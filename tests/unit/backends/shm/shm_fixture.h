@@ -7,6 +7,8 @@
 #define SHM_FIXTURE_H
 
 #include "../../../lib/cpu_wait.h"
+#include "../../../lib/expect.h"
+#include "../../../lib/options.h"
 #include "../../../lib/sanitized.h"
 #include "../../../lib/shm_dir.h"
 #include "../../../lib/wait.h"
@@ -20,41 +22,41 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define OK(call) assert_int_equal(call, 0)
 
 /* The time in which a death must be noticed; instrumented code may take longer
  * than the contract allows. */
 #define DEATH_MS (SANITIZED ? 2000 : 100)
 
-struct place {
-    char dir[64], file[80], url[128];
-};
-
 static inline int place_make(void **state)
 {
-    struct place *p = calloc(1, sizeof(*p));
+    static struct locks_place place;
 
-    if (!p || !shm_dir_make(p->dir, sizeof(p->dir), "test_shm")) {
-        free(p);
-        return -1;
-    }
-    snprintf(p->file, sizeof(p->file), "%s/locks", p->dir);
-    snprintf(p->url, sizeof(p->url), "shm://%s", p->dir);
-    *state = p;
-    return 0;
+    *state = &place;
+    return locks_place_make(&place, "test_shm") ? 0 : -1;
 }
 
 static inline int place_remove(void **state)
 {
-    struct place *p = *state;
-
-    unlink(p->file);
-    if (rmdir(p->dir))
-        unlink(p->dir);
-    free(p);
+    locks_place_remove(*state);
     return 0;
+}
+
+/* URL of the place for a directory and file of our group. */
+static inline const char *group_url(const struct locks_place *p)
+{
+    return text_of("%s?mode=0660&group=%u", p->url, (unsigned)getegid());
+}
+
+/* The permission bits of a file. */
+static inline unsigned mode_of(const char *path)
+{
+    struct stat st;
+
+    OK(stat(path, &st));
+    return st.st_mode & 07777;
 }
 
 static inline void unmap(void *f)
@@ -63,7 +65,7 @@ static inline void unmap(void *f)
 }
 
 /* Maps the file until the end of the case. */
-static inline struct shm_file *map(const struct place *p)
+static inline struct shm_file *map(const struct locks_place *p)
 {
     int fd = open(p->file, O_RDWR | O_CLOEXEC);
     struct shm_file *f =
@@ -109,15 +111,21 @@ static inline void free_lock(hf_lock *lock)
     end_lock(lock);
 }
 
-static inline hf_client *open_client(const char *url)
+static inline hf_client *open_client_of(const char *url,
+                                        const hf_client_options *opt)
 {
     hf_error err = HF_ERROR_INIT;
     hf_client *client;
 
-    if (hf_open(url, NULL, &client, &err))
+    if (hf_open(url, opt, &client, &err))
         fail_msg("%s: %s", url, err.text);
     defer(end_client, client);
     return client;
+}
+
+static inline hf_client *open_client(const char *url)
+{
+    return open_client_of(url, NULL);
 }
 
 static inline hf_lock *make_lock_of(hf_client *client, const char *name,
@@ -134,9 +142,8 @@ static inline hf_lock *make_lock_of(hf_client *client, const char *name,
 
 static inline hf_lock *make_lock(hf_client *client, const char *name, bool fair)
 {
-    hf_lock_options opt = LOCK_OPTIONS(.fairness = fair ? HF_FAIR : HF_UNFAIR);
-
-    return make_lock_of(client, name, &opt);
+    return make_lock_of(client, name,
+                        KIND(HF_MUTEX, .fairness = fair ? HF_FAIR : HF_UNFAIR));
 }
 
 static inline uint64_t token_once(const char *url, const char *name)
@@ -145,9 +152,9 @@ static inline uint64_t token_once(const char *url, const char *name)
     hf_lock *lock = make_lock(client, name, true);
     uint64_t token = 0;
 
-    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
-    assert_int_equal(hf_lock_token(lock, &token), 0);
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    OK(hf_lock_acquire(lock, NULL, NULL));
+    OK(hf_lock_token(lock, &token));
+    OK(hf_lock_release(lock, NULL));
     free_lock(lock);
     close_client(client);
     return token;
@@ -158,14 +165,23 @@ static inline void assert_refused(const char *url, int code, const char *text)
     hf_error err = HF_ERROR_INIT;
     hf_client *client;
 
-    assert_int_equal(hf_open(url, NULL, &client, &err), code);
+    EXPECT(code, hf_open(url, NULL, &client, &err));
     assert_null(client);
-    if (!strstr(err.text, text))
-        fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+    expect_words(err.text, text);
 }
 
+/* Asserts that a call, which stores its error in `err`, fails with that code
+ * and these words. */
+#define FAILS_SAYING(code, words, call)                                        \
+    do {                                                                       \
+        hf_error err = HF_ERROR_INIT;                                          \
+                                                                               \
+        EXPECT(code, call);                                                    \
+        expect_words(err.text, words);                                         \
+    } while (0)
+
 /* Opens a client once, which makes a valid file. */
-static inline void make_file(const struct place *p)
+static inline void make_file(const struct locks_place *p)
 {
     close_client(open_client(p->url));
 }
@@ -176,31 +192,50 @@ static inline void wait_for_ever(void)
         pause();
 }
 
+static inline void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static int ready[2]; /* a pipe from the child */
+
+static inline void say_ready(void)
+{
+    if (write(ready[1], "", 1) != 1)
+        _exit(1);
+}
+
+/* Forks; in the parent it returns when the child has called say_ready(). */
+static inline pid_t fork_until_ready(void)
+{
+    char byte;
+    pid_t pid;
+
+    OK(pipe(ready));
+    pid = fork();
+    if (pid) {
+        close(ready[1]);
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        close(ready[0]);
+    }
+    return pid;
+}
+
 /* Forks a process that acquires the mutex x and then calls then(). */
 static inline pid_t child_with_lock(const char *url, bool fair,
                                     int64_t lease_ms, void (*then)(void))
 {
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-    int fds[2];
-    char byte;
-    pid_t pid;
+    pid_t pid = fork_until_ready();
 
-    OK(pipe(fds));
-    pid = fork();
-    if (!pid) {
-        hf_client *client = open_client(url);
-
-        opt.lease_ms = lease_ms;
-        if (hf_lock_acquire(make_lock(client, "x", fair), &opt, NULL) ||
-            write(fds[1], "", 1) != 1)
-            _exit(1);
-        then();
-        _exit(0);
-    }
-    assert_int_equal(read(fds[0], &byte, 1), 1);
-    close(fds[0]);
-    close(fds[1]);
-    return pid;
+    if (pid)
+        return pid;
+    if (hf_lock_acquire(make_lock(open_client(url), "x", fair),
+                        HOW(HF_FOREVER, .lease_ms = lease_ms), NULL))
+        _exit(1);
+    say_ready();
+    then();
+    _exit(0);
 }
 
 /* Delay that the library does not cause: the time that a thread or process, and
@@ -229,6 +264,8 @@ static inline int64_t late_ms(struct lateness l)
 struct waiter {
     pthread_t thread;
     hf_lock *lock;
+    hf_acquire_options how;
+    pid_t tid;            /* atomic; 0: not yet */
     int64_t granted_at;   /* atomic, ms; 0: not yet */
     struct lateness late; /* delays during the call */
     int rc;
@@ -239,7 +276,8 @@ static inline void *waiter_main(void *arg)
     struct waiter *w = arg;
     struct lateness before = lateness_of_thread();
 
-    w->rc = hf_lock_timed(w->lock, 20000, NULL);
+    __atomic_store_n(&w->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    w->rc = hf_lock_acquire(w->lock, &w->how, NULL);
     __atomic_store_n(&w->granted_at, now_ms(), __ATOMIC_RELEASE);
     w->late = lateness_since(before, lateness_of_thread());
     if (!w->rc)
@@ -247,10 +285,21 @@ static inline void *waiter_main(void *arg)
     return NULL;
 }
 
+static inline void waiter_start_how(struct waiter *w, hf_lock *lock,
+                                    const hf_acquire_options *how)
+{
+    *w = (struct waiter){.lock = lock, .how = *how};
+    OK(pthread_create(&w->thread, NULL, waiter_main, w));
+}
+
 static inline void waiter_start(struct waiter *w, hf_lock *lock)
 {
-    *w = (struct waiter){.lock = lock};
-    OK(pthread_create(&w->thread, NULL, waiter_main, w));
+    waiter_start_how(w, lock, HOW(20000));
+}
+
+static inline pid_t waiter_tid(const struct waiter *w)
+{
+    return __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
 }
 
 static inline bool waiter_has_it(struct waiter *w)
@@ -309,6 +358,18 @@ static inline size_t waiters(hf_client *client)
     return n;
 }
 
+/* Returns the number of holders of x. */
+static inline size_t holders(hf_client *client)
+{
+    hf_info *info;
+    size_t n;
+
+    OK(hf_inspect(client, "x", 1, &info, NULL));
+    n = info->holders_len;
+    hf_info_free(info);
+    return n;
+}
+
 struct async {
     int calls, result;
 };
@@ -339,6 +400,7 @@ static inline int64_t dispatch_until(hf_client *client, struct async *a,
     return took > 0 ? took : 0;
 }
 
-#define CASE_HERE(fn) CASE_WITH(fn, place_make, place_remove, struct place *p)
+#define CASE_HERE(fn)                                                          \
+    CASE_WITH(fn, place_make, place_remove, struct locks_place *p)
 
 #endif

@@ -35,11 +35,10 @@ static void death_is_noticed(const char *url, bool fair)
 
 CASE_HERE(test_killed_holder_is_noticed)
 {
-    char url[200];
+    const char *url = text_of("%s?waitv=no", p->url);
 
     death_is_noticed(p->url, true);
     death_is_noticed(p->url, false);
-    snprintf(url, sizeof(url), "%s?waitv=no", p->url);
     death_is_noticed(url, true);
     death_is_noticed(url, false);
 }
@@ -47,30 +46,29 @@ CASE_HERE(test_killed_holder_is_noticed)
 /* The child holds y0, y1 ... and then acquires x, or waits for it. */
 static pid_t child_with_many(const char *url, int many)
 {
-    int fds[2];
-    char byte, name[16];
-    pid_t pid;
+    pid_t pid = fork_until_ready();
 
-    assert_int_equal(pipe(fds), 0);
-    pid = fork();
     if (!pid) {
         hf_client *client = open_client(url);
 
-        for (int i = 0; i < many; i++) {
-            snprintf(name, sizeof(name), "y%d", i);
-            if (hf_lock_acquire(make_lock(client, name, true), NULL, NULL))
+        for (int i = 0; i < many; i++)
+            if (hf_lock_acquire(make_lock(client, text_of("y%d", i), true),
+                                NULL, NULL))
                 _exit(1);
-        }
-        if (write(fds[1], "", 1) != 1)
-            _exit(1);
+        say_ready();
         hf_lock_acquire(make_lock(client, "x", true), NULL, NULL);
         wait_for_ever();
     }
-    assert_int_equal(read(fds[0], &byte, 1), 1);
-    close(fds[0]);
-    close(fds[1]);
     nap_ms(30);
     return pid;
+}
+
+/* Clients of this process wait for y0, y1 ... */
+static void start_many(struct waiter *w, const char *url, int many)
+{
+    for (int i = 0; i < many; i++)
+        waiter_start(&w[i],
+                     make_lock(open_client(url), text_of("y%d", i), true));
 }
 
 /* The kernel wakes one of the waiters of a dead process: it wakes the
@@ -79,22 +77,14 @@ CASE_HERE(test_one_death_is_told_to_all)
 {
     enum { MANY = 24 };
     pid_t pid = child_with_many(p->url, MANY);
-    hf_client *clients[MANY];
     struct waiter w[MANY];
-    char name[16];
     int64_t at;
 
-    for (int i = 0; i < MANY; i++) {
-        snprintf(name, sizeof(name), "y%d", i);
-        clients[i] = open_client(p->url);
-        waiter_start(&w[i], make_lock(clients[i], name, true));
-    }
+    start_many(w, p->url, MANY);
     nap_ms(100);
     at = now_ms();
     kill(pid, SIGKILL);
     waiters_end(w, MANY, at, 0, DEATH_MS);
-    for (int i = 0; i < MANY; i++)
-        close_client(clients[i]);
     waitpid(pid, NULL, 0);
 }
 
@@ -102,24 +92,23 @@ CASE_HERE(test_one_death_is_told_to_all)
  * another waiter wants. */
 CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
-    hf_client *client = open_client(p->url), *clients[2];
-    hf_lock *x = make_lock(client, "x", true);
+    hf_lock *x = make_lock(open_client(p->url), "x", true);
     struct waiter w[2];
     int64_t at;
     pid_t pid;
 
-    assert_int_equal(hf_lock_acquire(x, NULL, NULL), 0);
+    OK(hf_lock_acquire(x, NULL, NULL));
     pid = child_with_many(p->url, 1);
     for (int i = 0; i < 2; i++) {
-        clients[i] = open_client(p->url);
-        waiter_start(&w[i], make_lock(clients[i], i ? "y0" : "x", true));
+        waiter_start(&w[i],
+                     make_lock(open_client(p->url), i ? "y0" : "x", true));
         nap_ms(20);
     }
     at = now_ms();
     kill(pid, SIGKILL);
     waiter_end(&w[1], at, 0, DEATH_MS);
     at = now_ms();
-    assert_int_equal(hf_lock_release(x, NULL), 0);
+    OK(hf_lock_release(x, NULL));
     waiter_end(&w[0], at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
 }
@@ -129,9 +118,7 @@ CASE_HERE(test_death_of_a_waiter_that_holds_another)
 static void death_beside_a_stopped_one(const char *url, int many)
 {
     pid_t pid = child_with_many(url, many), stopped;
-    hf_client *clients[16];
     struct waiter w[16];
-    char name[16];
     int64_t at;
 
     stopped = fork();
@@ -140,21 +127,14 @@ static void death_beside_a_stopped_one(const char *url, int many)
         wait_for_ever();
     }
     nap_ms(50);
-    for (int i = 0; i < many; i++) {
-        snprintf(name, sizeof(name), "y%d", i);
-        clients[i] = open_client(url);
-        waiter_start(&w[i], make_lock(clients[i], name, true));
-    }
+    start_many(w, url, many);
     nap_ms(50);
     kill(stopped, SIGSTOP);
     nap_ms(450); /* all others have polled, and are behind it */
     at = now_ms();
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);
-    for (int i = 0; i < many; i++)
-        close_client(clients[i]);
-    kill(stopped, SIGKILL);
-    waitpid(stopped, NULL, 0);
+    end_child(stopped);
     waitpid(pid, NULL, 0);
 }
 
@@ -170,19 +150,18 @@ CASE_HERE(test_death_after_the_one_before_gave_up)
 {
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
     hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock_options how =
-        LOCK_OPTIONS(.flags = HF_OWNER_HANDLE, .fairness = HF_FAIR);
+    hf_lock *first = make_lock_of(
+        other, "x",
+        KIND(HF_MUTEX, .flags = HF_OWNER_HANDLE, .fairness = HF_FAIR));
     struct async a = {0, -1};
     struct waiter w;
-    hf_lock *first;
     int64_t at;
 
-    assert_int_equal(hf_lock_new(other, "x", 1, &how, &first, NULL), 0);
-    assert_int_equal(hf_lock_acquire_async(first, NULL, on_done, &a, NULL), 0);
+    OK(hf_lock_acquire_async(first, NULL, on_done, &a, NULL));
     nap_ms(30);
     waiter_start(&w, make_lock(client, "x", true));
     nap_ms(30);
-    assert_int_equal(hf_lock_cancel(first), 0);
+    OK(hf_lock_cancel(first));
     dispatch_until(other, &a, 1);
     assert_int_equal(a.result, HF_ECANCELED);
     nap_ms(30);
@@ -190,9 +169,6 @@ CASE_HERE(test_death_after_the_one_before_gave_up)
     kill(pid, SIGKILL);
     waiter_end(&w, at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
-    free_lock(first);
-    close_client(client);
-    close_client(other);
 }
 
 /* The helper thread is gone, but the process is alive and may still be
@@ -206,15 +182,15 @@ CASE_HERE(test_a_mark_alone_is_not_a_death)
     unsigned slot = atomic_load(&f->entry[0].word) & SHM_SLOT_MASK;
 
     atomic_fetch_or(&f->slot[slot].alive, FUTEX_OWNER_DIED);
-    assert_int_equal(hf_lock_try(lock, NULL), HF_EBUSY);
-    assert_int_equal(hf_lock_timed(lock, 50, NULL), HF_ETIMEDOUT);
+    EXPECT(HF_EBUSY, hf_lock_try(lock, NULL));
+    EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 50, NULL));
     kill(pid, SIGKILL);
     takes_it_soon(lock, NULL);
     waitpid(pid, NULL, 0);
     hf_lock_release(lock, NULL);
 }
 
-static void exec_lets_go(const struct place *p)
+static void exec_lets_go(const struct locks_place *p)
 {
     hf_client *client;
     hf_lock *lock;
@@ -225,10 +201,10 @@ static void exec_lets_go(const struct place *p)
     pid = child_with_lock(p->url, true, 0, become_another_program);
     client = open_client(p->url);
     lock = make_lock(client, "x", true);
-    assert_int_equal(hf_lock_try(lock, NULL), HF_EBUSY);
+    EXPECT(HF_EBUSY, hf_lock_try(lock, NULL));
     assert_int_equal(write(may_exec[1], "", 1), 1);
-    assert_int_equal(hf_lock_timed(lock, WAIT_LONG_MS, NULL), 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, NULL));
+    OK(kill(pid, SIGKILL));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status)); /* it was alive, as another program */
     close(may_exec[0]);
@@ -257,15 +233,17 @@ static void become_another_program_beside_a_child(void)
 
 static bool is_another_program(pid_t pid)
 {
-    char path[40], name[16] = "";
-    int fd;
+    char name[16];
 
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, name, sizeof(name) - 1) < 0)
-        name[0] = '\0';
-    close(fd);
+    wait_read(text_of("/proc/%d/comm", (int)pid), name, sizeof(name));
     return !strcmp(name, "sleep\n");
+}
+
+static void share_grandchild(void)
+{
+    grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(grandchild != MAP_FAILED);
 }
 
 /* A child that was forked before the exec has the descriptor as well, which
@@ -277,22 +255,18 @@ CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
     pid_t pid;
 
     OK(pipe(may_exec));
-    grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    share_grandchild();
     pid =
         child_with_lock(p->url, true, 0, become_another_program_beside_a_child);
     client = open_client(p->url);
     lock = make_lock(client, "x", true);
     assert_int_equal(write(may_exec[1], "", 1), 1);
-    assert_true(WAIT_FOR(is_another_program(pid)));
-    assert_int_equal(hf_lock_timed(lock, 200, NULL), HF_ETIMEDOUT);
+    COMES(is_another_program(pid));
+    EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 200, NULL));
     OK(kill(__atomic_load_n(grandchild, __ATOMIC_ACQUIRE), SIGKILL));
     OK(hf_lock_timed(lock, WAIT_LONG_MS, NULL));
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    end_child(pid);
     OK(hf_lock_release(lock, NULL));
-    free_lock(lock);
-    close_client(client);
     close(may_exec[0]);
     close(may_exec[1]);
     munmap(grandchild, sizeof(*grandchild));
@@ -313,8 +287,7 @@ CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
     OK(flock(fd, LOCK_EX | LOCK_NB)); /* the file looks unused */
     close(fd);
     exec_lets_go(p);
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
+    end_child(child);
 }
 
 static void have_a_child(void)
@@ -332,12 +305,10 @@ CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 {
     pid_t pid;
 
-    grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    share_grandchild();
     pid = child_with_lock(p->url, true, 0, have_a_child);
-    assert_true(WAIT_FOR(__atomic_load_n(grandchild, __ATOMIC_ACQUIRE) > 0));
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    COMES(__atomic_load_n(grandchild, __ATOMIC_ACQUIRE) > 0);
+    end_child(pid);
     exec_lets_go(p);
     kill(*grandchild, SIGKILL);
     munmap(grandchild, sizeof(*grandchild));
@@ -360,44 +331,47 @@ CASE_HERE(test_stopped_holder_keeps_it_unless_its_lease_ends)
             assert_true(now_ms() - before >= LEASE_MS - 1);
             OK(hf_lock_release(lock, NULL));
         } else {
-            assert_int_equal(hf_lock_timed(lock, 1500, NULL), HF_ETIMEDOUT);
+            EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 1500, NULL));
         }
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
+        end_child(pid);
     }
+}
+
+/* Returns what is left of the lease of x. */
+static int64_t left_ms(hf_client *client)
+{
+    hf_info *info;
+    int64_t left;
+
+    OK(hf_inspect(client, "x", 1, &info, NULL));
+    left = info->holders[0].left_ms;
+    hf_info_free(info);
+    return left;
 }
 
 CASE_HERE(test_a_renewal_never_shortens_the_lease)
 {
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
-    hf_acquire_options opt = ACQUIRE_OPTIONS(.lease_ms = 20000);
-    hf_info *info;
 
-    assert_int_equal(hf_lock_acquire(lock, &opt, NULL), 0);
-    assert_int_equal(hf_lock_renew(lock, 40000, NULL), 0);
-    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
-    assert_in_range(info->holders[0].left_ms, 21000, 40001);
-    hf_info_free(info);
-    assert_int_equal(hf_lock_renew(lock, 10000, NULL), 0);
-    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), 0);
-    assert_in_range(info->holders[0].left_ms, 21000, 40001);
-    hf_info_free(info);
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
+    OK(hf_lock_acquire(lock, HOW(HF_FOREVER, .lease_ms = 20000), NULL));
+    OK(hf_lock_renew(lock, 40000, NULL));
+    assert_in_range(left_ms(client), 21000, 40001);
+    OK(hf_lock_renew(lock, 10000, NULL));
+    assert_in_range(left_ms(client), 21000, 40001);
+    OK(hf_lock_release(lock, NULL));
 }
 
 /* Starts a waiter for x that asks for a lease, and stops it. */
-static pid_t stopped_waiter_with_lease(const struct place *p, int64_t lease_ms)
+static pid_t stopped_waiter_with_lease(const struct locks_place *p,
+                                       int64_t lease_ms)
 {
     struct shm_file *f = map(p);
     pid_t pid = fork();
 
     if (!pid) {
-        hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
-        hf_lock *mine = make_lock(open_client(p->url), "x", true);
-
-        opt.lease_ms = lease_ms;
-        hf_lock_acquire(mine, &opt, NULL);
+        hf_lock_acquire(make_lock(open_client(p->url), "x", true),
+                        HOW(HF_FOREVER, .lease_ms = lease_ms), NULL);
         wait_for_ever();
     }
     while (!(atomic_load(&f->entry[0].word) & SHM_WAITERS))
@@ -420,8 +394,7 @@ CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
     OK(hf_lock_release(lock, NULL));
     OK(hf_lock_timed(lock, WAIT_LONG_MS, NULL));
     OK(hf_lock_release(lock, NULL));
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    end_child(pid);
 }
 
 /* Nor does a stopped waiter hold up waiters that are already behind it. */
@@ -440,8 +413,7 @@ CASE_HERE(test_stopped_waiter_with_lease_before_another)
     at = now_ms();
     OK(hf_lock_release(lock, NULL));
     waiter_end(&w, at, 250, 1000);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    end_child(pid);
 }
 
 CASES_MAIN(NULL, NULL);

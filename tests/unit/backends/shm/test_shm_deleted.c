@@ -6,7 +6,8 @@
  */
 #include "shm_fixture.h"
 
-#define CASE_DELETING(fn) CASE_WITH(fn, place_make, remove_all, struct place *p)
+#define CASE_DELETING(fn)                                                      \
+    CASE_WITH(fn, place_make, remove_all, struct locks_place *p)
 
 enum { NOTICED_MS = 6000 };
 
@@ -22,34 +23,28 @@ static void says_deleted(const char *text)
         fail_msg("%s", text);
 }
 
-static void deleted(const struct place *p)
+static void deleted(const struct locks_place *p)
 {
     OK(unlink(p->file));
 }
 
-static void renamed(const struct place *p)
+static void renamed(const struct locks_place *p)
 {
-    char to[100];
-
-    snprintf(to, sizeof(to), "%s.old", p->file);
-    OK(rename(p->file, to));
+    OK(rename(p->file, text_of("%s.old", p->file)));
 }
 
-static void replaced(const struct place *p)
+static void replaced(const struct locks_place *p)
 {
     renamed(p);
     make_file(p);
 }
 
-static void moved_with_its_directory(const struct place *p)
+static void moved_with_its_directory(const struct locks_place *p)
 {
-    char to[100];
-
-    snprintf(to, sizeof(to), "%s.old", p->dir);
-    OK(rename(p->dir, to));
+    OK(rename(p->dir, text_of("%s.old", p->dir)));
 }
 
-static void replaced_with_its_directory(const struct place *p)
+static void replaced_with_its_directory(const struct locks_place *p)
 {
     moved_with_its_directory(p);
     make_file(p);
@@ -57,15 +52,11 @@ static void replaced_with_its_directory(const struct place *p)
 
 static int remove_all(void **state)
 {
-    const struct place *p = *state;
-    char old[100];
+    const struct locks_place *p = *state;
 
-    snprintf(old, sizeof(old), "%s.old", p->file);
-    unlink(old);
-    snprintf(old, sizeof(old), "%s.old/locks", p->dir);
-    unlink(old);
-    snprintf(old, sizeof(old), "%s.old", p->dir);
-    rmdir(old);
+    unlink(text_of("%s.old", p->file));
+    unlink(text_of("%s.old/locks", p->dir));
+    rmdir(text_of("%s.old", p->dir));
     return place_remove(state);
 }
 
@@ -79,106 +70,88 @@ static void on_event(void *arg, const hf_event *event)
     told->lost++;
 }
 
-static hf_lock *make_kind(hf_client *client, const char *name, int kind)
-{
-    hf_lock_options opt = LOCK_OPTIONS(.kind = (enum hf_kind)kind,
-                                       .permits = kind == HF_SEMAPHORE ? 4 : 0);
+enum { KINDS = 3 };
 
-    return make_lock_of(client, name, &opt);
+/* Makes a mutex, a read-write lock and a semaphore. */
+static void make_each(hf_client *client, hf_lock *lock[KINDS])
+{
+    lock[0] = make_lock_of(client, "mutex", KIND(HF_MUTEX));
+    lock[1] = make_lock_of(client, "rwlock", KIND(HF_RWLOCK));
+    lock[2] =
+        make_lock_of(client, "semaphore", KIND(HF_SEMAPHORE, .permits = 4));
 }
 
 /* A new name makes the client check the file, so that it notices. */
 static void find_out(hf_client *client)
 {
-    hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
 
-    assert_int_equal(hf_lock_new(client, "new", 3, NULL, &lock, &err),
-                     HF_EBACKEND);
-    assert_non_null(strstr(err.text, "deleted"));
+    FAILS_SAYING(HF_EBACKEND, "deleted",
+                 hf_lock_new(client, "new", 3, NULL, &lock, &err));
 }
 
-static void holders_are_told(const struct place *p,
-                             void (*happens)(const struct place *))
+static void holders_are_told(const struct locks_place *p,
+                             void (*happens)(const struct locks_place *))
 {
-    hf_acquire_options read = HF_ACQUIRE_OPTIONS_INIT;
     struct told told = {0};
-    hf_client *client;
-    hf_lock *held[3];
-    hf_client_options opt =
-        CLIENT_OPTIONS(.on_event = on_event, .event_arg = &told);
+    hf_client *client = open_client_of(
+        p->url, CLIENT(.on_event = on_event, .event_arg = &told));
+    hf_lock *held[KINDS];
 
-    OK(hf_open(p->url, &opt, &client, NULL));
-    held[0] = make_kind(client, "mutex", HF_MUTEX);
-    held[1] = make_kind(client, "rwlock", HF_RWLOCK);
-    held[2] = make_kind(client, "semaphore", HF_SEMAPHORE);
-    read.mode = HF_READ;
-    for (int i = 0; i < 3; i++)
-        OK(hf_lock_acquire(held[i], i == 1 ? &read : NULL, NULL));
+    make_each(client, held);
+    for (int i = 0; i < KINDS; i++)
+        OK(hf_lock_acquire(
+            held[i], i == 1 ? HOW(HF_FOREVER, .mode = HF_READ) : NULL, NULL));
     happens(p);
-    for (int i = 0; i < 3; i++)
-        assert_true(
-            WAIT_FOR_MS(hf_lock_check(held[i]) == HF_ELOST, NOTICED_MS));
-    assert_true(
-        WAIT_FOR_MS((hf_client_dispatch(client), told.lost), NOTICED_MS));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < KINDS; i++)
+        COMES_MS(hf_lock_check(held[i]) == HF_ELOST, NOTICED_MS);
+    COMES_MS((hf_client_dispatch(client), told.lost), NOTICED_MS);
+    for (int i = 0; i < KINDS; i++) {
         hf_error err = HF_ERROR_INIT;
 
-        assert_int_equal(hf_lock_explain(held[i], &err), HF_ELOST);
+        EXPECT(HF_ELOST, hf_lock_explain(held[i], &err));
         says_deleted(err.text);
-        assert_int_equal(hf_lock_release(held[i], &err), HF_ELOST);
+        EXPECT(HF_ELOST, hf_lock_release(held[i], &err));
         says_deleted(err.text);
         free_lock(held[i]);
     }
     close_client(client);
 }
 
-CASE_DELETING(test_who_only_holds_is_told)
-{
-    holders_are_told(p, deleted);
-}
+/* Defines a case: the holders hear of what happens to the file. */
+#define CASE_TOLD(fn, happens)                                                 \
+    CASE_DELETING(fn)                                                          \
+    {                                                                          \
+        holders_are_told(p, happens);                                          \
+    }                                                                          \
+    struct CMUnitTest
 
-CASE_DELETING(test_who_holds_is_told_of_a_renamed_file)
-{
-    holders_are_told(p, renamed);
-}
-
-CASE_DELETING(test_who_holds_is_told_of_a_replaced_file)
-{
-    holders_are_told(p, replaced);
-}
-
-CASE_DELETING(test_who_holds_is_told_of_a_renamed_directory)
-{
-    holders_are_told(p, moved_with_its_directory);
-}
-
-CASE_DELETING(test_who_holds_is_told_of_a_replaced_directory)
-{
-    holders_are_told(p, replaced_with_its_directory);
-}
-
+CASE_TOLD(test_who_only_holds_is_told, deleted);
+CASE_TOLD(test_who_holds_is_told_of_a_renamed_file, renamed);
+CASE_TOLD(test_who_holds_is_told_of_a_replaced_file, replaced);
+CASE_TOLD(test_who_holds_is_told_of_a_renamed_directory,
+          moved_with_its_directory);
+CASE_TOLD(test_who_holds_is_told_of_a_replaced_directory,
+          replaced_with_its_directory);
 /* The file was renamed and renamed back: only in between could a client open
  * another one, so the old file is the one that other clients open. */
 CASE_DELETING(test_a_file_that_is_back_is_the_same)
 {
     hf_client *client = open_client(p->url);
-    hf_lock *lock = make_lock(client, "x", true), *other;
-    char to[100];
+    hf_lock *lock = make_lock(client, "x", true);
 
     OK(hf_lock_acquire(lock, NULL, NULL));
     renamed(p);
-    snprintf(to, sizeof(to), "%s.old", p->file);
-    OK(rename(to, p->file));
-    other = make_lock(client, "y", true); /* makes the client check the file */
+    OK(rename(text_of("%s.old", p->file), p->file));
+    make_lock(client, "y", true); /* makes the client check the file */
     OK(hf_lock_check(lock));
-    free_lock(other);
     OK(hf_lock_release(lock, NULL));
 }
 
 /* A daemon that holds a lock changes its root directory, or gives up the right
  * to follow the path. Only root may do either. */
-static int after_it_cannot_look(const struct place *p, bool has_another_root)
+static int after_it_cannot_look(const struct locks_place *p,
+                                bool has_another_root)
 {
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *other;
@@ -209,26 +182,22 @@ CASE_DELETING(test_deleted_file_is_noticed)
 {
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true), *other;
-    hf_error err = HF_ERROR_INIT;
     uint64_t before = 0, after;
 
-    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    OK(hf_lock_acquire(lock, NULL, NULL));
     hf_lock_token(lock, &before);
-    assert_int_equal(unlink(p->file), 0);
+    OK(unlink(p->file));
     after = token_once(p->url, "x");
     assert_true(after > before);
-    assert_int_equal(hf_lock_new(client, "y", 1, NULL, &other, &err),
-                     HF_EBACKEND);
-    assert_non_null(strstr(err.text, "deleted"));
-    assert_true(WAIT_FOR_MS(hf_lock_check(lock) == HF_ELOST, 2000));
+    FAILS_SAYING(HF_EBACKEND, "deleted",
+                 hf_lock_new(client, "y", 1, NULL, &other, &err));
+    COMES_MS(hf_lock_check(lock) == HF_ELOST, 2000);
     hf_lock_release(lock, NULL);
-    free_lock(lock);
-    close_client(client);
 }
 
 /* Deletes the file, takes a token from the new file, then one from the old: 0
  * if the old file's client has noticed first. */
-static uint64_t old_token_after(const struct place *p, uint64_t *fresh)
+static uint64_t old_token_after(const struct locks_place *p, uint64_t *fresh)
 {
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
@@ -262,34 +231,29 @@ CASE_DELETING(test_a_late_grant_of_the_old_world_has_a_lower_token)
 
 CASE_DELETING(test_nothing_is_granted_once_it_is_known)
 {
-    static const int kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};
-    static const char *const names[] = {"mutex", "rwlock", "semaphore"};
     hf_client *client = open_client(p->url);
-    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 5000);
-    hf_lock *lock[3];
+    hf_lock *lock[KINDS];
 
-    for (int i = 0; i < 3; i++) {
-        lock[i] = make_kind(client, names[i], kinds[i]);
+    make_each(client, lock);
+    for (int i = 0; i < KINDS; i++) {
         OK(hf_lock_acquire(lock[i], NULL, NULL));
         OK(hf_lock_release(lock[i], NULL));
     }
     OK(unlink(p->file));
     find_out(client);
-    for (int i = 0; i < 3; i++) {
-        hf_error err = HF_ERROR_INIT;
-
-        assert_int_equal(hf_lock_acquire(lock[i], NULL, &err), HF_EBACKEND);
-        assert_non_null(strstr(err.text, "deleted"));
-        assert_int_equal(hf_lock_try(lock[i], NULL), HF_EBACKEND);
-        assert_int_equal(hf_lock_acquire(lock[i], &leased, NULL), HF_EBACKEND);
-        free_lock(lock[i]);
+    for (int i = 0; i < KINDS; i++) {
+        FAILS_SAYING(HF_EBACKEND, "deleted",
+                     hf_lock_acquire(lock[i], NULL, &err));
+        EXPECT(HF_EBACKEND, hf_lock_try(lock[i], NULL));
+        EXPECT(
+            HF_EBACKEND,
+            hf_lock_acquire(lock[i], HOW(HF_FOREVER, .lease_ms = 5000), NULL));
     }
 }
 
 CASE_DELETING(test_no_latch_is_there_once_it_is_known)
 {
     hf_client *client = open_client(p->url);
-    hf_error err = HF_ERROR_INIT;
     hf_latch *latch;
     uint64_t left;
     hf_info *info;
@@ -298,10 +262,9 @@ CASE_DELETING(test_no_latch_is_there_once_it_is_known)
     OK(hf_latch_set(latch, 2, NULL));
     OK(unlink(p->file));
     find_out(client);
-    assert_int_equal(hf_latch_down(latch, &left, &err), HF_EBACKEND);
-    assert_non_null(strstr(err.text, "deleted"));
-    assert_int_equal(hf_latch_wait(latch, 0, NULL, NULL), HF_EBACKEND);
-    assert_int_equal(hf_inspect(client, "latch", 5, &info, NULL), HF_EBACKEND);
+    FAILS_SAYING(HF_EBACKEND, "deleted", hf_latch_down(latch, &left, &err));
+    EXPECT(HF_EBACKEND, hf_latch_wait(latch, 0, NULL, NULL));
+    EXPECT(HF_EBACKEND, hf_inspect(client, "latch", 5, &info, NULL));
     hf_latch_free(latch);
 }
 
@@ -314,10 +277,10 @@ CASE_DELETING(test_who_waits_is_told)
 
     OK(hf_lock_acquire(lock, NULL, NULL));
     waiter_start(&w, make_lock(other, "x", true));
-    assert_true(WAIT_FOR_MS(waiters(client) == 1, 2000));
+    COMES_MS(waiters(client) == 1, 2000);
     OK(unlink(p->file));
     find_out(other);
-    assert_true(WAIT_FOR_MS(waiter_has_it(&w), NOTICED_MS));
+    COMES_MS(waiter_has_it(&w), NOTICED_MS);
     pthread_join(w.thread, NULL);
     assert_int_equal(w.rc, HF_EBACKEND);
     free_lock(w.lock);

@@ -13,28 +13,22 @@ CASE_HERE(test_file_is_private_by_default)
 
     rmdir(p->dir);
     make_file(p);
-    assert_int_equal(stat(p->dir, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0700);
-    assert_int_equal(stat(p->file, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0600);
+    OK(stat(p->file, &st));
+    assert_int_equal(mode_of(p->dir), 0700);
+    assert_int_equal(mode_of(p->file), 0600);
     assert_int_equal(st.st_size, sizeof(struct shm_file));
 }
 
 CASE_HERE(test_file_is_a_groups_if_asked)
 {
-    char url[200];
-    struct stat st;
+    const char *url = group_url(p);
     mode_t old = umask(077);
 
     rmdir(p->dir);
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid());
     close_client(open_client(url));
     umask(old);
-    assert_int_equal(stat(p->dir, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 01770); /* sticky: see directory.c */
-    assert_int_equal(stat(p->file, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0660);
+    assert_int_equal(mode_of(p->dir), 01770); /* sticky: see directory.c */
+    assert_int_equal(mode_of(p->file), 0660);
     close_client(open_client(url));
     assert_refused(p->url, HF_EBACKEND, "its group may write");
 }
@@ -42,25 +36,18 @@ CASE_HERE(test_file_is_a_groups_if_asked)
 /* The client that made it was killed before it gave it to the group. */
 CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
-    char url[200], private[80];
-    struct stat st;
+    const char *url = group_url(p), *private = text_of("%s/private", p->dir);
 
     OK(chmod(p->dir, 0700));
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid());
-    snprintf(private, sizeof(private), "%s/private", p->dir);
     OK(mkdir(private, 0700));
     assert_refused(url, HF_EBACKEND, "keeps out the group");
-    OK(stat(p->dir, &st));
-    assert_int_equal(st.st_mode & 07777, 0700); /* left as it is */
+    assert_int_equal(mode_of(p->dir), 0700); /* left as it is */
     OK(rmdir(private));
     close_client(open_client(url));
-    OK(stat(p->dir, &st));
-    assert_int_equal(st.st_mode & 07777, 01770);
+    assert_int_equal(mode_of(p->dir), 01770);
     OK(chmod(p->dir, 0700)); /* intended, since it contains a file */
     assert_refused(url, HF_EBACKEND, "keeps out the group");
-    OK(stat(p->dir, &st));
-    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_int_equal(mode_of(p->dir), 0700);
 }
 
 enum { USER = 4242, GROUP = 4343 }; /* unused ids, for root to give files to */
@@ -68,24 +55,24 @@ enum { USER = 4242, GROUP = 4343 }; /* unused ids, for root to give files to */
 /* Opens a client while the directory is being given to the group; returns the
  * wait status. If the test runs as root, who may open everything, the client's
  * process is another user. */
-static int opened_while_it_is_given(const struct place *p)
+static int opened_while_it_is_given(const struct locks_place *p)
 {
     gid_t group = getuid() == 0 ? GROUP : getegid();
-    char url[200];
     int status;
     pid_t pid;
 
     OK(chown(p->dir, (uid_t)-1, getegid()));
     OK(chmod(p->dir, 0));
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
-             (unsigned)group);
     pid = fork();
     if (!pid) {
         hf_client *client;
 
         if (getuid() == 0 && (setgid(group) || setuid(USER)))
             _exit(1);
-        _exit(hf_open(url, NULL, &client, NULL) ? 2 : 0);
+        _exit(hf_open(text_of("%s?mode=0660&group=%u", p->url, (unsigned)group),
+                      NULL, &client, NULL)
+                  ? 2
+                  : 0);
     }
     nap_ms(30);
     OK(chown(p->dir, (uid_t)-1, group));
@@ -105,29 +92,27 @@ CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
     assert_int_equal(status, 0);
 }
 
-static int open_existing(const struct place *p)
+static int open_existing(const struct locks_place *p)
 {
-    hf_client_options opt = CLIENT_OPTIONS(.flags = HF_OPEN_EXISTING);
     hf_client *client = NULL;
     hf_error err = HF_ERROR_INIT;
-    int rc;
+    int rc = hf_open(p->url, CLIENT(.flags = HF_OPEN_EXISTING), &client, &err);
 
-    rc = hf_open(p->url, &opt, &client, &err);
     if (rc)
-        assert_non_null(strstr(err.text, p->dir));
+        expect_words(err.text, p->dir);
     close_client(client);
     return rc;
 }
 
 CASE_HERE(test_existing_makes_nothing)
 {
-    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    EXPECT(HF_ENOTOWNER, open_existing(p));
     assert_int_equal(access(p->file, F_OK), -1);
-    assert_int_equal(rmdir(p->dir), 0);
-    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    OK(rmdir(p->dir));
+    EXPECT(HF_ENOTOWNER, open_existing(p));
     assert_int_equal(access(p->dir, F_OK), -1);
     make_file(p);
-    assert_int_equal(open_existing(p), 0);
+    OK(open_existing(p));
 }
 
 /* Files of an earlier boot, of another version, and an empty one. */
@@ -140,64 +125,59 @@ CASE_HERE(test_existing_begins_nothing_anew)
     f = map(p);
     f->header.boot[0] ^= 1;
     h = f->header;
-    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    EXPECT(HF_ENOTOWNER, open_existing(p));
     assert_memory_equal(&h, &f->header, sizeof(h));
     f->header.boot[0] ^= 1;
     f->header.version++;
-    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    EXPECT(HF_ENOTOWNER, open_existing(p));
     assert_int_equal(f->header.version, SHM_VERSION + 1);
     f->header.version--;
-    assert_int_equal(open_existing(p), 0);
-    assert_int_equal(truncate(p->file, 0), 0);
-    assert_int_equal(open_existing(p), HF_ENOTOWNER);
+    OK(open_existing(p));
+    OK(truncate(p->file, 0));
+    EXPECT(HF_ENOTOWNER, open_existing(p));
 }
 
 CASE_HERE(test_unknown_flags_are_refused)
 {
-    hf_client_options opt = CLIENT_OPTIONS(.flags = 1u << 31);
     hf_client *client;
-    hf_error err = HF_ERROR_INIT;
 
-    assert_int_equal(hf_open(p->url, &opt, &client, &err), HF_EINVAL);
+    FAILS_SAYING(HF_EINVAL, "flags",
+                 hf_open(p->url, CLIENT(.flags = 1u << 31), &client, &err));
     assert_null(client);
-    assert_non_null(strstr(err.text, "flags"));
 }
 
 CASE_HERE(test_bad_options_are_refused)
 {
-    char url[200];
+    static const struct {
+        const char *option, *words;
+    } bad[] = {{"mode=0666", "mode=0666"},
+               {"mode=6x", "mode=6x"},
+               {"group=no-such-group", "no-such-group"},
+               {"waitv=perhaps", "waitv=perhaps"},
+               {"dialect=string", "dialect"}};
 
-    snprintf(url, sizeof(url), "%s?mode=0666", p->url);
-    assert_refused(url, HF_EINVAL, "mode=0666");
-    snprintf(url, sizeof(url), "%s?mode=6x", p->url);
-    assert_refused(url, HF_EINVAL, "mode=6x");
-    snprintf(url, sizeof(url), "%s?group=no-such-group", p->url);
-    assert_refused(url, HF_EINVAL, "no-such-group");
-    snprintf(url, sizeof(url), "%s?waitv=perhaps", p->url);
-    assert_refused(url, HF_EINVAL, "waitv=perhaps");
-    snprintf(url, sizeof(url), "%s?dialect=string", p->url);
-    assert_refused(url, HF_EINVAL, "dialect");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        assert_refused(text_of("%s?%s", p->url, bad[i].option), HF_EINVAL,
+                       bad[i].words);
     assert_refused("shm://host/directory", HF_EINVAL, "no host");
 }
 
 /* A directory of the group that only its owner could use. */
 CASE_HERE(test_group_without_its_mode_is_refused)
 {
-    static const char *const modes[] = {"", "mode=0600&"};
-    char url[200];
+    unsigned group = getegid();
 
-    assert_int_equal(rmdir(p->dir), 0);
-    for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
-        snprintf(url, sizeof(url), "%s?%sgroup=%u", p->url, modes[i],
-                 (unsigned)getegid());
-        assert_refused(url, HF_EINVAL, "add mode=0660");
-        assert_int_equal(access(p->dir, F_OK), -1); /* it was not made */
-    }
+    OK(rmdir(p->dir));
+    assert_refused(text_of("%s?group=%u", p->url, group), HF_EINVAL,
+                   "add mode=0660");
+    assert_refused(text_of("%s?mode=0600&group=%u", p->url, group), HF_EINVAL,
+                   "add mode=0660");
+    assert_int_equal(access(p->dir, F_OK), -1); /* it was not made */
 }
 
 CASE_HERE(test_bad_directories_are_refused)
 {
-    char url[200], path[100];
+    const char *path = text_of("%s.link", p->dir);
 
     chmod(p->dir, 0777);
     assert_refused(p->url, HF_EBACKEND, "others may write");
@@ -206,38 +186,34 @@ CASE_HERE(test_bad_directories_are_refused)
     chmod(p->dir, 0770);
     assert_refused(p->url, HF_EBACKEND, "its group may write");
     chmod(p->dir, 0700);
-    snprintf(path, sizeof(path), "%s.link", p->dir);
-    assert_int_equal(symlink(p->dir, path), 0);
-    snprintf(url, sizeof(url), "shm://%s", path);
-    assert_refused(url, HF_EBACKEND, "symbolic link");
-    snprintf(url, sizeof(url), "shm://%s/", path);
-    assert_refused(url, HF_EBACKEND, "symbolic link");
+    OK(symlink(p->dir, path));
+    assert_refused(text_of("shm://%s", path), HF_EBACKEND, "symbolic link");
+    assert_refused(text_of("shm://%s/", path), HF_EBACKEND, "symbolic link");
     unlink(path);
     close(creat(p->file, 0600));
-    snprintf(url, sizeof(url), "shm://%s", p->file);
-    assert_refused(url, HF_EBACKEND, "not a directory");
+    assert_refused(text_of("shm://%s", p->file), HF_EBACKEND,
+                   "not a directory");
     assert_refused("shm:///no/such/parent", HF_EBACKEND, "/no/such/parent");
 }
 
 CASE_HERE(test_bad_files_are_refused)
 {
-    char path[100];
+    const char *path = text_of("%s.second", p->dir);
 
-    assert_int_equal(symlink("/dev/null", p->file), 0);
+    OK(symlink("/dev/null", p->file));
     assert_refused(p->url, HF_EBACKEND, "symbolic link");
     unlink(p->file);
-    assert_int_equal(mkfifo(p->file, 0600), 0);
+    OK(mkfifo(p->file, 0600));
     assert_refused(p->url, HF_EBACKEND, "not a regular file");
     unlink(p->file);
     make_file(p);
     chmod(p->file, 0644);
     assert_refused(p->url, HF_EBACKEND, "has mode 0644");
     chmod(p->file, 0600);
-    snprintf(path, sizeof(path), "%s.second", p->dir);
-    assert_int_equal(link(p->file, path), 0);
+    OK(link(p->file, path));
     assert_refused(p->url, HF_EBACKEND, "hard link");
     unlink(path);
-    assert_int_equal(truncate(p->file, 4096), 0);
+    OK(truncate(p->file, 4096));
     assert_refused(p->url, HF_EBACKEND, "truncated");
     assert_refused(p->url, HF_EBACKEND, p->file);
 }
@@ -256,7 +232,7 @@ CASE_HERE(test_bad_headers_are_refused)
     assert_refused(p->url, HF_EBACKEND, p->file);
 }
 
-static void make_another_version(const struct place *p)
+static void make_another_version(const struct locks_place *p)
 {
     int fd = open(p->file, O_RDWR | O_CLOEXEC);
     uint32_t version = 77;
@@ -265,7 +241,7 @@ static void make_another_version(const struct place *p)
     assert_int_equal(pwrite(fd, &version, sizeof(version),
                             offsetof(struct shm_header, version)),
                      sizeof(version));
-    assert_int_equal(ftruncate(fd, 8192), 0); /* of another layout */
+    OK(ftruncate(fd, 8192)); /* of another layout */
     close(fd);
 }
 
@@ -276,7 +252,7 @@ CASE_HERE(test_file_of_another_version_starts_anew_if_unused)
 
     make_another_version(p);
     fd = open(p->file, O_RDWR | O_CLOEXEC);
-    assert_int_equal(flock(fd, LOCK_SH), 0);
+    OK(flock(fd, LOCK_SH));
     assert_refused(p->url, HF_EBACKEND, "layout 77");
     close(fd);
     assert_true(token_once(p->url, "x") > token);
@@ -289,7 +265,7 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     struct shm_file *f = map(p), *copy = malloc(sizeof(*f));
     uint64_t token;
 
-    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    OK(hf_lock_acquire(lock, NULL, NULL));
     memcpy(copy, f, sizeof(*f)); /* as after a crash: held */
     hf_lock_release(lock, NULL);
     free_lock(lock);
@@ -303,7 +279,7 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
 }
 
 /* Process ids belong to the pid namespace, lease ends to the time namespace. */
-static void another_namespace(const struct place *p, const char *path,
+static void another_namespace(const struct locks_place *p, const char *path,
                               unsigned shift)
 {
     hf_client *client = open_client(p->url);
@@ -325,7 +301,7 @@ CASE_HERE(test_another_namespace_is_refused_while_in_use)
 }
 
 /* Returns how many processes of many fail to open the place. */
-static int open_many_at_once(const struct place *p)
+static int open_many_at_once(const struct locks_place *p)
 {
     int status, bad = 0, go[2];
 
@@ -368,26 +344,17 @@ CASE_HERE(test_many_open_a_file_of_another_version_at_once)
  * moment. */
 CASE_HERE(test_file_of_another_version_is_waited_for)
 {
-    int fds[2];
-    char byte;
-
     make_file(p);
     make_another_version(p);
-    OK(pipe(fds));
-    if (!fork()) {
-        int fd = open(p->file, O_RDWR | O_CLOEXEC);
-
-        if (flock(fd, LOCK_SH) || write(fds[1], "", 1) != 1)
+    if (!fork_until_ready()) {
+        if (flock(open(p->file, O_RDWR | O_CLOEXEC), LOCK_SH))
             _exit(1);
+        say_ready();
         nap_ms(50);
-        close(fd);
         _exit(0);
     }
-    assert_int_equal(read(fds[0], &byte, 1), 1);
     close_client(open_client(p->url));
     wait(NULL);
-    close(fds[0]);
-    close(fds[1]);
 }
 
 CASES_MAIN(NULL, NULL);

@@ -35,40 +35,25 @@ static pid_t stranger(void)
     return pid;
 }
 
-static void assert_names(const hf_error *err, pid_t pid)
+static hf_client *open_with(const struct locks_place *p, int op_timeout_ms)
 {
-    char text[64];
-
-    snprintf(text, sizeof(text), "process %d holds its tables", (int)pid);
-    if (!strstr(err->text, text))
-        fail_msg("\"%s\" does not say \"%s\"", err->text, text);
+    return open_client(text_of("%s?op_timeout=%dms", p->url, op_timeout_ms));
 }
 
-static hf_client *open_with(const struct place *p, int op_timeout_ms)
-{
-    char url[200];
-
-    snprintf(url, sizeof(url), "%s?op_timeout=%dms", p->url, op_timeout_ms);
-    return open_client(url);
-}
-
-static void nothing_hangs_by(const struct place *p, hf_client *client,
+static void nothing_hangs_by(const struct locks_place *p, hf_client *client,
                              hf_lock *there, pid_t pid)
 {
-    hf_error err = HF_ERROR_INIT;
+    const char *url = text_of("%s?connect_timeout=300ms", p->url);
     hf_client *other;
-    char url[200];
     hf_lock *lock;
-    int64_t began = wait_fair();
+    int64_t began;
 
-    assert_int_equal(hf_lock_new(client, "new", 3, NULL, &lock, &err),
-                     HF_EBACKEND);
-    assert_true(wait_within(began, OP_MS + CROWD_MS + BEYOND_MS));
-    assert_names(&err, pid);
-    snprintf(url, sizeof(url), "%s?connect_timeout=300ms", p->url);
-    began = wait_fair();
-    assert_int_equal(hf_open(url, NULL, &other, &err), HF_EBACKEND);
-    assert_true(wait_within(began, 300 + BEYOND_MS));
+    WITHIN(OP_MS + CROWD_MS + BEYOND_MS,
+           FAILS_SAYING(HF_EBACKEND,
+                        text_of("process %d holds its tables", (int)pid),
+                        hf_lock_new(client, "new", 3, NULL, &lock, &err)));
+    WITHIN(300 + BEYOND_MS,
+           EXPECT(HF_EBACKEND, hf_open(url, NULL, &other, NULL)));
     began = wait_fair();
     OK(hf_lock_timed(there, 100, NULL));
     OK(hf_lock_release(there, NULL));
@@ -87,8 +72,7 @@ CASE_HERE(test_a_stranger_in_the_tables_is_not_waited_for)
     atomic_store(&f->header.tables,
                  (uint32_t)pid | FUTEX_WAITERS | FUTEX_OWNER_DIED);
     nothing_hangs_by(p, client, lock, pid);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    end_child(pid);
     free_lock(make_lock(client, "new", true));
 }
 
@@ -122,9 +106,11 @@ static void *count_unlocks(void *arg)
     return NULL;
 }
 
-static void writer_begin(struct writer *w, void *(*write)(void *))
+static void writer_begin(struct writer *w, const struct locks_place *p,
+                         void *(*write)(void *))
 {
-    atomic_init(&w->ends, false);
+    *w = (struct writer){.file = map(p), .pid = {stranger(), stranger()}};
+    atomic_store(&w->file->header.tables, (uint32_t)w->pid[0]);
     OK(pthread_create(&w->thread, NULL, write, w));
 }
 
@@ -132,14 +118,8 @@ static void writer_end(struct writer *w)
 {
     atomic_store(&w->ends, true);
     OK(pthread_join(w->thread, NULL));
-}
-
-static void strangers_end(const struct writer *w)
-{
-    for (int i = 0; i < 2; i++) {
-        kill(w->pid[i], SIGKILL);
-        waitpid(w->pid[i], NULL, 0);
-    }
+    for (int i = 0; i < 2; i++)
+        end_child(w->pid[i]);
 }
 
 /* Retries until the error says that too many want the tables: if the writer
@@ -148,34 +128,25 @@ static void many_are_in_the_tables(hf_client *client)
 {
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
-    int64_t began;
 
-    for (int i = 0; i < 10 && !strstr(err.text, "too many want"); i++) {
-        began = wait_fair();
-        assert_int_equal(hf_lock_new(client, "new", 3, NULL, &lock, &err),
-                         HF_EBACKEND);
-        assert_true(wait_within(began, OP_MS + CROWD_MS + BEYOND_MS));
-    }
-    assert_non_null(strstr(err.text, "too many want"));
+    for (int i = 0; i < 10 && !strstr(err.text, "too many want"); i++)
+        WITHIN(OP_MS + CROWD_MS + BEYOND_MS,
+               EXPECT(HF_EBACKEND,
+                      hf_lock_new(client, "new", 3, NULL, &lock, &err)));
+    expect_words(err.text, "too many want");
 }
 
 CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
 {
     hf_client *client = open_with(p, OP_MS);
-    struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
+    struct writer w;
     hf_info *info;
-    int64_t began;
 
-    atomic_store(&w.file->header.tables, (uint32_t)w.pid[0]);
-    writer_begin(&w, alternate);
+    writer_begin(&w, p, alternate);
     many_are_in_the_tables(client);
-    began = wait_fair();
-    assert_int_equal(hf_inspect(client, "x", 1, &info, NULL), HF_EBACKEND);
-    assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
+    WITHIN(CROWD_MS + BEYOND_MS,
+           EXPECT(HF_EBACKEND, hf_inspect(client, "x", 1, &info, NULL)));
     writer_end(&w);
-    strangers_end(&w);
-    close_client(client);
-    munmap(w.file, sizeof(*w.file));
 }
 
 /* On a busy machine a process that has the tables may not run for a second. */
@@ -184,7 +155,7 @@ static void *lock_for_long(void *arg)
     struct writer *w = arg;
     int64_t began = wait_now();
 
-    assert_true(WAIT_FOR(wait_ms_since(began) > 2 * CROWD_MS));
+    COMES(wait_ms_since(began) > 2 * CROWD_MS);
     atomic_store(&w->file->header.tables, 0);
     return NULL;
 }
@@ -194,18 +165,14 @@ CASE_HERE(test_a_first_handle_waits_for_the_tables)
     hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
-    struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
+    struct writer w;
 
-    atomic_store(&w.file->header.tables, (uint32_t)w.pid[0]);
-    writer_begin(&w, lock_for_long);
+    writer_begin(&w, p, lock_for_long);
     err.code = 1;
     OK(hf_lock_new(client, "new", 3, NULL, &lock, &err));
     assert_int_equal(err.code, 1); /* unchanged */
     free_lock(lock);
     writer_end(&w);
-    strangers_end(&w);
-    close_client(client);
-    munmap(w.file, sizeof(*w.file));
 }
 
 static void *make_first(void *client)
@@ -228,14 +195,13 @@ CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 
     atomic_store(&f->header.tables, (uint32_t)pid);
     OK(pthread_create(&thread, NULL, make_first, client));
-    assert_true(WAIT_FOR(atomic_load(&f->header.tables) & FUTEX_WAITERS));
+    COMES(atomic_load(&f->header.tables) & FUTEX_WAITERS);
     began = wait_fair();
     close_client(client);
     OK(pthread_join(thread, &rc));
     assert_int_equal((intptr_t)rc, HF_ECLOSED);
     assert_true(wait_within(began, CROWD_MS + BEYOND_MS));
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    end_child(pid);
 }
 
 /* A thread that lists thousands of names in a loop has the tables at each
@@ -243,15 +209,11 @@ CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 {
     hf_client *client = open_with(p, OP_MS);
-    struct writer w = {.file = map(p), .pid = {stranger(), stranger()}};
+    struct writer w;
 
-    atomic_store(&w.file->header.tables, (uint32_t)w.pid[0]);
-    writer_begin(&w, count_unlocks);
+    writer_begin(&w, p, count_unlocks);
     many_are_in_the_tables(client);
     writer_end(&w);
-    strangers_end(&w);
-    close_client(client);
-    munmap(w.file, sizeof(*w.file));
 }
 
 /* Whenever the file is initialised, another process makes it uninitialised. If
@@ -259,19 +221,16 @@ CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
 {
     hf_error err = HF_ERROR_INIT;
+    const char *url = text_of("%s?connect_timeout=500ms", p->url);
     hf_client *client;
-    char url[200];
 
     make_file(p);
-    spoilt = map(p); /* never unmapped: a late helper thread may still use it */
-    snprintf(url, sizeof(url), "%s?connect_timeout=500ms", p->url);
-    for (int i = 0; i < 10 && !strstr(err.text, "does not finish"); i++) {
-        int64_t began = wait_fair();
-
-        assert_int_equal(hf_open(url, NULL, &client, &err), HF_EBACKEND);
-        assert_true(wait_within(began, 500 + BEYOND_MS));
-    }
-    assert_non_null(strstr(err.text, "does not finish"));
+    spoilt = map(p);
+    forget(spoilt); /* never unmapped: a late helper thread may still use it */
+    for (int i = 0; i < 10 && !strstr(err.text, "does not finish"); i++)
+        WITHIN(500 + BEYOND_MS,
+               EXPECT(HF_EBACKEND, hf_open(url, NULL, &client, &err)));
+    expect_words(err.text, "does not finish");
     spoils = false;
     make_file(p);
 }
@@ -317,38 +276,34 @@ static void pretend_wait(struct shm_file *f, unsigned cell, unsigned want)
 
 CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
 {
-    hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock *lock = make_lock(other, "x", true);
-    struct shm_file *f = map(p);
-    int64_t began = wait_fair();
+    hf_lock *lock;
+    struct shm_file *f;
 
+    open_client(p->url); /* the one that seems to wait */
+    lock = make_lock(open_client(p->url), "x", true);
+    f = map(p);
     pretend_wait(f, 100, 1);
     atomic_fetch_and(&f->entry[0].kind, (uint16_t)~256u);
     atomic_fetch_or(&f->entry[0].word, SHM_WAITERS);
-    hf_lock_timed(lock, 100, NULL);
-    assert_true(wait_within(began, 100 + BEYOND_MS));
+    WITHIN(100 + BEYOND_MS, hf_lock_timed(lock, 100, NULL));
     hf_lock_release(lock, NULL);
-    close_client(client);
 }
 
 /* More permits than a cell can have, in more cells than are read at once. */
 CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 {
-    hf_client *client = open_client(p->url), *other = open_client(p->url);
-    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 4095);
-    struct shm_file *f = map(p);
     hf_lock *lock;
-    int64_t began;
+    struct shm_file *f;
 
-    lock = make_lock_of(other, "x", &opt);
+    open_client(p->url); /* the one that seems to wait */
+    lock = make_lock_of(open_client(p->url), "x",
+                        KIND(HF_SEMAPHORE, .permits = 4095));
+    f = map(p);
     OK(hf_lock_acquire(lock, NULL, NULL));
     for (unsigned i = 100; i < 200; i++)
         pretend_wait(f, i, 0x1000);
     atomic_fetch_or(&f->entry[0].word, SHM_QUEUE);
-    began = wait_fair();
-    hf_lock_release(lock, NULL);
-    assert_true(wait_within(began, BEYOND_MS));
-    close_client(client);
+    WITHIN(BEYOND_MS, hf_lock_release(lock, NULL));
 }
 
 CASE_HERE(test_a_kind_that_there_is_not)
@@ -356,14 +311,13 @@ CASE_HERE(test_a_kind_that_there_is_not)
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
     struct shm_file *f = map(p);
-    hf_error err = HF_ERROR_INIT;
     hf_info *info;
 
     OK(hf_lock_acquire(lock, NULL, NULL));
     for (unsigned kind = 0; kind < 256; kind += 5) {
         atomic_store(&f->entry[0].kind, (uint16_t)kind);
-        assert_int_equal(hf_inspect(client, "x", 1, &info, &err), HF_EPROTO);
-        assert_non_null(strstr(err.text, "damaged"));
+        FAILS_SAYING(HF_EPROTO, "damaged",
+                     hf_inspect(client, "x", 1, &info, &err));
     }
     hf_lock_release(lock, NULL);
 }
@@ -401,20 +355,18 @@ CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
     struct shm_file *f = map(p);
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+        const hf_lock_options *kind =
+            KIND(cases[i].kind, .fairness = cases[i].fairness,
+                 .permits = cases[i].kind == HF_SEMAPHORE);
+        hf_lock *lock = make_lock_of(client, "x", kind);
         struct waiter w;
-        hf_lock *lock;
         int64_t since;
 
-        opt.kind = cases[i].kind;
-        opt.fairness = cases[i].fairness;
-        opt.permits = opt.kind == HF_SEMAPHORE;
-        lock = make_lock_of(client, "x", &opt);
         OK(hf_lock_acquire(lock, NULL, NULL));
-        waiter_start(&w, make_lock_of(other, "x", &opt));
-        assert_true(WAIT_FOR_MS(atomic_load(&f->cell[1].watching[0]) ||
-                                    atomic_load(&f->cell[2].watching[0]),
-                                2000));
+        waiter_start(&w, make_lock_of(other, "x", kind));
+        COMES_MS(atomic_load(&f->cell[1].watching[0]) ||
+                     atomic_load(&f->cell[2].watching[0]),
+                 2000);
         atomic_fetch_and(&f->entry[0].word, ~cases[i].bit);
         since = now_ms();
         OK(hf_lock_release(lock, NULL));

@@ -9,60 +9,32 @@
 /* Makes the lock x. */
 static hf_lock *make_kind(hf_client *client, enum hf_kind kind, uint32_t size)
 {
-    hf_lock_options opt = LOCK_OPTIONS(.kind = kind, .permits = size);
-
-    return make_lock_of(client, "x", &opt);
-}
-
-static int take(hf_lock *lock, enum hf_mode mode, int64_t wait_ms,
-                int64_t lease_ms, hf_error *err)
-{
-    hf_acquire_options opt =
-        ACQUIRE_OPTIONS(.mode = mode, .wait_ms = wait_ms, .lease_ms = lease_ms);
-
-    return hf_lock_acquire(lock, &opt, err);
+    return make_lock_of(client, "x", KIND(kind, .permits = size));
 }
 
 static void await_waiters(hf_client *client, size_t n)
 {
-    assert_true(WAIT_FOR(waiters(client) == n));
-}
-
-static size_t holders(hf_client *client)
-{
-    hf_info *info;
-    size_t n;
-
-    OK(hf_inspect(client, "x", 1, &info, NULL));
-    n = info->holders_len;
-    hf_info_free(info);
-    return n;
+    COMES(waiters(client) == n);
 }
 
 /* A process that reads, or waits to, until it is killed. */
 static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
 {
-    int fds[2];
-    char byte;
-    pid_t pid;
+    pid_t pid = fork_until_ready();
 
-    OK(pipe(fds));
-    pid = fork();
     if (!pid) {
         hf_lock *lock = make_kind(open_client(url), HF_RWLOCK, 0);
 
-        if (waits && write(fds[1], "", 1) != 1)
+        if (waits)
+            say_ready();
+        if (hf_lock_acquire(
+                lock, HOW(HF_FOREVER, .mode = HF_READ, .lease_ms = lease_ms),
+                NULL))
             _exit(1);
-        if (take(lock, HF_READ, HF_FOREVER, lease_ms, NULL))
-            _exit(1);
-        if (!waits && write(fds[1], "", 1) != 1)
-            _exit(1);
-        for (;;)
-            pause();
+        if (!waits)
+            say_ready();
+        wait_for_ever();
     }
-    assert_int_equal(read(fds[0], &byte, 1), 1);
-    close(fds[0]);
-    close(fds[1]);
     return pid;
 }
 
@@ -88,8 +60,7 @@ static void readers_die(const char *url, int n)
     for (int i = 0; i < n; i++) {
         assert_false(waiter_has_it(&w));
         at = now_ms();
-        kill(pid[i], SIGKILL);
-        waitpid(pid[i], NULL, 0);
+        end_child(pid[i]);
     }
     waiter_end(&w, at, 0, DEATH_MS);
     close_client(client);
@@ -97,13 +68,28 @@ static void readers_die(const char *url, int n)
 
 CASE_HERE(test_many_readers_die_before_a_writer)
 {
-    char url[160];
-
     readers_die(p->url, 3);
     readers_die(p->url, 9);
     readers_die(p->url, 40);
-    snprintf(url, sizeof(url), "%s?waitv=no", p->url);
-    readers_die(url, 3);
+    readers_die(text_of("%s?waitv=no", p->url), 3);
+}
+
+/* The child takes one of so many permits, or waits for one. */
+static pid_t child_takes(const char *url, uint32_t size)
+{
+    pid_t pid = fork();
+
+    if (!pid) {
+        hf_lock_acquire(make_kind(open_client(url), HF_SEMAPHORE, size), NULL,
+                        NULL);
+        wait_for_ever();
+    }
+    return pid;
+}
+
+static void await_used(struct shm_file *f, unsigned permits)
+{
+    COMES(shm_used(atomic_load(&f->entry[0].word)) >= permits);
 }
 
 /* The permits of every dead process become free. */
@@ -112,44 +98,19 @@ CASE_HERE(test_permits_of_many_dead_come_back)
     enum { N = 20 };
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, N);
-    hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     struct shm_file *f = map(p);
     pid_t pid[N];
 
+    for (int i = 0; i < N; i++)
+        pid[i] = child_takes(p->url, N);
+    await_used(f, N);
+    EXPECT(HF_EBUSY, hf_lock_try(lock, NULL));
     for (int i = 0; i < N; i++) {
-        pid[i] = fork();
-        if (!pid[i]) {
-            take(make_kind(open_client(p->url), HF_SEMAPHORE, N), HF_WRITE, 0,
-                 0, NULL);
-            for (;;)
-                pause();
-        }
+        end_child(pid[i]);
     }
-    while (shm_used(atomic_load(&f->entry[0].word)) < N)
-        poll(NULL, 0, 1);
-    assert_int_equal(take(lock, HF_WRITE, 0, 0, NULL), HF_EBUSY);
-    for (int i = 0; i < N; i++) {
-        kill(pid[i], SIGKILL);
-        waitpid(pid[i], NULL, 0);
-    }
-    opt.permits = N;
-    takes_it_soon(lock, &opt);
+    takes_it_soon(lock, HOW(HF_FOREVER, .permits = N));
     OK(hf_lock_release(lock, NULL));
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), 0);
-}
-
-/* The child takes one of two permits, or waits for one. */
-static pid_t child_takes(const char *url)
-{
-    pid_t pid = fork();
-
-    if (!pid) {
-        take(make_kind(open_client(url), HF_SEMAPHORE, 2), HF_WRITE, HF_FOREVER,
-             0, NULL);
-        for (;;)
-            pause();
-    }
-    return pid;
 }
 
 /* A waiter that becomes first has other holders to watch than the previous
@@ -160,25 +121,23 @@ CASE_HERE(test_next_in_the_queue_watches_all_holders)
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 2);
     struct shm_file *f = map(p);
     struct waiter w;
-    pid_t holds = child_takes(p->url), waits;
+    pid_t holds = child_takes(p->url, 2), waits;
     int64_t at;
 
-    while (shm_used(atomic_load(&f->entry[0].word)) < 1)
-        poll(NULL, 0, 1);
-    OK(take(lock, HF_WRITE, 0, 0, NULL));
-    waits = child_takes(p->url);
+    await_used(f, 1);
+    OK(hf_lock_try(lock, NULL));
+    waits = child_takes(p->url, 2);
     await_waiters(client, 1);
     start_waiter(&w, client, make_kind(other, HF_SEMAPHORE, 2), 2);
-    poll(NULL, 0, 50);
+    nap_ms(50);
     OK(hf_lock_release(lock, NULL));
     await_waiters(client, 1);
-    poll(NULL, 0, 50);
+    nap_ms(50);
     at = now_ms();
     kill(holds, SIGKILL);
     waiter_end(&w, at, 0, DEATH_MS);
-    kill(waits, SIGKILL);
+    end_child(waits);
     waitpid(holds, NULL, 0);
-    waitpid(waits, NULL, 0);
 }
 
 CASE_HERE(test_stopped_reader_loses_its_lease)
@@ -195,8 +154,7 @@ CASE_HERE(test_stopped_reader_loses_its_lease)
     begun = now_ms();
     waiter_end(&w, at, 0, begun - at + LEASE_MS + DEATH_MS);
     assert_true(w.granted_at - before >= LEASE_MS - 1);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    end_child(pid);
 }
 
 /* A stopped waiter is granted the lock, and loses it for good: it does not
@@ -210,7 +168,7 @@ CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
     int64_t at;
     pid_t pid;
 
-    OK(take(lock, HF_WRITE, 0, 0, NULL));
+    OK(hf_lock_try(lock, NULL));
     pid = child_reads(p->url, LEASE_MS, true);
     await_waiters(client, 1);
     kill(pid, SIGSTOP);
@@ -219,9 +177,8 @@ CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
     OK(hf_lock_release(lock, NULL));
     waiter_end(&w, at, LEASE_MS - 50, LEASE_MS + DEATH_MS);
     kill(pid, SIGCONT); /* it acquires again, as if it had not been stopped */
-    assert_true(WAIT_FOR(holders(client) > 0));
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    COMES(holders(client) > 0);
+    end_child(pid);
 }
 
 enum { MANY = 500 };
@@ -243,17 +200,13 @@ static void count(void *arg, hf_lock *lock, int result)
 /* Holds with a lease are not shared: each has a cell of its own. */
 static void many_wait(struct many *m, const char *url)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_acquire_options reads = HF_ACQUIRE_OPTIONS_INIT;
-
     *m = (struct many){.client = open_client(url)};
-    opt.kind = HF_RWLOCK;
-    opt.flags = HF_OWNER_HANDLE;
-    opt.max_hold_ms = 60000;
-    reads.mode = HF_READ;
     for (int i = 0; i < MANY; i++) {
-        OK(hf_lock_new(m->client, "x", 1, &opt, &m->lock[i], NULL));
-        OK(hf_lock_acquire_async(m->lock[i], &reads, count, m, NULL));
+        m->lock[i] = make_lock_of(
+            m->client, "x",
+            KIND(HF_RWLOCK, .flags = HF_OWNER_HANDLE, .max_hold_ms = 60000));
+        OK(hf_lock_acquire_async(m->lock[i], HOW(HF_FOREVER, .mode = HF_READ),
+                                 count, m, NULL));
     }
 }
 
@@ -278,7 +231,7 @@ CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
     struct many m;
     struct waiter w;
 
-    OK(take(lock, HF_WRITE, 0, 0, NULL));
+    OK(hf_lock_try(lock, NULL));
     many_wait(&m, p->url);
     assert_int_equal(waiters(client), MANY);
     f = map(p);
@@ -292,8 +245,6 @@ CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
         OK(hf_lock_release(m.lock[i], NULL));
     }
     waiter_end(&w, 0, 0, INT64_MAX / 2);
-    for (int i = 0; i < MANY; i++)
-        OK(hf_lock_free(m.lock[i]));
 }
 
 static unsigned cells_taken(struct shm_file *f)
@@ -313,9 +264,9 @@ CASE_HERE(test_cells_are_given_back)
     struct shm_file *f = map(p);
 
     for (int i = 0; i < 300; i++)
-        OK(take(lock, HF_WRITE, 0, 0, NULL));
+        OK(hf_lock_try(lock, NULL));
     assert_int_equal(cells_taken(f), 300);
-    assert_int_equal(take(lock, HF_WRITE, 0, 0, NULL), HF_EBUSY);
+    EXPECT(HF_EBUSY, hf_lock_try(lock, NULL));
     for (int i = 0; i < 300; i++)
         OK(hf_lock_release(lock, NULL));
     assert_in_range(cells_taken(f), 1, 64);
@@ -328,32 +279,26 @@ CASE_HERE(test_4096_shared_holds_and_no_more)
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_SEMAPHORE, 4095);
     struct shm_file *f = map(p);
-    hf_error err = HF_ERROR_INIT;
 
     for (unsigned i = 0; i < SHM_CELLS; i++) /* taken by a live client */
         atomic_store(&f->cell[i].owner,
                      1 | (atomic_load(&f->slot[1].gen) & 0xff) << 12);
-    assert_int_equal(take(lock, HF_WRITE, 100, 0, &err), HF_EBACKEND);
-    assert_non_null(strstr(err.text, "4096 waits"));
+    FAILS_SAYING(HF_EBACKEND, "4096 waits", hf_lock_timed(lock, 100, &err));
     for (unsigned i = 0; i < SHM_CELLS; i++)
         atomic_store(&f->cell[i].owner, 0);
-    OK(take(lock, HF_WRITE, 100, 0, &err));
+    OK(hf_lock_timed(lock, 100, NULL));
     OK(hf_lock_release(lock, NULL));
 }
 
 CASE_HERE(test_a_semaphore_of_more_than_4095_is_refused)
 {
     hf_client *client = open_client(p->url);
-    hf_lock_options opt = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 4096);
-    hf_error err = HF_ERROR_INIT;
     hf_lock *lock;
 
-    assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err), HF_EINVAL);
-    assert_non_null(strstr(err.text, "4095"));
-    opt.permits = 4095;
-    OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
-    free_lock(lock);
-    close_client(client);
+    FAILS_SAYING(HF_EINVAL, "4095",
+                 hf_lock_new(client, "x", 1,
+                             KIND(HF_SEMAPHORE, .permits = 4096), &lock, &err));
+    make_kind(client, HF_SEMAPHORE, 4095);
 }
 
 /* One name is used as a lock of each kind in turn. */
@@ -368,7 +313,7 @@ CASE_HERE(test_tokens_rise_from_kind_to_kind)
         hf_lock *lock = make_kind(client, kind, kind == HF_SEMAPHORE ? 2 : 0);
 
         for (int k = 0; k < 100; k++) {
-            OK(take(lock, HF_WRITE, 0, 0, NULL));
+            OK(hf_lock_try(lock, NULL));
             OK(hf_lock_token(lock, &token));
             assert_true(kind == HF_SEMAPHORE ? token >= last : token > last);
             last = token;
@@ -412,8 +357,6 @@ CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 CASE_HERE(test_latch_outlives_its_clients)
 {
     hf_client *client = open_client(p->url);
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
-    hf_error err = HF_ERROR_INIT;
     hf_latch *latch;
     hf_lock *lock;
     uint64_t left;
@@ -423,9 +366,8 @@ CASE_HERE(test_latch_outlives_its_clients)
     OK(hf_latch_free(latch));
     close_client(client);
     client = open_client(p->url);
-    assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err),
-                     HF_EMISMATCH);
-    assert_non_null(strstr(err.text, "latch"));
+    FAILS_SAYING(HF_EMISMATCH, "latch",
+                 hf_lock_new(client, "x", 1, NULL, &lock, &err));
     OK(hf_latch_new(client, "x", 1, &latch, NULL));
     OK(hf_latch_get(latch, &left, NULL));
     assert_int_equal(left, 7);
@@ -433,9 +375,7 @@ CASE_HERE(test_latch_outlives_its_clients)
     OK(hf_latch_get(latch, &left, NULL));
     assert_int_equal(left, 0);
     OK(hf_latch_free(latch));
-    OK(hf_lock_new(client, "x", 1, &opt, &lock, &err));
-    free_lock(lock);
-    close_client(client);
+    make_lock_of(client, "x", NULL);
 }
 
 CASES_MAIN(NULL, NULL);

@@ -5,7 +5,6 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <sys/stat.h>
 
 enum { USER = 4242, GROUP = 4343 }; /* neither ours */
 
@@ -99,16 +98,21 @@ OVERRIDE int fchown(int fd, uid_t user, gid_t group)
     return -1;
 }
 
-static void assert_refused_if_strange(const struct place *p, const char *path)
+static ino_t inode_of(const char *path)
 {
-    char text[200];
     struct stat st;
 
+    OK(lstat(path, &st));
+    return st.st_ino;
+}
+
+static void assert_refused_if_strange(const struct locks_place *p,
+                                      const char *path)
+{
     make_file(p);
-    OK(stat(path, &st));
-    strange = st.st_ino;
-    snprintf(text, sizeof(text), "%s: belongs to user %d", path, USER);
-    assert_refused(p->url, HF_EBACKEND, text);
+    strange = inode_of(path);
+    assert_refused(p->url, HF_EBACKEND,
+                   text_of("%s: belongs to user %d", path, USER));
     strange = 0;
     make_file(p);
 }
@@ -125,27 +129,21 @@ CASE_HERE(test_a_stranger_s_file_is_refused)
 
 /* The directory or the file belongs to our group, and was made by a user with
  * these groups. */
-static void opened_if_a_member_made_it(const struct place *p, const char *path,
-                                       gid_t first, gid_t second, bool is_good)
+static void opened_if_a_member_made_it(const struct locks_place *p,
+                                       const char *path, gid_t first,
+                                       gid_t second, bool is_good)
 {
-    char url[200], text[200];
-    struct stat st;
-
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid());
-    OK(stat(path, &st));
-    strange = st.st_ino;
+    strange = inode_of(path);
     first_group = first;
     second_group = second;
-    if (is_good) {
-        close_client(open_client(url));
-    } else {
-        snprintf(text, sizeof(text),
-                 "%s: belongs to user %d, not to us (%u) or root, and that "
-                 "user is not known as a member of the group %u",
-                 path, USER, (unsigned)geteuid(), (unsigned)getegid());
-        assert_refused(url, HF_EBACKEND, text);
-    }
+    if (is_good)
+        close_client(open_client(group_url(p)));
+    else
+        assert_refused(
+            group_url(p), HF_EBACKEND,
+            text_of("%s: belongs to user %d, not to us (%u) or root, and that "
+                    "user is not known as a member of the group %u",
+                    path, USER, (unsigned)geteuid(), (unsigned)getegid()));
     strange = 0;
 }
 
@@ -154,11 +152,9 @@ CASE_HERE(test_a_group_s_file_is_of_a_member)
 {
     const char *path[] = {p->dir, p->file};
     gid_t ours = getegid(), other = ours + 1;
-    char url[200];
 
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url, (unsigned)ours);
     rmdir(p->dir);
-    close_client(open_client(url));
+    close_client(open_client(group_url(p)));
     for (int i = 0; i < 2; i++) {
         is_known = true;
         opened_if_a_member_made_it(p, path[i], other, other, false);
@@ -174,57 +170,44 @@ CASE_HERE(test_a_group_s_file_is_of_a_member)
 
 CASE_HERE(test_a_group_that_may_write_is_that_of_the_url)
 {
-    char ours[200], other[200], text[200];
+    unsigned group = getegid();
+    const char *other = text_of("%s?mode=0660&group=%u", p->url, group + 1);
 
-    snprintf(ours, sizeof(ours), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid());
-    snprintf(other, sizeof(other), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid() + 1);
     rmdir(p->dir);
-    close_client(open_client(ours));
-    snprintf(text, sizeof(text), "%s: its group %u may write", p->dir,
-             (unsigned)getegid());
-    assert_refused(other, HF_EBACKEND, text);
+    close_client(open_client(group_url(p)));
+    assert_refused(other, HF_EBACKEND,
+                   text_of("%s: its group %u may write", p->dir, group));
     OK(chmod(p->dir, 0755));
-    snprintf(text, sizeof(text), "%s: its group %u may write", p->file,
-             (unsigned)getegid());
-    assert_refused(other, HF_EBACKEND, text);
-    close_client(open_client(ours));
+    assert_refused(other, HF_EBACKEND,
+                   text_of("%s: its group %u may write", p->file, group));
+    close_client(open_client(group_url(p)));
 }
 
 CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
 {
-    char url[200], text[200];
-
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid());
-    snprintf(text, sizeof(text), "chmod +t %s", p->dir);
     OK(chmod(p->dir, 0770));
-    assert_refused(url, HF_EBACKEND, text);
+    assert_refused(group_url(p), HF_EBACKEND, text_of("chmod +t %s", p->dir));
     OK(chmod(p->dir, 01770));
-    close_client(open_client(url));
+    close_client(open_client(group_url(p)));
 }
 
 /* Otherwise only the owner could use it, and members of the group would just
  * see "permission denied". */
 CASE_HERE(test_a_group_s_directory_lets_it_in)
 {
-    char url[200], text[200];
+    const char *url = group_url(p);
+    unsigned group = getegid();
 
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid());
-    snprintf(text, sizeof(text),
-             "%s: has mode 0700 and group %u, which keeps out the group %u",
-             p->dir, (unsigned)getegid(), (unsigned)getegid());
     OK(chmod(p->dir, 0700));
-    close_client(open_client(p->url)); /* from here on it has a file */
-    assert_refused(url, HF_EBACKEND, text);
+    make_file(p);
+    assert_refused(
+        url, HF_EBACKEND,
+        text_of("%s: has mode 0700 and group %u, which keeps out the group %u",
+                p->dir, group, group));
     OK(chmod(p->dir, 0711)); /* members must be able to open it */
-    snprintf(text, sizeof(text), "%s: has mode 0711 and", p->dir);
-    assert_refused(url, HF_EBACKEND, text);
+    assert_refused(url, HF_EBACKEND, text_of("%s: has mode 0711 and", p->dir));
     OK(chmod(p->dir, 0750));
-    snprintf(text, sizeof(text), "%s: has mode 0600 and", p->file);
-    assert_refused(url, HF_EBACKEND, text);
+    assert_refused(url, HF_EBACKEND, text_of("%s: has mode 0600 and", p->file));
     OK(chmod(p->file, 0660));
     close_client(open_client(url));
 }
@@ -232,10 +215,8 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
 /* A file that stayed ours would keep the members of the group out. */
 CASE_HERE(test_what_cannot_be_given_is_not_left)
 {
-    char url[200];
+    const char *url = group_url(p);
 
-    snprintf(url, sizeof(url), "%s?mode=0660&group=%u", p->url,
-             (unsigned)getegid());
     is_no_giving = true;
     OK(rmdir(p->dir));
     assert_refused(url, HF_EBACKEND, "give it to the group");
@@ -253,9 +234,8 @@ CASE_HERE(test_what_cannot_be_given_is_not_left)
 
 CASE_HERE(test_a_group_that_cannot_be_looked_up)
 {
-    char url[200];
+    const char *url = text_of("%s?mode=0660&group=app", p->url);
 
-    snprintf(url, sizeof(url), "%s?mode=0660&group=app", p->url);
     group_error = 0;
     assert_refused(url, HF_EINVAL, "no such group");
     group_error = ENOENT;
@@ -271,47 +251,44 @@ CASE_HERE(test_a_group_that_cannot_be_looked_up)
 /* Any user may have made the default directory before us. */
 CASE_HERE(test_a_taken_default_directory_is_told)
 {
-    char path[64], text[200];
-    struct stat st;
+    const char *path, *text;
 
     we = 1000000000 + (uid_t)getpid(); /* a user id that is not in use */
-    snprintf(path, sizeof(path), "/dev/shm/holdfast-%u", (unsigned)we);
-    snprintf(text, sizeof(text), "%s: belongs to user %d, not to us (%u)", path,
-             USER, (unsigned)we);
+    path = text_of("/dev/shm/holdfast-%u", (unsigned)we);
+    text = text_of("%s: belongs to user %d, not to us (%u)", path, USER,
+                   (unsigned)we);
     OK(mkdir(path, 0700));
-    OK(stat(path, &st));
-    strange = st.st_ino;
+    strange = inode_of(path);
     assert_refused("shm:", HF_EBACKEND, text);
     assert_refused("shm:", HF_EBACKEND, "ask root to remove it");
     assert_refused("shm:", HF_EBACKEND, "shm:///directory");
     OK(rmdir(path));
     OK(symlink("/tmp", path));
-    OK(lstat(path, &st));
-    strange = st.st_ino;
+    strange = inode_of(path);
     assert_refused("shm:", HF_EBACKEND, text);
     OK(unlink(path));
     we = 0;
     strange = 0;
 }
 
-/* Opens a directory below ours, and expects the text that refuses ours, or
- * success if it is NULL. */
-static void below_is_refused(const struct place *p, const char *text)
+/* Opens a directory below ours, with these options. */
+static void below_is_opened(const struct locks_place *p, const char *options)
 {
-    char dir[100], file[120], url[200], full[200];
+    const char *dir = text_of("%s/below", p->dir);
 
-    snprintf(dir, sizeof(dir), "%s/below", p->dir);
-    snprintf(file, sizeof(file), "%s/locks", dir);
-    snprintf(url, sizeof(url), "shm://%s", dir);
-    if (text) {
-        snprintf(full, sizeof(full), "%s: %s", p->dir, text);
-        assert_refused(url, HF_EBACKEND, full);
-        assert_int_equal(access(dir, F_OK), -1); /* it was not made */
-        return;
-    }
-    close_client(open_client(url));
-    OK(unlink(file));
+    close_client(open_client(text_of("shm://%s%s", dir, options)));
+    OK(unlink(text_of("%s/locks", dir)));
     OK(rmdir(dir));
+}
+
+/* Expects that one below ours is refused because of ours, and not made. */
+static void below_is_refused(const struct locks_place *p, const char *text)
+{
+    const char *dir = text_of("%s/below", p->dir);
+
+    assert_refused(text_of("shm://%s", dir), HF_EBACKEND,
+                   text_of("%s: %s", p->dir, text));
+    assert_int_equal(access(dir, F_OK), -1);
 }
 
 CASE_HERE(test_a_parent_that_others_may_write_is_sticky)
@@ -319,30 +296,27 @@ CASE_HERE(test_a_parent_that_others_may_write_is_sticky)
     OK(chmod(p->dir, 0777));
     below_is_refused(p, "others may write to it");
     OK(chmod(p->dir, 01777));
-    below_is_refused(p, NULL);
+    below_is_opened(p, "");
     OK(chmod(p->dir, 0755));
-    below_is_refused(p, NULL);
+    below_is_opened(p, "");
 }
 
 CASE_HERE(test_a_parent_that_its_group_may_write)
 {
-    struct stat st;
-
-    OK(stat(p->dir, &st));
     OK(chmod(p->dir, 0770));
-    shared = st.st_ino;
+    shared = inode_of(p->dir);
     group_name = NULL;
     below_is_refused(p, "its group 4343 may write to it");
     group_name = "staff";
     below_is_refused(p, "its group 4343 may write to it");
     group_name = "us"; /* a private group */
-    below_is_refused(p, NULL);
+    below_is_opened(p, "");
     other_member = "us";
-    below_is_refused(p, NULL);
+    below_is_opened(p, "");
     other_member = "user";
     below_is_refused(p, "its group 4343 may write to it");
     OK(chmod(p->dir, 01770));
-    below_is_refused(p, NULL);
+    below_is_opened(p, "");
     shared = 0;
     group_name = other_member = NULL;
 }
@@ -350,39 +324,25 @@ CASE_HERE(test_a_parent_that_its_group_may_write)
 /* The members of that group may write to the locks as well. */
 CASE_HERE(test_a_parent_of_the_group_of_the_url)
 {
-    char dir[100], file[120], url[200];
-
-    snprintf(dir, sizeof(dir), "%s/below", p->dir);
-    snprintf(file, sizeof(file), "%s/locks", dir);
-    snprintf(url, sizeof(url), "shm://%s?mode=0660&group=%u", dir,
-             (unsigned)getegid());
     OK(chmod(p->dir, 02770));
-    close_client(open_client(url));
-    OK(unlink(file));
-    OK(rmdir(dir));
+    below_is_opened(p, text_of("?mode=0660&group=%u", (unsigned)getegid()));
 }
 
 CASE_HERE(test_a_parent_of_a_stranger_is_refused)
 {
-    struct stat st;
-
-    OK(stat(p->dir, &st));
-    strange = st.st_ino;
+    strange = inode_of(p->dir);
     OK(chmod(p->dir, 01777)); /* its owner may rename files of other users */
     below_is_refused(p, "belongs to user 4242");
     strange = 0;
-    below_is_refused(p, NULL);
+    below_is_opened(p, "");
 }
 
 /* Root of a namespace without other users: files of the machine's root, such as
  * /, have an unknown owner there. */
 CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
-    struct stat st;
-
-    OK(stat("/", &st));
-    strange = st.st_ino;
-    below_is_refused(p, NULL);
+    strange = inode_of("/");
+    below_is_opened(p, "");
     strange = 0;
 }
 
@@ -390,14 +350,12 @@ CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
  * targets. */
 CASE_HERE(test_links_above_are_followed)
 {
-    char open[80], target[90], link[120], again[80], url[200];
-    struct stat st;
+    const char *open = text_of("%s/open", p->dir);
+    const char *target = text_of("%s/target", open);
+    const char *link = text_of("%s/link", p->dir);
+    const char *again = text_of("%s/again", p->dir);
+    const char *url = text_of("shm://%s/below", again);
 
-    snprintf(open, sizeof(open), "%s/open", p->dir);
-    snprintf(target, sizeof(target), "%s/target", open);
-    snprintf(link, sizeof(link), "%s/link", p->dir);
-    snprintf(again, sizeof(again), "%s/again", p->dir);
-    snprintf(url, sizeof(url), "shm://%s/below", again);
     OK(mkdir(open, 0700));
     OK(mkdir(target, 0700));
     OK(symlink("open/target", link));
@@ -406,8 +364,7 @@ CASE_HERE(test_links_above_are_followed)
     OK(chmod(open, 0777));
     assert_refused(url, HF_EBACKEND, open);
     OK(chmod(open, 0700));
-    OK(lstat(link, &st));
-    strange = st.st_ino;
+    strange = inode_of(link);
     assert_refused(url, HF_EBACKEND, link);
     strange = 0;
     OK(unlink(link));
@@ -415,10 +372,8 @@ CASE_HERE(test_links_above_are_followed)
     assert_refused(url, HF_EBACKEND, "too many symbolic links");
     OK(unlink(link));
     OK(unlink(again));
-    snprintf(link, sizeof(link), "%s/below/locks", target);
-    OK(unlink(link));
-    snprintf(link, sizeof(link), "%s/below", target);
-    OK(rmdir(link));
+    OK(unlink(text_of("%s/below/locks", target)));
+    OK(rmdir(text_of("%s/below", target)));
     OK(rmdir(target));
     OK(rmdir(open));
 }

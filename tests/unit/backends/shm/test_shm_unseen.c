@@ -39,35 +39,6 @@ static pid_t child_that_takes(const char *url, const struct sharing *k,
     return pid;
 }
 
-struct sharer {
-    pthread_t thread;
-    hf_lock *lock;
-    hf_acquire_options how;
-    int rc, is_over; /* atomic */
-};
-
-static void *sharer_main(void *arg)
-{
-    struct sharer *s = arg;
-
-    s->rc = hf_lock_acquire(s->lock, &s->how, NULL);
-    if (!s->rc)
-        s->rc = hf_lock_release(s->lock, NULL);
-    __atomic_store_n(&s->is_over, 1, __ATOMIC_RELEASE);
-    return NULL;
-}
-
-static bool is_held(hf_client *client)
-{
-    hf_info *info;
-    size_t n;
-
-    OK(hf_inspect(client, "x", 1, &info, NULL));
-    n = info->holders_len;
-    hf_info_free(info);
-    return n > 0;
-}
-
 /* The first waiter is stopped, and the holder dies or is stopped. The next
  * waiter could share with the first, and does not wait for it. */
 static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
@@ -75,30 +46,26 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
     struct sharing k = sharing_of(kind);
     hf_client *client = open_client(url), *other = open_client(url);
     pid_t holder, first;
-    struct sharer s = {.how = k.some};
+    struct waiter next;
 
-    s.how.wait_ms = 20000;
+    k.some.wait_ms = 20000;
     k.all.lease_ms = lease_ms;
     holder = child_that_takes(url, &k, &k.all);
-    assert_true(WAIT_FOR(is_held(other)));
+    COMES(holders(other) > 0);
     first = child_that_takes(url, &k, &k.some);
-    assert_true(WAIT_FOR(waiters(other) == 1));
-    s.lock = make_lock_of(client, "x", &k.lock);
-    OK(pthread_create(&s.thread, NULL, sharer_main, &s));
-    assert_true(WAIT_FOR(waiters(other) == 2));
+    COMES(waiters(other) == 1);
+    waiter_start_how(&next, make_lock_of(client, "x", &k.lock), &k.some);
+    COMES(waiters(other) == 2);
     assert_true(wait_asleep(first, first));
     kill(first, SIGSTOP);
     nap_ms(50); /* so that the next one has polled, and sleeps */
     kill(holder, lease_ms ? SIGSTOP : SIGKILL);
-    assert_true(WAIT_FOR_MS(__atomic_load_n(&s.is_over, __ATOMIC_ACQUIRE),
-                            lease_ms + 3000));
-    pthread_join(s.thread, NULL);
-    OK(s.rc);
-    kill(first, SIGKILL);
-    kill(holder, SIGKILL);
-    waitpid(first, NULL, 0);
-    waitpid(holder, NULL, 0);
-    free_lock(s.lock);
+    COMES_MS(waiter_has_it(&next), lease_ms + 3000);
+    pthread_join(next.thread, NULL);
+    OK(next.rc);
+    end_child(first);
+    end_child(holder);
+    free_lock(next.lock);
     close_client(client);
     close_client(other);
 }
@@ -154,13 +121,13 @@ CASE_HERE(test_an_unmarked_death_is_found_by_who_waits)
     takes_it_at_a_look(lock);
     free_lock(lock);
     pid = child_that_takes(p->url, &k, &k.all);
-    assert_true(WAIT_FOR(is_held(client)));
+    COMES(holders(client) > 0);
     kill_unmarked(f, pid, slot_of_process(f, pid));
     lock = make_lock_of(client, "x", &k.lock);
     takes_it_at_a_look(lock);
 }
 
-static void death_found_by_who_opens(struct place *p, bool is_reaped)
+static void death_found_by_who_opens(struct locks_place *p, bool is_reaped)
 {
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
@@ -192,14 +159,12 @@ CASE_HERE(test_an_unmarked_death_in_the_tables_is_found)
     hf_client *client = open_client(p->url);
     struct shm_file *f = map(p);
     pid_t pid = fork();
-    hf_lock *lock;
 
     if (!pid)
         _exit(0);
     waitpid(pid, NULL, 0);
     atomic_store(&f->header.tables, (uint32_t)pid);
-    lock = make_lock(client, "x", true);
-    free_lock(lock);
+    free_lock(make_lock(client, "x", true));
     atomic_store(&f->header.tables, (uint32_t)pid);
     close_client(open_client(p->url));
 }

@@ -46,43 +46,44 @@ static void contend(const char *url, bool fair)
 
 CASE_HERE(test_contended_with_waitv_and_without)
 {
-    char url[200];
+    const char *url = text_of("%s?waitv=no", p->url);
 
     contend(p->url, true);
     contend(p->url, false);
-    snprintf(url, sizeof(url), "%s?waitv=no", p->url);
     contend(url, true);
     contend(url, false);
 }
 
+static hf_lock *make_async(hf_client *client, const char *name)
+{
+    return make_lock_of(client, name, KIND(HF_MUTEX, .flags = HF_OWNER_HANDLE));
+}
+
 static void async_wait(const char *url)
 {
-    hf_lock_options opt =
-        LOCK_OPTIONS(.flags = HF_OWNER_HANDLE, .fairness = HF_FAIR);
     pid_t pid = child_with_lock(url, true, 0, wait_for_ever);
     hf_client *client = open_client(url), *other = open_client(url);
     struct async a = {0, -1};
-    hf_lock *lock, *held;
+    hf_lock *lock = make_async(client, "x"), *held;
     hf_error err = HF_ERROR_INIT;
 
-    assert_int_equal(hf_lock_new(client, "x", 1, &opt, &lock, &err), 0);
-    assert_int_equal(hf_lock_acquire_async(lock, NULL, on_done, &a, &err), 0);
+    OK(hf_lock_acquire_async(lock, NULL, on_done, &a, &err));
     nap_ms(30);
     assert_int_equal(a.calls, 0);
     kill(pid, SIGKILL);
     assert_in_range(dispatch_until(client, &a, 1), 0, DEATH_MS);
     waitpid(pid, NULL, 0);
     assert_int_equal(a.result, 0);
-    assert_int_equal(hf_lock_release(lock, &err), 0);
+    OK(hf_lock_release(lock, &err));
 
     held = make_lock(other, "x", true);
-    assert_int_equal(hf_lock_acquire(held, NULL, NULL), 0);
-    assert_int_equal(hf_lock_acquire_async(lock, NULL, on_done, &a, &err), 0);
+    OK(hf_lock_acquire(held, NULL, NULL));
+    OK(hf_lock_acquire_async(lock, NULL, on_done, &a, &err));
     nap_ms(30);
-    assert_int_equal(hf_lock_release(held, NULL), 0);
+    OK(hf_lock_release(held, NULL));
     assert_in_range(dispatch_until(client, &a, 2), 0, DEATH_MS);
     assert_int_equal(a.result, 0);
-    assert_int_equal(hf_lock_release(lock, &err), 0);
+    OK(hf_lock_release(lock, &err));
     free_lock(held);
     free_lock(lock);
     close_client(other);
@@ -91,52 +92,31 @@ static void async_wait(const char *url)
 
 CASE_HERE(test_async_waits_with_waitv_and_without)
 {
-    char url[200];
-
     async_wait(p->url);
-    snprintf(url, sizeof(url), "%s?waitv=no", p->url);
-    async_wait(url);
+    async_wait(text_of("%s?waitv=no", p->url));
 }
 
 /* More holders than the helper thread can watch in one sleep. */
 CASE_HERE(test_many_async_waits)
 {
     enum { MANY = 150 };
-    hf_client *holders[MANY], *client = open_client(p->url);
+    hf_client *client = open_client(p->url);
     hf_lock *held[MANY], *wanted[MANY];
     struct async a = {0, -1};
-    char name[16];
 
     for (int i = 0; i < MANY; i++) {
-        hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
+        const char *name = text_of("n%d", i);
 
-        snprintf(name, sizeof(name), "n%d", i);
-        holders[i] = open_client(p->url);
-        held[i] = make_lock(holders[i], name, true);
-        assert_int_equal(hf_lock_acquire(held[i], NULL, NULL), 0);
-        opt.flags = HF_OWNER_HANDLE;
-        assert_int_equal(
-            hf_lock_new(client, name, HF_CSTRING, &opt, &wanted[i], NULL), 0);
-        assert_int_equal(
-            hf_lock_acquire_async(wanted[i], NULL, on_done, &a, NULL), 0);
+        held[i] = make_lock(open_client(p->url), name, true);
+        OK(hf_lock_acquire(held[i], NULL, NULL));
+        wanted[i] = make_async(client, name);
+        OK(hf_lock_acquire_async(wanted[i], NULL, on_done, &a, NULL));
     }
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(hf_lock_release(held[i], NULL), 0);
+        OK(hf_lock_release(held[i], NULL));
     assert_in_range(dispatch_until(client, &a, MANY), 0, 1000);
-    for (int i = 0; i < MANY; i++) {
-        assert_int_equal(hf_lock_release(wanted[i], NULL), 0);
-        free_lock(wanted[i]);
-        free_lock(held[i]);
-        close_client(holders[i]);
-    }
-    close_client(client);
-}
-
-static hf_lock *make_async(hf_client *client, const char *name)
-{
-    hf_lock_options opt = LOCK_OPTIONS(.flags = HF_OWNER_HANDLE);
-
-    return make_lock_of(client, name, &opt);
+    for (int i = 0; i < MANY; i++)
+        OK(hf_lock_release(wanted[i], NULL));
 }
 
 static void cancel(hf_client *client, hf_lock *lock, struct async *a)
@@ -158,7 +138,6 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
     hf_lock *want_x = make_async(client, "x"),
             *want_y = make_async(client, "y");
-    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 5000);
     struct async a = {0, -1};
     struct waiter w;
     int64_t at;
@@ -166,7 +145,8 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     OK(hf_lock_acquire(x, NULL, NULL));
     OK(hf_lock_acquire(y, NULL, NULL));
     OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
-    OK(hf_lock_acquire_async(want_x, &leased, on_done, &a, NULL));
+    OK(hf_lock_acquire_async(want_x, HOW(HF_FOREVER, .lease_ms = 5000), on_done,
+                             &a, NULL));
     waiter_start(&w, make_lock(client, "x", true));
     nap_ms(50); /* it sleeps */
     cancel(client, want_y, &a);
@@ -187,7 +167,6 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
     hf_lock *x = make_lock(other, "x", true), *y = make_lock(third, "y", true);
     hf_lock *want_x = make_async(client, "x"),
             *want_y = make_async(client, "y"), *next = make_async(fourth, "x");
-    hf_acquire_options leased = ACQUIRE_OPTIONS(.lease_ms = 60000);
     struct async a = {0, -1}, b = {0, -1};
     struct waiter w;
     int64_t at;
@@ -195,7 +174,8 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
     OK(hf_lock_acquire(x, NULL, NULL));
     OK(hf_lock_acquire(y, NULL, NULL));
     OK(hf_lock_acquire_async(want_y, NULL, on_done, &a, NULL));
-    OK(hf_lock_acquire_async(want_x, &leased, on_done, &a, NULL));
+    OK(hf_lock_acquire_async(want_x, HOW(HF_FOREVER, .lease_ms = 60000),
+                             on_done, &a, NULL));
     OK(hf_lock_acquire_async(next, NULL, on_done, &b, NULL));
     waiter_start(&w, make_lock(client, "x", true));
     nap_ms(50);                 /* it sleeps */
@@ -206,7 +186,7 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
     OK(hf_lock_release(want_x, NULL));
     dispatch_until(fourth, &b, 1);
     OK(b.result);
-    assert_true(WAIT_FOR(waiters(other) == 1));
+    COMES(waiters(other) == 1);
     nap_ms(50);
     at = now_ms();
     OK(hf_lock_release(next, NULL));
@@ -214,39 +194,15 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
     OK(hf_lock_release(y, NULL));
 }
 
-/* A thread that waits for a semaphore. */
-struct sleeper {
-    pthread_t thread;
-    hf_lock *lock;
-    pid_t tid; /* atomic; 0: not yet */
-    int rc;
-};
-
-static void *sleeper_main(void *arg)
-{
-    struct sleeper *s = arg;
-
-    __atomic_store_n(&s->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
-    s->rc = hf_lock_acquire(s->lock, NULL, NULL);
-    if (!s->rc)
-        s->rc = hf_lock_release(s->lock, NULL);
-    return NULL;
-}
-
-static pid_t tid_of(const struct sleeper *s)
-{
-    return __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
-}
-
 /* Returns how often the thread has gone to sleep. */
-static long sleeps_of(const struct sleeper *s)
+static long sleeps_of(const struct waiter *w)
 {
     static const char what[] = "\nvoluntary_ctxt_switches:";
-    char path[60], text[4096];
+    char text[4096];
     const char *at;
 
-    snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid_of(s));
-    wait_read(path, text, sizeof(text));
+    wait_read(text_of("/proc/self/task/%d/status", (int)waiter_tid(w)), text,
+              sizeof(text));
     at = strstr(text, what);
     assert_non_null(at);
     return strtol(at + sizeof(what) - 1, NULL, 10);
@@ -258,34 +214,28 @@ CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 {
     enum { MANY = 3, MS = 700 };
     hf_client *other = open_client(p->url), *client = open_client(p->url);
-    hf_lock_options how = LOCK_OPTIONS(.kind = HF_SEMAPHORE, .permits = 1);
-    struct sleeper s[MANY] = {{0}};
-    hf_lock *held;
+    const hf_lock_options *kind = KIND(HF_SEMAPHORE, .permits = 1);
+    hf_lock *held = make_lock_of(other, "x", kind);
+    struct waiter w[MANY];
     long sleeps = 0;
     int64_t at;
 
-    held = make_lock_of(other, "x", &how);
     OK(hf_lock_acquire(held, NULL, NULL));
     for (size_t i = 0; i < MANY; i++) {
-        s[i].lock = make_lock_of(client, "x", &how);
-        OK(pthread_create(&s[i].thread, NULL, sleeper_main, &s[i]));
-        assert_true(WAIT_FOR(waiters(other) == i + 1));
+        waiter_start(&w[i], make_lock_of(client, "x", kind));
+        COMES(waiters(other) == i + 1);
     }
     for (int i = 0; i < MANY; i++) {
-        assert_true(wait_asleep(getpid(), tid_of(&s[i])));
-        sleeps -= sleeps_of(&s[i]);
+        assert_true(wait_asleep(getpid(), waiter_tid(&w[i])));
+        sleeps -= sleeps_of(&w[i]);
     }
     at = now_ms();
     nap_ms(MS);
     for (int i = 0; i < MANY; i++)
-        sleeps += sleeps_of(&s[i]);
+        sleeps += sleeps_of(&w[i]);
     assert_in_range(sleeps, 0, MANY * 2 * (1 + (now_ms() - at) / 1000));
     OK(hf_lock_release(held, NULL));
-    for (int i = 0; i < MANY; i++) {
-        pthread_join(s[i].thread, NULL);
-        OK(s[i].rc);
-        free_lock(s[i].lock);
-    }
+    waiters_end(w, MANY, 0, 0, INT64_MAX / 2);
 }
 
 enum { NO_FILTERS = 77 };
@@ -383,7 +333,7 @@ CASE_HERE(test_waitv_that_a_filter_forbids)
     OK(hf_lock_acquire(lock, NULL, NULL));
     ends_well(child_that(wait_in_vain, p->url));
     pid = child_that(wait_without_a_thread, p->url);
-    assert_true(WAIT_FOR(waiters(client) == 1 || has_ended(pid)));
+    COMES(waiters(client) == 1 || has_ended(pid));
     nap_ms(30); /* its helper has noticed that the call is forbidden */
     at = wait_fair();
     OK(hf_lock_release(lock, NULL));
@@ -391,9 +341,8 @@ CASE_HERE(test_waitv_that_a_filter_forbids)
     assert_true(wait_within(at, 1000));
 }
 
-static void crowd_member(const char *url, int ready)
+static void crowd_member(const char *url)
 {
-    hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
     int tries = 50, rc;
     hf_client *client;
     hf_lock *lock;
@@ -404,13 +353,14 @@ static void crowd_member(const char *url, int ready)
         ;
     if (rc)
         _exit(1);
-    opt.fairness = HF_FAIR;
-    while ((rc = hf_lock_new(client, "x", 1, &opt, &lock, NULL)) ==
-               HF_EBACKEND &&
-           --tries)
+    while (
+        (rc = hf_lock_new(client, "x", 1, KIND(HF_MUTEX, .fairness = HF_FAIR),
+                          &lock, NULL)) == HF_EBACKEND &&
+        --tries)
         ;
-    if (rc || write(ready, "", 1) != 1)
+    if (rc)
         _exit(1);
+    say_ready();
     rc = hf_lock_acquire(lock, NULL, NULL);
     if (!rc)
         rc = hf_lock_release(lock, NULL);
@@ -424,23 +374,23 @@ CASE_HERE(test_1000_waiting_processes)
     enum { CROWD = 1000 };
     hf_client *client = open_client(p->url);
     hf_lock *lock = make_lock(client, "x", true);
-    int fds[2], status, bad = 0;
+    int status, bad = 0;
     char byte;
 
-    assert_int_equal(pipe(fds), 0);
-    assert_int_equal(hf_lock_acquire(lock, NULL, NULL), 0);
+    OK(pipe(ready));
+    OK(hf_lock_acquire(lock, NULL, NULL));
     for (int i = 0; i < CROWD; i++)
         if (!fork())
-            crowd_member(p->url, fds[1]);
+            crowd_member(p->url);
     for (int i = 0; i < CROWD; i++)
-        assert_int_equal(read(fds[0], &byte, 1), 1);
-    assert_true(WAIT_FOR_MS(waiters(client) == CROWD, 5 * WAIT_LONG_MS));
-    assert_int_equal(hf_lock_release(lock, NULL), 0);
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+    COMES_MS(waiters(client) == CROWD, 5 * WAIT_LONG_MS);
+    OK(hf_lock_release(lock, NULL));
     while (wait(&status) > 0)
         bad += status != 0;
     assert_int_equal(bad, 0);
-    close(fds[0]);
-    close(fds[1]);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 CASES_MAIN(NULL, NULL);

@@ -9,11 +9,11 @@
 
 struct etcd;
 
-/* True if there is no connection, or requests already wait for one: then the
- * caller returns HF__LATER. */
+/* Returns true if there is no connection, or if requests already wait for one:
+ * then the caller returns HF__LATER. */
 bool hf__et_is_down(struct etcd *);
-/* Something was sent for this request: writes it to the socket unless more
- * follows. */
+/* Writes to the socket what was queued for this request, unless more requests
+ * follow. */
 void hf__et_sent(struct etcd *, const struct hf__req *);
 hf__time hf__et_timeout(const struct etcd *);
 

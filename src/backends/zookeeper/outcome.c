@@ -63,9 +63,9 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
                         user ? "have it granted" : "name one in the URL");
 }
 
-/* The code and text for a name that hf__zk_path() refuses. If a part looks like
- * an entry, names that part: the URL's path can contain it, for programs like
- * tooz that have their locks below such parts (/tooz/locks/NAME). */
+/* If a part of the name looks like an entry, the text names that part and
+ * suggests to move it to the URL's path. Programs like tooz have their locks
+ * below such parts (/tooz/locks/NAME). */
 int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                     size_t len)
 {

@@ -195,7 +195,7 @@ static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
         l->e->guard = t->header->revision;
     kv = r->n_kvs ? r->kvs[0] : NULL;
     if (kv && kv->create_revision != l->rev && kv->lease != l->e->lease)
-        kv = NULL; /* the entry of another client */
+        kv = NULL; /* this is another client's entry */
     l->is_late = kv && l->rev && kv->create_revision != l->rev;
     l->rev = kv ? kv->create_revision : 0;
     l->maybe = l->doubt = false;
@@ -302,7 +302,7 @@ static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
     bool is_odd = hf__et_has_answer(c);
     int rc = is_odd ? code : 0;
 
-    (void)can_repeat; /* the core sends it again */
+    (void)can_repeat; /* the core repeats the request */
     hf__et_request_over(a);
     if (code == HF_ENOTOWNER) {
         rc = hf__et_lease_over(c->g->owner,

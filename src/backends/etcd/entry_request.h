@@ -19,9 +19,9 @@ struct et_lock;
 /* What was read so far about the entries that are older than ours. */
 struct et_ahead {
     uint8_t other; /* enum et_form of an entry that does not match; 0: none */
-    uint32_t size; /* if `other` is a PERMIT: its semaphore's size */
+    uint32_t size; /* if `other` is a PERMIT: size of that semaphore */
     uint64_t permits; /* sum over all entries read */
-    size_t len; /* length of `before`; 0: no entry that blocks ours was read */
+    size_t len; /* length of `before`; 0: none was read that blocks ours */
     char before[ET_KEY_MAX];
 };
 
@@ -57,8 +57,8 @@ struct et_request {
 /* Each of these sends a request and returns 0, HF__LATER if there is no
  * connection, or HF_ENOMEM. */
 int hf__et_enter(struct et_lock *);
-/* Reads a page of the entries before ours: the youngest if `before` is NULL,
- * else the page after that request's. */
+/* Reads a page of the entries before ours: the page after that of the request
+ * `before`, or the youngest entries if `before` is NULL. */
 int hf__et_read_queue(struct et_lock *, const struct et_request *before);
 /* Asks, for a READ lock, whether the writer that blocks it has a mark. */
 int hf__et_read_mark(struct et_lock *, const struct et_ahead *);

@@ -56,7 +56,7 @@ static void *etcd_take(void *self, size_t size)
     void *p = r->data + r->used;
 
     if (size > ET_MEMORY - r->bytes)
-        return NULL; /* no true answer of etcd needs that much */
+        return NULL; /* no valid answer of etcd needs that much */
     if (some > ET_ROOM - r->used) {
         p = e->core->alloc(e->client, size);
         e->is_short = e->is_short || !p;
@@ -353,6 +353,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* one table serves both schemes */
+    (void)scheme; /* both schemes use this table */
     return abi == HF__ABI ? &backend : NULL;
 }

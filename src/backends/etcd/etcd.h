@@ -5,15 +5,19 @@
  * The layers, from the top; a file calls only those below it:
  *
  *   etcd.c                        the table, open and close
- *   session.c                     the connection, and the *greeting*: the
- * requests with which the client opens each connection inspect.c list.c put.c
- * latch.c diagnose.c, on query.c; changes.c, renew.c answer.c reads the answers
- * to requests about entries lock.c                        the lock's state
- * machine slot.c, watch.c, batch.c, lease.c lock_state.c, entry_request.c
+ *   session.c                     the connection, opened with a *greeting*
+ *   inspect.c list.c put.c latch.c diagnose.c, on query.c; changes.c, renew.c
+ *   answer.c                      reads the answers to requests about entries
+ *   lock.c                        the lock's state machine
+ *   slot.c, watch.c, batch.c, lease.c
+ *   lock_state.c, entry_request.c
  *   exchange.c, txn.c, refusal.c, entry.c
  *
- * A client has one lease, whose id it chooses at random. These keys
- * belong to the lease:
+ * The greeting is the sequence of requests with which the client opens each
+ * connection; session.c lists its steps.
+ *
+ * A client has one lease, whose id it chooses at random. These keys belong to
+ * the lease:
  *
  *   ROOT holdfast:client/LEASE   the guard: its value describes the client
  *   ROOT NAME/LEASE              the client's entry in the queue of a mutex, as
@@ -55,11 +59,11 @@
 
 #define ET_CALL_MS 1500       /* time limit of a request */
 #define ET_ANSWER (4u << 20)  /* largest answer, in bytes */
-#define ET_MEMORY (16u << 20) /* largest answer in memory */
-#define ET_WISHES 336         /* longest list of tokens of one hf_ask */
-#define ET_CHECKS 32          /* most entries that one transaction checks */
-#define ET_ROOM 512           /* room for an answer, in units of max_align_t */
-#define ET_KEPT 8             /* most keep-alives under way */
+#define ET_MEMORY (16u << 20) /* largest answer in memory, in bytes */
+#define ET_WISHES 336 /* longest list of tokens that one hf_ask writes */
+#define ET_CHECKS 32  /* most entries that one transaction checks */
+#define ET_ROOM 512   /* room for an answer, in units of max_align_t */
+#define ET_KEPT 8     /* most keep-alives under way */
 
 struct et_changes;
 struct et_lock;
@@ -73,7 +77,7 @@ struct etcd {
     struct net_endpoint peer;
     struct grpc g;
     uint32_t tags;
-    char *root;    /* "", or "a/b/" */
+    char *root;    /* the path of the URL, as "" or "a/b/" */
     char *ask_key; /* key of the tokens of holders that were asked to release */
     char *user, *password;
     uint32_t ttl_s;
@@ -87,11 +91,11 @@ struct etcd {
         max_align_t data[ET_ROOM];
     } room;
 
-    /* The session. */
-    int64_t lease;    /* 0: none */
-    bool is_granted;  /* the server is known to have the lease */
+    /* The connection and the lease. */
+    int64_t lease;    /* id of the lease; 0: none */
+    bool is_granted;  /* the server has certainly granted the lease */
     uint32_t term_ms; /* the lease's TTL, as granted */
-    hf__time proved;  /* when the confirmed grant or keep-alive was sent */
+    hf__time proved;  /* when the last confirmed grant or keep-alive was sent */
     hf__time grant_sent_at; /* when the last grant was sent */
     int64_t guard;          /* the guard's mod revision */
     size_t guard_len;
@@ -101,7 +105,7 @@ struct etcd {
     hf__time keep_at;          /* when the next keep-alive is due */
     hf__time kept_at[ET_KEPT]; /* when the unanswered keep-alives were sent */
     unsigned kept_len;
-    struct hf__table watches; /* by their ids */
+    struct hf__table watches; /* all watches, by their ids */
     int64_t watch_ids;
     struct et_watch *guard_watch; /* NULL: not created yet */
     struct et_watch *ask_watch;   /* NULL: not created yet, or not `listens` */
@@ -114,13 +118,13 @@ struct etcd {
     struct et_lock *locks;
     struct et_query *queries;
     struct et_changes *changes;
-    struct et_request *requests; /* requests under way */
+    struct et_request *requests; /* all requests under way */
     /* Is called when a request ends: hf__et_answered(). */
     int (*answered)(struct grpc_call *, hf__time now);
     size_t drops;              /* DROPs and CONFIRMs under way */
     struct et_request *spare;  /* unused requests, with their buffers */
     struct hf__batch *batches; /* renewals that wait for a keep-alive */
-    bool put_doubt;            /* an earlier put may still be carried out */
+    bool put_doubt; /* an earlier hf_lock_put may still be carried out */
     struct hf__latch_requests latch_requests;
     bool put_off; /* LATER was returned, so go_on() must be called */
     bool was_up;  /* the client was connected at least once */

@@ -27,7 +27,7 @@ struct count {
     struct et_query base;
     bool is_sent;     /* an unanswered transaction was sent */
     bool is_repeated; /* sent twice: the first one may be carried out late */
-    bool is_known;    /* the fields below were read */
+    bool is_known;    /* the latch and its mark were read */
     bool is_marked;   /* the mark exists: the request was counted */
     bool is_written;  /* SET: this client has set the latch */
     bool has_others;  /* SET: the name is in use as a lock */
@@ -111,7 +111,8 @@ static int latch_mismatch(struct etcd *e, const char *text)
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* Reads the answer to latch_add_read(). */
+/* Reads the answer to latch_add_read(). Returns 0; PENDING if more pages
+ * follow; or a code. */
 static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;

@@ -458,7 +458,7 @@ int hf__et_attempt(void *self, struct hf__req *req)
         return HF__LATER;
     req->sent_at = e->core->now();
     l->attempt = req;
-    if (hf__et_is_safety_look(l)) /* finds out whether the member answers */
+    if (hf__et_is_safety_look(l)) /* to find out whether the member answers */
         hf__grpc_ping(&e->g, req->sent_at);
     if (!l->under_way && !l->let_go)
         rc = lock_step(l);

@@ -13,9 +13,9 @@ struct etcd;
 struct et_request;
 struct et_watch;
 
-#define ET_WATCHES 2 /* watches that a lock keeps */
-/* A waiter repeats its attempt (looks) after this many pauses, and then always
- * after the last one. */
+#define ET_WATCHES 2 /* most watches on other entries that a lock keeps */
+/* The number of pauses in lock_queue(). A waiter repeats its attempt (looks)
+ * after each of them, and then always after the last. */
 #define ET_LOOKS 4
 
 /*
@@ -34,9 +34,10 @@ struct et_watch;
  *   HELD     none; of an attempt with        rev; own, wanted; mark,
  *            another hold id: CONFIRM, DROP  writes; is_fixed
  *
- *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING. (A lock
- * is still QUEUED, not RUNG, if the core repeats the attempt at poll_at.) A
- * lock whose attempt ends otherwise is RESTING again.
+ *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING
+ *
+ * A lock is still QUEUED, not RUNG, if the core repeats the attempt at poll_at.
+ * A lock whose attempt ends in any other way is RESTING again.
  *
  * A request of a renewal is not under way for the lock: it belongs to a batch.
  */

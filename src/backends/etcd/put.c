@@ -24,7 +24,7 @@ struct put {
     struct et_query base;
     int64_t rev;
     bool bumps;       /* the transaction also writes the guard */
-    bool is_answered; /* false: the put may be carried out late */
+    bool is_answered; /* false: the write may be carried out late */
     size_t entry_len;
     char entry[ET_KEY_MAX];
 };

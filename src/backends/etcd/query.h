@@ -24,12 +24,12 @@ struct et_query {
 struct et_play {
     size_t size; /* size of the whole struct, which begins with a struct
                     et_query */
-    /* Fills in the next transaction. */
+    /* Adds the conditions and operations of the next transaction. */
     void (*send)(struct et_query *, struct et_txn *);
     /* Reads the answer. Returns the result of the query, or HF__PENDING to send
      * another transaction. */
     int (*answered)(struct et_query *, const Etcd__TxnAnswer *);
-    void (*fini)(struct et_query *); /* may be NULL */
+    void (*fini)(struct et_query *); /* frees more; may be NULL */
     /* For calls that are no transactions, instead of send() and answered():
      * pack() packs the next call and returns 0 or HF_ENOMEM; read() reads its
      * answer and returns like answered(). */

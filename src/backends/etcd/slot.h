@@ -1,6 +1,6 @@
 /*
- * What the functions of the backend's table share: whether a request can be
- * sent now, and when the backend has to be driven next.
+ * Helpers of the functions in the backend's table: they tell whether a request
+ * can be sent now, and when the backend must be driven next.
  */
 #ifndef HF_ETCD_SLOT_H
 #define HF_ETCD_SLOT_H

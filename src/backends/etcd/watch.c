@@ -35,7 +35,7 @@
 #define PAUSE (1000 * HF__MS) /* after a stream or a watch was refused */
 
 struct et_watch {
-    struct hf__keyed key;       /* its id */
+    struct hf__keyed key;       /* the id */
     struct et_lock *lock;       /* NULL: for changes.c, the guard or ask_key */
     struct et_changes *changes; /* the listener to report to; or NULL */
     const struct et_watch_events *events; /* callbacks for `changes` */
@@ -508,8 +508,8 @@ static int watch_reported(struct etcd *e, const Etcd__WatchAnswer *a,
     /* While the client closes, its own revocation deletes the guard. */
     if (!watch_last_event(a) || e->is_closing)
         return 0;
-    /* The next greeting finds out whether the lease is gone or only the
-     * guard. */
+    /* The greeting of the next connection finds out whether the lease is gone
+     * or only the guard. */
     return hf__grpc_leave(&e->g, "the client's key has been deleted");
 }
 

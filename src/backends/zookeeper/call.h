@@ -1,11 +1,10 @@
 /*
  * Requests to the server. Each function from hf__zk_create() to hf__zk_multi()
  * sends one request and returns 0. If it returns a code, nothing was sent and
- * `done` is not called.
- * Answers arrive in the order of sending, inside the library's functions, with
- * the client's mutex held. `owner` is passed to `done` and must stay valid
- * until then or until close(). Requests may be sent only while zk.up. Paths are
- * absolute.
+ * `done` is not called. Answers arrive in the order of sending, inside the
+ * library's functions, with the client's mutex held. `owner` is passed to
+ * `done` and must stay valid until then or until close(). Requests may be sent
+ * only while zk.up. Paths are absolute.
  */
 #ifndef HF_ZK_CALL_H
 #define HF_ZK_CALL_H
@@ -16,10 +15,10 @@
  * the library and is freed when `done` returns. */
 struct zk_reply {
     struct zk *z;
-    const char *text; /* create: the path; get: the data */
+    const char *text; /* of create: the path; of get: the data */
     int len;          /* of the data of a get; -1: the node has no data */
-    const struct Stat *stat;              /* create, get, exists, set */
-    const struct String_vector *children; /* list */
+    const struct Stat *stat;              /* of create, get, exists, set */
+    const struct String_vector *children; /* of list */
     /* Results of a multi, even of a refused one: `err` of each operation. */
     const zoo_op_result_t *results;
 };

@@ -11,8 +11,8 @@
  *
  * The library keeps one watch per watcher and path over all connections of a
  * session, but does not reliably remove it. So a listener that has ended stays
- * in memory until the session ends, and is reused for the same name. Its
- * memory is that of the query that began it.
+ * in memory until the session ends, and is reused for the same name. Its memory
+ * is that of the query that began it.
  */
 #ifndef HF_ZK_CHANGES_H
 #define HF_ZK_CHANGES_H

@@ -13,7 +13,7 @@
 /* Takes the node and its siblings from their lock and deletes their entries.
  * Reports let_go, if it is not NULL, when the last entry is gone. */
 void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
-/* Drops a node that does not exist at the server, or belongs to another
+/* Drops a node whose entry does not exist at the server, or belongs to another
  * session. */
 void hf__zk_node_vanished(struct zk_node *);
 /* Deletes a node at the server that is no entry of a lock, such as a mark, as
@@ -22,7 +22,8 @@ void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
 /* An entry of the lock's hold is missing: deletes the others, and reports the
  * loss to the core. Called only from advance(). */
 void hf__zk_taken_away(struct zk_lock *);
-/* Deletes what an idle semaphore has left below the node, if it is idle. */
+/* Deletes `locks` and `leases` below the node if both are empty, as an idle
+ * semaphore leaves them. */
 void hf__zk_sweep_semaphore(struct zk *, const char *path);
 
 /* A call of the node was answered: decrements `calls`, then calls

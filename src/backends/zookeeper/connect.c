@@ -10,7 +10,7 @@
 #define LOOKUP_PART 3 /* time between lookups: the timeout divided by this */
 #define LOOKUP_MIN_MS 1000
 #define LOOKUP_MAX_MS 10000
-#define FOUND_MS 100  /* how often a running lookup is checked */
+#define FOUND_MS 100  /* time between checks of a running lookup */
 #define ANSWER_MIN 36 /* shortest first packet of a server, in bytes */
 #define ANSWER_MAX 37
 

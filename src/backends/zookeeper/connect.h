@@ -16,7 +16,7 @@
  * client's mutex held. */
 struct zk_addrs {
     size_t len;      /* number of addresses; the first may be listed twice */
-    char text[4096]; /* "10.0.0.1:2181,::1:2181" */
+    char text[4096]; /* for example "10.0.0.1:2181,::1:2181" */
 };
 
 /* Converts the addresses that a lookup has found. */

@@ -263,7 +263,7 @@ int hf__zk_entry_order(const struct zk_entry *a, const struct zk_entry *b)
 }
 
 enum effect {
-    FREE,    /* shared with ours, or irrelevant */
+    FREE,    /* does not exclude ours */
     BLOCKS,  /* the older entry goes first */
     DIFFERS, /* another kind of lock, if it is older */
     CLASHES, /* another kind of lock, whatever its age */

@@ -82,7 +82,7 @@ struct zk_entry {
  * it has no known form. Sets czxid to 0, which means unknown. */
 bool hf__zk_entry_parse(const char *child, struct zk_entry *);
 
-/* The kind of lock that looks at the children. */
+/* The kind of lock for which the children are judged. */
 enum zk_rule {
     ZK_RULE_MUTEX,
     ZK_RULE_WRITE,
@@ -122,7 +122,7 @@ struct zk_place {
     /* Index of the first child with my sequence and an unknown czxid. It counts
      * in `ahead`. */
     size_t tied;
-    bool here; /* mine is in the list */
+    bool here; /* `mine` is one of the children */
 };
 
 /* Returns what is known of a child: its czxid, negated if the child is not

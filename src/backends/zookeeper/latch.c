@@ -48,8 +48,8 @@ struct count {
     bool marked;   /* the mark exists */
     bool has_node; /* the name's node exists */
     bool made;     /* creates of missing parents were sent */
-    bool swept;    /* nodes of an idle semaphore were deleted */
-    bool was_sent; /* the transaction was sent, now or in an earlier request */
+    bool swept;    /* deletes of the nodes of an idle semaphore were sent */
+    bool was_sent; /* the transaction was sent, by this or an earlier query */
 };
 
 static void latch_put_count(struct count *c, uint64_t count)

@@ -2,9 +2,9 @@
  * A lock: what the backend keeps for one line of the core (hf__remote.impl),
  * from attach to detach, and what all kinds share: attempts, grants, releases.
  * zookeeper.c calls the first functions for the core; the kinds (queue.c,
- * semaphore.c, latch.c) call the others. A lock refers to at
- * most one node, with its siblings; cleanup.h takes over nodes that it drops.
- * Called with the client's mutex held.
+ * semaphore.c, latch.c) call the others. A lock refers to at most one node,
+ * with its siblings; cleanup.h takes over nodes that it drops. Called with the
+ * client's mutex held.
  */
 #ifndef HF_ZK_LOCK_H
 #define HF_ZK_LOCK_H

@@ -71,14 +71,14 @@ struct zk_node {
     struct zk_lock *lock;    /* NULL: the node is no longer wanted */
     struct zk_node *sibling; /* next entry of the hold; lock->node is first */
     uint64_t hold_id;
-    int64_t czxid; /* THERE: the token; 0: unknown */
-    int refusal;   /* GONE: why it was not created; ZOK: it was deleted */
+    int64_t czxid; /* of the entry, if it exists: the token; 0: unknown */
+    int refusal;   /* GONE: why the create was refused; ZOK: it was not */
     uint8_t state; /* enum zk_node_state */
     uint8_t role;  /* enum zk_node_role */
     uint8_t form;  /* enum zk_form */
 
     /* Its requests. */
-    uint8_t parents; /* how often missing parents were created */
+    uint8_t parents; /* times that creates of missing parents were sent */
     uint32_t calls;  /* unanswered calls that it owns */
     uint32_t lists;  /* unanswered lists; only the last one counts */
     zk_done_fn *listed;
@@ -88,8 +88,8 @@ struct zk_node {
     bool strangers_requested; /* strangers were requested for this place in the
                                  queue */
     bool siblings_known; /* semaphore: no entry of another kind was found */
-    bool swept;    /* the nodes of an idle semaphore were deleted for it */
-    uint32_t made; /* semaphore: leases created so far; names use the number */
+    bool swept;    /* nodes of an idle semaphore were deleted for the entry */
+    uint32_t made; /* semaphore: the number of the next lease */
 
     /* If it is a hold. */
     struct zk_notify *notify; /* the watch on its entry; or NULL */
@@ -119,11 +119,11 @@ struct zk_child_stat {
     struct zk_node *node;
     bool requested; /* the request is unanswered */
     int refusal;    /* the server's error; ZOK: none */
-    int64_t czxid;  /* as in zk_czxid_fn */
-    char name[];    /* "": requested for an earlier entry */
+    int64_t czxid;  /* 0: unknown; negative: persistent (entry.h) */
+    char name[];    /* "" if the stat was requested for an earlier entry */
 };
 
-/* A watch on the entry of a hold (notify.c). The node may be freed first. */
+/* A watch on the entry of a hold (notify.c), which may outlive the node. */
 struct zk_notify {
     struct zk_notify *next, *prev; /* zk.listening */
     struct zk *z;

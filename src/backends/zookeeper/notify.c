@@ -51,7 +51,7 @@ static void notify_on_data(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZNONODE) /* the entry was deleted just after the grant */
         notify_hear_no_more(notify, true);
     else if (rc != ZOK)
-        notify_free(notify); /* no watch was set */
+        notify_free(notify); /* the server has set no watch */
     else if (node && node->lock && node->lock->node == node &&
              hf__zk_is_revoke(reply->text, reply->len))
         z->core->wanted(z->client, node->lock->remote, (uint64_t)node->czxid);

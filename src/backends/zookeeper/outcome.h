@@ -1,6 +1,6 @@
 /*
- * How a request ends: its result is reported, and a refusal becomes a code with
- * a text that explains it (core->why). Called by all files that answer the
+ * The end of a request: reports its result, and turns a refusal into a code
+ * with a text that explains it (core->why). Called by all units that answer the
  * core, with the client's mutex held.
  */
 #ifndef HF_ZK_OUTCOME_H

@@ -42,13 +42,13 @@ struct zk_parties {
     void (*then)(struct zk_parties *);
     struct zk_party *first; /* entries in order: of the node, locks, leases */
     size_t len;
-    enum hf_kind kind; /* 0: the name is not in use */
+    enum hf_kind kind; /* kind of the lock; 0: the name is not in use */
     bool unfair, is_latch;
-    uint32_t permits; /* 0: unknown */
+    uint32_t permits; /* size of a semaphore; 0: unknown */
     uint64_t count;   /* count of a latch */
     char round[ZK_UUID_MAX];
     unsigned reached;   /* holders that were deleted or asked */
-    bool meant, others; /* the query means, or does not mean, some holder */
+    bool meant, others; /* some holder is, or is not, meant by the query */
 };
 
 /* Reads everything and calls then(). Returns an outcome. */

@@ -2,9 +2,8 @@
  * A query: a request about a name, which takes several calls, in steps. All
  * calls of a step are sent together; when all are answered, the next step
  * follows. The first failure of a step is its result and ends the query when
- * the step ends. A query
- * is in zk.queries until hf__zk_query_end() or _free() frees it, and owns its
- * calls. Called with the client's mutex held.
+ * the step ends. A query is in zk.queries until hf__zk_query_end() or _free()
+ * frees it, and owns its calls. Called with the client's mutex held.
  */
 #ifndef HF_ZK_QUERY_H
 #define HF_ZK_QUERY_H
@@ -20,7 +19,7 @@ struct zk_query {
     struct zk *z;
     struct hf__query *q;             /* the core's query; NULL: `lock` asks */
     struct zk_lock *lock;            /* NULL also after the lock was detached */
-    void (*step)(struct zk_query *); /* runs when the calls are answered */
+    void (*step)(struct zk_query *); /* runs when all calls are answered */
     struct hf__arena memory;         /* freed with the query */
     unsigned calls;                  /* unanswered calls of this step */
     int rc;

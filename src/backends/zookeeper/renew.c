@@ -214,7 +214,7 @@ int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
         return HF__DONE;
     hf__zk_node_lower(node);
     if (renew_send_lower(node, renew_on_downgrade, q) != 0)
-        return HF_EUNKNOWN; /* the next renewal sends it */
+        return HF_EUNKNOWN; /* the next renewal sends the downgrade */
     return HF__PENDING;
 }
 

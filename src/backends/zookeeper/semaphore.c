@@ -25,12 +25,12 @@ struct visit {
     struct zk_node *turn; /* if its lock is NULL, the result is unwanted */
     bool here;            /* the list of `locks` contains our turn */
     bool no_leases;       /* the node `leases` does not exist */
-    bool unnumbered;      /* `leases` has no size */
+    bool unnumbered;      /* the node `leases` has no data */
     bool again;           /* strangers were requested: visit again */
     uint32_t ahead;       /* number of turns before ours */
     uint32_t others;      /* number of leases of other holds */
     uint32_t ours;        /* number of leases of our hold */
-    uint32_t size;        /* from the data of `leases`; 0: it contains none */
+    uint32_t size; /* the size in the data of `leases`; 0: there is none */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 

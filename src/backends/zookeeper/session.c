@@ -26,7 +26,8 @@
 #define PAUSE_MS 500    /* longest pause after a round through all servers */
 #define LIVED_MS 1000   /* a connection that lasted longer was useful */
 #define SHORT_MS 10     /* first pause after a connection that was not useful */
-#define SHORT_MAX_MS 200 /* this pause doubles up to this length */
+/* The longest such pause: each one is twice as long as the one before. */
+#define SHORT_MAX_MS 200
 /* The time limit of an attempt to connect, which grows with each failure. */
 #define PATIENCE_MS 1000
 #define SILENT_MS 300 /* after this long a silence, close() does not wait */
@@ -59,7 +60,7 @@ static int session_make_handle(struct zk *z)
         return z->core->why(z->client, HF_EBACKEND, "%s: %s", z->hosts,
                             strerror(errno));
     zoo_set_servers_resolution_delay(zh, -1);
-    /* The library keeps the password and sends it to each server. */
+    /* The library keeps user and password and sends them to each server. */
     if (z->secret && zoo_add_auth(zh, "digest", z->secret,
                                   (int)strlen(z->secret), NULL, NULL) != ZOK) {
         zookeeper_close(zh);
@@ -351,8 +352,9 @@ static void session_process(struct zk *z)
         if (rc != ZOK)
             break;
         session_note_state(z);
-        /* No answer is expected: later packets make the socket readable again.
-         * After connecting, zookeeper_interest() decides what comes next. */
+        /* If no answer is expected, later packets will make the socket readable
+         * again. After connecting, zookeeper_interest() decides what comes
+         * next. */
         if (!z->up || !z->calls_len)
             break;
     }

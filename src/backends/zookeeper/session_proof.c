@@ -70,8 +70,8 @@ bool hf__zk_proof_is_good(const struct zk *z)
            z->good_until - now > hf__zk_proof_part(z, FRESH_PART);
 }
 
-/* Returns 0 if a hold may begin. After nearly a whole timeout of silence, the
- * leader must hear of the client first. */
+/* Returns 0 if a hold may begin. After silence for nearly a whole timeout, the
+ * leader must be notified of the client first, which takes half a tick. */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))

@@ -9,7 +9,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define SLACK (10 * HF__MS) /* the library rounds its timeouts */
+/* The library rounds its timeouts by less than this. */
+#define SLACK (10 * HF__MS)
 
 static void socket_unwatch(struct zk *z)
 {

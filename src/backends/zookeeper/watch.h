@@ -16,8 +16,7 @@
  * In case an event is lost, the client polls each node that a lock waits for
  * every 1.5 to 2 s, with one small request however many locks wait. (A watch on
  * a list of children, as the first turn of a semaphore has, rings instead.) The
- * poll also makes a follower of version 3.8 proceed that has delayed a
- * commit.
+ * poll also makes a follower of version 3.8 proceed that has delayed a commit.
  */
 #ifndef HF_ZK_WATCH_H
 #define HF_ZK_WATCH_H

@@ -323,6 +323,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* the module has one scheme */
+    (void)scheme; /* the module serves only one scheme */
     return abi == HF__ABI ? &backend : NULL;
 }

@@ -54,17 +54,17 @@ struct zk {
     bool greeting;          /* the first request of this connection was sent */
     bool greeted;           /* that request was answered */
     bool opened;            /* `up` was true at least once */
-    bool closing;           /* callbacks must touch nothing */
-    bool moving;            /* advance() is running */
-    bool warned;            /* it was logged that a sequence nears its end */
-    bool said;              /* `text` has changed since it was last reported */
-    bool unwatched;         /* the core could not watch own_fd: it is polled */
-    bool first_words;       /* the server's first bytes were checked */
-    int open_code;          /* why opening failed; 0: it has not failed */
-    bool was_late;  /* while opening: some server did not answer in time */
-    size_t untried; /* while opening: addresses not tried yet */
+    bool closing;   /* close() is running: callbacks only free what they own */
+    bool moving;    /* advance() is running */
+    bool warned;    /* it was logged that a sequence nears its end */
+    bool said;      /* `text` has changed since it was last reported */
+    bool unwatched; /* the core could not watch own_fd: it is polled */
+    bool first_words; /* the server's first bytes were checked */
+    int open_code;    /* why opening failed; 0: it has not failed */
+    bool was_late;    /* while opening: some server did not answer in time */
+    size_t untried;   /* while opening: addresses not tried yet */
     hf__time open_until;
-    int refusal;  /* while opening: a code that outranks "no answer" */
+    int refusal;  /* while opening: a code to return instead of "no answer" */
     int fd;       /* the descriptor that the library owns; or -1 */
     int own_fd;   /* our duplicate of fd, which the core watches; or -1 */
     uint32_t tag; /* changes with each new own_fd */
@@ -80,9 +80,9 @@ struct zk {
     hf__time again_at;        /* without a handle: when to create one */
     hf__time up_at;           /* start of the current or last connection */
     hf__time pause_until;     /* no connection is attempted before this time */
-    uint32_t pause_ms;        /* the length of the last pause; it grows */
-    hf__time starved_until;   /* out of memory: no keep-alive is sent before */
-    hf__time sweep_at;        /* next retry of deletions that failed; 0: none */
+    uint32_t pause_ms; /* length of the last pause, which grows each time */
+    hf__time starved_until; /* out of memory: no keep-alive is sent before */
+    hf__time sweep_at;      /* next retry of deletions that failed; 0: none */
     hf__time connect_at;
     hf__time sent;       /* when the last call was sent */
     hf__time used;       /* when a call was last sent outside of advance() */
@@ -98,11 +98,11 @@ struct zk {
     uint32_t polls;         /* unanswered safety polls */
     hf__time pass_at;       /* the earliest zk_lock.pass_until */
 
-    struct zk_call *calls, *spare; /* unanswered calls; spare memory for more */
+    struct zk_call *calls, *spare; /* unanswered; spare memory for new ones */
     unsigned calls_len;
     struct zk_node *nodes;    /* all nodes of this session */
-    struct zk_chunk *chunks;  /* unanswered renewals */
-    struct hf__table watches; /* by path */
+    struct zk_chunk *chunks;  /* transactions of unanswered renewals */
+    struct hf__table watches; /* all watches, by path */
     uintptr_t watch_ids;      /* the last watch id */
     struct zk_query *queries; /* unfinished queries */
     struct zk_notify *listening;
@@ -111,8 +111,8 @@ struct zk {
 
     uint8_t salt[16]; /* random per session; mixed into the uuids of hold ids */
     char nowhere[64]; /* a path at which no node ever exists */
-    char about[96];   /* "<pid>\n<host>\n"; an entry adds the label */
-    char *hosts;      /* "h1:2181,h2:2181" */
+    char about[96];   /* "<pid>\n<host>\n", to which an entry adds the label */
+    char *hosts;      /* the hosts of the URL, "h1:2181,h2:2181" */
     char *root;       /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
     uint32_t ttl_ms, open_timeout_ms;
@@ -120,7 +120,7 @@ struct zk {
     bool kazoo;       /* dialect=kazoo */
     bool listens;     /* the program listens for events */
     char *secret;     /* "user:password"; or NULL */
-    char text[120];   /* the library's last error: "host:port: why" */
+    char text[120];   /* the last error of the library: "host:port: why" */
     char cause[64];   /* why the backend itself ended a connection */
 };
 

@@ -452,8 +452,8 @@ static void session_down(struct grpc *g, int code, bool was_up, hf__time now)
     e->core->why(e->client, code, "%s", l->text);
     if (code == HF_EPROTO && l->timer > now)
         e->core->refuse(e->client, code);
-    /* A refusal fails the waiting requests, unless the link tries another
-     * address at once. */
+    /* A refusal ends all parked requests, unless the link tries another address
+     * at once. */
     else if (l->refused_at == now && l->timer > now)
         e->core->refuse(e->client, code);
 }

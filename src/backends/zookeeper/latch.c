@@ -73,7 +73,7 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK &&
         !hf__zk_count_parse(reply->text, reply->len, &c->left, round)) {
         code = z->core->why(z->client, HF_EMISMATCH,
-                            "%.120s is no latch of holdfast's", c->latch);
+                            "%.120s is not a holdfast latch", c->latch);
     } else if (rc == ZOK) {
         c->version = reply->stat->version;
         hf__zk_join(c->round, c->latch, round);

@@ -60,7 +60,7 @@ enum zk_node_state {
 /* The role of a node for its lock, if it has one. */
 enum zk_node_role {
     ZK_ROLE_PLACE,  /* waits, or place unknown; or a later lease of a hold */
-    ZK_ROLE_SECOND, /* mutex: one entry is before it, which is watched */
+    ZK_ROLE_SECOND, /* mutex: only one entry is before it, and watched */
     ZK_ROLE_FIRST,  /* semaphore: first in line, waiting for leases */
     ZK_ROLE_HELD,   /* the hold: the attempt was granted */
 };

@@ -27,8 +27,8 @@ static void answer_keep(struct et_ahead *s, const Etcd__KeyValue *kv)
     s->len = kv->key.len;
 }
 
-/* Considers one entry that is older than ours, the youngest first. Returns true
- * if even older entries do not matter. */
+/* Takes note of one entry that is older than ours; called for the youngest
+ * first. Returns true if even older entries do not matter. */
 static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
 {
     const struct et_lock *l = a->lock;
@@ -58,10 +58,11 @@ static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
     return !hf__et_needs_all(l);
 }
 
-/* Returns a create revision: this page counts only for newer entries, and the
- * next page begins there; 0: this is the last page. A transaction may have made
- * several keys, which share a revision, so the last revision of a page is left
- * to the next page, unless it fills the largest page. */
+/* Returns a create revision: entries of this page count only if they are newer,
+ * and the next page begins at that revision; 0: this is the last page. A
+ * transaction may have created several keys, which share a revision. So the
+ * last revision of a page is left to the next page, unless it fills the largest
+ * page. */
 static int64_t answer_page_end(const struct et_request *a,
                                const Etcd__RangeAnswer *r)
 {
@@ -71,7 +72,7 @@ static int64_t answer_page_end(const struct et_request *a,
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* Considers the entries before ours in part i of the answer. Then reads the
+/* Takes note of the entries before ours in part i of the answer. Then reads the
  * next page, or lets the lock take its next step. */
 static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
                          size_t i)
@@ -110,8 +111,8 @@ static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
     return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
 }
 
-/* The ENTER made nothing: the entry exists already, or a later request has
- * written the guard. */
+/* Handles an ENTER that created nothing: the entry exists already, or a later
+ * request has written the guard. */
 static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
@@ -121,9 +122,9 @@ static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 
     if (!mine || !guard)
         return HF_EPROTO;
-    if (!guard->n_kvs) /* the greeting finds out whether the lease is gone */
+    if (!guard->n_kvs) /* the next greeting tells whether the lease is gone */
         return hf__grpc_leave(&e->g, "the client's key has been deleted");
-    if (guard->kvs[0]->mod_revision > e->guard) /* else it is an old answer */
+    if (guard->kvs[0]->mod_revision > e->guard) /* else the answer is old */
         e->guard = guard->kvs[0]->mod_revision;
     if (mine->n_kvs && !answer_is_ours(l, mine->kvs[0])) {
         l->maybe = false;
@@ -149,7 +150,8 @@ static int answer_entered(struct et_request *a, const Etcd__TxnAnswer *t)
     return answer_decide(a, t, 1);
 }
 
-/* The answer holds the writer and its mark, one of them, or neither. */
+/* Handles the answer to a READ_MARK, which contains the writer and its mark,
+ * one of them, or neither. */
 static int answer_mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -161,7 +163,7 @@ static int answer_mark_read(struct et_request *a, const Etcd__TxnAnswer *t)
         is_there = is_there || r->kvs[i]->key.len == a->ahead.len;
         is_marked = is_marked || r->kvs[i]->key.len > a->ahead.len;
     }
-    if (!is_there) /* an older writer may block us */
+    if (!is_there) /* the writer is gone, but an older one may block us */
         hf__et_stepped(a->lock, 0);
     else
         hf__et_mark_read(a->lock, &a->ahead, !is_marked, t->header->revision);
@@ -179,8 +181,8 @@ static int answer_counted(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-/* If the CONFIRM has found an entry, a DROP deletes it next, by its create
- * revision. */
+/* Handles the answer to a CONFIRM. If it has found an entry, a DROP deletes
+ * that next, by its create revision. */
 static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
@@ -193,7 +195,7 @@ static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
         l->e->guard = t->header->revision;
     kv = r->n_kvs ? r->kvs[0] : NULL;
     if (kv && kv->create_revision != l->rev && kv->lease != l->e->lease)
-        kv = NULL; /* the entry of another client */
+        kv = NULL; /* this is another client's entry */
     l->is_late = kv && l->rev && kv->create_revision != l->rev;
     l->rev = kv ? kv->create_revision : 0;
     l->maybe = l->doubt = false;
@@ -252,14 +254,16 @@ static int answer_queue_read(struct et_request *a, const Etcd__TxnAnswer *t)
 
     if (t->succeeded)
         return answer_decide(a, t, 0);
-    hf__et_lock_taken(l); /* another client deleted it, */
-    l->maybe = true;      /* or this member lags behind */
+    /* Another client has deleted the entry, or this member does not have it
+     * yet. */
+    hf__et_lock_taken(l);
+    l->maybe = true;
     hf__et_stepped(l, 0);
     return 0;
 }
 
-/* Detaches the request from its lock first, so that the lock can send
- * another. */
+/* Reads an answer. Detaches the request from its lock first, so that the lock
+ * can send another. */
 static int answer_read(struct et_request *a)
 {
     static int (*const take[])(struct et_request *, const Etcd__TxnAnswer *) = {
@@ -298,12 +302,13 @@ static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
     bool is_odd = hf__et_has_answer(c);
     int rc = is_odd ? code : 0;
 
-    (void)can_repeat; /* the core sends it again */
+    (void)can_repeat; /* the core repeats the request */
     hf__et_request_over(a);
     if (code == HF_ENOTOWNER) {
         rc = hf__et_lease_over(c->g->owner,
                                "the server ended the client's lease");
-        /* A CONFIRM asks whether the entry is gone: with the lease, it is. */
+        /* A CONFIRM asks whether the entry is gone. The lease has ended, so it
+         * is. */
         answer_fail(a, a->op == ET_CONFIRM ? 0 : HF_EUNKNOWN);
         return rc;
     }

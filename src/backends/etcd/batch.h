@@ -1,6 +1,6 @@
 /*
  * Renewals under way. A batch ends when all its parts were answered and a
- * keep-alive that was sent for it was confirmed; then it is reported to the
+ * keep-alive that was sent for it was confirmed. Then it is reported to the
  * core.
  */
 #ifndef HF_ETCD_BATCH_H
@@ -11,14 +11,14 @@
 struct etcd;
 struct et_request;
 
-/* True if, as far as the client knows, the entry of the item's hold still
- * exists. */
+/* Returns true if, as far as the client knows, the entry of the item's hold
+ * still exists. */
 bool hf__et_item_is_held(const struct hf__renewal *);
-/* Sets the code as the result of these items, unless an item has another result
- * already. */
+/* Sets the code as the result of these items, except items that already have
+ * another result. */
 void hf__et_batch_lose(struct hf__batch *, size_t from, size_t len, int code);
-/* One part of a batch has ended. code: its result; if 0, gone[] tells which
- * entries no longer exist. */
+/* Handles the end of one part of a batch. code: its result; if that is 0,
+ * gone[] tells which entries no longer exist. */
 void hf__et_checked(const struct et_request *, int code, const bool *gone);
 /* A keep-alive was confirmed: ends the batches that waited for it. */
 void hf__et_renew_kept(struct etcd *);

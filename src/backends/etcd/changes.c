@@ -13,8 +13,8 @@
 struct et_changes {
     struct et_changes *next, *prev; /* etcd.changes */
     struct hf__listener *on;
-    struct hf__query *q;    /* the LISTEN that is not answered yet; NULL */
-    struct et_watch *watch; /* NULL: not made yet */
+    struct hf__query *q;    /* the LISTEN that is not answered yet; or NULL */
+    struct et_watch *watch; /* NULL: not created yet */
     size_t len;
     char key[]; /* the prefix that is watched */
 };
@@ -35,8 +35,8 @@ static void changes_confirmed(struct etcd *e, struct et_changes *r)
         e->core->changed(e->client, r->on, NULL, 0);
 }
 
-/* If a prefix is watched, reports which name has changed, and ignores keys that
- * are no entries. */
+/* Reports that a key was written. If a prefix is watched, reports which name
+ * has changed, and ignores keys that are no entries. */
 static void changes_written(struct etcd *e, struct et_changes *r,
                             const char *key, size_t len)
 {
@@ -109,8 +109,8 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     changes_begin(e, r);
-    /* If the stream of watches has failed recently, the stream and this watch
-     * are made later. Otherwise memory was short. */
+    /* If the stream of watches has failed recently, stream and watch are
+     * created later. Otherwise memory was short. */
     if (!r->watch && e->core->now() >= e->stream_at) {
         hf__et_unlisten(e, on);
         return HF_ENOMEM;

@@ -64,8 +64,8 @@ static void diagnose_find_rights(struct etcd *e, struct hf__query *q)
              "locks, unless authentication is enabled there");
 }
 
-/* These servers may stop when a client is killed while they read for it: see
- * etcd-io/etcd issue 14110. */
+/* Reports the version. Servers before 3.5.5 may stop when a client is killed
+ * while they read for it: see etcd-io/etcd issue 14110. */
 static void diagnose_find_version(struct etcd *e, struct hf__query *q,
                                   const char *version)
 {
@@ -162,8 +162,8 @@ static int diagnose_find_members(struct etcd *e, struct hf__query *q,
     return HF__DONE;
 }
 
-/* The user may lack the right to read this, which is a finding and not a
- * failure. */
+/* Handles a refusal. If the user lacks the right to read this, that is a
+ * finding and not a failure. */
 static int diagnose_refused(struct et_query *x, int code)
 {
     struct etcd *e = x->e;

@@ -1,6 +1,6 @@
 /*
- * The query for findings: what the server says about itself, its cluster and
- * the client's lease. Returns PENDING, or a result at once.
+ * The query for findings (HF__DIAGNOSE) about the server, its cluster and the
+ * client's lease. Returns PENDING, or a result at once.
  */
 #ifndef HF_ETCD_DIAGNOSE_H
 #define HF_ETCD_DIAGNOSE_H

@@ -20,7 +20,7 @@ static bool entry_is_hex(const char *at, size_t len)
     return len > 0;
 }
 
-/* Moves past the text if the input begins with it. */
+/* Moves past the text if the input begins with it; returns whether it does. */
 static bool entry_skip(const char **at, size_t *len, const char *text)
 {
     size_t n = strlen(text);
@@ -33,7 +33,7 @@ static bool entry_skip(const char **at, size_t *len, const char *text)
 }
 
 /* Parses the digits after the last `stop` as a number from 1 to UINT32_MAX, and
- * cuts them off. */
+ * cuts them off. Returns false if that fails. */
 static bool entry_last_number(const char *at, size_t *len, char stop,
                               uint32_t *out)
 {
@@ -85,7 +85,7 @@ enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
     return ET_FORM_PERMIT;
 }
 
-/* An entry has one or two parts after its name. */
+/* Tries both possible lengths: an entry has one or two parts after the name. */
 size_t hf__et_name_len(const char *key, size_t len)
 {
     const char *slash = memrchr(key, '/', len);
@@ -100,7 +100,8 @@ size_t hf__et_name_len(const char *key, size_t len)
     return 0;
 }
 
-/* "\0" is the first possible key. As the end of a range it means: no end. */
+/* The first possible key is "\0". As the end of a range, "\0" means that the
+ * range has no end. */
 size_t hf__et_prefix(char *key, size_t *len, char *end)
 {
     size_t n = *len;

@@ -4,14 +4,14 @@
  *   MUTEX   <lease>           1 to 16 hexadecimal digits, as Go's Mutex
  *   UNFAIR  lock              an unfair mutex: the creator of the key holds it
  *   READ    read/<own>        as Go's RWMutex
- *   WRITE   write/<own>
- *   MARK    write/<own>+      the writer only reads now, and lets readers in
+ *   WRITE   write/<own>       as Go's RWMutex
+ *   MARK    write/<own>+      the writer was downgraded: it lets readers in
  *   PERMIT  permit/<own>.<permits>.<size>
  *   LATCH   latch
  *
  * <own> is "<lease>-<hold id>", both in hexadecimal, the lease in 16 digits; Go
- * writes a number of 19 digits. <own> has more than 16 characters, so NAME/read
- * can be the name of a mutex.
+ * writes a number of 19 digits. Since <own> has more than 16 characters,
+ * NAME/read can be the name of a mutex: its entries are shorter.
  */
 #ifndef HF_ETCD_ENTRY_H
 #define HF_ETCD_ENTRY_H
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 enum et_form {
-    ET_FORM_NONE, /* no entry: a key of a longer name, or of another program */
+    ET_FORM_NONE, /* no entry: a longer name's key, or another program's */
     ET_FORM_MUTEX,
     ET_FORM_UNFAIR,
     ET_FORM_READ,
@@ -32,34 +32,34 @@ enum et_form {
     ET_FORM_LATCH,
 };
 
-#define ET_OURS                                                                \
-    "holdfast:"        /* keys with a part that begins so are no locks'        \
-                        */
-#define ET_REST_MAX 80 /* of an entry's key, the part after NAME/ */
+/* A key with a part that begins with this is not a lock's. */
+#define ET_OURS "holdfast:"
+#define ET_REST_MAX 80 /* longest part of an entry's key after NAME/ */
 #define ET_KEY_MAX (HF_NAME_MAX + 300)
-#define ET_MARK '+' /* added to a writer's key: its mark */
+#define ET_MARK '+' /* added to a writer's key to form that of its mark */
 
-/* Parses the part of a key after NAME/. Sets permits and size, which may be
- * NULL, if it is a PERMIT. */
+/* Returns the form of a key by the part after NAME/. If it is a PERMIT, sets
+ * permits and size, which may be NULL. */
 enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
                          uint32_t *size);
-/* Returns the length of the name in this key (without ROOT); 0: it is no
+/* Returns the length of the name in this key (without ROOT); 0: the key is no
  * entry. */
 size_t hf__et_name_len(const char *key, size_t len);
 /* Writes the end of the range of all keys with that prefix and returns its
- * length. An empty prefix becomes the first possible key; there must be room
- * for it. */
+ * length. An empty prefix is replaced with the first possible key, for which it
+ * must have room. */
 size_t hf__et_prefix(char *key, size_t *len, char *end);
-/* True if a part of the name begins with ET_OURS. */
+/* Returns true if a part of the name begins with ET_OURS. */
 bool hf__et_is_reserved(const char *name, size_t len);
-/* Returns the kind of lock that has such entries; 0 for NONE. */
+/* Returns the kind of lock that has entries of this form; 0 for NONE. */
 int hf__et_kind(enum et_form);
 /* Writes the part of an entry's key after NAME/ and returns its length. */
 size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
                    uint64_t hold_id, uint32_t permits, uint32_t size);
 
 /*
- * The value of an entry describes the client that made it; Go's have none:
+ * The value of an entry describes the client that created it. Entries of Go
+ * have no value. Ours:
  *
  *   holdfast <fixed lease in ms, or 0> <since, unix ms> <written, unix ms>
  *   <pid>
@@ -70,15 +70,16 @@ size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,
                     int64_t now_ms);
-/* Fills in what the value says; nothing, if another program wrote it. */
+/* Fills in the party from the value. Does nothing if another program wrote the
+ * value. */
 void hf__et_value_read(hf_party *, const char *value, size_t len,
                        int64_t now_ms);
 
-/* Reads a number and moves *at behind it and the space that follows. */
+/* Reads a number, and moves *at past it and the space that follows. */
 int64_t hf__et_number(const char **at, const char *end);
 
-/* Write and read the value of a LATCH. Reading returns false for a value that
- * holdfast has not written. */
+/* Write and read the value of a LATCH. The second returns false for a value
+ * that holdfast has not written. */
 size_t hf__et_count_text(char out[ET_VALUE_MAX], uint64_t count);
 bool hf__et_count_parse(const char *value, size_t len, uint64_t *count);
 

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define VIEW 8 /* entries on the first page if only the youngest matters */
+#define VIEW 8 /* entries on the first page, if only the youngest matters */
 
 static int over_request(struct grpc_call *c, hf__time now)
 {
@@ -23,9 +23,9 @@ static const struct grpc_method txn = {
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Makes a request and begins its transaction. Returns NULL if memory is short;
- * request_send() accepts that, so the caller may fill in the transaction all
- * the same. */
+/* Creates a request and begins its transaction. Returns NULL if memory is
+ * short. The caller may fill in the transaction even then, because
+ * request_send() accepts NULL. */
 static struct et_request *request_new(struct etcd *e, enum et_op op,
                                       struct et_lock *line, struct et_txn *t)
 {
@@ -100,7 +100,8 @@ void hf__et_request_forget(struct et_lock *l)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* Returns 0, HF__LATER or HF_ENOMEM. A request that was not sent is freed. */
+/* Sends the request. Returns 0, HF__LATER or HF_ENOMEM. Frees a request that
+ * was not sent. */
 static int request_send(struct et_request *a, const struct et_txn *t)
 {
     int rc;
@@ -127,7 +128,7 @@ bool hf__et_needs_all(const struct et_lock *l)
 /* Adds a range of the youngest entries below NAME/, or of those older than
  * a->below if that is set. The member may answer without asking its leader: it
  * has answered the ENTER or a later greeting, so it knows every entry older
- * than ours, and an entry that it no longer has was deleted. */
+ * than ours. An older entry that it does not have was deleted. */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
@@ -197,7 +198,8 @@ int hf__et_read_queue(struct et_lock *l, const struct et_request *before)
     return request_send(a, &t);
 }
 
-/* The mark's key directly follows the writer's key, so one range reads both. */
+/* One range reads both keys, because the key of the mark directly follows that
+ * of the writer. */
 int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 {
     char end[ET_KEY_MAX + 1];
@@ -216,7 +218,7 @@ int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 }
 
 /* Writes the guard and reads the entry. No earlier ENTER can succeed after
- * this, so an entry that is missing stays missing. */
+ * this, so if the entry does not exist now, it will never exist. */
 static int request_confirm(struct et_lock *l)
 {
     struct et_txn t;
@@ -263,8 +265,8 @@ bool hf__et_is_dropped(const struct et_lock *l)
            (l->under_way->op == ET_DROP || l->under_way->op == ET_CONFIRM);
 }
 
-/* Must be called only for keys that no other entry will ever have: the deletion
- * may be carried out late. */
+/* Must be called only for a key that no later entry will have, because the
+ * deletion may be carried out late. */
 void hf__et_leave(struct et_lock *l)
 {
     char mark[ET_KEY_MAX + 1];
@@ -289,8 +291,8 @@ void hf__et_leave(struct et_lock *l)
     l->mark = ET_UNMARKED;
 }
 
-/* Does nothing for read-write locks: Go's RWMutex orders entries by their last
- * change, so their entries must never be written again. */
+/* Leaves out read-write locks, because Go's RWMutex orders entries by their
+ * last change: their entries must never be written again. */
 void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {
     struct etcd *e = l->e;
@@ -306,7 +308,7 @@ void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
                        hf__wall_ms());
     hf__et_if_created(&t, l->key, l->key_len, l->rev);
     hf__et_put(&t, ET_THEN, l->key, l->key_len, value, len, e->lease);
-    request_send(a, &t); /* a failure does no harm */
+    request_send(a, &t); /* if this fails, nothing is lost */
 }
 
 void hf__et_wipe(struct etcd *e, const char *key, size_t len)
@@ -315,7 +317,7 @@ void hf__et_wipe(struct etcd *e, const char *key, size_t len)
     struct et_request *a = request_new(e, ET_TOUCH, NULL, &t);
 
     hf__et_delete(&t, ET_THEN, key, len);
-    request_send(a, &t); /* a failure does no harm: the lease removes the key */
+    request_send(a, &t); /* if this fails, the key goes with the lease */
 }
 
 int hf__et_count(struct et_lock *l)

@@ -1,9 +1,9 @@
 /*
- * Requests about entries: one gRPC call each, which is a transaction. A request
- * of an attempt or a release belongs to a lock, which has at most one of them
- * under way. A request of a renewal belongs to some items of a batch. For the
- * rest no caller waits. This unit packs and sends requests and owns their
- * memory. Answers go to etcd.answered, which frees the request.
+ * Requests about entries: each is one gRPC call, with one transaction. A
+ * request of an attempt or a release belongs to a lock, which has at most one
+ * of them under way. A request of a renewal belongs to some items of a batch.
+ * For other requests no caller waits. This unit packs and sends requests and
+ * owns their memory. Answers go to etcd.answered, which frees the request.
  */
 #ifndef HF_ETCD_ENTRY_REQUEST_H
 #define HF_ETCD_ENTRY_REQUEST_H
@@ -14,14 +14,14 @@
 struct etcd;
 struct et_lock;
 
-#define ET_VIEW_MAX 1024 /* entries on one page, at most */
+#define ET_VIEW_MAX 1024 /* most entries on one page */
 
-/* What was read so far of the entries that are older than ours. */
+/* What was read so far about the entries that are older than ours. */
 struct et_ahead {
     uint8_t other; /* enum et_form of an entry that does not match; 0: none */
-    uint32_t size; /* if `other` is a PERMIT: its semaphore's size */
-    uint64_t permits; /* of all entries read */
-    size_t len; /* of `before`, the youngest entry that blocks ours; 0: none */
+    uint32_t size; /* if `other` is a PERMIT: size of that semaphore */
+    uint64_t permits; /* sum over all entries read */
+    size_t len; /* length of `before`; 0: none was read that blocks ours */
     char before[ET_KEY_MAX];
 };
 
@@ -41,11 +41,13 @@ struct et_request {
     struct grpc_call call; /* first: callbacks cast it to et_request */
     struct et_request *next, *prev;
     enum et_op op;
-    struct et_lock *lock;  /* NULL: no lock waits for the answer */
-    int64_t below, limit;  /* READ_QUEUE: only older entries; at most so many */
-    struct et_ahead ahead; /* what earlier pages have shown */
-    int64_t view;          /* revision of the first page; 0: not read yet */
-    struct hf__batch *batch; /* RENEW, WRITE_MARK: sent for its items */
+    struct et_lock *lock;    /* NULL: no lock waits for the answer */
+    int64_t below, limit;    /* READ_QUEUE: reads entries older than `below`,
+                                `limit` at most */
+    struct et_ahead ahead;   /* what the earlier pages contained */
+    int64_t view;            /* revision of the first page; 0: not read yet */
+    struct hf__batch *batch; /* RENEW, WRITE_MARK: sent for `len` of its items,
+                                starting at `from` */
     size_t from, len;
     int64_t rev; /* WRITE_MARK: create revision of the entry */
 };
@@ -55,33 +57,33 @@ struct et_request {
 /* Each of these sends a request and returns 0, HF__LATER if there is no
  * connection, or HF_ENOMEM. */
 int hf__et_enter(struct et_lock *);
-/* Reads a page of the entries before ours: the youngest if `before` is NULL,
- * else the page after that request's. */
+/* Reads a page of the entries before ours: the page after that of the request
+ * `before`, or the youngest entries if `before` is NULL. */
 int hf__et_read_queue(struct et_lock *, const struct et_request *before);
-/* For a READ lock: asks whether the writer that blocks it has a mark. */
+/* Asks, for a READ lock, whether the writer that blocks it has a mark. */
 int hf__et_read_mark(struct et_lock *, const struct et_ahead *);
 /* Asks whether a latch is set, or an unfair mutex is taken. */
 int hf__et_count(struct et_lock *);
-/* Deletes the entry. If it is not known whether there is one, or an ENTER may
- * still make one, this sends a CONFIRM first. */
+/* Deletes the entry. If it is unknown whether the entry exists, or if an ENTER
+ * may still create it, sends a CONFIRM first. */
 int hf__et_drop(struct et_lock *);
 bool hf__et_is_dropped(const struct et_lock *);
-/* True if all older entries matter: readers and users of permits may be
- * granted behind other holders. For other locks only the youngest older
- * entry matters. */
+/* Returns true if all older entries matter, because readers and users of
+ * permits may be granted while older holders exist. For other locks only the
+ * youngest older entry matters. */
 bool hf__et_needs_all(const struct et_lock *);
 
 /* ---- requests of a renewal; they return the same ------------------------- */
 
-/* Checks whether the entries of these items are still there. */
+/* Checks whether the entries of these items still exist. */
 int hf__et_check(struct etcd *, struct hf__batch *, size_t from, size_t len);
-/* Writes the mark of a writer that only reads now. */
+/* Writes the mark of a downgraded writer. */
 int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
 
 /* ---- requests for which no caller waits ---------------------------------- */
 
 /* Writes the entry's value again, with that fixed lease (0: none). The next
- * waiter for permits watches the entry, and so notices that it is the first
+ * waiter for permits watches the entry, and so finds out that it is the first
  * waiter now. Does nothing for read-write locks. */
 void hf__et_touch(const struct et_lock *, uint32_t lease_ms);
 void hf__et_wipe(struct etcd *, const char *key, size_t len);
@@ -90,13 +92,14 @@ void hf__et_leave(struct et_lock *);
 
 /* ---- a request from its beginning to its end ----------------------------- */
 
-/* The request no longer counts as the lock's. */
+/* Detaches the request from its lock. */
 void hf__et_request_over(struct et_request *);
 void hf__et_request_free(struct etcd *, struct et_request *);
-/* Notes that the request has no answer: an ENTER may have been carried out, or
- * may be carried out later. */
+/* Notes in the lock that the request has no answer: an ENTER may have been
+ * carried out, or may still be carried out later. */
 void hf__et_request_lost(const struct et_request *);
-/* Cancels the lock's request, if there is one, as if its answer was lost. */
+/* Cancels the lock's request, if there is one, as if its answer had been
+ * lost. */
 void hf__et_request_forget(struct et_lock *);
 void hf__et_requests_fini(struct etcd *);
 

@@ -1,5 +1,5 @@
 /*
- * The backend's table; opening and closing a client.
+ * The backend's table of functions; opening and closing a client.
  *
  *   etcd://[user[:password]@]host[:2379][,host...][/path]
  *   etcds://...[?cacert=FILE&cert=FILE&key=FILE]   the same with TLS
@@ -46,7 +46,8 @@ static char *etcd_copy(struct etcd *e, const char *text, const char *end)
 }
 
 /* Allocates memory for an answer that is being read, usually from etcd.room.
- * Two bytes of an answer may need a hundred in memory, so there is a limit. */
+ * There is a limit, because two bytes of an answer may take up a hundred in
+ * memory. */
 static void *etcd_take(void *self, size_t size)
 {
     struct etcd *e = self;
@@ -55,7 +56,7 @@ static void *etcd_take(void *self, size_t size)
     void *p = r->data + r->used;
 
     if (size > ET_MEMORY - r->bytes)
-        return NULL; /* no answer of etcd needs that much */
+        return NULL; /* no valid answer of etcd needs that much */
     if (some > ET_ROOM - r->used) {
         p = e->core->alloc(e->client, size);
         e->is_short = e->is_short || !p;
@@ -178,9 +179,9 @@ static int etcd_parse(struct etcd *e, const struct hf__config *config)
     return rc ? rc : etcd_parse_tls(e, config->url);
 }
 
-/* Returns how long the client waits for the answer to a PING. If there are
- * other members it gives up sooner, because a waiter behind a dead member hears
- * nothing. */
+/* Returns how long the client waits for the answer to a PING: less if there are
+ * other members, because a waiter that is connected to a dead member receives
+ * no events. */
 static uint32_t etcd_silence_of(const struct etcd *e,
                                 const struct hf__config *config)
 {
@@ -206,7 +207,7 @@ static int start_etcd(struct etcd *e, const struct hf__config *config)
     l->lost = "etcd: lost the connection";
     l->doubt = l->stream.tls ? "; is it etcd, with TLS?"
                              : "; is it etcd? With TLS it is etcds://";
-    l->goes_round = true; /* a member may answer nothing: try the next */
+    l->goes_round = true; /* a member may not answer at all: try the next */
     l->connect_ms = config->open_timeout_ms;
     l->silence_ms = etcd_silence_of(e, config);
     l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
@@ -292,7 +293,7 @@ static int etcd_query(void *self, struct hf__query *q)
 {
     struct etcd *e = self;
 
-    /* These are about a hold, so they do not wait for a connection. */
+    /* These two are about a hold, so they do not wait for a connection. */
     if (q->req.op == HF__DOWNGRADE)
         return hf__et_downgrade(e, q);
     if (q->req.op == HF__PUT)
@@ -352,6 +353,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* one table serves both schemes */
+    (void)scheme; /* both schemes use this table */
     return abi == HF__ABI ? &backend : NULL;
 }

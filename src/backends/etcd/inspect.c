@@ -1,6 +1,6 @@
 /*
- * The entries of a name, the oldest first, and which of them hold the lock.
- * Entries of Go's clients are among them.
+ * Reads the entries of a name, the oldest first, and decides which of them hold
+ * the lock. Entries of Go's clients count, too.
  */
 #include "inspect.h"
 
@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE 500      /* entries on a page */
-#define SEEN_MAX 5000 /* entries that are read, at most */
-#define DOOMED 16     /* entries that one transaction deletes or asks */
+#define PAGE 500      /* most entries on a page */
+#define SEEN_MAX 5000 /* no further page is read after this many entries */
+#define DOOMED 16 /* most entries that one transaction deletes or asks for */
 
 struct seen {
     struct seen *next;
@@ -26,20 +26,21 @@ struct seen {
     enum et_form form;
     uint32_t permits, size;
     bool is_marked, holds;
-    bool is_doomed; /* BREAK: to be deleted; ASK: its holder is to be asked */
+    bool is_doomed; /* BREAK: will be deleted; ASK: its holder will be asked */
     size_t key_len, value_len;
-    char data[]; /* the key, room for the end of its mark's key, the value */
+    char data[]; /* the key, a byte to turn it into the key of its mark, the
+                    value */
 };
 
 struct inspection {
     struct et_query base;
     int64_t from; /* create revision at which the next page begins */
     size_t seen_len;
-    struct seen *seen, **last; /* the oldest first */
-    bool is_known;             /* all entries were read */
-    bool is_sent;              /* BREAK: a deletion was sent and not answered */
-    bool is_unsure; /* BREAK: a deletion was repeated, and may have been done
-                       before */
+    struct seen *seen, **last; /* the entries, the oldest first */
+    bool is_known;             /* all entries of the name were read */
+    bool is_sent;              /* BREAK: an unanswered deletion was sent */
+    bool is_unsure; /* BREAK: a deletion was repeated, and the first one may
+                       have been carried out */
     char tokens[ET_WISHES]; /* ASK: the tokens of up to DOOMED holders */
 };
 
@@ -98,8 +99,9 @@ static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
 }
 
 /* Returns the create revision at which the next page begins. The next page may
- * have more keys of this page's last revision, so all keys of that revision are
- * read with it, unless they fill this page by themselves. */
+ * contain more keys of the last revision of this page. So all keys of that
+ * revision are taken from the next page, unless they fill this page by
+ * themselves. */
 static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
 {
     int64_t last = r->kvs[r->n_kvs - 1]->create_revision;
@@ -107,7 +109,8 @@ static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
     return r->more && r->kvs[0]->create_revision < last ? last : last + 1;
 }
 
-/* Returns PENDING if there are more pages. */
+/* Adds the entries of a page. Returns PENDING if there are more pages, 0, or a
+ * code. */
 static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -250,8 +253,8 @@ static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
     return hf__order_means(q, p.token, p.owner);
 }
 
-/* Marks the holders that the query means. Returns PENDING if there are some,
- * else the query's result. */
+/* Sets is_doomed for the holders that the query means. Returns PENDING if there
+ * are such holders, otherwise the result of the query. */
 static int inspect_choose(struct inspection *k)
 {
     struct etcd *e = k->base.e;
@@ -275,7 +278,7 @@ static int inspect_choose(struct inspection *k)
     k->is_known = true;
     if (any)
         return HF__PENDING;
-    if (k->is_unsure) /* deleted by us, or by others meanwhile */
+    if (k->is_unsure) /* deleted by us, or by other clients in the meantime */
         return HF__DONE;
     if (others)
         return HF_EBUSY;
@@ -305,8 +308,8 @@ static void inspect_send_break(struct et_query *x, struct et_txn *t)
     }
 }
 
-/* Unmarks the entries that the last transaction has handled. Returns true if
- * others are still marked. */
+/* Clears is_doomed of the entries that the last transaction has handled.
+ * Returns true if there are more. */
 static bool inspect_strike(struct inspection *k)
 {
     unsigned len = 0;
@@ -334,12 +337,13 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
     k->is_sent = false;
     if (t->succeeded)
         return inspect_strike(k) ? HF__PENDING : HF__DONE;
-    inspect_forget(k); /* one has gone in the meantime: read again */
+    inspect_forget(k); /* an entry was deleted in the meantime: read again */
     return HF__PENDING;
 }
 
-/* The key is under the client's lease, so it goes with the client. Create
- * revisions name the holds, so it does no harm to write it twice or late. */
+/* Writes the tokens of the holders to ask_key. The key is under the client's
+ * lease, so it goes with the client. It does no harm to write it twice or late,
+ * because tokens identify holds. */
 static void inspect_send_ask(struct et_query *x, struct et_txn *t)
 {
     struct inspection *k = (struct inspection *)x;

@@ -4,10 +4,10 @@
  *
  * A set or a count-down is one transaction, which also creates a mark: a key of
  * this client and this request. If the answer is lost and the transaction is
- * sent again, the mark shows that it was counted. The answer deletes the mark,
- * unless the transaction was sent more than once: one that is carried out late
- * must find the mark. The mark is under the lease. When the lease has ended, it
- * is unknown whether the request was counted.
+ * sent again, the mark shows that the request was counted. The client deletes
+ * the mark after the answer, unless it has sent the transaction more than once:
+ * one that is carried out late must find the mark. The mark is under the lease,
+ * so when the lease has ended it is unknown whether the request was counted.
  */
 #include "latch.h"
 
@@ -25,15 +25,15 @@
 
 struct count {
     struct et_query base;
-    bool is_sent;     /* sent, and not answered */
-    bool is_repeated; /* sent twice: the first may be carried out late */
-    bool is_known;    /* the fields below were read */
-    bool is_marked;   /* the mark exists: it was counted before */
-    bool is_written;  /* SET: this client has set it, perhaps beside a lock */
+    bool is_sent;     /* an unanswered transaction was sent */
+    bool is_repeated; /* sent twice: the first one may be carried out late */
+    bool is_known;    /* the latch and its mark were read */
+    bool is_marked;   /* the mark exists: the request was counted */
+    bool is_written;  /* SET: this client has set the latch */
     bool has_others;  /* SET: the name is in use as a lock */
-    bool undoes;      /* SET: deletes the latch, which was set beside a lock */
-    size_t from_len;  /* SET: where the next page of keys begins; */
-    char from[ET_KEY_MAX]; /* 0: at the first one */
+    bool undoes;      /* SET: deletes the latch, because the name is a lock's */
+    size_t from_len;  /* SET: length of `from`; 0: the next page is the first */
+    char from[ET_KEY_MAX]; /* SET: key at which the next page begins */
     int64_t created;       /* create revision of the latch; 0: it is not set */
     int64_t revision;      /* mod revision of the latch; 0: it is not set */
     uint64_t left;
@@ -49,7 +49,7 @@ static bool latch_counts(const struct count *c)
 /* ---- reading ------------------------------------------------------------- */
 
 /* Adds a range of the keys below NAME/. Entries of other names may be among
- * them, so there may be many pages. */
+ * these keys, so there may be many pages. */
 static void latch_add_others(struct count *c, struct et_txn *t,
                              enum et_branch branch)
 {
@@ -74,8 +74,8 @@ static void latch_add_read(struct count *c, struct et_txn *t,
         latch_add_others(c, t, branch);
 }
 
-/* True if the name was in use as a lock before the latch was set. Later locks
- * do not count, because their own clients refuse them. */
+/* Returns true if the name was in use as a lock before the latch was set. Later
+ * locks do not count, because their own clients will refuse them. */
 static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 {
     for (size_t i = 0; i < r->n_kvs; i++) {
@@ -111,7 +111,8 @@ static int latch_mismatch(struct etcd *e, const char *text)
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* Reads the answer to latch_add_read(). */
+/* Reads the answer to latch_add_read(). Returns 0; PENDING if more pages
+ * follow; or a code. */
 static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;
@@ -186,8 +187,8 @@ static int latch_done(struct count *c, int rc, uint64_t left)
     return rc;
 }
 
-/* This client has set the latch: ends the query, or deletes the latch if a lock
- * was there before it. */
+/* Handles a latch that this client has set: ends the query, or deletes the
+ * latch if the name was in use as a lock before. */
 static int latch_is_set_by_us(struct count *c)
 {
     if (!c->has_others || !c->created)
@@ -196,7 +197,8 @@ static int latch_is_set_by_us(struct count *c)
     return HF__PENDING;
 }
 
-/* Returns the result, or PENDING if another transaction is needed. */
+/* Chooses the next step. Returns the result, or PENDING if another transaction
+ * is needed. */
 static int latch_decide(struct count *c)
 {
     struct etcd *e = c->base.e;

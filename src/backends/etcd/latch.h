@@ -1,4 +1,4 @@
-/* The queries that set, count down and read a latch. Returns PENDING, or a
+/* The queries that set, count down and read a latch. They return PENDING, or a
  * result at once. */
 #ifndef HF_ETCD_LATCH_H
 #define HF_ETCD_LATCH_H

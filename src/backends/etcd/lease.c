@@ -22,13 +22,13 @@ void hf__et_keep(struct etcd *e, hf__time now)
         e->kept_at[e->kept_len++] = now;
     else
         e->keep_at = now + 100 * HF__MS;
-    /* finds a dead member in time to use another one */
+    /* This finds a dead member in time to use another one. */
     if (now - e->g.pinged_at >= lease_part(e, 4))
         hf__grpc_ping(&e->g, now);
 }
 
-/* DROPs under way are answered before the connection ends, because only their
- * answers tell whether the entries were still there. */
+/* Before the connection ends, the client waits for the answers to DROPs under
+ * way: only these tell whether the entries still existed. */
 int hf__et_lease_over(struct etcd *e, const char *why)
 {
     e->lease = e->guard = e->heard = e->kept_rev = 0;

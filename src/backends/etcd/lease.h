@@ -1,6 +1,7 @@
 /*
- * The client's lease, under which all its entries are: sends keep-alives, and
- * ends it. session.c requests it and reads the answers.
+ * The client's lease, to which all its entries belong. This unit sends
+ * keep-alives and handles the end of the lease. session.c requests the lease
+ * and reads the answers.
  */
 #ifndef HF_ETCD_LEASE_H
 #define HF_ETCD_LEASE_H
@@ -11,8 +12,9 @@ struct etcd;
 
 /* Sends a keep-alive now. */
 void hf__et_keep(struct etcd *, hf__time now);
-/* The lease is gone, with every entry under it. Ends the connection; the next
- * one has another lease. Returns 0, or a code for the caller to return. */
+/* Handles the end of the lease, and of every entry under it: ends the
+ * connection; the next one gets another lease. Returns 0, or a code for the
+ * caller to return. */
 int hf__et_lease_over(struct etcd *, const char *why);
 
 #endif

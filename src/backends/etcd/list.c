@@ -12,7 +12,7 @@
 struct walk {
     struct et_query base;
     size_t end_len;
-    struct hf__table names; /* names that were reported */
+    struct hf__table names; /* names that were reported already */
 };
 
 static void list_fini(struct et_query *x)

@@ -30,7 +30,7 @@ static enum et_form lock_form_of(const struct hf__remote *r)
     }
 }
 
-/* Sets the key of the entry that is made next. */
+/* Sets the key of the entry that will be created next. */
 static void lock_set_key(struct et_lock *l)
 {
     const struct hf__req *req = l->attempt;
@@ -80,8 +80,9 @@ void hf__et_detach(void *self, struct hf__remote *remote)
 
 /* ---- answers to the core ------------------------------------------------- */
 
-/* True if half of the lease's TTL is left. A fixed lease begins at the last
- * confirmed keep-alive (the proof), so for one this must also be recent. */
+/* Returns true if half of the lease's TTL is left. A fixed lease begins at the
+ * last confirmed keep-alive (the proof), so for a fixed lease the proof must
+ * also be recent. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -91,10 +92,10 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
     return !req->fixed || age < (hf__time)req->lease_ms * HF__MS / 100;
 }
 
-/* etcd 3.4 delivers the events of a new watch up to 100 ms late if something
- * was written while the watch was made. So the core repeats the attempt
- * three times soon, and then once in a while, in case the watch has failed
- * silently. */
+/* Ends the attempt as QUEUED. etcd 3.4 delivers the events of a new watch up to
+ * 100 ms late if something was written while the watch was created. So the core
+ * repeats the attempt three times soon, and then once in a while, in case the
+ * watch has failed silently. */
 static void lock_queue(struct et_lock *l)
 {
     static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
@@ -106,7 +107,7 @@ static void lock_queue(struct et_lock *l)
     hf__et_finish(e, l->attempt, HF__QUEUED);
 }
 
-/* The next request of the attempt could not be sent. */
+/* Ends the attempt, because its next request could not be sent. */
 static void lock_not_sent(struct et_lock *l, int rc)
 {
     l->verdict = 0;
@@ -128,8 +129,8 @@ static void lock_grant(struct et_lock *l)
     l->awaits = ET_AWAITS_ANSWER;
     l->state = ET_HELD;
     l->is_fixed = req->fixed;
-    /* Later waiters for permits watch this entry: tell them that it is a
-     * holder. */
+    /* Later waiters for permits watch this entry: this write shows them that it
+     * belongs to a holder now. */
     if (!l->is_fresh && (l->form == ET_FORM_PERMIT || req->fixed)) {
         l->since_ms = hf__wall_ms();
         hf__et_touch(l, req->fixed ? req->lease_ms : 0);
@@ -178,9 +179,9 @@ static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
            memcmp(a->key, b->key, a->dir_len) == 0;
 }
 
-/* True if another lock of this name is being dropped. The server carries out
- * requests in any order, so an attempt that may not wait could still find the
- * entry that this client has just released. */
+/* Returns true if another lock of this name is being dropped. The server
+ * carries out requests in any order, so an attempt with may_queue == false
+ * could otherwise find the entry that this client has just released. */
 static bool lock_is_dropped_beside(const struct et_lock *l)
 {
     const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
@@ -190,9 +191,9 @@ static bool lock_is_dropped_beside(const struct et_lock *l)
     return o;
 }
 
-/* True for a repeated attempt that only reads whether an unfair mutex is taken.
- * All members would store an ENTER even if it makes nothing, and a full server
- * refuses it. */
+/* Returns true for a repeated attempt that must only read whether an unfair
+ * mutex is taken. An ENTER would be stored by all members even if it creates
+ * nothing, and a full server refuses it. */
 static bool lock_only_looks(const struct et_lock *l)
 {
     return l->form == ET_FORM_UNFAIR && hf__et_is_safety_look(l) &&
@@ -200,7 +201,8 @@ static bool lock_only_looks(const struct et_lock *l)
 }
 
 /* Takes the attempt's next step. The entry of an earlier hold must be known to
- * be gone first: a DROP whose answer was lost may be carried out late. */
+ * be gone first, because a DROP whose answer was lost may be carried out
+ * late. */
 static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {
@@ -226,7 +228,7 @@ static int lock_step(struct et_lock *l)
                                                           : hf__et_enter(l);
 }
 
-/* For callbacks: takes the next step unless a request is under way. */
+/* Takes the next step unless a request is under way. For callbacks. */
 static void lock_next_step(struct et_lock *l)
 {
     int rc = l->attempt && !l->under_way && !l->let_go ? lock_step(l) : 0;
@@ -279,8 +281,8 @@ void hf__et_stepped(struct et_lock *l, int code)
         lock_next_step(l);
 }
 
-/* Ends the attempt with this verdict once its entry, and any that a late ENTER
- * may still make, is gone. */
+/* Ends the attempt with this verdict, after deleting its entry, including one
+ * that a late ENTER may still create. */
 static void lock_give_up(struct et_lock *l, int verdict)
 {
     int rc;
@@ -306,9 +308,9 @@ static void lock_wait_for(struct et_lock *l, enum et_wait how, const char *key,
     lock_queue(l);
 }
 
-/* The first waiter watches all permits that are released. Every other waiter
- * watches the entry of the waiter before it, which is written when that waiter
- * becomes a holder and deleted when it leaves. */
+/* Lets a waiter for permits wait. The first waiter watches the release of any
+ * permits. Every other waiter watches the entry of the waiter before it, which
+ * is written when that waiter becomes a holder and deleted when it leaves. */
 static void lock_wait_for_permits(struct et_lock *l, const struct et_ahead *s,
                                   int64_t view)
 {
@@ -379,8 +381,8 @@ static void lock_looked(struct et_lock *l, bool is_taken, int64_t view)
         lock_not_sent(l, rc);
 }
 
-/* A waiter waits for the round that it found first. A granted latch leaves
- * nothing to release. */
+/* A waiter for a latch waits only for the round that it found first. A granted
+ * latch leaves nothing to release. */
 void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
 {
     struct etcd *e = l->e;
@@ -440,7 +442,7 @@ void hf__et_unsent(struct et_lock *l)
         l->attempt = NULL;
     else
         l->let_go = NULL;
-    e->put_off = true; /* the core keeps it until go_on() */
+    e->put_off = true; /* the core keeps the request until go_on() */
     e->core->unsent(e->client, req);
 }
 
@@ -456,7 +458,7 @@ int hf__et_attempt(void *self, struct hf__req *req)
         return HF__LATER;
     req->sent_at = e->core->now();
     l->attempt = req;
-    if (hf__et_is_safety_look(l)) /* finds out whether the member answers */
+    if (hf__et_is_safety_look(l)) /* to find out whether the member answers */
         hf__grpc_ping(&e->g, req->sent_at);
     if (!l->under_way && !l->let_go)
         rc = lock_step(l);
@@ -481,7 +483,7 @@ static int lock_let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
     req->sent_at = e->core->now();
     l->let_go = req;
     hf__et_unhold(l);
-    /* else a DROP follows when these have ended */
+    /* Otherwise a DROP follows when the request and the writes have ended. */
     if (!l->under_way && !l->writes)
         rc = hf__et_drop(l);
     if (rc) {
@@ -515,8 +517,7 @@ int hf__et_abandon(void *self, struct hf__req *req)
 {
     struct et_lock *l = req->remote->impl;
 
-    /* An abandon that is sent again may be about an earlier hold than the
-     * attempt. */
+    /* A repeated abandon may be about an earlier hold than the attempt. */
     if (l->attempt && l->attempt->hold_id == req->hold_id) {
         l->attempt = NULL;
         hf__et_unproved(l);

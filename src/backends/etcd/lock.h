@@ -2,7 +2,7 @@
  * The lock's state machine: what an attempt, a release or an abandon sends,
  * step by step. The core calls the slots, answer.c reports how a request of the
  * lock has ended, and session.c reports what happens to the connection and the
- * lease. entry_request.h sends the requests.
+ * lease. entry_request.c sends the requests.
  */
 #ifndef HF_ETCD_LOCK_H
 #define HF_ETCD_LOCK_H
@@ -23,31 +23,31 @@ int hf__et_abandon(void *, struct hf__req *);
 
 /* ---- a request of the lock has ended ------------------------------------- */
 
-/* A step of the attempt has ended. code: the attempt's result; 0: the next step
- * can be taken. */
+/* Handles the end of a step of the attempt. code: the result of the attempt; 0:
+ * the next step can be taken. */
 void hf__et_stepped(struct et_lock *, int code);
 void hf__et_queue_read(struct et_lock *, const struct et_ahead *, int64_t view);
 void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
                       bool is_blocked, int64_t view);
-/* round: the create revision of the latch, or of the one key of an unfair
- * mutex; 0: the key does not exist. */
+/* Handles the answer to a COUNT. round: the create revision of the latch, or of
+ * the one key of an unfair mutex; 0: the key does not exist. */
 void hf__et_counted(struct et_lock *, int64_t round, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
-/* The lock's request never reached the server: gives the core its request
- * back. */
+/* Gives the core its request back, because the lock's request never reached the
+ * server. */
 void hf__et_unsent(struct et_lock *);
-/* A write of the holder (put.c) begins, or has ended. A release waits until all
- * have ended. */
+/* Note that a write of the holder (put.c) begins, or has ended. A release waits
+ * until all have ended. */
 void hf__et_writes(struct et_lock *);
 void hf__et_has_written(struct et_lock *);
 
 /* ---- for all locks of the client ----------------------------------------- */
 
-/* A keep-alive was confirmed: grants the locks that waited for it. Returns
- * false if some locks wait for a later keep-alive. */
+/* Grants the locks that waited for a keep-alive that was confirmed. Returns
+ * false if some locks wait for a later one. */
 bool hf__et_locks_proved(struct etcd *);
-/* The connection has ended: the core's requests for which nothing is under way
- * end as EUNKNOWN. */
+/* The connection has ended: ends as EUNKNOWN those requests of the core for
+ * which nothing is under way. */
 void hf__et_locks_down(struct etcd *);
 
 #endif

@@ -20,8 +20,8 @@ void hf__et_lock_taken(struct et_lock *l)
     hf__et_unhold(l);
 }
 
-/* A DROP is not cancelled, because its answer tells whether the entry was
- * there. */
+/* A DROP is not cancelled, because its answer tells whether the entry still
+ * existed. */
 void hf__et_lock_over(struct et_lock *l, const char *why)
 {
     bool was_late = l->is_late && hf__et_is_dropped(l);

@@ -1,7 +1,8 @@
 /*
- * The state of one lock at the server: its entry, the request under way for it,
- * and the core's requests that wait for the outcome. It belongs to the core's
- * hf__remote (remote->impl) from attach to detach. lock.c changes it.
+ * The backend's record of one lock: the state of its entry at the server, the
+ * request under way for it, and the core's requests that wait for the outcome.
+ * It belongs to the core's hf__remote (remote->impl) from attach to detach.
+ * lock.c changes it.
  */
 #ifndef HF_ETCD_LOCK_STATE_H
 #define HF_ETCD_LOCK_STATE_H
@@ -12,8 +13,9 @@ struct etcd;
 struct et_request;
 struct et_watch;
 
-#define ET_WATCHES 2 /* watches that a lock keeps */
-/* pauses between attempts of a waiter (looks); the last repeats */
+#define ET_WATCHES 2 /* most watches on other entries that a lock keeps */
+/* The number of pauses in lock_queue(). A waiter repeats its attempt (looks)
+ * after each of them, and then always after the last. */
 #define ET_LOOKS 4
 
 /*
@@ -26,21 +28,22 @@ struct et_watch;
  *            of a release, an abandon or an
  *            attempt that fails: CONFIRM,
  *            DROP
- *   QUEUED   none; then those of the next    the same; watch[0], view: it rings
- *            attempt, as RESTING             when that changes; looks; round
- *   RUNG     as QUEUED                       the same; it has rung
+ *   QUEUED   none; then those of the next    the same; watch[0], view: the bell
+ *            attempt, as RESTING             rings after an event; looks; round
+ *   RUNG     as QUEUED                       the same; the bell has rung
  *   HELD     none; of an attempt with        rev; own, wanted; mark,
  *            another hold id: CONFIRM, DROP  writes; is_fixed
  *
- *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING. (A QUEUED
- *   lock was not rung if the core sends its attempt again because it is time.)
- *   A lock whose attempt ends otherwise is RESTING again.
+ *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING
+ *
+ * A lock is still QUEUED, not RUNG, if the core repeats the attempt at poll_at.
+ * A lock whose attempt ends in any other way is RESTING again.
  *
  * A request of a renewal is not under way for the lock: it belongs to a batch.
  */
 enum et_lock_state {
     ET_RESTING,
-    ET_QUEUED, /* the core waits for a bell */
+    ET_QUEUED, /* the core waits for the bell */
     ET_RUNG,   /* the bell has rung: the core will send another attempt */
     ET_HELD,
 };
@@ -56,12 +59,12 @@ enum et_lock_state {
  *   PROOF   pending  nothing of this lock; a keep-alive  not 0: no entry is
  *                    of the client                       before it
  *
- * With DROP and PROOF the state is RESTING, QUEUED or RUNG. DROP may be left
- * over after the attempt has ended, and has no meaning then.
+ * If awaits is DROP or PROOF, the state is RESTING, QUEUED or RUNG. After the
+ * attempt has ended, awaits may still be DROP, which has no meaning then.
  */
 enum et_awaits { ET_AWAITS_ANSWER, ET_AWAITS_DROP, ET_AWAITS_PROOF };
 
-/* The mark of a writer that only reads now. */
+/* What is known of the mark of a downgraded writer. */
 enum et_mark {
     ET_UNMARKED,
     ET_MARK_OWED, /* the mark may exist; the next renewal writes it */
@@ -73,13 +76,13 @@ enum et_mark {
  * either):
  *
  *   rev  maybe  doubt  is_late
- *    -     -      -       -     there is none
- *    -     x     any      -     there may be one
- *    -     -      x       -     there is none; an ENTER may still make one
- *    x     -     any      -     there is one
- *    x     -     any      x     there is one, but not the one that was held: it
- *                               was made by an ENTER that was carried out late,
- *                               and is being dropped
+ *    -     -      -       -     no entry exists
+ *    -     x     any      -     an entry may exist
+ *    -     -      x       -     none exists; an ENTER may still create one
+ *    x     -     any      -     an entry exists
+ *    x     -     any      x     an entry exists, but not the one that was held:
+ *                               an ENTER that was carried out late has created
+ *                               it, and it is being dropped
  */
 struct et_lock {
     struct et_lock *next, *prev; /* etcd.locks */
@@ -87,54 +90,55 @@ struct et_lock {
     struct hf__remote *remote;
     enum et_lock_state state;
     enum et_awaits awaits;
-    uint64_t hold_id; /* of the entry */
+    uint64_t hold_id; /* hold id of the entry */
     int64_t rev;      /* create revision of the entry; 0: not known */
-    int64_t since_ms; /* when it was made or granted, by the wall clock */
+    int64_t since_ms; /* when it was created or granted, by the wall clock */
     uint8_t form;     /* enum et_form */
-    uint8_t other;    /* EMISMATCH: the form that was found */
+    uint8_t other;    /* EMISMATCH: the form of the entry that was found */
     uint32_t size;    /* EMISMATCH: the size of that semaphore, or 0 */
-    int16_t verdict;  /* the attempt ends with this code once the entry is
+    int16_t verdict;  /* code with which the attempt ends once the entry is
                          dropped; 0: none */
     bool maybe, doubt, is_late; /* see the table above */
     bool is_fixed; /* the hold has a fixed lease, which the core ends */
     enum et_mark mark;
-    bool is_fresh;  /* the ENTER's answer had the entries before ours */
-    uint8_t looks;  /* times queued since a watch was made; ET_LOOKS at most */
-    int64_t round;  /* create revision of the latch that is waited for; 0 */
-    int64_t wanted; /* the create revision for which hf_ask was heard */
-    struct hf__req *attempt;      /* the pending one; NULL */
-    struct hf__req *let_go;       /* a release or an abandon; NULL */
-    struct et_request *under_way; /* about this entry; NULL */
+    bool is_fresh;  /* the last read of the queue was part of the ENTER */
+    uint8_t looks;  /* times queued with this watch; ET_LOOKS at most */
+    int64_t round;  /* create revision of the latch that it waits for; or 0 */
+    int64_t wanted; /* the create revision that an hf_ask has named */
+    struct hf__req *attempt;      /* the pending attempt; or NULL */
+    struct hf__req *let_go;       /* the pending release or abandon; or NULL */
+    struct et_request *under_way; /* the request about this entry; or NULL */
     unsigned writes; /* unanswered writes of the holder; a DROP waits */
     struct et_watch *watch[ET_WATCHES]; /* a QUEUED lock waits for the first */
-    struct et_watch *own; /* on its own entry, if the program listens; NULL */
-    int64_t view;         /* revision of the queue when watch[0] was chosen */
-    size_t key_len;       /* of key: ROOT, NAME/ and what follows */
-    size_t dir_len;       /* of ROOT and NAME/ */
+    struct et_watch *own;               /* on the lock's own entry; or NULL */
+    int64_t view;   /* revision at which the queue was read before watch[0] was
+                       chosen */
+    size_t key_len; /* length of `key`: ROOT, NAME/ and the rest */
+    size_t dir_len; /* length of ROOT and NAME/ */
     char key[];
 };
 
-/* True if there is an entry, or may be one. */
+/* Returns true if an entry exists, may exist, or may still be created. */
 static inline bool hf__et_may_be_there(const struct et_lock *l)
 {
     return l->rev || l->maybe || l->doubt;
 }
 
-/* True if the lock's last attempt ended as QUEUED. */
+/* Returns true if the lock's last attempt ended as QUEUED. */
 static inline bool hf__et_is_queued(const struct et_lock *l)
 {
     return l->state == ET_QUEUED || l->state == ET_RUNG;
 }
 
-/* True if the core repeats the attempt only because no event came for a
+/* Returns true if the core repeats the attempt only because no event came for a
  * while. */
 static inline bool hf__et_is_safety_look(const struct et_lock *l)
 {
     return l->state == ET_QUEUED && l->looks == ET_LOOKS;
 }
 
-/* A lock that waits, or is held, becomes RESTING; in any other state it
- * stays. */
+/* The first makes a lock that waits RESTING, the second one that is held. A
+ * lock in any other state stays as it is. */
 static inline void hf__et_unqueue(struct et_lock *l)
 {
     if (hf__et_is_queued(l))
@@ -147,7 +151,7 @@ static inline void hf__et_unhold(struct et_lock *l)
         l->state = ET_RESTING;
 }
 
-/* Ends an attempt's wait for a proof, if it waits for one. */
+/* Ends the wait of an attempt for a proof, if it waits for one. */
 static inline void hf__et_unproved(struct et_lock *l)
 {
     if (l->awaits == ET_AWAITS_PROOF)
@@ -156,10 +160,10 @@ static inline void hf__et_unproved(struct et_lock *l)
 
 /* Returns the lock that has this hold id, or NULL. */
 struct et_lock *hf__et_lock_of(const struct etcd *, uint64_t hold_id);
-/* The entry was deleted. */
+/* Notes that the entry was deleted. */
 void hf__et_lock_taken(struct et_lock *);
-/* The client's lease has ended, and the entry with it. Reports a loss to the
- * core if the lock was held. */
+/* Notes that the client's lease has ended, and the entry with it. Reports a
+ * loss to the core if the lock was held. */
 void hf__et_lock_over(struct et_lock *, const char *why);
 /* Reports the result of a request of the core, which the lock then forgets. */
 void hf__et_finish(struct etcd *, struct hf__req *, int result);

@@ -1,10 +1,11 @@
 /*
- * Writes of a holder: a value, if the hold is still there, and the mark
- * (entry.h) of a writer that only reads from now on.
+ * Writes of a holder: a value, if the hold still exists, and the mark (entry.h)
+ * of a writer that is downgraded.
  *
- * A value whose answer was lost may be written later, over a newer value of the
- * same holder. So each write requires that the guard is unchanged, and the next
- * write after a lost answer also writes the guard, so that the lost one fails.
+ * A write of a value whose answer was lost may be carried out later, and would
+ * overwrite a newer value of the same holder. So each write requires that the
+ * guard is unchanged, and the next write after a lost answer also writes the
+ * guard, so that the lost write then fails.
  */
 #include "put.h"
 
@@ -23,12 +24,12 @@ struct put {
     struct et_query base;
     int64_t rev;
     bool bumps;       /* the transaction also writes the guard */
-    bool is_answered; /* false: the put may be carried out late */
+    bool is_answered; /* false: the write may be carried out late */
     size_t entry_len;
     char entry[ET_KEY_MAX];
 };
 
-/* Lets a release go ahead that has waited for this write, because the server
+/* Lets a release proceed that has waited for this write, because the server
  * carries out requests in any order. */
 static void put_over(struct et_query *x)
 {
@@ -53,7 +54,7 @@ static void send_put(struct et_query *x, struct et_txn *t)
     struct etcd *e = x->e;
 
     if (!p->is_answered)
-        e->put_doubt = true; /* the previous try may still be carried out */
+        e->put_doubt = true; /* the previous request may still be carried out */
     p->bumps = e->put_doubt;
     p->is_answered = false;
     hf__et_if_created(t, p->entry, p->entry_len, p->rev);
@@ -151,7 +152,7 @@ static int put_marked(struct et_query *x, const Etcd__TxnAnswer *t)
 
     if (l && l->rev == p->rev)
         l->mark = ET_MARKED;
-    /* A lock that was released in the meantime needs no mark. */
+    /* A hold that was released in the meantime needs no mark. */
     return t->succeeded || !l || l->let_go || l->rev != p->rev ? HF__DONE
                                                                : HF_ENOTOWNER;
 }

@@ -1,7 +1,7 @@
 /*
- * Writes of a holder: a value beside its lock, and the mark of a writer that
- * only reads from now on. Both are about a hold, so neither waits for a
- * connection. Returns PENDING, or a result at once.
+ * Writes of a holder: a value for hf_lock_put, and the mark of a writer that is
+ * downgraded. Both are about a hold, so neither waits for a connection. They
+ * return PENDING, or a result at once.
  */
 #ifndef HF_ETCD_PUT_H
 #define HF_ETCD_PUT_H

@@ -127,8 +127,8 @@ static void query_end(struct et_query *x, int result)
     hf__et_finish(e, &q->req, result);
 }
 
-/* Sends the next call, or the same one again, unless the caller no longer
- * waits. */
+/* Sends the next call, or the same one again. Ends the query if its caller no
+ * longer waits. */
 static void query_go_on(struct et_query *x)
 {
     struct etcd *e = x->e;
@@ -148,9 +148,9 @@ static int query_read_txn(struct et_query *x)
     return rc;
 }
 
-/* True for a query that only reads or can be repeated. If memory for its answer
- * runs out, it fails with ENOMEM and the connection stays; any other query ends
- * the connection. */
+/* Returns true for a query that only reads or can be repeated. If memory for
+ * its answer runs out, only the query fails, with ENOMEM. With any other query
+ * the connection ends, too. */
 static bool query_may_fail(const struct et_query *x)
 {
     int op = x->q->req.op;

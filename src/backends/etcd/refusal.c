@@ -43,7 +43,8 @@ int hf__et_code_of(const struct grpc_call *c)
     return HF_EBACKEND;
 }
 
-/* The server names neither the user nor the key. */
+/* Builds the advice from the path of the URL, because the server names neither
+ * the user nor the key. */
 const char *hf__et_advice(const struct etcd *e, const struct grpc_call *c,
                           char text[ET_ADVICE])
 {
@@ -70,8 +71,8 @@ int hf__et_refusal(struct etcd *e, const struct grpc_call *c)
                         hf__et_advice(e, c, text));
 }
 
-/* At least a proxy may return any other status for a request that was carried
- * out. */
+/* Lists the sure ones: a proxy, at least, may return any other status for a
+ * request that was carried out. */
 bool hf__et_is_unsure(const struct grpc_call *c)
 {
     static const uint32_t sure = 1u << 3 | 1u << 5 | 1u << 6 | 1u << 7 |

@@ -1,7 +1,7 @@
 /*
  * What a refusal of the server means: its error code, whether the request may
- * have been carried out all the same, and what the user can do. Sends nothing.
- * A function that returns a code has set its text, unless it says otherwise.
+ * have been carried out in spite of it, and what the user can do. This unit
+ * sends nothing. A function that returns a code has set its text, unless noted.
  */
 #ifndef HF_ETCD_REFUSAL_H
 #define HF_ETCD_REFUSAL_H
@@ -12,22 +12,23 @@ struct etcd;
 
 #define ET_ADVICE 160
 
-/* True if the text of the server's status contains this text. */
+/* Returns true if the text of the server's status contains this text. */
 bool hf__et_says(const struct grpc_call *, const char *text);
 /* Returns the code for the server's status; sets no text. */
 int hf__et_code_of(const struct grpc_call *);
-/* Writes which right the user lacks, or "". Returns text. */
+/* Writes which right the user lacks, or "", and returns `text`. */
 const char *hf__et_advice(const struct etcd *, const struct grpc_call *,
                           char text[ET_ADVICE]);
 /* Returns the code of a request that was refused and not carried out. */
 int hf__et_refusal(struct etcd *, const struct grpc_call *);
-/* True if the status leaves open whether the request was carried out. */
+/* Returns true if the status leaves open whether the request was carried
+ * out. */
 bool hf__et_is_unsure(const struct grpc_call *);
-/* Returns a code that ends the connection if another member may do better; else
- * 0. */
+/* Returns a code that ends the connection, if another member may accept the
+ * request; otherwise 0. */
 int hf__et_leave_member(struct etcd *, const struct grpc_call *);
-/* Return codes that end the connection. odd: an answer cannot be read, which is
- * EPROTO, or ENOMEM if memory was short. */
+/* Return codes that end the connection. odd: EPROTO, because an answer cannot
+ * be read; or ENOMEM, if that was for lack of memory. */
 int hf__et_odd(struct etcd *);
 int hf__et_no_memory(struct etcd *);
 

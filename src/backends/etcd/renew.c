@@ -8,7 +8,7 @@
 #include "slot.h"
 
 /* Moves the items whose holds still exist to the front, so that few
- * transactions can check them. Returns the number of these items. */
+ * transactions can check them all. Returns the number of these items. */
 static size_t renew_sort(struct hf__batch *b)
 {
     size_t n = 0;
@@ -26,8 +26,8 @@ static size_t renew_sort(struct hf__batch *b)
     return n;
 }
 
-/* Counts a part of the batch that was sent. If it could not be sent, sets the
- * results of its items. */
+/* Counts a part of the batch that was sent; if it was not sent, sets the
+ * results of its items. rc: the result of sending it. */
 static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)
@@ -36,7 +36,8 @@ static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
         b->chunks++;
 }
 
-/* Sends what the server does not know yet about this hold. */
+/* Sends what the server does not know yet about this hold: its mark, or the new
+ * length of its fixed lease. */
 static void renew_update(struct etcd *e, struct hf__batch *b, size_t i)
 {
     const struct et_lock *l = b->item[i].remote->impl;

@@ -1,19 +1,21 @@
 /*
- * The connection and the lease. A greeting has these steps, each begun by the
- * answer to the one before:
+ * The connection and the lease. The *greeting* is the sequence of requests with
+ * which the client opens each connection. It has these steps; each begins after
+ * the answer to the one before:
  *
- *   Authenticate   if there is a user
+ *   Authenticate   if the URL names a user
  *   LeaseGrant     if there is no lease, or if it is not known to be granted.
- *                  During hf_open() a Status goes with it: is the server too
- *                  old?
+ *                  During hf_open() a Status is sent with it, to refuse a
+ *                  server that is too old
  *   Put the guard  under the lease. No earlier ENTER can be carried out after
- *                  it, and it shows that the member has a leader. A full server
- *                  refuses it, as it refuses every ENTER, but still renews
- *                  leases and deletes entries. So a client that has written its
- *                  guard before goes on without it
+ *                  this, and the answer shows that the member has a leader. A
+ *                  full server refuses it, as it refuses every ENTER, but still
+ *                  renews leases and deletes entries. So if the client has
+ *                  written its guard under this lease before, the refusal is
+ *                  ignored
  *
- * If the lease is gone, everything under it is gone, and the next greeting
- * makes another one.
+ * If the lease has ended, all keys under it are gone, and the next greeting
+ * requests another lease.
  */
 #include "session.h"
 
@@ -48,8 +50,8 @@ static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
                                 hf__et_says(c, "user name is empty"))));
 }
 
-/* Returns the code for a failed step of the greeting. A load balancer's answer
- * ends as GRPC_ODD, too. */
+/* Returns the code for a failed step of the greeting. (A call that a load
+ * balancer answers also ends as GRPC_ODD.) */
 static int session_code_of_step(const struct grpc_call *c)
 {
     int code = hf__et_code_of(c);
@@ -72,7 +74,7 @@ static int session_not_greeted(struct etcd *e, const struct grpc_call *c,
     int code = session_code_of_step(c);
     char text[ET_ADVICE];
 
-    /* the connection was lost, and its text is set */
+    /* The connection was lost, and its text is already set. */
     if (e->g.link.state == NET_PAUSING)
         return code;
     if (code == HF_EAUTH || session_is_full(c))
@@ -129,8 +131,8 @@ static const struct grpc_method keep = {
     .message = session_kept,
     .over = session_keep_over};
 
-/* Starts a call. During the greeting it has no time limit of its own, because
- * the link has one. */
+/* Starts a call. During the greeting a call has no time limit of its own,
+ * because the link has one. */
 static int session_start(struct etcd *e, struct grpc_call *c,
                          const void *message)
 {
@@ -198,9 +200,9 @@ static int session_hello(struct grpc *g, hf__time now)
     return e->user[0] ? session_step_user(e) : session_step_lease(e, now);
 }
 
-/* Authenticate has failed. If the server has no users, the greeting continues
- * without a token. A refusal after the greeting fails the calls that wait for a
- * new token. Any other failure ends the connection. */
+/* Handles a failed Authenticate. If the server does not authenticate users, the
+ * greeting continues without a token. A refusal after the greeting fails the
+ * calls that wait for a new token. Any other failure ends the connection. */
 static int session_not_signed_in(struct etcd *e, const struct grpc_call *c,
                                  hf__time now)
 {
@@ -239,7 +241,7 @@ static int session_signed_in(struct grpc_call *c, hf__time now)
         return hf__et_no_memory(e);
     if (is_greeting)
         return session_step_lease(e, now);
-    /* The stream of watches has the old token, so it is opened again. */
+    /* The stream of watches uses the old token, so it must be opened again. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
     e->watch_at = e->stream_at = now;
@@ -252,8 +254,9 @@ static int session_renew_token(struct grpc *g, hf__time now)
     return session_step_user(g->owner);
 }
 
-/* "Already exists" means that an earlier grant was carried out and its answer
- * was lost. A keep-alive then tells when the lease began. */
+/* Handles the answer to LeaseGrant. Status 9, "already exists", means that an
+ * earlier grant was carried out and its answer was lost. A keep-alive then
+ * tells how long the lease lasts. */
 static int session_granted(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
@@ -289,7 +292,8 @@ static int session_guarded_and_known(struct etcd *e, hf__time now)
     return 0;
 }
 
-/* A text that does not begin with a number says nothing about the version. */
+/* Returns whether the version is too old. A text that does not begin with a
+ * number says nothing about the version. */
 static bool session_is_old(const char *version)
 {
     unsigned major = 0, minor = 0;
@@ -298,7 +302,8 @@ static bool session_is_old(const char *version)
            (major < 3 || (major == 3 && minor < 4));
 }
 
-/* A server that does not tell its version is accepted. */
+/* Handles the answer to Status. A server that does not tell its version is
+ * accepted. */
 static int session_version_reported(struct grpc_call *c, hf__time now)
 {
     struct etcd *e = c->owner;
@@ -349,7 +354,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     if (revision <= 0)
         return hf__et_odd(e);
     e->guard = revision;
-    if (!e->heard) /* earlier requests of hf_ask mean no hold of this lease */
+    if (!e->heard) /* earlier calls of hf_ask mean no hold of this lease */
         hf__et_heard(e, e->guard);
     for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
@@ -357,7 +362,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     return session_guarded_and_known(e, now);
 }
 
-/* Makes missing watches, those of listeners first. */
+/* Creates missing watches, those of listeners first. */
 static void session_watch(struct etcd *e, hf__time now)
 {
     if (!hf__et_watch_is_due(e, now))
@@ -382,8 +387,8 @@ static void session_up(struct grpc *g, hf__time now)
 
 /* ---- the lease ----------------------------------------------------------- */
 
-/* Without a lease the connection is about to end, and the answer is about the
- * previous lease. */
+/* Handles the answer to a keep-alive. If there is no lease, the connection is
+ * about to end, and the answer is about the previous lease. */
 static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
                         hf__time now)
 {
@@ -411,8 +416,8 @@ static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
     return 0;
 }
 
-/* The stream of keep-alives has ended: opens it again soon. If the member is
- * unavailable (status 14: it has no leader, or shuts down), ends the
+/* Handles the end of the stream of keep-alives: opens it again soon. If the
+ * member is unavailable (status 14: it has no leader, or shuts down), ends the
  * connection, so that the client tries another member. */
 static int session_keep_over(struct grpc_call *c, hf__time now)
 {
@@ -447,7 +452,7 @@ static void session_down(struct grpc *g, int code, bool was_up, hf__time now)
     e->core->why(e->client, code, "%s", l->text);
     if (code == HF_EPROTO && l->timer > now)
         e->core->refuse(e->client, code);
-    /* A refusal is reported to callers, unless the link tries another address
+    /* A refusal ends all parked requests, unless the link tries another address
      * at once. */
     else if (l->refused_at == now && l->timer > now)
         e->core->refuse(e->client, code);
@@ -459,7 +464,7 @@ static const struct grpc_owner owner = {.hello = session_hello,
                                         .is_stale = session_is_stale,
                                         .renew = session_renew_token};
 
-/* ---- beginning, driving, end --------------------------------------------- */
+/* ---- opening, driving, closing ------------------------------------------- */
 
 int hf__et_session_init(struct etcd *e)
 {

@@ -1,7 +1,8 @@
 /*
- * The connection and its greeting, and what happens to the client with it: up,
- * down, answers to keep-alives. Only etcd.c is above it. The files below report
- * to it through fields of struct etcd and codes, and never call it.
+ * The connection. This unit opens it with the greeting (session.c), reads the
+ * answers to keep-alives, and notifies the other units when the connection is
+ * up and when it has ended. Only etcd.c calls it. The units below report to it
+ * through fields of struct etcd and codes, and never call it.
  */
 #ifndef HF_ETCD_SESSION_H
 #define HF_ETCD_SESSION_H

@@ -1,6 +1,6 @@
 /*
- * What the functions of the backend's table share: whether a request can be
- * sent now, and when the backend has to be driven next.
+ * Helpers of the functions in the backend's table: they tell whether a request
+ * can be sent now, and when the backend must be driven next.
  */
 #ifndef HF_ETCD_SLOT_H
 #define HF_ETCD_SLOT_H
@@ -9,11 +9,11 @@
 
 struct etcd;
 
-/* True if there is no connection, or requests already wait for one: then the
- * caller returns HF__LATER. */
+/* Returns true if there is no connection, or if requests already wait for one:
+ * then the caller returns HF__LATER. */
 bool hf__et_is_down(struct etcd *);
-/* Something was sent for this request: writes it to the socket unless more
- * follows. */
+/* Writes to the socket what was queued for this request, unless more requests
+ * follow. */
 void hf__et_sent(struct etcd *, const struct hf__req *);
 hf__time hf__et_timeout(const struct etcd *);
 

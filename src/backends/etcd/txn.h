@@ -1,5 +1,5 @@
-/* A transaction, put together on the stack. Refers to keys and values, and does
- * not copy them. */
+/* A transaction, built on the stack. It refers to keys and values, and does not
+ * copy them. */
 #ifndef HF_ETCD_TXN_H
 #define HF_ETCD_TXN_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ET_OPS 64 /* operations in both branches together, at most */
+#define ET_OPS 64 /* most operations in both branches together */
 
 enum et_branch { ET_THEN, ET_ELSE };
 
@@ -29,14 +29,15 @@ struct et_txn {
 };
 
 void hf__et_txn(struct et_txn *);
-/* Conditions, of which all must be true. Revision 0: the key does not exist. */
+/* Add conditions, which must all be true: the create revision, or the mod
+ * revision, of a key has this value. Revision 0: the key does not exist. */
 void hf__et_if_created(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
 void hf__et_if_changed(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
-/* Operations of a branch, done in this order. A range is about one key and
- * returns no value (etcd 3.7: and no lease), unless the caller changes what is
- * returned. */
+/* Add operations to a branch, which are executed in this order. A range reads
+ * one key and returns no value (since etcd 3.7 also no lease), unless the
+ * caller changes the message that is returned. */
 Etcd__Range *hf__et_range(struct et_txn *, enum et_branch, const char *key,
                           size_t len);
 void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
@@ -44,7 +45,7 @@ void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
 void hf__et_delete(struct et_txn *, enum et_branch, const char *key,
                    size_t len);
 
-/* Returns part i of the answer; NULL if it does not exist or is of another
+/* Return part i of the answer; NULL: it does not exist, or is of another
  * type. */
 const Etcd__RangeAnswer *hf__et_ranged(const Etcd__TxnAnswer *, size_t i);
 const Etcd__DeleteAnswer *hf__et_deleted(const Etcd__TxnAnswer *, size_t i);

@@ -2,23 +2,24 @@
  * One stream of watches for the whole client.
  *
  * A waiting lock watches only the entry before its own. A watch begins at the
- * present, because the server serves watches that begin in the past only every
- * 100 ms. So if the server confirms the watch at another revision than that at
- * which the lock has read the queue, the lock reads the queue once more.
+ * current revision, because the server serves watches that begin in the past
+ * only every 100 ms. If the server confirms the watch at a revision other than
+ * that at which the lock has read the queue, the lock reads the queue once
+ * more.
  *
  * A lock keeps its last watches after it was granted: when the same clients
- * queue again and again, the same entry precedes ours each time. An event of
- * such a watch is remembered, because it may come before the answer that makes
- * the lock wait. Each event costs the server a message. So a watch is ended if
- * it reports one while its lock is RESTING without an attempt, or several for
+ * queue repeatedly, the same entry precedes ours each time. An event of such a
+ * watch is remembered, because it may come before the answer that makes the
+ * lock wait. Each event costs the server a message. So a watch is ended if it
+ * reports one while its lock is RESTING without an attempt, or several for
  * which no lock waited.
  *
  * The guard (etcd.h) is watched as well. It is deleted with the lease, so the
- * client learns at once that another client has revoked the lease.
+ * client is notified at once when another client revokes the lease.
  *
  * If the program listens to events, its client watches the one key to which
- * hf_ask writes. This watch begins at the revision after the last one that was
- * heard, so that a lost connection loses no event.
+ * hf_ask writes. This watch begins at the revision after the last one that the
+ * client has received, so that a lost connection loses no event.
  */
 #include "watch.h"
 
@@ -30,22 +31,22 @@
 
 #include <string.h>
 
-#define IDLE_MOST 4           /* events for which no lock waited */
+#define IDLE_MOST 4           /* most events for which no lock waited */
 #define PAUSE (1000 * HF__MS) /* after a stream or a watch was refused */
 
 struct et_watch {
-    struct hf__keyed key;       /* its id */
+    struct hf__keyed key;       /* the id */
     struct et_lock *lock;       /* NULL: for changes.c, the guard or ask_key */
-    struct et_changes *changes; /* NULL, or the listener to report to */
+    struct et_changes *changes; /* the listener to report to; or NULL */
     const struct et_watch_events *events; /* callbacks for `changes` */
-    struct et_watch **place; /* no lock: the pointer to this watch */
+    struct et_watch **place; /* without a lock: the pointer to this watch */
     int64_t id;
-    int64_t revision; /* later events are reported; 0: not confirmed yet */
+    int64_t revision; /* events after this are reported; 0: unconfirmed */
     int64_t reported; /* revision of the last event */
-    unsigned idle;    /* events since a lock last waited for it */
+    unsigned idle;    /* events since the lock last waited for this watch */
     enum et_wait how;
     size_t len;
-    char what[]; /* the key that is watched; has room for a byte more */
+    char what[]; /* the key that is watched, and room for one more byte */
 };
 
 static int watch_message(struct grpc_call *, const uint8_t *, size_t, hf__time);
@@ -66,7 +67,9 @@ const struct grpc_method hf__et_watch = {.path = "/etcdserverpb.Watch/Watch",
                                          .message = watch_message,
                                          .over = watch_over};
 
-/* A stream that fails each time is opened only once per PAUSE. */
+/* Sends a message on the stream, and opens the stream first if needed, but only
+ * once per PAUSE if it keeps failing. Returns false if the message was not
+ * sent. */
 static bool watch_say(struct etcd *e, const Etcd__Watch *m)
 {
     bool is_open = !hf__grpc_is_idle(&e->watch);
@@ -107,8 +110,8 @@ static void watch_cancel(struct etcd *e, struct et_watch *w)
     watch_forget(e, w);
 }
 
-/* Ids are never used again, because the server may still report events of the
- * old watch. */
+/* Creates a watch with a new id. Ids are never used again, because the server
+ * may still report events of an old watch. */
 static struct et_watch *watch_new(struct etcd *e, struct et_lock *l,
                                   enum et_wait how, const char *what,
                                   size_t len)
@@ -155,8 +158,8 @@ static bool watch_begin(struct etcd *e, struct et_watch *w)
     return watch_say(e, &m);
 }
 
-/* Makes a watch that belongs to no lock. Sets *place, unless the watch cannot
- * be made. */
+/* Creates a watch that belongs to no lock. Sets *place, unless the watch cannot
+ * be created. */
 static void watch_alone(struct etcd *e, struct et_changes *changes,
                         struct et_watch **place, enum et_wait how,
                         const char *key, size_t len)
@@ -180,8 +183,8 @@ static bool watch_is_on(const struct et_watch *w, enum et_wait how,
     return w->how == how && w->len == len && memcmp(w->what, what, len) == 0;
 }
 
-/* Returns the lock's watch of that key, moved to the front; NULL: it has
- * none. */
+/* Returns the lock's watch of that key, after moving it to the front; NULL: the
+ * lock has none. */
 static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
                                    const char *what, size_t len)
 {
@@ -198,8 +201,8 @@ static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
     return NULL;
 }
 
-/* Makes a watch and puts it first. Ends the watch for which the lock has not
- * waited for the longest time. */
+/* Creates a watch and puts it first. If the lock has too many, ends the one for
+ * which it has not waited for the longest time. */
 static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
                                   const char *what, size_t len)
 {
@@ -249,7 +252,7 @@ void hf__et_unwatch(struct et_lock *l)
         watch_cancel(l->e, l->own);
 }
 
-/* A watch on the same key is kept. If the entry is deleted before the server
+/* Keeps a watch on the same key. If the entry is deleted before the server
  * confirms the watch, the next renewal finds out. */
 void hf__et_watch_own(struct et_lock *l)
 {
@@ -279,8 +282,9 @@ void hf__et_heard(struct etcd *e, int64_t revision)
         e->heard = revision;
 }
 
-/* Notes which requests of hf_ask were heard: if the watch existed all the time,
- * all up to the revision of the previous keep-alive. */
+/* Notes up to which revision the writes of hf_ask were received: if the watch
+ * has existed since the previous keep-alive, up to the revision of that
+ * keep-alive. */
 void hf__et_heard_all(struct etcd *e, int64_t revision)
 {
     bool listens = e->ask_watch && e->ask_watch->revision;
@@ -342,8 +346,8 @@ static struct et_watch *watch_find(const struct etcd *e, int64_t id)
     return hf__table_find(&e->watches, 0, (char *)&id, sizeof(id));
 }
 
-/* Returns the watch that was refused: the oldest that is not confirmed, because
- * a refusal carries no id. */
+/* Returns the watch that was refused: a refusal carries no id, so it is the
+ * oldest watch that is not confirmed. */
 static struct et_watch *watch_refused(const struct etcd *e)
 {
     struct et_watch *first = NULL, *w = NULL;
@@ -369,8 +373,8 @@ static bool watch_is_resting(const struct et_lock *l)
     return !l->attempt && l->state == ET_RESTING;
 }
 
-/* Every holder of an unfair mutex has the same key, so this watch is ended with
- * the hold. */
+/* Handles an event of a hold's own entry. Every holder of an unfair mutex uses
+ * the same key, so there the watch ends with the hold. */
 static void watch_own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
     struct et_lock *l = w->lock;
@@ -420,8 +424,8 @@ static void watch_changes_reported(struct etcd *e, struct et_watch *w,
                                a->events[i]->kv->key.len);
 }
 
-/* Tells the holder with this token that another client asks for the lock. If
- * the lock is not granted yet, lock_grant() does. */
+/* Notifies the holder with this token that another client asks for the lock. If
+ * the lock is not granted yet, lock_grant() does it. */
 static void watch_ask_for(struct etcd *e, int64_t token)
 {
     for (struct et_lock *l = e->locks; l; l = l->next) {
@@ -442,7 +446,7 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
         if (!kv)
             continue;
         hf__et_heard(e, kv->mod_revision);
-        /* the key was deleted, or its value is not ours */
+        /* The key was deleted, or another program wrote its value. */
         if (!kv->value.len || kv->value.len > ET_WISHES)
             continue;
         at = (char *)kv->value.data;
@@ -452,9 +456,9 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
     }
 }
 
-/* Forgets a watch for which the server will report nothing more. A waiting lock
- * reads the queue again, which makes another watch; but not at once if a watch
- * ended a moment ago. */
+/* Handles a watch that the server has ended. A waiting lock reads the queue
+ * again, which creates another watch; but it waits for poll_at if a watch has
+ * also ended within the last PAUSE. */
 static int watch_ended(struct etcd *e, struct et_watch *w,
                        const Etcd__WatchAnswer *a, hf__time now)
 {
@@ -501,11 +505,11 @@ static int watch_reported(struct etcd *e, const Etcd__WatchAnswer *a,
         watch_wishes_reported(e, a);
         return 0;
     }
-    /* closing: our own revocation deletes the guard */
+    /* While the client closes, its own revocation deletes the guard. */
     if (!watch_last_event(a) || e->is_closing)
         return 0;
-    /* The next greeting finds out whether the lease is gone or only the
-     * guard. */
+    /* The greeting of the next connection finds out whether the lease is gone
+     * or only the guard. */
     return hf__grpc_leave(&e->g, "the client's key has been deleted");
 }
 

@@ -1,9 +1,10 @@
 /*
- * One stream of watches for the whole client. It reports events to a lock that
- * waits (the core gets a bell), to a hold whose entry was deleted (it is lost),
- * to holders that are asked to release (hf_ask), to changes.c, and to the
- * client itself, whose guard goes with its lease. Watches may be lost at any
- * time; the looks of waiters (lock.c) and renewals find what was missed.
+ * One stream of watches for the whole client. Its events ring the bell of a
+ * lock that waits, report the loss of a hold whose entry was deleted, notify
+ * holders that are asked to release (hf_ask), go to changes.c, and end the
+ * connection when the guard was deleted, which goes with the lease. Watches may
+ * be lost at any time; the repeated attempts of waiters (lock.c) and the
+ * renewals find out what was missed.
  */
 #ifndef HF_ETCD_WATCH_H
 #define HF_ETCD_WATCH_H
@@ -15,7 +16,7 @@ struct et_changes;
 struct et_lock;
 struct et_watch;
 
-extern const struct grpc_method hf__et_watch; /* of the stream */
+extern const struct grpc_method hf__et_watch; /* the stream of watches */
 
 enum et_wait {
     ET_GONE,    /* the key is deleted */
@@ -27,7 +28,7 @@ enum et_wait {
 
 /* ---- a lock that waits --------------------------------------------------- */
 
-/* Sets the lock QUEUED, and rings the core's bell once this event happens to
+/* Makes the lock QUEUED, and rings the core's bell once this event happens to
  * the key after revision `view`. If the key cannot be watched, the core's next
  * attempt finds out. */
 void hf__et_wait(struct et_lock *, enum et_wait, const char *key, size_t len,
@@ -35,8 +36,8 @@ void hf__et_wait(struct et_lock *, enum et_wait, const char *key, size_t len,
 void hf__et_ring(struct et_lock *);
 /* Ends all watches of the lock. */
 void hf__et_unwatch(struct et_lock *);
-/* Watches the entry of a held lock, so that the core hears at once if another
- * client deletes it. */
+/* Watches the entry of a held lock, so that the core is notified at once if
+ * another client deletes it. */
 void hf__et_watch_own(struct et_lock *);
 
 /* ---- changes ------------------------------------------------------------- */
@@ -44,14 +45,15 @@ void hf__et_watch_own(struct et_lock *);
 /* Callbacks of changes.c. */
 struct et_watch_events {
     void (*confirmed)(struct etcd *, struct et_changes *);
-    /* That key was written or deleted. */
+    /* Reports that a key was written or deleted. */
     void (*written)(struct etcd *, struct et_changes *, const char *key,
                     size_t len);
     void (*refused)(struct etcd *, struct et_changes *, const char *why);
 };
 
-/* Watches all keys with that prefix. *place is NULL if the watch cannot be
- * made, and again after it has ended. */
+/* Watches all keys with that prefix. Sets *place to the watch, or leaves it
+ * NULL if the watch cannot be created; *place becomes NULL again when the watch
+ * has ended. */
 void hf__et_watch_changes(struct etcd *, const struct et_watch_events *,
                           struct et_changes *, struct et_watch **place,
                           const char *key, size_t len);
@@ -59,17 +61,19 @@ void hf__et_watch_end(struct etcd *, struct et_watch *);
 
 /* ---- the client ---------------------------------------------------------- */
 
-/* True if missing watches are to be made now: the caller makes those of
- * listeners, and then calls hf__et_watch_all(), which makes those of the client
- * and of holds. */
+/* Returns true if missing watches must be created now. Then the caller creates
+ * those of listeners and calls hf__et_watch_all(), which creates those of the
+ * client and of holds. */
 bool hf__et_watch_is_due(struct etcd *, hf__time now);
 void hf__et_watch_all(struct etcd *);
 hf__time hf__et_watch_timeout(const struct etcd *);
-/* Notes that the requests of hf_ask up to this revision were heard. */
+/* Notes that the client has received the writes of hf_ask up to this
+ * revision. */
 void hf__et_heard(struct etcd *, int64_t revision);
-/* A keep-alive was answered at that revision. */
+/* Notes the same after a keep-alive that was answered at that revision. */
 void hf__et_heard_all(struct etcd *, int64_t revision);
-/* The stream has ended. */
+/* The stream has ended: forgets all watches, and rings the bells of waiting
+ * locks. */
 void hf__et_watches_down(struct etcd *);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The library promises one completion for each request that it accepts: an
- * answer, a lost connection, or the end of the handle. So a call keeps its
- * memory from sending to completion, and goes to a list of spare calls then.
+ * answer, a lost connection, or the end of the handle. So a call needs its
+ * memory from sending to completion. Then it goes to a list of spare calls.
  */
 #include "call.h"
 
@@ -20,7 +20,7 @@ struct zk_call {
     struct zk *z;
     zk_done_fn *done; /* NULL: the answer is ignored */
     void *owner;
-    zoo_op_result_t *results; /* of a multi; or NULL */
+    zoo_op_result_t *results; /* of a multi; NULL for other calls */
     hf__time sent_at;
     bool is_write;
 };
@@ -33,8 +33,8 @@ bool hf__zk_lost(int rc)
            rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
 }
 
-/* True if the leader has answered, with a quorum behind it. (A denial may come
- * from a follower.) */
+/* Returns true if the leader has answered after a quorum agreed. (A denial may
+ * come from a follower.) */
 static bool call_proves(int rc)
 {
     return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||
@@ -76,14 +76,16 @@ static void call_put_back(struct zk *z, struct zk_call *call)
     z->spare = call;
 }
 
-/* rc tells whether the library accepted the request. */
+/* Handles the library's result of sending: returns 0 if it accepted the
+ * request, or else a code. */
 static int call_begun(struct zk *z, struct zk_call *call, int rc)
 {
     if (rc == ZOK) {
         hf__zk_socket_sent(z);
         return 0;
     }
-    /* Out of memory: the completion may still come. */
+    /* The library ran out of memory. It may still call the completion, so the
+     * call is kept. */
     if (rc == ZMARSHALLINGERROR) {
         call->done = NULL;
         return HF_ENOMEM;
@@ -140,8 +142,8 @@ static void call_on_strings(int rc, const struct String_vector *children,
     call_complete(data, rc, (struct zk_reply){.children = children});
 }
 
-/* The body of a function that sends one call. The call is the last argument of
- * the library's function. */
+/* Is the body of a function that sends one call. The library's function gets
+ * the call as its last argument. */
 #define SEND(is_write, function, ...)                                          \
     struct zk_call *call;                                                      \
     int rc = call_begin(z, done, owner, is_write, &call);                      \
@@ -216,7 +218,8 @@ static const char *call_next_slash(const char *slash)
     return slash + 1 + strcspn(slash + 1, "/");
 }
 
-/* `owner` is a hash of the path, not a pointer. */
+/* Notes whether the server refused to create a parent. `owner` is a hash of its
+ * path, not a pointer. */
 static void call_on_parent(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -254,9 +257,9 @@ int hf__zk_make_parents(struct zk *z, const char *path)
         slash = call_next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        /* In kazoo's dialect nodes are persistent: kazoo's Lock object
-         * creates its path once, and fails if the path is swept between two
-         * acquires. */
+        /* With dialect=kazoo all nodes are persistent, because kazoo's Lock
+         * object creates its path once, and fails if the path is swept between
+         * two acquires. */
         rc = hf__zk_create(z, part, "", 0,
                            slash > below && !z->kazoo ? ZOO_CONTAINER : 0,
                            call_on_parent, (void *)call_hash_of(path, slash));

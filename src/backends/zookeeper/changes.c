@@ -9,9 +9,9 @@
 #include <string.h>
 
 struct zk_changes {
-    struct zk_query base;    /* q is NULL once LISTEN is answered */
+    struct zk_query base;    /* its `q` is NULL once LISTEN is answered */
     struct hf__listener *on; /* NULL: the program no longer listens */
-    bool due; /* set the watches when up and no calls are pending */
+    bool due; /* the watches must be set, once connected and without calls */
 };
 
 static void changes_on_event(zhandle_t *zh, int type, int state,
@@ -26,8 +26,8 @@ static void changes_on_event(zhandle_t *zh, int type, int state,
         l->due = true;
 }
 
-/* All watches are set: answers LISTEN, or reports a change. An error that lasts
- * is reported as a change, too. */
+/* Runs when all watches are set: answers LISTEN, or reports a change. An error
+ * that lasts is reported as a change, too. */
 static void changes_watches_set(struct zk_query *base)
 {
     struct zk_changes *l = (struct zk_changes *)base;
@@ -53,8 +53,8 @@ static void changes_on_set(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
 }
 
-/* If the node exists now, it was created after the list was answered, so the
- * watches are set again. */
+/* Handles the exists that follows a list with ZNONODE. If the node exists now,
+ * it was created between the two, so the watches are set again. */
 static void changes_on_exists(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_changes *l = owner;
@@ -98,7 +98,7 @@ static void changes_set_watches(struct zk_changes *l)
     hf__zk_query_wait(base, changes_watches_set);
 }
 
-/* The listener after l; NULL: the first one. */
+/* Returns the listener after l; if l is NULL, the first one. */
 static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
 {
     struct zk_query *base = l ? l->base.next : z->queries;
@@ -108,7 +108,7 @@ static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
     return (struct zk_changes *)base;
 }
 
-/* advance() sets the watches and reports the answer. */
+/* Starts a listener. advance() then sets its watches and reports the answer. */
 int hf__zk_changes_listen(struct zk *z, struct hf__query *q)
 {
     struct zk_changes *l, *old = NULL;

@@ -6,13 +6,13 @@
  * children of its node (or its creation), the children of `locks` and `leases`,
  * and the data of `latch`. A watch fires once. After each event all watches are
  * set again, and the change is reported only when the server has answered. So a
- * program that inspects the name then also sees what happened while no watch
+ * program that then inspects the name also sees what happened while no watch
  * was set.
  *
  * The library keeps one watch per watcher and path over all connections of a
  * session, but does not reliably remove it. So a listener that has ended stays
- * in memory until the session ends, and is reused for the same name. It is kept
- * as the query that began it.
+ * in memory until the session ends, and is reused for the same name. Its memory
+ * is that of the query that began it.
  */
 #ifndef HF_ZK_CHANGES_H
 #define HF_ZK_CHANGES_H
@@ -21,9 +21,10 @@
 
 int hf__zk_changes_listen(struct zk *, struct hf__query *);
 void hf__zk_changes_unlisten(void *self, struct hf__listener *);
-/* Sets the watches that are due; all of them after a lost connection. */
+/* Sets the watches that are due; after a lost connection, all. */
 void hf__zk_changes_move(struct zk *);
-/* The session has ended. */
+/* The session has ended: frees the listeners that the program no longer
+ * uses. */
 void hf__zk_changes_lost(struct zk *);
 
 #endif

@@ -21,9 +21,9 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                    : -reply->stat->czxid;
-    else if (rc == ZNONODE) /* if it comes back, it is behind us */
+    else if (rc == ZNONODE) /* a new child of this name would be behind us */
         child->czxid = ZK_CHILD_GONE;
-    else if (!hf__zk_lost(rc)) /* a lost answer: it is requested again */
+    else if (!hf__zk_lost(rc)) /* after a lost answer it is requested again */
         child->refusal = rc;
     hf__zk_node_called(child->node);
 }
@@ -127,8 +127,8 @@ int hf__zk_child_stats_refused(const struct zk_node *node,
 
 /* ---- strangers ---------------------------------------------------------- */
 
-/* True for a child that a client with that rule and sequence counts as an
- * entry, if it is ephemeral. */
+/* Returns true for a child that a client with that rule and sequence would
+ * count as an entry if the child is ephemeral. */
 static bool stats_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
 {
     struct zk_entry e;
@@ -137,8 +137,9 @@ static bool stats_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
            hf__zk_entry_guess(child, rule, seq, &e);
 }
 
-/* A sum over the strangers, independent of their order; 0: there are none. With
- * a node, only over those that it knows to last. */
+/* Returns a hash of the strangers that does not depend on their order; 0: there
+ * are none. If `node` is not NULL, only strangers that the node knows to be
+ * persistent count. */
 static uint64_t stats_sum_of(const struct String_vector *children,
                              const struct zk_node *node, enum zk_rule rule,
                              int64_t seq)
@@ -156,7 +157,7 @@ static uint64_t stats_sum_of(const struct String_vector *children,
     return sum;
 }
 
-/* True if every requested child is known. */
+/* Returns true if the stats of all requested children are known. */
 static bool stats_are_known(const struct zk_node *node,
                             const struct String_vector *children)
 {

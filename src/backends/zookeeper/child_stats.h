@@ -1,43 +1,46 @@
 /*
- * What is known of the children of a lock's node beside their names: the czxid,
- * and whether they are ephemeral. It is requested by the node of an attempt,
- * and kept with it (zk_node.child_stats). Called by queue.c and semaphore.c for
- * each list of children, with the client's mutex held.
+ * What is known of the children of a lock's node in addition to their names:
+ * the czxid, and whether they are ephemeral. The node of an attempt requests
+ * these stats and keeps them (zk_node.child_stats). Called by queue.c and
+ * semaphore.c for each list of children, with the client's mutex held.
  *
- * Children with the node's own sequence need it, because at 2^31-1 the server's
- * counter stops and Curator creates entries with the same number: the czxid
- * decides who was first. Strangers (entry.h) need it, because they count only
- * if they are ephemeral: one that lasts is the node of another lock, whose name
- * continues below ours.
+ * The stats are needed for two groups of children. Children with the node's own
+ * sequence: at 2^31-1 the server's counter stops and all new entries get the
+ * same number, so the czxid decides which was first. Strangers (entry.h): they
+ * count only if they are ephemeral, because a persistent one is the node of
+ * another lock, whose name continues below ours.
  *
- * To avoid a request per stranger in each attempt, the lock remembers a sum
- * over those that were found to last. While the strangers are the same, none is
- * requested. Strangers are requested once for a place in the queue: a child
- * that comes after the first list is behind us. (Names below ours may come and
- * go all the time, so two lists need never be the same.)
+ * To avoid a request per stranger in each attempt, the lock remembers a hash of
+ * those that were found to be persistent. While the strangers are the same,
+ * none is requested. Strangers are requested only once for a place in the
+ * queue, because a child that appears after the first list is behind that
+ * place. (Names below ours may come and go at any time, so two lists might
+ * never be the same.)
  */
 #ifndef HF_ZK_CHILD_STATS_H
 #define HF_ZK_CHILD_STATS_H
 
 #include "node.h"
 
-/* A child that was gone when it was requested. Like one that lasts it does not
- * count. No transaction that creates a node has the number 1. */
+/* The czxid of a child that was gone when its stat was requested. Like a
+ * persistent child it does not count. No transaction that creates a node has
+ * the number 1, so no child has this value. */
 #define ZK_CHILD_GONE (-1)
 
-/* A lookup for hf__zk_place(); arg is the node. */
+/* Looks a child up for hf__zk_place(); arg is the node. */
 zk_czxid_fn hf__zk_child_czxid;
-/* Returns 0, or a code if the server refuses to tell about one of the children,
- * so that the place is unknown. */
+/* Returns 0, or a code if the server has refused the stat of one of the
+ * children, so that the place is unknown. */
 int hf__zk_child_stats_refused(const struct zk_node *,
                                const struct String_vector *children);
 
-/* Requests all children with the node's own sequence. PENDING: list the
- * children again, and they will be known; or a code. */
+/* Requests the stats of all children with the node's own sequence. Returns
+ * PENDING, or a code. After PENDING, list the children again; when that list is
+ * answered, the stats are known. */
 int hf__zk_child_stats_request_tied(struct zk_node *,
                                     const struct String_vector *children);
-/* Requests the strangers among the children. 0: all are known. PENDING: list
- * the children again. Or a code. */
+/* Requests the stats of the strangers among the children. Returns 0 if all are
+ * known, PENDING if the children must be listed again, or a code. */
 int hf__zk_strangers_check(struct zk_node *,
                            const struct String_vector *children, enum zk_rule,
                            int64_t seq);

@@ -1,12 +1,13 @@
 /*
- * How an entry ends. A node without a lock is deleted at the server as soon as
+ * How an entry ends. The entry of a node without a lock is deleted as soon as
  * possible, and again after each lost connection, until the server says that it
  * is gone or the session has ended. Step by step: an UNSURE node is looked up;
- * a node that is THERE is deleted; a node that is GONE is reported to the
- * request that let go of it, and freed when its last call has returned.
+ * a node that is THERE is deleted; a node that is GONE completes the request
+ * that let go of it, and is freed after its last call was answered.
  *
- * A step that is impossible now (no memory, no right) is made later
- * (zk.sweep_at); while the connection is down, when it is up again.
+ * A step that is impossible now (no memory, no right) is repeated after a pause
+ * (zk.sweep_at). While the connection is down, no step is taken; session.c
+ * resumes them all when it is up again.
  */
 #include "cleanup.h"
 
@@ -20,13 +21,14 @@
 
 #include <poll.h>
 
-#define PAUSE (200 * HF__MS)       /* after a step that was impossible, */
-#define PAUSE_MAX (30000 * HF__MS) /* and at most, if that goes on */
+#define PAUSE (200 * HF__MS)       /* pause after a step that was impossible */
+#define PAUSE_MAX (30000 * HF__MS) /* longest pause, after many refusals */
 
-/* ---- steps that cannot be made ----------------------------------------- */
+/* ---- steps that are impossible now --------------------------------------- */
 
-/* A step was refused, or there was no memory for it: repeat it soon. (While the
- * connection is down: when it is up again.) */
+/* Schedules a step that was refused, or for which memory was short. Does
+ * nothing while the connection is down: all steps are resumed when it is up
+ * again. */
 void hf__zk_node_sweep_later(struct zk_node *node)
 {
     struct zk *z = node->z;
@@ -57,10 +59,11 @@ static void cleanup_refused(struct zk_node *node, int rc)
         node->pause = PAUSE_MAX;
 }
 
-/* ---- looking for it, deleting it ---------------------------------------- */
+/* ---- looking an entry up, deleting it ------------------------------------ */
 
-/* A mark that the client may not delete is left: it disturbs no other client,
- * and goes with the session. */
+/* Returns true if nothing is left to delete. A mark that the client has no
+ * right to delete is left: it disturbs no other client, and goes with the
+ * session. */
 static bool cleanup_is_over(const struct zk_node *node, int rc)
 {
     return rc == ZOK || rc == ZNONODE ||
@@ -88,13 +91,13 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc))
         cleanup_refused(node, rc);
-    if (node->hurried) { /* let_go may be newer than this delete */
+    if (node->hurried) { /* the new let_go needs an answer of its own */
         node->hurried = false;
         hf__zk_node_sweep(node);
         return;
     }
     if (!hf__zk_lost(rc) && let_go) {
-        node->let_go = NULL; /* it will be let go again */
+        node->let_go = NULL; /* the core will let go of it again */
         hf__zk_finish(
             z, let_go,
             hf__zk_denied(z, rc, "DELETE below", hf__zk_node_dir(node, dir)));
@@ -145,7 +148,7 @@ static void cleanup_on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->maybe_deleted = true; /* one of the two deletes finds no entry */
+    node->maybe_deleted = true; /* one of the two deletes will find no entry */
     hf__zk_node_sweep(node);
 }
 
@@ -155,8 +158,8 @@ static void cleanup_on_lock_deleted(void *owner, int rc,
     cleanup_on_delete(owner, rc == ZOK ? ZNONODE : rc, reply);
 }
 
-/* The lock and the entry were created by one transaction, so they have the same
- * czxid. */
+/* Deletes the node `lock` if it belongs to this entry. One transaction created
+ * both, so they have the same czxid. */
 static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -174,11 +177,11 @@ static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
                       reply);
 }
 
-/* Deletes the lock together with the entry. If only the lock is missing, the
- * entry is deleted by itself. If the entry is missing, another client has
- * deleted it, and its lock may still exist: the session would keep it. (If that
- * lock belonged to another client by then, its own entry would still identify
- * it.) */
+/* Handles the delete of an entry together with its node `lock`. If only `lock`
+ * is missing, the entry is deleted by itself. If the entry is missing, another
+ * client has deleted it, and its `lock` may still exist and would stay until
+ * the session ends. (If that `lock` belonged to another client by then, that
+ * client's own entry would still identify it.) */
 static void cleanup_on_pair_deleted(void *owner, int rc,
                                     const struct zk_reply *reply)
 {
@@ -218,9 +221,9 @@ static int cleanup_delete_it(struct zk_node *node)
 
 /* ---- what comes next ----------------------------------------------------- */
 
-/* True if the server has closed the connection and the library has not read
- * that yet. A release sent now would be lost, and if the session has ended, it
- * would be unknown whether the release came before that. */
+/* Returns true if the server has closed the connection and the library has not
+ * read that yet. A release that is sent now would be lost; and if the session
+ * has ended as well, it would remain unknown whether the release came first. */
 static bool cleanup_is_cut(const struct zk_node *node)
 {
     struct pollfd p = {.fd = node->z->own_fd, .events = POLLRDHUP};
@@ -254,7 +257,7 @@ void hf__zk_node_end_step(struct zk_node *node)
 {
     struct hf__req *let_go = node->let_go;
 
-    if (node->lock) /* the lock knows, or will be notified */
+    if (node->lock) /* the lock handles the node itself */
         return;
     if (!hf__zk_node_is_gone(node)) {
         hf__zk_node_sweep(node);
@@ -316,8 +319,8 @@ void hf__zk_taken_away(struct zk_lock *lock)
 {
     struct zk *z = lock->z;
 
-    /* Report the loss before another client can have the lock, as far as that
-     * depends on us. */
+    /* Reports the loss first, because deleting the rest of the hold lets the
+     * next client in. */
     z->core->lost(z->client, lock->remote, lock->node->hold_id, NULL);
     hf__zk_node_drop(lock->node, NULL);
 }
@@ -330,7 +333,7 @@ void hf__zk_sweep_semaphore(struct zk *z, const char *path)
     hf__zk_delete(z, hf__zk_join(dir, path, ZK_LOCKS), NULL, NULL);
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- all nodes --------------------------------------------------------- */
 
 void hf__zk_nodes_sweep(struct zk *z, hf__time now)
 {
@@ -350,10 +353,10 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
     }
 }
 
-/* The session has ended, and with it the node. A release that was never sent
- * came too late: the hold was lost before. A release that was sent may have
- * been executed; that can no longer be found out. An abandon only requires that
- * the node is gone. */
+/* Completes the request that lets go of a node whose session has ended. A
+ * release that was never sent came too late: the hold was lost before. A
+ * release that was sent may have been executed, which can no longer be found
+ * out. An abandon only requires that the entry is gone. */
 static void cleanup_let_go_with_session(struct zk_node *node)
 {
     bool late = node->let_go->op == HF__RELEASE && !node->maybe_deleted &&

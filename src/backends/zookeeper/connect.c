@@ -7,16 +7,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define LOOKUP_PART 3 /* of the timeout: time between lookups */
+#define LOOKUP_PART 3 /* time between lookups: the timeout divided by this */
 #define LOOKUP_MIN_MS 1000
 #define LOOKUP_MAX_MS 10000
-#define FOUND_MS 100  /* how often a running lookup is checked */
-#define ANSWER_MIN 36 /* bytes of a server's first packet */
+#define FOUND_MS 100  /* time between checks of a running lookup */
+#define ANSWER_MIN 36 /* shortest first packet of a server, in bytes */
 #define ANSWER_MAX 37
 
 /* ---- addresses ----------------------------------------------------------- */
 
-/* IPv6 needs no brackets: the port follows the last colon. */
+/* Appends one address. An IPv6 address needs no brackets, because the library
+ * takes what follows the last colon as the port. */
 static void connect_append(struct zk_addrs *out, const struct addrinfo *a)
 {
     char host[64], port[8];
@@ -29,13 +30,14 @@ static void connect_append(struct zk_addrs *out, const struct addrinfo *a)
     n = snprintf(out->text + len, sizeof(out->text) - len, "%s%s:%s",
                  len ? "," : "", host, port);
     if ((size_t)n >= sizeof(out->text) - len)
-        out->text[len] = '\0'; /* there is room for no more */
+        out->text[len] = '\0'; /* it does not fit: cut it off */
     else
         out->len++;
 }
 
-/* The library goes two addresses on after each failure. With an even number it
- * would never reach half of them. */
+/* Makes the number of addresses odd. The library moves on by two addresses
+ * after each failure, so with an even number it would never reach half of
+ * them. */
 static void connect_make_odd(struct zk_addrs *out)
 {
     size_t len = strlen(out->text), first = strcspn(out->text, ",");
@@ -72,8 +74,8 @@ void hf__zk_lookup_later(struct zk *z, hf__time now)
     z->lookup_at = z->numeric ? HF__NEVER : now + ms * HF__MS;
 }
 
-/* True if the library has given up the connection. It may also have failed for
- * lack of memory, with its socket open. */
+/* Returns true if the library has given up the connection. (Its calls may also
+ * fail for lack of memory, while the socket stays open.) */
 bool hf__zk_is_closed(const struct zk *z)
 {
     int state = zoo_state(z->zh);
@@ -82,10 +84,10 @@ bool hf__zk_is_closed(const struct zk *z)
            state != ZOO_CONNECTED_STATE;
 }
 
-/* Takes the addresses of a finished lookup. Waits until no attempt to
- * connect is running, because connect_at belongs to that attempt. Unchanged
- * addresses are not set again: the library would call drand48(3), which is
- * the program's. */
+/* Takes the addresses of a finished lookup. Waits until no attempt to connect
+ * is running, because connect_at belongs to that attempt. Does not set
+ * unchanged addresses again, because the library would call drand48(3), whose
+ * sequence belongs to the program. */
 static void connect_take_found(struct zk *z)
 {
     struct zk_addrs addrs;
@@ -124,7 +126,8 @@ hf__time hf__zk_lookup_timeout(const struct zk *z)
 
 /* ---- attempts ------------------------------------------------------------ */
 
-/* Disconnects the socket. The library notices, and tries the next server. */
+/* Disconnects the socket, so that the library notices and tries the next
+ * server. */
 static void connect_hang_up(struct zk *z)
 {
     struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
@@ -132,8 +135,9 @@ static void connect_hang_up(struct zk *z)
     (void)connect(z->fd, &unspecified, sizeof(unspecified));
 }
 
-/* Sets the time limit of each attempt: all servers are tried within the
- * caller's time. Slow ones get half of it for a second attempt. */
+/* Sets the time limit of each attempt to connect. Several servers share half of
+ * the caller's time, so that the other half is left for a second attempt at
+ * slow ones. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
     uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;
@@ -143,8 +147,8 @@ void hf__zk_first_round(struct zk *z, size_t addresses)
     z->patience_ms = addresses > 1 ? ms / 2 / (uint32_t)addresses + 1 : ms;
 }
 
-/* Counts an address of the library's first round, which tries all. True if
- * another attempt may be made. */
+/* Counts an address of the library's first round, which tries all of them.
+ * Returns true if another attempt may be made. */
 bool hf__zk_may_try_again(struct zk *z)
 {
     if (!z->untried)
@@ -162,8 +166,8 @@ hf__time hf__zk_late_at(const struct zk *z)
     return z->connect_at + z->patience_ms * HF__MS;
 }
 
-/* Ends an attempt that has taken too long: a server that is starting may accept
- * a connection and forget it. */
+/* Ends an attempt that has taken too long, because a server that is starting
+ * may accept a connection and forget it. */
 void hf__zk_give_up_late(struct zk *z, hf__time now)
 {
     bool is_heard = zoo_state(z->zh) == ZOO_ASSOCIATING_STATE;
@@ -180,8 +184,8 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
         z->patience_ms += z->patience_ms / 2;
 }
 
-/* True if the answer is not from ZooKeeper: its first four bytes are its
- * length. */
+/* Returns true if the answer is not from ZooKeeper. The first four bytes of an
+ * answer of ZooKeeper are its length. */
 static bool connect_is_foreign(struct zk *z)
 {
     uint8_t head[4];

@@ -1,9 +1,9 @@
 /*
- * Making a connection: which addresses are tried, for how long, and whether a
- * ZooKeeper server answers. The library would wait for most of the session's
- * timeout for a server that accepts a connection and says nothing, takes any
- * answer for ZooKeeper's, and never notices that a server has moved. Called by
- * session.c only, with the client's mutex held; hf__zk_addrs() and
+ * Connects: chooses which addresses are tried and for how long, and checks that
+ * a ZooKeeper server answers. The library by itself would wait for most of the
+ * session's timeout for a server that accepts a connection and sends nothing,
+ * takes any answer for ZooKeeper's, and never notices that a server has moved.
+ * Called by session.c only, with the client's mutex held; hf__zk_addrs() and
  * hf__zk_first_round() also by open(), without it.
  */
 #ifndef HF_ZK_CONNECT_H
@@ -11,37 +11,38 @@
 
 #include "zookeeper.h"
 
-/* Addresses in the form that the library takes. It never gets names, because it
- * would look them up before each attempt to connect, with the client's mutex
- * held. */
+/* Addresses in the form that the library takes. The library never gets host
+ * names, because it would look them up before each attempt to connect, with the
+ * client's mutex held. */
 struct zk_addrs {
-    size_t len;      /* the first address may be in the text twice */
-    char text[4096]; /* "10.0.0.1:2181,::1:2181" */
+    size_t len;      /* number of addresses; the first may be listed twice */
+    char text[4096]; /* for example "10.0.0.1:2181,::1:2181" */
 };
 
-/* Converts what a lookup has found. */
+/* Converts the addresses that a lookup has found. */
 void hf__zk_addrs(const struct hf__lookup *, struct zk_addrs *);
 
-/* The connection is down: looks the names up again if it stays down. */
+/* The connection is down: schedules a lookup of the names, in case it stays
+ * down. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
-/* Gives new addresses to the library if a lookup has finished, and starts one
- * if it is time. */
+/* Gives new addresses to the library if a lookup has finished, and starts a
+ * lookup if one is due. */
 void hf__zk_lookup_move(struct zk *, hf__time now);
 /* Returns when to call hf__zk_lookup_move() next. */
 hf__time hf__zk_lookup_timeout(const struct zk *);
 
-/* True if the ZooKeeper library is neither connected nor connecting. */
+/* Returns true if the ZooKeeper library is neither connected nor connecting. */
 bool hf__zk_is_closed(const struct zk *);
-/* Begins opening, with that many addresses. */
+/* Sets the time limits for opening with this number of addresses. */
 void hf__zk_first_round(struct zk *, size_t addresses);
-/* While opening, after a failed attempt: true if there is time and an address
- * for another one. */
+/* Returns, after a failed attempt while opening, whether there is time and an
+ * address for another one. */
 bool hf__zk_may_try_again(struct zk *);
-/* The first returns when the present attempt to connect takes too long; the
- * second ends it then. */
+/* The first returns when the current attempt to connect has taken too long; the
+ * second ends it at that time. */
 hf__time hf__zk_late_at(const struct zk *);
 void hf__zk_give_up_late(struct zk *, hf__time now);
-/* Ends an attempt if the server is not ZooKeeper. */
+/* Ends the current attempt if the server is not ZooKeeper. */
 void hf__zk_refuse_foreign(struct zk *);
 
 #endif

@@ -1,4 +1,4 @@
-/* Findings from the ensemble's node of the configuration, and about the session
+/* Findings from the node that describes the ensemble, and about the session
  * that the server has granted. */
 #include "diagnose.h"
 
@@ -44,8 +44,8 @@ static void diagnose_find_rights(struct zk *z, struct hf__query *q)
              "the URL keeps others out");
 }
 
-/* The lines are "server.1=host:port:port:participant;port". An observer does
- * not vote. */
+/* Counts the voting servers. The lines are
+ * "server.1=host:port:port:participant;port"; an observer does not vote. */
 static unsigned diagnose_voters(const char *config, int len)
 {
     const char *end = config + len, *line = config;

@@ -1,5 +1,5 @@
 /*
- * HF__DIAGNOSE. An outcome, or PENDING.
+ * The query for findings (HF__DIAGNOSE). Returns an outcome, or PENDING.
  */
 #ifndef HF_ZK_DIAGNOSE_H
 #define HF_ZK_DIAGNOSE_H

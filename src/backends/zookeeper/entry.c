@@ -9,7 +9,7 @@
 
 #define HEX "0123456789abcdefABCDEF"
 
-/* Reads a uuid of that length; returns the text after it, or NULL. */
+/* Reads a uuid of that length and returns the text after it, or NULL. */
 static const char *entry_read_uuid(const char *s, size_t len,
                                    struct zk_entry *e)
 {
@@ -24,8 +24,8 @@ static const char *entry_read_uuid(const char *s, size_t len,
     return s + len;
 }
 
-/* The server writes %010d: at least ten characters, one of which may be the
- * sign. */
+/* Reads a sequence. The server writes it with %010d: at least ten characters,
+ * one of which may be the sign. */
 static bool entry_read_seq(const char *s, int64_t *seq)
 {
     bool negative = *s == '-';
@@ -97,7 +97,7 @@ static bool entry_read_kazoos(const char *s, struct zk_entry *e)
     return s && entry_read_stem(s, true, e);
 }
 
-/* The holder of an unfair mutex, or a mark of a latch. */
+/* Reads the name of a holder of an unfair mutex, or of a mark of a latch. */
 static bool entry_read_ours(const char *s, struct zk_entry *e)
 {
     bool mark = strncmp(s, "_d_", 3) == 0;
@@ -139,7 +139,7 @@ bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
 
 /* ---- strangers ------------------------------------------------- */
 
-/* The start of its sequence; NULL: it has none. */
+/* Returns the start of the sequence in the name; NULL: there is none. */
 static const char *entry_sequence_of(const char *child, int64_t *seq)
 {
     size_t len = strlen(child);
@@ -159,7 +159,7 @@ static bool entry_ends_with(const char *child, const char *end,
     return (size_t)(end - child) >= len && memcmp(end - len, text, len) == 0;
 }
 
-/* A known stem with any text before it. */
+/* Recognizes a known stem with any text before it. */
 static bool entry_guess_stem(struct zk_entry *e)
 {
     const char *end = entry_sequence_of(e->name, &e->seq);
@@ -191,7 +191,8 @@ static const char *entry_behind_last(const char *s, const char *stem)
     return s;
 }
 
-/* Curator compares texts. Its reader waits for writers only. */
+/* Recognizes a child that Curator sorts before our sequence as text. A reader
+ * of Curator waits for writers only. */
 static bool entry_guess_sorted(enum zk_rule rule, int64_t seq,
                                struct zk_entry *e)
 {
@@ -262,14 +263,15 @@ int hf__zk_entry_order(const struct zk_entry *a, const struct zk_entry *b)
 }
 
 enum effect {
-    FREE,    /* shared with ours, or irrelevant */
+    FREE,    /* does not exclude ours */
     BLOCKS,  /* the older entry goes first */
-    DIFFERS, /* another kind, if it is older */
-    CLASHES, /* another kind, whatever its age */
+    DIFFERS, /* another kind of lock, if it is older */
+    CLASHES, /* another kind of lock, whatever its age */
 };
 
-/* Forms without a row are FREE. kazoo's lock may be a mutex or a writer, which
- * its name does not tell. */
+/* What an entry of each form does to a client with each rule. Forms without a
+ * row are FREE. kazoo's lock may be a mutex or a writer, because its name does
+ * not tell which. */
 static const uint8_t effects[][ZK_RULE_UNFAIR + 1] = {
     /*                  MUTEX, WRITE, READ, UNFAIR */
     [ZK_FORM_LOCK] = {BLOCKS, DIFFERS, DIFFERS, DIFFERS},
@@ -293,7 +295,8 @@ static void entry_note(size_t *which, size_t i)
         *which = i;
 }
 
-/* Is e before mine? If mine has no place yet, every entry is. */
+/* Returns whether e is before mine. If mine has no place yet, every entry is.
+ * Sets *tied if the order is unknown. */
 static bool entry_is_before(const struct zk_entry *e,
                             const struct zk_entry *mine, enum zk_rule rule,
                             bool *tied)
@@ -305,8 +308,8 @@ static bool entry_is_before(const struct zk_entry *e,
     return order <= 0;
 }
 
-/* Does the child count for that place? Sets *unknown if only a request can
- * tell. */
+/* Returns whether the child counts for that place. Sets *unknown if only a
+ * request for its stat can tell. */
 static bool entry_counts(const char *child, int64_t czxid,
                          const struct zk_entry *mine, enum zk_rule rule,
                          struct zk_entry *e, bool *unknown)

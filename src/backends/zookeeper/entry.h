@@ -1,9 +1,9 @@
 /*
  * The children of a lock's node: what a child is by its name (an entry of
- * Curator's, kazoo's or holdfast's, or a stranger), which entry is before
- * which, and which one to watch. Pure.
+ * Curator, kazoo or holdfast, or a stranger), how entries are ordered, and
+ * which one a waiter watches. Pure.
  *
- *     _c_<uuid>-lock-<seq>      Curator's mutex. The prefix may be missing in
+ *     _c_<uuid>-lock-<seq>      Curator's mutex. "_c_<uuid>-" may be missing in
  *     _c_<uuid>-__READ__<seq>   these five; go-zookeeper's uuid has no hyphens
  *     _c_<uuid>-__WRIT__<seq>
  *     _c_<uuid>-lease-<seq>     below leases
@@ -11,21 +11,22 @@
  *     <32 hex>__lock__<seq>     kazoo's Lock and WriteLock
  *     <32 hex>__rlock__<seq>    kazoo's ReadLock
  *     lock                      the unfair mutex
- *     _h_<uuid>                 its holder, if that is holdfast
- *     locks, leases             of a semaphore
+ *     _h_<uuid>                 the holder of an unfair mutex, by holdfast
+ *     locks, leases             the two nodes of a semaphore
  *     latch                     the count of a latch
  *     _d_<uuid>-<request>       the mark of a set or down of a latch
  *
- * Sequences have 10 digits: the server writes an int32, with a minus after it
- * has wrapped around. They are compared as numbers. At 2^31-1 the server's
+ * Sequences have 10 digits: the server writes an int32, with a minus sign after
+ * it has wrapped around. They are compared as numbers. At 2^31-1 the server's
  * counter stops, but of several creates that are in flight together the first
- * gets that number and the others wrap. So every sequence with a minus counts
- * as 2^31-1, and the czxid breaks the tie.
+ * gets that number and the others wrap. So every sequence with a minus sign
+ * counts as 2^31-1, and the czxid breaks the tie.
  *
- * All other children are *strangers*. Most of them are entries to no known
- * client and are ignored. Some are entries to a client, or else the node of
- * another lock whose name continues below ours. They count if they are
- * ephemeral, which must be requested (hf__zk_entry_guess):
+ * All other children are *strangers*. Most of them are ignored, because no
+ * known client takes them for entries. The following may be entries for a
+ * client, or else the node of another lock whose name continues below ours.
+ * They count if they are ephemeral, which must be requested
+ * (hf__zk_entry_guess):
  *
  *     ...lock-<seq>, ...__lock__<seq> and so on: Curator and kazoo look only
  *                               at the end of a name
@@ -46,7 +47,7 @@
 #include <stdint.h>
 
 enum zk_form {
-    ZK_FORM_NONE = 0, /* not an entry: another lock's node, or a stranger */
+    ZK_FORM_NONE = 0, /* no entry: a stranger, or another lock's node */
     ZK_FORM_LOCK,
     ZK_FORM_READ,
     ZK_FORM_WRITE,
@@ -59,76 +60,78 @@ enum zk_form {
     ZK_FORM_SEMAPHORE, /* one of the two nodes of a semaphore */
     ZK_FORM_LATCH,
     ZK_FORM_MARK,
-    ZK_FORM_KAZOO_LEASE, /* strangers only, as the next one */
-    ZK_FORM_SORTED,      /* not an entry, but before ours for Curator */
+    ZK_FORM_KAZOO_LEASE, /* only a stranger has this form or the next */
+    ZK_FORM_SORTED,      /* no entry, but Curator sorts it before ours */
 };
 
 #define ZK_SEQ_LAST INT32_MAX
 
 struct zk_entry {
     enum zk_form form;
-    int64_t seq; /* up to ZK_SEQ_LAST; 0: the form has none; -1: before all
-                    sequences */
+    int64_t seq; /* sequence, up to ZK_SEQ_LAST; 0: the form has none; -1:
+                    before all sequences */
     int64_t czxid;
-    const char *name; /* the whole text, as given */
-    const char *uuid; /* within name, not terminated; "" if none */
+    const char *name; /* the whole name, as given */
+    const char *uuid; /* part of name, not terminated; "" if none */
     size_t uuid_len;  /* 36 for Curator and holdfast, 32 for kazoo, or 0 */
 };
 
-#define ZK_CHILD_MAX 64 /* length of a child of a known form */
+#define ZK_CHILD_MAX 64 /* room for the name of a child of a known form */
 
-/* Parses a name and keeps the pointer. False: no known form. Sets czxid to 0,
- * which means unknown. */
+/* Parses the name of a child, to which the entry then refers. Returns false if
+ * it has no known form. Sets czxid to 0, which means unknown. */
 bool hf__zk_entry_parse(const char *child, struct zk_entry *);
 
-/* The kind of lock that looks at the children. */
+/* The kind of lock for which the children are judged. */
 enum zk_rule {
     ZK_RULE_MUTEX,
     ZK_RULE_WRITE,
     ZK_RULE_READ,
-    ZK_RULE_UNFAIR, /* the holder blocks; all others are another kind */
+    ZK_RULE_UNFAIR, /* only a holder blocks; other forms are of another kind */
 };
 
-/* For a stranger: true if a client with that rule and sequence counts it as an
- * entry, if it is ephemeral. ZK_SEQ_LAST stands for the end of the queue. Keeps
- * the pointer. */
+/* Returns, for a stranger, whether a client with that rule and sequence would
+ * count it as an entry if it is ephemeral. ZK_SEQ_LAST stands for the end of
+ * the queue. The entry then refers to the name. */
 bool hf__zk_entry_guess(const char *child, enum zk_rule, int64_t seq,
                         struct zk_entry *);
 
-/* Compares the sequences, then the czxids if both are known; 0: unknown. */
+/* Compares two entries by their sequences, then by their czxids if both are
+ * known. Returns 0 if the order is unknown. */
 int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
 
 #define ZK_UUID_MAX (HF__UUID_LEN + 1)
 #define ZK_PREFIX_MAX 64
 
 /* Writes the name with which an entry is created, without the sequence. The
- * uuid is from hf__uuid(); kazoo's forms omit its hyphens. */
+ * uuid is from hf__uuid(); forms of kazoo omit its hyphens. */
 void hf__zk_entry_prefix(enum zk_form, const char *uuid,
                          char out[ZK_PREFIX_MAX]);
 
-/* An index of no child. */
+/* Stands for no child where an index is expected. */
 #define ZK_NOBODY SIZE_MAX
 
 struct zk_place {
-    size_t ahead;    /* entries before mine that block it */
-    size_t watch;    /* the last of them */
-    size_t mismatch; /* a child of another kind */
-    /* The first child that counts only if it is ephemeral, which is unknown.
-     * Not counted as ahead; there may be more of them. */
+    size_t ahead;    /* number of entries before mine that block it */
+    size_t watch;    /* index of the last of these */
+    size_t mismatch; /* index of a child of another kind */
+    /* Index of the first child that counts only if it is ephemeral, while that
+     * is unknown. It does not count in `ahead`, and there may be more of
+     * these. */
     size_t stranger;
-    /* The first child with my sequence and an unknown czxid. Counted as
-     * ahead. */
+    /* Index of the first child with my sequence and an unknown czxid. It counts
+     * in `ahead`. */
     size_t tied;
-    bool here; /* mine is in the list */
+    bool here; /* `mine` is one of the children */
 };
 
-/* What is known of a child: its czxid, negated if the child is not ephemeral;
- * 0: nothing. */
+/* Returns what is known of a child: its czxid, negated if the child is not
+ * ephemeral; 0: nothing. */
 typedef int64_t zk_czxid_fn(const void *arg, const char *child);
 
 /*
- * Finds the place of `mine` among the children of its node. czxid may be NULL.
- * If mine->name is NULL, the place is behind all children.
+ * Finds the place of `mine` among the children of its node. If mine->name is
+ * NULL, the place is behind all children. czxid may be NULL.
  */
 void hf__zk_place(char *const *child, size_t len, const struct zk_entry *mine,
                   enum zk_rule, zk_czxid_fn *czxid, const void *arg,

@@ -1,6 +1,7 @@
 /*
- * Shows who holds a name and who waits for it, and acts on holders from
- * outside: a break deletes their entries, an ask requests that they hand over.
+ * Reports who holds a name and who waits for it, and acts on holders for
+ * another client: a break deletes their entries, an ask requests that they
+ * release the lock.
  */
 #include "inspect.h"
 
@@ -18,8 +19,8 @@
 
 /* ---- inspect ------------------------------------------------------------ */
 
-/* A client that has its leases is shown as a holder, even while its turn is
- * still in `locks`. */
+/* Returns whether an entry is reported. A client that has its leases is
+ * reported as a holder, even while its turn is still in `locks`. */
 static bool inspect_is_shown(const struct zk_parties *parties,
                              const struct zk_party *s)
 {
@@ -42,8 +43,8 @@ static int inspect_show(struct zk_parties *parties, const struct zk_party *s,
     if (!p)
         return HF_ENOMEM;
     hf__zk_party_fill(s, p);
-    /* A token that differs from the entry's was written by a downgrade or a
-     * renewed lease. */
+    /* If the data contains a token that is not the entry's czxid, the hold was
+     * downgraded or its lease renewed. The hold keeps that token. */
     if (s->holds && parties->kind != HF_SEMAPHORE &&
         (p->mode == HF_WRITE || p->token != (uint64_t)s->entry.czxid))
         q->info->token = p->token;
@@ -62,14 +63,15 @@ static void inspected(struct zk_parties *parties)
     info->count = parties->count;
     info->permits = parties->kind == HF_SEMAPHORE ? parties->permits : 0;
     info->fairness = parties->unfair ? HF_UNFAIR : HF_FAIR;
-    /* Waiters for these have only a watch, which other clients cannot see. */
+    /* Waiters for these kinds have only a watch, which other clients cannot
+     * see. */
     info->waiters_unknown = parties->unfair || parties->is_latch;
     for (const struct zk_party *s = parties->first; s && !rc; s = s->next) {
         if (!inspect_is_shown(parties, s))
             continue;
         if (s->where == ZK_AT_LEASES && before &&
             hf__zk_party_same_owner(before, s)) {
-            last->permits++; /* one more lease of the same hold */
+            last->permits++; /* this lease belongs to the same hold */
             continue;
         }
         rc = inspect_show(parties, s, &last);
@@ -94,8 +96,8 @@ static void inspect_done(struct zk_query *base)
     struct zk *z = base->z;
     int rc = base->rc;
 
-    /* The entry is gone. The hold may have been downgraded: then it has another
-     * entry with the same token. */
+    /* The entry that was meant is gone. The hold may have been downgraded, and
+     * then has another entry with the same token, so read again. */
     if (!rc && parties->meant && !parties->reached && !hf__order_means_all(q)) {
         hf__zk_query_free(base);
         rc = hf__zk_parties_read(z, q, inspect_break);
@@ -117,7 +119,7 @@ static void inspect_on_done(void *owner, int rc, const struct zk_reply *reply)
         parties->base.q->req.op == HF__ASK ? "WRITE below" : "DELETE below";
 
     (void)reply;
-    if (rc == ZBADVERSION) /* another client is asking */
+    if (rc == ZBADVERSION) /* another client has asked at the same time */
         rc = ZOK;
     if (rc == ZOK)
         parties->reached++;
@@ -137,8 +139,9 @@ static void inspect_delete_both(struct zk_parties *parties, const char *one,
                                                    inspect_on_done, parties));
 }
 
-/* Deletes the holder of an unfair mutex with its lock, or by itself if the lock
- * is missing. */
+/* Deletes a holder. That of an unfair mutex is deleted together with the node
+ * `lock`; if `lock` is missing, that fails, and the single delete that follows
+ * succeeds. */
 static int inspect_delete(const struct zk_party *s)
 {
     struct zk_parties *parties = s->parties;
@@ -151,8 +154,8 @@ static int inspect_delete(const struct zk_party *s)
     return hf__zk_delete(parties->base.z, path, inspect_on_done, parties);
 }
 
-/* Curator's holder expects exactly this word. Our entries keep the description
- * of the owner. */
+/* Writes the word that asks the holder. Curator's holder expects only this
+ * word; an entry of ours keeps the description of its owner after it. */
 static int inspect_write_ask(const struct zk_party *s)
 {
     char path[ZK_WHOLE_MAX], data[sizeof(ZK_REVOKE) + 1 + ZK_DATA_MAX];
@@ -164,7 +167,8 @@ static int inspect_write_ask(const struct zk_party *s)
                       s->version, inspect_on_done, s->parties);
 }
 
-/* A hold with several entries has the token of the first. */
+/* Returns whether the query means this holder. All entries of one hold share
+ * the answer for the first, whose token is that of the hold. */
 static bool inspect_is_meant(const struct zk_party *s,
                              const struct zk_party **before, bool *was_meant)
 {
@@ -182,7 +186,7 @@ static bool inspect_is_meant(const struct zk_party *s,
     return *was_meant;
 }
 
-/* Sends something about every holder that the query means. */
+/* Calls send() for every holder that the query means. */
 static void inspect_holders(struct zk_parties *parties,
                             int (*send)(const struct zk_party *))
 {
@@ -201,7 +205,8 @@ static void inspect_holders(struct zk_parties *parties,
             continue;
         }
         parties->meant = true;
-        /* The server deletes by name, and the next holder has the same name. */
+        /* The server deletes by name, and the next holder will have the same
+         * name. */
         if (s->entry.form == ZK_FORM_UNFAIR && !hf__order_means_all(base->q))
             base->rc = base->z->core->why(
                 base->z->client, HF_ENOTSUP,
@@ -214,8 +219,9 @@ static void inspect_holders(struct zk_parties *parties,
     hf__zk_query_wait(base, inspect_done);
 }
 
-/* Deletes only this round of a latch, because another client may count it down
- * just now. A latch has no holders that a token or owner could mean. */
+/* Deletes the holders, or the round of a latch: only the round that was read,
+ * because another client may end it and set the latch again just now. A latch
+ * has no holders that a token or an owner could mean. */
 static void inspect_break(struct zk_parties *parties)
 {
     struct zk_query *base = &parties->base;

@@ -1,5 +1,6 @@
 /*
- * HF__INSPECT, HF__BREAK and HF__ASK. An outcome, or PENDING.
+ * The queries HF__INSPECT, HF__BREAK and HF__ASK. They return an outcome, or
+ * PENDING.
  */
 #ifndef HF_ZK_INSPECT_H
 #define HF_ZK_INSPECT_H

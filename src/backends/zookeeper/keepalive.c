@@ -4,21 +4,25 @@
 #include "session_proof.h"
 #include "zookeeper.h"
 
-#define BEAT_PART 6  /* of the timeout: time between writes, with waiters */
-#define TOUCH_PART 4 /* of the timeout: longest silence */
+/* The time between proving writes while locks wait is the timeout divided by
+ * this. */
+#define BEAT_PART 6
+/* The longest time without a request is the timeout divided by this. */
+#define TOUCH_PART 4
 #define NUDGES_MAX 5 /* each nudge doubles the time to the next */
-#define IN_USE (1000 * HF__MS) /* the time since a thread sent a request */
+/* For this long after a request of a thread, more are expected to follow. */
+#define IN_USE (1000 * HF__MS)
 #define STARVED (10 * HF__MS)
 
-/* Returns `at`, but not before starved_until: after a failure to send, the
+/* Returns `at`, or starved_until if that is later: after a failure to send, the
  * client pauses. */
 static hf__time keepalive_not_starved(const struct zk *z, hf__time at)
 {
     return at > z->starved_until ? at : z->starved_until;
 }
 
-/* Returns when the next write is due. It is sent while a lock waits, so that a
- * grant by a watch needs no further request. */
+/* Returns when the next proving write is due. While a lock waits these are sent
+ * regularly, so that a grant after a watch event needs no further request. */
 static hf__time keepalive_beat_at(const struct zk *z)
 {
     return z->up && z->waiting && !z->beating
@@ -27,9 +31,9 @@ static hf__time keepalive_beat_at(const struct zk *z)
                : HF__NEVER;
 }
 
-/* Returns when the next read is due that keeps the session alive. The library
- * would ping, but does not tell when. Also, a server of version 3.8 may fall
- * asleep over a commit until it receives any request. */
+/* Returns when the next read that keeps the session alive is due. The library
+ * would send a ping, but does not tell when. Besides, a server of version 3.8
+ * may delay a commit until it receives any request. */
 static hf__time keepalive_touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);
@@ -58,9 +62,9 @@ static void keepalive_on_beat(void *owner, int rc, const struct zk_reply *reply)
     z->beating = false;
 }
 
-/* Sends a write that changes nothing; its answer advances zk.proved. It checks
- * a node that never exists. It is a transaction, because a follower may answer
- * a single denied request itself (enableEagerACLCheck), but never a
+/* Sends a write that changes nothing: a check of a node that never exists. Its
+ * answer advances zk.proved. It is a transaction, because a follower may itself
+ * answer a single denied request (enableEagerACLCheck), but never a
  * transaction. */
 static int keepalive_beat(struct zk *z)
 {
@@ -91,9 +95,9 @@ void hf__zk_keepalive_move(struct zk *z, hf__time now)
         z->starved_until = now + STARVED;
 }
 
-/* Returns when the driver must wake up. Other threads may send while it sleeps,
- * and it must be awake if an answer is late; if threads send often, it wakes
- * often enough. */
+/* Returns when the driver must wake up. Other threads may send requests while
+ * it sleeps, and it must be awake when an answer is late. So while threads send
+ * often, it wakes up at least every ZK_NUDGE. */
 hf__time hf__zk_keepalive_timeout(const struct zk *z)
 {
     hf__time at = keepalive_beat_at(z) < keepalive_touch_at(z)

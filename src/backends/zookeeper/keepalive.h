@@ -1,7 +1,8 @@
 /*
- * Sends what keeps the session alive, and the writes that prove that it is
- * (session_proof.h). session.c calls move and timeout from the driver; the
- * kinds call prove before a grant. Called with the client's mutex held.
+ * Sends the requests that keep the session alive, and the writes that prove
+ * that it lives (session_proof.h). session.c calls move and timeout for the
+ * driver; the kinds call prove before a grant. Called with the client's mutex
+ * held.
  */
 #ifndef HF_ZK_KEEPALIVE_H
 #define HF_ZK_KEEPALIVE_H
@@ -10,8 +11,8 @@
 
 void hf__zk_keepalive_move(struct zk *, hf__time now);
 hf__time hf__zk_keepalive_timeout(const struct zk *);
-/* Sends a write unless zk.proved is good enough. A fixed lease always needs
- * one, because it begins with it. */
+/* Sends a write, unless zk.proved is recent enough. For a fixed lease it always
+ * sends one, because the lease begins with that write. */
 void hf__zk_keepalive_prove(struct zk *, const struct hf__req *);
 
 #endif

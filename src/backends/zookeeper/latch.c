@@ -3,14 +3,15 @@
  * Both are created together and deleted together, when the count reaches 0.
  *
  * - A set or down is one transaction with the creation of a mark, an
- *   ephemeral node of this session and request. If the answer is lost and
- *   the request is sent again, the mark shows that it was counted. The mark
- *   is deleted after the answer. It also goes with the session; then it is
- *   unknown whether the request was counted.
+ *   ephemeral node for this session and this request. If the answer is lost
+ *   and the request is sent again, the mark shows that it was counted. The
+ *   mark is deleted after the answer. If the session ends first, the mark goes
+ *   with it, and it is unknown whether the request was counted.
  * - The same transaction checks the round, so that a down never counts in a
  *   later round, whose versions start again.
- * - A waiter watches the round, which never changes. So it hears only of the
- *   end, and a round that begins later does not keep it waiting.
+ * - A waiter watches the round, which does not change until it is deleted. So
+ *   the waiter is notified only of the end, and a round that begins later does
+ *   not keep it waiting.
  */
 #include "latch.h"
 
@@ -30,25 +31,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A query about a latch: by name, or of a lock that waits (base.q is NULL) and
- * may no longer want the answer. */
+/* A query about a latch: one of the core, or one of a lock that waits (then
+ * base.q is NULL, and the lock may no longer want the answer when it comes). */
 struct count {
     struct zk_query base;
     uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
-    uint64_t hold_id; /* of the lock's attempt */
+    uint64_t hold_id; /* hold id of the lock's attempt */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[ZK_COUNT_MAX];
-    char other[ZK_CHILD_MAX]; /* SET: a child of another kind of lock; or "" */
+    char other[ZK_CHILD_MAX]; /* SET: an entry of another kind of lock; or "" */
     uint64_t left;
     int32_t version;
-    int failed;    /* the first refused operation of the transaction, or -1, */
-    int refusal;   /* and its error */
+    int failed;    /* index of the first refused operation; or -1 */
+    int refusal;   /* error of that operation */
     bool is_set;   /* the latch exists */
     bool marked;   /* the mark exists */
     bool has_node; /* the name's node exists */
-    bool made;     /* its parents were missing and are being created */
-    bool swept;    /* nodes of an idle semaphore were deleted */
-    bool was_sent; /* the transaction was sent, now or in an earlier request */
+    bool made;     /* creates of missing parents were sent */
+    bool swept;    /* deletes of the nodes of an idle semaphore were sent */
+    bool was_sent; /* the transaction was sent, by this or an earlier query */
 };
 
 static void latch_put_count(struct count *c, uint64_t count)
@@ -58,7 +59,7 @@ static void latch_put_count(struct count *c, uint64_t count)
     snprintf(c->data, sizeof(c->data), ZK_COUNT "%" PRIu64 " %s", count, round);
 }
 
-/* ---- looking ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------ */
 
 static void on_latch(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -72,7 +73,7 @@ static void on_latch(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK &&
         !hf__zk_count_parse(reply->text, reply->len, &c->left, round)) {
         code = z->core->why(z->client, HF_EMISMATCH,
-                            "%.120s is no latch of holdfast's", c->latch);
+                            "%.120s is not a holdfast latch", c->latch);
     } else if (rc == ZOK) {
         c->version = reply->stat->version;
         hf__zk_join(c->round, c->latch, round);
@@ -138,7 +139,7 @@ static void latch_finish(struct count *c, int rc, uint64_t left)
     hf__zk_query_end(&c->base, rc);
 }
 
-/* True if the query has failed and was ended. */
+/* Ends the query if it has failed, and returns whether it has. */
 static bool latch_failed(struct count *c)
 {
     int rc = c->base.rc;
@@ -170,7 +171,8 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
             c->failed = i;
             c->refusal = reply->results[i].err;
         }
-    /* Refused because another client was quicker: it is tried again. */
+    /* If another client was quicker, the query is tried again and does not
+     * fail. */
     hf__zk_query_back(&c->base,
                       c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
                                          rc == ZBADVERSION || rc == ZNOTEMPTY)
@@ -180,7 +182,8 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
 
 static void latch_undo(struct count *);
 
-/* The mark shows that the request was counted earlier. */
+/* Handles the answer to the transaction. If its create of the mark was refused
+ * because the mark exists, the request was counted earlier. */
 static void latch_committed(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
@@ -209,14 +212,14 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
-    /* finds another kind of lock that was created first */
+    /* This list finds another kind of lock that was created first. */
     if (c->op == HF__LATCH_SET)
         hf__zk_query_sent(
             &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
     hf__zk_query_wait(&c->base, latch_committed);
 }
 
-/* ---- it is not set ------------------------------------------------------ */
+/* ---- a latch that is not set --------------------------------------------- */
 
 static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -230,9 +233,11 @@ static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
         latch_finish(c, code, 0);
 }
 
-/* The leader answers a read, and a sync, from what it has applied. A set that a
- * follower has already confirmed may be missing there. A transaction that fails
- * is in the order of all writes, so its answer is final. */
+/* Ends the query with count 0 if a transaction confirms that the latch is not
+ * set. A read is not enough, even after a sync: the leader answers both from
+ * what it has applied, and may not have applied a set that a follower has
+ * already confirmed. A transaction that fails has its place in the order of all
+ * writes, so its answer is final. */
 static void latch_end_if_not_set(struct count *c)
 {
     zoo_op_t op;
@@ -274,9 +279,10 @@ static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
     latch_finish(c, hf__zk_lost(rc) ? HF_EUNKNOWN : latch_mismatch(c), 0);
 }
 
-/* Another client took the name as a lock between the read and the set. The
- * round is ours, whatever the count is now. The mark is deleted in the same
- * transaction, so that a lost answer does not count as a set. */
+/* Deletes the latch again, because another client took the name as a lock
+ * between the read and the set. The round is ours, whatever its count is now.
+ * The mark is deleted in the same transaction, so that a set is not taken for
+ * counted if the answer is lost. */
 static void latch_undo(struct count *c)
 {
     zoo_op_t op[3];
@@ -335,7 +341,7 @@ static void latch_decide_set(struct count *c)
 
 /* ---- get, set and count-down -------------------------------------------- */
 
-/* The latch has been read: chooses the next step of the query. */
+/* Runs when the latch was read: chooses the next step of the query. */
 static void latch_decide(struct zk_query *base)
 {
     struct count *c = (struct count *)base;
@@ -386,7 +392,7 @@ int hf__zk_latch_query(struct zk *z, struct hf__query *q)
 
 /* The round that a lock waits for. */
 struct zk_round {
-    uint64_t hold_id; /* of the attempt that found it */
+    uint64_t hold_id; /* hold id of the attempt that found the round */
     char path[ZK_WHOLE_MAX];
 };
 
@@ -412,8 +418,8 @@ static int latch_watch_round(struct zk_lock *lock, struct hf__req *req)
     return rc ? rc : hf__zk_lock_queued(lock, req);
 }
 
-/* Grants the attempt if the latch is not set, else waits for the round that was
- * found. */
+/* Grants the attempt if the latch is not set; otherwise lets the lock wait for
+ * the round that was found. */
 static int latch_judge(struct zk_lock *lock, const struct count *c)
 {
     struct zk *z = lock->z;

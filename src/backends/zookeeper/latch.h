@@ -1,6 +1,7 @@
 /*
- * The latch: attempts that wait for it (by zookeeper.c's table of kinds), and
- * HF__LATCH_SET, DOWN and GET. The queries return an outcome or PENDING.
+ * The latch: attempts that wait for it, which lock.c calls through
+ * zookeeper.c's table of kinds, and the queries HF__LATCH_SET, DOWN and GET,
+ * which return an outcome or PENDING.
  */
 #ifndef HF_ZK_LATCH_H
 #define HF_ZK_LATCH_H

@@ -1,7 +1,7 @@
 /*
- * Lists the names in use by a walk over the nodes below the root. A node with
- * an entry below it is a lock, whatever else is below it. A child that is not
- * an entry may be the node of another lock.
+ * Lists the names in use: walks over all nodes below the root. A node that has
+ * an entry as a child is a lock, whatever other children it has. A child that
+ * is not an entry may itself be the node of a lock.
  */
 #include "list.h"
 
@@ -14,13 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AT_ONCE 64 /* unanswered lists */
+#define AT_ONCE 64 /* lists that may be unanswered at the same time */
 
 struct dir {
     struct dir *next;
     struct walk *walk;
-    size_t below; /* length of the semaphore's path, for its `locks` and
-                     `leases`; else 0 */
+    size_t below; /* if this is `locks` or `leases`: length of the semaphore's
+                     path; otherwise 0 */
     char path[];
 };
 
@@ -46,7 +46,7 @@ static int list_push(struct walk *w, const char *path, size_t len,
     return 0;
 }
 
-/* The node of that path is a lock. */
+/* Reports the name of the lock whose node has that path. */
 static int list_found(struct walk *w, const char *path, size_t len)
 {
     struct zk *z = w->base.z;
@@ -89,7 +89,8 @@ static int list_take(struct dir *d, const struct String_vector *children)
 
 static void on_list(void *, int, const struct zk_reply *);
 
-/* Sends as many lists as allowed; ends the query if none is unanswered. */
+/* Sends as many lists as AT_ONCE allows; ends the query if none is
+ * unanswered. */
 static void list_go_on(struct walk *w)
 {
     struct zk_query *base = &w->base;
@@ -105,7 +106,8 @@ static void list_go_on(struct walk *w)
         hf__zk_query_end(base, base->rc);
 }
 
-/* Nodes that may not be read are left out. */
+/* Handles the answer to a list. A node that the client has no right to read is
+ * left out. */
 static void on_list(void *owner, int rc, const struct zk_reply *reply)
 {
     struct dir *d = owner;
@@ -122,8 +124,8 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
     list_go_on(w);
 }
 
-/* Begins at the deepest node that has all names with the prefix below it. The
- * prefix may end inside a component. */
+/* Starts the walk at the deepest node that has all names with the prefix below
+ * it. The prefix may end inside a component. */
 static int list_start(struct walk *w)
 {
     const struct hf__query *q = w->base.q;

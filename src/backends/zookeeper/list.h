@@ -1,5 +1,5 @@
 /*
- * HF__LIST. An outcome, or PENDING.
+ * The query for the names in use (HF__LIST). Returns an outcome, or PENDING.
  */
 #ifndef HF_ZK_LIST_H
 #define HF_ZK_LIST_H

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define PARENTS_MAX 100 /* after that many sweeps something else is wrong */
+#define PARENTS_MAX 100 /* more sweeps than this mean another fault */
 
 int hf__zk_lock_attach(void *self, struct hf__remote *remote)
 {
@@ -37,8 +37,9 @@ int hf__zk_lock_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* A latch grants nothing, so its waiters need no proof of the session and are
- * counted apart. */
+/* Returns the counter of waiting locks that counts this one. A latch grants
+ * nothing, so its waiters need no proof of the session and have a counter of
+ * their own. */
 static unsigned *lock_count_of(const struct zk_lock *lock)
 {
     struct zk *z = lock->z;
@@ -58,7 +59,8 @@ void hf__zk_lock_stop_waiting(struct zk_lock *lock)
 
 /* ---- attempts and answers ------------------------------------------------ */
 
-/* An attempt that was refused or is BUSY keeps nothing. */
+/* Cleans up after an attempt: one that was refused or is BUSY keeps neither
+ * node nor watch. */
 static int lock_finished(struct zk_lock *lock, int rc)
 {
     if (rc == HF__BUSY || (rc < 0 && rc != HF_EUNKNOWN)) {
@@ -104,7 +106,7 @@ struct zk_node *hf__zk_lock_node(struct zk_lock *lock,
 {
     if (lock->node && lock->node->hold_id != req->hold_id)
         hf__zk_node_drop(lock->node,
-                         NULL); /* it no longer belongs to the lock */
+                         NULL); /* it belongs to an earlier attempt */
     return lock->node;
 }
 
@@ -168,7 +170,7 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
     struct zk_lock *lock = req->remote->impl;
 
     (void)self;
-    /* A repeated abandon may be about an earlier hold id than the present
+    /* A repeated abandon may be about an earlier hold id than the current
      * attempt. */
     if (req->remote->attempt->hold_id == req->hold_id) {
         lock->attempt = NULL;

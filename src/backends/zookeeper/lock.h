@@ -2,9 +2,9 @@
  * A lock: what the backend keeps for one line of the core (hf__remote.impl),
  * from attach to detach, and what all kinds share: attempts, grants, releases.
  * zookeeper.c calls the first functions for the core; the kinds (queue.c,
- * semaphore.c, latch.c) call the others. A lock has at most one node, or the
- * first node of a hold; cleanup.h takes over nodes that it drops. Called with
- * the client's mutex held.
+ * semaphore.c, latch.c) call the others. A lock refers to at most one node,
+ * with its siblings; cleanup.h takes over nodes that it drops. Called with the
+ * client's mutex held.
  */
 #ifndef HF_ZK_LOCK_H
 #define HF_ZK_LOCK_H
@@ -14,7 +14,7 @@
 struct zk_round;
 struct zk_watch;
 
-/* hf__remote.impl */
+/* The backend's part of a line: hf__remote.impl. */
 struct zk_lock {
     struct hf__remote *remote;
     struct zk *z;
@@ -24,22 +24,23 @@ struct zk_lock {
     struct zk_lock *next, *prev; /* locks with the same watch */
     bool queued;                 /* counted in zk.waiting or zk.waiting_latch */
     bool deleted;                /* the watched node is gone */
-    /* For a try that waits briefly for the turn before it: called instead of
-     * ringing the bell, and at pass_until at the latest. NULL: the bell
-     * rings. */
+    /* Is set while a try waits briefly for the turn before its own
+     * (semaphore.c): called instead of ringing the bell, and at pass_until at
+     * the latest. NULL: the bell rings. */
     void (*passed)(struct zk_lock *);
     hf__time pass_until;
-    bool blind; /* latch: the server denies READ on the round */
-    /* A sum over the strangers that are known to be harmless. */
+    bool blind; /* latch: READ on the round was denied */
+    /* Hash of the strangers that are known to be persistent, so that they do
+     * not count. */
     uint64_t strangers;
-    struct zk_round *round; /* latch: the round that it waits for; or NULL */
+    struct zk_round *round; /* latch: the round this lock waits for; or NULL */
     size_t path_len;
-    char path[]; /* of the lock's node */
+    char path[]; /* path of the name's node */
 };
 
-/* Starts or continues an attempt of one kind. Returns an outcome; PENDING:
- * hf__zk_lock_answer() will be called; or EUNKNOWN: not connected, the core
- * sends the attempt again after reconnecting. */
+/* Starts or continues an attempt of one kind. Returns an outcome; or PENDING,
+ * and hf__zk_lock_answer() follows; or EUNKNOWN if there is no connection, and
+ * the core sends the attempt again after reconnecting. */
 typedef int zk_attempt_fn(struct zk_lock *, struct hf__req *);
 
 int hf__zk_lock_attach(void *self, struct hf__remote *);
@@ -49,21 +50,24 @@ int hf__zk_lock_attempt(const struct zk *, struct hf__req *,
 int hf__zk_lock_release(void *self, struct hf__req *);
 int hf__zk_lock_abandon(void *self, struct hf__req *);
 
-/* The node of this attempt, or NULL. Drops the node of an earlier attempt. */
+/* Returns the node of this attempt, or NULL. Drops the node of an earlier
+ * attempt. */
 struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
-/* Turns the lock's node into the hold: GRANTED. QUEUED: the session may end too
- * soon for a hold; the attempt must be made again. */
+/* Turns the lock's node into the hold and returns GRANTED. Returns QUEUED if
+ * the session may end too soon for a hold; then the attempt must be made
+ * again. */
 int hf__zk_lock_grant(struct zk_lock *, struct hf__req *);
-/* Marks the lock as queued, because its watch will ring: QUEUED. */
+/* Marks the lock as queued, because its watch will ring the bell. Returns
+ * QUEUED. */
 int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
-/* Ends the lock's attempt with this outcome, unless that is PENDING. A refused
- * or BUSY attempt drops its node. After EUNKNOWN the node stays, and the core
- * sends the attempt again or abandons it. */
+/* Ends the lock's attempt with this outcome; does nothing if the outcome is
+ * PENDING. An attempt that is refused or BUSY drops its node. After EUNKNOWN
+ * the node stays, and the core sends the attempt again or abandons it. */
 void hf__zk_lock_answer(struct zk_lock *, int rc);
 /* Removes the lock from its watch and from the queue. */
 void hf__zk_lock_stop_waiting(struct zk_lock *);
-/* True if missing parents are to be created again. The server sweeps parents
- * that are empty. */
+/* Returns true if missing parents must be created again. (The server sweeps
+ * parents that are empty.) Returns false after too many times. */
 bool hf__zk_lock_parents_again(struct zk_node *);
 
 #endif

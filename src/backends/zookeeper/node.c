@@ -11,14 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEQUENCE_MAX 12 /* of an int32 with a sign, and the NUL */
+#define SEQUENCE_MAX 12 /* characters of an int32 with a sign, and the NUL */
 
 static void node_uuid_of(const struct zk *z, uint64_t hold_id,
                          char out[ZK_UUID_MAX])
 {
     uint8_t bytes[16];
 
-    /* The hold id goes into bytes of which the uuid keeps every bit. */
+    /* hf__uuid() overwrites some bits of bytes 6 and 8. So the hold id goes
+     * into other bytes. */
     memcpy(bytes, z->salt, sizeof(bytes));
     for (int i = 0; i < 4; i++)
         bytes[i] ^= (uint8_t)(hold_id >> (8 * i));
@@ -45,8 +46,8 @@ void hf__zk_node_free(struct zk_node *node)
     z->core->free(z->client, node);
 }
 
-/* Leaves room for a number of ours, for a longer sequence from the server, and
- * for the longer name of a lowered entry (renew.c). */
+/* Leaves room in `path` for a number of ours, for a longer sequence from the
+ * server, and for the longer name of a lowered entry (renew.c). */
 struct zk_node *hf__zk_node_alloc(struct zk *z, const char *path, uint8_t form)
 {
     size_t len = strlen(path);
@@ -71,9 +72,9 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
     struct zk_node *node;
 
-    /* A holder of an unfair mutex has no sequence from the server. Its delete
-     * may be under way when the same hold id wants the lock again, so each one
-     * gets a new name. */
+    /* The entry of an unfair mutex gets no sequence from the server. An old
+     * entry may still be about to be deleted when the same hold id wants the
+     * lock again, so each entry gets a new name. */
     node_uuid_of(
         z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id, uuid);
     hf__zk_entry_prefix(form, uuid, stem);
@@ -194,7 +195,8 @@ static const struct rename renames[] = {
     {"__lock__", "__rlock__", ZK_FORM_KAZOO_LOCK, ZK_FORM_KAZOO_READ},
 };
 
-/* Both names begin with a uuid, which has no underscore. */
+/* Replaces `from` with `to` in the last part of the path. A uuid contains no
+ * underscore, so the first match is the right one. */
 static void node_rename_last(const char *path, const char *from, const char *to,
                              char out[ZK_WHOLE_MAX])
 {
@@ -234,8 +236,8 @@ void hf__zk_node_lower(struct zk_node *node)
 
 /* ---- the data of nodes --------------------------------------------------- */
 
-/* Returns the rest of the fixed lease, or the whole lease if the entry was
- * never restated; 0: none. */
+/* Returns what is left of the fixed lease, or the whole lease if the entry was
+ * never restated; 0: there is no fixed lease. */
 static uint32_t node_left_of(const struct zk_node *node)
 {
     int64_t left = hf__left_ms(node->lease_ms, node->leased_ms, hf__wall_ms());

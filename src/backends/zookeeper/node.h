@@ -22,14 +22,14 @@
  *
  * state        | what exists at the server  | which request may be unanswered
  * -------------+----------------------------+------------------------------
- * CREATING     | nothing, or the entry      | its create; a list after that
+ * CREATING     | nothing, or the entry      | its create, and a later list
  * UNSURE       | nothing, or the entry: an  | exists of it, or a list; none
  *              | answer was lost, or had no | while the connection is down
  *              | czxid                      |
  * THERE        | the entry, by the last     | a list, or a set of its data;
  *              | answer                     | none that deletes it
  * LOWERING     | the entry for writing, or  | the transaction that replaces
- *              | that for reading           | one by the other (renew.c);
+ *              | that for reading           | one with the other (renew.c);
  *              |                            | none if its answer was lost
  * DELETING     | the entry, or nothing      | its delete
  * DELETING_OLD | as LOWERING, or nothing    | the delete of the one for
@@ -59,8 +59,8 @@ enum zk_node_state {
 
 /* The role of a node for its lock, if it has one. */
 enum zk_node_role {
-    ZK_ROLE_PLACE,  /* waiting, or its place is unknown; a lease */
-    ZK_ROLE_SECOND, /* mutex: exactly one entry is before it, and watched */
+    ZK_ROLE_PLACE,  /* waits, or place unknown; or a later lease of a hold */
+    ZK_ROLE_SECOND, /* mutex: only one entry is before it, and watched */
     ZK_ROLE_FIRST,  /* semaphore: first in line, waiting for leases */
     ZK_ROLE_HELD,   /* the hold: the attempt was granted */
 };
@@ -68,83 +68,86 @@ enum zk_node_role {
 struct zk_node {
     struct zk_node *next, *prev; /* zk.nodes */
     struct zk *z;
-    struct zk_lock *lock;    /* NULL: no longer wanted */
+    struct zk_lock *lock;    /* NULL: the node is no longer wanted */
     struct zk_node *sibling; /* next entry of the hold; lock->node is first */
     uint64_t hold_id;
-    int64_t czxid; /* THERE: the token; 0: unknown */
-    int refusal;   /* GONE: why it was not created; ZOK: it was deleted */
+    int64_t czxid; /* of the entry, if it exists: the token; 0: unknown */
+    int refusal;   /* GONE: why the create was refused; ZOK: it was not */
     uint8_t state; /* enum zk_node_state */
     uint8_t role;  /* enum zk_node_role */
     uint8_t form;  /* enum zk_form */
 
-    /* Requests. */
-    uint8_t parents; /* how often missing parents were created */
+    /* Its requests. */
+    uint8_t parents; /* times that creates of missing parents were sent */
     uint32_t calls;  /* unanswered calls that it owns */
-    uint32_t lists;  /* of these, unanswered lists; only the last counts */
+    uint32_t lists;  /* unanswered lists; only the last one counts */
     zk_done_fn *listed;
 
-    /* Its place among the children beside it. */
+    /* Its place among its siblings. */
     struct zk_child_stat *child_stats;
-    bool strangers_requested; /* once for each place in the queue */
-    bool siblings_known;      /* semaphore: no other kind was before it */
-    bool swept;               /* mutex: an idle semaphore was swept for it */
-    uint32_t made; /* semaphore: leases so far; numbers are not reused */
+    bool strangers_requested; /* strangers were requested for this place in the
+                                 queue */
+    bool siblings_known; /* semaphore: no entry of another kind was found */
+    bool swept;    /* nodes of an idle semaphore were deleted for the entry */
+    uint32_t made; /* semaphore: the number of the next lease */
 
-    /* A hold. */
-    struct zk_notify *notify; /* the watch on it; or NULL */
-    uint32_t lease_ms;        /* of a fixed lease; 0: none */
-    int64_t leased_ms;        /* when the fixed lease began, */
-    int64_t granted_ms;       /* and the grant, by the wall clock */
-    int32_t version;          /* of the entry's data, as we wrote it */
-    bool restated; /* its data has the token and the time of the grant, which
-                      the entry does not show */
+    /* If it is a hold. */
+    struct zk_notify *notify; /* the watch on its entry; or NULL */
+    uint32_t lease_ms;        /* length of the fixed lease; 0: none */
+    int64_t leased_ms;        /* start of the fixed lease, by the wall clock */
+    int64_t granted_ms;       /* time of the grant, by the wall clock */
+    int32_t version;          /* of the entry's data, after our last write */
+    bool restated; /* the data contains the token and the time of the grant,
+                      because the entry's czxid and mtime no longer show them */
 
-    /* Its end. */
-    struct hf__req *let_go; /* completed when the entry is gone */
+    /* The entry's end. */
+    struct hf__req *let_go; /* is completed when the entry is gone; or NULL */
     hf__time again_at;      /* when to retry a step that failed; 0: no retry */
-    hf__time pause;         /* before a retry after a refusal; 0 */
-    bool maybe_deleted;     /* the answer to a delete was lost */
-    bool hurried;           /* released again while it is being deleted */
+    hf__time pause;     /* pause before that retry; 0: no delete was refused */
+    bool maybe_deleted; /* the answer to a delete was lost */
+    bool hurried;       /* let go again while its delete was unanswered */
 
     uint16_t dir_len;  /* length of the lock's path within path */
     uint16_t stem_len; /* length of path without the sequence */
     char path[];       /* without the sequence in CREATING and UNSURE */
 };
 
-/* What is known of a child beside a node. child_stats.c fills it in; it is
- * freed with the node. */
+/* What is known of a sibling of a node's entry. child_stats.c fills it in; it
+ * is freed with the node. */
 struct zk_child_stat {
     struct zk_child_stat *next; /* in zk_node.child_stats */
     struct zk_node *node;
-    bool requested; /* unanswered */
+    bool requested; /* the request is unanswered */
     int refusal;    /* the server's error; ZOK: none */
-    int64_t czxid;  /* as in zk_czxid_fn */
-    char name[];    /* "": requested for an earlier entry */
+    int64_t czxid;  /* 0: unknown; negative: persistent (entry.h) */
+    char name[];    /* "" if the stat was requested for an earlier entry */
 };
 
-/* A watch on the entry of a hold (notify.c). The node may be freed first. */
+/* A watch on the entry of a hold (notify.c), which may outlive the node. */
 struct zk_notify {
     struct zk_notify *next, *prev; /* zk.listening */
     struct zk *z;
-    struct zk_node *node; /* NULL: the answer is no longer wanted */
+    struct zk_node *node; /* NULL: no longer wanted */
     char path[];
 };
 
-/* True for a node that is LOWERING, or was deleted while LOWERING. */
+/* Returns true for a node that is LOWERING, or whose deletion began while it
+ * was LOWERING. */
 static inline bool hf__zk_node_is_lowered(const struct zk_node *node)
 {
     return node->state == ZK_NODE_LOWERING ||
            node->state == ZK_NODE_DELETING_OLD;
 }
 
-/* True if the entry exists under one of its names, and is not being deleted. */
+/* Returns true if the entry exists under one of its names and is not being
+ * deleted. */
 static inline bool hf__zk_node_is_there(const struct zk_node *node)
 {
     return node->state == ZK_NODE_THERE || node->state == ZK_NODE_LOWERING;
 }
 
-/* True if the client, not the server, completes the name: path is complete from
- * the start. */
+/* Returns true if the client, and not the server, completes the name: then
+ * `path` is complete from the start. */
 static inline bool hf__zk_node_is_numbered(const struct zk_node *node)
 {
     return node->form == ZK_FORM_HOLDER || node->form == ZK_FORM_LEASE ||
@@ -156,40 +159,45 @@ static inline bool hf__zk_node_is_gone(const struct zk_node *node)
     return node->state == ZK_NODE_GONE || node->state == ZK_NODE_TAKEN;
 }
 
-/* A new node of that form for a hold id, below the lock's path or `dir` if not
- * NULL. The caller makes it lock->node or a sibling of it. NULL: out of
- * memory. */
+/* Returns a new node of that form for a hold id, below the lock's path, or
+ * below `dir` if that is not NULL. The caller makes it lock->node or a sibling
+ * of it. Returns NULL if memory is short. */
 struct zk_node *hf__zk_node_new(struct zk_lock *, const char *dir, uint8_t form,
                                 uint64_t hold_id);
-/* A new node with that path, in zk.nodes. NULL: out of memory. */
+/* Returns a new node with that path, in zk.nodes, or NULL if memory is
+ * short. */
 struct zk_node *hf__zk_node_alloc(struct zk *, const char *path, uint8_t form);
-/* Adds a number of our own to the path, instead of the server's sequence. */
+/* Completes the path with a number that the client chooses, where other entries
+ * have the server's sequence. */
 void hf__zk_node_number(struct zk_node *, uint32_t number);
-/* Sets the last part of the path. False: it is longer than a sequence
- * allows. */
+/* Sets the last part of the path. Returns false if the name is longer than a
+ * sequence allows. */
 bool hf__zk_node_set_name(struct zk_node *, const char *name);
 
-/* The last part of the path. */
+/* Returns the last part of the path. */
 const char *hf__zk_node_name(const struct zk_node *);
-/* The path of its parent; and of the child there that everyone who wants an
- * unfair mutex tries to create. */
+/* Return a path: that of the parent, and that of the node `lock` below the
+ * parent, which each client that wants the unfair mutex tries to create. */
 const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
-/* Returns the node of that hold id, or NULL. With a lock, only a node below its
- * path: hold ids are reused after 2^31 locks, and a hold may last that long. */
+/* Returns the node of that hold id, or NULL. If a lock is given, only a node
+ * below its path counts: hold ids are reused after 2^31 locks, and a hold may
+ * last that long. */
 struct zk_node *hf__zk_node_of(const struct zk *, const struct zk_lock *,
                                uint64_t hold_id);
-/* Sets THERE or GONE by a list of the siblings. For cleanup.c. */
+/* Makes the node THERE or GONE, by a list of its siblings. For cleanup.c and
+ * node_create.c. */
 void hf__zk_node_match(struct zk_node *, const struct String_vector *children);
 
-/* Renames the node and its form from write to read: LOWERING. */
+/* Changes the name and form of the node from write to read. The node becomes
+ * LOWERING. */
 void hf__zk_node_lower(struct zk_node *);
-/* The path for writing of a node that is LOWERING. */
+/* Writes the path of the entry for writing of a LOWERING node. */
 void hf__zk_node_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
-/* Forgets the stats of the children, which belong to an earlier entry. A stat
- * that is still requested keeps its memory until the answer, but is not
+/* Forgets the stats of the siblings, which were requested for an earlier entry.
+ * A stat that is still requested keeps its memory until the answer, but is not
  * found. */
 void hf__zk_node_forget_child_stats(struct zk_node *);
 void hf__zk_node_stop_notify(struct zk_node *);
@@ -200,26 +208,29 @@ void hf__zk_node_free(struct zk_node *);
 void hf__zk_nowhere(struct zk *);
 
 /* ---- the data of nodes ----------------------------------------------------
- * An entry describes its owner, `leases` and `latch` describe their lock, and a
- * word asks a holder to hand over. */
+ * The data of an entry describes its owner; that of `leases` and of `latch`
+ * describes the lock. A word at the start of an entry's data asks the holder to
+ * release the lock. */
 
-#define ZK_ABOUT_MAX 512 /* bytes of the description of an owner */
+#define ZK_ABOUT_MAX 512 /* longest description of an owner, in bytes */
 
 #define ZK_REVOKE "__REVOKE__"
-#define ZK_PERMITS "holdfast permits " /* data of leases: a prefix */
-#define ZK_COUNT_MAX 96                /* bytes of the data of latch */
-#define ZK_COUNT "holdfast latch "     /* data of latch: a prefix */
+#define ZK_PERMITS "holdfast permits " /* prefix of the data of `leases` */
+#define ZK_COUNT_MAX 96                /* longest data of `latch`, in bytes */
+#define ZK_COUNT "holdfast latch "     /* prefix of the data of `latch` */
 
-/* Writes the description of the node's owner, for inspections; returns the
+/* Writes the description of the node's owner, for inspections, and returns its
  * length. */
 int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
 
-/* True if the data begins with the word that asks the holder to hand over. */
+/* Returns true if the data begins with the word that asks the holder to release
+ * the lock. */
 bool hf__zk_is_revoke(const char *data, int len);
 
-/* The size of a semaphore; 0: the data has none. */
+/* Returns the size of a semaphore; 0: the data contains none. */
 uint32_t hf__zk_permits_parse(const char *data, int len);
-/* Reads the count and the round; false: not written by holdfast. */
+/* Reads the count and the round of a latch. Returns false if holdfast did not
+ * write the data. */
 bool hf__zk_count_parse(const char *data, int len, uint64_t *count,
                         char round[ZK_UUID_MAX]);
 

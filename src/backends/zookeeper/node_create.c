@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* ---- making one ---------------------------------------------------------- */
+/* ---- creating it --------------------------------------------------------- */
 
 static void created(struct zk_node *node, int rc)
 {
@@ -43,15 +43,15 @@ static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    /* After a downgrade the entry is new, and this answer is about the old
+    /* After a downgrade there is a new entry, and this answer is about the old
      * one. */
     if (rc == ZOK && !hf__zk_node_is_lowered(node))
         node->version = reply->stat->version;
     hf__zk_node_called(node);
 }
 
-/* The version check fails if another client has asked for the lock meanwhile,
- * so that this write does not replace its request. */
+/* The version check fails if another client has asked for the lock in the
+ * meantime. So this write does not overwrite its request. */
 void hf__zk_node_date(struct zk_node *node)
 {
     char data[ZK_ABOUT_MAX];
@@ -85,9 +85,9 @@ static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
         hf__zk_node_end_step(node);
 }
 
-/* Creates the entry and the lock in one transaction. Its answer has no czxid,
- * so an exists is sent with it, which also finds an entry that was there
- * before. */
+/* Creates the entry and the node `lock` in one transaction. The answer has no
+ * czxid, so an exists is sent with it. This also finds an entry that an earlier
+ * request has created. */
 static int create_pair(struct zk_node *node, const char *data, int len)
 {
     struct zk *z = node->z;
@@ -103,7 +103,7 @@ static int create_pair(struct zk_node *node, const char *data, int len)
     if (rc)
         return rc;
     node->calls++;
-    hf__zk_node_check(node); /* after a failure it is requested later */
+    hf__zk_node_check(node); /* if it fails, the czxid is requested later */
     return 0;
 }
 
@@ -130,7 +130,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
 
     if (parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
-    node->czxid = 0; /* it belonged to an earlier entry */
+    node->czxid = 0; /* the value was an earlier entry's */
     node->role = ZK_ROLE_PLACE;
     node->strangers_requested = node->siblings_known = false;
     hf__zk_node_forget_child_stats(node);
@@ -185,7 +185,7 @@ static void create_on_stat(void *owner, int rc, const struct zk_reply *reply)
     struct zk_node *node = owner;
 
     node->calls--;
-    if (!hf__zk_node_is_gone(node)) /* that refusal is the reason */
+    if (!hf__zk_node_is_gone(node)) /* else the refusal of the create is kept */
         node->refusal = ZOK;
     if (rc == ZOK && reply->stat->ephemeralOwner == z->session_id) {
         node->czxid = reply->stat->czxid;

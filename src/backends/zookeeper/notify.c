@@ -27,7 +27,8 @@ void hf__zk_notify_fini(struct zk *z)
 
 static void notify_listen_to(struct zk_node *);
 
-/* deleted: the entry is gone. */
+/* Frees a zk_notify whose watch has fired; watches the new entry if the node
+ * was renamed. deleted: the entry is gone, so the hold is lost. */
 static void notify_hear_no_more(struct zk_notify *notify, bool deleted)
 {
     struct zk_node *node = notify->node;
@@ -40,17 +41,17 @@ static void notify_hear_no_more(struct zk_notify *notify, bool deleted)
         hf__zk_taken_away(node->lock);
 }
 
-/* The answer to the request that set the watch. */
+/* Handles the answer to the request that set the watch. */
 static void notify_on_data(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
     struct zk_notify *notify = owner;
     const struct zk_node *node = notify->node;
 
-    if (rc == ZNONODE) /* it was deleted between the grant and this */
+    if (rc == ZNONODE) /* the entry was deleted just after the grant */
         notify_hear_no_more(notify, true);
     else if (rc != ZOK)
-        notify_free(notify); /* no watch was set */
+        notify_free(notify); /* the server has set no watch */
     else if (node && node->lock && node->lock->node == node &&
              hf__zk_is_revoke(reply->text, reply->len))
         z->core->wanted(z->client, node->lock->remote, (uint64_t)node->czxid);
@@ -80,8 +81,8 @@ static void notify_on_event(zhandle_t *zh, int type, int state,
     notify_hear_no_more(notify, type == ZOO_DELETED_EVENT);
 }
 
-/* The new entry of a lowered node may not exist yet. renew_lower_result()
- * listens when it does. */
+/* Watches the entry of one node. A lowered node is left out, because its new
+ * entry may not exist yet; renew_lower_result() watches it later. */
 static void notify_listen_to(struct zk_node *node)
 {
     struct zk *z = node->z;
@@ -124,7 +125,7 @@ static void notify_on_confirmed(void *owner, int rc,
 
 void hf__zk_notify_confirm(struct zk_node *node)
 {
-    if (node->notify) /* the request that set the watch checks it, too */
+    if (node->notify) /* the request that set the watch checks the entry, too */
         return;
     if (hf__zk_exists(node->z, node->path, NULL, notify_on_confirmed, node) ==
         0)

@@ -26,7 +26,7 @@ int hf__zk_used_as(struct zk *z, const char *name, size_t len,
         [ZK_FORM_READ] = "a read-write lock",
         [ZK_FORM_WRITE] = "a read-write lock",
         [ZK_FORM_LEADER] = "a LeaderLatch",
-        [ZK_FORM_KAZOO_LOCK] = "a mutex or a read-write lock of kazoo's",
+        [ZK_FORM_KAZOO_LOCK] = "a kazoo mutex or read-write lock",
         [ZK_FORM_KAZOO_READ] = "a read-write lock",
         [ZK_FORM_UNFAIR] = "an unfair mutex",
         [ZK_FORM_HOLDER] = "an unfair mutex",
@@ -63,9 +63,9 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
                         user ? "have it granted" : "name one in the URL");
 }
 
-/* The code and text for a name that hf__zk_path() refuses. If a part looks like
- * an entry, names that part: the URL's path can contain it, for programs like
- * tooz that have their locks below such parts (/tooz/locks/NAME). */
+/* If a part of the name looks like an entry, the text names that part and
+ * suggests to move it to the URL's path. Programs like tooz have their locks
+ * below such parts (/tooz/locks/NAME). */
 int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                     size_t len)
 {

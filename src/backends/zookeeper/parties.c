@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY 1000 /* entries of each list that are read */
+#define MANY 1000 /* at most this many entries of each list are read */
 
-/* ---- what each says ----------------------------------------------------- */
+/* ---- the data of an entry ------------------------------------------------ */
 
-/* "<pid>[ ...]\n<host>\n<label>" */
+/* Returns whether the data has our format, "<pid>[ ...]\n<host>\n<label>". */
 static bool parties_is_ours(const char *data, const char *end)
 {
     size_t digits = strspn(data, "0123456789");
@@ -26,7 +26,7 @@ static bool parties_is_ours(const char *data, const char *end)
            memchr(host + 1, '\n', (size_t)(end - host - 1));
 }
 
-/* "<pid>[ <lease>[ <token> <since>]]" */
+/* Reads the first line of our data, "<pid>[ <lease>[ <token> <since>]]". */
 static void parties_read_numbers(const struct zk_party *s, const char *text,
                                  hf_party *p)
 {
@@ -62,8 +62,8 @@ bool hf__zk_party_is_ours(const struct zk_party *s)
     return parties_is_ours(words, s->data + s->data_len);
 }
 
-/* Curator writes its address; kazoo writes an identifier that the user
- * chose. */
+/* Reads the data of an entry. That of Curator is an address, that of kazoo an
+ * identifier that the user chose. */
 static void parties_read_data(const struct zk_party *s, hf_party *p)
 {
     const char *data = hf__zk_party_words(s), *end = s->data + s->data_len;
@@ -107,7 +107,8 @@ const char *hf__zk_party_path(const struct zk_party *s, char out[ZK_WHOLE_MAX])
 
 /* ---- order -------------------------------------------------------------- */
 
-/* Leases have no queue; czxid is the order of their grants. */
+/* Compares two entries by their places. Leases have no queue; their czxids show
+ * the order of their grants. */
 static int parties_compare(const void *one, const void *other)
 {
     const struct zk_party *a = *(struct zk_party *const *)one;
@@ -142,7 +143,7 @@ static int parties_sort(struct zk_parties *parties)
     return 0;
 }
 
-/* Leaves out entries that were deleted between the two trips. */
+/* Removes the entries that were deleted between the two round trips. */
 static void parties_drop_gone(struct zk_parties *parties)
 {
     struct zk_party **at = &parties->first;
@@ -163,9 +164,9 @@ static bool parties_is_unfair(const struct zk_party *s)
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
 
-/* If the holder of an unfair mutex is known, the lock node is the same hold.
- * (If the holder went between the trips, the node is left out too: for a moment
- * the lock was free.) */
+/* Removes the node `lock` if the entry of its holder is listed, because both
+ * are the same hold. (If the holder released the mutex between the round trips,
+ * both are removed: the mutex was free for a moment.) */
 static void parties_drop_paired(struct zk_parties *parties)
 {
     bool holder = false;
@@ -195,8 +196,9 @@ static void parties_judge_queue(struct zk_parties *parties)
     }
 }
 
-/* The client whose turn it is may have created leases before it sees that there
- * are too many. They are the last ones. */
+/* Counts leases as holders, except those of a client that has the turn and has
+ * just created too many: it will see that and delete them. They are the newest
+ * ones. */
 static void parties_judge_leases(struct zk_parties *parties)
 {
     struct zk_party *last = NULL;
@@ -240,7 +242,7 @@ static void parties_judge(struct zk_query *base)
     parties->then(parties);
 }
 
-/* ---- the second trip ---------------------------------------------------- */
+/* ---- the second round trip ----------------------------------------------- */
 
 static void parties_on_entry(void *owner, int rc, const struct zk_reply *reply)
 {
@@ -279,7 +281,7 @@ static void parties_request_each(struct zk_query *base)
     hf__zk_query_wait(base, parties_judge);
 }
 
-/* ---- the first ---------------------------------------------------------- */
+/* ---- the first round trip ------------------------------------------------ */
 
 static bool parties_belongs(enum zk_form form, enum zk_where where)
 {
@@ -300,7 +302,7 @@ static bool parties_belongs(enum zk_form form, enum zk_where where)
     }
 }
 
-/* False: a stranger. */
+/* Reads the name of a child. Returns false if it is a stranger. */
 static bool parties_read_name(const char *name, struct zk_entry *e)
 {
     bool is_known = hf__zk_entry_parse(name, e);

@@ -1,7 +1,7 @@
 /*
- * Who holds a name and who waits for it. Everything below the name's node is
- * read in two trips: the first lists all children that can be entries, the
- * second reads each entry. Then then() gets them in order, and must end the
+ * The holders and waiters of a name. Everything below the name's node is read
+ * in two round trips: the first lists the children, the second reads each child
+ * that can be an entry. Then then() gets the entries in order, and must end the
  * query. Called by inspect.c.
  */
 #ifndef HF_ZK_PARTIES_H
@@ -13,22 +13,23 @@
 
 enum zk_where { ZK_AT_NODE, ZK_AT_LOCKS, ZK_AT_LEASES };
 
-#define ZK_DATA_MAX (ZK_ABOUT_MAX + 16) /* with ZK_REVOKE in front */
+/* Room for the data of an entry with ZK_REVOKE at its start. */
+#define ZK_DATA_MAX (ZK_ABOUT_MAX + 16)
 
 /* A holder or a waiter. */
 struct zk_party {
     struct zk_party *next;
     struct zk_parties *parties;
-    struct zk_entry entry; /* of name */
+    struct zk_entry entry; /* parsed from `name` */
     int64_t ctime, mtime, session;
     int32_t version;
     uint8_t where;
-    bool stranger; /* counts only if it is ephemeral (entry.h) */
-    bool here;     /* the second trip has found it */
-    bool holds;    /* it is a holder, not a waiter */
+    bool stranger; /* the entry counts only if it is ephemeral (entry.h) */
+    bool here;     /* the second round trip has found the entry */
+    bool holds;    /* this is a holder, not a waiter */
     int data_len;
     char name[ZK_CHILD_MAX];
-    char data[ZK_DATA_MAX + 1]; /* terminated */
+    char data[ZK_DATA_MAX + 1]; /* terminated by a NUL */
 };
 
 struct zk_parties {
@@ -39,25 +40,26 @@ struct zk_parties {
         char path[ZK_WHOLE_MAX];
     } dirs[ZK_AT_LEASES + 1]; /* the nodes whose children are listed */
     void (*then)(struct zk_parties *);
-    struct zk_party *first; /* in their order: node, locks, leases */
+    struct zk_party *first; /* entries in order: of the node, locks, leases */
     size_t len;
-    enum hf_kind kind; /* 0: the name is not in use */
+    enum hf_kind kind; /* kind of the lock; 0: the name is not in use */
     bool unfair, is_latch;
-    uint32_t permits; /* 0: unknown */
-    uint64_t count;   /* of a latch */
+    uint32_t permits; /* size of a semaphore; 0: unknown */
+    uint64_t count;   /* count of a latch */
     char round[ZK_UUID_MAX];
     unsigned reached;   /* holders that were deleted or asked */
-    bool meant, others; /* the query means some holder; it does not mean all */
+    bool meant, others; /* some holder is, or is not, meant by the query */
 };
 
-/* Reads everything and calls then(). An outcome. */
+/* Reads everything and calls then(). Returns an outcome. */
 int hf__zk_parties_read(struct zk *, struct hf__query *,
                         void (*then)(struct zk_parties *));
-/* The path of a party. */
+/* Writes the path of a party's entry and returns it. */
 const char *hf__zk_party_path(const struct zk_party *, char out[ZK_WHOLE_MAX]);
 void hf__zk_party_fill(const struct zk_party *, hf_party *);
-/* same_owner: both entries have the same uuid. words: the data without the word
- * that asks for the lock. is_ours: holdfast wrote the data. */
+/* same_owner: returns whether both entries have the same uuid. words: returns
+ * the data without the word that asks for the lock. is_ours: returns whether
+ * holdfast wrote the data. */
 bool hf__zk_party_same_owner(const struct zk_party *, const struct zk_party *);
 const char *hf__zk_party_words(const struct zk_party *);
 bool hf__zk_party_is_ours(const struct zk_party *);

@@ -26,7 +26,8 @@ static void path_put_hex(struct sink *s, unsigned char byte)
     path_put(s, text, sizeof(text));
 }
 
-/* Returns the value of a digit; only those that this file writes. */
+/* Returns the value of a hexadecimal digit in upper case, as this file writes
+ * it; -1: it is none. */
 static int path_digit_of(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -45,10 +46,10 @@ static int path_hex_at(const char *s, size_t len)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* ---- what the server takes ----------------------------------------------- */
+/* ---- what the server accepts --------------------------------------------- */
 
-/* The length of a character by its first byte; 0: the server refuses it. It
- * refuses four bytes because it sees them as surrogates. */
+/* Returns the length of a character by its first byte; 0: the server refuses
+ * the character. It refuses four bytes, because it sees them as surrogates. */
 static size_t path_length_of(unsigned char first)
 {
     return first < 0x80                    ? 1
@@ -65,7 +66,7 @@ static bool path_is_taken(uint32_t c, size_t len)
            c < 0xfff0;
 }
 
-/* The length of the character that may stay unchanged; 0: it must be
+/* Returns the length of the character if it may stay unchanged; 0: it must be
  * escaped. */
 static size_t path_plain(const char *s, size_t left)
 {
@@ -85,7 +86,7 @@ static size_t path_plain(const char *s, size_t left)
     return path_is_taken(c, len) && path_hex_at(s, left) < 0 ? len : 0;
 }
 
-/* ---- there -------------------------------------------------------------- */
+/* ---- from name to path --------------------------------------------------- */
 
 static bool path_is(const char *s, size_t len, const char *text)
 {
@@ -170,7 +171,7 @@ int hf__zk_path(const char *name, size_t len, const char *root, char *out,
     return (int)o.len;
 }
 
-/* ---- and back ------------------------------------------------------------ */
+/* ---- from path to name --------------------------------------------------- */
 
 static void path_take_component(struct sink *o, const char *s, size_t len)
 {
@@ -185,8 +186,8 @@ static void path_take_component(struct sink *o, const char *s, size_t len)
     }
 }
 
-/* True if this path is the one that belongs to the name: other paths may
- * decode to the same name. */
+/* Returns true if the name is written as this path. Other paths may decode to
+ * the same name. */
 static bool path_leads_to(const char *name, size_t len, const char *root,
                           const char *path)
 {

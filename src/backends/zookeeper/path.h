@@ -14,36 +14,39 @@
 #include <holdfast.h>
 #include <stddef.h>
 
-/* The longest path of a name below the root, with the NUL. Such a name has only
- * slashes. */
+/* The longest path of a name below the root, with the NUL: that of a name of
+ * only slashes. */
 #define ZK_PATH_MAX (4 * (HF_NAME_MAX + 1) + 1)
 
 /* The longest path of an entry: the root, a name, a child. */
 #define ZK_ROOT_MAX 512
 #define ZK_WHOLE_MAX (ZK_ROOT_MAX + 4 * HF_NAME_MAX + 128)
 
-/* Children of the node of a semaphore, an unfair mutex or a latch. */
+/* Children of a name's node: two of a semaphore, one of an unfair mutex, one of
+ * a latch. */
 #define ZK_LOCKS "locks"
 #define ZK_LEASES "leases"
 #define ZK_UNFAIR "lock"
 #define ZK_LATCH "latch"
 
-/* Writes the path; returns its length. EINVAL: it is too long, a component
- * looks like an entry that a lock keeps below its node (allowed for the first
- * one, because the root is no lock), or it is the server's own /zookeeper. */
+/* Writes the path and returns its length. Returns EINVAL if the path is too
+ * long, if it is the server's own /zookeeper, or if a component looks like an
+ * entry that a lock keeps below its node. (The first component is allowed to,
+ * because the root is no lock.) */
 int hf__zk_path(const char *name, size_t len, const char *root, char *out,
                 size_t cap);
 
-/* The part of a refused name that is not allowed, and its length; NULL: the
- * name is too long. */
+/* Returns the part of a refused name that is not allowed, and its length in
+ * *part_len; NULL: the name is too long. */
 const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
                                 size_t *part_len);
 
-/* Writes the name; returns its length. EINVAL: no name has that path. */
+/* Writes the name and returns its length, or EINVAL if no name has that
+ * path. */
 int hf__zk_name(const char *path, const char *root, char *out, size_t cap);
 
-/* Writes "<path>/<child>" and returns out. It is cut if it is too long, which
- * no path of ours is. */
+/* Writes "<path>/<child>" and returns out. A path that is too long is cut, but
+ * no path of ours is too long. */
 const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
                         const char *child);
 

@@ -1,6 +1,6 @@
 /*
- * Writes a value, if the hold still exists: one transaction checks the hold's
- * entry, whose name is never reused, and writes.
+ * Writes a value if the hold still exists: one transaction checks the hold's
+ * entry, whose name is never reused, and writes the value.
  */
 #include "put.h"
 
@@ -15,7 +15,7 @@
 
 struct put {
     struct zk_query base;
-    bool makes; /* the node does not exist: create it */
+    bool makes; /* the node of the key does not exist: create it */
     char entry[ZK_WHOLE_MAX];
 };
 
@@ -31,7 +31,7 @@ static void on_put(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZNONODE && reply->results[0].err == ZNONODE) {
         code = HF_ENOTOWNER;
     } else if ((rc == ZNONODE || exists) && p->makes == exists) {
-        /* it was created or deleted meanwhile */
+        /* the node was created or deleted in the meantime */
         p->makes = !p->makes;
         if (!hf__zk_query_is_over(&p->base)) {
             put_commit(p);
@@ -69,7 +69,7 @@ static void put_commit(struct put *p)
         hf__zk_query_end(&p->base, rc);
 }
 
-/* A key is a path below the URL's path. */
+/* Returns 0, or a code if the key cannot be a path below the URL's path. */
 static int put_check_key(struct zk *z, const struct hf__query *q)
 {
     const char *key = q->name;

@@ -1,5 +1,5 @@
 /*
- * HF__PUT. An outcome, or PENDING.
+ * The query HF__PUT. Returns an outcome, or PENDING.
  */
 #ifndef HF_ZK_PUT_H
 #define HF_ZK_PUT_H

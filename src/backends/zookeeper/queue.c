@@ -49,11 +49,12 @@ static int queue_begin(struct zk_lock *lock, const struct hf__req *req)
                       : HF_ENOMEM;
 }
 
-/* True if the attempt can be granted without a list: the node was second, and
- * the first entry is gone. No entry can have come between: only a downgraded
- * writer takes a place before others, and the first one was a mutex. (If our
- * own entry was deleted meanwhile, the next waiter was woken as well. So the
- * entry is checked after the grant.) */
+/* Returns true if the attempt can be granted without a list: only one entry was
+ * before the node's, and that entry is gone. No other entry can have come
+ * before the node's, because only a downgraded writer takes a place before
+ * others, and the entry that is gone was a mutex. (If our own entry was deleted
+ * in the meantime, the next waiter was woken, too. So the entry is checked
+ * after the grant.) */
 static bool queue_is_next(const struct zk_lock *lock,
                           const struct zk_node *node)
 {
@@ -75,7 +76,8 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
             hf__zk_notify_confirm(node);
         return rc;
     }
-    /* A list may be outdated by the time of the grant, so prove the session. */
+    /* Send a proof with the list. Without one, the session may have ended by
+     * the time of the grant, and the list would be outdated. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
     return rc ? rc : hf__zk_node_list(node, queue_listed);
@@ -83,9 +85,10 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
 
 /* ---- answers ------------------------------------------------------------- */
 
-/* Warns near the end of the sequence. There all entries get the same number,
- * which hides their order. The server starts again at 0 when the name's node
- * was swept, after a while without use. */
+/* Warns near the end of the sequence. At the end all entries get the same
+ * number, which no longer shows their order. The server starts again at 0 after
+ * it has swept the name's node, which it does when the lock was unused for a
+ * while. */
 static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
 {
     struct zk *z = lock->z;
@@ -99,7 +102,8 @@ static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
                  lock->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-/* False for an entry in kazoo's form, which may also be a writer. */
+/* Returns whether the child is certainly a mutex. An entry in kazoo's form may
+ * also be a writer. */
 static bool queue_is_mutex(const char *child)
 {
     struct zk_entry e;
@@ -108,7 +112,7 @@ static bool queue_is_mutex(const char *child)
     return e.form == ZK_FORM_LOCK;
 }
 
-/* The entry is gone, or was never created. */
+/* Enters the queue again, because the entry is gone or was never created. */
 static int queue_enter_again(struct zk_node *node)
 {
     node->state = ZK_NODE_GONE;
@@ -137,8 +141,9 @@ static int queue_wait_for(struct zk_lock *lock, const char *child)
     return rc ? rc : hf__zk_lock_queued(lock, lock->attempt);
 }
 
-/* The child is of another kind. Nodes that an idle semaphore has left are
- * deleted first. */
+/* Handles a child of another kind of lock. If it is a node that an idle
+ * semaphore has left, deletes the nodes of that semaphore first and lists the
+ * children again. */
 static int queue_mismatch(struct zk_lock *lock, const char *child)
 {
     struct zk_node *node = lock->node;
@@ -182,8 +187,7 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
         return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
         return hf__zk_lock_grant(lock, lock->attempt);
-    if (rule ==
-        ZK_RULE_UNFAIR) /* the lock was deleted, its holder's entry was not */
+    if (rule == ZK_RULE_UNFAIR) /* `lock` was deleted, but not the entry */
         hf__zk_node_drop(node, NULL);
     else
         node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&
@@ -202,7 +206,7 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
         return HF_EUNKNOWN;
     if (node->state == ZK_NODE_GONE && !is_taken)
         return queue_not_created(node);
-    if (rc == ZNONODE) /* the entry went with its parent */
+    if (rc == ZNONODE) /* the entry was deleted with its parent */
         return queue_enter_again(node);
     if (rc != ZOK)
         return hf__zk_denied(lock->z, rc, "READ", lock->path);

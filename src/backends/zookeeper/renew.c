@@ -16,20 +16,22 @@
 #include <string.h>
 
 #define CHUNK_LEN 256
-#define CHUNK_SIZE (256u << 10) /* bytes of paths; the server accepts 1 MB */
+/* The bytes of the paths in a transaction, at most. The server accepts 1 MB. */
+#define CHUNK_SIZE (256u << 10)
 
 struct zk_chunk {
     struct zk_chunk *next, *prev; /* zk.chunks */
     struct hf__batch *batch;
-    size_t len;               /* number of checks */
-    uint32_t item[CHUNK_LEN]; /* of each check: its index in the batch */
+    size_t len; /* number of checks */
+    /* For each check, the index of its hold in the batch. */
+    uint32_t item[CHUNK_LEN];
 };
 
 /* A transaction that is being filled. */
 struct sending {
     struct zk *z;
     struct hf__batch *batch;
-    struct zk_chunk *chunk; /* NULL: none was begun */
+    struct zk_chunk *chunk; /* NULL: no chunk was begun */
     size_t size;            /* bytes of the chunk's paths */
     zoo_op_t op[CHUNK_LEN];
 };
@@ -68,7 +70,8 @@ static struct zk_node *renew_node_of(const struct hf__renewal *item)
                : NULL;
 }
 
-/* A hold may be in several chunks: the worst result counts. */
+/* Sets the result of a hold. It may be in several chunks: the worst result
+ * counts. */
 static void renew_report(struct hf__renewal *item, int result)
 {
     if (item->result == HF__PENDING || item->result == HF__DONE ||
@@ -96,8 +99,8 @@ static void renew_over(struct zk *z, struct zk_chunk *c, int result)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
-/* Returns the code for a refused chunk with one hold: the entry is gone, or may
- * not be read. */
+/* Returns the code for a refused chunk with one hold: the entry is gone, or
+ * this client has no right to read it. */
 static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
                             const zoo_op_result_t *result)
 {
@@ -115,13 +118,14 @@ static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
     return HF_ENOTOWNER;
 }
 
-/* True if check k is the first one of its hold. */
+/* Returns true if check k is the first one of its hold. */
 static bool renew_is_first(const struct zk_chunk *c, size_t k)
 {
     return !k || c->item[k] != c->item[k - 1];
 }
 
-/* Writes new fixed leases, as the program asked, for inspections. */
+/* Writes the new lengths of renewed fixed leases to their entries, for
+ * inspections. */
 static void renew_date_leases(const struct zk_chunk *c)
 {
     for (size_t k = 0; k < c->len; k++) {
@@ -154,8 +158,8 @@ static int renew_lower_result(struct zk_node *node, int rc)
 {
     if (hf__zk_lost(rc))
         return HF_EUNKNOWN;
-    /* After a refusal the next renewal tries again; a release deletes the entry
-     * under either name. */
+    /* After a refusal, the next renewal tries again, and a release deletes the
+     * entry under either name. */
     if (rc != ZOK && rc != ZNODEEXISTS && rc != ZNONODE)
         return hf__zk_denied(node->z, rc, "CREATE and DELETE beside",
                              node->path);
@@ -182,9 +186,9 @@ static void renew_on_downgrade(void *owner, int rc,
                                     : HF_ENOTOWNER);
 }
 
-/* False at the end of the sequence, where only the czxid shows the order: a new
- * entry would be behind the waiters. Then the entry for writing stays, and
- * other readers keep waiting. */
+/* Returns false at the end of the sequence, where only the czxid shows the
+ * order, so that a new entry would be behind the waiters. Then the entry for
+ * writing stays, and keeps other readers out. */
 static bool renew_can_be_renamed(const struct zk_node *node)
 {
     struct zk_entry e;
@@ -210,7 +214,7 @@ int hf__zk_downgrade_query(struct zk *z, struct hf__query *q)
         return HF__DONE;
     hf__zk_node_lower(node);
     if (renew_send_lower(node, renew_on_downgrade, q) != 0)
-        return HF_EUNKNOWN; /* the next renewal sends it */
+        return HF_EUNKNOWN; /* the next renewal sends the downgrade */
     return HF__PENDING;
 }
 
@@ -248,7 +252,8 @@ static void renew_on_lower(void *owner, int rc, const struct zk_reply *reply)
 
 /* ---- sending ------------------------------------------------------------- */
 
-/* rc: the code of sending the chunk. */
+/* Counts a chunk that was sent, or ends it if it was not. rc: the result of
+ * sending it. */
 static void renew_sent(struct zk *z, struct zk_chunk *c, int rc)
 {
     if (rc)
@@ -268,7 +273,8 @@ static void renew_flush(struct sending *s)
     s->size = 0;
 }
 
-/* Adds a check to the present chunk, or to a new one; false: out of memory. */
+/* Adds a check to the current chunk, or to a new one. Returns false if memory
+ * is short. */
 static bool renew_add(struct sending *s, size_t i)
 {
     if (!s->chunk)
@@ -291,7 +297,7 @@ static void renew_check(struct sending *s, size_t i, const struct zk_node *node)
 }
 
 /* Sends the downgrade again, because the server may still have the entry for
- * writing. Replacing it is a write, so it proves the session, too. */
+ * writing. It is a write, so it proves the session, too. */
 static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
 {
     renew_flush(s);
@@ -301,7 +307,8 @@ static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
     s->chunk = NULL;
 }
 
-/* Renews one hold; `missing` is its result if the lock no longer has it. */
+/* Renews one hold. `missing` is the result if the lock no longer has the
+ * hold. */
 static void renew(struct sending *s, size_t i, int missing)
 {
     struct zk_node *node = renew_node_of(&s->batch->item[i]);
@@ -315,7 +322,8 @@ static void renew(struct sending *s, size_t i, int missing)
             renew_check(s, i, node);
 }
 
-/* Holds that were released meanwhile are left out. */
+/* Checks each hold of a chunk in a chunk of its own, except holds that were
+ * released in the meantime. */
 static void renew_request_each(struct zk *z, const struct zk_chunk *c)
 {
     struct sending s = {.z = z, .batch = c->batch};
@@ -336,7 +344,7 @@ int hf__zk_renew(void *self, struct hf__batch *b)
         return HF__LATER;
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
-    b->chunks = 1; /* counts this function while it sends chunks */
+    b->chunks = 1; /* one for this function, while it sends chunks */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len; i++)

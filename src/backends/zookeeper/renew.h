@@ -1,7 +1,7 @@
 /*
- * The backend's renew, which proves the session for all holds of a batch and is
- * answered when all its parts are. And HF__DOWNGRADE, which the next renewal
- * repeats if the answer was lost.
+ * The backend's slot renew, which proves the session for all holds of a batch
+ * and is answered when all its parts are; and the query HF__DOWNGRADE, which
+ * the next renewal repeats if the answer was lost.
  *
  * All holds live as long as the session, so one acknowledged write renews them
  * all. The write is a transaction of checks that each entry exists, as many as
@@ -9,8 +9,8 @@
  * answer names only the first. Then each hold is checked in a transaction of
  * its own, all in one packet.
  *
- * A downgrade replaces the entry for writing by one for reading with the same
- * sequence, in one transaction, as Curator does. So it stays before all
+ * A downgrade replaces the entry for writing with one for reading of the same
+ * sequence, in one transaction, as Curator does. So the hold stays before all
  * waiters. After a lost answer the same transaction is sent again; the new name
  * tells whether it was done.
  */
@@ -20,7 +20,7 @@
 #include "zookeeper.h"
 
 int hf__zk_renew(void *self, struct hf__batch *);
-/* An outcome, or PENDING. */
+/* Returns an outcome, or PENDING. */
 int hf__zk_downgrade_query(struct zk *, struct hf__query *);
 void hf__zk_renew_fini(struct zk *);
 

@@ -17,25 +17,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* how long a try waits for the turn before it */
+/* How long a try waits for the turn before its own. */
 #define PASS (500 * HF__MS)
 
 struct visit {
     struct zk_query base;
-    struct zk_node *turn; /* its lock is NULL: the result is not wanted */
-    bool here;            /* the list of locks has our turn */
+    struct zk_node *turn; /* if its lock is NULL, the result is unwanted */
+    bool here;            /* the list of `locks` contains our turn */
     bool no_leases;       /* the node `leases` does not exist */
-    bool unnumbered;      /* `leases` has no size */
+    bool unnumbered;      /* the node `leases` has no data */
     bool again;           /* strangers were requested: visit again */
-    uint32_t ahead;       /* turns before ours */
-    uint32_t others;      /* leases of other holds, */
-    uint32_t ours;        /* and of ours */
-    uint32_t size;        /* from the data of `leases`; 0: none */
+    uint32_t ahead;       /* number of turns before ours */
+    uint32_t others;      /* number of leases of other holds */
+    uint32_t ours;        /* number of leases of our hold */
+    uint32_t size; /* the size in the data of `leases`; 0: there is none */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
-/* Drops the leases because another turn is first now and may want the permits,
- * or because they are to be created again. */
+/* Drops the leases, because another turn is first now and may want the permits,
+ * or because the leases must be created again. */
 static void semaphore_drop_leases(struct zk_node *turn)
 {
     if (turn->sibling)
@@ -50,8 +50,9 @@ static void semaphore_keep(char to[ZK_CHILD_MAX], const char *name)
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
 
-/* No other kind has its entries in this node. So only strangers count that are
- * entries anywhere (child_stats.c). */
+/* The rule for strangers. A semaphore has no entry of its own in this node, so
+ * only strangers that look like entries count, and not those that Curator
+ * merely sorts before a sequence (entry.h). */
 #define RULE ZK_RULE_UNFAIR
 
 static int semaphore_see_to_strangers(struct visit *v,
@@ -101,7 +102,7 @@ static void semaphore_on_locks(void *owner, int rc,
     struct zk_place place;
 
     if (rc == ZNONODE && turn->lock && turn->state == ZK_NODE_UNSURE) {
-        turn->state = ZK_NODE_GONE; /* it was never created */
+        turn->state = ZK_NODE_GONE; /* the turn was never created */
         turn->refusal = ZNONODE;
     }
     if (rc == ZOK && turn->lock) {
@@ -126,7 +127,7 @@ static bool semaphore_is_ours(const struct zk_node *turn, const char *name)
     return false;
 }
 
-/* Counts every child, whatever its name, as Curator does. */
+/* Counts the leases. As for Curator, every child is one, whatever its name. */
 static void semaphore_on_leases(void *owner, int rc,
                                 const struct zk_reply *reply)
 {
@@ -155,7 +156,7 @@ static void semaphore_on_size(void *owner, int rc, const struct zk_reply *reply)
 
 static void semaphore_judge(struct zk_query *);
 
-/* Starts a visit: PENDING or a code. */
+/* Starts a visit. Returns PENDING or a code. */
 static int semaphore_visit_begin(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
@@ -228,8 +229,8 @@ static uint32_t semaphore_count_leases(const struct zk_node *turn)
     return len;
 }
 
-/* Creates the node `leases` and writes the size. Both are sent before the
- * leases, so any client with a lease knows that they were done. */
+/* Creates the node `leases` and writes the size, if needed. Both are sent
+ * before the leases, so a client that has a lease knows that both were done. */
 static int semaphore_prepare_leases(const struct zk_lock *lock,
                                     const struct visit *v)
 {
@@ -247,7 +248,8 @@ static int semaphore_prepare_leases(const struct zk_lock *lock,
     return rc;
 }
 
-/* Creates the leases that are missing or uncertain. */
+/* Creates the leases that are missing, and checks those whose answer was
+ * lost. */
 static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
                                  uint32_t permits)
 {
@@ -266,13 +268,13 @@ static int semaphore_take_leases(struct zk_lock *lock, const struct visit *v,
         if (is_gone && node->refusal != ZNODEEXISTS)
             rc = hf__zk_node_create(node, false);
         else if (is_gone || node->state == ZK_NODE_UNSURE)
-            rc = hf__zk_node_check(node); /* an answer was lost */
+            rc = hf__zk_node_check(node); /* the answer was lost */
         node->parents = v->no_leases;
     }
     return rc ? rc : semaphore_visit_begin(lock);
 }
 
-/* ---- what a visit comes to ---------------------------------------------- */
+/* ---- the result of a visit ---------------------------------------------- */
 
 static int semaphore_mismatch(const struct zk_lock *lock, const struct visit *v)
 {
@@ -294,15 +296,15 @@ static int semaphore_watch_before(struct zk_lock *lock, const struct visit *v)
     return hf__zk_watch(lock->z, lock, ZK_WATCH_NODE, path);
 }
 
-/* Waits, because permits are missing or another turn is first. */
+/* Lets the lock wait, because permits are missing or another turn is first. */
 static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
     int rc;
 
-    if (turn->role == ZK_ROLE_FIRST) /* the leases are watched already */
+    if (turn->role == ZK_ROLE_FIRST) /* `leases` is watched already */
         return hf__zk_lock_queued(lock, lock->attempt);
-    if (!v->ahead) { /* but they were not watched during this visit */
+    if (!v->ahead) { /* but `leases` was not watched: visit again */
         turn->role = ZK_ROLE_FIRST;
         return semaphore_visit_begin(lock);
     }
@@ -321,7 +323,7 @@ static int semaphore_grant(struct zk_lock *lock)
         turn->sibling = NULL;
         hf__zk_node_drop(turn, NULL);
     } else {
-        lock->node = turn; /* the attempt will be made again */
+        lock->node = turn; /* the attempt will be repeated */
     }
     return rc;
 }
@@ -334,8 +336,9 @@ static bool semaphore_are_there(const struct zk_node *turn)
     return turn->sibling;
 }
 
-/* Returns the code if a lease could not be created for good, or 0. (If `leases`
- * was swept, it is created first and the lease is tried again.) */
+/* Returns 0, or the code if the server refuses to create a lease and would do
+ * so again. (If `leases` was swept, it is created first and the lease is tried
+ * again.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
@@ -363,7 +366,7 @@ static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
     }
     if (semaphore_are_there(turn) && v->ours < semaphore_count_leases(turn))
         semaphore_drop_leases(
-            turn); /* one was deleted by hand: create all again */
+            turn); /* one was deleted by hand: create all leases again */
     if (!semaphore_are_there(turn))
         return semaphore_take_leases(lock, v, wanted);
     return semaphore_grant(lock);
@@ -375,13 +378,13 @@ static void semaphore_passed(struct zk_lock *lock)
     hf__zk_lock_answer(lock, semaphore_visit_begin(lock));
 }
 
-/* A try with turns before ours, which may be about to go or may wait
- * themselves. Their number of permits is unknown. The leases are listed after
- * the turns, so a turn before ours may have its leases among those that are
- * out; counting its turn as a permit would refuse a try although permits are
- * free. If enough permits are free, the try watches the turn before it for a
- * short time. That turn may belong to a stopped process or wait for more
- * permits; then the try is BUSY. */
+/* Handles a try with turns before ours. These clients may be about to release
+ * their turns, or may themselves wait, for an unknown number of permits. The
+ * leases are listed after the turns, so a client with a turn may already have
+ * its leases among those that are out. Counting its turn as a permit would
+ * refuse a try although permits are free. So if enough permits are free, the
+ * try watches the turn before its own for a short time. That turn may belong to
+ * a stopped process or wait for more permits; then the try is BUSY. */
 static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;
@@ -403,7 +406,7 @@ static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
     return HF__PENDING;
 }
 
-/* Our turn is not in the list of locks. */
+/* Handles a visit that did not find our turn in the list of `locks`. */
 static int semaphore_turn_missing(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;

@@ -1,20 +1,21 @@
 /*
- * The attempts of a semaphore. lock.c calls it through zookeeper.c's table of
+ * The attempts of a semaphore. lock.c calls them through zookeeper.c's table of
  * kinds.
  *
- * It is Curator's SemaphoreV2. Only the client whose entry is first in
- * <path>/locks (the *turn*) may create leases below <path>/leases, one per
+ * The semaphore is Curator's SemaphoreV2. Only the client whose entry is first
+ * in <path>/locks (the *turn*) may create leases below <path>/leases, one per
  * permit, if enough permits are free. The queue is fair: a client that wants
  * many permits stays first until there are enough.
  *
  * A *visit* lists everything in one packet. The turn is created with the first
  * visit, the leases with the last; they are the siblings of the turn. Their
- * names contain the uuid of the hold id and a number of ours, so they are found
- * again after a lost answer. The turn is lock->node until the grant, which
- * deletes it; then the leases are the hold.
+ * names contain the uuid of the hold id and a number that the client chooses,
+ * so they are found again after a lost answer. The turn is lock->node until the
+ * grant, which deletes it; then the leases are the hold.
  *
- * The size is in the data of `leases`. The first client writes it if there is
- * none, or if it differs and no other client has a permit.
+ * The size is in the data of `leases`. A client whose turn it is writes the
+ * size if the data contains none, or another size while no other client has a
+ * permit.
  */
 #ifndef HF_ZK_SEMAPHORE_H
 #define HF_ZK_SEMAPHORE_H

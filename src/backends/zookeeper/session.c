@@ -20,25 +20,28 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define PACKETS_MAX 256    /* packets read in one call of advance() */
-#define CONNECTS_MAX 4     /* addresses tried in one call of advance() */
-#define RETRY_MS 1000      /* before the next session, if one was refused */
-#define PAUSE_MS 500       /* the longest pause between two rounds */
-#define LIVED_MS 1000      /* a connection that lasted longer was useful */
-#define SHORT_MS 10        /* the first pause after one that was not, */
-#define SHORT_MAX_MS 200   /* which doubles up to this */
-#define PATIENCE_MS 1000   /* for one attempt; grows with failures */
-#define SILENT_MS 300      /* after such a silence close() does not wait */
-#define POLL (10 * HF__MS) /* when no event wakes the client */
-#define USUAL_MS 4000      /* the shortest session of a server by default */
+#define PACKETS_MAX 256 /* most packets read in one call of advance() */
+#define CONNECTS_MAX 4  /* most addresses tried in one call of advance() */
+#define RETRY_MS 1000   /* pause before the next session, if one was refused */
+#define PAUSE_MS 500    /* longest pause after a round through all servers */
+#define LIVED_MS 1000   /* a connection that lasted longer was useful */
+#define SHORT_MS 10     /* first pause after a connection that was not useful */
+/* The longest such pause: each one is twice as long as the one before. */
+#define SHORT_MAX_MS 200
+/* The time limit of an attempt to connect, which grows with each failure. */
+#define PATIENCE_MS 1000
+#define SILENT_MS 300 /* after this long a silence, close() does not wait */
+/* The time between polls where no event wakes the client. */
+#define POLL (10 * HF__MS)
+#define USUAL_MS 4000 /* shortest session that a server grants by default */
 
-/* The library computes with twice the timeout in an int. */
+/* The library computes twice the timeout in an int. */
 #define TTL_MAX_MS (INT32_MAX / 2)
 
 /* ---- a handle ----------------------------------------------------------- */
 
-/* Makes a handle, which begins a new session. Session events are read from the
- * handle's state, so it needs no watcher. */
+/* Creates a handle, which begins a new session. The handle needs no watcher,
+ * because session events are read from its state. */
 static int session_make_handle(struct zk *z)
 {
     int rc = z->core->random(z->salt, sizeof(z->salt));
@@ -57,7 +60,7 @@ static int session_make_handle(struct zk *z)
         return z->core->why(z->client, HF_EBACKEND, "%s: %s", z->hosts,
                             strerror(errno));
     zoo_set_servers_resolution_delay(zh, -1);
-    /* The library keeps the password and sends it to each server. */
+    /* The library keeps user and password and sends them to each server. */
     if (z->secret && zoo_add_auth(zh, "digest", z->secret,
                                   (int)strlen(z->secret), NULL, NULL) != ZOK) {
         zookeeper_close(zh);
@@ -94,8 +97,8 @@ int hf__zk_session_open(struct zk *z)
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
     rc = z->addrs ? session_first_lookup(z) : HF_ENOMEM;
     z->lookup_at = HF__NEVER;
-    /* Without this the library seeds the program's random(3) to shuffle the
-     * hosts. */
+    /* Without this the library would seed random(3), which belongs to the
+     * program, to shuffle the hosts. */
     zoo_deterministic_conn_order(1);
     if (!rc) {
         z->numeric = strncmp(z->addrs->text, z->hosts, strlen(z->hosts)) == 0;
@@ -105,7 +108,7 @@ int hf__zk_session_open(struct zk *z)
     return rc;
 }
 
-/* Shuts the socket down, because zookeeper_close() would wait 1.5 s for the
+/* Shuts the socket down. zookeeper_close() would otherwise wait 1.5 s for the
  * server's answer, and 3 s before that if the socket is full. */
 static void session_expect_nothing(const struct zk *z)
 {
@@ -131,9 +134,10 @@ void hf__zk_session_close(struct zk *z)
     z->core->free(z->client, z->addrs);
 }
 
-/* ---- its state ---------------------------------------------------------- */
+/* ---- the state of the connection ----------------------------------------- */
 
-/* False if the session is too short for the tick, which open() reports. */
+/* Returns false if the session is shorter than the tick in the URL, which makes
+ * open() fail. */
 static bool session_fits(struct zk *z)
 {
     if (z->opened || hf__zk_proof_fits(z)) {
@@ -153,7 +157,8 @@ static bool session_fits(struct zk *z)
     return false;
 }
 
-/* Deletes what is no longer wanted, and watches the holds. */
+/* Resumes the deletion of nodes that are no longer wanted, and watches the
+ * holds. */
 static void session_nodes_up(struct zk *z)
 {
     struct zk_node *next;
@@ -190,8 +195,8 @@ static void session_went_up(struct zk *z)
 }
 
 /* Sets a pause before the next connection, unless the last one was useful. The
- * library reconnects at once, so a server that drops each connection would get
- * hundreds of them per second. */
+ * library reconnects at once, so without a pause a server that drops each
+ * connection would get hundreds of them per second. */
 static void session_set_pause(struct zk *z)
 {
     hf__time now = z->core->now();
@@ -233,10 +238,10 @@ static void session_on_greeted(void *owner, int rc,
     z->greeted = z->greeting && !hf__zk_lost(rc) && rc != ZAUTHFAILED;
 }
 
-/* A list that is sent after this shows everything that was sent before. The
- * answer also makes the library drop requests of an earlier connection that
- * will never be answered. With a user and password, the answer proves that the
- * server has accepted them. */
+/* Sends the first request of a connection, a sync. A list that is sent after it
+ * shows everything that was sent before. Its answer also makes the library drop
+ * requests of an earlier connection that will never be answered. If there is a
+ * user, the answer proves that the server has accepted user and password. */
 static void session_greet(struct zk *z)
 {
     int rc = hf__zk_sync(z, session_on_greeted, NULL);
@@ -261,7 +266,8 @@ static void session_note_state(struct zk *z)
         session_went_down(z);
 }
 
-/* The ephemeral nodes are gone, and with them all holds and places. */
+/* Handles the end of the session: its ephemeral nodes are gone, and with them
+ * all holds and places in queues. */
 static void session_lose(struct zk *z, hf__time now)
 {
     bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
@@ -277,7 +283,7 @@ static void session_lose(struct zk *z, hf__time now)
         z->core->log(z->client, "zookeeper: session 0x%llx has ended",
                      (unsigned long long)z->session_id);
     z->session_id = 0;
-    /* Does not block, because there is no connection. */
+    /* This does not block, because there is no connection. */
     zookeeper_close(z->zh);
     z->zh = NULL;
     z->timer = HF__NEVER;
@@ -287,11 +293,12 @@ static void session_lose(struct zk *z, hf__time now)
     hf__zk_changes_lost(z);
     hf__zk_nodes_lost(z, why);
     z->again_at = now;
-    if (refused || !had_one) /* the next session may be refused, too */
+    if (refused || !had_one) /* the server may refuse the next session, too */
         z->again_at += RETRY_MS * HF__MS;
 }
 
-/* Makes another session, with the addresses that were found last. */
+/* Begins another session if one is due, with the addresses that were found
+ * last. */
 static void session_begin_again(struct zk *z, hf__time now)
 {
     if (now < z->again_at || session_make_handle(z) == 0)
@@ -337,7 +344,7 @@ static void session_process(struct zk *z)
     for (int i = 0; i < PACKETS_MAX && z->ready; i++) {
         int events = z->ready;
 
-        z->ready &= ZOOKEEPER_READ; /* there may be more to read */
+        z->ready &= ZOOKEEPER_READ; /* more packets may follow */
         hf__zk_refuse_foreign(z);
         rc = zookeeper_process(z->zh, events);
         if (rc != ZOK && rc != ZNOTHING && !z->up)
@@ -345,8 +352,9 @@ static void session_process(struct zk *z)
         if (rc != ZOK)
             break;
         session_note_state(z);
-        /* No answer is expected: later packets make the socket readable again.
-         * After connecting, zookeeper_interest() decides what comes next. */
+        /* If no answer is expected, later packets will make the socket readable
+         * again. After connecting, zookeeper_interest() decides what comes
+         * next. */
         if (!z->up || !z->calls_len)
             break;
     }
@@ -354,8 +362,8 @@ static void session_process(struct zk *z)
     session_note_state(z);
 }
 
-/* Sets when the library runs next, or the poll of a descriptor that the core
- * cannot watch. */
+/* Sets when the library must run next, or when a descriptor that the core
+ * cannot watch is polled next. */
 static void session_set_timer(struct zk *z, hf__time now,
                               const struct timeval *tv)
 {
@@ -365,14 +373,14 @@ static void session_set_timer(struct zk *z, hf__time now,
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
         z->timer = hf__min_time(z->timer, now + POLL);
-    /* Without a pending request no thread waits for the socket, and an attempt
-     * to connect would time out before anything was sent on it. */
+    /* If no request is pending, no thread waits for the socket. An attempt to
+     * connect would then time out before anything was sent on it. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
             hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);
 }
 
-/* Lets the library connect, ping or wait. */
+/* Lets the library connect, send a ping, or wait. */
 static void session_interest(struct zk *z, hf__time now)
 {
     struct timeval tv = {0};
@@ -435,7 +443,7 @@ void hf__zk_session_move(void *self, hf__time now)
 {
     struct zk *z = self;
 
-    if (z->open_code) /* opening was given up; its error text must stay */
+    if (z->open_code) /* opening has failed, and its error text must stay */
         return;
     hf__zk_speak_for(z);
     z->moving = true;

@@ -1,14 +1,14 @@
 /*
- * The session, from creation to end. It drives the library, and tells the other
- * files when the connection comes up, is lost, or the session has ended. Called
- * by zookeeper.c: open and close on the helper thread without the client's
- * mutex; move and timeout are the backend's advance and next_timeout.
+ * The session, from creation to end. This unit drives the library, and notifies
+ * the others when the connection comes up or is lost and when the session has
+ * ended. Called by zookeeper.c: open and close on the helper thread without the
+ * client's mutex; move and timeout are the backend's advance and next_timeout.
  *
  * A session is one handle of the library. The library reconnects by itself and
  * keeps the session as long as the server does. When the server has ended the
- * session, the handle is useless and a new one is made. The library never ends
- * a session by itself, however long the servers are silent: holds end by their
- * deadlines in the core.
+ * session, the handle is useless and a new one is created. The library never
+ * ends a session by itself, however long the servers are silent; then holds end
+ * at their deadlines, in the core.
  */
 #ifndef HF_ZK_SESSION_H
 #define HF_ZK_SESSION_H

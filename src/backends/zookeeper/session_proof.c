@@ -2,16 +2,20 @@
 
 #include "zookeeper.h"
 
-#define FRESH_PART 4  /* a younger proof needs no repetition */
-#define TOUCHES 8     /* all but one of them span two half ticks */
-#define DOUBT_PART 20 /* with less than that left, no hold begins */
+/* A proof that is younger than the timeout divided by this is not repeated. */
+#define FRESH_PART 4
+/* The length of zk.touched. All but one of its times span two half ticks. */
+#define TOUCHES 8
+/* No hold begins if less of the session is left than the timeout divided by
+ * this. */
+#define DOUBT_PART 20
 
 hf__time hf__zk_proof_part(const struct zk *z, int of)
 {
     return (hf__time)z->timeout_ms * HF__MS / of;
 }
 
-/* Returns an upper bound of half a tick: a session lasts at least two ticks,
+/* Returns an upper bound of half a tick. A session lasts at least two ticks,
  * unless the URL gives a longer tick. */
 static hf__time proof_half_tick(const struct zk *z)
 {
@@ -25,8 +29,8 @@ bool hf__zk_proof_fits(const struct zk *z)
     return z->tick_ms <= z->timeout_ms;
 }
 
-/* The newest sign of life that the leader knew of when a write was sent at that
- * time. */
+/* Returns the newest sign of life that the leader certainly knew of when a
+ * write was sent at that time. */
 static hf__time proof_known(const struct zk *z, hf__time sent_at)
 {
     unsigned at = z->touched_at;
@@ -66,8 +70,8 @@ bool hf__zk_proof_is_good(const struct zk *z)
            z->good_until - now > hf__zk_proof_part(z, FRESH_PART);
 }
 
-/* Returns 0 if a hold may begin. After nearly a whole timeout of silence, the
- * leader must hear of the client first. */
+/* Returns 0 if a hold may begin. After silence for nearly a whole timeout, the
+ * leader must be notified of the client first, which takes half a tick. */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))

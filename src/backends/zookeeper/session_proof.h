@@ -1,8 +1,8 @@
 /*
- * How long the session is sure to live, computed from what the leader has
+ * Computes how long the session is sure to live, from what the leader has
  * acknowledged. Nothing is sent here: call.c reports answers, keepalive.h sends
- * the writes, and grants and renewals ask how long a proof is good for. Called
- * with the client's mutex held.
+ * the writes, and grants and renewals ask for the result. Called with the
+ * client's mutex held.
  *
  * The session ends when the leader has not heard of the client for the timeout.
  * A follower reports its clients to the leader with its pings, twice per tick,
@@ -20,23 +20,25 @@
 
 #define ZK_NUDGE (200 * HF__MS) /* an answer that takes longer is late */
 
-/* The connection is up. The leader has opened the session, or heard of it,
- * since connect_at. */
+/* The connection is up: the leader has opened the session, or was notified of
+ * it, since connect_at. */
 void hf__zk_proof_begin(struct zk *);
-/* False if the URL gives a tick that is longer than the session's timeout. */
+/* Returns false if the URL gives a tick that is longer than the session's
+ * timeout. */
 bool hf__zk_proof_fits(const struct zk *);
-/* Reports an answered call and when it was sent; by_leader: the leader
+/* Notes an answered call and when it was sent. by_leader: the leader
  * acknowledged it as a write. */
 void hf__zk_proof_heard(struct zk *, hf__time sent_at, bool by_leader);
 
 /* Returns the session's timeout divided by `of`. */
 hf__time hf__zk_proof_part(const struct zk *, int of);
-/* Returns 0 if the session lives long enough for a hold to begin, else the time
- * of the next try. */
+/* Returns 0 if the session lives long enough for a hold to begin; otherwise the
+ * time of the next try. */
 hf__time hf__zk_proof_doubt(const struct zk *);
-/* Returns how long the session is sure to live, counted from `since`. */
+/* Returns for how many ms the session is sure to live, counted from `since`; at
+ * least 1. */
 uint32_t hf__zk_proof_ms(const struct zk *, hf__time since);
-/* True if zk.proved is recent enough for a hold to begin. */
+/* Returns true if zk.proved is recent enough for a hold to begin. */
 bool hf__zk_proof_is_good(const struct zk *);
 
 #endif

@@ -9,7 +9,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define SLACK (10 * HF__MS) /* the library rounds its timeouts */
+/* The library rounds its timeouts by less than this. */
+#define SLACK (10 * HF__MS)
 
 static void socket_unwatch(struct zk *z)
 {
@@ -43,7 +44,7 @@ void hf__zk_socket_ready(struct zk *z, uint32_t tag, uint32_t events)
         z->ready |= socket_to_read_or_write(z, events);
 }
 
-/* poll(2) and epoll(7) have the same bits. */
+/* poll(2) and epoll(7) use the same bits for events. */
 void hf__zk_socket_poll(struct zk *z)
 {
     struct pollfd p = {.fd = z->fd, .events = POLLIN};
@@ -61,7 +62,8 @@ void hf__zk_socket_watch(struct zk *z, int fd, int interest)
 
     if (z->up && fd == z->fd && interest == z->interest && !z->unwatched)
         return;
-    /* A new socket may have the number of the old one. */
+    /* While the client is not up, a new socket may have the number of the old
+     * one. */
     if (!z->up || fd != z->fd || z->own_fd < 0) {
         socket_unwatch(z);
         if (fd >= 0)
@@ -81,8 +83,9 @@ void hf__zk_socket_sent(struct zk *z)
     struct timeval tv;
     int fd, wanted;
 
-    /* zookeeper_interest() reports a full or broken socket, but it also does
-     * whatever is due, which is advance()'s work. */
+    /* zookeeper_interest() is called to learn whether the socket is full or
+     * broken. It also does whatever is due, so it is not called while advance()
+     * runs, whose work that is. */
     if (z->moving)
         return;
     z->used = z->sent;
@@ -96,6 +99,6 @@ void hf__zk_socket_sent(struct zk *z)
         hf__zk_socket_watch(z, fd, wanted);
     if (z->unwatched)
         z->timer = 0;
-    /* Wakes the driver in time to notice that an answer is late. */
+    /* This wakes the driver in time to notice that an answer is late. */
     z->core->due(z->client, z->sent + ZK_NUDGE);
 }

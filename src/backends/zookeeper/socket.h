@@ -1,25 +1,25 @@
 /*
  * The library's socket, as the core watches it. The library owns its descriptor
- * and closes it at any time. A forked child may keep the socket open, and then
- * epoll(7) would report it for ever. So the core watches a duplicate
- * (zk.own_fd), which the backend closes. Called by session.c, and by call.c
- * after each request, with the client's mutex held.
+ * and may close it at any time. A forked child may keep the socket open, and
+ * then epoll(7) would report the closed descriptor for ever. So the core
+ * watches a duplicate (zk.own_fd), which the backend closes. Called by
+ * session.c, and by call.c after each request, with the client's mutex held.
  */
 #ifndef HF_ZK_SOCKET_H
 #define HF_ZK_SOCKET_H
 
 #include "zookeeper.h"
 
-/* The library has closed its descriptor. */
+/* The library has closed its descriptor: stops watching it. */
 void hf__zk_socket_gone(struct zk *);
 /* Notes events of the descriptor with that tag. */
 void hf__zk_socket_ready(struct zk *, uint32_t tag, uint32_t events);
 /* Polls a descriptor that the core could not watch. */
 void hf__zk_socket_poll(struct zk *);
-/* Watches this descriptor of the library's for these events. */
+/* Watches this descriptor of the library for these events. */
 void hf__zk_socket_watch(struct zk *, int fd, int interest);
-/* Makes the library write a request that was just sent, unless advance() is
- * running and does it. */
+/* Lets the library write a request that was just sent, unless advance() is
+ * running, which does that anyway. */
 void hf__zk_socket_sent(struct zk *);
 
 #endif

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #define POLL (1500 * HF__MS)
-#define POLL_SPREAD (400 * HF__MS) /* so that clients do not poll together */
-#define POLL_LATE (500 * HF__MS)   /* longest wait for the answers to polls */
+/* A random part of this is added, so that clients do not poll together. */
+#define POLL_SPREAD (400 * HF__MS)
+/* The longest wait for the answers to safety polls. */
+#define POLL_LATE (500 * HF__MS)
 
 struct zk_watch {
     struct hf__keyed key; /* the path and the kind */
@@ -33,7 +35,7 @@ static void watch_join(struct zk_watch *w, struct zk_lock *lock)
     hf__list_add(w->locks, lock);
 }
 
-/* deleted: the watched node is gone. */
+/* Notifies all locks of the watch. deleted: the watched node is gone. */
 static void watch_ring(struct zk_watch *w, bool deleted)
 {
     struct zk *z = w->z;
@@ -78,8 +80,8 @@ static bool watch_is_listed(const struct zk_watch *w,
     return false;
 }
 
-/* The answer to watch_siblings(): this list has set a watch on the parent's
- * children. */
+/* Handles the answer to watch_siblings(), a list that has set a watch on the
+ * children of the parent. */
 static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_watch *w = owner;
@@ -95,9 +97,9 @@ static void watch_on_siblings(void *owner, int rc, const struct zk_reply *reply)
     watch_fire(w, rc == ZNONODE);
 }
 
-/* The client may not read the node, so any change among its parent's children
- * rings instead. (A watch by exists would be allowed, but recent servers do not
- * report the deletion to it.) */
+/* Watches the children of the parent instead, because the client has no right
+ * to read the node. (A watch by exists would be allowed, but recent servers do
+ * not report the deletion to it.) */
 static int watch_siblings(struct zk_watch *w)
 {
     char dir[ZK_WHOLE_MAX];
@@ -156,7 +158,7 @@ void hf__zk_watches_down(struct zk *z)
         watch_ring(w, false);
 }
 
-/* ---- in case a word was lost --------------------------------------------- */
+/* ---- in case an event was lost ------------------------------------------- */
 
 static bool watch_has_waiters(const struct zk *z)
 {
@@ -174,8 +176,8 @@ void hf__zk_watches_begin(struct zk *z)
         z->poll_at = watch_next_poll(z);
 }
 
-/* The watch may be freed by now, so `owner` is not a pointer but the watch's
- * id. */
+/* Handles the answer to a safety poll. The watch may have been freed, so
+ * `owner` is not a pointer but the id of the watch. */
 static void watch_on_there(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;
@@ -208,8 +210,9 @@ static void poll_watched(struct zk *z)
     z->poll_at = z->polls ? z->core->now() + POLL_LATE : watch_next_poll(z);
 }
 
-/* A poll belongs to no lock, so no request ends if it is not answered. So all
- * locks try again, and their own requests end after op_timeout. */
+/* Handles safety polls that were not answered in time. A poll belongs to no
+ * lock, so no request of the core would end because of it. So all locks try
+ * again, and their own requests end after op_timeout. */
 static void watch_poll_late(struct zk *z)
 {
     z->polls = 0;
@@ -217,8 +220,8 @@ static void watch_poll_late(struct zk *z)
     z->poll_at = watch_next_poll(z);
 }
 
-/* Returns a lock with `passed` set whose time is up; or NULL, and sets *next to
- * the earliest time of another such lock. */
+/* Returns a lock with `passed` set whose pass_until has come; or NULL, and sets
+ * *next to the earliest pass_until of the other locks. */
 static struct zk_lock *watch_find_late(struct zk *z, hf__time now,
                                        hf__time *next)
 {

@@ -1,22 +1,22 @@
 /*
- * Watches: how a waiting lock hears that its turn may have come. The lock's
- * bell rings once (or zk_lock.passed is called) when the node changes or
- * disappears or its list of children changes, and at once if the node does not
- * exist. A lock has one watch at a time. A path has one watch of each kind for
- * all locks that wait for it. This file owns the memory; the end of the session
- * frees all watches. Called by the kinds and by session.c, with the client's
- * mutex held.
+ * Watches, which notify a waiting lock that its turn may have come. The lock's
+ * bell rings once (or zk_lock.passed is called) when the watched node changes
+ * or disappears or its list of children changes, and at once if the node does
+ * not exist. A lock has one watch at a time. A path has one watch of each kind,
+ * for all locks that wait for that path. This unit owns the memory; the end of
+ * the session frees all watches. Called by the kinds and by session.c, with the
+ * client's mutex held.
  *
  * A watch is kept until it fires, even if no lock waits for it, so that a
- * client that tries again and again for the same path leaves only one watch at
- * the server. A watch reports what happens after the server has answered the
+ * client that tries the same path repeatedly leaves only one watch at the
+ * server. A watch reports what happens after the server has answered the
  * request that set it, and its event arrives before any later answer. So a lock
- * that sees a node in a list and finds a watch on it can rely on that watch.
+ * that sees a node in a list and finds a watch on that node can rely on it.
  *
- * In case an event is lost, each node that is waited for is polled every 1.5 to
- * 2 s, with one small request however many locks wait. (A watch on a list, of
- * which a semaphore has one, rings instead.) A follower of version 3.8 that
- * sleeps over a commit is woken up by the poll.
+ * In case an event is lost, the client polls each node that a lock waits for
+ * every 1.5 to 2 s, with one small request however many locks wait. (A watch on
+ * a list of children, as the first turn of a semaphore has, rings instead.) The
+ * poll also makes a follower of version 3.8 proceed that has delayed a commit.
  */
 #ifndef HF_ZK_WATCH_H
 #define HF_ZK_WATCH_H
@@ -33,14 +33,14 @@ void hf__zk_unwatch(struct zk_lock *);
 /* A lock is about to wait: starts the safety polls. */
 void hf__zk_watches_begin(struct zk *);
 
-/* The connection is lost: all waiting locks try again when it is back. A lock
- * that only waits would never notice. */
+/* The connection is lost: makes all waiting locks try again when it is back.
+ * Without that, a lock that only waits would never notice. */
 void hf__zk_watches_down(struct zk *);
-/* Sends the safety polls, and ends the time of locks that pass
- * (semaphore.c). */
+/* Sends the safety polls that are due, and calls `passed` of locks whose
+ * pass_until has come (semaphore.c). */
 void hf__zk_watches_move(struct zk *, hf__time now);
 hf__time hf__zk_watches_timeout(const struct zk *);
-/* The session has ended: all watches fire. */
+/* The session has ended: fires all watches. */
 void hf__zk_watches_lost(struct zk *);
 
 #endif

@@ -28,17 +28,18 @@ static void words_shorten(const char *text, const char *cause, char *out,
         snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
         return;
     }
-    if (!cause && number == EHOSTDOWN) /* means the end of the stream */
+    if (!cause && number == EHOSTDOWN) /* the stream has ended */
         cause = "the server closed the connection";
     else if (!cause &&
-             number == EAGAIN) /* left over from earlier: meaningless */
+             number == EAGAIN) /* it is left over from an earlier call */
         cause = close + 3;
     snprintf(out, size, "%.*s: %.*s", (int)strcspn(text + 7, " "), text + 7,
              cause ? (int)strlen(cause) : (int)(close - open - 1),
              cause ? cause : open + 1);
 }
 
-/* A line has the time, thread, level, function and text, but no client. */
+/* A line of the log contains time, thread, level, function and text, but does
+ * not tell the client. */
 void hf__zk_on_log(const char *line)
 {
     struct zk *z = speaking;
@@ -56,7 +57,8 @@ const char *hf__zk_why_down(struct zk *z, char *out, size_t size)
 {
     size_t len = strlen(z->hosts);
 
-    /* The library knows addresses only; users know the hosts of the URL. */
+    /* The library names only an address, but users know the hosts of the
+     * URL. */
     if (!z->text[0])
         snprintf(out, size, "%s", z->hosts);
     else if (strncmp(z->text, z->hosts, len) == 0 && z->text[len] == ':')

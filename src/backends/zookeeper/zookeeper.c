@@ -1,5 +1,5 @@
 /*
- * The backend's table, and a client's beginning and end.
+ * The backend's table of functions; opening and closing a client.
  *
  *   zk://host[:2181][,host...][/path]
  *   dialect=curator (default: Curator's recipes)
@@ -77,8 +77,9 @@ static int zk_parse_tick(struct zk *z, const struct hf__config *config)
     return 0;
 }
 
-/* Spreads the clients over the servers. (The library could do it, but it would
- * seed the program's random(3).) */
+/* Puts the hosts in random order, to spread clients over the servers. (The
+ * library could do it, but it would seed random(3), which belongs to the
+ * program.) */
 static int zk_shuffle(struct zk *z, uint8_t order[], size_t len)
 {
     uint8_t chance[16] = {0};
@@ -112,8 +113,8 @@ static int zk_parse_hosts(struct zk *z, const struct hf__url *url)
     for (size_t i = 0; i < url->hosts_len; i++) {
         const struct hf__host *h = &url->hosts[order[i]];
 
-        /* The library takes the text after the last colon as the port, and
-         * allows no brackets. */
+        /* The library takes what follows the last colon as the port, and allows
+         * no brackets. */
         len +=
             (size_t)snprintf(z->hosts + len, size - len, "%s%s:%d",
                              i ? "," : "", h->name, h->port ? h->port : PORT);
@@ -121,7 +122,7 @@ static int zk_parse_hosts(struct zk *z, const struct hf__url *url)
     return 0;
 }
 
-/* True for a path that the server accepts unchanged. */
+/* Returns true for a path that the server accepts unchanged. */
 static bool zk_is_path(const char *path)
 {
     while (*path == '/') {
@@ -161,7 +162,8 @@ static int zk_parse_root(struct zk *z, const struct hf__url *url)
                         "the path after the hosts must be like /a/b");
 }
 
-/* With a user and password, nodes are created for that user only. */
+/* Reads user and password. If there are any, nodes are created for that user
+ * only. */
 static int zk_parse_secret(struct zk *z, const struct hf__config *config)
 {
     const char *user = config->url->user, *password = config->password;
@@ -321,6 +323,6 @@ static const struct hf__backend backend = {
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)
 {
-    (void)scheme; /* the module has one scheme */
+    (void)scheme; /* the module serves only one scheme */
     return abi == HF__ABI ? &backend : NULL;
 }

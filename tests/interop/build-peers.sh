@@ -85,72 +85,43 @@ fetch_go() {
     echo "$module" >"$out/go/is"
 }
 
+# go_program FOLDER NAME FILE...: builds the program NAME from a go.mod and the
+# other files. `go mod tidy` would also fetch the dependencies of redsync's own
+# tests.
+go_program() {
+    folder=$1
+    program=$2
+    shift 2
+    [ "$(cat "$out/$folder.$program.sum" 2>/dev/null)" != "$(sum "$@")" ] || return 0
+    fetch_go
+    echo "building $program" >&2
+    rm -rf "$out/$folder.$program"
+    mkdir -p "$out/$folder" "$out/$folder.$program"
+    cp "$@" "$out/$folder.$program"
+    (
+        cd "$out/$folder.$program"
+        export GOTOOLCHAIN=local GOFLAGS='-buildvcs=false -mod=mod' GOWORK=off
+        try "$out/go/bin/go" mod download
+        try "$out/go/bin/go" build -o "../$folder/$program" .
+        "$out/go/bin/go" vet .
+    )
+    sum "$@" >"$out/$folder.$program.sum"
+}
+
 etcd() {
-    etcd_sources="$here/etcd/go.mod $here/etcd/peer/main.go $here/etcd/peer/region.go
-        $here/etcd/server/main.go"
-    # shellcheck disable=SC2086 # a list
-    if [ "$(cat "$out/etcd.sum" 2>/dev/null)" != "$(sum $etcd_sources)" ]; then
-        fetch_go
-        echo "building etcd and a peer of Go's" >&2
-        rm -rf "$out/etcd"
-        cp -r "$here/etcd" "$out/etcd"
-        (
-            cd "$out/etcd"
-            export GOTOOLCHAIN=local GOFLAGS=-buildvcs=false GOWORK=off
-            try "$out/go/bin/go" mod tidy
-            "$out/go/bin/go" vet ./...
-            "$out/go/bin/go" build -o go-peer ./peer
-            "$out/go/bin/go" build -o etcd ./server
-        )
-        # shellcheck disable=SC2086
-        sum $etcd_sources >"$out/etcd.sum"
-    fi
+    go_program etcd go-peer "$here/etcd/go.mod" "$here"/etcd/peer/*.go
+    go_program etcd etcd "$here/etcd/go.mod" "$here/etcd/server/main.go"
 }
 
 # Only for servers.py: the packaged 3.5 servers crash when a client ends in the
 # middle of a read.
 etcd35() {
-    etcd35_sources="$here/etcd35/go.mod $here/etcd/server/main.go"
-    # shellcheck disable=SC2086
-    if [ "$(cat "$out/etcd35.sum" 2>/dev/null)" != "$(sum $etcd35_sources)" ]; then
-        fetch_go
-        echo 'building etcd 3.5' >&2
-        rm -rf "$out/etcd35"
-        mkdir "$out/etcd35"
-        # shellcheck disable=SC2086
-        cp $etcd35_sources "$out/etcd35"
-        (
-            cd "$out/etcd35"
-            export GOTOOLCHAIN=local GOFLAGS=-buildvcs=false GOWORK=off
-            try "$out/go/bin/go" mod tidy
-            "$out/go/bin/go" build -o etcd .
-        )
-        # shellcheck disable=SC2086
-        sum $etcd35_sources >"$out/etcd35.sum"
-    fi
+    go_program etcd35 etcd "$here/etcd35/go.mod" "$here/etcd/server/main.go"
 }
 
-# `go mod tidy` would also fetch the dependencies of redsync's own tests.
 redsync() {
-    redsync_sources="$here/redlock/go.mod $here/redlock/main.go $here/etcd/peer/region.go"
-    # shellcheck disable=SC2086
-    if [ "$(cat "$out/redsync.sum" 2>/dev/null)" != "$(sum $redsync_sources)" ]; then
-        fetch_go
-        echo 'building a peer of redsync' >&2
-        rm -rf "$out/redsync"
-        mkdir "$out/redsync"
-        # shellcheck disable=SC2086
-        cp $redsync_sources "$out/redsync"
-        (
-            cd "$out/redsync"
-            export GOTOOLCHAIN=local GOFLAGS='-buildvcs=false -mod=mod' GOWORK=off
-            try "$out/go/bin/go" mod download
-            try "$out/go/bin/go" build -o redsync-peer .
-            "$out/go/bin/go" vet .
-        )
-        # shellcheck disable=SC2086
-        sum $redsync_sources >"$out/redsync.sum"
-    fi
+    go_program redsync redsync-peer "$here/redlock/go.mod" "$here/redlock/main.go" \
+        "$here/etcd/peer/serve.go" "$here/etcd/peer/region.go"
 }
 
 node() {

@@ -4,13 +4,12 @@ import os
 import struct
 import time
 
-from peers import Failure, Violation, Watch, check, exclude, numbers
+from peers import Failure, Violation, check, exclude, numbers
 
 EACH = 4          # processes of a side
 TOTAL = 10000     # entries of all processes
 FEW = 2000
 STAY_US = 50      # time inside: some round trips
-FAIR_EXTRA_S = 2  # longest fair wait beyond that among Redisson's own processes
 LONGEST_S = 10    # longest wait; a lost wake-up costs a lease, of 30 s
 PERMITS = 3
 
@@ -66,9 +65,10 @@ def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
     return finish(world, file, total, sides, start, quiet)
 
 
-def meet(world, sides, total=TOTAL, split=False):
+def meet(world, other, total=TOTAL, split=False):
     """All processes count a latch down and wait for it, for total count-downs.
     split: each side has its own latch and does not wait for the other side."""
+    sides = mixed(world, other)
     name, processes = world.name(), sum(map(len, sides.values()))
     file, start = make_file(world, name), time.monotonic()
     first = {lock_of(name, side, split): peers[0]
@@ -111,90 +111,19 @@ def judge(file, total, tallies):
               f'{side}: waited {tally.longest_s:.1f} s')
 
 
-def mixed(world, other='redisson', ours='ours'):
+def mixed(world, other, ours='ours'):
     return {other: world.pool(other, EACH), ours: world.pool(ours, EACH)}
 
 
-def woken(world):
-    """Otherwise Redisson's lost wake-up may fail a case: see Nudge.java."""
-    world.pool('redisson', 1)[0].expect('woken', 'forget')
+def together(world, kind, other, ours='ours', **more):
+    return contend(world, kind, mixed(world, other, ours), **more)
 
 
-def unfair(world):
-    contend(world, 'unfair', mixed(world))
-
-
-def seen(world):
-    """A harness that never fails proves nothing."""
+def seen(world, run, *args, **more):
+    """Without protection the run ends with a violation: a harness that never
+    fails proves nothing."""
     try:
-        contend(world, 'unfair', mixed(world), total=FEW, split=True)
+        run(world, *args, split=True, **more)
     except Violation:
         return
     raise Failure('two locks protect as well as one')
-
-
-def fenced(world):
-    """The tokens of both libraries come from one counter."""
-    contend(world, 'fenced', mixed(world), total=FEW)
-
-
-def fair(world):
-    sides = {'only redisson': world.pool('redisson', 2 * EACH)}
-    reference, _ = contend(world, 'fair', sides, total=FEW)
-    bound_s = reference['only redisson'].longest_s + FAIR_EXTRA_S
-    watch = Watch()
-    tallies, _ = contend(world, 'fair', mixed(world))
-    bound_s += watch.stood_s()
-    for side, tally in tallies.items():
-        check(tally.longest_s <= bound_s, f'{side}: waited '
-              f'{tally.longest_s:.3f} s, more than {bound_s:.3f} s')
-        check(tally.entered >= TOTAL // 4, f'{side}: not its share')
-
-
-def string(world):
-    contend(world, 'unfair', mixed(world, 'redis-py', 'ours, string'))
-
-
-def rwlock(world):
-    contend(world, 'rwlock', mixed(world))
-
-
-def semaphore(world):
-    sides, name = mixed(world), world.name()
-    sides['redisson'][0].expect('set', 'permits', 'semaphore', name, PERMITS)
-    contend(world, 'semaphore', sides, limit=PERMITS, name=name)
-
-
-def latch(world):
-    """Without Nudge.java, eight processes of Redisson's and none of ours hung
-    at a latch that was not 0, in one of 160 runs on a busy machine. The lost
-    wake-up that Nudge.java repairs is probably the reason."""
-    meet(world, mixed(world))
-
-
-def latch_seen(world):
-    try:
-        meet(world, mixed(world), total=FEW, split=True)
-    except Violation:
-        return
-    raise Failure('two latches are as good as one')
-
-
-def title(what, total=TOTAL, done='acquisitions'):
-    return f'{what} {EACH}+{EACH} processes, {total} {done}'
-
-
-CASES = [
-    ('mutex', 'harness: a lock that protects nothing is seen', seen),
-    ('mutex', 'harness: a waiter that Redisson forgets is woken', woken),
-    ('mutex', title('redisson: rlock'), unfair),
-    ('mutex', title('redisson: rfencedlock', FEW), fenced),
-    ('mutex', title('redisson: rfairlock'), fair),
-    ('mutex', title('redis-py: lock'), string),
-    ('rwlock', title('redisson: rreadwritelock'), rwlock),
-    ('semaphore', title('redisson: rpermitexpirablesemaphore'), semaphore),
-    ('latch', 'harness: a latch that waits for half of them is seen',
-     latch_seen),
-    ('latch', title('redisson: rcountdownlatch', done='count-downs and waits'),
-     latch),
-]

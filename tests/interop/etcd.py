@@ -5,34 +5,26 @@ fair, rwlock, read, write.
 
 import os
 import subprocess
-import sys
-import tempfile
 
 import sessions
-from faults import FOREVER, granted
-from peers import (Failure, check, dies_with_us, exclude, reserve_port,
-                   wait_until)
+from peers import Failure, Server, check, exclude, wait_until
+from places import FOREVER, Place, World, granted, wait_for
 
 LONG_MS = 60000  # a session that does not send a keepalive during a case
 
 
-class Server:
+class EtcdServer(Server):
     def __init__(self, program):
-        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.',
-                                               dir='/dev/shm')
-        (self.reserved, port), (self.other, peer) = reserve_port(), \
-            reserve_port()
-        self.address = f'127.0.0.1:{port}'
-        client, peer = f'http://{self.address}', f'http://127.0.0.1:{peer}'
-        self.process = subprocess.Popen(
+        super().__init__(ports=2, folder='/dev/shm')
+        self.address, other = (f'127.0.0.1:{port}' for port in self.ports)
+        client, peer = f'http://{self.address}', f'http://{other}'
+        self.start(
             [program, '--name=e', '--data-dir', f'{self.dir.name}/data',
              '--listen-client-urls', client, '--advertise-client-urls', client,
              '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer,
              '--initial-cluster', f'e={peer}', '--heartbeat-interval=10',
              '--election-timeout=100', '--logger=zap', '--log-level=error'],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            preexec_fn=dies_with_us)
-        wait_until('etcd answers', self.answers, 30)
+            seconds=30)
 
     def ctl(self, *args):
         return subprocess.run(['etcdctl', '--endpoints', self.address, *args],
@@ -40,7 +32,6 @@ class Server:
                               stderr=subprocess.DEVNULL, check=True).stdout
 
     def answers(self):
-        check(self.process.poll() is None, 'etcd has ended')
         try:
             self.ctl('get', 'x')
         except subprocess.CalledProcessError:
@@ -52,34 +43,21 @@ class Server:
         return self.ctl('get', f'{name}/', '--prefix', '--keys-only',
                         '--sort-by=CREATE', '--order=ASCEND').split()
 
-    def waiting(self, name):
+    def waiting(self, _kind, name):
         return len(self.keys(name))
 
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.reserved.close()
-        self.other.close()
-        self.dir.cleanup()
 
-
-class World(sessions.World):
+class EtcdWorld(World):
     late_s = 1.5  # leases have whole seconds and are checked twice a second
 
     def command(self, side, session_ms):
-        out, address = os.path.join(self.build, 'interop'), self.server.address
-        ours = os.path.join(self.build, 'tests/interop/interop-ours')
+        address = self.server.address
+        ours = self.ours(f'etcd://{address}', session_ms)
         if side == 'go':
-            return [f'{out}/etcd/go-peer', address, str(session_ms)]
+            return [f'{self.out}/etcd/go-peer', address, str(session_ms)]
         if side == 'etcdctl':
-            here = os.path.dirname(__file__)
-            return [sys.executable, '-B', os.path.join(here, 'etcdctlpeer.py'),
-                    address, str(session_ms), ours]
-        return [ours, f'etcd://{address}', str(session_ms)]
-
-
-def current(build):
-    return os.path.join(build, 'interop/etcd/etcd')
+            return self.python('etcdctlpeer.py', address, session_ms, ours[0])
+        return ours
 
 
 def nested(world, side):
@@ -91,7 +69,7 @@ def nested(world, side):
     go.expect('busy', 'hold', 'fair', name, 0, 500)
     ours.expect('held', 'hold', 'fair', name, 0, 0)
     go.tell('hold', 'fair', name, 0, FOREVER)
-    wait_until('Go waits', lambda: world.server.waiting(name) == 3)
+    wait_until('Go waits', lambda: world.server.waiting('fair', name) == 3)
     ours.expect('dropped', 'drop')
     check(not go.has_answered(), 'Go does not wait for what is below its name')
     below.expect('dropped', 'drop')
@@ -108,8 +86,8 @@ def revoked_waiter(world, side):
     [holder], [next_] = world.pool('go', 1), world.pool('go', 1, LONG_MS)
     [waiter], name = world.pool(side, 1, 2 * LONG_MS), world.name()
     holder.expect('held', 'hold', 'fair', name, 0, FOREVER)
-    sessions.wait_for(world, waiter, 'fair', name)
-    sessions.wait_for(world, next_, 'fair', name)
+    wait_for(world, waiter, 'fair', name)
+    wait_for(world, next_, 'fair', name)
     key = world.server.keys(name)[1]
     world.server.ctl('lease', 'revoke', key.rsplit('/', 1)[1])
     check(key not in world.server.keys(name), 'its key is still there')
@@ -142,54 +120,31 @@ def revoked_waiter_of_theirs(world, side, expected):
     waiter.kill()
 
 
-debian = sessions.Place('etcd: ', lambda other: World(other, Server('etcd')))
-newer = sessions.Place('current etcd: ', lambda other: World(
-    other, Server(current(other.peers.build))))
+debian = Place('etcd: ', lambda build: EtcdWorld(build, EtcdServer('etcd')))
+newer = Place('current etcd: ', lambda build: EtcdWorld(
+    build, EtcdServer(os.path.join(build, 'interop/etcd/etcd'))))
 
 
 def cases_of(place):
     return [
-        place.contention_of('concurrency.mutex', 'fair', other='go'),
-        place.contention_of('rwmutex', 'rwlock', other='go'),
-        place.contention_of('etcdctl lock', 'fair', other='etcdctl'),
+        place.contention_of('concurrency.mutex', 'fair', 'go'),
+        place.contention_of('rwmutex', 'rwlock', 'go'),
+        place.contention_of('etcdctl lock', 'fair', 'etcdctl'),
         place.on('names below a name of ours', nested, 'ours'),
         place.on('names below a name of go', nested, 'go'),
         place.on('ours waits, its lease is revoked', revoked_waiter_of_ours),
-        place.on('figures: pairs', sessions.figures, 'go',
-                 'pair of lock and unlock', sessions.speed),
-        place.on('figures: 8 processes', sessions.figures, 'go',
-                 '8 processes', sessions.handovers),
+        *sessions.speeds(place, 'go'),
     ]
 
 
-def each_way(title, kind, wanted=None):
-    return debian.each_way(title, sessions.killed_holder, kind, theirs='go',
-                           more=[wanted] if wanted else ())
-
-
 CASES = [
-    debian.on('a lock that protects nothing is seen', sessions.seen, 'go'),
+    *sessions.cases(debian, 'go', mutex=['write', 'read', 'semaphore'],
+                    rwlock=['fair', 'semaphore']),
     *cases_of(debian),
-    *each_way('{} is killed while it holds', 'fair'),
-    *each_way('{} is killed while it reads', 'read', 'write'),
-    *each_way('{} is killed while it writes', 'write', 'read'),
-    debian.on('go is killed while it waits', sessions.killed_waiter, 'fair',
-              'ours', 'go', 'ours'),
-    debian.on('ours is killed while it waits', sessions.killed_waiter, 'fair',
-              'go', 'ours', 'go'),
     debian.on('inspection shows its holder', sessions.who, 'go', ''),
-    debian.on('our others on its mutex', sessions.refused, 'go', 'fair',
-              'write', 'read', 'semaphore'),
-    debian.on('our others on its read-write lock', sessions.refused, 'go',
-              'read', 'fair', 'semaphore'),
     debian.on('go waits, its lease is revoked', revoked_waiter_of_theirs, 'go',
               'failed'),
     debian.on('etcdctl waits, its lease is revoked', revoked_waiter_of_theirs,
               'etcdctl', 'held'),
     *cases_of(newer),
 ]
-
-
-def end():
-    debian.end()
-    newer.end()

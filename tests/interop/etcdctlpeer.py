@@ -1,5 +1,4 @@
-"""A process that locks with `etcdctl lock`. It reads one command a line and
-answers each with one line; peers.py lists the commands.
+"""A process that locks with `etcdctl lock`.
 
 etcdctlpeer.py HOST:PORT TTL_MS INTEROP_OURS
 """
@@ -11,6 +10,7 @@ import sys
 import time
 
 from peers import dies_with_us, numbers
+from serve import held_since, serve, us_since
 
 ADDRESS, TTL_MS, OURS = sys.argv[1:]
 # Prints its pid, and ends when etcdctl ends.
@@ -39,8 +39,7 @@ def contend(_kind, name, *region):
         entered = numbers(said)['entered']
         sums['entered'] += entered
         sums['overlaps'] += numbers(said)['overlaps']
-        sums['longest_us'] = max(sums['longest_us'],
-                                 int((time.monotonic() - before) * 1e6))
+        sums['longest_us'] = max(sums['longest_us'], us_since(before))
     return 'done stale=0 ' + ' '.join(f'{k}={v}' for k, v in sums.items())
 
 
@@ -51,7 +50,7 @@ def hold(_kind, name, _lease_ms, _wait_ms, *_limit):
     if not said.isdigit():
         return f'failed {said!r}'
     held.append((process, int(said)))
-    return f'held token=0 waited_us={(time.monotonic() - before) * 1e6:.0f}'
+    return held_since(before)
 
 
 def drop():
@@ -61,13 +60,4 @@ def drop():
     return 'dropped'
 
 
-def obey(verb, *args):
-    try:
-        return {'contend': contend, 'hold': hold, 'drop': drop}[verb](*args)
-    except Exception as e:
-        return f'failed {e!r}'
-
-
-print('ready', flush=True)
-for line in sys.stdin:
-    print(obey(*line.split()), flush=True)
+serve({'contend': contend, 'hold': hold, 'drop': drop})

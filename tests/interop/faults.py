@@ -3,92 +3,22 @@ other library: the others go on as soon as among processes of their own."""
 
 import time
 
-from peers import Watch, check, exclude, wait_until
+from peers import check, exclude, wait_until
+from places import (FOREVER, LEASE_MS, LEASE_S, SLACK_S, cast, granted,
+                    killed_holder, killed_waiter, wait_for)
+from redisson import place
 
-LEASE_MS = 3000
-LEASE_S = LEASE_MS / 1000
 PAUSE_S = 5      # a machine may stall for some seconds
-SLACK_S = 1      # the server's tick, and two cores for all processes
 LOOK_S = 2       # how often ours polls, in case no message arrives
-ALIVE_S = 3  # for how long a waiter of ours counts as alive after a poll
-FOREVER = -1
+ALIVE_S = 3      # for how long a waiter of ours counts as alive after a poll
 
 
-def cast(world, *sides):
-    """One process for each given side, with a short lease."""
-    pools = {side: list(world.pool(side, sides.count(side), LEASE_MS))
-             for side in set(sides)}
-    return [pools[side].pop() for side in sides]
-
-
-def wait_for(world, peer, kind, name, wait_ms=FOREVER):
-    """Makes a peer wait; returns once the server knows the waiter."""
-    before = world.server.waiting(kind, name)
-    peer.tell('hold', kind, name, 0, wait_ms, 1)
-    wait_until(f'{peer.side} waits',
-               lambda: world.server.waiting(kind, name) > before)
-
-
-def granted(peer):
-    watch = Watch()
-    peer.expect('held')
-    return watch.stop()
-
-
-def killed_holder(world, kind, dies, waits, wanted=None):
-    """The holder of kind is killed; the waiter wants kind, or `wanted`."""
-    holder, waiter = cast(world, dies, waits)
-    wanted = wanted or kind
+def killed_permit_holder(world, dies, waits):
     name = world.name()
-    if kind == 'semaphore':
-        world.pool('redisson', 1)[0].expect('set', 'permits', kind, name, 1)
+    world.pool('redisson', 1)[0].expect('set', 'permits', 'semaphore', name, 1)
     # Redisson does not renew permits.
-    lease_ms = LEASE_MS if kind == 'semaphore' and dies == 'redisson' else 0
-    holder.expect('held', 'hold', kind, name, lease_ms, FOREVER, 1)
-    if 'redis-py' in (dies, waits):
-        waiter.tell('hold', wanted, name, 0, FOREVER)
-    else:
-        wait_for(world, waiter, wanted, name)
-    exclude(not waiter.has_answered(), 'two hold it')
-    holder.kill()
-    took = granted(waiter)
-    waiter.expect('dropped', 'drop')
-    world.note(f'granted after {took.seconds:.2f} s, of a lease of '
-               f'{LEASE_S:.0f} s')
-    # Renewed after a third: at least two thirds are left.
-    exclude(took.seconds > LEASE_S / 2, 'before the lease was over')
-    check(took.fair_s < LEASE_S + SLACK_S, 'late')
-
-
-def patience_s(world, name):
-    """How much longer Redisson waits for the first in its fair queue."""
-    first = world.server.ask('LINDEX', f'redisson_lock_queue:{{{name}}}', 0)
-    deadline = world.server.ask('ZSCORE', f'redisson_lock_timeout:{{{name}}}',
-                                first)
-    return float(deadline) / 1000 - time.time()
-
-
-def killed_waiter(world, kind, holds, dies, *behind, wait_ms=FOREVER):
-    """Seconds from the release until the next waiter holds the lock, and seconds
-    for which Redisson would still wait for the dead waiter."""
-    holder, waiter, second, *others = cast(world, holds, dies, *behind)
-    name = world.name()
-    holder.expect('held', 'hold', kind, name, 0, FOREVER)
-    wait_for(world, waiter, kind, name, wait_ms)
-    for peer in second, *others:
-        wait_for(world, peer, kind, name)
-    waiter.kill()
-    patience = patience_s(world, name) if kind == 'fair' else 0
-    holder.expect('dropped', 'drop')
-    seconds = granted(second).fair_s
-    world.note(f'{holds} lets go, a waiter of {dies} is dead, {behind[0]} has '
-               f'it after {seconds:.2f} s')
-    for peer in others:
-        second.expect('dropped', 'drop')
-        peer.expect('held')
-        second = peer
-    second.expect('dropped', 'drop')
-    return seconds, patience
+    killed_holder(world, 'semaphore', dies, waits, name=name,
+                  lease_ms=LEASE_MS if dies == 'redisson' else 0)
 
 
 def killed_unfair_waiter(world, holds, dies, behind):
@@ -98,9 +28,16 @@ def killed_unfair_waiter(world, holds, dies, behind):
 
 def killed_fair_waiter_of_redisson(world):
     """Redisson derives a waiter's deadline from its wait: 2 s here."""
+    def patience_s(name):
+        """How much longer Redisson waits for the first in its fair queue."""
+        ask = world.server.ask
+        first = ask('LINDEX', f'redisson_lock_queue:{{{name}}}', 0)
+        deadline = ask('ZSCORE', f'redisson_lock_timeout:{{{name}}}', first)
+        return float(deadline) / 1000 - time.time()
+
     for holds in 'redisson', 'ours':
         seconds, patience = killed_waiter(world, 'fair', holds, 'redisson',
-                                          'ours', wait_ms=2000)
+                                          'ours', wait_ms=2000, look=patience_s)
         world.note(f'Redisson would have waited for {patience:.2f} s')
         check(seconds < patience + LOOK_S + SLACK_S, 'later than Redisson')
 
@@ -175,45 +112,38 @@ def redisson_is_robbed(world):
     waiter.expect('dropped', 'drop')
 
 
-def of(run, *args):
-    return lambda world: run(world, *args)
-
-
-def both_ways(title, run, *args, ours='mutex', more=()):
-    """Two cases: the fault happens to either side."""
-    return [(ours, title.format(one), of(run, *args, one, other, *more))
-            for one, other in [('redisson', 'ours'), ('ours', 'redisson')]]
+def each_way(title, run, *args, **more):
+    return place.each_way(title, run, *args, theirs='redisson', **more)
 
 
 CASES = [
-    *both_ways('killed: {} while it holds an rlock', killed_holder, 'unfair'),
-    *both_ways('killed: {} while it holds an rfairlock', killed_holder, 'fair'),
-    *both_ways('killed: {} while it reads', killed_holder, 'read',
-               ours='rwlock', more=['write']),
-    *both_ways('killed: {} while it writes', killed_holder, 'write',
-               ours='rwlock', more=['read']),
-    *both_ways('killed: {} while it has a permit', killed_holder, 'semaphore',
-               ours='semaphore'),
-    ('mutex', 'killed: redis-py while it holds',
-     of(killed_holder, 'unfair', 'redis-py', 'ours, string')),
-    ('mutex', 'killed: ours while it holds, redis-py waits',
-     of(killed_holder, 'unfair', 'ours, string', 'redis-py')),
-    ('mutex', 'killed: redisson while it waits for an rlock',
-     of(killed_unfair_waiter, 'ours', 'redisson', 'ours')),
-    ('mutex', 'killed: ours while it waits for an rlock',
-     of(killed_unfair_waiter, 'redisson', 'ours', 'redisson')),
-    ('mutex', 'killed: redisson while it waits for an rfairlock',
-     killed_fair_waiter_of_redisson),
-    ('mutex', 'killed: ours while it waits for an rfairlock',
-     killed_fair_waiter_of_ours),
-    ('mutex', 'killed: for how long redisson waits for a dead waiter',
-     fair_deadlines),
-    *[('mutex', f'gives up: {leaves} on an {what}, held by {holds}',
-       of(gives_up, kind, holds, leaves, behind))
+    *each_way('killed: {} while it holds an rlock', killed_holder, 'unfair'),
+    *each_way('killed: {} while it holds an rfairlock', killed_holder, 'fair'),
+    *each_way('killed: {} while it reads', killed_holder, 'read',
+              needs='rwlock', wanted='write'),
+    *each_way('killed: {} while it writes', killed_holder, 'write',
+              needs='rwlock', wanted='read'),
+    *each_way('killed: {} while it has a permit', killed_permit_holder,
+              needs='semaphore'),
+    place.on('killed: redis-py while it holds', killed_holder, 'unfair',
+             'redis-py', 'ours, string'),
+    place.on('killed: ours while it holds, redis-py waits', killed_holder,
+             'unfair', 'ours, string', 'redis-py'),
+    place.on('killed: redisson while it waits for an rlock',
+             killed_unfair_waiter, 'ours', 'redisson', 'ours'),
+    place.on('killed: ours while it waits for an rlock', killed_unfair_waiter,
+             'redisson', 'ours', 'redisson'),
+    place.on('killed: redisson while it waits for an rfairlock',
+             killed_fair_waiter_of_redisson),
+    place.on('killed: ours while it waits for an rfairlock',
+             killed_fair_waiter_of_ours),
+    place.on('killed: for how long redisson waits for a dead waiter',
+             fair_deadlines),
+    *[place.on(f'gives up: {leaves} on an {what}, held by {holds}', gives_up,
+               kind, holds, leaves, holds)
       for kind, what in [('unfair', 'rlock'), ('fair', 'rfairlock')]
-      for holds, leaves, behind in [('redisson', 'ours', 'redisson'),
-                                    ('ours', 'redisson', 'ours')]],
-    ('mutex', 'broken: a lock that ours holds, by redisson', ours_is_robbed),
-    ('mutex', 'broken: a lock that redisson holds, by ours',
-     redisson_is_robbed),
+      for holds, leaves in [('redisson', 'ours'), ('ours', 'redisson')]],
+    place.on('broken: a lock that ours holds, by redisson', ours_is_robbed),
+    place.on('broken: a lock that redisson holds, by ours',
+             redisson_is_robbed),
 ]

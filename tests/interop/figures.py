@@ -1,10 +1,11 @@
-"""Speed beside Redisson: the same work on the same server, in turns, so that
-other load on the machine affects both."""
+"""Speed beside another library: the same work on the same server, in turns, so
+that other load on the machine affects both. The cases are those of Redisson."""
 
 import statistics
 
 from contention import EACH, contend
 from peers import check
+from redisson import place
 
 ROUNDS = 3
 TRIES = 3
@@ -30,29 +31,27 @@ def together(kind):
     return measure
 
 
-def ratio_of(world, what, measure):
-    rounds = [{side: measure(world, side) for side in TOTAL}
+def ratio_of(world, what, theirs, measure):
+    rounds = [{side: measure(world, side) for side in (theirs, 'ours')}
               for _ in range(ROUNDS)]
-    seen = {side: statistics.median(one[side] for one in rounds)
-            for side in TOTAL}
-    ratio = seen['ours'] / seen['redisson']
-    world.note(f'{what}: ours {seen["ours"]:.0f}/s, '
-               f'redisson {seen["redisson"]:.0f}/s, {ratio:.1f} times')
-    return ratio
+    ours, other = (statistics.median(one[side] for one in rounds)
+                   for side in ('ours', theirs))
+    world.note(f'{what}: ours {ours:.0f}/s, {theirs} {other:.0f}/s, '
+               f'{ours / other:.2f} times')
+    return ours / other
 
 
-def compare(world, what, measure):
+def compare(world, what, theirs, measure, least=0.8, tries=TRIES):
     """Another program on the machine may spoil one of our measurements, but not
     all of them."""
-    for side in TOTAL:  # lets Java warm up
+    for side in theirs, 'ours':  # lets Java warm up
         measure(world, side)
-    check(any(ratio_of(world, what, measure) > 0.8 for _ in range(TRIES)),
-          'slower than Redisson')
+    check(any(ratio_of(world, what, theirs, measure) > least
+              for _ in range(tries)), f'slower than {theirs}')
 
 
 CASES = [
-    ('mutex', f'figures: {what}',
-     lambda world, what=what, measure=measure: compare(world, what, measure))
+    place.on(f'figures: {what}', compare, what, 'redisson', measure)
     for what, measure in [
         ('lock and unlock, alone', race('unfair', 1)),
         ('8 processes', together('unfair')),

@@ -1,5 +1,4 @@
-"""A process that locks with kazoo. It reads one command a line and answers each
-with one line; peers.py lists the commands.
+"""A process that locks with kazoo.
 
 kazoopeer.py HOSTS SESSION_MS
 """
@@ -9,6 +8,8 @@ import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
+
+from serve import held_since, serve
 
 client = KazooClient(sys.argv[1], timeout=int(sys.argv[2]) / 1000)
 KINDS = {'fair': client.Lock, 'read': client.ReadLock,
@@ -28,7 +29,7 @@ def hold(kind, name, _lease_ms, wait_ms, *_limit):
     except LockTimeout:
         return 'busy'
     held.append(lock)
-    return f'held token=0 waited_us={(time.monotonic() - before) * 1e6:.0f}'
+    return held_since(before)
 
 
 def drop():
@@ -36,14 +37,5 @@ def drop():
     return 'dropped'
 
 
-def obey(verb, *args):
-    try:
-        return {'hold': hold, 'drop': drop}[verb](*args)
-    except Exception as e:
-        return f'failed {e!r}'
-
-
 client.start(timeout=30)
-print('ready', flush=True)
-for command in sys.stdin:
-    print(obey(*command.split()), flush=True)
+serve({'hold': hold, 'drop': drop})

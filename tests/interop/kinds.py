@@ -1,6 +1,7 @@
 """Which kinds are tested, and what happens to a name that is used as two."""
 
 from peers import Watch, check, exclude, wait_until
+from redisson import place
 
 # The kinds that ours supports; cases of other kinds are left out.
 OURS = {'mutex': True, 'rwlock': True, 'semaphore': True, 'latch': True}
@@ -71,8 +72,8 @@ def latch(world, sets):
     check(watch.stop().fair_s < 1, 'no message arrived')
 
 
-def on(what, ours, case, *args):
-    return ours, f'kinds: {what}', lambda world: case(world, *args)
+def on(what, needs, *case):
+    return place.on(f'kinds: {what}', *case, needs=needs)
 
 
 CASES = [

@@ -6,10 +6,10 @@ import os
 import secrets
 import statistics
 import subprocess
-import tempfile
 
-import sessions
-from peers import JAVA, check, dies_with_us, reserve_port, wait_until
+from peers import Server
+from places import Place, World
+from sessions import Speed
 
 CONTENDERS = 8
 ROUNDS = 3
@@ -37,10 +37,9 @@ SETUP = [
 ]
 
 
-class Server:
+class MariaDbServer(Server):
     def __init__(self):
-        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.')
-        self.reserved, self.port = reserve_port()
+        super().__init__()
         self.password = secrets.token_hex(16)
         where = [f'--datadir={self.dir.name}/data',
                  *(['--user=root'] if os.geteuid() == 0 else [])]
@@ -52,61 +51,37 @@ class Server:
         with open(init, 'w', encoding='ascii') as f:
             for statement in SETUP:
                 f.write(statement.format(password=self.password) + ';\n')
-        self.process = subprocess.Popen(
+        self.start(
             ['mariadbd', '--no-defaults', *where, '--socket=socket',
              '--bind-address=127.0.0.1', f'--port={self.port}',
-             '--skip-name-resolve', f'--init-file={init}'],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            preexec_fn=dies_with_us)
-        wait_until('mariadbd answers', self.answers, seconds=60)
+             '--skip-name-resolve', f'--init-file={init}'], seconds=60)
 
     def answers(self):
-        check(self.process.poll() is None, 'mariadbd has ended')
         return subprocess.run(
             ['mariadb', '--no-defaults', '--host=127.0.0.1',
              f'--port={self.port}', '--user=holdfast', '--execute=DO 1',
              'holdfast'], env={**os.environ, 'MYSQL_PWD': self.password},
             stderr=subprocess.DEVNULL, check=False).returncode == 0
 
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.reserved.close()
-        self.dir.cleanup()
 
-
-class World(sessions.World):
+class MariaDbWorld(World):
     def command(self, side, lease_ms):
-        out, server = os.path.join(self.build, 'interop'), self.server
+        password, at = self.server.password, f'127.0.0.1:{self.server.port}'
         if side in THEIRS:
-            return [*JAVA, '-cp', f'{out}/jdbc-classes:{out}/jdbc-lib/*',
-                    'JdbcPeer', side,
-                    f'jdbc:mariadb://127.0.0.1:{server.port}/holdfast'
-                    f'?user=holdfast&password={server.password}',
-                    str(lease_ms)]
-        return [os.path.join(self.build, 'tests/interop/interop-ours'),
-                f'mysql://holdfast:{server.password}@127.0.0.1:{server.port}'
-                '/holdfast', str(lease_ms)]
+            return self.java('jdbc-', 'JdbcPeer', side,
+                             f'jdbc:mariadb://{at}/holdfast?user=holdfast'
+                             f'&password={password}', lease_ms)
+        return self.ours(f'mysql://holdfast:{password}@{at}/holdfast', lease_ms)
 
 
-class Speed:
-    """Pairs of lock and unlock a second, on one lock."""
-
-    def __init__(self, world, side, count, run_ms):
-        peers, name = world.pool(side, count), world.name()
-        for peer in peers:
-            peer.tell('race', OURS.get(side, 'unfair'), name, 1, run_ms)
-        seen = [peer.expect('done') for peer in peers]
-        pairs = [one['pairs'] for one in seen]
-        check(sum(pairs) > 0, f'{side}: not one pair in {run_ms} ms')
-        self.rate = sum(pairs) * 1e6 / max(one['us'] for one in seen)
-        self.least, self.most = min(pairs), max(pairs)
+def speed(world, side, count, run_ms):
+    return Speed(world, side, OURS.get(side, 'unfair'), count, run_ms)
 
 
 def warm(world, side, count):
     best, in_vain = 0, 0
     for _ in range(WARM_RUNS):
-        rate = Speed(world, side, count, WARM_MS).rate
+        rate = speed(world, side, count, WARM_MS).rate
         in_vain = in_vain + 1 if rate < 1.1 * best else 0
         best = max(best, rate)
         if in_vain == 2:
@@ -126,7 +101,7 @@ def compare_warm(world, what, count, run_ms):
     """The ratios of ours to theirs. The sides take turns, so that other load on
     the machine affects all of them."""
     sides = [*THEIRS, *OURS]
-    rounds = [{side: Speed(world, side, count, run_ms) for side in sides}
+    rounds = [{side: speed(world, side, count, run_ms) for side in sides}
               for _ in range(ROUNDS)]
     for side in sides:
         tell(world, what, side, rounds)
@@ -145,8 +120,7 @@ def compare(world, what, count, run_ms):
     compare_warm(world, what, count, run_ms)
 
 
-place = sessions.Place('mysql: ', lambda other: World(other, Server()))
-end = place.end
+place = Place('mysql: ', lambda build: MariaDbWorld(build, MariaDbServer()))
 
 CASES = [
     place.on('figures: lock and unlock, alone', compare,

@@ -1,5 +1,5 @@
-"""A Redis server of our own, and processes that lock with one library or
-another. A process reads one command a line and answers each with one line:
+"""Servers of our own, and processes that lock with one library or another. A
+process reads one command a line and answers each with one line:
 
   contend KIND NAME FILE TOTAL STAY_US LIMIT
               enters the region in FILE again and again, until all processes
@@ -48,9 +48,6 @@ import time
 
 PATIENCE_S = 100
 JAVA = ['java', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Xmx256m']
-CHANNELS = {'read': 'redisson_rwlock:', 'write': 'redisson_rwlock:',
-            'semaphore': 'redisson_sc:', 'plain': 'redisson_sc:',
-            'latch': 'redisson_countdownlatch__channel__'}
 
 
 class Failure(Exception):
@@ -157,42 +154,31 @@ def reserve_port():
 
 
 class Server:
-    def __init__(self):
-        import redis
-        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.')
-        self.reserved, self.port = reserve_port()
+    """A process with a directory and ports of its own. A subclass starts it, and
+    has answers(), which is True once it can be used."""
+
+    def __init__(self, ports=1, folder=None):
+        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.',
+                                               dir=folder)
+        reserved = [reserve_port() for _ in range(ports)]
+        self.reserved, self.ports = zip(*reserved)
+        self.port = self.ports[0]
+
+    def start(self, command, seconds=10):
         self.process = subprocess.Popen(
-            ['redis-server', '--port', str(self.port), '--bind', '127.0.0.1',
-             '--save', '', '--dir', self.dir.name],
-            stdout=subprocess.DEVNULL, preexec_fn=dies_with_us)
-        self.client = redis.Redis(port=self.port, decode_responses=True)
-        wait_until('redis-server answers', self.answers)
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=dies_with_us)
+        wait_until(f'{command[0]} answers', self.is_ready, seconds)
 
-    def answers(self):
-        import redis
-        check(self.process.poll() is None, 'redis-server has ended')
-        try:
-            about = self.client.info('server')
-        except redis.exceptions.ConnectionError:
-            return False
-        check(about['process_id'] == self.process.pid, 'a strange server')
-        return True
-
-    def ask(self, *command):
-        return self.client.execute_command(*command)
-
-    def waiting(self, kind, name):
-        """How many clients wait, as far as the server knows."""
-        if kind == 'fair':
-            return self.ask('LLEN', f'redisson_lock_queue:{{{name}}}')
-        channel = CHANNELS.get(kind, 'redisson_lock__channel:')
-        return self.ask('PUBSUB', 'NUMSUB', f'{channel}{{{name}}}')[1]
+    def is_ready(self):
+        check(self.process.poll() is None, 'the server has ended')
+        return self.answers()
 
     def end(self):
-        self.client.close()
         self.process.kill()
         self.process.wait()
-        self.reserved.close()
+        for one in self.reserved:
+            one.close()
         self.dir.cleanup()
 
 
@@ -249,39 +235,3 @@ class Peer:
             self.kill()
         with contextlib.suppress(BrokenPipeError):  # unread commands
             self.process.stdin.close()
-
-
-class Peers:
-    """Starts the processes and ends them."""
-
-    def __init__(self, build, server):
-        self.build, self.server = build, server
-        self.all = []
-
-    def command(self, side, lease_ms):
-        here = os.path.dirname(__file__)
-        out = os.path.join(self.build, 'interop')
-        url = f'redis://127.0.0.1:{self.server.port}'
-        if side == 'redisson':
-            return [*JAVA, '-cp', f'{out}/classes:{out}/lib/*', 'RedissonPeer',
-                    url, str(lease_ms)]
-        if side == 'redis-py':
-            return [f'{out}/venv/bin/python', os.path.join(here, 'redispy.py'),
-                    str(self.server.port), str(lease_ms)]
-        if side == 'ours, string':
-            url += '?dialect=string'
-        return [os.path.join(self.build, 'tests/interop/interop-ours'), url,
-                str(lease_ms)]
-
-    def start(self, side, count=1, lease_ms=30000):
-        """Starts processes and returns them when they are ready."""
-        new = [Peer(side, self.command(side, lease_ms)) for _ in range(count)]
-        self.all += new
-        for peer in new:
-            peer.expect('ready')
-        return new
-
-    def end(self):
-        for peer in self.all:
-            peer.end()
-        self.all = []

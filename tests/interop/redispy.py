@@ -1,5 +1,4 @@
-"""A process that locks with redis-py's Lock. It reads one command a line and
-answers each with one line; peers.py lists the commands.
+"""A process that locks with redis-py's Lock.
 
 redispy.py PORT TIMEOUT_MS
 """
@@ -12,6 +11,8 @@ import time
 
 import redis
 from redis.lock import Lock
+
+from serve import held_since, serve, us_since
 
 
 class Region:
@@ -65,11 +66,11 @@ class Peer:
         while more:
             before = time.monotonic()
             assert lock.acquire()
-            longest = max(longest, time.monotonic() - before)
+            longest = max(longest, us_since(before))
             more = region.exclusive()
             lock.release()
         return (f'done entered={region.entered} overlaps={region.overlaps} '
-                f'stale=0 longest_us={longest * 1e6:.0f}')
+                f'stale=0 longest_us={longest}')
 
     def hold(self, _kind, name, lease_ms, wait_ms, *_limit):
         lock = self.lock(name, int(lease_ms) / 1000 or self.timeout,
@@ -78,21 +79,12 @@ class Peer:
         if not lock.acquire():
             return 'busy'
         self.held = lock
-        waited = time.monotonic() - before
-        return f'held token=0 waited_us={waited * 1e6:.0f}'
+        return held_since(before)
 
     def drop(self):
         self.held.release()
         return 'dropped'
 
-    def obey(self, verb, *args):
-        try:
-            return getattr(self, verb)(*args)
-        except Exception as e:
-            return f'failed {e!r}'
-
 
 peer = Peer(sys.argv[1], sys.argv[2])
-print('ready', flush=True)
-for command in sys.stdin:
-    print(peer.obey(*command.split()), flush=True)
+serve({'contend': peer.contend, 'hold': peer.hold, 'drop': peer.drop})

@@ -1,27 +1,22 @@
 """Ours beside redsync and node-redlock, on the same five servers."""
 
-import os
-import tempfile
-
-import peers
-import sessions
-from contention import EACH, contend
-from faults import FOREVER, granted
+from contention import seen, together
 from peers import check, exclude, wait_until
+from places import (FOREVER, Place, World, granted, killed_holder,
+                    lease_ended)
+from redisson import RedisServer
 
 SERVERS = 5
 TOTAL = 1000
 SHORT_MS = 1000
-SLACK_S = 1
 PATIENCE_MS = 20000
 THEIRS = ('redsync', 'node-redlock 4', 'node-redlock 5')
 
 
 class Servers:
     def __init__(self):
-        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.',
-                                               dir='/dev/shm')
-        self.all = [peers.Server() for _ in range(SERVERS)]
+        self.all = [RedisServer() for _ in range(SERVERS)]
+        self.dir = self.all[0].dir
         self.addresses = ','.join(f'127.0.0.1:{one.port}' for one in self.all)
 
     def values(self, name):
@@ -31,26 +26,22 @@ class Servers:
     def end(self):
         for one in self.all:
             one.end()
-        self.dir.cleanup()
 
 
-class World(sessions.World):
+class RedlockWorld(World):
+    blind = ('ours', *THEIRS)
+    least = 1 / 2
+
     def command(self, side, lease_ms):
-        out, addresses = os.path.join(self.build, 'interop'), \
-            self.server.addresses
+        addresses = self.server.addresses
         if side == 'redsync':
-            return [f'{out}/redsync/redsync-peer', addresses, str(lease_ms)]
-        if side.startswith('node-redlock '):
-            return ['node', f'{out}/node/peer.js', side.split()[1], addresses,
+            return [f'{self.out}/redsync/redsync-peer', addresses,
                     str(lease_ms)]
+        if side.startswith('node-redlock '):
+            return ['node', f'{self.out}/node/peer.js', side.split()[1],
+                    addresses, str(lease_ms)]
         # A server that has just started did not lose a key.
-        return [os.path.join(self.build, 'tests/interop/interop-ours'),
-                f'redlock://{addresses}?max_lease=0', str(lease_ms)]
-
-
-def together(world, other):
-    sides = {side: world.pool(side, EACH) for side in (other, 'ours')}
-    contend(world, 'unfair', sides, total=TOTAL)
+        return self.ours(f'redlock://{addresses}?max_lease=0', lease_ms)
 
 
 def excluded(world, holds, wants):
@@ -79,11 +70,7 @@ def expired(world, holds, wants):
     name = world.name()
     holder.expect('held', 'hold', 'unfair', name, SHORT_MS, 0)
     other.tell('hold', 'unfair', name, 0, PATIENCE_MS)
-    took = granted(other)
-    world.note(f'{wants}: granted after {took.seconds:.2f} s, of a lease of '
-               f'{SHORT_MS / 1000:.0f} s')
-    exclude(took.seconds > SHORT_MS / 2000, 'before the lease was over')
-    check(took.fair_s < SHORT_MS / 1000 + SLACK_S, 'late')
+    lease_ended(world, granted(other), SHORT_MS / 1000)
     values = world.server.values(name)
     answer = holder.ask('drop')
     check(answer.startswith('failed'), f'{holds} released it: {answer}')
@@ -93,21 +80,7 @@ def expired(world, holds, wants):
     other.expect('dropped', 'drop')
 
 
-def killed(world, dies, waits):
-    holder, waiter = sessions.cast(world, dies, waits)
-    name, lease_s = world.name(), sessions.LEASE_MS / 1000
-    holder.expect('held', 'hold', 'unfair', name, 0, 0)
-    waiter.tell('hold', 'unfair', name, 0, FOREVER)
-    holder.kill()
-    took = granted(waiter)
-    waiter.expect('dropped', 'drop')
-    world.note(f'granted after {took.seconds:.2f} s, of a lease of '
-               f'{lease_s:.0f} s')
-    exclude(took.seconds > lease_s / 2, 'before the lease was over')
-    check(took.fair_s < lease_s + SLACK_S, 'late')
-
-
-place = sessions.Place('redlock: ', lambda other: World(other, Servers()))
+place = Place('redlock: ', lambda build: RedlockWorld(build, Servers()))
 
 
 def each_way(title, run, other):
@@ -115,16 +88,12 @@ def each_way(title, run, other):
 
 
 CASES = [
-    place.on('a lock that protects nothing is seen', sessions.seen, 'redsync',
-             'unfair'),
-    *(place.on(f'{other} {EACH}+{EACH} processes, {TOTAL} acquisitions',
-               together, other) for other in THEIRS),
+    place.on('a lock that protects nothing is seen', seen, together, 'unfair',
+             'redsync', total=500, stay_us=2000),
+    *(place.contention_of(other, 'unfair', other, TOTAL) for other in THEIRS),
     *(case for other in THEIRS for case in [
         *each_way('{} keeps the other out', excluded, other),
         *each_way('the lease of {} ends', expired, other)]),
-    *each_way('{} is killed while it holds', killed, 'redsync'),
+    *place.each_way('{} is killed while it holds, beside redsync',
+                    killed_holder, 'unfair', theirs='redsync'),
 ]
-
-
-def end():
-    place.end()

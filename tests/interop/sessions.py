@@ -1,147 +1,18 @@
-"""Common parts for servers that release a lock when the holder's session ends
-(zookeeper.py, etcd.py): processes of several libraries, and the cases that are
-the same for all of them."""
+"""Cases for servers that release a lock when the holder's session ends
+(zookeeper.py, etcd.py), and speed."""
 
-import statistics
+import figures
+import places
+from contention import EACH, seen, together
+from peers import check
+from places import FOREVER, LEASE_S, SLACK_S, wait_for
 
-import contention
-from contention import EACH, FEW, contend
-from faults import FOREVER, granted
-from peers import Failure, Peer, check, exclude, wait_until
-
-LEASE_MS = 3000
-WARM_MS = 500
 RUN_MS = 1500
-ROUNDS = 3
 
 
-class World:
-    """Like the World of interop.py, on another server. A subclass has
-    command(side, session_ms), and late_s: how late a session may end."""
-
-    warm = ()  # sides that need to warm up
-
-    def __init__(self, other, server):
-        self.build, self.note = other.peers.build, other.note
-        self.server = server
-        self.pools, self.all, self.names = {}, [], 0
-
-    def pool(self, side, count, session_ms=30000):
-        pool = self.pools.setdefault((side, session_ms), [])
-        pool[:] = [peer for peer in pool if peer.process.poll() is None]
-        new = [Peer(side, self.command(side, session_ms))
-               for _ in range(count - len(pool))]
-        self.all += new
-        for peer in new:
-            peer.expect('ready')
-        if side in self.warm:
-            for peer in new:
-                peer.tell('race', 'fair', self.name(), 1, WARM_MS)
-            for peer in new:
-                peer.expect('done')
-        pool += new
-        return pool[:count]
-
-    def name(self):
-        self.names += 1
-        return f'interop-{self.names}'
-
-    def start_anew(self):
-        for peer in self.all:
-            peer.end()
-        self.pools, self.all = {}, []
-
-    def end(self):
-        self.start_anew()
-        self.server.end()
-
-
-class Place:
-    """Creates its world when its first case runs."""
-
-    def __init__(self, begins, make):
-        self.begins, self.make, self.world = begins, make, None
-
-    def on(self, title, run, *args, ours='mutex', begins=None):
-        def case(other):
-            self.world = self.world or self.make(other)
-            try:
-                run(self.world, *args)
-            except BaseException:
-                self.world.start_anew()
-                raise
-        return ours, (begins or self.begins) + title, case
-
-    def each_way(self, title, run, *args, theirs, ours='mutex', more=()):
-        return [self.on(title.format(one), run, *args, one, other, *more,
-                        ours=ours)
-                for one, other in [(theirs, 'ours'), ('ours', theirs)]]
-
-    def contention_of(self, what, kind, **more):
-        def case(world):
-            together(world, kind, **more)
-        return self.on(f'{what} {EACH}+{EACH} processes, {FEW} acquisitions',
-                       case)
-
-    def end(self):
-        if self.world:
-            self.world.end()
-        self.world = None
-
-
-def cast(world, *sides):
-    pools = {side: list(world.pool(side, sides.count(side), LEASE_MS))
-             for side in set(sides)}
-    return [pools[side].pop() for side in sides]
-
-
-def together(world, kind, other, ours='ours', limit=0):
-    sides = {side: world.pool(side, EACH) for side in (other, ours)}
-    return contend(world, kind, sides, total=FEW, limit=limit)
-
-
-def seen(world, other, kind='fair'):
-    """A harness that never fails proves nothing."""
-    sides = {side: world.pool(side, EACH) for side in (other, 'ours')}
-    try:
-        contend(world, kind, sides, total=500, stay_us=2000, split=True)
-    except contention.Violation:
-        return
-    raise Failure('two locks protect as well as one')
-
-
-def wait_for(world, peer, kind, name):
-    before = world.server.waiting(name)
-    peer.tell('hold', kind, name, 0, FOREVER, 1)
-    wait_until(f'{peer.side} waits',
-               lambda: world.server.waiting(name) > before)
-
-
-def killed_holder(world, kind, dies, waits, wanted=None):
-    holder, waiter = cast(world, dies, waits)
-    name = world.name()
-    holder.expect('held', 'hold', kind, name, 0, FOREVER, 1)
-    wait_for(world, waiter, wanted or kind, name)
-    exclude(not waiter.has_answered(), 'two hold it')
-    holder.kill()
-    took = granted(waiter)
-    waiter.expect('dropped', 'drop')
-    world.note(f'granted after {took.seconds:.2f} s, of a session of '
-               f'{LEASE_MS / 1000:.0f} s')
-    check(took.fair_s < LEASE_MS / 1000 + world.late_s + 1, 'late')
-
-
-def killed_waiter(world, kind, holds, dies, waits):
-    holder, waiter, second = cast(world, holds, dies, waits)
-    name = world.name()
-    holder.expect('held', 'hold', kind, name, 0, FOREVER, 1)
-    wait_for(world, waiter, kind, name)
-    wait_for(world, second, kind, name)
-    waiter.kill()
-    holder.expect('dropped', 'drop')
-    seconds = granted(second).fair_s
-    second.expect('dropped', 'drop')
-    check(seconds < LEASE_MS / 1000 + world.late_s + 1, f'{seconds:.2f} s')
+def killed_waiter(world, *cast):
+    seconds, _ = places.killed_waiter(world, 'fair', *cast)
+    check(seconds < LEASE_S + world.late_s + SLACK_S, f'{seconds:.2f} s')
 
 
 def who(world, theirs, wanted):
@@ -169,24 +40,46 @@ def refused(world, theirs, kind, *wanted):
     other.expect('dropped', 'drop')
 
 
-def speed(world, side, count=1):
-    """Pairs of lock and unlock per second, on one lock."""
-    peers, name = world.pool(side, count), world.name()
-    for peer in peers:
-        peer.tell('race', 'fair', name, 1, RUN_MS)
-    seen_ = [peer.expect('done') for peer in peers]
-    return sum(one['pairs'] for one in seen_) * 1e6 / \
-        max(one['us'] for one in seen_)
+class Speed:
+    """Pairs of lock and unlock a second, on one lock."""
+
+    def __init__(self, world, side, kind='fair', count=1, run_ms=RUN_MS):
+        peers, name = world.pool(side, count), world.name()
+        for peer in peers:
+            peer.tell('race', kind, name, 1, run_ms)
+        seen = [peer.expect('done') for peer in peers]
+        pairs = [one['pairs'] for one in seen]
+        check(sum(pairs) > 0, f'{side}: not one pair in {run_ms} ms')
+        self.rate = sum(pairs) * 1e6 / max(one['us'] for one in seen)
+        self.least, self.most = min(pairs), max(pairs)
 
 
-def handovers(world, side):
-    return speed(world, side, 2 * EACH)
+def speeds(place, theirs, together='8 processes'):
+    """The cases that compare the speed; it is only reported."""
+    return [
+        place.on(f'figures: {title}', figures.compare, what, theirs,
+                 lambda world, side, count=count: Speed(
+                     world, side, count=count).rate, least=0, tries=1)
+        for title, what, count in [('pairs', 'pair of lock and unlock', 1),
+                                   ('8 processes', together, 2 * EACH)]]
 
 
-def figures(world, theirs, what, measure):
-    rounds = [{side: measure(world, side) for side in (theirs, 'ours')}
-              for _ in range(ROUNDS + 1)]
-    ours, other = (statistics.median(one[side] for one in rounds[1:])
-                   for side in ('ours', theirs))
-    world.note(f'{what}: ours {ours:.0f}/s, {theirs} {other:.0f}/s, '
-               f'{ours / other:.2f} times')
+def cases(place, theirs, mutex, rwlock):
+    """The cases of a library with a fair mutex and a read-write lock. rwlock
+    and mutex: ours that its locks refuse."""
+    def each_way(title, *args, **more):
+        return place.each_way(title, places.killed_holder, *args,
+                              theirs=theirs, **more)
+    return [
+        place.on('a lock that protects nothing is seen', seen, together, 'fair',
+                 theirs, total=500, stay_us=2000),
+        *each_way('{} is killed while it holds', 'fair'),
+        *each_way('{} is killed while it reads', 'read', wanted='write'),
+        *each_way('{} is killed while it writes', 'write', wanted='read'),
+        *[place.on(f'{dies} is killed while it waits', killed_waiter, holds,
+                   dies, holds)
+          for dies, holds in [(theirs, 'ours'), ('ours', theirs)]],
+        place.on('our others on its mutex', refused, theirs, 'fair', *mutex),
+        place.on('our others on its read-write lock', refused, theirs, 'read',
+                 *rwlock),
+    ]

@@ -13,13 +13,11 @@ write, semaphore.
 
 import logging
 import os
-import subprocess
-import tempfile
 
 import sessions
 from contention import PERMITS
-from faults import FOREVER, granted
-from peers import JAVA, check, dies_with_us, exclude, reserve_port, wait_until
+from peers import JAVA, Server, check, exclude, wait_until
+from places import FOREVER, Place, World, granted, killed_holder
 
 TICK_MS = 100
 CLASSPATH = '/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar'
@@ -28,27 +26,25 @@ MAIN = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
 logging.getLogger('kazoo').setLevel(logging.CRITICAL)
 
 
-class Server:
+class ZooKeeperServer(Server):
     def __init__(self):
         from kazoo.client import KazooClient
-        self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.')
-        self.reserved, self.port = reserve_port()
+        super().__init__()
         self.hosts = f'127.0.0.1:{self.port}'
+        self.client = KazooClient(self.hosts)
         config = os.path.join(self.dir.name, 'config')
         with open(config, 'w', encoding='utf-8') as f:
             f.write(f'tickTime={TICK_MS}\ndataDir={self.dir.name}\n'
                     f'clientPort={self.port}\nmaxClientCnxns=0\n'
                     f'clientPortAddress=127.0.0.1\n'
                     f'maxSessionTimeout=60000\nadmin.enableServer=false\n')
-        self.process = subprocess.Popen([*JAVA, SWEEP_OFTEN, '-cp', CLASSPATH,
-                                         MAIN, config],
-                                        stderr=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL,
-                                        preexec_fn=dies_with_us)
-        self.client = KazooClient(self.hosts)
-        self.client.start(timeout=30)
+        self.start([*JAVA, SWEEP_OFTEN, '-cp', CLASSPATH, MAIN, config])
 
-    def waiting(self, name):
+    def answers(self):
+        self.client.start(timeout=30)
+        return True
+
+    def waiting(self, _kind, name):
         """How many hold or wait; for a semaphore, its leases and waiters."""
         from kazoo.exceptions import NoNodeError
         count = 0
@@ -62,34 +58,22 @@ class Server:
 
     def end(self):
         self.client.stop()
-        self.process.kill()
-        self.process.wait()
-        self.reserved.close()
-        self.dir.cleanup()
+        super().end()
 
 
-class World(sessions.World):
-    warm = ('curator',)
+class ZooKeeperWorld(World):
+    warm = {'curator': 'fair'}
     late_s = TICK_MS / 1000
 
-    def __init__(self, other):
-        super().__init__(other, Server())
-
     def command(self, side, session_ms):
-        out = os.path.join(self.build, 'interop')
-        here = os.path.dirname(__file__)
         hosts = self.server.hosts
         if side.startswith('curator'):
-            return [*JAVA, '-cp',
-                    f'{out}/curator-classes:{out}/curator-lib/*',
-                    'CuratorPeer', hosts, str(session_ms),
-                    *(['mutex'] if 'mutex' in side else [])]
+            return self.java('curator-', 'CuratorPeer', hosts, session_ms,
+                             *(['mutex'] if 'mutex' in side else []))
         if side == 'kazoo':
-            return [f'{out}/venv/bin/python',
-                    os.path.join(here, 'kazoopeer.py'), hosts, str(session_ms)]
-        url = f'zk://{hosts}' + ('?dialect=kazoo' if 'kazoo' in side else '')
-        return [os.path.join(self.build, 'tests/interop/interop-ours'), url,
-                str(session_ms)]
+            return self.python('kazoopeer.py', hosts, session_ms)
+        return self.ours(f'zk://{hosts}' + '?dialect=kazoo' * ('kazoo' in side),
+                         session_ms)
 
 
 def revoked(world, holds, asks):
@@ -111,7 +95,7 @@ def kazoo(world, kind, wanted):
         one.expect('held', 'hold', kind, name, 0, FOREVER)
         other.expect('busy', 'hold', wanted, name, 0, 300)
         other.tell('hold', wanted, name, 0, FOREVER)
-        wait_until('it waits', lambda: world.server.waiting(name) == 2)
+        wait_until('it waits', lambda: world.server.waiting(kind, name) == 2)
         exclude(not other.has_answered(), 'two hold it')
         one.expect('dropped', 'drop')
         check(granted(other).fair_s < 1, 'late')
@@ -136,50 +120,34 @@ def path_stays(world):
     theirs.expect('dropped', 'drop')
 
 
-place = sessions.Place('curator: ', World)
-on, contention_of, end = place.on, place.contention_of, place.end
+place = Place('curator: ',
+              lambda build: ZooKeeperWorld(build, ZooKeeperServer()))
 
 
-def each_way(title, run, kind, wanted=None):
-    return place.each_way(title, run, kind, theirs='curator',
-                          more=[wanted] if wanted else ())
+def kazoos(title, run, *args):
+    return place.on(title, run, *args, begins='kazoo: ')
 
 
 CASES = [
-    on('a lock that protects nothing is seen', sessions.seen, 'curator'),
-    contention_of('interprocessmutex', 'fair', other='curator'),
-    contention_of('interprocessreadwritelock', 'rwlock', other='curator'),
-    contention_of('interprocesssemaphorev2', 'semaphore', limit=PERMITS,
-                  other='curator'),
-    contention_of('interprocesssemaphoremutex', 'semaphore', limit=1,
-                  other='curator, mutex'),
-    *each_way('{} is killed while it holds', sessions.killed_holder, 'fair'),
-    *each_way('{} is killed while it reads', sessions.killed_holder, 'read',
-              'write'),
-    *each_way('{} is killed while it writes', sessions.killed_holder, 'write',
-              'read'),
-    *each_way('{} is killed while it has a permit', sessions.killed_holder,
-              'semaphore'),
-    on('curator is killed while it waits', sessions.killed_waiter, 'fair',
-       'ours', 'curator', 'ours'),
-    on('ours is killed while it waits', sessions.killed_waiter, 'fair',
-       'curator', 'ours', 'curator'),
-    on('inspection shows its holder', sessions.who, 'curator',
-       'host=127.0.0.1 '),
-    on('it asks ours to let go', revoked, 'ours', 'curator'),
-    on('ours asks it to let go', revoked, 'curator', 'ours'),
-    on('our others on its mutex', sessions.refused, 'curator', 'fair', 'write',
-       'read'),
-    on('our others on its read-write lock', sessions.refused, 'curator',
-       'read', 'fair'),
-    on('our others on its semaphore', sessions.refused, 'curator', 'semaphore',
-       'fair', 'write'),
-    on('lock', kazoo, 'fair', 'fair', begins='kazoo: '),
-    on('a reader, a writer', kazoo, 'read', 'write', begins='kazoo: '),
-    on('a writer, a reader', kazoo, 'write', 'read', begins='kazoo: '),
-    on('its path stays', path_stays, begins='kazoo: '),
-    on('figures: pairs', sessions.figures, 'curator',
-       'pair of lock and unlock', sessions.speed),
-    on('figures: 8 processes', sessions.figures, 'curator',
-       '8 processes, fair', sessions.handovers),
+    *sessions.cases(place, 'curator', mutex=['write', 'read'],
+                    rwlock=['fair']),
+    place.contention_of('interprocessmutex', 'fair', 'curator'),
+    place.contention_of('interprocessreadwritelock', 'rwlock', 'curator'),
+    place.contention_of('interprocesssemaphorev2', 'semaphore', 'curator',
+                        limit=PERMITS),
+    place.contention_of('interprocesssemaphoremutex', 'semaphore',
+                        'curator, mutex', limit=1),
+    *place.each_way('{} is killed while it has a permit', killed_holder,
+                    'semaphore', theirs='curator'),
+    place.on('inspection shows its holder', sessions.who, 'curator',
+             'host=127.0.0.1 '),
+    place.on('it asks ours to let go', revoked, 'ours', 'curator'),
+    place.on('ours asks it to let go', revoked, 'curator', 'ours'),
+    place.on('our others on its semaphore', sessions.refused, 'curator',
+             'semaphore', 'fair', 'write'),
+    kazoos('lock', kazoo, 'fair', 'fair'),
+    kazoos('a reader, a writer', kazoo, 'read', 'write'),
+    kazoos('a writer, a reader', kazoo, 'write', 'read'),
+    kazoos('its path stays', path_stays),
+    *sessions.speeds(place, 'curator', '8 processes, fair'),
 ]

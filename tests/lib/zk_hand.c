@@ -24,7 +24,6 @@ struct zk_hand {
     zhandle_t *zh;
     unsigned under_way;
     int failed; /* first error of the requests begun together */
-    unsigned long events;
     struct question question[BEGUN];
 };
 
@@ -36,10 +35,7 @@ static void quiet(const char *message)
 static void watcher(zhandle_t *zh, int type, int state, const char *path,
                     void *ctx)
 {
-    struct zk_hand *h = ctx;
-
-    (void)zh, (void)state, (void)path;
-    h->events += type != ZOO_SESSION_EVENT;
+    (void)zh, (void)type, (void)state, (void)path, (void)ctx;
 }
 
 static void turn(struct zk_hand *h, int most_ms)
@@ -90,11 +86,6 @@ int zk_hand_await(struct zk_hand *h)
     return failed;
 }
 
-int zk_hand_await_event(struct zk_hand *h, unsigned long since, int ms)
-{
-    return DRIVE_UNTIL(h, h->events > since, ms) ? 0 : -1;
-}
-
 static struct zk_hand *open_as(const char *hosts, int session_ms,
                                const clientid_t *id)
 {
@@ -142,11 +133,6 @@ void zk_hand_close(struct zk_hand *h)
 zhandle_t *zk_hand_handle(struct zk_hand *h)
 {
     return h->zh;
-}
-
-unsigned long zk_hand_events(const struct zk_hand *h)
-{
-    return h->events;
 }
 
 static struct question *begin(struct zk_hand *h, struct question as)
@@ -284,12 +270,11 @@ int zk_hand_set(struct zk_hand *h, const char *path, const char *data)
     return zk_hand_await(h);
 }
 
-int zk_hand_get(struct zk_hand *h, const char *path, char *data, size_t size,
-                bool watch)
+int zk_hand_get(struct zk_hand *h, const char *path, char *data, size_t size)
 {
     struct question *q = begin(h, (struct question){.out = data, .size = size});
 
-    begun(q, zoo_awget(h->zh, path, watch ? watcher : NULL, h, on_data, q));
+    begun(q, zoo_aget(h->zh, path, 0, on_data, q));
     return zk_hand_await(h);
 }
 

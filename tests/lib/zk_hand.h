@@ -23,18 +23,14 @@ struct zk_hand *zk_hand_open(const char *hosts, int session_ms);
 struct zk_hand *zk_hand_steal(const char *hosts, int64_t session_id);
 void zk_hand_close(struct zk_hand *);
 zhandle_t *zk_hand_handle(struct zk_hand *);
-/* The number of watches that have fired, without session events. */
-unsigned long zk_hand_events(const struct zk_hand *);
 
 /* mode: ZOO_EPHEMERAL_SEQUENTIAL, ...; out (the path) and stat may be NULL. */
 int zk_hand_create(struct zk_hand *, const char *path, const char *data,
                    int mode, char *out, size_t size, struct Stat *);
 int zk_hand_delete(struct zk_hand *, const char *path);
 int zk_hand_set(struct zk_hand *, const char *path, const char *data);
-/* Terminates data with a NUL; with watch, zk_hand_events() counts a change or
- * deletion of the node. */
-int zk_hand_get(struct zk_hand *, const char *path, char *data, size_t size,
-                bool watch);
+/* Terminates data with a NUL. */
+int zk_hand_get(struct zk_hand *, const char *path, char *data, size_t size);
 int zk_hand_stat(struct zk_hand *, const char *path, struct Stat *);
 /* Later reads see at least what the leader knew. */
 int zk_hand_sync(struct zk_hand *);
@@ -50,8 +46,5 @@ int zk_hand_begin_children(struct zk_hand *, const char *path,
                            struct String_vector *);
 int zk_hand_begin_delete(struct zk_hand *, const char *path);
 int zk_hand_await(struct zk_hand *);
-/* Waits until zk_hand_events() is above `since`; returns -1 if it is not within
- * `ms`. */
-int zk_hand_await_event(struct zk_hand *, unsigned long since, int ms);
 
 #endif

@@ -368,22 +368,12 @@ int zk_ensemble_serves(struct zk_ensemble *e)
     return 0;
 }
 
-static struct zk_server *find_mode(struct zk_ensemble *e, const char *mode)
-{
-    for (int i = 0; i < ZK_ENSEMBLE; i++)
-        if (e->server[i].pid && has_mode(&e->server[i], mode))
-            return &e->server[i];
-    return NULL;
-}
-
 struct zk_server *zk_ensemble_leader(struct zk_ensemble *e)
 {
-    return find_mode(e, "Mode: leader");
-}
-
-struct zk_server *zk_ensemble_follower(struct zk_ensemble *e)
-{
-    return find_mode(e, "Mode: follower");
+    for (int i = 0; i < ZK_ENSEMBLE; i++)
+        if (e->server[i].pid && has_mode(&e->server[i], "Mode: leader"))
+            return &e->server[i];
+    return NULL;
 }
 
 int zk_ensemble_restart(struct zk_ensemble *e)

@@ -69,8 +69,6 @@ int zk_ensemble_start(struct zk_ensemble *); /* the caller sets the servers'
 int zk_ensemble_serves(struct zk_ensemble *);
 /* NULL if none is known */
 struct zk_server *zk_ensemble_leader(struct zk_ensemble *);
-/* NULL if none is known */
-struct zk_server *zk_ensemble_follower(struct zk_ensemble *);
 /* Waits until another server than the first leads. */
 int zk_ensemble_elect(struct zk_ensemble *);
 /* zk_ensemble_cut() cuts the first server, a follower, off from the others,

@@ -4,7 +4,6 @@
 
 GROUP("ask");
 
-#define REDISSON "11111111-2222-3333-4444-555555555555:7"
 #define LONG_MS 3600000 /* so long that nothing is renewed */
 
 static int ask(struct world *w, size_t i)
@@ -154,7 +153,7 @@ static void stranger_is_spared(struct world *w, const char *dump)
 CASE(test_redissons_mutex_is_spared)
 {
     world_free_for_all(w, world_near(w));
-    redis_do(w, "HSET n " REDISSON " 1");
+    redis_do(w, "HSET n " STRANGER " 1");
     stranger_is_spared(w, "n");
 }
 
@@ -181,10 +180,10 @@ CASE(test_ours_beside_redissons_is_asked)
 {
     hf_lock *a = holder(w, &reads);
 
-    redis_do(w, "HSET n " REDISSON " 1");
+    redis_do(w, "HSET n " STRANGER " 1");
     assert_int_equal(ask(w, 0), 0);
     COMES(world_heard_wish(w, 0));
-    redis_do(w, "HDEL n " REDISSON);
+    redis_do(w, "HDEL n " STRANGER);
     OK(hf_lock_release(a, &w->err));
 }
 

@@ -5,11 +5,8 @@
 
 GROUP("beside");
 
-#define REDISSON "11111111-2222-3333-4444-555555555555:7"
-#define ANOTHER "11111111-2222-3333-4444-555555555555:8"
-#define QUEUE "redisson_lock_queue:{n}"
-#define DEADLINES "redisson_lock_timeout:{n}"
-#define SEEN "holdfast:seen:{n}"
+#define REDISSON STRANGER
+#define ANOTHER GHOST ":8"
 #define REDISSON_WAIT_MS 300000
 
 static hf_lock *fair_of(struct world *w)

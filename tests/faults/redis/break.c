@@ -8,7 +8,6 @@ GROUP("break");
  * of the previous holder must not match this hold. */
 CASE(test_breaking_a_strangers_hold)
 {
-    static const char owner[] = "11111111-2222-3333-4444-555555555555:7";
     hf_lock *a = world_near(w);
     hf_client *c = w->clients[0];
     uint64_t token;
@@ -16,13 +15,13 @@ CASE(test_breaking_a_strangers_hold)
     OK(hf_lock_try(a, &w->err));
     token = token_of(a);
     OK(hf_lock_release(a, &w->err));
-    redis_do(w, "HSET n %s 1", owner);
+    redis_do(w, "HSET n " STRANGER " 1");
     redis_do(w, "PEXPIRE n 60000");
     EXPECT(HF_ENOTOWNER, hf_break_hold(c, "n", 1, token, NULL, &w->err));
     expect_words(w->err.text, "without a known token");
     EXPECT(HF_ENOTOWNER, hf_break_hold(c, "n", 1, 0, "another", &w->err));
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
-    OK(hf_break_hold(c, "n", 1, 0, owner, &w->err));
+    OK(hf_break_hold(c, "n", 1, 0, STRANGER, &w->err));
     assert_int_equal(redis_do(w, "EXISTS n"), 0);
 }
 
@@ -30,8 +29,8 @@ CASE(test_breaking_a_strangers_hold)
  * gone: breaking one leaves the other. */
 CASE(test_breaking_one_of_redissons_readers)
 {
-    static const char a[] = "11111111-2222-3333-4444-555555555555:7";
-    static const char b[] = "11111111-2222-3333-4444-555555555555:8";
+    static const char a[] = STRANGER, b[] = GHOST ":8";
+
     near_of(w, &reads);
     redis_do(w, "HSET n mode read %s 1 %s 1", a, b);
     OK(hf_break_hold(w->clients[0], "n", 1, 0, a, &w->err));
@@ -123,11 +122,8 @@ CASE_IS(test_string_held_for_days,
 CASE(test_handed_over_and_held_for_days)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, 10000);
 
-    OK(hf_lock_try(a, &w->err));
-    t = taker_start(w, b, 10000);
-    world_has_waiter(w, "holdfast:waiters:{n}");
     OK(hf_lock_release(a, NULL));
     taker_has_it(t, WAIT_LONG_MS);
     counter_is_gone(w);
@@ -139,14 +135,13 @@ CASE(test_handed_over_and_held_for_days)
  * counter. */
 CASE(test_breaking_an_older_clients_hold)
 {
-    static const char owner[] = "11111111-2222-3333-4444-555555555555:7";
     hf_info *info;
     hf_client *c;
 
     world_near(w);
     c = w->clients[0];
-    redis_do(w, "HSET n %s 1", owner);
-    redis_do(w, "SET holdfast:info:{n} %s\nu\n1700000000000\n%s", owner,
+    redis_do(w, "HSET n " STRANGER " 1");
+    redis_do(w, "SET holdfast:info:{n} %s\nu\n1700000000000\n%s", STRANGER,
              "0 77\nhost\nlabel");
     redis_do(w, "SET redisson_lock_token:{n} 4711");
     info = world_inspect(w, c);

@@ -4,10 +4,6 @@
 
 GROUP("cost");
 
-#define GHOST "11111111-2222-3333-4444-555555555555"
-#define LINE "holdfast:line:{n}"
-#define PARTY "holdfast:party:{n}"
-
 static const struct side one = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, 1, 1};
 
 static hf_lock *only_permit(struct world *w)

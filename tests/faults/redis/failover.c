@@ -19,11 +19,6 @@ static hf_lock *party(struct world *w, const char *url, const struct side *side,
     return lock_of(w, url, ttl_ms, PATIENT, side->kind);
 }
 
-static bool has(struct redis_server *s, const char *key)
-{
-    return redis_server_do(s, "EXISTS %s", key) == 1;
-}
-
 /* Whatever the replica has not received by now is lost. */
 static void detach(struct redis_server *other)
 {
@@ -61,7 +56,7 @@ static void replicated(struct world *w, const struct side *side)
 
     OK(take(a, side, 0, &w->err));
     token = token_of(a);
-    COMES(has(other, "n"));
+    COMES(redis_has(other, "n"));
     fail_over(w, other);
     EXPECT(HF_EBUSY, take_other(b, side, 0, &w->err));
     world_renews(a); /* at the new master */
@@ -112,7 +107,7 @@ static void two_claims(struct world *w, const struct side *side)
     assert_true(wait_now() < deadline);
     world_loses(w, 0, "the server lost its data");
     OK(hf_lock_check(b));
-    assert_true(has(other, "n"));
+    assert_true(redis_has(other, "n"));
     OK(hf_lock_renew(b, 0, &w->err));
     OK(hf_lock_release(b, &w->err));
     end(w, other);
@@ -135,7 +130,6 @@ CASE(test_nobody_takes_over)
     world_loses(w, 0, "could not be used since");
     OK(redis_server_again(w->redis));
     world_free_for_all(w, a);
-    world_is_clean(w);
 }
 
 /* The replica has the holder and the waiters when it takes over. */
@@ -151,7 +145,7 @@ static void queue_moves(struct world *w, const struct side *side,
     OK(take_other(a, side, 0, &w->err));
     token = token_of(a);
     t = taker_start_as(w, b, side->mode, side->permits, 20000);
-    COMES(has(other, waiters));
+    COMES(redis_has(other, waiters));
     fail_over(w, other);
     world_renews(a);
     if (taker_back(t))
@@ -159,7 +153,7 @@ static void queue_moves(struct world *w, const struct side *side,
     OK(hf_lock_release(a, &w->err));
     taker_has_it(t, 3000);
     assert_true(is_later(side, t->token, token));
-    assert_true(has(other, "n"));
+    assert_true(redis_has(other, "n"));
     taker_gives(t);
     end(w, other);
 }
@@ -184,7 +178,7 @@ static void queue_is_lost(struct world *w, const struct side *side,
     fail_over(w, other);
     taker_has_it(t, 3000);
     assert_true(t->token > token);
-    assert_true(has(other, "n"));
+    assert_true(redis_has(other, "n"));
     world_loses(w, 0, "the server lost its data");
     taker_gives(t);
     end(w, other);
@@ -225,7 +219,7 @@ static void refuses(struct world *w, const char *first, const char *second)
 
     OK(hf_lock_acquire(a, NULL, NULL));
     token = token_of(a);
-    COMES(has(other, "n"));
+    COMES(redis_has(other, "n"));
     began = wait_now(); /* a refusal on a young connection does not make the
                            client reconnect */
     COMES(wait_ms_since(began) > 2100);
@@ -238,7 +232,7 @@ static void refuses(struct world *w, const char *first, const char *second)
     assert_int_equal(token_of(a), token);
     assert_true(redis_server_do(other, "PTTL n") > TTL / 2);
     OK(hf_lock_release(a, &w->err));
-    assert_false(has(other, "n"));
+    assert_false(redis_has(other, "n"));
     redis_server_kill(w->redis);
     end(w, other);
 }
@@ -258,10 +252,8 @@ CASE_IS(test_replicated_write_goes_on, replicated(w, &writes))
 CASE_IS(test_replicated_permits_go_on, replicated(w, &permits))
 CASE_IS(test_two_claims_one_writer, two_claims(w, &mutex))
 CASE_IS(test_two_writes_one_writer, two_claims(w, &writes))
-CASE_IS(test_mutex_queue_moves, queue_moves(w, &mutex, "holdfast:waiters:{n}"))
-CASE_IS(test_write_queue_moves, queue_moves(w, &writes, "holdfast:line:{n}"))
-CASE_IS(test_permit_queue_moves, queue_moves(w, &permits, "holdfast:line:{n}"))
-CASE_IS(test_mutex_queue_is_lost,
-        queue_is_lost(w, &mutex, "holdfast:waiters:{n}"))
-CASE_IS(test_write_queue_is_lost,
-        queue_is_lost(w, &writes, "holdfast:line:{n}"))
+CASE_IS(test_mutex_queue_moves, queue_moves(w, &mutex, WAITERS))
+CASE_IS(test_write_queue_moves, queue_moves(w, &writes, LINE))
+CASE_IS(test_permit_queue_moves, queue_moves(w, &permits, LINE))
+CASE_IS(test_mutex_queue_is_lost, queue_is_lost(w, &mutex, WAITERS))
+CASE_IS(test_write_queue_is_lost, queue_is_lost(w, &writes, LINE))

@@ -39,7 +39,7 @@ CASE(test_demoted_master_is_left)
     b = by_name(w, 30000);
     OK(hf_lock_acquire(a, NULL, NULL));
     t = taker_start(w, b, 20000);
-    COMES(redis_server_do(&old, "EXISTS %s", "holdfast:waiters:{n}") == 1);
+    COMES(redis_has(&old, WAITERS));
     grow_old();
     leads_to(w->redis);
     redis_server_do(&old, "REPLICAOF 127.0.0.1 1");

@@ -4,9 +4,6 @@
 
 GROUP("hand");
 
-#define GHOST "11111111-2222-3333-4444-555555555555"
-#define LINE "holdfast:line:{n}"
-#define PARTY "holdfast:party:{n}"
 #define HAND_TTL_MS 6000 /* nothing is handed over to a shorter lease */
 
 /* Adds a waiter of ours that polled a second ago and polls again again_ms after
@@ -165,7 +162,7 @@ CASE(test_fair_handed_needs_no_question)
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
     hf_lock *b = world_lock(w, w->far_url, 30000, 5000, HF_FAIR);
 
-    unasked(w, &mutex, a, b, "holdfast:seen:{n}");
+    unasked(w, &mutex, a, b, SEEN);
 }
 
 /* The message is lost; the waiter finds out that it is the holder when it

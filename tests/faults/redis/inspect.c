@@ -4,7 +4,6 @@
 
 GROUP("inspect");
 
-#define GHOST "11111111-2222-3333-4444-555555555555"
 #define NOTE "u\nr\n5\n1700000000000\n0 77\nhost\nlabel"
 
 /* A client of a replica of the case's server, which refuses to write. */
@@ -169,8 +168,6 @@ CASE(test_hash_where_a_semaphore_would_be)
     redis_do(w, "DEL n");
 }
 
-#define TOKEN "redisson_lock_token:{n}"
-
 static const struct side whole = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, SIZE, 1};
 
 static hf_lock *helper_of(struct world *w, const struct side *s)
@@ -229,10 +226,8 @@ static void handed_over(struct world *w, const struct side *s,
     taker_end(t);
 }
 
-CASE_IS(test_counter_handed_to_a_mutex_stays,
-        handed_over(w, &mutex, "holdfast:waiters:{n}"))
-CASE_IS(test_counter_handed_to_a_writer_stays,
-        handed_over(w, &writes, "holdfast:line:{n}"))
+CASE_IS(test_counter_handed_to_a_mutex_stays, handed_over(w, &mutex, WAITERS))
+CASE_IS(test_counter_handed_to_a_writer_stays, handed_over(w, &writes, LINE))
 
 CASE(test_keep_tokens_is_yes_or_no)
 {

@@ -22,11 +22,8 @@ CASE(test_strangers_key_is_spared)
 static void stranger_comes(struct world *w, hf_lock *a, hf_lock *b,
                            const char *list, char letter)
 {
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, 30000);
 
-    OK(hf_lock_acquire(a, NULL, &w->err));
-    t = taker_start(w, b, 30000);
-    world_has_waiter(w, list);
     redis_do(w, "EVAL %s 1 n",
              "redis.call('del',KEYS[1]) redis.call('rpush',KEYS[1],1)");
     redis_tell(w, list, 0, letter);
@@ -40,20 +37,18 @@ static void stranger_comes(struct world *w, hf_lock *a, hf_lock *b,
 }
 
 CASE_IS(test_stranger_comes_to_a_mutex,
-        stranger_comes(w, world_near(w), world_near(w), "holdfast:waiters:{n}",
-                       'u'))
+        stranger_comes(w, world_near(w), world_near(w), WAITERS, 'u'))
 
 CASE(test_stranger_comes_to_a_fair_mutex)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
     hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
 
-    stranger_comes(w, a, b, "redisson_lock_queue:{n}", 'f');
+    stranger_comes(w, a, b, QUEUE, 'f');
 }
 
 CASE_IS(test_stranger_comes_to_a_writer,
-        stranger_comes(w, near_of(w, &writes), near_of(w, &writes),
-                       "holdfast:line:{n}", 'r'))
+        stranger_comes(w, near_of(w, &writes), near_of(w, &writes), LINE, 'r'))
 
 CASE(test_stranger_comes_to_permits)
 {
@@ -64,7 +59,7 @@ CASE(test_stranger_comes_to_permits)
     near_of(w, &one);
     a = world_change(w, 0, HF_SEMAPHORE, 1);
     b = world_change(w, 1, HF_SEMAPHORE, 1);
-    stranger_comes(w, a, b, "holdfast:line:{n}", 's');
+    stranger_comes(w, a, b, LINE, 's');
 }
 
 /* Each permit is an entry, and one script writes all of them. */
@@ -124,10 +119,10 @@ CASE(test_first_question_comes_second)
     t = taker_start_as(w, b, HF_WRITE, 1, 10000);
     COMES(proxy_hoarded(w->proxy) > 0);
     proxy_cut(w->proxy);
-    world_has_waiter(w, "holdfast:line:{n}");
-    at = redis_looked_at(w, "holdfast:party:{n}");
+    world_has_waiter(w, LINE);
+    at = redis_looked_at(w, PARTY);
     proxy_deliver(w->proxy);
-    COMES(redis_looked_at(w, "holdfast:party:{n}") != at);
+    COMES(redis_looked_at(w, PARTY) != at);
     assert_int_equal(redis_do(w, "LLEN holdfast:line:{n}"), 1);
     OK(hf_lock_release(a, NULL));
     taker_has_it(t, 2000);
@@ -155,7 +150,7 @@ CASE(test_permits_that_were_handed_over_expire)
 
     OK(take(a, &permits, 0, NULL));
     t = taker_start_as(w, b, HF_WRITE, SIZE, 10000);
-    world_has_waiter(w, "holdfast:line:{n}");
+    world_has_waiter(w, LINE);
     OK(hf_lock_release(a, NULL));
     taker_has_it(t, WAIT_LONG_MS);
     permits_expire(w);
@@ -216,11 +211,7 @@ CASE(test_latch_that_rests_stays_one)
     OK(hf_lock_release(a, NULL));
 }
 
-#define STRANGER "11111111-2222-3333-4444-555555555555:7"
 #define DEAD "66666666-2222-3333-4444-555555555555:8"
-#define QUEUE "redisson_lock_queue:{n}"
-#define DEADLINES "redisson_lock_timeout:{n}"
-#define SEEN "holdfast:seen:{n}"
 
 static long long in_ms(long long ms)
 {
@@ -260,7 +251,6 @@ CASE(test_redisson_stays_in_the_queue)
     world_free_for_all(w, a);
 }
 
-#define TOKEN "redisson_lock_token:{n}"
 #define A_DAY_MS (86400000LL - 5000)
 
 static const struct side whole = {HF_SEMAPHORE, HF_WRITE, HF_WRITE, SIZE, 1};
@@ -333,9 +323,7 @@ CASE(test_handed_over_counter_stays)
     struct taker *t;
 
     redis_do(w, "SET " TOKEN " 5");
-    OK(hf_lock_try(a, NULL));
-    t = taker_start(w, b, 10000);
-    world_has_waiter(w, "holdfast:waiters:{n}");
+    t = taker_behind(w, a, b, 10000);
     redis_do(w, "SET " TOKEN " 5");
     OK(hf_lock_release(a, NULL));
     COMES(taker_back(t));

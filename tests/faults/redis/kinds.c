@@ -96,7 +96,7 @@ CASE(test_dead_reader_behind_a_longer_lease)
     OK(take(a, &reads, 0, NULL));
     puppet_takes(w, &p, &reads);
     t = taker_start(w, b, 10000);
-    world_has_waiter(w, "holdfast:line:{n}");
+    world_has_waiter(w, LINE);
     proc_kill(&p);
     OK(hf_lock_release(a, NULL));
     taker_has_it(t, TTL_MS + 1000);
@@ -259,7 +259,7 @@ CASE(test_downgrade_lost_is_made_good)
 
     OK(take(a, &writes, 0, NULL));
     t = taker_start_as(w, b, HF_READ, 0, 10000);
-    world_has_waiter(w, "holdfast:line:{n}");
+    world_has_waiter(w, LINE);
     proxy_set(w->proxy, PROXY_DEAF, 0);
     EXPECT(HF_EUNKNOWN, hf_lock_downgrade(a, &w->err));
     assert_false(taker_back(t));

@@ -112,9 +112,14 @@ int take_lease(hf_lock *lock, int64_t wait_ms, int64_t lease_ms, hf_error *err)
     return hf_lock_acquire(lock, HOW(wait_ms, .lease_ms = lease_ms), err);
 }
 
+bool redis_has(struct redis_server *s, const char *key)
+{
+    return redis_server_do(s, "EXISTS %s", key) == 1;
+}
+
 void world_has_waiter(struct world *w, const char *key)
 {
-    COMES(redis_do(w, "EXISTS %s", key) == 1);
+    COMES(redis_has(w->redis, key));
 }
 
 void redis_tell(struct world *w, const char *list, int place, char letter)
@@ -189,7 +194,7 @@ static long holds(struct world *w)
 
 static bool is_waited_for(struct world *w)
 {
-    return redis_do(w, "EXISTS holdfast:waiters:{n}") == 1;
+    return redis_do(w, "EXISTS " WAITERS " " SEEN " " LINE) == 1;
 }
 
 const struct any_faults any_faults = {

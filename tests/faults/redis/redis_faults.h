@@ -11,6 +11,21 @@ extern const struct world_server redis_with_tls;
 /* The password is secret-of-default. */
 extern const struct world_server redis_with_password;
 
+/* The keys of "n": who waits for an unfair mutex; for a read-write lock or a
+ * semaphore, in order, and about each; for a fair mutex, as Redisson has it,
+ * and about each of ours. */
+#define WAITERS "holdfast:waiters:{n}"
+#define LINE "holdfast:line:{n}"
+#define PARTY "holdfast:party:{n}"
+#define QUEUE "redisson_lock_queue:{n}"
+#define DEADLINES "redisson_lock_timeout:{n}"
+#define SEEN "holdfast:seen:{n}"
+/* The counter of its tokens. */
+#define TOKEN "redisson_lock_token:{n}"
+/* A client of ours or of Redisson's that does not exist, and an owner there. */
+#define GHOST "11111111-2222-3333-4444-555555555555"
+#define STRANGER GHOST ":7"
+
 /* Runs a command at the world's server. */
 #define redis_do(w, ...) redis_server_do((w)->redis, __VA_ARGS__)
 #define redis_ask(w, ...) redis_server_ask((w)->redis, __VA_ARGS__)
@@ -25,6 +40,7 @@ const char *redis_next(redisContext *);
 void redis_hears(redisContext *, const char *text);
 
 int take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms, hf_error *);
+bool redis_has(struct redis_server *, const char *key);
 /* Waits until the key of the waiters exists. */
 void world_has_waiter(struct world *, const char *key);
 

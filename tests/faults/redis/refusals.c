@@ -7,64 +7,27 @@
 
 const int64_t any_refused_ttl_ms = 5000;
 
+/* Defines a function that runs the command. */
+#define DOES(name, command)                                                    \
+    static void name(struct world *w)                                          \
+    {                                                                          \
+        redis_do(w, command);                                                  \
+    }
+
 /* The administrator is the same user, but the commands it uses here need no
  * keys. */
-static void forbid_keys(struct world *w)
-{
-    redis_do(w, "ACL SETUSER default resetkeys ~other:*");
-}
-
-static void allow_keys(struct world *w)
-{
-    redis_do(w, "ACL SETUSER default ~*");
-}
-
+DOES(forbid_keys, "ACL SETUSER default resetkeys ~other:*")
+DOES(allow_keys, "ACL SETUSER default ~*")
 /* The scripts may run, but fail in the middle. */
-static void forbid_commands(struct world *w)
-{
-    redis_server_do(w->redis,
-                    "ACL SETUSER default -hset -hdel -zadd -zrem -pexpire");
-}
-
-static void allow_commands(struct world *w)
-{
-    redis_do(w, "ACL SETUSER default +@all");
-}
-
-static void forbid_eval(struct world *w)
-{
-    redis_do(w, "ACL SETUSER default -eval -evalsha");
-}
-
-static void exhaust(struct world *w)
-{
-    redis_do(w, "CONFIG SET maxmemory 1");
-}
-
-static void relieve(struct world *w)
-{
-    redis_do(w, "CONFIG SET maxmemory 0");
-}
-
-static void want_replicas(struct world *w)
-{
-    redis_do(w, "CONFIG SET min-replicas-to-write 1");
-}
-
-static void want_none(struct world *w)
-{
-    redis_do(w, "CONFIG SET min-replicas-to-write 0");
-}
-
-static void make_replica(struct world *w)
-{
-    redis_do(w, "REPLICAOF 127.0.0.1 1");
-}
-
-static void make_master(struct world *w)
-{
-    redis_do(w, "REPLICAOF NO ONE");
-}
+DOES(forbid_commands, "ACL SETUSER default -hset -hdel -zadd -zrem -pexpire")
+DOES(allow_commands, "ACL SETUSER default +@all")
+DOES(forbid_eval, "ACL SETUSER default -eval -evalsha")
+DOES(exhaust, "CONFIG SET maxmemory 1")
+DOES(relieve, "CONFIG SET maxmemory 0")
+DOES(want_replicas, "CONFIG SET min-replicas-to-write 1")
+DOES(want_none, "CONFIG SET min-replicas-to-write 0")
+DOES(make_replica, "REPLICAOF 127.0.0.1 1")
+DOES(make_master, "REPLICAOF NO ONE")
 
 static bool saved(struct world *w, const char *how)
 {

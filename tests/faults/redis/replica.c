@@ -21,9 +21,23 @@ struct pair {
     struct proxy *way; /* from the replica to the master */
 };
 
-static void pair_begin(struct world *w, struct pair *p, long lag_ms)
+static int end_pair(void *pair)
 {
-    *p = (struct pair){0};
+    struct pair *p = pair;
+
+    redis_server_end(&p->replica);
+    proxy_end(p->way);
+    free(p);
+    return 0;
+}
+
+/* Ends with the case. */
+static struct pair *pair_of(struct world *w, long lag_ms)
+{
+    struct pair *p = calloc(1, sizeof(*p));
+
+    assert_non_null(p);
+    world_own(w, p, end_pair);
     OK(redis_server_start(&p->replica));
     p->way = proxy_start(w->redis->port);
     assert_non_null(p->way);
@@ -33,12 +47,7 @@ static void pair_begin(struct world *w, struct pair *p, long lag_ms)
     COMES(redis_do(w, "WAIT 1 100") == 1);
     if (lag_ms)
         proxy_set(p->way, PROXY_DELAY, lag_ms);
-}
-
-static void pair_end(struct pair *p)
-{
-    redis_server_end(&p->replica);
-    proxy_end(p->way);
+    return p;
 }
 
 static hf_lock *careful(struct world *w, const char *url, const char *options,
@@ -52,11 +61,6 @@ static void takes(struct world *w, hf_lock *lock, const struct side *side)
 {
     if (!WAIT_FOR(take(lock, side, 0, &w->err) == 0))
         fail_msg("%s", w->err.text);
-}
-
-static bool has(struct redis_server *s, const char *key)
-{
-    return redis_server_do(s, "EXISTS %s", key) == 1;
 }
 
 static uint64_t token_at(struct redis_server *s)
@@ -78,29 +82,27 @@ static void promote(struct world *w, struct pair *p)
 
 static void survives(struct world *w, const struct side *side, bool forgets)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, LAG_MS);
     hf_lock *a;
     uint64_t token;
 
-    pair_begin(w, &p, LAG_MS);
     a = careful(w, w->far_url, CONFIRMED, TTL, side);
     if (forgets) /* the WAIT after a NOSCRIPT proves nothing */
         redis_do(w, "SCRIPT FLUSH");
     takes(w, a, side);
-    promote(w, &p);
-    assert_true(has(&p.replica, "n"));
+    promote(w, p);
+    assert_true(redis_has(&p->replica, "n"));
     token = token_of(a);
     /* The old master returns as the replica that the new one needs. */
     OK(redis_server_again(w->redis));
-    OK(redis_server_follow(w->redis, p.replica.port));
+    OK(redis_server_follow(w->redis, p->replica.port));
     if (!WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0))
         fail_msg("%s", w->err.text);
     assert_int_equal(token_of(a), token);
     OK(hf_lock_release(a, &w->err));
-    COMES(!has(&p.replica, "n"));
+    COMES(!redis_has(&p->replica, "n"));
     world_is_clean(w);
     redis_do(w, "REPLICAOF NO ONE");
-    pair_end(&p);
 }
 
 CASE_IS(test_grant_survives_failover, survives(w, &mutex, false))
@@ -113,63 +115,53 @@ CASE_IS(test_grant_after_noscript_survives_failover, survives(w, &mutex, true))
  * that does. */
 static void hand_over(struct world *w, enum hf_fairness fair)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a, *b;
-    const char *who =
-        fair == HF_FAIR ? "holdfast:seen:{n}" : "holdfast:crowd:{n}";
+    const char *who = fair == HF_FAIR ? SEEN : "holdfast:crowd:{n}";
     const char *url;
     struct taker *t;
     long long looked_at;
 
-    pair_begin(w, &p, 0);
     a = world_lock(w, w->redis->url, TTL, OP, fair);
     url = text_of("%s" CONFIRMED, w->far_url);
     b = world_lock(w, url, TTL, OP, fair);
-    OK(hf_lock_acquire(a, NULL, NULL));
-    t = taker_start(w, b, 20000);
-    world_has_waiter(w, who);
+    t = taker_behind(w, a, b, 20000);
     /* Waits until the waiter has proved that it hears messages, and polled
      * since. */
     COMES(redis_calls(w, "publish") > 0);
     looked_at = redis_looked_at(w, who);
     COMES(redis_looked_at(w, who) > looked_at);
-    proxy_set(p.way, PROXY_DELAY, LAG_MS);
+    proxy_set(p->way, PROXY_DELAY, LAG_MS);
     OK(hf_lock_release(a, NULL));
     COMES(taker_back(t));
-    promote(w, &p);
+    promote(w, p);
     assert_int_equal(t->rc, 0);
-    assert_int_equal(token_at(&p.replica), t->token);
-    assert_true(has(&p.replica, "n"));
+    assert_int_equal(token_at(&p->replica), t->token);
+    assert_true(redis_has(&p->replica, "n"));
     OK(redis_server_again(w->redis));
     taker_end(t);
-    world_is_clean(w);
-    pair_end(&p);
 }
 
 /* The waiter is not notified: it acquires by a poll, and a WAIT follows that
  * grant. */
 CASE(test_look_is_confirmed)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, LAG_MS);
     struct taker *t;
     hf_lock *a;
 
-    pair_begin(w, &p, LAG_MS);
-    redis_server_do(w->redis,
-                    "HSET n 11111111-2222-3333-4444-555555555555:7 1");
+    redis_do(w, "HSET n " STRANGER " 1");
     redis_do(w, "PEXPIRE n 60000");
     a = careful(w, w->far_url, CONFIRMED, TTL, &mutex);
     t = taker_start(w, a, 20000);
-    world_has_waiter(w, "holdfast:waiters:{n}");
+    world_has_waiter(w, WAITERS);
     redis_do(w, "DEL n");
     COMES(taker_back(t));
-    promote(w, &p);
+    promote(w, p);
     assert_int_equal(t->rc, 0);
-    assert_int_equal(token_at(&p.replica), t->token);
+    assert_int_equal(token_at(&p->replica), t->token);
     OK(redis_server_again(w->redis));
     taker_end(t);
-    world_is_clean(w);
-    pair_end(&p);
 }
 
 CASE_IS(test_hand_over_is_confirmed, hand_over(w, HF_UNFAIR))
@@ -183,18 +175,17 @@ static void says(const hf_error *err, const char *word)
 /* The replica is stopped or detached. */
 static void refused(struct world *w, const struct side *side, bool gone)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a;
     static const int64_t waits[] = {0, HF_FOREVER};
 
-    pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, QUICKLY, TTL, side);
     takes(w, a, side);
     OK(hf_lock_release(a, &w->err));
     if (gone)
-        redis_server_do(&p.replica, "REPLICAOF NO ONE");
+        redis_server_do(&p->replica, "REPLICAOF NO ONE");
     else
-        OK(redis_server_stop(&p.replica));
+        OK(redis_server_stop(&p->replica));
     for (int i = 0; i < 2; i++) {
         struct wait_mark began = wait_mark();
 
@@ -206,13 +197,11 @@ static void refused(struct world *w, const struct side *side, bool gone)
     }
     world_is_clean(w); /* the grant was rolled back */
     if (gone)
-        OK(redis_server_follow(&p.replica, w->redis->port));
+        OK(redis_server_follow(&p->replica, w->redis->port));
     else
-        OK(redis_server_continue(&p.replica));
+        OK(redis_server_continue(&p->replica));
     takes(w, a, side);
     OK(hf_lock_release(a, &w->err));
-    world_is_clean(w);
-    pair_end(&p);
 }
 
 CASE_IS(test_replica_stopped_mutex_is_refused, refused(w, &mutex, false))
@@ -222,69 +211,62 @@ CASE_IS(test_replica_gone_permits_are_refused, refused(w, &permits, true))
 
 CASE(test_one_of_two)
 {
-    struct pair p;
     hf_lock *a;
 
-    pair_begin(w, &p, 0);
+    pair_of(w, 0);
     a = careful(w, w->redis->url, "?replicas=2", TTL, &mutex);
     COMES(hf_lock_try(a, &w->err) == HF_EBACKEND &&
           strstr(w->err.text, "1 of 2 replicas confirmed it within 100 ms"));
     world_is_clean(w);
-    pair_end(&p);
 }
 
 /* The waiter is refused when its turn comes, and does not hold the lock. */
 CASE(test_waiter_is_refused)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a, *b;
     struct taker *t;
 
-    pair_begin(w, &p, 0);
     a = world_near(w);
     b = careful(w, w->redis->url, QUICKLY, TTL, &mutex);
     t = taker_behind(w, a, b, 20000);
-    OK(redis_server_stop(&p.replica));
+    OK(redis_server_stop(&p->replica));
     OK(hf_lock_release(a, NULL));
     taker_fails(t, HF_EBACKEND, 3000);
     says(&t->err, TOO_FEW);
     world_is_clean(w);
     world_free_for_all(w, a);
-    pair_end(&p);
 }
 
 CASE(test_claim_ends_without_replica)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a;
     int64_t deadline;
 
-    pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, QUICKLY, 3000, &mutex);
     takes(w, a, &mutex);
     deadline = deadline_of(a);
-    OK(redis_server_stop(&p.replica));
+    OK(redis_server_stop(&p->replica));
     COMES(hf_lock_check(a) == HF_ELOST);
     assert_true(wait_now() >= deadline);
     world_loses(w, 0, "the server refused to renew it: " TOO_FEW);
     world_is_clean(w);
-    pair_end(&p);
 }
 
 /* The old master does not know that its only replica, which has the lock, took
  * over. */
 CASE(test_claims_do_not_overlap)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a, *b;
     struct taker *t;
     int64_t deadline;
 
-    pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, QUICKLY, 3000, &mutex);
-    b = world_lock(w, p.replica.url, 3000, OP, HF_FAIR_DEFAULT);
+    b = world_lock(w, p->replica.url, 3000, OP, HF_FAIR_DEFAULT);
     takes(w, a, &mutex);
-    redis_server_do(&p.replica, "REPLICAOF NO ONE");
+    redis_server_do(&p->replica, "REPLICAOF NO ONE");
     deadline = deadline_of(a);
     t = taker_start(w, b, 20000);
     taker_has_it(t, WAIT_LONG_MS);
@@ -292,8 +274,6 @@ CASE(test_claims_do_not_overlap)
     EXPECT(HF_ELOST, hf_lock_check(a));
     world_loses(w, 0, TOO_FEW);
     taker_end(t);
-    world_is_clean(w);
-    pair_end(&p);
 }
 
 static bool explains(hf_lock *lock, const char *word)
@@ -306,61 +286,53 @@ static bool explains(hf_lock *lock, const char *word)
 
 CASE(test_claim_goes_on_when_replica_returns)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a;
     uint64_t token;
 
-    pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, QUICKLY, 12000, &mutex);
     takes(w, a, &mutex);
     token = token_of(a);
-    OK(redis_server_stop(&p.replica));
+    OK(redis_server_stop(&p->replica));
     COMES(explains(a, TOO_FEW));
-    OK(redis_server_continue(&p.replica));
+    OK(redis_server_continue(&p->replica));
     world_renews(a);
     assert_int_equal(token_of(a), token);
     OK(hf_lock_release(a, &w->err));
-    world_is_clean(w);
-    pair_end(&p);
 }
 
 /* The connection is lost before the client knows whether the replica has the
  * hold. */
 CASE(test_cut_in_doubt_is_asked_again)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a;
     struct taker *t;
 
-    pair_begin(w, &p, 0);
     a = careful(w, w->far_url, CONFIRMED, TTL, &mutex);
-    OK(redis_server_stop(&p.replica));
+    OK(redis_server_stop(&p->replica));
     t = taker_start(w, a, 20000);
-    COMES(has(w->redis, "n"));
+    COMES(redis_has(w->redis, "n"));
     proxy_cut(w->proxy);
-    OK(redis_server_continue(&p.replica));
+    OK(redis_server_continue(&p->replica));
     COMES(taker_back(t));
     if (t->rc)
         fail_msg("%s", t->err.text);
-    assert_int_equal(t->token, token_at(&p.replica));
+    assert_int_equal(t->token, token_at(&p->replica));
     taker_gives(t);
-    world_is_clean(w);
-    pair_end(&p);
 }
 
 /* The caller gives up before the replica confirms: the hold is released. */
 CASE(test_given_up_in_doubt_leaves_nothing)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     hf_lock *a;
 
-    pair_begin(w, &p, 0);
     a = careful(w, w->redis->url, "?replicas=1&replica_timeout=1s", TTL,
                 &mutex);
-    OK(redis_server_stop(&p.replica));
+    OK(redis_server_stop(&p->replica));
     EXPECT(HF_ETIMEDOUT, hf_lock_timed(a, 100, &w->err));
     world_is_clean(w);
-    pair_end(&p);
 }
 
 #define CROWD 6
@@ -389,14 +361,13 @@ static void *try_and_try(void *arg)
  * waits for at most one replica_timeout. */
 CASE(test_others_wait_once)
 {
-    struct pair p;
+    struct pair *p = pair_of(w, 0);
     struct crowd crowd[CROWD] = {0};
     uint32_t done = 0;
     hf_names *names = NULL;
 
-    pair_begin(w, &p, 0);
     careful(w, w->redis->url, QUICKLY, TTL, &mutex);
-    OK(redis_server_stop(&p.replica));
+    OK(redis_server_stop(&p->replica));
     for (int i = 0; i < CROWD; i++) {
         crowd[i] = (struct crowd){.client = w->clients[0], .done = &done};
         snprintf(crowd[i].name, sizeof(crowd[i].name), "m%d", i);
@@ -413,17 +384,14 @@ CASE(test_others_wait_once)
     __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < CROWD; i++)
         pthread_join(crowd[i].thread, NULL);
-    OK(redis_server_continue(&p.replica));
-    world_is_clean(w);
-    pair_end(&p);
+    OK(redis_server_continue(&p->replica));
 }
 
 CASE(test_right_to_wait_is_missing)
 {
-    struct pair p;
     hf_lock *a;
 
-    pair_begin(w, &p, 0);
+    pair_of(w, 0);
     redis_do(w, "ACL SETUSER worker on >pw ~* &* +@all -wait");
     a = world_lock(
         w, text_of("redis://worker:pw@127.0.0.1:%d" CONFIRMED, w->redis->port),
@@ -433,8 +401,6 @@ CASE(test_right_to_wait_is_missing)
     world_is_clean(w);
     redis_do(w, "ACL SETUSER worker +wait");
     world_free_for_all(w, a);
-    world_is_clean(w);
-    pair_end(&p);
 }
 
 static void opens(struct world *w, const char *options, const char *word)

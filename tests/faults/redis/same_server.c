@@ -18,11 +18,11 @@ struct way {
     const char *waiters; /* the key of the waiters */
 };
 
-static const struct way unfair = {&mutex, false, "holdfast:waiters:{n}"};
-static const struct way fair = {&mutex, true, "holdfast:seen:{n}"};
-static const struct way read_side = {&reads, false, "holdfast:line:{n}"};
-static const struct way write_side = {&writes, false, "holdfast:line:{n}"};
-static const struct way permit_side = {&permits, false, "holdfast:line:{n}"};
+static const struct way unfair = {&mutex, false, WAITERS};
+static const struct way fair = {&mutex, true, SEEN};
+static const struct way read_side = {&reads, false, LINE};
+static const struct way write_side = {&writes, false, LINE};
+static const struct way permit_side = {&permits, false, LINE};
 
 static hf_lock *party(struct world *w, const char *url, const struct way *way)
 {

@@ -5,9 +5,7 @@
 
 GROUP("server");
 
-#define WAITERS "holdfast:waiters:{n}"
 #define CHANNEL "redisson_lock__channel:{n}"
-#define SEEN "holdfast:seen:{n}"
 
 CASE(test_restart_holder_learns_its_loss)
 {
@@ -31,11 +29,8 @@ static void waiter_survives_restart(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
     hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, fair);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, 30000);
 
-    OK(hf_lock_acquire(a, NULL, NULL));
-    t = taker_start(w, b, 30000);
-    world_has_waiter(w, fair == HF_FAIR ? SEEN : WAITERS);
     redis_server_kill(w->redis);
     OK(redis_server_again(w->redis));
     /* The server has forgotten the hold, so the waiter gets the lock. */
@@ -231,11 +226,8 @@ static void clients_killed(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, fair);
     hf_lock *b = world_lock(w, w->redis->url, 30000, 1000, fair);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, 20000);
 
-    OK(hf_lock_acquire(a, NULL, NULL));
-    t = taker_start(w, b, 20000);
-    world_has_waiter(w, fair == HF_FAIR ? SEEN : WAITERS);
     COMES(redis_do(w, "CLIENT KILL TYPE pubsub") > 0);
     assert_true(redis_do(w, "CLIENT KILL TYPE normal") > 0);
     OK(hf_lock_release(a, NULL));
@@ -387,8 +379,6 @@ CASE(test_waiter_without_subscription_looks)
     redis_do(w, "CONFIG SET maxclients 100");
 }
 
-#define STRANGER "11111111-2222-3333-4444-555555555555:7"
-
 static void stranger_takes(struct world *w)
 {
     redis_do(w, "HSET n " STRANGER " 1");
@@ -467,7 +457,7 @@ CASE(test_stranger_hands_the_fair_lock_to_us)
 
     stranger_takes(w);
     t = taker_start(w, a, 20000);
-    world_has_waiter(w, "redisson_lock_queue:{n}");
+    world_has_waiter(w, QUEUE);
     reply = redis_ask(w, "LINDEX redisson_lock_queue:{n} 0");
     snprintf(command, sizeof(command), "PUBLISH " CHANNEL ":%s 0", reply->str);
     freeReplyObject(reply);

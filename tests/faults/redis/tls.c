@@ -199,6 +199,3 @@ CASE(test_tls_long_answer)
         hf_lock_free(locks[i]);
     }
 }
-
-#define TLS_TEST(name)                                                         \
-    cmocka_unit_test_setup_teardown(name, world_setup_tls, world_end)

@@ -5,13 +5,8 @@
 
 GROUP("wait");
 
-#define GHOST "11111111-2222-3333-4444-555555555555"
 #define EAR "holdfast:wake:{}:" GHOST
-#define WAITERS "holdfast:waiters:{n}"
 #define CROWD "holdfast:crowd:{n}"
-#define QUEUE "redisson_lock_queue:{n}"
-#define DEADLINES "redisson_lock_timeout:{n}"
-#define SEEN "holdfast:seen:{n}"
 
 static char *field(struct world *w, const char *key, const char *owner)
 {
@@ -258,11 +253,8 @@ static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, holder);
     hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, waiter);
-    struct taker *t;
+    struct taker *t = taker_behind(w, a, b, 30000);
 
-    OK(hf_lock_acquire(a, NULL, NULL));
-    t = taker_start(w, b, 30000);
-    world_has_waiter(w, waiter == HF_FAIR ? SEEN : WAITERS);
     /* The waiter polls when it has subscribed, and then not for some time. */
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
                waiter == HF_FAIR ? SEEN : CROWD, 0);

@@ -17,7 +17,7 @@ static void is_there(struct world *w, const char *path, const char *data)
 {
     char text[512] = "";
 
-    OK(zk_hand_get(hand(w), path, text, sizeof(text), false));
+    OK(zk_hand_get(hand(w), path, text, sizeof(text)));
     assert_string_equal(text, data);
 }
 
@@ -73,7 +73,7 @@ static bool counts(struct world *w, unsigned count)
     char text[128] = "", want[64];
 
     snprintf(want, sizeof(want), "holdfast latch %u ", count);
-    return zk_hand_get(hand(w), "/l/latch", text, sizeof(text), false) == 0 &&
+    return zk_hand_get(hand(w), "/l/latch", text, sizeof(text)) == 0 &&
            strncmp(text, want, strlen(want)) == 0;
 }
 
@@ -118,8 +118,7 @@ static bool is_zero(struct world *w)
 {
     char text[128];
 
-    return zk_hand_get(hand(w), "/l/latch", text, sizeof(text), false) ==
-           ZNONODE;
+    return zk_hand_get(hand(w), "/l/latch", text, sizeof(text)) == ZNONODE;
 }
 
 /* The lost reply was to the last count: the retry finds no latch, and the mark

@@ -146,7 +146,7 @@ static void count_down(struct world *w)
 {
     char data[128] = "", *five;
 
-    must(!zk_hand_get(hand(w), LATCH, data, sizeof(data), false));
+    must(!zk_hand_get(hand(w), LATCH, data, sizeof(data)));
     five = strchr(data, '5');
     must(five != NULL);
     *five = '4';

@@ -184,7 +184,7 @@ CASE(test_semaphore_size_is_there_with_the_lease)
     proxy_hoard(w->proxy);
     taker_has_it(t, WAIT_LONG_MS);
     world_heal(w);
-    OK(zk_hand_get(hand(w), LEASES, text, sizeof(text), false));
+    OK(zk_hand_get(hand(w), LEASES, text, sizeof(text)));
     assert_string_equal(text, "holdfast permits 3");
     EXPECT(HF_EMISMATCH, hf_lock_try(b, &w->err));
     taker_gives(t);

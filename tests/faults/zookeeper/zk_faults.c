@@ -188,7 +188,7 @@ static bool takes_value(struct world *w, const char *key, const char *value)
     char path[64], data[64] = "";
 
     snprintf(path, sizeof(path), "/%s", key);
-    return !zk_hand_get(hand(w), path, data, sizeof(data), false) &&
+    return !zk_hand_get(hand(w), path, data, sizeof(data)) &&
            !zk_hand_delete(hand(w), path) && strcmp(data, value) == 0;
 }
 

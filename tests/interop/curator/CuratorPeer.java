@@ -19,45 +19,6 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * ones.
  */
 public final class CuratorPeer extends Peer {
-    private record Lock(InterProcessLock lock, boolean isShared)
-        implements Hold {
-        public long take(long waitMs, long leaseMs) throws Exception {
-            if (waitMs < 0)
-                lock.acquire();
-            else if (!lock.acquire(waitMs, TimeUnit.MILLISECONDS))
-                return NOT_GOT;
-            return 0;
-        }
-
-        public void drop() throws Exception {
-            lock.release();
-        }
-    }
-
-    private static final class Permit implements Hold {
-        private final InterProcessSemaphoreV2 semaphore;
-        private Lease lease;
-
-        Permit(InterProcessSemaphoreV2 semaphore) {
-            this.semaphore = semaphore;
-        }
-
-        public long take(long waitMs, long leaseMs) throws Exception {
-            lease = waitMs >= 0
-                ? semaphore.acquire(waitMs, TimeUnit.MILLISECONDS)
-                : semaphore.acquire();
-            return lease == null ? NOT_GOT : 0;
-        }
-
-        public void drop() {
-            semaphore.returnLease(lease);
-        }
-
-        public boolean isShared() {
-            return true;
-        }
-    }
-
     private final CuratorFramework client;
     private final boolean semaphoresAreMutexes;
     private CountDownLatch wanted; // of the last revocable mutex
@@ -75,12 +36,24 @@ public final class CuratorPeer extends Peer {
         client.blockUntilConnected();
     }
 
+    private static Hold lock(InterProcessLock lock, boolean isShared) {
+        return new Hold.Plain(lock::acquire,
+            waitMs -> lock.acquire(waitMs, TimeUnit.MILLISECONDS),
+            lock::release, isShared);
+    }
+
+    private static Hold permit(InterProcessSemaphoreV2 semaphore) {
+        return new Hold.Got<Lease>((waitMs, leaseMs) -> waitMs >= 0
+            ? semaphore.acquire(waitMs, TimeUnit.MILLISECONDS)
+            : semaphore.acquire(), semaphore::returnLease, true);
+    }
+
     private Hold revocable(String path) {
         InterProcessMutex mutex = new InterProcessMutex(client, path);
         CountDownLatch latch = new CountDownLatch(1);
         mutex.makeRevocable(lock -> latch.countDown());
         wanted = latch;
-        return new Lock(mutex, false);
+        return lock(mutex, false);
     }
 
     @Override
@@ -88,20 +61,19 @@ public final class CuratorPeer extends Peer {
         String path = "/" + name;
         switch (kind) {
         case "fair":
-            return new Lock(new InterProcessMutex(client, path), false);
+            return lock(new InterProcessMutex(client, path), false);
         case "revocable": // its node has no data
             return revocable(path);
         case "read":
-            return new Lock(new InterProcessReadWriteLock(client, path)
-                .readLock(), true);
+            return lock(new InterProcessReadWriteLock(client, path).readLock(),
+                true);
         case "write":
-            return new Lock(new InterProcessReadWriteLock(client, path)
-                .writeLock(), false);
+            return lock(new InterProcessReadWriteLock(client, path).writeLock(),
+                false);
         case "semaphore":
             if (semaphoresAreMutexes)
-                return new Lock(new InterProcessSemaphoreMutex(client, path),
-                    true);
-            return new Permit(new InterProcessSemaphoreV2(client, path, limit));
+                return lock(new InterProcessSemaphoreMutex(client, path), true);
+            return permit(new InterProcessSemaphoreV2(client, path, limit));
         default:
             throw new IllegalArgumentException(kind);
         }
@@ -122,7 +94,7 @@ public final class CuratorPeer extends Peer {
         case "wanted":
             return wanted.await(Long.parseLong(word[1]),
                 TimeUnit.MILLISECONDS) ? "wanted" : "quiet";
-        default: return "failed no such command";
+        default: return super.more(word);
         }
     }
 

@@ -60,59 +60,27 @@ public final class JdbcPeer extends Peer {
 
     @Override
     Hold of(String kind, String name, int limit) {
-        return spring != null ? new Registered(spring.obtain(name))
-                              : new Shed(name);
+        if (spring == null)
+            return new Hold.Got<SimpleLock>((waitMs, wantedMs) ->
+                shed(name, waitMs, wantedMs), SimpleLock::unlock, false);
+        Lock lock = spring.obtain(name);
+        return new Hold.Plain(lock::lock,
+            waitMs -> lock.tryLock(waitMs, TimeUnit.MILLISECONDS),
+            lock::unlock, false);
     }
 
-    @Override
-    String more(String[] word) {
-        return "failed no such command: " + word[0];
-    }
-
-    private record Registered(Lock lock) implements Hold {
-        public long take(long waitMs, long leaseMs)
-            throws InterruptedException {
-            if (waitMs < 0)
-                lock.lock();
-            else if (!lock.tryLock(waitMs, TimeUnit.MILLISECONDS))
-                return NOT_GOT;
-            return 0;
-        }
-
-        public void drop() {
-            lock.unlock();
-        }
-    }
-
-    private final class Shed implements Hold {
-        private final String name;
-        private SimpleLock lock;
-
-        Shed(String name) {
-            this.name = name;
-        }
-
-        public long take(long waitMs, long wantedMs)
-            throws InterruptedException {
-            Duration lease = Duration.ofMillis(wantedMs > 0 ? wantedMs
-                                                            : leaseMs);
-            long begin = System.nanoTime();
-            for (;;) {
-                Optional<SimpleLock> got = shedlock.lock(new LockConfiguration(
-                    Instant.now(), name, lease, Duration.ZERO));
-                if (got.isPresent()) {
-                    lock = got.get();
-                    return 0;
-                }
-                if (waitMs >= 0
-                    && System.nanoTime() - begin >= waitMs * 1000000)
-                    return NOT_GOT;
-                Thread.sleep(RETRY_MS);
-            }
-        }
-
-        public void drop() {
-            lock.unlock();
+    private SimpleLock shed(String name, long waitMs, long wantedMs)
+        throws InterruptedException {
+        Duration lease = Duration.ofMillis(wantedMs > 0 ? wantedMs : leaseMs);
+        long begin = System.nanoTime();
+        for (;;) {
+            Optional<SimpleLock> got = shedlock.lock(new LockConfiguration(
+                Instant.now(), name, lease, Duration.ZERO));
+            if (got.isPresent())
+                return got.get();
+            if (waitMs >= 0 && System.nanoTime() - begin >= waitMs * 1000000)
+                return null;
+            Thread.sleep(RETRY_MS);
         }
     }
 

@@ -13,4 +13,63 @@ interface Hold {
     default boolean isShared() {
         return false;
     }
+
+    interface Call {
+        void run() throws Exception;
+    }
+
+    interface Try {
+        boolean within(long waitMs) throws Exception;
+    }
+
+    /** Of a library that is asked for no lease and returns no token. */
+    record Plain(Call acquire, Try tries, Call release, boolean isShared)
+        implements Hold {
+        public long take(long waitMs, long leaseMs) throws Exception {
+            if (waitMs < 0)
+                acquire.run();
+            else if (!tries.within(waitMs))
+                return NOT_GOT;
+            return 0;
+        }
+
+        public void drop() throws Exception {
+            release.run();
+        }
+    }
+
+    interface Take<T> {
+        T within(long waitMs, long leaseMs) throws Exception;
+    }
+
+    interface Give<T> {
+        void back(T got) throws Exception;
+    }
+
+    /** Of a library that returns what has to be given back, or null. */
+    final class Got<T> implements Hold {
+        private final Take<T> take;
+        private final Give<T> give;
+        private final boolean isShared;
+        private T got;
+
+        Got(Take<T> take, Give<T> give, boolean isShared) {
+            this.take = take;
+            this.give = give;
+            this.isShared = isShared;
+        }
+
+        public long take(long waitMs, long leaseMs) throws Exception {
+            got = take.within(waitMs, leaseMs);
+            return got == null ? NOT_GOT : 0;
+        }
+
+        public void drop() throws Exception {
+            give.back(got);
+        }
+
+        public boolean isShared() {
+            return isShared;
+        }
+    }
 }

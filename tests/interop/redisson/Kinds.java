@@ -24,9 +24,9 @@ final class Kinds {
         case "write":
             return new Lock(client.getReadWriteLock(name).writeLock(), false);
         case "semaphore":
-            return new Permit(client.getPermitExpirableSemaphore(name));
+            return permit(client.getPermitExpirableSemaphore(name));
         case "plain":
-            return new Plain(client.getSemaphore(name));
+            return plain(client.getSemaphore(name));
         default:
             throw new IllegalArgumentException(kind);
         }
@@ -63,48 +63,18 @@ final class Kinds {
     }
 
     /** Redisson does not renew permits: 30 s if no lease is given. */
-    private static final class Permit implements Hold {
-        private final RPermitExpirableSemaphore semaphore;
-        private String id;
-
-        Permit(RPermitExpirableSemaphore semaphore) {
-            this.semaphore = semaphore;
-        }
-
-        public long take(long waitMs, long leaseMs)
-            throws InterruptedException {
+    private static Hold permit(RPermitExpirableSemaphore semaphore) {
+        return new Hold.Got<String>((waitMs, leaseMs) -> {
             long lease = leaseMs > 0 ? leaseMs : 30000;
-            id = waitMs < 0
+            return waitMs < 0
                 ? semaphore.acquire(lease, TimeUnit.MILLISECONDS)
                 : semaphore.tryAcquire(waitMs, lease, TimeUnit.MILLISECONDS);
-            return id == null ? NOT_GOT : 0;
-        }
-
-        public void drop() {
-            semaphore.release(id);
-        }
-
-        public boolean isShared() {
-            return true;
-        }
+        }, semaphore::release, true);
     }
 
-    private record Plain(RSemaphore semaphore) implements Hold {
-        public long take(long waitMs, long leaseMs)
-            throws InterruptedException {
-            if (waitMs < 0)
-                semaphore.acquire();
-            else if (!semaphore.tryAcquire(Duration.ofMillis(waitMs)))
-                return NOT_GOT;
-            return 0;
-        }
-
-        public void drop() {
-            semaphore.release();
-        }
-
-        public boolean isShared() {
-            return true;
-        }
+    private static Hold plain(RSemaphore semaphore) {
+        return new Hold.Plain(semaphore::acquire,
+            waitMs -> semaphore.tryAcquire(Duration.ofMillis(waitMs)),
+            semaphore::release, true);
     }
 }

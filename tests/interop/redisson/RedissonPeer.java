@@ -97,7 +97,7 @@ public final class RedissonPeer extends Peer {
         case "permits": return permits(word);
         case "latch": return latch(word);
         case "rounds": return rounds(word);
-        default: return "failed no such command";
+        default: return super.more(word);
         }
     }
 

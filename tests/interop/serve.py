@@ -1,0 +1,26 @@
+"""What the peers in Python share. A peer reads the commands of peers.py, one a
+line."""
+
+import sys
+import time
+
+
+def serve(verbs):
+    """Answers each command with what the function of its name returns."""
+    print('ready', flush=True)
+    for line in sys.stdin:
+        verb, *args = line.split()
+        try:
+            answer = verbs[verb](*args)
+        except Exception as e:
+            answer = f'failed {e!r}'
+        print(answer, flush=True)
+
+
+def us_since(then):
+    return round((time.monotonic() - then) * 1e6)
+
+
+def held_since(then):
+    """The answer to a hold that began then."""
+    return f'held token=0 waited_us={us_since(then)}'

@@ -24,7 +24,7 @@
 #include "scripts.h"
 
 /* The result of a handler of a query's reply, in addition to those of enum
- * hf__outcome: the caller must encode the query anew from its changed fields,
+ * hf__outcome: the caller must encode the query again, from its changed fields,
  * and send it. */
 #define RD_AGAIN 100
 

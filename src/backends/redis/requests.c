@@ -21,14 +21,14 @@ bool hf__rd_is_renewing(const struct redis *r)
 }
 
 /* A server that was stopped continues where it was, and a new connection would
- * lose the order of our requests. So the server gets time, but no more than
- * leaves enough to repeat a renewal twice. */
+ * lose the order of our requests. So the server gets time, but only so much
+ * that a renewal can still be repeated twice. */
 void hf__rd_hurry(struct redis *r)
 {
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
-    /* The reply may come after that to a WAIT. */
+    /* A reply may be delayed by a WAIT that was sent before its command. */
     ms += r->doubts.need ? r->doubts.ms : 0;
     ms = ms < most ? ms : most;
     hf__link_hurry(&r->cmd.link, hf__rd_is_renewing(r) ? ms : 0,

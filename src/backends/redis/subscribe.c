@@ -206,7 +206,7 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
         lock->own = false;
         hf__net_flush(&r->sub.link.stream);
     }
-    if (lock->rang) /* takes the early message, as no later call will */
+    if (lock->rang) /* drops the early message for this attempt */
         hf__rd_was_called(r, lock, lock->attempt_id);
     lock->waits = false;
     lock->rang = false;

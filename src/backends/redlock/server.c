@@ -295,7 +295,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
         hf__rd_put_num(o, server_valid_until(s, now));
     s->by_text = false;
     if (poll->req && poll->op == op && poll->vote[i] == RL_FAILED)
-        poll->vote[i] = RL_SENT; /* the server may still vote */
+        poll->vote[i] = RL_SENT; /* the vote is still possible */
     return true;
 }
 

@@ -85,8 +85,8 @@ bool hf__rl_send(struct rl_server *, struct rl_poll *, enum rl_op);
  * reached. */
 void hf__rl_end_at(struct rl_server *, struct rl_hold *);
 
-/* Sends the releases and undos again that this server has not answered, when
- * they are due (pay_at). */
+/* Sends again the releases and undos that this server has not answered, if they
+ * are due (pay_at). */
 void hf__rl_pay_again(struct rl_server *, hf__time now);
 hf__time hf__rl_pay_timeout(const struct rl_server *, hf__time now);
 

@@ -40,9 +40,9 @@
 
 #define HF__ABI 11
 
-/* The outcome of a request, besides the negative codes of holdfast.h. A backend
- * uses these codes: EUNKNOWN (sent, answer lost), EBACKEND, EAUTH, EPROTO,
- * EMISMATCH, ENOTOWNER (release, renew: not held), ENOMEM, ENOTSUP. */
+/* The outcomes of a request, in addition to the negative codes of holdfast.h.
+ * Of those a backend uses: EUNKNOWN (sent, answer lost), EBACKEND, EAUTH,
+ * EPROTO, EMISMATCH, ENOTOWNER (release, renew: not held), ENOMEM, ENOTSUP. */
 enum hf__outcome {
     HF__DONE = 0,
     HF__PENDING = 1, /* core->done() reports the request later */
@@ -198,8 +198,8 @@ struct hf__listener {
  * itself checks that locks can be acquired, and how long that takes.
  *
  * LISTEN: after DONE the backend calls core->changed() for each later change of
- * what INSPECT shows of the name; for a prefix, for each change of which names
- * there are (and who holds them, if the server says so). It does so at once, or
+ * what INSPECT shows of the name; for a prefix, for each name that comes or
+ * goes (or changes its holder, if the server says so). It calls at once, or
  * when it is connected again. The result is ENOTSUP if the server does not
  * report changes, or not for a prefix.
  *
@@ -308,9 +308,9 @@ struct hf__core {
     /* Reports that a pending request has ended; its result is set. The core
      * only takes note, and acts later. */
     void (*done)(hf_client *, struct hf__req *);
-    /* Gives back a pending request of which nothing was sent, as LATER does: it
-     * is parked in front of all others, so give back the newest first. Must be
-     * called only from ready() and advance(). */
+    /* Gives back a pending request of which nothing was sent, as LATER does.
+     * The request is parked in front of all others, so give back the newest
+     * first. Must be called only from ready() and advance(). */
     void (*unsent)(hf_client *, struct hf__req *);
     /* Says that requests can be sent again. The core hands the parked requests
      * over as soon as ready() or advance() has returned, and then calls
@@ -354,8 +354,8 @@ struct hf__core {
      * unless advance() caused that. */
     void (*due)(hf_client *, hf__time at);
 
-    /* Looks names up. here: true to do so on the calling thread, which then
-     * blocks (allowed in open() only); false to do so on a separate thread.
+    /* Looks names up. here: true for a lookup on the calling thread, which then
+     * blocks (allowed in open() only); false for one on a separate thread.
      * Returns NULL if there is no memory, or no thread could be created. */
     struct hf__lookup *(*lookup)(const char *hosts, bool here);
     /* Returns whether the lookup has ended; it can then be read until

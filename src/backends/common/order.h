@@ -19,10 +19,10 @@ struct hf__order {
  * that of a writer that has been downgraded. */
 bool hf__order_holds(struct hf__order *, bool reads, bool lets_readers_in);
 
-/* True if the query means this holder. */
+/* Returns whether the query means this holder. */
 bool hf__order_means(const struct hf__query *, uint64_t token,
                      const char *owner);
-/* True if the query means every holder. */
+/* Returns whether the query means every holder. */
 bool hf__order_means_all(const struct hf__query *);
 
 #endif

@@ -94,10 +94,11 @@ static void example_finish(struct example *x, struct hf__req **at, int result)
     x->core->done(x->client, req);
 }
 
-/* Called when the connection has ended, or could not be made. The server may or
- * may not have executed a request without an answer. So it ends as EUNKNOWN,
- * and the core sends it again. (A request that was never written could be given
- * back by core->unsent(), which saves a request.) */
+/* Called when the connection has ended, or could not be made. It is not known
+ * whether the server has executed a request without an answer. So such a
+ * request ends as EUNKNOWN, and the core sends it again. (A request that was
+ * never written could be given back by core->unsent(), which saves a
+ * request.) */
 static void example_down(void *self, int code, bool was_up, hf__time now)
 {
     struct example *x = self;

@@ -98,8 +98,8 @@ static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
     return h;
 }
 
-/* If the hold id is unknown, the wish is kept: we may not have read the grant
- * yet, because replies come over the other connection. */
+/* If the hold id is unknown, the wish is kept: its grant may still be unread,
+ * because replies come over the other connection. */
 void hf__rd_wished(struct redis *r, const char *number)
 {
     uint64_t hold_id = strtoull(number, NULL, 10);
@@ -117,8 +117,8 @@ void hf__rd_wished(struct redis *r, const char *number)
 
 /* A broken hold is reported only if messages come from the server of our
  * commands; otherwise the next renewal fails. The token distinguishes the hold
- * from a later grant to the same request. The id is kept, because we may not
- * have read the grant yet. */
+ * from a later grant to the same request. The id is kept, because the grant may
+ * still be unread. */
 void hf__rd_broken(struct redis *r, const char *numbers)
 {
     char *rest;

@@ -28,7 +28,7 @@
 #include <stdlib.h>
 
 /* After the first failure of a proof the client makes a new connection for
- * messages at once. After the second failure it does so after this pause, and
+ * messages at once. After the second failure it waits for this pause first, and
  * keeps the old connection until then, because its messages are still a reason
  * to try. The pause doubles each time, up to 8 minutes, because behind a proxy
  * that counts listeners at a different node no proof can succeed. */

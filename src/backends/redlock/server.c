@@ -26,7 +26,7 @@ size_t hf__rl_index(const struct rl_server *s)
 
 /* ---- whether it can be relied on --------------------------------------- */
 
-/* True if a command is under way and the server has sent nothing for
+/* Returns whether a command is under way and the server has sent nothing for
  * server_timeout. */
 static bool server_is_silent(const struct rl_server *s, hf__time now)
 {

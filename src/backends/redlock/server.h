@@ -70,11 +70,11 @@ void hf__rl_server_fini(struct rl_server *);
 void hf__rl_leave(struct rl_server *, hf__time until);
 
 size_t hf__rl_index(const struct rl_server *);
-/* True if the server may vote: it is connected, not out (redlock.h), and not
- * silent. */
+/* Returns whether the server can vote: it is connected, not out (redlock.h),
+ * and not silent. */
 bool hf__rl_is_usable(const struct rl_server *, hf__time now);
 
-/* Writes why the server may not vote, for people; without its address. */
+/* Writes why the server cannot vote, for people; without its address. */
 void hf__rl_trouble(const struct rl_server *, hf__time now, char *buf,
                     size_t size);
 

@@ -40,8 +40,8 @@
 
 #define HF__ABI 11
 
-/* The outcomes of a request, in addition to the negative codes of holdfast.h.
- * Of those a backend uses: EUNKNOWN (sent, answer lost), EBACKEND, EAUTH,
+/* The outcomes of a request, in addition to the negative codes of holdfast.h. A
+ * backend uses these codes: EUNKNOWN (sent, answer lost), EBACKEND, EAUTH,
  * EPROTO, EMISMATCH, ENOTOWNER (release, renew: not held), ENOMEM, ENOTSUP. */
 enum hf__outcome {
     HF__DONE = 0,

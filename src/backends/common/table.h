@@ -34,8 +34,8 @@ void *hf__table_add(struct hf__table *, size_t size, uint16_t number,
                     const char *text, size_t len);
 /* Removes the entry and frees it. */
 void hf__table_remove(struct hf__table *, void *keyed);
-/* Returns the entry after `keyed`, or the first one if that is NULL. No entry
- * must be added between two calls. */
+/* Returns the entry after `keyed`, or the first one if that is NULL. Entries
+ * must not be added between two calls. */
 void *hf__table_next(const struct hf__table *, const void *keyed);
 /* Removes and frees all entries. */
 void hf__table_fini(struct hf__table *);

@@ -1,5 +1,6 @@
-/* One server of several: the hello, whether it can be relied on, commands and
- * replies, and the releases and undos that it must still be sent. */
+/* One server of several: the hello, whether the server can be relied on,
+ * commands and replies, and the releases and undos that it must still be
+ * sent. */
 #include "server.h"
 
 #include "backends/redis/keys.h"
@@ -24,7 +25,7 @@ size_t hf__rl_index(const struct rl_server *s)
     return (size_t)(s - s->rl->server);
 }
 
-/* ---- whether it can be relied on --------------------------------------- */
+/* ---- whether the server can be relied on -------------------------------- */
 
 /* Returns whether a command is under way and the server has sent nothing for
  * server_timeout. */

@@ -1,8 +1,8 @@
 /*
- * One server of several: its hello, whether it can be relied on, commands to it
- * and their replies, and the releases and undos that it must still be sent
- * (rl_hold.owes). server.c decides nothing about locks: it reports to vote.c
- * and diagnose.c by struct rl_calls.
+ * One server of several: its hello, whether the server can be relied on,
+ * commands to it and their replies, and the releases and undos that it must
+ * still be sent (rl_hold.owes). server.c decides nothing about locks: it
+ * reports to vote.c and diagnose.c by struct rl_calls.
  */
 #ifndef HF_RL_SERVER_H
 #define HF_RL_SERVER_H

@@ -40,18 +40,19 @@
 
 #define HF__ABI 11
 
-/* The outcome of a request, besides the negative codes of holdfast.h. A backend
- * uses these codes: EUNKNOWN (sent, answer lost), EBACKEND, EAUTH, EPROTO,
- * EMISMATCH, ENOTOWNER (release, renew: not held), ENOMEM, ENOTSUP. */
+/* The outcomes of a request, in addition to the negative codes of holdfast.h. A
+ * backend uses these codes: EUNKNOWN (sent, answer lost), EBACKEND, EAUTH,
+ * EPROTO, EMISMATCH, ENOTOWNER (release, renew: not held), ENOMEM, ENOTSUP. */
 enum hf__outcome {
     HF__DONE = 0,
-    HF__PENDING = 1, /* core->done() will be called for it */
+    HF__PENDING = 1, /* core->done() reports the request later */
     HF__GRANTED = 2, /* attempt: granted; token and sent_at are set */
-    HF__QUEUED = 3,  /* attempt: not free, and queued. The core asks again when
-                        core->bell() is called, and at poll_at at the latest */
-    HF__BUSY = 4,    /* attempt with may_queue == false: not free */
+    HF__QUEUED = 3, /* attempt: the lock is not free, and the request is queued.
+                       The core asks again when core->bell() is called, and at
+                       poll_at at the latest */
+    HF__BUSY = 4,   /* attempt with may_queue == false: the lock is not free */
     /* attach of a direct backend: see attach below. Any slot of a networked
-     * one: nothing was sent. The backend no longer refers to the request,
+     * backend: nothing was sent. The backend no longer refers to the request,
      * returns LATER from now on, so that no request overtakes another, and
      * calls go_on() when it can send. */
     HF__LATER = 5,
@@ -59,9 +60,9 @@ enum hf__outcome {
 
 enum hf__op {
     HF__ATTEMPT = 1,
-    HF__RELEASE, /* of a hold */
-    HF__ABANDON, /* of an attempt, whatever its outcome: leaves the queue, and
-                    releases if it was granted after all */
+    HF__RELEASE, /* ends a hold */
+    HF__ABANDON, /* gives up an attempt, whatever its outcome: leaves the queue,
+                    and releases the hold if there is one after all */
     HF__RENEW,
     HF__INSPECT,
     HF__LIST,
@@ -82,10 +83,10 @@ struct hf__remote;
 struct hf__req {
     struct hf__req *next, *prev; /* links of parked requests */
     struct hf__remote *remote;   /* NULL: a hf__query or hf__batch */
-    hf__time meant_until; /* when its caller stops waiting: it is not sent after
-                             that, and a server with a clock refuses it after
-                             that. HF__NEVER: it is sent at any time, an attempt
-                             until it is abandoned */
+    hf__time meant_until; /* when its caller stops waiting: the request is not
+                             sent after that time, and a server with a clock
+                             refuses it then. HF__NEVER: it is sent at any time,
+                             an attempt until it is abandoned */
     uint64_t hold_id;     /* unique in this client, never reused */
     hf__time sent_at;     /* out: the time just before the bytes were written */
     union {
@@ -94,28 +95,28 @@ struct hf__req {
     };
     int16_t result; /* out: outcome or code */
     uint8_t op;
-    bool may_queue : 1; /* attempt: stay in the queue if it is not free */
+    bool may_queue : 1; /* attempt: join the queue if the lock is not free */
     bool fixed : 1; /* attempt: lease_ms is a fixed lease, which the server ends
                        even if the client lives */
-    bool is_async : 1; /* direct, attempt: no thread parks for it; its bell must
-                          wake the helper thread */
+    bool is_async : 1; /* direct, attempt: no thread parks for this request, so
+                          the bell of its remote must wake the helper thread */
     bool flying : 1;   /* the core's: submitted, not yet processed */
-    /* the core's: it is parked, or a slot is being called to send it after it
-     * was. Then more such calls may follow before advance(), so a backend can
-     * write their requests together */
+    /* the core's: the request is parked, or a slot is being called to send a
+     * request that was parked. In the second case more such calls may follow
+     * before advance(), so a backend can write these requests together */
     bool parked : 1;
     /* latch, out, of GRANTED: the count was 0 when the server was asked.
-     * Otherwise it was 0 at some time since the last QUEUED, so only waiters
-     * that were queued then may pass */
+     * Otherwise the count was 0 at some time since the last answer QUEUED, so
+     * only waiters that were queued when that answer came may pass */
     bool is_zero : 1;
-    bool untouched : 1; /* attempt, out, of a code: the server refused it before
-                           it did anything, so this request has left nothing
-                           there */
-    uint32_t lease_ms;  /* attempt, renew: the lease to ask for, never 0;
-                           diagnose: the client's TTL */
+    bool untouched : 1;  /* attempt, out, with an error code: the server refused
+                            the request before it did anything, so the request
+                            has left nothing at the server */
+    uint32_t lease_ms;   /* attempt, renew: the lease to ask for, never 0;
+                            diagnose: the client's TTL */
     uint32_t session_ms; /* HF__SESSION, out, of GRANTED: how long the server
                             keeps the session, from sent_at on */
-    uint32_t permits;    /* attempt: how many of a semaphore; otherwise 1 */
+    uint32_t permits;    /* attempt: permits of a semaphore; otherwise 1 */
 };
 
 /*
@@ -134,39 +135,42 @@ struct hf__remote {
     uint8_t mode : 1; /* enum hf_mode; HF_READ on a line for reading */
     bool fair : 1;
     uint32_t permits;  /* size of a semaphore */
-    const char *label; /* of the present or next holder; "" if none */
+    const char *label; /* of the current or next holder; "" if none */
     void *impl;        /* the backend's; attach sets it, detach frees it */
     struct hf__req *attempt; /* the attempt, pending or answered; NULL if
-                                nothing is asked or held */
+                                nothing is requested or held */
 };
 
 /* A renewal of many holds: req.op is HF__RENEW and req.remote is NULL. The
  * backend sets each result (DONE, ENOTOWNER, EUNKNOWN ...) and req.sent_at, and
  * then reports the whole batch. If the server knows a hold of a line for
- * reading as a write hold (the downgrade did not reach it), the renewal makes
- * it a read hold. */
+ * reading as a write hold (the downgrade did not reach it), the renewal turns
+ * it into a read hold. */
 struct hf__batch {
     struct hf__req req;
     size_t len;
     struct hf__renewal {
         struct hf__remote *remote;
         uint64_t hold_id;
-        uint32_t lease_ms;   /* HF__SESSION, 0: a fixed lease keeps its end */
+        uint32_t lease_ms;   /* HF__SESSION: 0 if the hold has a fixed lease,
+                                whose end does not move */
         uint32_t session_ms; /* HF__SESSION, out, of DONE */
         int16_t result;
         bool no_longer;   /* the core's: the renewal must not make the hold last
                              longer */
-        uint32_t permits; /* of a semaphore, how many it has; otherwise 1 */
+        uint32_t permits; /* number of permits of the hold of a semaphore;
+                             otherwise 1 */
     } * item;
-    size_t chunks; /* the backend's: how many parts are under way */
+    size_t chunks; /* the backend's: number of parts under way */
 };
 
-/* A listener for changes. Owned by the core; exists from LISTEN, if that is
- * DONE, to unlisten. */
+/* A listener for changes. Owned by the core; exists from LISTEN, if that ends
+ * with DONE, to unlisten. */
 struct hf__listener {
     const char *name; /* with the client's prefix; also terminated */
     size_t name_len;
-    bool is_prefix; /* all names that begin like this; name_len may be 0 */
+    bool is_prefix; /* listens to all names that begin with `name`; name_len may
+                       be 0 */
     void *impl;     /* the backend's */
 };
 
@@ -177,38 +181,41 @@ struct hf__listener {
  * DOWNGRADE: `line` has the write hold req.hold_id. From this call on it is the
  * read hold of that id of `into`, and `line` is free for the next question,
  * whatever the answer will be. Both pointers are valid during this call only;
- * they are NULL if the request was parked. DONE; ENOTOWNER: the hold was gone.
+ * they are NULL if the request was parked. The result is DONE, or ENOTOWNER if
+ * the hold was gone.
  *
  * PUT: `line` has the hold req.hold_id; the pointer is valid during this call
  * only. Sets the key `name` (without the client's prefix) to `value`, in one
- * step with the check of the hold. DONE; ENOTOWNER: the hold was gone; EINVAL:
- * there can be no such key.
+ * step with the check of the hold. The result is DONE; ENOTOWNER if the hold
+ * was gone; or EINVAL if there can be no such key.
  *
- * ASK: DONE; ENOTOWNER: the name is not held.
+ * ASK: the result is DONE, or ENOTOWNER if the name is not held.
  *
- * DIAGNOSE: the name is the client's prefix. DONE; ENOTSUP: the backend cannot
- * do it. A setting that the user may not read is a finding and not a failure.
- * The finding HF__PROMISE says in one sentence when a hold ends and what it
- * survives; the core puts it first. The core itself checks that locks can be
- * acquired, and how long that takes.
+ * DIAGNOSE: the name is the client's prefix. The result is DONE, or ENOTSUP if
+ * the backend has no diagnosis. A setting that the user is not allowed to read
+ * is a finding and not a failure. The finding HF__PROMISE says in one sentence
+ * when a hold ends and what it survives; the core puts it first. The core
+ * itself checks that locks can be acquired, and how long that takes.
  *
  * LISTEN: after DONE the backend calls core->changed() for each later change of
- * what INSPECT shows of the name; for a prefix, for each change of which names
- * there are (and who holds them, if the server says so). It does so at once, or
- * after it is connected again. ENOTSUP: the server does not report changes, or
- * not for a prefix.
+ * what INSPECT shows of the name; for a prefix, for each name that comes or
+ * goes (or changes its holder, if the server says so). It calls at once, or
+ * when it is connected again. The result is ENOTSUP if the server does not
+ * report changes, or not for a prefix.
  *
  * BREAK: ends all holds, or those with the given token and owner (the text that
- * INSPECT shows). They are selected in the step that ends them. DONE;
- * ENOTOWNER: the name is not held, or the latch is not set; EBUSY: there are
- * holds, but none with that token and owner, and count is the token of one, or
- * 0 if it is not known.
+ * INSPECT shows). They are selected in the step that ends them. The result is
+ * DONE; ENOTOWNER if the name is not held, or the latch is not set; or EBUSY if
+ * there are holds, but none with that token and owner: count is then the token
+ * of one of them, or 0 if it is not known.
  *
- * LATCH_SET: DONE; EBUSY: the latch is set already, and count is its count.
- * LATCH_DOWN: counts one down, but not below 0. Both count once for one
- * `request`, however often they are sent. LATCH_SET, LATCH_DOWN and LATCH_GET
- * set count to the latch's count afterwards; a latch that was never set has 0.
- * EUNKNOWN with `request` set to 0: if it is sent again, it may count twice.
+ * LATCH_SET: the result is DONE, or EBUSY if the latch is set already; count is
+ * then its count. LATCH_DOWN: counts one down, but not below 0. Both take
+ * effect once for each value of `request`, however often they are sent.
+ * LATCH_SET, LATCH_DOWN and LATCH_GET set count to the latch's count
+ * afterwards; a latch that was never set has 0. If the result is EUNKNOWN and
+ * the backend has set `request` to 0, the request may count twice if it is sent
+ * again.
  */
 struct hf__query {
     struct hf__req req;
@@ -229,7 +236,7 @@ struct hf__query {
 };
 
 #define HF__PROMISE "promise" /* a finding of every diagnosis */
-#define HF__HOSTS 16          /* the most hosts of a client */
+#define HF__HOSTS 16          /* the maximum number of hosts of a client */
 
 /* A parsed URL. Values are decoded and terminated. */
 struct hf__url {
@@ -253,8 +260,9 @@ struct hf__config {
     const char *password; /* "" if none */
     const char *label;
     uint32_t ttl_ms, connect_timeout_ms, op_timeout_ms;
-    uint32_t open_timeout_ms; /* to be ready: connect_timeout_ms or less */
-    int *caps;     /* of this client, indexed by hf_kind; open may clear some */
+    uint32_t open_timeout_ms; /* for opened(); at most connect_timeout_ms */
+    int *caps;     /* hf_cap bits of this client, indexed by hf_kind; open() may
+                      clear some */
     bool listens;  /* the program has on_event */
     bool existing; /* HF_OPEN_EXISTING */
 };
@@ -262,10 +270,10 @@ struct hf__config {
 /* The addresses of "host:port,host:port": a list for each host, or NULL if it
  * has none. */
 struct hf__lookup {
-    int code;      /* 0: at least one host has addresses; EBACKEND, ENOMEM */
+    int code;      /* 0 if at least one host has addresses; EBACKEND, ENOMEM */
     bool may_pass; /* after EBACKEND: a later lookup may succeed */
-    char why[160]; /* of a host without addresses: "name: Name or service not
-                      known" */
+    char why[160]; /* the error of a host without addresses: "name: Name or
+                      service not known" */
     size_t len;
     struct addrinfo *list[HF__HOSTS];
 };
@@ -277,7 +285,7 @@ struct hf__lookup {
 struct hf__core {
     uint32_t abi;
     hf__time (*now)(void);
-    /* Returns 0, or EBACKEND: getrandom(2) failed. */
+    /* Returns 0, or EBACKEND if getrandom(2) failed. */
     int (*random)(void *buf, size_t len);
     void *(*alloc)(hf_client *, size_t); /* zeroed; NULL: out of memory */
     void (*free)(hf_client *, void *);   /* NULL is allowed */
@@ -297,37 +305,39 @@ struct hf__core {
      * reached. The client's mutex is held. */
     void (*trouble)(hf_client *, const char *text);
 
-    /* A pending request has ended; its result is set. The core only notes it,
-     * and acts later. */
+    /* Reports that a pending request has ended; its result is set. The core
+     * only takes note, and acts later. */
     void (*done)(hf_client *, struct hf__req *);
-    /* Gives back a pending request of which nothing was sent, as LATER does: it
-     * is parked in front of all others, so give back the newest first. Only
-     * from ready() and advance(). */
+    /* Gives back a pending request of which nothing was sent, as LATER does.
+     * The request is parked in front of all others, so give back the newest
+     * first. Must be called only from ready() and advance(). */
     void (*unsent)(hf_client *, struct hf__req *);
-    /* Requests can be sent again. The core hands the parked requests over as
-     * soon as ready() or advance() has returned, and then calls advance() once
-     * more. Only from these two. */
+    /* Says that requests can be sent again. The core hands the parked requests
+     * over as soon as ready() or advance() has returned, and then calls
+     * advance() once more. Must be called only from these two. */
     void (*go_on)(hf_client *);
-    /* The server can be reached but refuses the client: all parked requests
-     * fail with this code, untouched, with the text of why(). Only from ready()
-     * and advance(). */
+    /* Says that the server can be reached but refuses the client: all parked
+     * requests fail with this code, untouched, with the text of why(). Must be
+     * called only from ready() and advance(). */
     void (*refuse)(hf_client *, int code);
-    /* The event that a QUEUED attempt waits for may have happened. The core
-     * only notes it, and acts later. Only from ready() and advance(). */
+    /* Reports that the event that a QUEUED attempt waits for may have happened.
+     * The core only takes note, and acts later. Must be called only from
+     * ready() and advance(). */
     void (*bell)(hf_client *, struct hf__remote *);
-    /* The hold of that id is gone. session: NULL if it was taken away; or
-     * why its session has ended ("the server ended session 7"). The core
-     * only notes it, and acts later. Only from ready() and advance(). A
-     * direct backend may be wrong: the core checks by a renewal, unless the
-     * lease is a fixed one. */
+    /* Reports that the hold of that id is gone. session: NULL if the hold was
+     * taken away; otherwise why its session has ended ("the server ended
+     * session 7"). The core only takes note, and acts later. Must be called
+     * only from ready() and advance(). A direct backend may be wrong: the core
+     * checks by a renewal, unless the lease is fixed. */
     void (*lost)(hf_client *, struct hf__remote *, uint64_t hold_id,
                  const char *session);
-    /* Another client asks for the hold of that token: HF_EVENT_WANTED. The
-     * client's mutex is held. */
+    /* Reports that another client asks for the hold of that token
+     * (HF_EVENT_WANTED). The client's mutex is held. */
     void (*wanted)(hf_client *, struct hf__remote *, uint64_t token);
-    /* What the listener listens to may have changed. name: for a prefix, the
-     * name that has changed; NULL: it may be any. The core only notes it, and
-     * acts later. A call too many does no harm. The client's mutex is held. */
+    /* Reports that what the listener listens to may have changed. name: for a
+     * prefix, the name that has changed; NULL if it may be any. The core only
+     * takes note, and acts later. A superfluous call does no harm. The client's
+     * mutex is held. */
     void (*changed)(hf_client *, struct hf__listener *, const char *name,
                     size_t len);
     /* Reports HF_EVENT_DOWN or HF_EVENT_UP, with the client's mutex held; or
@@ -344,23 +354,25 @@ struct hf__core {
      * unless advance() caused that. */
     void (*due)(hf_client *, hf__time at);
 
-    /* Looks names up. here: true to do so on the calling thread, which then
-     * blocks (allowed in open() only); false to do so on a separate thread.
-     * NULL: no memory, or no thread. */
+    /* Looks names up. here: true for a lookup on the calling thread, which then
+     * blocks (allowed in open() only); false for one on a separate thread.
+     * Returns NULL if there is no memory, or no thread could be created. */
     struct hf__lookup *(*lookup)(const char *hosts, bool here);
-    /* True: the lookup has ended, and can be read until lookup_leave(). */
+    /* Returns whether the lookup has ended; it can then be read until
+     * lookup_leave(). */
     bool (*lookup_over)(const struct hf__lookup *);
-    /* The backend no longer needs the lookup, whether it has ended or not. NULL
-     * is allowed. */
+    /* Gives up the lookup, whether it has ended or not. NULL is allowed. */
     void (*lookup_leave)(struct hf__lookup *);
 
-    /* An option of the URL; NULL: it is not given. */
+    /* Returns the value of an option of the URL; NULL if it is not given. */
     const char *(*option)(struct hf__url *, const char *key);
-    /* "10s", "1500ms", "2m", "1h", "3" (seconds) to ms; EINVAL. */
+    /* Converts "10s", "1500ms", "2m", "1h" or "3" (seconds) to ms. Returns 0 or
+     * EINVAL. */
     int (*parse_ms)(const char *text, int64_t *ms);
 
-    /* Append to the answer of a query. NULL or ENOMEM: out of memory, and the
-     * query must be reported as ENOMEM. The memory is zeroed. */
+    /* These two append to the answer of a query. If they return NULL or ENOMEM,
+     * there is no memory, and the query must be reported as ENOMEM. A party is
+     * zeroed. */
     hf_party *(*add_party)(hf_client *, struct hf__query *, bool holds);
     int (*add_name)(hf_client *, struct hf__query *, const char *, size_t);
     /* Adds a finding to a DIAGNOSE. If there was no memory for one, the core
@@ -374,7 +386,7 @@ enum hf__backend_flag {
     HF__DIRECT = 1 << 0,
     HF__ENDLESS = 1 << 1, /* a hold without a fixed lease needs no renewal */
     /* Holds and places in the queue live as long as the client's session, and
-     * end with it only. The core keeps a fixed lease: it renews it like any
+     * end only with it. The core enforces a fixed lease: it renews it like any
      * other, and releases the hold at its end. When a session ends, the backend
      * reports its holds as lost, requests to let go as DONE (a release that was
      * never sent: ENOTOWNER), and pending attempts as EUNKNOWN, and rings for
@@ -382,16 +394,16 @@ enum hf__backend_flag {
     HF__SESSION = 1 << 2,
 };
 
-/* A backend. A slot may be NULL where it says so, and if it is for the other
- * kind of backend: ready, opened and next_timeout of a direct one, park of a
- * networked one. */
+/* A backend. A slot may be NULL if its comment says so, or if it is for the
+ * other kind of backend: ready, opened and next_timeout of a direct one, park
+ * of a networked one. */
 struct hf__backend {
     uint32_t abi;     /* HF__ABI */
-    const char *name; /* "redis": in front of every error text */
+    const char *name; /* "redis"; precedes every error text */
     unsigned flags;
     int caps[5]; /* hf_cap bits, indexed by hf_kind */
     bool fair_by_default;
-    const char *options; /* the URL options that it knows: "dialect, db" */
+    const char *options; /* URL options of the backend: "dialect, db" */
     /* How a hold can be gone before its deadline, to follow "it was taken away:
      * " in the text of a loss. NULL: a general text. */
     const char *taken;
@@ -405,65 +417,67 @@ struct hf__backend {
      */
     int (*open)(hf_client *, const struct hf__core *, const struct hf__config *,
                 void **self);
-    /* Returns PENDING until the backend is connected, then DONE; or a code. The
-     * slot is NULL if open() leaves nothing to wait for. */
+    /* Returns PENDING until the backend is connected, then DONE; or an error
+     * code. The slot is NULL if open() leaves nothing to wait for. */
     int (*opened)(void *self);
-    /* Called on the helper thread when nothing is pending, or when what is
-     * pending is given up. */
+    /* Frees everything. Called on the helper thread when nothing is pending, or
+     * when the core gives up what is pending. */
     void (*close)(void *self);
 
-    /* Networked only. A descriptor that is watched under this tag is ready:
-     * EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP. The event may be outdated, because
-     * the descriptor may have been closed, or read by another thread, since. So
-     * a backend gives each descriptor a tag of its own, ignores unknown tags,
-     * and expects EAGAIN. Never blocks. */
+    /* Networked only. Handles the events (EPOLLIN, EPOLLOUT, EPOLLERR,
+     * EPOLLHUP) of the descriptor that is watched under this tag. They may be
+     * outdated, because the descriptor may have been closed, or read by another
+     * thread, since. So a backend gives each descriptor a tag of its own,
+     * ignores unknown tags, and expects EAGAIN. Never blocks. */
     void (*ready)(void *self, uint32_t tag, uint32_t events, hf__time now);
     /* Does what is due. Called after ready() has got everything that had
      * arrived before `now` (on up to 63 descriptors), so that a server that has
      * not answered by then is late. Never blocks. For a direct backend only the
      * helper thread calls it. */
     void (*advance)(void *self, hf__time now);
-    /* Networked only. When advance() has something to do; HF__NEVER. */
+    /* Networked only. Returns when advance() has something to do next, or
+     * HF__NEVER. */
     hf__time (*next_timeout)(void *self);
 
     /* Direct only. Sleeps until *word != expect (a private futex), the remote's
-     * bell rings, the holder it waits for dies, or the time has passed. May
-     * return early. remote == NULL: the helper thread sleeps, and advance()
-     * follows. */
+     * bell rings, the holder that the remote waits for dies, or the time has
+     * passed. May return early. remote == NULL: the helper thread sleeps, and
+     * advance() follows. */
     void (*park)(void *self, struct hf__remote *remote, uint32_t *word,
                  uint32_t expect, hf__time until);
 
-    /* Returns 0. EINVAL: the name is reserved by the backend. EMISMATCH, if it
-     * can tell at once. LATER, by a direct backend: it could not attach now,
-     * and has set the text; the core lets other threads use the client, and
-     * tries again until op_timeout. */
+    /* Begins to use a line. Returns 0; EINVAL if the backend reserves the name;
+     * EMISMATCH if the backend can tell that at once; or, from a direct
+     * backend, LATER if it could not attach now, and has set the text: the core
+     * then lets other threads use the client, and tries again until
+     * op_timeout. */
     int (*attach)(void *self, struct hf__remote *);
     void (*detach)(void *self, struct hf__remote *);
 
-    /* A QUEUED request is attempted again with the same hold id until it is
-     * granted or abandoned. If it finds itself granted already, it renews the
-     * lease. */
+    /* Requests the lock. A QUEUED request is attempted again with the same hold
+     * id until it is granted or abandoned. If the server has granted it
+     * already, the attempt renews the lease. */
     int (*attempt)(void *self, struct hf__req *);
-    /* op RELEASE. DONE; ENOTOWNER: it was not held. Must be sent after all
-     * earlier requests of this remote. */
+    /* Ends a hold (op RELEASE). The result is DONE, or ENOTOWNER if it was not
+     * held. Must be sent after all earlier requests of this remote. */
     int (*release)(void *self, struct hf__req *);
-    /* op ABANDON. remote->attempt may still be pending; if it has the same hold
-     * id, it is never reported from then on. */
+    /* Gives up an attempt (op ABANDON). remote->attempt may still be pending;
+     * if it has the same hold id, it must not be reported from then on. */
     int (*abandon)(void *self, struct hf__req *);
-    /* NULL: renewals are ENOTSUP, and a hold lasts as long as its first lease.
-     */
+    /* Renews a batch of holds. NULL: renewals fail with ENOTSUP, and a hold
+     * lasts as long as its first lease. */
     int (*renew)(void *self, struct hf__batch *);
-    /* NULL: queries are ENOTSUP. The backend then has no capability that needs
-     * one. */
+    /* Sends a query. NULL: queries fail with ENOTSUP, and the backend has no
+     * capability that needs one. */
     int (*query)(void *self, struct hf__query *);
     /* Ends what LISTEN began; also called after a LISTEN that failed or never
-     * reached the backend. NULL: LISTEN is ENOTSUP, and is not sent. */
+     * reached the backend. NULL: LISTEN fails with ENOTSUP, and is not sent. */
     void (*unlisten)(void *self, struct hf__listener *);
 };
 
 /* A module exports this function. It returns the backend for URLs of that
- * scheme, or NULL if the module has another ABI. Linked into the library it has
- * another name. */
+ * scheme, or NULL if the module has another ABI. If the module is linked into
+ * the library, the function has another name. */
 #define HF__MODULE_SYMBOL "hf_module"
 typedef const struct hf__backend *hf__module_fn(uint32_t abi,
                                                 const char *scheme);

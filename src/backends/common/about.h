@@ -1,9 +1,9 @@
 /*
- * Who a client is: a uuid for servers, and a process on a host for people; and
- * how an entry that says so is read again. The backends write it beside a hold
- * and read it for an inspection. No function allocates or keeps a pointer. Each
- * writes to the caller's buffer, terminated and cut to its size. Pure, except
- * that hf__about() reads the host name and hf__wall_ms() the clock.
+ * The identity of a client: a uuid for servers; pid, host and label for people.
+ * The backends store the latter with each hold, and read it for an inspection.
+ * No function allocates or keeps a pointer. Each writes to the caller's buffer,
+ * terminated and cut to its size. Pure, except that hf__about() reads the host
+ * name and hf__wall_ms() the clock.
  */
 #ifndef HF_ABOUT_H
 #define HF_ABOUT_H
@@ -17,10 +17,11 @@
 /* Writes a uuid of version 4 made of 16 random bytes. */
 void hf__uuid(const uint8_t random[16], char out[HF__UUID_LEN + 1]);
 
-/* The time in ms since 1970, as entries show it to people. */
+/* Returns the wall-clock time in ms since 1970. */
 int64_t hf__wall_ms(void);
-/* The rest of a lease at now_ms, if it began at since_ms by another machine's
- * clock: from 0 to the whole lease. */
+/* Returns how much of a lease that began at since_ms is left at now_ms: from 0
+ * to the whole lease, even if since_ms comes from the clock of a different
+ * machine and is later than now_ms. */
 int64_t hf__left_ms(int64_t lease_ms, int64_t since_ms, int64_t now_ms);
 
 /* Writes "<what><pid>\n<host>\n", to which the caller adds a label; returns the
@@ -29,10 +30,11 @@ size_t hf__about(char *out, size_t size, const char *what);
 /* Reads "<host>\n<label>", which follows the pid. */
 void hf__about_read(hf_party *, const char *at, const char *end);
 
-/* Returns the text up to `stop`, or the rest, and moves *at behind it. */
+/* Returns the text from *at up to `stop`, or up to `end` if there is none. Sets
+ * *len to its length, and moves *at past it and the `stop`. */
 const char *hf__cut(const char **at, const char *end, char stop, size_t *len);
-/* Copies what fits. A zero byte would end the text and is written as \x00; the
- * core escapes other characters that cannot be shown. */
+/* Copies as much of the text as fits. A zero byte would end the text, so it is
+ * written as \x00; the core escapes other characters that cannot be shown. */
 void hf__copy_text(char *to, size_t size, const char *from, size_t len);
 
 #endif

@@ -15,8 +15,8 @@ struct hf__block;
 struct hf__arena {
     const struct hf__core *core;
     hf_client *client;
-    struct hf__block *blocks; /* newest first; the last is kept */
-    size_t used;              /* since the last reset */
+    struct hf__block *blocks; /* newest first; a reset keeps the oldest */
+    size_t used;              /* bytes taken since the last reset */
     size_t max;               /* the bound of `used` */
 };
 
@@ -24,10 +24,10 @@ void hf__arena_init(struct hf__arena *, const struct hf__core *, hf_client *,
                     size_t max);
 void hf__arena_reset(struct hf__arena *);
 void hf__arena_fini(struct hf__arena *);
-/* Aligned for any type, not zeroed; NULL: out of memory, or beyond the
- * bound. */
+/* Returns a piece of that size, aligned for any type and not zeroed; NULL if
+ * there is no memory, or if the bound would be exceeded. */
 void *hf__arena_take(struct hf__arena *, size_t);
-/* After a NULL: true if the bound was the likely reason. */
+/* Returns whether the bound was the likely reason of a NULL. */
 bool hf__arena_is_full(const struct hf__arena *);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_MS 1000 /* the tolerated difference */
+#define CLOCK_MS 1000 /* tolerated difference between two clocks */
 
 #define FIND(level, subject, ...)                                              \
     core->find(client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
@@ -21,7 +21,8 @@ static unsigned finding_count_hosts(const char *hosts)
     return n;
 }
 
-/* A name may resolve to several servers. */
+/* Returns whether some host is given by name. A name may resolve to several
+ * servers. */
 static bool finding_has_names(const char *hosts)
 {
     return strspn(hosts, "0123456789.:,") != strlen(hosts) &&

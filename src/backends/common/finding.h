@@ -1,5 +1,5 @@
 /*
- * Findings of a diagnosis (HF__DIAGNOSE) that several backends have. Each
+ * Findings of a diagnosis (HF__DIAGNOSE) that several backends share. Each
  * function reports one or two to the core by core->find(), while the query is
  * with the backend. Called with the client's mutex held.
  */
@@ -10,18 +10,18 @@
 
 /* Servers that decide by majority. */
 struct hf__quorum {
-    const char *subject; /* "ensemble" */
-    const char *one;     /* "server" */
+    const char *subject; /* of the findings: "ensemble" */
+    const char *one;     /* the word for one voter: "server" */
     unsigned voters;
-    const char *hosts; /* of the URL: "host:port,host:port" */
+    const char *hosts; /* those of the URL: "host:port,host:port" */
 };
 
-/* How many servers may fail, and whether the URL names enough of them. */
+/* Finds how many servers may fail, and whether the URL names enough of them. */
 void hf__find_quorum(const struct hf__core *, hf_client *, struct hf__query *,
                      const struct hf__quorum *);
 
-/* The difference between the server's clock, by which leases end, and ours.
- * trip: the round-trip time of the answer. */
+/* Compares the server's clock, by which leases end, with ours. trip: the
+ * round-trip time of the answer that contained server_us. */
 void hf__find_clock(const struct hf__core *, hf_client *, struct hf__query *,
                     int64_t server_us, hf__time trip);
 

@@ -1,29 +1,32 @@
 /*
- * Which sets and downs of latches a client may send again. The server counts
- * each and creates a mark for it in one step; after a lost answer the mark
- * tells that it was counted. The mark goes with the client's session, so a
- * request that was sent in an earlier session must not be sent again. Pure.
+ * Decides which sets and downs of latches a client may send again. The server
+ * counts each and creates a mark for it in one step; after a lost answer the
+ * mark shows that the request was counted. The mark disappears with the
+ * client's session, so a request that was sent in an earlier session must not
+ * be sent again. Pure.
  */
 #ifndef HF_LATCH_REQUESTS_H
 #define HF_LATCH_REQUESTS_H
 
 #include <stdint.h>
 
-/* Of one client; {0} at first. */
+/* The latch requests of one client; {0} at first. */
 struct hf__latch_requests {
-    uint64_t last;   /* the newest that was sent */
-    uint64_t before; /* the newest that was sent in an earlier session */
-    int64_t session; /* in which `last` was sent */
+    uint64_t last;   /* number of the newest request that was sent */
+    uint64_t before; /* number of the newest one that was sent in an earlier
+                        session */
+    int64_t session; /* the session in which `last` was sent */
 };
 
 enum hf__latch_sending {
-    HF__LATCH_FIRST,    /* it was never sent */
-    HF__LATCH_AGAIN,    /* it was sent in this session */
-    HF__LATCH_IN_DOUBT, /* it was sent in an earlier one: it may be counted */
+    HF__LATCH_FIRST,    /* the request was never sent */
+    HF__LATCH_AGAIN,    /* it was sent in this session, and may be sent again */
+    HF__LATCH_IN_DOUBT, /* it was sent in an earlier session, and may have been
+                           counted */
 };
 
-/* Notes that a request, numbered in the order of sending, is about to be sent,
- * unless it is IN_DOUBT. */
+/* Returns whether a request was sent before. Requests are numbered in the order
+ * of sending. Unless the result is IN_DOUBT, the request is noted as sent. */
 enum hf__latch_sending hf__latch_request(struct hf__latch_requests *,
                                          int64_t session, uint64_t request);
 

@@ -9,20 +9,20 @@
 
 #include <stdbool.h>
 
-/* What was seen of a queue so far; {0} before the first entry. */
+/* What the entries so far were; {0} before the first one. */
 struct hf__order {
     bool any, writer;
 };
 
-/* Takes the next entry, the oldest first, and says whether it holds the lock.
- * An entry of a mutex counts as a writer. lets_readers_in: a writer that has
- * been downgraded, which still has the entry of a writer. */
+/* Takes the next entry, the oldest first, and returns whether it holds the
+ * lock. An entry of a mutex counts as a writer. lets_readers_in: the entry is
+ * that of a writer that has been downgraded. */
 bool hf__order_holds(struct hf__order *, bool reads, bool lets_readers_in);
 
-/* True if the query means this holder. */
+/* Returns whether the query means this holder. */
 bool hf__order_means(const struct hf__query *, uint64_t token,
                      const char *owner);
-/* True if the query means every holder. */
+/* Returns whether the query means every holder. */
 bool hf__order_means_all(const struct hf__query *);
 
 #endif

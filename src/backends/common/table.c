@@ -47,8 +47,8 @@ static int table_grow(struct hf__table *t)
     bigger.bucket =
         t->core->alloc(t->client, bigger.cap * sizeof(*bigger.bucket));
     if (!bigger.bucket)
-        return t->cap ? 0 : HF_ENOMEM; /* the table stays as it is: slower, but
-                                          correct */
+        /* A full table still works, only slower. */
+        return t->cap ? 0 : HF_ENOMEM;
     for (size_t i = 0; i < t->cap; i++)
         while (t->bucket[i]) {
             struct hf__keyed *k = t->bucket[i];

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 struct hf__keyed {
-    struct hf__keyed *next; /* in the same bucket */
+    struct hf__keyed *next; /* the next entry in the same bucket */
     uint32_t hash;
     uint16_t number;
     uint16_t len;
@@ -28,14 +28,14 @@ struct hf__table {
 
 void *hf__table_find(const struct hf__table *, uint16_t number,
                      const char *text, size_t len); /* NULL: not found */
-/* Adds a zeroed entry of that size, with a copy of the text behind it. NULL:
- * out of memory. */
+/* Adds a zeroed entry of that size, with a copy of the text after it. Returns
+ * NULL if there is no memory. */
 void *hf__table_add(struct hf__table *, size_t size, uint16_t number,
                     const char *text, size_t len);
 /* Removes the entry and frees it. */
 void hf__table_remove(struct hf__table *, void *keyed);
-/* The entry after that one, or the first if it is NULL. No entry may be added
- * between two calls. */
+/* Returns the entry after `keyed`, or the first one if that is NULL. Entries
+ * must not be added between two calls. */
 void *hf__table_next(const struct hf__table *, const void *keyed);
 /* Removes and frees all entries. */
 void hf__table_fini(struct hf__table *);

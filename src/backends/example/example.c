@@ -7,24 +7,24 @@
  *
  * Lines of text, in both directions. A client is a random number, a hold is a
  * client and the core's hold id; numbers are decimal, times are ms, a name is
- * in hexadecimal because it may have any byte in it.
+ * in hexadecimal because it may contain any byte.
  *
  *   HELLO client                   WELCOME clock
  *   TAKE hold lease queue name     GRANTED hold token | QUEUED hold | BUSY hold
  *   DROP hold                      DROPPED hold was_held
- *   KEEP hold lease until          KEPT hold 0: not there, 1: kept, 2: too late
- *                                  TURN hold     it is first: TAKE it now
- *                                  LOST hold     it has ended, or was broken
+ *   KEEP hold lease until          KEPT hold 0: no hold, 1: kept, 2: too late
+ *                                  TURN hold     its turn: TAKE it now
+ *                                  LOST hold     it has ended or was broken
  *
  * The server answers in the order of the requests. What makes lost answers
  * harmless:
- * - TAKE, DROP and KEEP find what they are about only by the hold, so that the
- *   same line, sent again, does the same. TAKE of a hold that is there makes
- *   it last longer and says the same token.
+ * - TAKE, DROP and KEEP identify everything by the hold, so that the same line,
+ *   sent again, does the same. TAKE of a hold that exists extends it, and is
+ *   answered with the same token.
  * - A hold lasts as long as its lease, by the server's clock; a place in the
  *   queue lasts as long as its connection.
- * - The HELLO of a client ends its former connection: nothing that is still on
- *   its way there is done after what was sent on the new one.
+ * - The HELLO of a client ends its former connection: no line that is still on
+ *   its way there is executed after a line of the new one.
  *
  * Everything here runs with the client's mutex held, so there is no lock. No
  * slot reports anything by core->done() itself: a stream that breaks while it
@@ -51,11 +51,11 @@ struct example {
     const struct hf__core *core;
     hf_client *client;
     struct net_endpoint peer;
-    struct net_link link; /* connects, again and again; calls example_talk */
+    struct net_link link; /* connects, reconnects; calls `talk` */
     uint32_t tags;
     uint64_t me;                 /* the client's number at the server */
-    uint64_t clock;              /* the server's clock in ms, */
-    hf__time clock_at;           /* and when it was read */
+    uint64_t clock;              /* the server's clock in ms */
+    hf__time clock_at;           /* when `clock` was read */
     struct hf__req *first, **to; /* pending, in the order of sending */
     struct example_lock *locks;
     bool put_off; /* a slot has returned LATER, so go_on() must follow */
@@ -64,7 +64,8 @@ struct example {
     char in[256]; /* the part of a line that has arrived */
 };
 
-/* The core owns requests; `next` is the backend's while they are pending. */
+/* Removes a request from the list of pending ones. The core owns the requests;
+ * their `next` belongs to the backend while they are pending. */
 static void example_take_out(struct example *x, struct hf__req **at)
 {
     *at = (*at)->next;
@@ -88,14 +89,16 @@ static void example_finish(struct example *x, struct hf__req **at, int result)
 {
     struct hf__req *req = *at;
 
-    example_take_out(x, at); /* before done(): then it is the core's again */
+    example_take_out(x, at); /* done() gives the request back to the core */
     req->result = (int16_t)result;
     x->core->done(x->client, req);
 }
 
-/* The connection has ended, or could not be made. A request without an answer
- * may have been done or not: EUNKNOWN, and the core sends it again. (One that
- * was never written could go back by core->unsent(), which saves a request.) */
+/* Called when the connection has ended, or could not be made. It is not known
+ * whether the server has executed a request without an answer. So such a
+ * request ends as EUNKNOWN, and the core sends it again. (A request that was
+ * never written could be given back by core->unsent(), which saves a
+ * request.) */
 static void example_down(void *self, int code, bool was_up, hf__time now)
 {
     struct example *x = self;
@@ -108,8 +111,8 @@ static void example_down(void *self, int code, bool was_up, hf__time now)
     x->core->why(x->client, HF_EUNKNOWN, "%s", x->link.text);
     while (x->first)
         example_finish(x, &x->first, HF_EUNKNOWN);
-    /* The places in the queue have gone with it, so no TURN will come for them.
-     * A bell for a lock that does not wait has no effect. */
+    /* The places in the queue have gone with the connection, so no TURN will
+     * come for them. A bell for a lock that does not wait has no effect. */
     for (struct example_lock *lock = x->locks; lock; lock = lock->next)
         x->core->bell(x->client, lock->remote);
     if (code == HF_EPROTO) { /* a program answers, but not our server */
@@ -129,8 +132,8 @@ example_put(struct example *x, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Connected. Until example_welcome() the link is not up, and nothing else is
- * sent. */
+/* Called when the connection is made. Until example_welcome() the link is not
+ * up, and nothing but this HELLO is sent. */
 static int example_greet(void *self, hf__time now)
 {
     struct example *x = self;
@@ -150,13 +153,13 @@ static int example_welcome(struct example *x, uint64_t clock)
     x->core->trouble(x->client, NULL);
     if (x->opened)
         x->core->session(x->client, HF_EVENT_UP, NULL);
-    x->opened = true; /* advance() follows, and calls go_on() */
+    x->opened = true; /* go_on() is called by advance(), which follows */
     return 0;
 }
 
-/* Every slot that sends begins here. 0: there is room for that many bytes; else
- * what the slot returns: LATER, once it was returned, until go_on(), so that no
- * request overtakes a parked one. */
+/* Begins each slot that sends. Returns 0 if there is room for that many bytes,
+ * otherwise what the slot must return. Once that was LATER, it is LATER until
+ * go_on(), so that no request overtakes a parked one. */
 static int example_begin(struct example *x, struct hf__req *req, size_t size)
 {
     x->put_off = !hf__link_wanted(&x->link) || x->put_off;
@@ -170,9 +173,9 @@ static int example_begin(struct example *x, struct hf__req *req, size_t size)
     return 0;
 }
 
-/* And ends here. advance() writes parked requests together. Otherwise the
- * driver may sleep for too long for the server's silence to be noticed, or the
- * write has failed: advance() takes care of both. */
+/* Ends each slot that sends. Parked requests are written together by advance().
+ * due() makes the driver call advance() in time to notice that the server is
+ * silent, or that the write has failed. */
 static int example_end(struct example *x, struct hf__req *req)
 {
     hf__link_await(&x->link, req->sent_at);
@@ -202,7 +205,7 @@ static int example_attempt(void *self, struct hf__req *req)
     return example_end(x, req);
 }
 
-/* Releases a hold or a place, or nothing at all; the server finds out. */
+/* Releases a hold, a place in the queue, or nothing: the server knows which. */
 static int example_release(void *self, struct hf__req *req)
 {
     struct example *x = self;
@@ -214,9 +217,9 @@ static int example_release(void *self, struct hf__req *req)
     return example_end(x, req);
 }
 
-/* The attempt may still be pending. The core will reuse its memory, so it is
- * taken out first, even if the rest returns LATER. Its answer finds no
- * request. */
+/* The attempt may still be pending. The core will reuse its memory, so the
+ * attempt is taken out first, even if the rest returns LATER. Its answer will
+ * then find no request. */
 static int example_abandon(void *self, struct hf__req *req)
 {
     struct hf__req **attempt =
@@ -227,9 +230,10 @@ static int example_abandon(void *self, struct hf__req *req)
     return example_release(self, req);
 }
 
-/* `until` is meant_until by the server's clock; 0: no limit. The clock is read
- * a little after the server has sent it, so `until` is rather too early: a
- * refusal is better than a renewal that the caller has given up. */
+/* `until` is meant_until by the server's clock; 0 means no limit. We read the
+ * clock a little after the server has sent it, so `until` is rather too early
+ * than too late: a refusal is better than a renewal that the caller has given
+ * up. */
 static int example_renew(void *self, struct hf__batch *b)
 {
     struct example *x = self;
@@ -241,7 +245,7 @@ static int example_renew(void *self, struct hf__batch *b)
     if (rc)
         return rc;
     for (size_t i = 0; i < b->len; i++) {
-        b->item[i].result = HF_EUNKNOWN; /* until it is answered */
+        b->item[i].result = HF_EUNKNOWN; /* until the item is answered */
         example_put(x, "KEEP %" PRIu64 " %u %" PRIu64 "\n", b->item[i].hold_id,
                     b->item[i].lease_ms, until);
     }
@@ -272,8 +276,8 @@ static void example_detach(void *self, struct hf__remote *remote)
     x->core->free(x->client, lock);
 }
 
-/* Answers come in order, so this one is for the first pending batch, which ends
- * with its last item. */
+/* Answers come in order, so a KEPT is for the first pending batch; the KEPT of
+ * the last item finishes that batch. */
 static int example_kept(struct example *x, uint64_t hold_id, uint64_t what)
 {
     static const int16_t result[] = {HF_ENOTOWNER, HF__DONE, HF_EUNKNOWN};
@@ -291,7 +295,7 @@ static int example_kept(struct example *x, uint64_t hold_id, uint64_t what)
     return 0;
 }
 
-/* The answer to an attempt that was abandoned meanwhile finds no request. */
+/* The answer to an attempt that has been abandoned finds no request. */
 static int example_taken(struct example *x, uint64_t hold_id, int result,
                          uint64_t token)
 {
@@ -319,7 +323,7 @@ static int example_dropped(struct example *x, uint64_t hold_id, bool was_held)
     return 0;
 }
 
-/* This may be about a hold that has been let go. */
+/* Handles TURN and LOST, which may concern a hold that has been let go. */
 static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
 {
     struct example_lock *lock = x->locks;
@@ -333,8 +337,8 @@ static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
     return 0;
 }
 
-/* 0, or EPROTO: the connection is closed, because answers no longer match the
- * requests. */
+/* Handles a line. Returns 0; or EPROTO, which closes the connection, because
+ * the answers no longer match the requests. */
 static int example_answer(struct example *x, const char *line)
 {
     char word[16];
@@ -358,7 +362,7 @@ static int example_answer(struct example *x, const char *line)
     return HF_EPROTO;
 }
 
-/* Bytes have arrived. */
+/* Splits the bytes that have arrived into lines. */
 static int example_data(void *self, const char *p, size_t len, hf__time now)
 {
     struct example *x = self;
@@ -403,7 +407,7 @@ static void example_advance(void *self, hf__time now)
     hf__net_flush(&x->link.stream);
     if (x->put_off && x->link.state == NET_UP) {
         x->put_off = false;
-        x->core->go_on(x->client); /* the slots, then advance() */
+        x->core->go_on(x->client); /* the core calls the slots and advance() */
     }
 }
 
@@ -428,13 +432,13 @@ static int example_prepare(struct example *x, const struct hf__config *config)
                             "example://host:%d",
                             PORT);
     x->link.connect_ms = config->connect_timeout_ms;
-    x->link.pause_ms = op_ms / 8; /* finds a server that is back soon */
-    /* Leaves time to send a renewal once more. */
+    x->link.pause_ms = op_ms / 8; /* short: finds a restarted server soon */
+    /* A third of the TTL leaves time to send a renewal once more. */
     x->link.silence_ms = third < 200 ? 200 : third < op_ms ? third : op_ms;
     rc = x->core->random(&x->me, sizeof(x->me));
     if (!rc)
         rc = hf__net_set_hosts(&x->peer, url->hosts, 1, PORT);
-    return rc ? rc : hf__net_find(&x->peer); /* it blocks, as only open() may */
+    return rc ? rc : hf__net_find(&x->peer); /* blocks, as open() may */
 }
 
 static int example_open(hf_client *client, const struct hf__core *core,
@@ -486,7 +490,7 @@ static const struct hf__backend backend = {
     .attempt = example_attempt,
     .release = example_release,
     .abandon = example_abandon,
-    .renew = example_renew, /* no query: nothing can be inspected */
+    .renew = example_renew, /* there is no .query: nothing can be inspected */
 };
 
 const struct hf__backend *hf_module(uint32_t abi, const char *scheme)

@@ -1,6 +1,6 @@
 /*
- * Changes of names: keyspace notifications. They concern keys and do not depend
- * on the program that changes them, so changes by Redisson count as well. A
+ * Changes of names: keyspace notifications. The server sends them for keys,
+ * whichever program changes these, so changes by Redisson count as well. A
  * watched name stands for its own key and the keys that list its waiters; a
  * watched prefix stands for all keys that begin with it and can be names of
  * locks. A renewal is no change.
@@ -9,8 +9,8 @@
  * with a request for notify-keyspace-events: after the first SUBSCRIBE this
  * command is forbidden, and on another connection another server may answer. If
  * the setting is wrong or a subscription is refused, the connection is closed.
- * A watcher that was just added gets the reason as its result; for the others
- * the connection is made again later.
+ * A watcher that has just been added gets the reason as its result; for the
+ * others the client connects again later.
  */
 #include "changes.h"
 
@@ -29,7 +29,7 @@
 struct rd_watcher {
     struct rd_watcher *next, *prev;
     struct hf__listener *on;
-    struct hf__query *query; /* until LISTEN is answered; then NULL */
+    struct hf__query *query; /* the LISTEN; NULL after it is answered */
 };
 
 static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_QUEUE, RD_KEY_WAITERS,
@@ -123,7 +123,7 @@ static int changes_setting_read(struct rd_pipe *p, struct rd_sent *sent,
         int code = hf__rd_error_code(reply->text);
 
         if (code != HF_EAUTH && hf__rd_is_forbidden(reply->text))
-            code = HF_ENOTSUP; /* the server has no CONFIG */
+            code = HF_ENOTSUP; /* the server has no CONFIG command */
         return hf__link_why(
             &p->link, code, RD_EVENTS_SETTING " cannot be read: %.80s%s",
             reply->text, code == HF_EAUTH ? "; allow +config|get" : "");
@@ -170,7 +170,7 @@ static void changes_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     (void)was_up;
     r->watchers.state = RD_CHANGES_OFF;
     if (!refused && p->link.timer <= now)
-        return; /* the link tries again at once */
+        return; /* the link tries to connect again at once */
     for (e = r->watchers.first; e; e = next) {
         next = e->next;
         if (!e->query)
@@ -203,12 +203,13 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
     struct net_link *l = &r->changes.link, *cmd = &r->cmd.link;
 
     if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
-        changes_restart(r, now); /* cmd reconnected, maybe to another server */
+        /* r->cmd has reconnected, maybe to a different server. */
+        changes_restart(r, now);
     if (l->state == NET_OFF && r->watchers.first && now >= r->watchers.again)
         hf__link_start(l, now);
     hf__link_advance(l, now);
     if (l->state == NET_UP && r->watchers.due)
-        hf__link_await(l, now); /* link.c counts replies to commands only */
+        hf__link_await(l, now); /* link.c waits for replies to commands only */
     if (now >= changes_next_ping(l))
         changes_begin(r, "PING", 0);
     hf__net_flush(&l->stream);
@@ -259,7 +260,8 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
         return;
     hf__list_remove(r->watchers.first, e);
     r->core->free(r->client, e);
-    changes_restart(r, 0); /* else the server would still publish for it */
+    /* Otherwise the server would still publish for this listener. */
+    changes_restart(r, 0);
 }
 
 /* ---- messages ---------------------------------------------------------- */
@@ -285,7 +287,7 @@ static bool changes_is_of(const struct hf__listener *on, const char *key,
     char text[RD_KEY_MAX + 1];
 
     if (!memmem(key, len, on->name, on->name_len))
-        return false; /* fast: most messages concern other names */
+        return false; /* a fast test: most messages concern other names */
     if (on->is_prefix)
         return !hf__rd_reserved(key, len) &&
                memcmp(key, on->name, on->name_len) == 0;

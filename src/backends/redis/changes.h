@@ -8,8 +8,8 @@
 
 #include "pipe.h"
 
-/* The server's setting, and the letters that its value must contain beside
- * "K". */
+/* The server's setting, and the letters that its value must contain in addition
+ * to "K". */
 #define RD_EVENTS_SETTING "notify-keyspace-events"
 #define RD_EVENTS_NEEDED "g$lhxe"
 
@@ -54,7 +54,7 @@ void hf__rd_changes_move(struct redis *, hf__time now);
 hf__time hf__rd_changes_timeout(const struct redis *);
 void hf__rd_changes_fini(struct redis *);
 
-/* True if this value of the setting is sufficient. */
+/* Returns whether this value of the setting is sufficient. */
 bool hf__rd_publishes_changes(const char *setting);
 
 #endif

@@ -84,7 +84,7 @@ struct rd_chan *hf__rd_chan_next(const struct redis *r, const struct rd_chan *c)
 void hf__rd_ring_one(struct redis *r, struct rd_lock *lock)
 {
     if (lock->attempting)
-        lock->rang = true; /* the reply may be older than this */
+        lock->rang = true; /* the reply may be older than the event that rang */
     else if (lock->waits)
         r->core->bell(r->client, lock->remote);
 }

@@ -24,25 +24,25 @@ struct rd_chan {
     struct hf__keyed key;        /* the name of the lock */
     struct rd_chan *next, *prev; /* in the list of chans that linger */
     struct rd_lock *locks; /* locks that wait for this name, or have waited */
-    size_t waiting;        /* how many of `locks` wait; 0: the chan lingers */
+    size_t waiting;        /* `locks` that wait now; 0: the chan lingers */
     hf__time until;        /* when the chan stops lingering */
-    hf__time confirmed_at; /* when all channels were confirmed; 0: no */
+    hf__time confirmed_at; /* when all channels were confirmed; 0: not yet */
     uint8_t kind;
-    bool fair;       /* true for a fair mutex, which has a chan of its own */
+    bool fair;       /* a chan of fair mutexes, which have one of their own */
     bool joined;     /* SUBSCRIBE was sent */
     bool ring_later; /* ring its locks when the channels are confirmed */
 };
 
-/* A message for an attempt whose reply has not come yet. Message and reply use
- * different connections, so either may come first. The message is kept until
- * hf__rd_was_called() takes it, until all commands under way at its arrival are
- * answered, or until RD_EARLY newer ones have come. */
+/* A message for an attempt whose reply has not arrived yet. Message and reply
+ * use different connections, so either may arrive first. The message is kept
+ * until hf__rd_was_called() takes it, until all commands under way at its
+ * arrival are answered, or until RD_EARLY newer ones have come. */
 #define RD_EARLY 64
 struct rd_early {
     uint64_t hold_id; /* hold id of the attempt; 0: this slot is free */
-    size_t last;      /* number of the last command under way when it came */
-    uint64_t token;   /* token of the hold; 0: the message only says "try" */
-    uint32_t seen_ms; /* from the message; identifies the attempt */
+    size_t last;      /* number of the last command under way at its arrival */
+    uint64_t token;   /* token of the hold; 0 if the message only says "try" */
+    uint32_t seen_ms; /* <seen> of the message: which reply it completes */
 };
 
 /*
@@ -74,11 +74,12 @@ struct rd_chans {
     hf__time again;
     uint8_t put_off;        /* number of temporary refusals in a row, capped */
     hf__time early_lost_at; /* when a message in `early` was last overwritten */
-    unsigned early_at;      /* the next slot of `early` to be used */
+    unsigned early_at;      /* next slot of `early` */
     struct rd_early early[RD_EARLY];
 };
 
-/* Return NULL if there is no such chan, or (add) if there is no memory. */
+/* These three return NULL if there is no such chan, or (add) if there is no
+ * memory. */
 struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
                                  size_t len, enum hf_kind, bool fair);
 struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);
@@ -97,8 +98,8 @@ void hf__rd_ring(struct redis *, struct rd_chan *);
 /* Rings the waiting locks of all names. */
 void hf__rd_ring_all(struct redis *);
 
-/* The server sends no messages: logs why, and rings all waiters, which poll
- * from now on. */
+/* Logs why the server sends no messages, and rings all waiters, which poll from
+ * now on. */
 void hf__rd_no_messages(struct redis *, const char *verb, const char *text);
 
 #endif

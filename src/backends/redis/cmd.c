@@ -21,8 +21,9 @@
 
 #include <string.h>
 
-/* A connection to a replica is closed once it is this old, not earlier: a name
- * that leads only to a replica then causes no rapid reconnects. */
+/* A connection that turns out to lead to a replica is not closed until it is
+ * this old. So a host name that leads only to a replica causes no rapid
+ * reconnects. */
 #define REPLICA_MS 2000
 
 /* ---- answers ---------------------------------------------------------- */
@@ -50,8 +51,8 @@ static int cmd_encode(struct redis *r, struct hf__req *req)
     }
 }
 
-/* The server does not have the script: sends the command again, with its
- * text. */
+/* Sends the command again, with the text of its script, which the server
+ * lacks. */
 static void cmd_send_again(struct redis *r, const struct rd_flight *f)
 {
     int rc = 0;
@@ -67,7 +68,8 @@ static void cmd_send_again(struct redis *r, const struct rd_flight *f)
         cmd_failed(r, f, rc);
 }
 
-/* Explains what the name may be, by the type of its key if the error has it. */
+/* Sets a text that explains what the name is used for, judging by the type of
+ * its key if the error contains the type. Returns HF_EMISMATCH. */
 static int cmd_mismatch(struct redis *r, const char *text)
 {
     static const char *const no_locks[] = {"list", "set", "zset", "stream"};
@@ -86,12 +88,12 @@ static int cmd_mismatch(struct redis *r, const char *text)
         "the key has another type: the name is in use as another kind of lock, "
         "or by another program%s",
         strcmp(type, other_dialect) != 0 ? ""
-        : r->string_dialect ? "; a lock of Redisson's has dialect=redisson"
+        : r->string_dialect ? "; a Redisson lock has dialect=redisson"
                             : "; a lock of redis-py, redsync or node-redlock "
                               "has dialect=string");
 }
 
-/* Returns the meaning of an error answer, and sets the text. */
+/* Returns the result that an error reply means, and sets the text. */
 static int cmd_error_of(struct redis *r, const struct rd_node *reply,
                         uint8_t op)
 {
@@ -118,9 +120,10 @@ static int cmd_is_replica(struct rd_pipe *p, const char *text)
                         len < 120 ? len : 120, text);
 }
 
-/* A server that has become a replica does not close its connections, but they
- * are of no use. So ends the connection, because the name may lead to the new
- * master now. */
+/* Returns whether the caller must end the connection: the server has become a
+ * replica, and its host name may lead to the new master now. A replica does not
+ * close its connections, though they are of no use. The connection for messages
+ * is ended here. */
 static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
@@ -131,7 +134,7 @@ static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
     return true;
 }
 
-/* Returns a code to end the connection. */
+/* Handles an error reply. Returns 0, or a code that ends the connection. */
 static int cmd_refused(struct redis *r, struct rd_flight *sent,
                        const struct rd_node *reply, hf__time now)
 {
@@ -176,9 +179,9 @@ static int cmd_answered(struct rd_pipe *p, struct rd_sent *sent,
 
 /* ---- the connection comes and goes ------------------------------------ */
 
-/* Has the scripts that release sent as text the first time. If one was sent by
- * its digest and the server did not know it, it would have to be sent again,
- * after later commands. */
+/* Makes the scripts that release be sent as text the first time. If such a
+ * script were sent by its digest and the server did not know it, it would be
+ * sent again only after later commands. */
 static void cmd_expect_unknown(struct redis *r)
 {
     static const enum rd_script scripts[] = {
@@ -203,16 +206,17 @@ static int cmd_clock_reply(struct rd_pipe *p, struct rd_sent *sent,
         s > UINT32_MAX * 2LL || us < 0)
         return HF_EPROTO;
     r->server_us = s * 1000000 + us;
-    r->server_at = r->core->now(); /* not earlier than the answer */
+    r->server_at = r->core->now(); /* not before the answer arrived */
     r->server_ahead = 0;
     return info && info->type == REDIS_REPLY_STRING
                ? hf__rd_refuse_old(p, info->text, RD_OLDEST, now)
                : 0;
 }
 
-/* This also checks that scripts may be run, and that no data is being loaded.
- * Only a server without redis.setresp, which is older than 6.0, is asked for
- * INFO: it has no rights that could forbid that. */
+/* Asks for the server's clock. This also checks that the user is allowed to run
+ * scripts, and that the server is not loading its data. INFO is only requested
+ * from a server without redis.setresp, which is older than 6.0 and has no
+ * rights that could forbid INFO. */
 static int cmd_request_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
@@ -247,9 +251,9 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     struct redis *r = p->owner;
 
     (void)now;
-    /* hf_open() has a timeout of its own */
+    /* The timeout of hf_open() no longer applies. */
     p->link.connect_ms = r->sub.link.connect_ms;
-    cmd_expect_unknown(r); /* the server may be another or restarted */
+    cmd_expect_unknown(r); /* the server may have changed or restarted */
     if (r->opened) {
         r->core->log(r->client, "redis: connected again to %s", p->link.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);
@@ -259,7 +263,7 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     hf__rd_pair_begin(r);
 }
 
-/* Commands of which no byte was written go back to the core. */
+/* Gives commands of which no byte was written back to the core. */
 static void cmd_unsend(struct redis *r)
 {
     const struct rd_flight *f;
@@ -287,7 +291,7 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
     hf__rd_pair_end(r);
-    hf__rd_hurry(r); /* a waiting request may have become void */
+    hf__rd_hurry(r); /* the expiry of a parked batch may have passed */
     r->core->trouble(r->client, l->text);
     if (p->sents.len || r->doubts.len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);
@@ -300,7 +304,8 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     }
     cmd_unsend(r);
     r->core->why(r->client, code, "%s", l->text);
-    /* A refusal counts as an answer, unless another address is tried now. */
+    /* A refusal by the server fails all parked requests, unless the link tries
+     * another address now. */
     if (l->refused_at == now && l->timer > now)
         r->core->refuse(r->client, code);
 }

@@ -1,5 +1,5 @@
 /*
- * The owner of the command connection (redis.cmd): it passes an answer to the
+ * The owner of the command connection (redis.cmd): it passes each answer to the
  * file that handles it, gives an error its meaning, and decides what happens to
  * the commands in flight when the connection is lost. The client's mutex is
  * held.
@@ -13,7 +13,7 @@
 extern const struct rd_owner hf__rd_cmd;
 
 /* Reports a grant or a renewal that was in doubt (replica.h). code: 0 if enough
- * replicas have it. */
+ * replicas have confirmed it. */
 void hf__rd_decided(struct redis *, const struct rd_flight *, int code,
                     hf__time now);
 

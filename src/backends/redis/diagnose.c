@@ -1,8 +1,9 @@
 /*
  * What the server says about itself: INFO, the rights of the user, and CONFIG
- * for the rest. query->count is the step that was sent last, query->token what
- * is known so far (enum fact), query->request the number of replicas. A refused
- * command is a finding. Not a script, because scripts may not call CONFIG.
+ * for the rest. query->count is the step that was sent last, query->token the
+ * facts known so far (bits of enum fact), query->request the number of
+ * replicas. A refused command is a finding. The diagnosis is not a script,
+ * because scripts are not allowed to call CONFIG.
  */
 #include "diagnose.h"
 
@@ -29,13 +30,13 @@ enum step {
 
 enum fact {
     HAS_FILE = 1 << 0,   /* appendonly yes */
-    KEEPS_ALL = 1 << 1,  /* holds survive a crash of the machine */
-    KEEPS_MOST = 1 << 2, /* all holds but those of the last second survive it */
-    KEEPS_OLD = 1 << 3,  /* only holds in the last snapshot survive it */
-    KEEPS_NONE = 1 << 4, /* no hold survives it */
+    KEEPS_ALL = 1 << 1,  /* all holds survive a crash of the machine */
+    KEEPS_MOST = 1 << 2, /* a crash forgets the holds of the last second */
+    KEEPS_OLD = 1 << 3,  /* only holds in the last snapshot survive a restart */
+    KEEPS_NONE = 1 << 4, /* no hold survives a restart */
     NO_INFO = 1 << 5,    /* INFO is refused */
     NO_CONFIG = 1 << 6,  /* CONFIG GET is refused */
-    NO_MASTER = 1 << 7,  /* a replica, or the role is unknown */
+    NO_MASTER = 1 << 7,  /* the server is a replica, or its role is unknown */
 };
 
 #define FIND(level, subject, ...)                                              \
@@ -89,7 +90,7 @@ static void diagnose_find_role(struct redis *r, struct hf__query *q,
              "down");
 }
 
-/* True if CONFIG is needed to tell what a failover does. */
+/* Returns whether CONFIG is needed to tell what a failover does. */
 static bool diagnose_has_replicas(const struct redis *r,
                                   const struct hf__query *q)
 {
@@ -129,8 +130,8 @@ static void diagnose_find_start(struct redis *r, struct hf__query *q,
              s, q->req.lease_ms / 1000);
 }
 
-/* Adds a finding that something is not known: the command that asks for it was
- * refused, or its reply makes no sense. */
+/* Adds a finding that something is not known, because the command that requests
+ * it was refused, or because its reply makes no sense. */
 static void diagnose_not_known(struct redis *r, struct hf__query *q,
                                const char *subject, const char *what,
                                const char *right, const struct rd_node *reply)
@@ -194,7 +195,7 @@ static void diagnose_find_save(struct redis *r, struct hf__query *q,
          *value ? "the holds since its last snapshot" : "every hold");
 }
 
-/* The effect of a failover to a replica. */
+/* Finds what a failover to a replica does. */
 static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                    const char *value)
 {
@@ -219,7 +220,8 @@ static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                   "write");
 }
 
-/* Never worse than OK, because locks do not need notifications. */
+/* The finding is never worse than OK, because locks do not need
+ * notifications. */
 static void diagnose_find_events(struct redis *r, struct hf__query *q,
                                  const char *value)
 {
@@ -237,8 +239,7 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
 static const struct {
     const char *setting; /* NULL: this step does not send CONFIG GET */
     void (*find)(struct redis *, struct hf__query *, const char *value);
-    const char *
-        unknown; /* a finding about persistence if CONFIG is refused; or NULL */
+    const char *unknown; /* begins the finding if CONFIG is refused; or NULL */
 } steps[STEPS] = {
     [STEP_FSYNC] = {"appendfsync", diagnose_find_fsync,
                     "appendonly is on, but appendfsync is"},

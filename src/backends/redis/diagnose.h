@@ -1,6 +1,6 @@
 /*
  * A diagnosis: what the server says about itself, as findings (core->find). It
- * sends one command after another; query->count is the last one.
+ * sends one command after another; query->count is the step that was sent last.
  */
 #ifndef HF_REDIS_DIAGNOSE_H
 #define HF_REDIS_DIAGNOSE_H
@@ -10,8 +10,8 @@
 struct redis;
 
 int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
-/* Handles a reply, which may be an error: a code, or RD_AGAIN: the caller must
- * send the query again, which is the next command now. */
+/* Handles a reply, which may be an error. Returns a code; or RD_AGAIN if the
+ * caller must send the query again, which is then the next command. */
 int hf__rd_diagnosed(struct redis *, struct hf__query *,
                      const struct rd_node *);
 

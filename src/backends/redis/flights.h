@@ -2,8 +2,8 @@
  * Commands on the command connection that have no reply yet, in the order of
  * sending, and the server's clock. The encoders (kinds.c, renew.c, query.c,
  * diagnose.c, rights.c) begin a command here and append its words; the reply
- * goes to cmd.c. A request that ends before its reply, and a remote that is
- * freed, must be reported to hf__rd_forget...(); the reply is then dropped.
+ * goes to cmd.c. If a request ends before its reply, or a remote is freed, the
+ * caller must call hf__rd_forget...(); the reply is then dropped.
  */
 #ifndef HF_REDIS_FLIGHTS_H
 #define HF_REDIS_FLIGHTS_H
@@ -23,13 +23,13 @@ struct rd_flight {
     const struct hf__remote *remote; /* of an ATTEMPT; NULL if detached */
     uint64_t hold_id;    /* of a proof (same_server.h): its number */
     hf__time ahead;      /* redis.server_ahead at the time of sending */
-    uint32_t first, len; /* of a RENEW: which items of the batch it has */
+    uint32_t first, len; /* of a RENEW: the items of the batch */
     uint8_t op;          /* enum hf__op; 0: a proof */
     uint8_t script;
     bool by_text; /* sent as EVAL, not EVALSHA */
 };
 
-/* The command that was begun last. */
+/* Returns the command that was begun last. */
 struct rd_flight *hf__rd_newest(const struct redis *);
 
 /* Drops the reply to this request; the request is not touched again. */
@@ -38,7 +38,8 @@ void hf__rd_forget(struct redis *, struct hf__req *);
 void hf__rd_forget_remote(struct redis *, const struct hf__remote *);
 
 /* Begins a script command and reserves room for it and `more` bytes. The caller
- * appends keys and arguments with hf__rd_put...(). NULL: out of memory. */
+ * appends keys and arguments with hf__rd_put...(). Returns NULL if there is no
+ * memory. */
 struct net_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
                             size_t keys, size_t args, size_t more);
 
@@ -59,20 +60,22 @@ struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
  * request after that time, so an old copy of it does no harm.
  */
 
-/* Learns the clock from the time in a reply. False: the node is not a time. */
+/* Updates the estimate from the time in a reply. Returns false if the node is
+ * not a time. */
 bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
 
-/* The server time until which an attempt sent now is valid. The result is
- * rather too late than too early, so that a valid attempt is never refused. 0:
- * the clock is unknown. */
+/* Returns the server time until which an attempt that is sent now is valid, or
+ * 0 if the clock is unknown. The result is rather too late than too early, so
+ * that a valid attempt is never refused. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
 
-/* The server time until which a query or a renewal is valid; rather too early
- * than too late. A refusal contains the server's time: if the request is still
- * valid by that time, it is sent again. 0: no limit. */
+/* Returns the server time until which a query or a renewal is valid, or 0 if
+ * there is no limit. The result is rather too early than too late. A refusal
+ * contains the server's time: if the request is still valid by that time, it is
+ * sent again. */
 int64_t hf__rd_meant_until(const struct redis *, const struct hf__req *);
 
-/* Writes "<uuid>:<hold id>". Returns its length. */
+/* Writes "<uuid>:<hold id>", without a terminator. Returns the length. */
 size_t hf__rd_owner(const struct redis *, uint64_t hold_id,
                     char to[RD_OWNER_MAX]);
 

@@ -1,10 +1,10 @@
 /*
  * From names to keys and channels. Redisson's function for prefix x and name n,
  * here P(x,n), gives x:{n}, or x:n if n has a brace itself, so that "{m}" and
- * "m" have the same P(x,n). A shared channel or token does no harm: one poll
- * too many, one token skipped. A shared queue or set of permits would do harm,
- * so these two and our own keys differ. The price is that a fair lock or a
- * semaphore named "{m}" is not Redisson's. Redisson's S(n,x), for a suffix x,
+ * "m" have the same P(x,n). A shared channel or token does no harm: it costs a
+ * superfluous poll, or skips a token. A shared queue or set of permits would do
+ * harm, so these two and our own keys differ. The price is that a fair lock or
+ * a semaphore named "{m}" is not Redisson's. Redisson's S(n,x), for a suffix x,
  * gives {n}:x, or n:x if n has a brace.
  */
 #include "keys.h"
@@ -51,8 +51,8 @@ bool hf__rd_has_twin(const char *name, size_t len)
            !memchr(name + 1, '{', len - 1);
 }
 
-/* The prefix of a name that has a brace. Our own keys have one more colon,
- * which no wrapped name can begin with. */
+/* Writes the prefix for a name that contains a brace. Our own keys get one more
+ * colon, so that "{m}" and "m" have different ones. */
 static char *keys_put_prefix(char *to, enum rd_key key, const char *name,
                              size_t len)
 {
@@ -108,8 +108,8 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
                                   : RD_MARK;
 }
 
-/* True if the name is S(n,x) of some n, that is, the key of a semaphore's
- * permits or of the timeout of a read hold. */
+/* Returns whether the name is S(n,x) of some n, that is, the key of a
+ * semaphore's permits or of the timeout of a read hold. */
 static bool keys_is_kept_beside(const char *name, size_t len)
 {
     static const char permits[] = ":timeout", read[] = ":rwlock_timeout:";

@@ -1,8 +1,8 @@
 /*
  * From the name of a lock to its keys and channels at the server, Redisson's
- * and our own. Pure: no client, no connection. It knows the keys of both
- * dialects and of Redlock, because hf__rd_reserved() refuses names of locks
- * that could be one of these keys.
+ * and our own. Pure: no client, no connection. It contains the keys of both
+ * dialects and of Redlock, because a lock must not have a name that could be
+ * one of these keys (hf__rd_reserved()).
  */
 #ifndef HF_REDIS_KEYS_H
 #define HF_REDIS_KEYS_H
@@ -10,7 +10,7 @@
 #include "backends/backend.h"
 #include "net/stream.h"
 
-#define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
+#define RD_KEY_MAX (HF_NAME_MAX + 64) /* the longest prefix and name */
 
 /* A token counter lives this long after its last grant, or ten leases if that
  * is longer. */
@@ -21,18 +21,18 @@ enum rd_key {
     RD_KEY_TOKEN,   /* redisson_lock_token:{n} */
     RD_KEY_QUEUE,   /* redisson_lock_queue:{n} */
     RD_KEY_TIMEOUT, /* redisson_lock_timeout:{n} */
-    RD_KEY_INFO,    /* ours: who holds it */
+    RD_KEY_INFO,    /* ours: who holds n */
     RD_KEY_WAITERS, /* ours: unfair waiters, oldest first */
-    RD_KEY_CROWD,   /* ours: for each of RD_KEY_WAITERS, its note */
+    RD_KEY_CROWD,   /* ours: a note for each of RD_KEY_WAITERS */
     RD_KEY_SEEN,    /* ours: until when each fair waiter counts as alive */
     RD_KEY_TOKEN_S, /* ours: the token of the string dialect */
     RD_KEY_HOLDS,   /* ours, of kinds other than the mutex: the holders */
-    RD_KEY_LINE,    /* ours, of these kinds: waiters, oldest first */
-    RD_KEY_PARTY,   /* ours, of these kinds: for each waiter, its note */
-    RD_KEY_KIND,    /* ours: kind of the string n */
+    RD_KEY_LINE,    /* ours, other kinds: waiters, oldest first */
+    RD_KEY_PARTY,   /* ours: a note for each of RD_KEY_LINE */
+    RD_KEY_KIND,    /* ours: what kind of lock the string n is */
     RD_KEY_RESERVE, /* ours, Redlock: tokens that may be in use */
     RD_KEY_DID, /* ours: prefix of keys of latch requests that were counted */
-    RD_KEY_PERMITS, /* {n}:timeout */
+    RD_KEY_PERMITS, /* {n}:timeout: a semaphore's permits in use */
     RD_KEY_BASE,    /* {n}: prefix of {n}:owner:rwlock_timeout:1 */
     /* The rest are channels. */
     RD_CHANNEL,    /* redisson_lock__channel:{n} */
@@ -50,12 +50,12 @@ size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
 void hf__rd_put_key(struct net_out *, enum rd_key, const char *name,
                     size_t len);
 bool hf__rd_reserved(const char *name, size_t len);
-/* The part of the key before the "{" around the name. */
+/* Returns the part of the key before the "{" around the name. */
 const char *hf__rd_prefix(enum rd_key);
-/* True for "{m}", which shares some keys with "m". */
+/* Returns whether the name is some "{m}", which shares keys with "m". */
 bool hf__rd_has_twin(const char *name, size_t len);
-/* The channels that waiters for this kind subscribe to. hf__rd_mark() returns 0
- * if the kind has no mark. */
+/* These two return the channels that waiters for this kind subscribe to.
+ * hf__rd_mark() returns 0 if the kind has no mark. */
 enum rd_key hf__rd_channel(enum hf_kind);
 enum rd_key hf__rd_mark(enum hf_kind);
 

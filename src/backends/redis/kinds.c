@@ -1,6 +1,6 @@
 /*
- * The commands of all kinds, in both dialects. Their scripts are in lua/; those
- * of one verb begin with the same arguments.
+ * The commands of all kinds, in both dialects. Their scripts are in lua/; the
+ * arguments of the scripts of a verb begin alike.
  */
 #include "kinds.h"
 
@@ -26,7 +26,7 @@ static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
 }
 
 /* Returns the lease with which a releasing holder may hand the lock over to
- * this waiter; 0: it may not. */
+ * this waiter; 0 if the lock must not be handed over. */
 static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
@@ -34,7 +34,7 @@ static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
                : req->lease_ms;
 }
 
-/* ARGV[1] to ARGV[6] of every TAKE. */
+/* Appends ARGV[1] to ARGV[6] of a TAKE, which are the same for all kinds. */
 static void kinds_put_terms(const struct redis *r, struct net_out *o,
                             const struct hf__req *req)
 {
@@ -54,7 +54,7 @@ static void kinds_put_terms(const struct redis *r, struct net_out *o,
     lock->sent = true;
 }
 
-/* op: ATTEMPT, RELEASE or ABANDON. */
+/* Returns the script for an op: ATTEMPT, RELEASE or ABANDON. */
 enum rd_script hf__rd_script_of(const struct redis *r,
                                 const struct hf__remote *m, enum hf__op op)
 {
@@ -117,7 +117,6 @@ static int kinds_encode_take(struct redis *r, struct hf__req *req)
     return 0;
 }
 
-/* RELEASE and ABANDON. */
 static int kinds_encode_drop(struct redis *r, struct hf__req *req)
 {
     const struct hf__remote *m = req->remote;
@@ -196,7 +195,8 @@ int hf__rd_count_encode(struct redis *r, struct hf__query *q)
     hf__rd_put(o, op, 1);
     hf__rd_put_num(o, (int64_t)q->count);
     hf__rd_put_num(o, hf__rd_meant_until(r, &q->req));
-    /* How long the answer is kept: longer than the request can be repeated. */
+    /* The server keeps the answer for longer than the request can be
+     * repeated. */
     hf__rd_put_num(o, 3 * (int64_t)r->op_timeout_ms + 1000);
     hf__rd_put_key(o, RD_CHANNEL_LATCH, q->name, q->name_len);
     return 0;

@@ -11,14 +11,15 @@
 
 struct redis;
 
-/* Encodes an attempt, a release or an abandon. 0, HF_ENOMEM. */
+/* Encodes an attempt, a release or an abandon. Returns 0 or HF_ENOMEM. */
 int hf__rd_verb_encode(struct redis *, struct hf__req *);
 
 enum rd_script hf__rd_script_of(const struct redis *, const struct hf__remote *,
                                 enum hf__op);
 
-/* LATCH_SET, LATCH_DOWN and LATCH_GET. The reply gives the result of the query,
- * HF_EPROTO, or RD_AGAIN: the caller must send the query again. */
+/* These two encode LATCH_SET, LATCH_DOWN and LATCH_GET, and handle their
+ * replies. The second function returns the result of the query; HF_EPROTO; or
+ * RD_AGAIN if the caller must send the query again. */
 int hf__rd_count_encode(struct redis *, struct hf__query *);
 int hf__rd_count_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);

@@ -6,7 +6,7 @@
  * was let go before that time, it is let go once more after it, and no request
  * waits for the reply.
  *
- * That time is one of the server's clock, which we only estimate: a reply has a
+ * That time is by the server's clock, which we only estimate: a reply has a
  * time between the sending of its command and its own arrival. So the estimate
  * may be ahead by up to that interval, and the attempt may be refused that much
  * later than expected. Then the hold id is let go twice: at the expected time,
@@ -25,9 +25,9 @@
 struct rd_late {
     struct rd_late *next;
     uint64_t hold_id;
-    hf__time at;    /* the server refuses the attempt from this time on, */
-    hf__time doubt; /* or up to this much later */
-    bool over;      /* the hold id was let go: do so again at `at` */
+    hf__time at;    /* from when on the server refuses the attempt */
+    hf__time doubt; /* by how much later than `at` that may be */
+    bool over;      /* the hold id was let go: let it go again at `at` */
     bool fair;
     uint8_t kind;
     uint16_t name_len;
@@ -44,7 +44,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
-        return; /* then only the end of its lease frees it */
+        return; /* then only the end of the lease frees the lock */
     l->hold_id = f->hold_id;
     l->at = at;
     l->doubt = f->ahead > MARGIN ? f->ahead : 0;
@@ -95,7 +95,7 @@ void hf__rd_late_move(struct redis *r, hf__time now)
             l->at += l->doubt;
             l->doubt = 0;
             r->core->due(r->client, l->at);
-            continue; /* its second time may have come as well */
+            continue; /* the second time may have come as well */
         }
         *at = l->next;
         r->core->free(r->client, l);

@@ -1,8 +1,8 @@
 /*
- * Attempts that were sent, whose reply was lost, and which the server may still
- * execute. If the hold id was let go meanwhile, it is let go once more when the
- * attempt can no longer be executed. cmd.c adds the attempts of a broken
- * connection; each unit that lets go of a hold id reports it here.
+ * Attempts whose reply was lost, and which the server may still execute. If the
+ * hold id is let go before the attempt has expired, it is let go once more
+ * after that. cmd.c adds the attempts of a broken connection; each unit that
+ * lets go of a hold id reports that here.
  */
 #ifndef HF_REDIS_LATE_REPLIES_H
 #define HF_REDIS_LATE_REPLIES_H
@@ -10,7 +10,7 @@
 #include "flights.h"
 
 struct rd_late;
-/* Adds an attempt that was sent and whose reply was lost. */
+/* Adds an attempt whose reply was lost. */
 void hf__rd_late_add(struct redis *, const struct rd_flight *, hf__time now);
 /* Reports that the hold id was let go, or that its attempt was refused. */
 void hf__rd_late_over(struct redis *, uint64_t hold_id);

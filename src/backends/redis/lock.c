@@ -20,8 +20,8 @@
 
 #include <string.h>
 
-/* When the holder's lease ends all waiters try again, at random times within an
- * interval of this much for each waiter. */
+/* When the holder's lease ends, all waiters try again at random times within an
+ * interval that grows by RD_EXPIRY_EACH_MS with each waiter. */
 #define RD_EXPIRY_SLACK_MS 2
 #define RD_EXPIRY_EACH_MS 2
 #define RD_EXPIRY_MIN_MS 8
@@ -64,9 +64,9 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 
 /* ---- sending ---------------------------------------------------------- */
 
-/* True if the previous holder has handed the lock over (lua/README.md). The
- * message about that serves as the reply to the last attempt, which was
- * answered "wait". */
+/* Returns whether the previous holder has handed the lock over (lua/README.md);
+ * if so, the attempt is granted. The message that says so replaces the reply to
+ * the latest attempt, which was "wait". */
 static bool lock_handed_over(struct redis *r, struct hf__req *req)
 {
     struct rd_lock *lock = req->remote->impl;
@@ -82,7 +82,7 @@ static bool lock_handed_over(struct redis *r, struct hf__req *req)
     if (req->lease_ms > lock->lease_ms ||
         now - lock->sent_at > lock->lease_ms * HF__MS / 2 ||
         hf__rd_was_broken(r, req))
-        return false; /* the caller attempts, which renews the hold */
+        return false; /* the caller then attempts, which renews the hold */
     hf__rd_wait_end(r, req->remote, now);
     hf__rd_held(r, req, now);
     return true;
@@ -157,9 +157,9 @@ static int64_t lock_clamp(int64_t n, int64_t low, int64_t high)
 /* What a reply says about the caller's place in the queue. */
 struct place {
     int64_t ttl_ms;  /* rest of the holder's lease; -1: unknown */
-    int64_t foreign; /* 1 if the holder is not a holdfast client */
+    int64_t foreign; /* 1 if the holder is no holdfast client */
     int64_t waiting; /* number of waiters */
-    int64_t near;    /* 1: among the first, 2: among the last */
+    int64_t near;    /* 1: among the first, 2: among the last, 0: neither */
 };
 
 static bool lock_read_place(const struct rd_node *reply, struct place *p)
@@ -170,9 +170,9 @@ static bool lock_read_place(const struct rd_node *reply, struct place *p)
            hf__rd_int(hf__rd_at(reply, 5), &p->near);
 }
 
-/* Returns the milliseconds until the safety poll (scripts.h). For waiters in
- * the middle of the queue it is random, so their polls are spread even if they
- * came together. */
+/* Returns the time until the next safety poll (scripts.h), in ms. For waiters
+ * in the middle of the queue it is random, so that their polls are spread even
+ * if they joined together. */
 static int64_t lock_safety_poll(struct redis *r, const struct place *p)
 {
     int64_t most =
@@ -183,10 +183,10 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Returns the milliseconds until the next poll if no message will come: a
+/* Returns the time until the next poll if no message will come, in ms: a
  * foreign holder in the string dialect publishes nothing, the server may forbid
- * our channels, or the second connection is missing. Every 100 ms at first,
- * then less and less often, down to once a second. */
+ * our channels, or the second connection is missing. The waiter polls about
+ * every 100 ms at first, then less and less often, down to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -198,7 +198,7 @@ static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
     return poll / 2 + hf__chance(&r->chance, poll);
 }
 
-/* Returns when to try again if no message comes until then. */
+/* Returns when to try again if no message comes before. */
 static hf__time lock_poll_at(struct redis *r, struct rd_lock *lock,
                              const struct place *p, hf__time now)
 {
@@ -225,9 +225,10 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* True if a message for this waiter may have been missed. This is so if all
- * waiters were rung while its attempt was under way, when it did not count as a
- * waiter yet, or if so many early messages came that one was overwritten. */
+/* Returns whether a message for this waiter may have been missed. That is so if
+ * all waiters were rung while its attempt was under way, and it did not count
+ * as a waiter yet; or if so many early messages came that one was
+ * overwritten. */
 static bool lock_missed_something(const struct redis *r,
                                   const struct rd_lock *lock)
 {
@@ -237,7 +238,7 @@ static bool lock_missed_something(const struct redis *r,
            r->chans.early_lost_at >= lock->sent_at;
 }
 
-/* The i-th number of a reply; 0 if it is missing or negative. */
+/* Returns the i-th number of a reply; 0 if it is missing or negative. */
 static uint64_t lock_number(const struct rd_node *reply, size_t i)
 {
     int64_t n = 0;
@@ -309,7 +310,8 @@ static int lock_taken(struct redis *r, const struct rd_flight *f, int64_t what,
         return 0;
     case RD_STALE:
         /* The attempt came too late by our estimate of the clock, so the script
-         * did nothing. The reply has improved the estimate: send it again. */
+         * did nothing. The reply has improved the estimate: send the attempt
+         * again. */
         rc = hf__rd_verb_encode(r, req);
         if (rc)
             hf__rd_finish(r, req, rc);
@@ -337,7 +339,7 @@ static int lock_take_reply(struct redis *r, const struct rd_flight *f,
         !hf__rd_clock(r, hf__rd_at(reply, 1), f->sent.net.at))
         return HF_EPROTO;
     if (!f->req)
-        return 0; /* no longer wanted; an abandon follows */
+        return 0; /* the attempt is no longer wanted; an abandon follows */
     return lock_taken(r, f, what, reply, now);
 }
 

@@ -12,13 +12,13 @@
 #define RD_LEASE_BITS 23 /* in ms: 2.3 h; longer leases count as 2.3 h */
 #define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
 
-/* A lock with a shorter or a fixed lease is not handed over from holder to
- * waiter: its lease would count from the attempt of the waiter, which is
- * already old. */
+/* A lock is not handed over to a waiter with a shorter or a fixed lease: the
+ * lease would count from the attempt of the waiter, which is already old. */
 #define RD_HAND_MIN_MS 6000
-/* Permits per hold. Each permit is a command inside a script, and a script
- * blocks all clients of the server. */
-#define RD_PERMITS_MAX 4095 /* also limits one script that renews */
+/* Maximum number of permits per hold, and per script that renews. Each permit
+ * is a command inside a script, and a script blocks all clients of the
+ * server. */
+#define RD_PERMITS_MAX 4095
 
 struct rd_chan;
 
@@ -26,14 +26,14 @@ struct rd_chan;
 struct rd_lock {
     struct hf__remote *remote;
     struct rd_chan *chan; /* NULL: the lock has not waited lately */
-    struct rd_lock *next; /* next lock of the same chan */
+    struct rd_lock *next; /* the next lock of the same chan */
     uint64_t attempt_id;  /* hold id of the latest attempt */
     union {
         uint64_t token; /* of a hold that was handed over; else 0 */
-        uint64_t round; /* latch: the round that is waited for; 0: unknown */
+        uint64_t round; /* latch: the round it waits for; 0: unknown */
     };
     hf__time sent_at; /* when the latest answered attempt was sent */
-    uint32_t seen_ms; /* the server's clock in the reply to it: low bits */
+    uint32_t seen_ms; /* low bits of the server's clock in its reply */
     /* The shortest lease requested under attempt_id, in ms. */
     uint32_t lease_ms : RD_LEASE_BITS;
     uint32_t polls : 3;  /* string dialect: number of polls, capped */
@@ -42,10 +42,11 @@ struct rd_lock {
     bool waits : 1;
     bool rang : 1;     /* a message came during the attempt */
     bool own : 1;      /* fair mutex: subscribed to this waiter's own channel */
-    bool notified : 1; /* a message came, and no attempt was sent since */
+    bool notified : 1; /* a message has come, and no attempt was sent since */
 };
 
-/* A handle has 512 bytes. */
+/* Kept small, because a program may have many names, and each costs about 500
+ * bytes in all. */
 _Static_assert(sizeof(struct rd_lock) <= 56, "every name has one");
 
 int hf__rd_attach(void *, struct hf__remote *);
@@ -54,7 +55,8 @@ int hf__rd_attempt(void *, struct hf__req *);
 int hf__rd_release(void *, struct hf__req *);
 int hf__rd_abandon(void *, struct hf__req *);
 
-/* Handles the reply to an attempt, a release or an abandon. 0, HF_EPROTO. */
+/* Handles the reply to an attempt, a release or an abandon. Returns 0 or
+ * HF_EPROTO. */
 int hf__rd_verb_reply(struct redis *, const struct rd_flight *,
                       const struct rd_node *, hf__time now);
 /* Reports the attempt as granted. req->token must be set. */

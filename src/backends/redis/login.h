@@ -8,7 +8,6 @@
 
 #include "pipe.h"
 
-/* The same for all connections of a client. */
 struct rd_login {
     char *user, *password; /* "" if none */
     uint32_t db;
@@ -23,7 +22,8 @@ int hf__rd_login(const struct hf__core *, hf_client *,
                  const struct hf__config *, const char *no_tls,
                  struct rd_login *);
 void hf__rd_login_fini(const struct hf__core *, hf_client *, struct rd_login *);
-/* Sets the address and the timeouts of a pipe. The caller sets link.lost. */
+/* Sets the login, the address and the timeouts of a pipe. The caller sets
+ * link.lost. */
 void hf__rd_login_aim(struct rd_pipe *, struct net_endpoint *,
                       const struct rd_login *, uint32_t *tags,
                       uint32_t connect_ms, uint32_t op_ms);

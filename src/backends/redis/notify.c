@@ -98,7 +98,7 @@ static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
     return h;
 }
 
-/* Keeps the wish if the hold id is unknown: its grant may not be read yet,
+/* If the hold id is unknown, the wish is kept: its grant may still be unread,
  * because replies come over the other connection. */
 void hf__rd_wished(struct redis *r, const char *number)
 {
@@ -110,15 +110,15 @@ void hf__rd_wished(struct redis *r, const char *number)
         return;
     }
     for (size_t i = 0; i < RD_WISHES; i++)
-        if (r->wished[i] == hold_id) /* a repeated wish takes only one slot */
+        if (r->wished[i] == hold_id) /* a repeated wish takes one slot */
             return;
     r->wished[r->wished_at++ % RD_WISHES] = hold_id;
 }
 
-/* A broken hold is reported only if the messages come from the server of our
- * commands; else the next renewal finds out. The token distinguishes it from a
- * later grant to the same request. The grant of the broken hold may not be read
- * yet, so its id is kept. */
+/* A broken hold is reported only if messages come from the server of our
+ * commands; otherwise the next renewal fails. The token distinguishes the hold
+ * from a later grant to the same request. The id is kept, because the grant may
+ * still be unread. */
 void hf__rd_broken(struct redis *r, const char *numbers)
 {
     char *rest;

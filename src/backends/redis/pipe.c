@@ -25,7 +25,7 @@ void hf__rd_pipe_init(struct rd_pipe *p, const struct hf__core *core,
     hf__sent_init(&p->sents, core, client, size);
 }
 
-/* Drops the state of the connection that has ended. */
+/* Drops the state of a connection that has ended. */
 static void pipe_clear(struct rd_pipe *p)
 {
     if (p->reader)
@@ -107,7 +107,7 @@ static int pipe_say_hello(struct rd_pipe *p, hf__time now)
     return p->type->hello ? p->type->hello(p, now) : 0;
 }
 
-/* The whole hello is answered. */
+/* Called when the whole hello is answered. */
 static void pipe_go_up(struct rd_pipe *p, hf__time now)
 {
     hf__link_up(&p->link, now);
@@ -126,8 +126,7 @@ static int pipe_greet(void *self, hf__time now)
     return 0;
 }
 
-/* An error text may quote the command, so the error text of AUTH is not
- * shown. */
+/* The error text of AUTH is not shown, because it might quote the command. */
 static int pipe_hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 {
     struct net_link *l = &p->link;
@@ -188,8 +187,8 @@ int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
         return pipe_hello_reply(p, sent, reply, now);
     rc = sent            ? sent->fn(p, sent, reply, now)
          : p->type->push ? p->type->push(p, reply, now)
-                         : HF_EPROTO; /* no command waits */
-    if (rc && is_last)                /* it counts as unanswered */
+                         : HF_EPROTO; /* no command waits for it */
+    if (rc && is_last)                /* the command counts as unanswered */
         hf__sent_untake(&p->sents);
     return rc;
 }
@@ -220,7 +219,7 @@ static void pipe_down(void *self, int code, bool was_up, hf__time now)
     struct rd_pipe *p = self;
 
     if (!was_up)
-        pipe_clear(p); /* only the commands of the hello */
+        pipe_clear(p); /* the commands in flight are those of the hello */
     p->type->down(p, code, was_up, now);
     pipe_clear(p);
 }
@@ -228,7 +227,7 @@ static void pipe_down(void *self, int code, bool was_up, hf__time now)
 /* ---- commands ----------------------------------------------------------
  *
  * redisFormatCommandArgv() allocates a string for every command. These
- * functions write to the buffer that is sent from, usually without an
+ * functions write directly to the send buffer, usually without an
  * allocation. */
 
 size_t hf__rd_decimal(char to[21], uint64_t n)

@@ -6,7 +6,7 @@
  * The client's mutex is held in all functions. The owner is called from
  * hf__link_ready(), hf__link_advance() and hf__link_fail() on p->link, never
  * from a function that sends. The owner reads the link's state, text and where;
- * it sets the fields that link.h marks as the owner's except talk, owner and
+ * it sets those fields that link.h marks as the owner's, except talk, owner and
  * understood; and it starts, drives and fails the link.
  */
 #ifndef HF_REDIS_PIPE_H
@@ -29,7 +29,8 @@ struct rd_sent;
 typedef int rd_reply_fn(struct rd_pipe *, struct rd_sent *,
                         const struct rd_node *, hf__time now);
 
-/* A command in flight. The owner's own struct begins with this. */
+/* A command in flight. The owner's struct for a command begins with this
+ * one. */
 struct rd_sent {
     struct net_sent net;
     rd_reply_fn *fn;
@@ -37,24 +38,24 @@ struct rd_sent {
 };
 
 struct rd_owner {
-    /* Called when the pipe is connected and AUTH and SELECT are sent. Sends the
-     * other commands that must be answered before the pipe is up; an error in
-     * an answer ends the connection. Returns 0 or HF_ENOMEM. NULL: there are no
-     * other commands. */
+    /* Called when the pipe is connected, and AUTH and SELECT have been sent.
+     * Sends the other commands that must be answered before the pipe is up; an
+     * error reply ends the connection. Returns 0 or HF_ENOMEM. NULL: there are
+     * no other commands. */
     int (*hello)(struct rd_pipe *, hf__time now);
     /* Called when the user lacks a right that the hello needs: writes advice,
      * which is appended to the error text. NULL: there is no advice. */
     void (*advise)(const struct rd_pipe *, char *to, size_t size);
-    /* Called when the pipe may be used. */
+    /* Called when the pipe is up, and may be used. */
     void (*up)(struct rd_pipe *, hf__time now);
-    /* Handles an answer that no command waits for. Returns as a rd_reply_fn.
-     * NULL: such an answer is an error. */
+    /* Handles an answer that no command waits for. Returns the same as a
+     * rd_reply_fn. NULL: such an answer is an error. */
     int (*push)(struct rd_pipe *, const struct rd_node *, hf__time now);
     /* Handles the answer to a command that was sent with fn == NULL. */
     rd_reply_fn *answer;
-    /* Called like the down() of a link (link.h). If was_up, it can take out the
-     * commands in flight with hf__sent_lost() and hf__sent_unsent(); the rest
-     * is dropped afterwards. */
+    /* Called like the down() of a link (link.h). If was_up, down() can take out
+     * the commands in flight with hf__sent_lost() and hf__sent_unsent(); the
+     * others are dropped afterwards. */
     void (*down)(struct rd_pipe *, int code, bool was_up, hf__time now);
 };
 
@@ -64,13 +65,13 @@ struct rd_pipe {
     void *owner;
     const char *user, *password; /* the owner's memory; "" if none */
     uint32_t db;                 /* 0: SELECT is not sent */
-    bool auth;                   /* the next answer is that of AUTH */
+    bool auth;                   /* the next answer is that to AUTH */
     redisReader *reader;
     struct hf__arena arena;
     struct net_sents sents;
 };
 
-/* size: the size of the owner's struct that begins with rd_sent. */
+/* size: that of the owner's struct that begins with rd_sent. */
 void hf__rd_pipe_init(struct rd_pipe *, const struct hf__core *, hf_client *,
                       const struct rd_owner *, void *owner, size_t size);
 void hf__rd_pipe_fini(struct rd_pipe *);
@@ -82,21 +83,21 @@ void hf__rd_pipe_stop(struct rd_pipe *);
  * the command with hf__rd_put...(); the next hf__net_flush() sends it. */
 struct net_out *hf__rd_pipe_room(struct rd_pipe *, size_t bytes);
 
-/* Makes room for a command of at most `bytes`, which has so many answers
- * (`replies`). They go to fn, or if it is NULL to the owner's answer(). Returns
- * the owner's struct for the caller to fill in, zero except for its rd_sent;
+/* Makes room for a command of at most `bytes` that has this number of answers
+ * (`replies`). They go to fn, or to the owner's answer() if fn is NULL. Returns
+ * the owner's struct, zero except for its rd_sent, for the caller to fill in;
  * NULL if there is no memory. */
 void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
                        size_t bytes);
 
-/* Handles a complete answer. Returns as a rd_reply_fn. Called by pipe.c and by
- * tests. */
+/* Handles a complete answer. Returns the same as a rd_reply_fn. Called by
+ * pipe.c and by tests. */
 int hf__rd_pipe_reply(struct rd_pipe *, const struct rd_node *, hf__time now);
 
-/* Returns 0, or HF_EBACKEND if the server is older than this, which ends the
- * hello of the pipe. The scripts call TIME before they write, which Redis
- * refuses before 5.0; RD_TAKE and similar scripts use SET with KEEPTTL, which
- * needs 6.0. */
+/* Returns 0, or HF_EBACKEND if the major version of the server is less than
+ * `oldest`, which ends the hello of the pipe. The scripts call TIME before they
+ * write, which Redis refuses before 5.0; RD_TAKE and similar scripts use SET
+ * with KEEPTTL, which needs 6.0. */
 #define RD_OLDEST 6
 #define RD_OLDEST_VOTE 5 /* for vote.lua */
 int hf__rd_refuse_old(struct rd_pipe *, const char *info, int oldest,

@@ -3,11 +3,11 @@
  *
  * A list walks the whole keyspace, about a hundred keys per command, so that no
  * step blocks the server for longer than a millisecond. query->count is the
- * cursor, query->token the size of the names so far, and op_timeout limits one
+ * cursor, query->token the size of the names so far, and op_timeout limits each
  * step.
  *
- * The other queries treat the name as a mutex first. If the reply says that it
- * is of another kind, that kind is kept in query->count and the query is
+ * The other queries treat the name as a mutex first. If the reply says that the
+ * name is of another kind, that kind is kept in query->count, and the query is
  * repeated.
  */
 #include "query.h"
@@ -30,8 +30,8 @@
 #include <string.h>
 
 #define SCAN_COUNT 100
-/* Limit of the names in one list, because a hostile server can send them
- * without end. */
+/* Limit of the size of all names in a list, because a hostile server can send
+ * names without end. */
 #define LIST_MAX (256u << 20)
 
 /* ---- sending ----------------------------------------------------------- */
@@ -55,7 +55,8 @@ static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
 static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                           RD_CHANNEL_LATCH};
 
-/* The lease keeps its end; a renewal follows at once if the hold is renewed. */
+/* A downgrade does not move the end of the lease. If the hold is renewed, a
+ * renewal follows at once. */
 static int query_encode_downgrade(struct redis *r, struct hf__query *q)
 {
     struct net_out *o = query_begin(r, q, RD_DOWNGRADE, 4);
@@ -67,8 +68,9 @@ static int query_encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Appends the arguments of DROP, then until when the request is valid, then the
- * token of the hold to break. */
+/* Encodes a BREAK or an INSPECT of another kind. Its arguments are those of
+ * DROP, then the time until which the request is valid, then the token of the
+ * hold to break. */
 static int query_encode_meant(struct redis *r, struct hf__query *q,
                               enum rd_script s, const enum rd_key *keys,
                               size_t len)
@@ -148,7 +150,7 @@ int hf__rd_query(void *self, struct hf__query *q)
     return hf__rd_submit(self, &q->req, query_encode);
 }
 
-/* Sends the query again after a reply: PENDING or an error code. */
+/* Sends the query again after a reply. Returns PENDING or an error code. */
 static int query_again(struct redis *r, struct hf__query *q)
 {
     int rc = hf__rd_query_encode(r, q);
@@ -169,7 +171,7 @@ static void query_add_about(hf_party *p, const char *at, const char *end)
 }
 
 /* Reads what lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout". Older
- * clients write no token there. */
+ * versions of holdfast write no token there. */
 static void query_add_info(hf_party *p, hf_info *info,
                            const struct rd_node *text)
 {
@@ -179,11 +181,12 @@ static void query_add_info(hf_party *p, hf_info *info,
 
     s = hf__cut(&at, end, '\n', &len);
     if (len != strlen(p->owner) || memcmp(s, p->owner, len) != 0)
-        return; /* the text is about an earlier holder */
+        return; /* the text describes an earlier holder */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), &since_end, 10);
-    if (*since_end == ' ') /* known even if the token counter has expired */
+    /* So it is known even if the token counter has expired. */
+    if (*since_end == ' ')
         p->token = strtoull(since_end, NULL, 10);
     if (p->token > info->token)
         info->token = p->token;
@@ -198,7 +201,7 @@ static void query_add_note(hf_party *p, hf_info *info,
     size_t len;
 
     if (!text->len)
-        return; /* not a holdfast client */
+        return; /* the holder is no holdfast client */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     hf__cut(&at, end, '\n', &len);
@@ -214,7 +217,8 @@ static void query_add_want(hf_party *p, const char *want)
     p->permits = (uint32_t)strtoul(want, NULL, 10);
 }
 
-/* Returns the new entry; NULL: out of memory. */
+/* Adds a holder or a waiter to the reply. Returns NULL if there is no
+ * memory. */
 static hf_party *query_add_party(struct redis *r, struct hf__query *q,
                                  bool holds, const struct rd_node *owner,
                                  int64_t left_ms)
@@ -228,8 +232,7 @@ static hf_party *query_add_party(struct redis *r, struct hf__query *q,
     return p;
 }
 
-/* Adds holders or waiters. Each item of the list is {owner, want, ms left,
- * note}. */
+/* Adds the holders. Each item of the list is {owner, want, ms left, note}. */
 static int query_add_others(struct redis *r, struct hf__query *q,
                             const struct rd_node *list)
 {
@@ -251,11 +254,11 @@ static int query_add_others(struct redis *r, struct hf__query *q,
     return 0;
 }
 
-/* The list alternates between owners and their texts, which have `numbers`
- * words before the about text: "until seen hand_ms about" of an unfair waiter,
- * "until seen ear hand_ms about" of a fair one, "until seen ear fair want
- * hand_ms size about" of the other kinds. Redisson's waiters have an empty
- * text. (`ear` says how to reach the waiter.) */
+/* Adds the waiters. The list alternates between owners and their texts. A text
+ * has `numbers` words before its about part: "until seen hand_ms about" of an
+ * unfair waiter, "until seen ear hand_ms about" of a fair one, "until seen ear
+ * fair want hand_ms size about" of the other kinds. The text of a Redisson
+ * waiter is empty. (`ear` says how to reach the waiter.) */
 static int query_add_waiters(struct redis *r, struct hf__query *q,
                              const struct rd_node *list, int numbers)
 {
@@ -343,7 +346,8 @@ static int query_inspected_other(struct redis *r, struct hf__query *q,
     return rc ? rc : query_add_waiters(r, q, waiters, 7);
 }
 
-/* Sends the query again, as one about that kind: PENDING or an error code. */
+/* Sends the query again, as one about that kind. Returns PENDING or an error
+ * code. */
 static int query_again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
@@ -385,9 +389,9 @@ static int query_inspected(struct redis *r, struct hf__query *q,
 
 /* ---- ask --------------------------------------------------------------- */
 
-/* Appends a holder and the length of its prefix to the command, if it is a
- * holdfast client. Its about text begins after `lines` lines of the note. With
- * o == NULL it only checks. */
+/* Appends a holder and the length of its prefix to the command, if the holder
+ * is a holdfast client; returns whether it is one. The about text begins after
+ * `lines` lines of the note. If o is NULL, nothing is appended. */
 static bool query_put_holder(struct net_out *o, const struct rd_node *owner,
                              const struct rd_node *note, int lines)
 {
@@ -421,8 +425,9 @@ static bool query_is_about(const struct rd_node *info,
            info->text[owner->len] == '\n';
 }
 
-/* Returns how many holders in the reply to INSPECT are holdfast clients, or -1
- * (EPROTO). Appends them unless o is NULL. */
+/* Returns how many holders in the reply to INSPECT are holdfast clients; -1 if
+ * the reply makes no sense. Appends these holders to the command unless o is
+ * NULL. */
 static int query_put_holders(struct net_out *o, const struct hf__query *q,
                              const struct rd_node *reply)
 {
@@ -442,7 +447,8 @@ static int query_put_holders(struct net_out *o, const struct hf__query *q,
     return found;
 }
 
-/* Returns PENDING if a command that notifies the holders is under way. */
+/* Sends a command that notifies the holders. Returns PENDING or an error
+ * code. */
 static int query_notify_holders(struct redis *r, struct hf__query *q,
                                 const struct rd_node *reply)
 {
@@ -465,8 +471,9 @@ static int query_notify_holders(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* The first reply is that of INSPECT, the second one says that the holders were
- * notified. Either may say that the command came too late. */
+/* Handles a reply to an ASK. The first reply is that to INSPECT, the second one
+ * says that the holders were notified. Either may say that the command came too
+ * late. */
 static int query_asked(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
@@ -509,8 +516,8 @@ static int query_add_name(struct redis *r, struct hf__query *q, const char *key,
                              len - skip - 1 - (key[skip] == '{'));
 }
 
-/* Returns PENDING if the list is not complete and the next command is under
- * way. */
+/* Returns PENDING if the list is not complete, and the next command is under
+ * way; otherwise the result of the query. */
 static int query_listed(struct redis *r, struct hf__query *q,
                         const struct rd_node *reply)
 {
@@ -532,7 +539,7 @@ static int query_listed(struct redis *r, struct hf__query *q,
     if (rc)
         return rc;
     q->count = strtoull(cursor->text, NULL, 10);
-    if (q->count && q->req.meant_until > now) /* the caller still waits */
+    if (q->count && q->req.meant_until > now) /* the caller is still waiting */
         q->req.meant_until = now + r->op_timeout_ms * HF__MS;
     return q->count ? query_again(r, q) : 0;
 }
@@ -544,13 +551,14 @@ static int query_broken(struct redis *r, struct hf__query *q,
 {
     int64_t was_held;
 
-    /* An array: too late, by our old estimate of the clock. */
+    /* An array says that the command came too late, by our old estimate of the
+     * clock. */
     if (reply->type == REDIS_REPLY_ARRAY) {
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;
         return query_again(r, q);
     }
-    if (reply->type == REDIS_REPLY_STRING) { /* held with another token */
+    if (reply->type == REDIS_REPLY_STRING) { /* held with a different token */
         q->count = strtoull(reply->text, NULL, 10);
         return HF_EBUSY;
     }
@@ -588,7 +596,7 @@ static const struct {
     [HF__LATCH_SET] = {hf__rd_count_encode, hf__rd_count_reply},
     [HF__LATCH_DOWN] = {hf__rd_count_encode, hf__rd_count_reply},
     [HF__LATCH_GET] = {hf__rd_count_encode, hf__rd_count_reply},
-    [HF__ASK] = {query_encode_inspect, query_asked}, /* to find the holders */
+    [HF__ASK] = {query_encode_inspect, query_asked}, /* finds the holders */
     [HF__DIAGNOSE] = {hf__rd_diagnose_encode, hf__rd_diagnosed},
 };
 

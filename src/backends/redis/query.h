@@ -1,7 +1,7 @@
 /*
- * Queries: inspect, list, break, ask and downgrade; requests of a latch and
- * diagnoses are passed on to kinds.c, diagnose.c and rights.c. hf__rd_query()
- * is a slot of the backend's table. A query may take several commands; it is
+ * Queries: inspect, list, break, ask and downgrade. The requests of a latch are
+ * passed on to kinds.c, diagnoses to diagnose.c and rights.c. hf__rd_query() is
+ * a slot of the backend's table. A query may take several commands; it is
  * finished with the last reply.
  */
 #ifndef HF_REDIS_QUERY_H

@@ -133,10 +133,10 @@ static int redis_parse(struct redis *r, const struct hf__config *config)
                         &r->login);
 }
 
-/* The client's identity: a random uuid for the server, host and pid for people.
- * The scripts find a client's channel by the length of its prefix, with which
- * all its names begin. The channel contains the prefix so that an ACL can keep
- * tenants apart. */
+/* Sets the client's identity: a random uuid for the server, host and pid for
+ * people. All names of a client begin with its prefix, so the scripts find the
+ * client's channel by the length of the prefix. The channel contains the prefix
+ * so that an ACL can keep tenants apart. */
 static int redis_introduce(struct redis *r, const struct hf__config *config)
 {
     const char *prefix = r->core->option(config->url, "prefix");

@@ -6,8 +6,8 @@
  *            program listens and holds a lock
  *   changes  keyspace notifications, while the program watches names
  *
- * All of it is called with the client's mutex held, except open(), which runs
- * on the helper thread before the client exists.
+ * All functions are called with the client's mutex held, except open(), which
+ * runs on the helper thread before the client exists.
  *
  * redis.c fills and frees the struct. README.md lists the units; the header of
  * each says who calls it.
@@ -23,12 +23,13 @@
 #include "replica.h"
 #include "scripts.h"
 
-/* A result beside those of enum hf__outcome, used for queries only: the query
- * must be sent again, as its fields are now. */
+/* The result of a handler of a query's reply, in addition to those of enum
+ * hf__outcome: the caller must encode the query again, from its changed fields,
+ * and send it. */
 #define RD_AGAIN 100
 
-/* How many wishes of other clients are kept for holds whose grant was not read
- * yet. */
+/* Number of wishes of other clients that are kept for holds whose grant has not
+ * been read yet. */
 #define RD_WISHES 16
 
 struct redis {
@@ -49,24 +50,24 @@ struct redis {
     uint64_t chance;          /* state of hf__chance() */
     bool by_text[RD_SCRIPTS]; /* the server lacks the script: send EVAL */
     struct rd_pipe cmd, sub, changes;
-    uint32_t tags; /* the last tag given to a descriptor */
+    uint32_t tags; /* the tag that was given to a descriptor last */
     bool put_off;  /* the core keeps new requests until core->go_on() */
     struct rd_late *late;
     struct rd_doubts doubts;
     unsigned renewing;       /* number of batches of renewals under way */
-    uint32_t renew_lease_ms; /* the shortest lease in these batches and in the
-                                parked one */
+    uint32_t renew_lease_ms; /* the shortest lease in the batches under way and
+                                in the parked one */
     hf__time renew_until; /* when the batch that the core has parked expires; 0:
                              no batch is parked */
     int64_t server_us;    /* the server's clock at server_at; 0: not known */
     hf__time server_at;
     hf__time server_ahead; /* by how much the estimated clock may be ahead */
     struct rd_chans chans;
-    struct rd_held *held;       /* list of holds, only if the program listens */
+    struct rd_held *held;       /* the holds, if the program listens */
     uint64_t wished[RD_WISHES]; /* hold ids that were asked for before their
-                                   grant was read; 0: free */
+                                   grant was read; 0: free slot */
     unsigned wished_at;         /* the next slot of `wished` */
-    uint64_t broken_id, broken_token; /* the last broken hold; 0: none */
+    uint64_t broken_id, broken_token; /* the latest broken hold; 0: none */
     struct rd_watchers watchers;
 };
 

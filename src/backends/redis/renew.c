@@ -1,7 +1,8 @@
 /*
  * Renewals. A batch of any length is sent in chunks, one script each, so that
  * no script blocks the server for long: a semaphore's script renews each permit
- * of each hold. The batch is reported when the last chunk was answered or lost.
+ * of each hold. The batch is reported when its last chunk has been answered or
+ * lost.
  */
 #include "renew.h"
 
@@ -20,8 +21,8 @@
 
 #include <string.h>
 
-/* Notes the lease of a batch. until: when the batch, which the core has parked,
- * expires; 0: it was sent. */
+/* Notes the shortest lease of a batch. until: when the batch expires if the
+ * core has parked it; 0 if it was sent. */
 static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
     if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
@@ -31,7 +32,8 @@ static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
         r->renew_until = until;
 }
 
-/* Returns the script of an item. A chunk only has items of one script. */
+/* Returns the script that renews an item. All items of a chunk need the same
+ * script. */
 static enum rd_script renew_script_of(const struct redis *r,
                                       const struct hf__renewal *item)
 {
@@ -78,7 +80,7 @@ static void renew_put_item(struct net_out *o, const struct hf__renewal *item)
     if (m->kind != HF_RWLOCK)
         return;
     hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
-    if (m->mode == HF_READ) /* a reply to its downgrade may be lost */
+    if (m->mode == HF_READ) /* the downgrade may have been lost */
         hf__rd_put_key(o, RD_CHANNEL_RW, m->name, m->name_len);
     else
         hf__rd_put(o, "", 0);
@@ -118,7 +120,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     return 0;
 }
 
-/* 0, or HF_ENOMEM if nothing was encoded. */
+/* Returns 0, or HF_ENOMEM if nothing was encoded. */
 static int renew_encode(struct redis *r, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;
@@ -127,7 +129,7 @@ static int renew_encode(struct redis *r, struct hf__req *req)
     for (; sent < b->len; sent += len) {
         len = renew_chunk_len(r, b, sent);
         if (hf__rd_renew_chunk(r, b, sent, len))
-            break; /* no memory: the others remain EUNKNOWN */
+            break; /* no memory: the other items remain EUNKNOWN */
         b->chunks++;
     }
     return sent ? 0 : HF_ENOMEM;
@@ -168,7 +170,7 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     struct hf__batch *b = (struct hf__batch *)f->req;
 
     for (uint32_t i = f->first; i < f->first + f->len; i++)
-        /* ENOTOWNER of an earlier reply is final */
+        /* An ENOTOWNER of an earlier reply is final. */
         if (b->item[i].result != HF_ENOTOWNER)
             b->item[i].result = (int16_t)code;
     hf__rd_renew_landed(r, b);

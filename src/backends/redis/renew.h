@@ -1,7 +1,7 @@
 /*
  * Batches of renewals. hf__rd_renew() is a slot of the backend's table. A batch
- * is sent in chunks, one script each, and is reported when the last chunk was
- * answered or lost. cmd.c passes replies and failures on.
+ * is sent in chunks, one script each, and is reported when its last chunk has
+ * been answered or lost. cmd.c passes replies and failures on.
  */
 #ifndef HF_REDIS_RENEW_H
 #define HF_REDIS_RENEW_H
@@ -15,13 +15,13 @@ int hf__rd_renew(void *, struct hf__batch *);
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
                        uint32_t len);
 
-/* Handles the reply to a chunk. 0, HF_EPROTO. */
+/* Handles the reply to a chunk. Returns 0 or HF_EPROTO. */
 int hf__rd_renew_reply(struct redis *, const struct rd_flight *,
                        const struct rd_node *);
 /* Notes that a chunk was answered or lost; the last chunk finishes the
  * batch. */
 void hf__rd_renew_landed(struct redis *, struct hf__batch *);
-/* Sets the result of the items of this chunk, which failed, to `code`. */
+/* Sets the results of the items of a chunk that has failed to `code`. */
 void hf__rd_renew_failed(struct redis *, const struct rd_flight *, int code);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * replicas=n: a grant or a renewal counts only if n replicas have it. It is
- * kept here, in doubt, until the reply to a WAIT; then `decided` is called for
- * each request in doubt, in the order in which the server answered them.
+ * replicas=n: a grant or a renewal counts only if n replicas have it. Until the
+ * reply to a WAIT it is in doubt, and is kept here; then `decided` is called
+ * for each request in doubt, in the order in which the server answered them.
  * Without replicas= all calls are cheap no-ops.
  */
 #ifndef HF_REDIS_REPLICA_H
@@ -9,12 +9,12 @@
 
 #include "flights.h"
 
-/* Requests that the server has granted or renewed and replicas have not
- * confirmed. */
+/* Requests that the server has granted or renewed, and replicas have not
+ * confirmed yet. */
 struct rd_doubts {
     uint32_t need; /* number of replicas (n); 0: nothing is ever in doubt */
     uint32_t ms;   /* replica_timeout, in ms */
-    bool waiting;  /* WAIT is under way */
+    bool waiting;  /* a WAIT is under way */
     bool wanted;   /* another WAIT must be sent */
     size_t len, cap;
     struct rd_flight *all;
@@ -26,14 +26,14 @@ struct rd_doubts {
 
 int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
 /* Reserves room for a command that is about to be sent, if replicas= is set.
- * now: a WAIT must follow the command at once. 0, HF_ENOMEM. */
+ * now: a WAIT must follow the command at once. Returns 0 or HF_ENOMEM. */
 int hf__rd_doubt_room(struct redis *, bool now);
 
-/* Keeps an answered request in doubt instead of reporting it. False: replicas=
- * is not set, so the caller reports it. */
+/* Keeps an answered request in doubt, so that the caller does not report it.
+ * Returns false if replicas= is not set, so that the caller must report it. */
 bool hf__rd_doubt(struct redis *, const struct rd_flight *);
 void hf__rd_doubt_forget(struct redis *, const struct hf__req *);
-/* The connection was lost: all requests in doubt end as EUNKNOWN. */
+/* Ends all requests in doubt as EUNKNOWN, because the connection was lost. */
 void hf__rd_doubt_lost(struct redis *, hf__time now);
 /* Appends a WAIT if one is wanted and none is under way. */
 void hf__rd_doubt_send(struct redis *);

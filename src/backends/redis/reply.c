@@ -71,7 +71,7 @@ static void *reply_new_nil(const redisReadTask *task)
     struct rd_node *node = reply_new_node(task, 0);
 
     if (node)
-        node->type = REDIS_REPLY_NIL; /* hiredis gives the type of a string */
+        node->type = REDIS_REPLY_NIL; /* hiredis passes the type of a string */
     return node;
 }
 
@@ -90,8 +90,9 @@ redisReader *hf__rd_reader_new(struct hf__arena *arena)
     if (!reader)
         return NULL;
     reader->privdata = arena;
-    /* Keep the buffer: to give back a large one, hiredis 0.14.1 allocates and
-     * asserts that there was memory. RD_REPLY_MAX bounds it. */
+    /* Keep the buffer, however large: to free a large one, hiredis 0.14.1
+     * allocates, and asserts that there is memory. RD_REPLY_MAX bounds the
+     * buffer. */
     reader->maxbuf = 0;
     return reader;
 }
@@ -157,8 +158,8 @@ static bool reply_begins(const char *text, const char *word)
 
 /* Redis 6 puts words before an error inside a script: "ERR Error running script
  * (call to f_...): @user_script:3: @user_script: 3: -READONLY ...". Redis 7
- * puts "script: ..., on @user_script:3." behind the error, and "ERR" before it
- * if it is about rights. */
+ * puts "script: ..., on @user_script:3." after the error, and "ERR" before an
+ * error about rights. */
 const char *hf__rd_error_text(const char *text)
 {
     static const char place[] = "@user_script:";
@@ -178,7 +179,8 @@ const char *hf__rd_error_text(const char *text)
     return at + (*at == '-');
 }
 
-/* Redis 7: "READONLY You can't write... script: 9f2c..., on @user_script:3." */
+/* Redis 7 sends "READONLY You can't write... script: 9f2c..., on
+ * @user_script:3.". */
 int hf__rd_error_len(const char *text)
 {
     static const char script[] = " script: ";
@@ -211,8 +213,8 @@ bool hf__rd_is_replica(const char *text)
            reply_begins(text, "NOREPLICAS");
 }
 
-/* True if the server refuses temporarily: it is loading, busy, out of memory or
- * disk, or changing its role. */
+/* Returns whether the server refuses temporarily, because it is loading, busy,
+ * out of memory or disk space, or changing its role. */
 static bool reply_refuses_for_now(const char *text)
 {
     static const char *const words[] = {
@@ -239,10 +241,10 @@ bool hf__rd_is_forbidden(const char *text)
 }
 
 /*
- * True for scripts that may not write, too: the server refuses their first
- * write, and would refuse all later ones for the same reason. False if a script
- * lacks a right: rights are checked for each command, so the script may have
- * done a part.
+ * The result is true even for a script whose write was refused: the server
+ * refuses the first write for the same reasons as later ones, so the script has
+ * not written anything. It is false for a script that lacks a right: rights are
+ * checked for each command, so the script may have done a part.
  */
 bool hf__rd_did_nothing(const char *text)
 {

@@ -1,6 +1,6 @@
 /*
- * Replies of a Redis server, as the users of a pipe read them. Three parts,
- * none of which needs a connection or a lock:
+ * Replies of a Redis server, as the users of a pipe read them. This unit has
+ * three parts, none of which needs a connection or a lock:
  *
  * - the reader, which makes nodes from bytes (pipe.c feeds it). A node is valid
  *   until the pipe reads its next reply, so a handler copies what it keeps;
@@ -31,13 +31,13 @@ struct rd_node {
     struct rd_node *first, *last; /* the elements of an ARRAY */
     int type;                     /* REDIS_REPLY_... */
     int64_t number;   /* value of an INTEGER; announced length of an ARRAY */
-    const char *text; /* of a STRING, STATUS or ERROR; ends with a 0 */
+    const char *text; /* of a STRING, STATUS or ERROR; terminated */
     size_t len;
 };
 
 redisReader *hf__rd_reader_new(struct hf__arena *);
-/* Returns 1 and *node if a whole reply was read, 0 if it is incomplete; or
- * HF_EPROTO, HF_ENOMEM. */
+/* Returns 1 and sets *node if a whole reply was read; 0 if it is incomplete; or
+ * HF_EPROTO or HF_ENOMEM. */
 int hf__rd_reader_next(redisReader *, struct hf__arena *,
                        struct rd_node **node);
 /* Returns NULL if there is no i-th element or the node is no array. */
@@ -49,22 +49,22 @@ bool hf__rd_is(const struct rd_node *,
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* Returns the part of an error that says what went wrong. Errors from a script
- * have other words around that part. */
+/* Returns the part of an error text that says what went wrong. In errors from a
+ * script, other words surround that part. */
 const char *hf__rd_error_text(const char *text);
-/* Returns how many bytes of the error to show, that is, those before the digest
- * of the script. */
+/* Returns how many bytes of the error text to show: those before the digest of
+ * the script. */
 int hf__rd_error_len(const char *text);
 /* Returns the HF_E... code for an error reply. */
 int hf__rd_error_code(const char *text);
-/* True if the server refuses because it is not a master, or may no longer be
- * one (its replicas have left it). */
+/* Returns whether the server refuses because it is not a master, or may no
+ * longer be one (its replicas have left it). */
 bool hf__rd_is_replica(const char *text);
-bool hf__rd_may_pass(const char *text); /* true for temporary refusals */
-/* True if this user may not run the command, or the server has no such
- * command. */
+bool hf__rd_may_pass(const char *text); /* whether the refusal is temporary */
+/* Returns whether this user is not allowed to run the command, or the server
+ * has no such command. */
 bool hf__rd_is_forbidden(const char *text);
-/* True if the request was refused before it changed anything. */
+/* Returns whether the request was refused before it changed anything. */
 bool hf__rd_did_nothing(const char *text);
 
 /* ---- INFO --------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
  * Requests from the core and their results. hf__rd_submit() reports nothing to
- * the core itself: if a request could not be written, advance() finds that out.
+ * the core itself: if a request could not be written, advance() notices that.
  */
 #include "requests.h"
 
@@ -20,15 +20,16 @@ bool hf__rd_is_renewing(const struct redis *r)
     return r->renewing || r->core->now() < r->renew_until;
 }
 
-/* A server that was stopped continues where it was, and reconnecting would lose
- * the order of our requests. So the server gets time, but enough is left to
- * repeat a renewal twice. */
+/* A server that was stopped continues where it was, and a new connection would
+ * lose the order of our requests. So the server gets time, but only so much
+ * that a renewal can still be repeated twice. */
 void hf__rd_hurry(struct redis *r)
 {
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
 
     ms = ms > RENEW_PATIENCE_MIN_MS ? ms : RENEW_PATIENCE_MIN_MS;
-    ms += r->doubts.need ? r->doubts.ms : 0; /* a WAIT may be answered first */
+    /* A reply may be delayed by a WAIT that was sent before its command. */
+    ms += r->doubts.need ? r->doubts.ms : 0;
     ms = ms < most ? ms : most;
     hf__link_hurry(&r->cmd.link, hf__rd_is_renewing(r) ? ms : 0,
                    r->core->now());
@@ -48,7 +49,8 @@ int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
 {
     int rc;
 
-    /* Only ready() and advance() make room. */
+    /* Without room the request is put off: only ready() and advance() make
+     * room. */
     if (!hf__link_wanted(&r->cmd.link) || !requests_has_room(r)) {
         r->put_off = true;
         return HF__LATER;
@@ -56,7 +58,7 @@ int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
     rc = encode(r, req);
     if (rc)
         return rc;
-    if (!req->parked) { /* a parked one is written by hf__rd_pump() */
+    if (!req->parked) { /* hf__rd_pump() writes a parked request */
         hf__rd_doubt_send(r);
         hf__net_flush(&r->cmd.link.stream);
     }
@@ -86,7 +88,7 @@ static void requests_attempt_over(struct redis *r, const struct hf__req *req,
     if (result != HF__BUSY && result != HF_EMISMATCH &&
         (!req->untouched || result == HF_EUNKNOWN))
         return;
-    /* The core may not abandon such an attempt, so its wait ends here. */
+    /* The core need not abandon such an attempt, so its wait ends here. */
     hf__rd_wait_end(r, req->remote, r->core->now());
     hf__rd_late_over(r, req->hold_id);
 }

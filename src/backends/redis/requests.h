@@ -11,7 +11,8 @@
 
 struct redis;
 
-/* Writes the command of a request: 0, or a code if nothing was written. */
+/* Writes the command of a request. Returns 0, or a code if nothing was
+ * written. */
 typedef int rd_encode_fn(struct redis *, struct hf__req *);
 /* Returns HF__PENDING if the request is under way, HF__LATER if the core must
  * keep it, or an error code. Reports nothing to the core. */
@@ -24,11 +25,12 @@ void hf__rd_pump(struct redis *);
 /* Returns the request to the core with its result. */
 void hf__rd_finish(struct redis *, struct hf__req *, int result);
 
-/* Updates how long the server may be silent. Called when renewals begin or
- * end. */
+/* Updates the limit on how long the server may be silent. Called when renewals
+ * begin or end. */
 void hf__rd_hurry(struct redis *);
 
-/* True while a batch is under way, or parked in the core and not expired. */
+/* Returns whether a batch is under way, or parked in the core and not
+ * expired. */
 bool hf__rd_is_renewing(const struct redis *);
 
 #endif

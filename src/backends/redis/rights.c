@@ -43,12 +43,13 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     struct net_out *o;
 
     if (len > HF_NAME_MAX)
-        len = HF_NAME_MAX; /* no name of a lock has such a long prefix */
+        len = HF_NAME_MAX; /* no name can have such a long prefix */
     snprintf(name, sizeof(name), "%.*s" SCRATCH, (int)q->name_len, q->name);
     hf__rd_rules_commands(&l, rights_rules_of(r), r->doubts.need > 0);
     more = (keys_len + channels_len + 1) * (RD_KEY_MAX + 32) +
            l.len * (sizeof(struct rd_command) + 16) + 64;
-    r->by_text[RD_RIGHTS] = true; /* used once, so its digest is of no use */
+    /* The script is used once, so its digest is of no use. */
+    r->by_text[RD_RIGHTS] = true;
     o = hf__rd_call(r, &q->req, RD_RIGHTS, 0,
                     2 + keys_len + channels_len + 1 + l.len, more);
     if (!o)
@@ -65,8 +66,8 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* True if locks need the command. Without the others waiters poll, or names
- * cannot be listed. */
+/* Returns whether locks need the command. Without the other commands waiters
+ * poll, or names cannot be listed. */
 static bool rights_is_needed(const char *command)
 {
     static const char *const spare[] = {"subscribe", "unsubscribe", "pubsub",
@@ -92,7 +93,7 @@ static void rights_find_none_missing(struct redis *r, struct hf__query *q)
              r->login.user[0] ? r->login.user : "default");
 }
 
-/* Appends a rule for each missing command. */
+/* Appends a rule for each missing command. Returns the level of the finding. */
 static enum hf_level rights_find_commands(const struct rd_node *missing,
                                           struct rd_rules *to)
 {

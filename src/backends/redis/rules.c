@@ -132,8 +132,8 @@ static const struct pattern {
     {'&', REDISSON, RD_MARK, "holdfast:*mark:"},
 };
 
-/* A byte that rules cannot contain, or that redis-cli treats as a quote,
- * becomes "?", which matches any byte. */
+/* Replaces a byte that rules cannot contain, or that redis-cli treats as a
+ * quote, with "?", which matches any byte. */
 static void rules_put_pattern(struct rd_rules *to, char mark, const char *head,
                               const char *text, size_t len)
 {
@@ -153,7 +153,7 @@ static void rules_put_patterns(struct rd_rules *to, char mark,
     char name[HF_NAME_MAX + 1], text[RD_KEY_MAX + 1], *from, *at;
 
     if (len >= HF_NAME_MAX)
-        len = HF_NAME_MAX - 1; /* no name has such a long prefix */
+        len = HF_NAME_MAX - 1; /* no name can have such a long prefix */
     snprintf(name, sizeof(name), "%.*sx", (int)len, prefix);
     for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
         const struct pattern *p = &patterns[i];
@@ -174,8 +174,8 @@ void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
                            const char *prefix, size_t len)
 {
     rules_put_patterns(to, '~', of, prefix, len);
-    /* Allows the key in which ask.lua keeps wishes. If the prefix has no brace,
-     * another pattern matches that key. */
+    /* This rule allows the key in which ask.lua keeps wishes. If the prefix
+     * contains no brace, another pattern matches that key. */
     if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
         rules_put_pattern(to, '~', "holdfast:wake:{", prefix, len);
 }

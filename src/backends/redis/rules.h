@@ -1,7 +1,7 @@
 /*
  * The rights that a user of the server needs: rules for ACL SETUSER, derived
- * from the scripts and the keys. Pure text, for advice in errors and diagnoses;
- * rights.c and redlock use it too.
+ * from the scripts and the keys. Pure functions on text, for advice in errors
+ * and diagnoses, also in those of rights.c and redlock.
  */
 #ifndef HF_REDIS_RULES_H
 #define HF_REDIS_RULES_H
@@ -15,7 +15,7 @@
 
 enum rd_rules_of { RD_RULES_REDISSON, RD_RULES_STRING, RD_RULES_REDLOCK };
 
-/* Commands in the form that lua/rights.lua takes, without duplicates. */
+/* Commands without duplicates, in the form that lua/rights.lua takes. */
 struct rd_commands {
     size_t len;
     struct rd_command {
@@ -31,7 +31,7 @@ struct rd_rules {
 };
 
 /* Adds the commands that the scripts call, and those that are sent without a
- * script. wait: also WAIT. */
+ * script; WAIT only if `wait`. */
 void hf__rd_rules_commands(struct rd_commands *, enum rd_rules_of, bool wait);
 void hf__rd_rules_put(struct rd_rules *, const char *command);
 void hf__rd_rules_put_keys(struct rd_rules *, enum rd_rules_of,

@@ -1,17 +1,17 @@
 /*
- * Checks that both connections end at the same server. Each of them has an
- * address of its own. After a failover the connection for messages may stay
- * with the old master, which is a replica then and passes on what is published
- * at the new one.
+ * Checks that both connections end at the same server. Each of them is
+ * connected independently. After a failover the connection for messages may
+ * stay with the old master, which is then a replica, and passes on what is
+ * published at the new master.
  *
- * So messages are trusted only after a proof, one for each pair of connections.
- * The command connection publishes a number, which must come back as a message,
- * and the server of the commands must count our channel among those that have a
- * listener there. A replica would pass the number on, but its master would not
- * count us. Until the proof, waiters poll, and "it is yours" means "try"
- * (subscribe.c).
+ * So messages are trusted only after a proof, which is needed for each pair of
+ * connections. The command connection publishes a number, which must come back
+ * as a message, and the server of the commands must count a listener of our
+ * channel. A replica would pass the number on, but its master would not count
+ * us. Until the proof has succeeded, waiters poll, and "you hold it" only means
+ * "try" (subscribe.c).
  *
- * The scripts do the rest: they say "it is yours" only if their own server
+ * The scripts do the rest: they publish "you hold it" only if their own server
  * counts a listener, and then it is true (lua/README.md).
  */
 #include "same_server.h"
@@ -27,18 +27,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* After the first failure of a proof a new connection is made at once. After
- * the second one it is made after this pause; until then the old one is kept,
- * because its messages are still a reason to try. The pause doubles each time,
- * up to 8 minutes, because a proxy may count listeners at another node: then no
- * proof can succeed. */
+/* After the first failure of a proof the client makes a new connection for
+ * messages at once. After the second failure it waits for this pause first, and
+ * keeps the old connection until then, because its messages are still a reason
+ * to try. The pause doubles each time, up to 8 minutes, because behind a proxy
+ * that counts listeners at a different node no proof can succeed. */
 #define APART_MS 30000
 #define APART_MOST 5
 /* Pause before a proof that the server refused temporarily is repeated. */
 #define AGAIN_MS 1000
 /* How long to wait until the number comes back and the channel is counted. This
- * may be long, because waiters poll meanwhile and a machine may stand still for
- * seconds. */
+ * is long, because a machine may stand still for seconds, and waiters poll in
+ * the meantime. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)
@@ -49,15 +49,16 @@ void hf__rd_pair_end(struct redis *r)
     p->put_off = false;
     if (r->chans.state == RD_SUB_LIVE)
         r->chans.state = RD_SUB_CONFIRMED;
-    /* A token that came over this pair of connections must not complete a reply
-     * that comes over the next pair. */
+    /* Drop the tokens of messages that came over this pair of connections: they
+     * must not complete replies that come over the next pair. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;
 }
 
 static void server_apart(struct redis *r, hf__time now)
 {
-    static const char text[] = "messages come from another server than answers";
+    static const char text[] =
+        "messages come from a different server than answers";
     struct rd_pair *p = &r->chans.pair;
 
     if (!p->apart) {
@@ -76,7 +77,7 @@ static void server_apart(struct redis *r, hf__time now)
 }
 
 /* Handles a refusal of the proof, permanent or temporary. Repeated temporary
- * ones are logged once. */
+ * refusals are logged once. */
 static void server_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_pair *p = &r->chans.pair;
@@ -96,8 +97,8 @@ bool hf__rd_pair_is_under_way(const struct redis *r)
     return p->state >= RD_PROOF_SENT && p->state <= RD_PROOF_COUNTED;
 }
 
-/* One half of the proof has come. Completes the proof if the other half is
- * there. */
+/* Notes that one half of the proof has come. If the other half has come before,
+ * the proof has succeeded. */
 static void server_half(struct redis *r, enum rd_proof this,
                         enum rd_proof other)
 {
@@ -157,7 +158,8 @@ void hf__rd_pair_begin(struct redis *r)
     p->state = RD_PROOF_SENT;
     p->at = f->sent.net.at + PROOF_MS * HF__MS;
     hf__rd_put_count(o, '*', 5);
-    hf__rd_put_text(o, "EVAL"); /* not repeated on NOSCRIPT */
+    /* As text, because NOSCRIPT is not handled here. */
+    hf__rd_put_text(o, "EVAL");
     hf__rd_put(o, script->text, script->len);
     hf__rd_put_num(o, 0);
     hf__rd_put(o, r->wake, r->wake_len);

@@ -1,8 +1,8 @@
 /*
- * Checks that the command connection and the one for messages end at the same
- * server. Messages are trusted only after that proof. subscribe.c begins a
- * proof when it has subscribed, cmd.c when it has connected; both end it when
- * they lose their connection. Called with the client's mutex held.
+ * Checks that the connection for commands and the one for messages end at the
+ * same server. Messages are trusted only after that proof. subscribe.c begins a
+ * proof when it has subscribed, cmd.c when it has connected; each ends the
+ * proof when it loses its connection. Called with the client's mutex held.
  */
 #ifndef HF_REDIS_SAME_SERVER_H
 #define HF_REDIS_SAME_SERVER_H
@@ -34,22 +34,23 @@ enum rd_proof {
 };
 
 struct rd_pair {
-    uint64_t number; /* number that the latest proof published */
+    uint64_t number; /* the number that the latest proof has published */
     hf__time at;
     enum rd_proof state;
-    bool put_off;  /* the latest proof was refused temporarily; in any state */
+    bool put_off;  /* in any state: the latest proof was refused temporarily */
     uint8_t apart; /* number of failed proofs in a row, capped */
 };
 
-/* A connection or a subscription has come up. Starts a proof if both
- * connections are up. */
+/* Starts a proof if both connections are up. Called when a connection or a
+ * subscription has come up. */
 void hf__rd_pair_begin(struct redis *);
-/* One of the connections was lost. */
+/* Ends the proof, and the trust in messages. Called when one of the connections
+ * was lost. */
 void hf__rd_pair_end(struct redis *);
-/* True in the states SENT, HEARD and COUNTED. */
+/* Returns whether the state is SENT, HEARD or COUNTED. */
 bool hf__rd_pair_is_under_way(const struct redis *);
 void hf__rd_pair_heard(struct redis *, const char *number);
-/* Drives the proof. True if the caller must make a new connection for
+/* Drives the proof. Returns whether the caller must make a new connection for
  * messages. */
 bool hf__rd_pair_move(struct redis *, hf__time now);
 hf__time hf__rd_pair_timeout(const struct redis *);

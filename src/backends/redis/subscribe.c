@@ -38,14 +38,14 @@
 #include <string.h>
 
 /* Pause before a new connection after a subscription was refused temporarily.
- * It doubles each time, up to 32 s; waiters poll meanwhile. */
+ * It doubles each time, up to 32 s; waiters poll in the meantime. */
 #define PUT_OFF_MS 1000
 #define PUT_OFF_MOST 6
 
 /* ---- commands ---------------------------------------------------------- */
 
-/* NULL: not connected, or out of memory. Lack of memory sets stream.broken, and
- * advance() ends the connection. */
+/* Returns NULL if the client is not connected, or if there is no memory. In the
+ * second case it sets stream.broken, so that advance() ends the connection. */
 static struct net_out *subscribe_begin(struct redis *r, const char *verb,
                                        size_t args)
 {
@@ -63,8 +63,8 @@ static struct net_out *subscribe_begin(struct redis *r, const char *verb,
     return o;
 }
 
-/* Both channels of a name are in one command, so that the server never has one
- * without the other. */
+/* Puts both channels of a name into one command, so that the server never
+ * counts us at one without the other. */
 static void subscribe_pair(struct redis *r, const struct rd_chan *c,
                            const char *verb)
 {
@@ -111,8 +111,9 @@ static void subscribe_join_own(struct redis *r, struct rd_lock *lock)
     lock->own = true;
 }
 
-/* "m" and "{m}" share Redisson's channel (keys.c) and have different marks.
- * While both wait Redisson gets one message too many. */
+/* Returns whether another chan still needs this chan's channel of Redisson: "m"
+ * and "{m}" share that channel (keys.c), but have different marks. While there
+ * are waiters for both, Redisson gets superfluous messages. */
 static bool subscribe_is_shared(const struct redis *r, const struct rd_chan *c)
 {
     char wrapped[HF_NAME_MAX + 2];
@@ -150,8 +151,8 @@ static void subscribe_part(struct redis *r, struct rd_chan *c)
 
 /* ---- waiting ----------------------------------------------------------- */
 
-/* Returns the chan of this lock, and ends its lingering. NULL: out of
- * memory. */
+/* Returns the chan of this lock, which no longer lingers. Returns NULL if there
+ * is no memory. */
 static struct rd_chan *subscribe_chan_of(struct redis *r, struct hf__remote *m)
 {
     struct rd_lock *lock = m->impl;
@@ -205,7 +206,7 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
         lock->own = false;
         hf__net_flush(&r->sub.link.stream);
     }
-    if (lock->rang) /* takes the early message: no later call will */
+    if (lock->rang) /* drops the early message for this attempt */
         hf__rd_was_called(r, lock, lock->attempt_id);
     lock->waits = false;
     lock->rang = false;
@@ -238,8 +239,9 @@ static void subscribe_up(struct rd_pipe *p, hf__time now)
 
     (void)now;
     r->chans.refused = false;
-    /* `false`: whether a fair waiter needs a channel of its own depends on the
-     * others in the queue. Its next attempt finds that out. */
+    /* The argument is `false`, because whether a fair waiter needs a channel of
+     * its own depends on the others in the queue. Its next attempt finds that
+     * out. */
     for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
             subscribe_join(r, c, false);
@@ -271,7 +273,7 @@ static void subscribe_down(struct rd_pipe *p, int code, bool was_up,
             lock->own = false;
     }
     if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
-        hf__rd_ring_all(r); /* no messages come now, so waiters must poll */
+        hf__rd_ring_all(r); /* no messages come now, so all waiters must poll */
     if (!subscribe_is_needed(r))
         hf__rd_pipe_stop(p);
 }
@@ -295,9 +297,8 @@ static hf__time subscribe_next_ping(const struct redis *r)
                : HF__NEVER;
 }
 
-/* True if the helper thread must poll while the connection is being made,
- * because no thread waits that would drive the connection: it is made for a
- * holder. */
+/* Returns whether the helper thread must poll while the connection is being
+ * made: it is made for a holder, so no thread waits that would drive it. */
 static bool subscribe_is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
@@ -353,9 +354,9 @@ void hf__rd_sub_fini(struct redis *r)
 
 /* ---- messages --------------------------------------------------------- */
 
-/* Calls fn for each chan whose name the text, a name in one of Redisson's
- * channels, may stand for: the name without braces, and the name as it is if it
- * has braces itself. */
+/* Calls fn for each chan that the name in one of Redisson's channels (text) may
+ * stand for: that of the name without the braces around it, and that of the
+ * name as it is if it contains braces itself. */
 static void subscribe_each_name(struct redis *r, const char *text, size_t len,
                                 enum hf_kind kind, bool fair,
                                 void (*fn)(struct redis *, struct rd_chan *))
@@ -374,8 +375,8 @@ static void subscribe_each_name(struct redis *r, const char *text, size_t len,
         fn(r, c);
 }
 
-/* Returns the length of the channel's prefix before the name of the lock; 0 if
- * it is not the channel of a lock. */
+/* Returns the length of the channel's prefix, which precedes the name of the
+ * lock; 0 if the channel is not that of a lock. */
 static size_t subscribe_prefix_of(const struct rd_node *channel,
                                   enum hf_kind *kind)
 {
@@ -419,8 +420,9 @@ static void subscribe_confirmed(struct redis *r, struct rd_chan *c)
     c->ring_later = false;
 }
 
-/* True if the attempt that an early message is about is still under way. `<=`,
- * because sents.head is raised before the reply is handled. */
+/* Returns whether the attempt that an early message is about may still be under
+ * way. The comparison is `<=`, because sents.head is raised before the reply is
+ * handled. */
 static bool subscribe_is_awaited(const struct redis *r,
                                  const struct rd_early *e)
 {
@@ -445,13 +447,13 @@ static void subscribe_complete(struct rd_lock *lock,
 }
 
 /* Handles a message "u|f|r|s<hold id> <token> <seen> <name>". With a token the
- * lock was handed over; token 0 means "try". A hold that is no longer wanted is
- * being released already. The lease of a hand-over counts from the attempt that
- * <seen> identifies, so the message only completes the reply to that attempt.
- * If a later attempt was answered meanwhile, the hold may have ended and the
- * lock may have another holder, so the waiter tries again. It also tries again
- * while the message may come from another server than the replies
- * (same_server.c). */
+ * lock was handed over; token 0 means "try". If the hold is no longer wanted,
+ * its release is already under way. The lease of a hand-over counts from the
+ * attempt that <seen> identifies, so the message only completes the reply to
+ * that attempt. If a later attempt has been answered by then, the hold may have
+ * ended and the lock may have another holder, so the waiter tries again. The
+ * waiter also tries again while the message may come from a different server
+ * than the replies (same_server.c). */
 static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
@@ -499,8 +501,8 @@ void hf__rd_was_called(struct redis *r, struct rd_lock *lock, uint64_t hold_id)
     }
 }
 
-/* True for a number with an extra 0 in front, which is for Redisson's waiters
- * only. Holdfast's waiters get messages of their own. */
+/* Returns whether the message is a number with an extra 0 in front, which is
+ * for Redisson's waiters only. Holdfast's waiters get messages of their own. */
 static bool subscribe_not_for_us(const struct rd_node *payload)
 {
     return payload->len > 1 && payload->text[0] == '0';
@@ -523,8 +525,8 @@ static void subscribe_heard(struct redis *r, const struct rd_node *channel,
     }
 }
 
-/* Handles a refusal of a subscription, permanent or temporary. It is logged
- * once, however often it is repeated. */
+/* Handles a refusal of a subscription, permanent or temporary. A refusal is
+ * logged once, however often it is repeated. */
 static void subscribe_refused(struct redis *r, const char *text, hf__time now)
 {
     struct rd_chans *c = &r->chans;

@@ -1,10 +1,10 @@
 /*
- * The connection for messages, and the waits that need it. lock.c says when a
- * lock of this client begins and ceases to wait; this unit subscribes, and
+ * The connection for messages, and the waits that need it. lock.c reports when
+ * a lock of this client begins and ceases to wait; this unit subscribes, and
  * rings the waiting locks that a message is for (core->bell), so that they
- * attempt again. A lock may be rung once too often but never once too few: a
- * message that arrives before the reply to its attempt is kept (struct
- * rd_early) until hf__rd_was_called() looks for it.
+ * attempt again. A lock may be rung too often but never too rarely: a message
+ * that arrives before the reply to its attempt is kept (struct rd_early) until
+ * hf__rd_was_called() looks for it.
  */
 #ifndef HF_REDIS_SUBSCRIBE_H
 #define HF_REDIS_SUBSCRIBE_H
@@ -19,13 +19,13 @@ struct rd_lock;
  * an acquire. */
 #define RD_LINGER_MS 5000
 
-/* PING interval of the subscription connection while it is needed. */
+/* Interval of PINGs on the connection for messages while it is needed. */
 #define RD_SUB_PING_MS 30000
 
 /* The owner of r->sub. */
 extern const struct rd_owner hf__rd_sub;
 
-/* The lock waits, or continues to wait. 0, HF_ENOMEM. */
+/* Notes that the lock waits, or continues to wait. Returns 0 or HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, bool foreign);
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
 /* Applies a message that came before the reply to the attempt: sets lock->rang,

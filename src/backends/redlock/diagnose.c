@@ -1,6 +1,6 @@
-/* What the servers say about themselves. INFO is sent to each server as soon as
- * it is connected. The findings are written when all servers that accept a
- * connection have replied, or after half of op_timeout. */
+/* A diagnosis of what the servers say about themselves. INFO is sent to each
+ * server as soon as it is connected. The findings are written when all servers
+ * that accept a connection have replied, or after half of op_timeout. */
 #include "diagnose.h"
 
 #include "backends/redis/pipe.h"
@@ -17,7 +17,7 @@
 
 struct rl_checkup {
     struct rl_checkup *next, *prev; /* in redlock.checkups */
-    struct hf__query *q;            /* NULL: finished */
+    struct hf__query *q;            /* NULL after the diagnosis has ended */
     hf__time until;
     size_t due;         /* INFOs under way, plus 1 until the diagnosis ends */
     uint16_t requested; /* a bit for each server to which INFO was sent */
@@ -94,8 +94,9 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
     FIND(OK, "independence", "locks survive the loss of any one host");
 }
 
-/* True if all servers have replied, which a statement about all of them needs.
- * A server may not answer, or not allow this user to call INFO. */
+/* Returns whether all servers have replied, which a statement about all of them
+ * needs. A server might be silent, or might not allow this user to call
+ * INFO. */
 static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;
@@ -197,7 +198,8 @@ static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
              apart);
 }
 
-/* A finding for each server with a problem, or one for all. */
+/* Adds a finding for each server with a problem, or a single one if all servers
+ * are well. */
 static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
                                const char *subject, size_t at, const char *well,
                                bool whole)
@@ -281,16 +283,16 @@ void hf__rl_checkups_fini(struct redlock *rl)
 
 static bool diagnose_request_info(struct rl_server *, struct rl_checkup *);
 
-/* True if a connection is being made and no attempt to make it has failed
- * yet. */
+/* Returns whether a connection is being made, and no attempt to make it has
+ * failed yet. */
 static bool diagnose_is_coming(const struct net_link *l)
 {
     return (l->state == NET_CONNECTING || l->state == NET_GREETING) &&
            !l->open_code;
 }
 
-/* Sends INFO to newly connected servers. True if there is nothing more to wait
- * for. */
+/* Sends INFO to newly connected servers. Returns whether the diagnosis need not
+ * wait any longer. */
 static bool diagnose_move(struct redlock *rl, struct rl_checkup *c,
                           hf__time now)
 {

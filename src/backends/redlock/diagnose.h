@@ -1,6 +1,6 @@
 /*
  * A diagnosis: INFO of every server, as findings (core->find). hf__rl_query()
- * is a slot of the backend's table; other queries are ENOTSUP.
+ * is a slot of the backend's table; other queries fail with ENOTSUP.
  */
 #ifndef HF_RL_DIAGNOSE_H
 #define HF_RL_DIAGNOSE_H
@@ -9,7 +9,7 @@
 
 int hf__rl_query(void *, struct hf__query *);
 
-/* Called when the reply to an INFO has come, or when none will come. Unless the
+/* Notes that the reply to an INFO has come, or that none will come. Unless the
  * client is closing, the caller runs within advance(), which calls
  * hf__rl_checkup_move() afterwards. */
 void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);

@@ -1,8 +1,8 @@
 /*
- * An attempt and what becomes of it (struct rl_hold), and its polls of the
- * servers (struct rl_poll). A hold exists while its lock has it, while one of
- * its commands is under way, and while a server must still be sent the end of
- * it; each of these counts in `refs`.
+ * An attempt and the hold that it becomes (struct rl_hold), and its ballots
+ * among the servers (struct rl_poll). The struct of a hold exists while its
+ * lock refers to it, while one of its commands is under way, and while a server
+ * must still be sent its release or undo; each of these counts in `refs`.
  */
 #ifndef HF_RL_HOLD_H
 #define HF_RL_HOLD_H
@@ -36,17 +36,17 @@ enum rl_vote {
     RL_FAILED, /* no reply will come */
 };
 
-/* A request to all servers, and their votes. The struct is reused after the
- * decision. */
+/* A ballot: a request to all servers, and their votes. The struct is reused
+ * after the decision. */
 struct rl_poll {
     struct rl_poll *next, *prev; /* in redlock.polls until it is decided */
-    struct rl_poll *more;        /* another poll of the same hold */
+    struct rl_poll *more;        /* another ballot of the same hold */
     struct rl_hold *hold;
-    struct hf__req *req; /* the request that waits for it; NULL: decided */
+    struct hf__req *req; /* waits for the decision; NULL after it */
     size_t item;         /* of a renewal: index in its batch */
     hf__time until;
-    uint32_t round; /* number within the hold; replies to earlier rounds do not
-                       count */
+    uint32_t round; /* number of the ballot within the hold; replies to earlier
+                       rounds do not count */
     enum rl_op op;
     uint8_t vote[HF__HOSTS];
 };
@@ -54,39 +54,41 @@ struct rl_poll {
 /* An attempt, and the hold that it becomes. */
 struct rl_hold {
     unsigned refs;
-    struct rl_hold *next; /* an older one of the same lock */
-    struct rl_lock *lock; /* NULL: the lock has dropped it */
+    struct rl_hold *next; /* the next older hold of the same lock */
+    struct rl_lock *lock; /* NULL after the lock has dropped the hold */
     uint64_t hold_id;
-    uint64_t token;   /* 0: it has none yet */
+    uint64_t token;   /* 0 until it is decided */
     int64_t ahead_us; /* servers reserve tokens up to `base` plus this */
     uint32_t lease_ms;
-    uint32_t rounds;       /* number of the latest poll of this hold */
+    uint32_t rounds;       /* number of the latest ballot of this hold */
     uint32_t good;         /* round of the last renewal that succeeded */
     hf__time sent_at;      /* when the first byte of the attempt was sent */
-    hf__time gone_at;      /* all its keys have expired by then */
-    struct rl_poll poll;   /* for everything but renewals */
-    struct rl_poll *keeps; /* polls of renewals */
-    bool held;             /* granted to the core: never undone */
+    hf__time gone_at;      /* by when all keys of the hold have expired */
+    struct rl_poll poll;   /* the ballot for everything but renewals */
+    struct rl_poll *keeps; /* ballots of renewals */
+    bool held;             /* granted to the core, so never undone */
     bool carefully;        /* sent to one server first, not yet to the others */
-    uint16_t touched;      /* servers that may have its key */
+    uint16_t touched;      /* servers that may have the key of this hold */
     /* Servers that must still be sent the release or the undo of this hold.
      * While there are any, the hold is in redlock.debtors. */
     uint16_t owes;
     struct rl_hold *next_debtor;
     uint16_t unsure; /* servers where the reply to a drop was lost */
-    uint16_t late;   /* servers that refused it as too late, once */
+    uint16_t late;   /* servers that have refused the attempt as too late */
     uint16_t lapsed; /* servers where a renewal had to set the key again */
-    int64_t base[HF__HOSTS]; /* of a NO: made from the holder's value */
+    /* The number in each server's reply to the grant: `base`, or if the vote
+     * was NO, a hash of the holder's value. */
+    int64_t base[HF__HOSTS];
     uint8_t value_len;
     uint16_t name_len;
     char value[RL_VALUE_MAX];
     char name[];
 };
 
-/* Ends the poll, which is decided: no request waits for it. */
+/* Ends the ballot, which is decided: no request waits for it any longer. */
 void hf__rl_poll_end(struct redlock *, struct rl_poll *);
 
-/* Drops a reference; frees the hold with the last one. */
+/* Drops a reference to the hold, and frees it with the last one. */
 void hf__rl_hold_drop(struct redlock *, struct rl_hold *);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The entry of the module redis, which has two backends: one server, and
- * Redlock. It is here because redlock may use redis, but not the other way
- * round.
+ * Redlock. This file is in redlock because redlock may use redis, but not the
+ * other way round.
  */
 #include "backends/redis/redis.h"
 #include "redlock.h"

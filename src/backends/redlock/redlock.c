@@ -106,8 +106,8 @@ static int redlock_parse(struct redlock *rl, const struct hf__config *config)
                              has_tls ? NULL : "tls=yes", &rl->login);
 }
 
-/* Starts a client. A host that is not found only reduces the number of servers,
- * if enough servers remain. */
+/* Starts a client. A host that is not found is no failure if enough servers
+ * remain. */
 static int start_redlock(struct redlock *rl, const struct hf__config *config)
 {
     hf__time now = rl->core->now();
@@ -195,7 +195,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
     return 0;
 }
 
-/* ---- how many there are ----------------------------------------------------
+/* ---- which servers can vote ----------------------------------------------
  */
 
 /* Writes how many servers can vote, and why the others cannot. */
@@ -243,7 +243,8 @@ static int redlock_opened(void *self)
             code = l->open_code;
     }
     if (up + failed < rl->len && !is_over)
-        return HF__PENDING; /* wait until each can vote or be reported */
+        /* Wait until each server can vote, or its error is known. */
+        return HF__PENDING;
     if (up >= rl->majority) {
         rl->is_open = true;
         return HF__DONE;
@@ -301,7 +302,7 @@ static void redlock_advance(void *self, hf__time now)
     hf__rl_vote_move(rl, now);
     hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
-    /* Not `now`, which may be older than the time in the slots. */
+    /* `now` may be older than the time that the slots have read since. */
     redlock_report_state(rl, rl->core->now());
     if (rl->put_off && !rl->is_down) {
         rl->put_off = false;

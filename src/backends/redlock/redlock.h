@@ -7,7 +7,7 @@
  * (lua/vote.lua):
  *
  *   g  grant   sets the key if it does not exist, and returns a number, `base`,
- *              that is above every token a client may have got there
+ *              that is not below any token a client may have got there
  *   r  raise   a second round: this token is going to be used
  *   k  keep    a renewal
  *   d  drop    a release
@@ -34,8 +34,8 @@
  *
  * All of it runs with the client's mutex held, except open().
  *
- * redlock.c fills and frees struct redlock. Each unit has a header of its name;
- * README.md lists them.
+ * redlock.c fills and frees struct redlock. README.md lists the units; each has
+ * a header of the same name.
  */
 #ifndef HF_REDLOCK_H
 #define HF_REDLOCK_H
@@ -53,16 +53,16 @@ struct redlock {
     char uuid[HF__UUID_LEN + 1];
     uint64_t values;       /* how many values of attempts were made */
     uint64_t chance;       /* state of hf__chance() */
-    struct rl_poll *polls; /* undecided polls */
+    struct rl_poll *polls; /* undecided ballots */
     struct rl_hold *debtors;
     struct rl_checkup *checkups; /* diagnoses under way */
     uint32_t tags;
-    bool put_off;         /* the core keeps new requests until go_on() */
+    bool put_off;         /* the core keeps new requests until core->go_on() */
     bool is_down;         /* no majority can vote, and the core was notified */
-    bool is_unheard;      /* the last attempt had no majority of votes */
+    bool is_unheard;      /* the latest attempt got no majority of votes */
     bool is_open;         /* hf_open() has returned the client */
     bool is_up;           /* a majority is connected */
-    hf__time opens_until; /* until then hf_open() waits for missing servers */
+    hf__time opens_until; /* until when hf_open() waits for missing servers */
     size_t majority, len;
     struct rl_server server[HF__HOSTS];
 };

@@ -1,5 +1,6 @@
-/* One server of several: the hello, whether it can be relied on, commands and
- * replies, and the releases and undos that it must still be sent. */
+/* One server of several: the hello, whether the server can be relied on,
+ * commands and replies, and the releases and undos that it must still be
+ * sent. */
 #include "server.h"
 
 #include "backends/redis/keys.h"
@@ -24,9 +25,9 @@ size_t hf__rl_index(const struct rl_server *s)
     return (size_t)(s - s->rl->server);
 }
 
-/* ---- can it be relied on? ----------------------------------------------- */
+/* ---- whether the server can be relied on -------------------------------- */
 
-/* True if a command is under way and the server has sent nothing for
+/* Returns whether a command is under way and the server has sent nothing for
  * server_timeout. */
 static bool server_is_silent(const struct rl_server *s, hf__time now)
 {
@@ -71,7 +72,7 @@ void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
                  (long long)((s->out_until - now) / (1000 * HF__MS) + 1));
     else if (l->state == NET_UP)
         snprintf(buf, size, "no answer");
-    else /* "where: why"; "" before the first connection */
+    else /* l->text is "where: why", or "" before the first connection */
         snprintf(buf, size, "%s",
                  strncmp(l->text, l->where, where) == 0 &&
                          strncmp(l->text + where, ": ", 2) == 0
@@ -151,9 +152,9 @@ static int server_hello(struct rd_pipe *p, hf__time now)
     return 0;
 }
 
-/* Returns until when nothing is sent to the server. A new process may have lost
- * the keys of the old one. At the first contact its uptime tells since when it
- * has kept keys. */
+/* Returns the time until which nothing is sent to the server, because a new
+ * process may have lost the keys of the old one. At the first contact its
+ * uptime tells since when it has kept keys. */
 static hf__time server_out_until(const struct rl_server *s, bool is_new,
                                  hf__time now)
 {
@@ -218,9 +219,9 @@ static void server_up(struct rd_pipe *p, hf__time now)
     server_pay(s, is_new && rl->max_lease_ms, now);
 }
 
-/* While a connection is being made, this polls every PAY_POLL_MS: server_up()
- * sends the releases and undos again, but only if a thread is driving when the
- * connection is up. */
+/* While a connection is being made, the timeout is PAY_POLL_MS, so that a
+ * thread drives when the connection is up and server_up() can send the releases
+ * and undos again. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -295,7 +296,7 @@ bool hf__rl_send(struct rl_server *s, struct rl_poll *poll, enum rl_op op)
         hf__rd_put_num(o, server_valid_until(s, now));
     s->by_text = false;
     if (poll->req && poll->op == op && poll->vote[i] == RL_FAILED)
-        poll->vote[i] = RL_SENT; /* this vote may still count */
+        poll->vote[i] = RL_SENT; /* the vote is still possible */
     return true;
 }
 
@@ -336,7 +337,7 @@ bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
            p->vote[hf__rl_index(s)] == RL_SENT;
 }
 
-/* An error reply, or no reply will come. */
+/* Handles an error reply, or a command to which no reply will come. */
 static void server_failed(struct rl_server *s, const struct rl_flight *f,
                           enum rl_vote vote, bool lost)
 {
@@ -345,7 +346,8 @@ static void server_failed(struct rl_server *s, const struct rl_flight *f,
     s->rl->calls->failed(s, f, vote, lost);
 }
 
-/* An error reply. A server that lacks the script has done nothing. */
+/* Handles an error reply. A server that lacks the script has done nothing, so
+ * the command is sent again, with its text. */
 static void server_refused(struct rl_server *s, const struct rl_flight *f,
                            const char *text)
 {
@@ -364,8 +366,8 @@ static void server_refused(struct rl_server *s, const struct rl_flight *f,
     server_failed(s, f, RL_ERROR, lost);
 }
 
-/* Reads a reply: that to a grant has the time and a number, all others only a
- * code. */
+/* Reads a reply. The reply to a grant contains a code, the time and a number;
+ * all others are only a code. */
 static bool server_read_answer(struct rl_server *s, const struct rl_flight *f,
                                const struct rd_node *reply, int64_t *what,
                                int64_t *base)

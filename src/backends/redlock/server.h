@@ -1,18 +1,20 @@
 /*
- * One server of several: its hello, whether it can be relied on, commands to it
- * and their replies, and the releases and undos that it must still be sent
- * (rl_hold.owes). server.c decides nothing about locks: it reports to vote.c
- * and diagnose.c by struct rl_calls.
+ * One server of several: its hello, whether the server can be relied on,
+ * commands to it and their replies, and the releases and undos that it must
+ * still be sent (rl_hold.owes). server.c decides nothing about locks: it
+ * reports to vote.c and diagnose.c by struct rl_calls.
  */
 #ifndef HF_RL_SERVER_H
 #define HF_RL_SERVER_H
 
 #include "hold.h"
 
-#define RL_BASE_MAX (INT64_C(1) << 52) /* exact in Lua; so is twice as much */
+/* This number and its double are exact as numbers of Lua. */
+#define RL_BASE_MAX (INT64_C(1) << 52)
 
-/* First numbers of replies, beside RD_GRANTED, RD_BUSY and RD_STALE. RL_DID:
- * done. RL_SET_AGAIN, to a keep: the key was gone and was set again. */
+/* First numbers of replies, in addition to RD_GRANTED, RD_BUSY and RD_STALE.
+ * RL_DID: the command was executed. RL_SET_AGAIN: a renewal found that the key
+ * was gone, and set it again. */
 enum { RL_DID = 1, RL_SET_AGAIN = 3 };
 
 struct rl_checkup;
@@ -21,18 +23,18 @@ struct rl_server {
     struct redlock *rl;
     struct net_endpoint peer;
     struct rd_pipe pipe;
-    char run_id[48];    /* of the last server process there; "": none yet */
-    char said[48];      /* run_id that this hello has reported */
+    char run_id[48];    /* of the latest process seen there; "": none yet */
+    char said[48];      /* the run_id in the reply to this hello */
     int64_t uptime_s;   /* how long the server has run, from the hello */
     hf__time out_until; /* nothing is sent until then: keys may be lost */
-    int64_t clock_us;   /* its clock at clock_at, or slightly later */
+    int64_t clock_us;   /* the server's clock at clock_at, or slightly later */
     hf__time clock_at;
-    const struct rl_server *twin; /* same server at another address */
-    bool by_text;                 /* it lacks the script: send EVAL */
-    int error_code;               /* of its last error reply */
-    char error[80];               /* text of that error */
+    const struct rl_server *twin; /* the same server at another address */
+    bool by_text;                 /* the server lacks the script: send EVAL */
+    int error_code;               /* code of the server's last error reply */
+    char error[80];               /* text of that reply */
     /* When to repeat the undos and releases that this server has not answered
-     * yet; only if it is connected. */
+     * yet; only if the server is connected. */
     hf__time pay_at;
 };
 
@@ -40,22 +42,22 @@ struct rl_server {
 struct rl_flight {
     struct rd_sent sent;
     struct rl_hold *hold;
-    struct rl_poll *poll;       /* one of the polls of `hold` */
-    struct rl_checkup *checkup; /* of an INFO, which has no hold; else NULL */
+    struct rl_poll *poll;       /* one of the ballots of `hold` */
+    struct rl_checkup *checkup; /* the sender of an INFO; else NULL */
     uint32_t round;
     enum rl_op op;
 };
 
-/* What a server reports. */
+/* The functions to which server.c reports. */
 struct rl_calls {
-    /* A reply. what: its first number; base: its last. */
+    /* Handles a reply. what: its first number; base: its last. */
     void (*voted)(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
-    /* An error, or no reply will come. lost: the command may have been
-     * executed. */
+    /* Handles an error reply, or a command to which no reply will come. lost:
+     * the command may have been executed. */
     void (*failed)(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
-    /* No reply to INFO will come. */
+    /* Notes that no reply to an INFO will come. */
     void (*unchecked)(struct redlock *, struct rl_checkup *);
 };
 
@@ -68,27 +70,27 @@ void hf__rl_server_fini(struct rl_server *);
 void hf__rl_leave(struct rl_server *, hf__time until);
 
 size_t hf__rl_index(const struct rl_server *);
-/* True if the server may vote: it is connected, not out (redlock.h), and not
- * silent. */
+/* Returns whether the server can vote: it is connected, not out (redlock.h),
+ * and not silent. */
 bool hf__rl_is_usable(const struct rl_server *, hf__time now);
 
-/* Writes why the server may not vote, for people; without its address. */
+/* Writes why the server cannot vote, for people; without its address. */
 void hf__rl_trouble(const struct rl_server *, hf__time now, char *buf,
                     size_t size);
 
-/* Sends a command. False: nothing was sent, because the server is not connected
- * or is out, or there is no memory. */
+/* Sends a command. Returns false if nothing was sent, because the server is not
+ * connected or is out, or because there is no memory. */
 bool hf__rl_send(struct rl_server *, struct rl_poll *, enum rl_op);
-/* Deletes the hold's key at this server: now, or as soon as it can be
+/* Deletes the hold's key at this server: now, or as soon as the server can be
  * reached. */
 void hf__rl_end_at(struct rl_server *, struct rl_hold *);
 
-/* Sends the releases and undos again that this server has not answered, when
- * they are due (pay_at). */
+/* Sends again the releases and undos that this server has not answered, if they
+ * are due (pay_at). */
 void hf__rl_pay_again(struct rl_server *, hf__time now);
 hf__time hf__rl_pay_timeout(const struct rl_server *, hf__time now);
 
-/* True if the poll still waits for this reply. */
+/* Returns whether the ballot still waits for this reply. */
 bool hf__rl_counts(const struct rl_server *, const struct rl_flight *);
 
 #endif

@@ -16,8 +16,9 @@ bool hf__rl_has_majority(const struct redlock *, hf__time now);
 
 void hf__rl_flush(struct redlock *);
 
-/* Writes what is wrong with each server, equal troubles together. With a poll p
- * it looks at the vote of each server; if p is NULL, at the server itself. */
+/* Writes what is wrong with the servers; those with the same trouble are listed
+ * together. If a ballot is given, only what is wrong with its votes counts; if
+ * it is NULL, the state of the servers. */
 void hf__rl_describe(const struct redlock *, const struct rl_poll *,
                      hf__time now, char *to, size_t size);
 

@@ -1,5 +1,5 @@
 /* Attempts, renewals and releases are sent to all servers, whose votes decide.
- * redlock.h has the protocol. */
+ * redlock.h describes the protocol. */
 #include "vote.h"
 
 #include "backends/common/about.h"
@@ -86,8 +86,8 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* Returns when all keys of a command sent now have expired: the command may be
- * executed until op_timeout has passed. */
+/* Returns how long it takes until all keys of a command that is sent now have
+ * expired. The command may be executed until op_timeout has passed. */
 static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
@@ -118,7 +118,7 @@ static struct rl_hold *vote_new_hold(struct redlock *rl,
     return h;
 }
 
-/* ---- polls ----------------------------------------------------------------
+/* ---- ballots --------------------------------------------------------------
  */
 
 struct count {
@@ -184,8 +184,8 @@ static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
     rl->core->done(rl->client, req);
 }
 
-/* True if the core must keep the request: too few servers could reply, or
- * earlier requests are parked, which it must not overtake. */
+/* Returns whether the core must keep the request, because too few servers could
+ * reply, or because earlier requests are parked, which it must not overtake. */
 static bool vote_put_off(struct redlock *rl, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
@@ -198,7 +198,7 @@ static bool vote_put_off(struct redlock *rl, hf__time now)
  */
 
 /* Returns the first of `these` servers in an order that depends on the name, so
- * that all clients begin at the same one. */
+ * that all clients begin at the same server. */
 static size_t vote_first_of(const struct redlock *rl, const struct rl_hold *h,
                             unsigned these)
 {
@@ -262,7 +262,7 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     else
         vote_send_rest(rl, &h->poll, now);
     if (!vote_count(rl, &h->poll).sent) {
-        h->poll.until = 0; /* advance() decides it: a slot reports nothing */
+        h->poll.until = 0; /* so advance() decides it: a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     vote_flush(rl, req);
@@ -277,7 +277,7 @@ static void vote_forget(struct redlock *rl, struct rl_hold *h)
             hf__rl_end_at(&rl->server[i], h);
 }
 
-/* Takes back the attempt, which has failed. */
+/* Undoes the attempt, which has failed. */
 static void vote_undo(struct redlock *rl, struct rl_hold *h)
 {
     hf__rl_poll_end(rl, &h->poll);
@@ -285,7 +285,8 @@ static void vote_undo(struct redlock *rl, struct rl_hold *h)
 }
 
 /* Updates since when the holder is the same (seen_at). Servers that lack the
- * holder's key do not count, because attempts of others come and go there. */
+ * holder's key do not count, because the keys of other attempts come and go
+ * there. */
 static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
                      hf__time now)
 {
@@ -306,8 +307,8 @@ static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
         lock->seen_at = now;
 }
 
-/* Returns a random pause: an eighth of the time for which the lock is known to
- * be held, or down to half of that. */
+/* Returns a random pause: an eighth to a sixteenth of the time for which the
+ * lock is known to be held, within the limits in vote.h. */
 static hf__time vote_pause(struct redlock *rl, hf__time held)
 {
     uint32_t us = RL_PAUSE_MIN_MS * 1000;
@@ -319,7 +320,7 @@ static hf__time vote_pause(struct redlock *rl, hf__time held)
     return (us / 2 + hf__chance(&rl->chance, us / 2)) * 1000LL;
 }
 
-/* True if so many servers have replied with errors that there can be no
+/* Returns whether so many servers have replied with errors that there can be no
  * majority. */
 static bool vote_is_hopeless(const struct redlock *rl, struct count c)
 {
@@ -331,8 +332,9 @@ static bool vote_is_heard(const struct redlock *rl, struct count c)
     return c.yes + c.no >= rl->majority;
 }
 
-/* Returns the code for a poll that no majority has decided: EUNKNOWN if replies
- * are missing, because the request may still be executed. */
+/* Returns the code for a ballot that no majority has decided, and sets its
+ * text. The code is EUNKNOWN if replies are missing, because the request may
+ * still be executed. */
 static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
                         hf__time now)
 {
@@ -347,12 +349,12 @@ static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* Ends an attempt on which no majority has voted. If this was reported now,
- * the core would repeat the attempt at once, again and again until
- * op_timeout. So the backend reports it only after a pause: an eighth of the
- * time for which the attempt has had no votes. During the pause the hold
- * stays in the lock, so that an abandon finds it; its poll sends nothing and
- * serves only as a timer. */
+/* Ends an attempt on which no majority has voted. If the backend reported that
+ * now, the core would repeat the attempt at once, and so on until op_timeout.
+ * So the backend reports it after a pause: an eighth of the time for which the
+ * attempt has had no majority of votes. During the pause the hold stays in the
+ * lock, so that an abandon finds it; its ballot sends nothing and serves only
+ * as a timer. */
 static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct hf__req *req = h->poll.req;
@@ -367,7 +369,7 @@ static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
     if (text[0] && !rl->is_down)
         rl->core->trouble(rl->client, text);
     vote_undo(rl, h);
-    h->touched = 0; /* it was undone: an abandon need not do so */
+    h->touched = 0; /* an abandon need not undo it once more */
     memset(h->poll.vote, RL_UNSENT, sizeof(h->poll.vote));
     vote_begin_poll(
         rl, &h->poll, RL_UNDO, req,
@@ -381,10 +383,10 @@ static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
     vote_remove_hold(rl, h);
 }
 
-/* Ends an attempt that no majority has granted. If a majority has voted, a
- * request that may not queue ends as BUSY, and a waiter continues to wait. A
- * waiter also does if `taken`: the attempt was sent to only one server, which
- * has refused. */
+/* Ends an attempt that no majority has granted. taken: the lock has a holder,
+ * because a majority can no longer say yes, or because the only server that was
+ * asked has refused. If the lock is taken, or a majority has voted, a request
+ * without may_queue ends as BUSY, and a waiter continues to wait. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {
@@ -404,7 +406,7 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
         result = vote_why_not(rl, &h->poll, now);
     else if (!req->may_queue)
         result = HF__BUSY;
-    else /* votes were split: short pause */
+    else /* split votes: short pause */
         req->poll_at = now + vote_pause(rl, taken ? now - lock->seen_at : 0);
     vote_report(rl, &h->poll, result);
     vote_forget(rl, h);
@@ -413,7 +415,8 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
 }
 
 /* Returns the lowest token of any majority whose numbers are close (redlock.h),
- * or 0. *highest is above all numbers. */
+ * or 0 if there is no such majority. Sets *highest to one more than the highest
+ * number. */
 static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
                               uint64_t *highest)
 {
@@ -540,7 +543,7 @@ static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         vote_flush(rl, req);
         return HF__PENDING;
     }
-    hf__rl_poll_end(rl, &h->poll); /* the rest is sent later */
+    hf__rl_poll_end(rl, &h->poll); /* what is owed is sent later */
     vote_remove_hold(rl, h);
     return HF__DONE;
 }
@@ -568,7 +571,8 @@ int hf__rl_abandon(void *self, struct hf__req *req)
     return HF__DONE;
 }
 
-/* Returns a poll for a renewal: one that is decided, or a new one. */
+/* Returns a struct for the ballot of a renewal: one that is no longer used, or
+ * a new one; NULL if there is no memory. */
 static struct rl_poll *vote_keep_of(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_poll *p = h->keeps;
@@ -637,9 +641,9 @@ int hf__rl_renew(void *self, struct hf__batch *b)
     return HF__PENDING;
 }
 
-/* A server where the key was gone has set it again. Its vote is not a yes, nor
- * is its vote on the next renewal: a majority must have had the key all the
- * time. */
+/* If the key was gone at a server, the renewal has set it again there. Such a
+ * server does not count as a yes until a majority of others has
+ * (rl_hold.lapsed): a majority must have had the key without interruption. */
 static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
     struct count c = vote_count(rl, p);
@@ -656,8 +660,8 @@ static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
     }
 }
 
-/* The core repeats a drop of unknown result at once, so that result is reported
- * only when the time of the poll has passed. */
+/* The core repeats a drop whose result is unknown at once. So EUNKNOWN is not
+ * reported before the time of the ballot has passed. */
 static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct count c = vote_count(rl, &h->poll);
@@ -675,7 +679,8 @@ static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 /* ---- answers ----------------------------------------------------------------
  */
 
-/* Any answer of a majority ends the trouble that was reported to the core. */
+/* Ends the trouble that was reported to the core if a majority has voted,
+ * whatever the votes are. */
 static void vote_hear(struct redlock *rl, const struct rl_poll *p)
 {
     if (!rl->is_unheard || !vote_is_heard(rl, vote_count(rl, p)))
@@ -719,7 +724,8 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
     if (!hf__rl_counts(s, f))
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
-        h->late |= (uint16_t)(1u << i); /* the clock is known now */
+        /* The reply has corrected our estimate of the server's clock. */
+        h->late |= (uint16_t)(1u << i);
         vote_send_to(s->rl, f->poll, i);
     } else {
         f->poll->vote[i] = what == RD_STALE ? RL_SLOW : yes ? RL_YES : RL_NO;

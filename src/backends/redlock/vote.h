@@ -19,12 +19,14 @@
 struct rl_lock {
     struct rl_hold *holds; /* the newest hold, and those being released */
     bool careful;          /* the last attempt failed: ask one server first */
-    uint16_t lacks;        /* servers that do not have the holder's key */
-    uint8_t polls;         /* number of attempts that began with one server */
-    uint64_t unheard;      /* hold id that no majority has voted on; 0: none */
-    hf__time unheard_at;   /* since when no majority has voted on it */
-    hf__time seen_at;      /* since when the holder is the same */
-    int64_t seen[HF__HOSTS]; /* numbers made from the holder's value */
+    uint16_t lacks;        /* servers that lack the holder's key */
+    uint8_t polls;         /* number of attempts that asked one server first */
+    /* Hold id of an attempt on which no majority has voted, and since when;
+     * 0: none. */
+    uint64_t unheard;
+    hf__time unheard_at;
+    hf__time seen_at;        /* since when the holder is the same */
+    int64_t seen[HF__HOSTS]; /* each server's hash of the holder's value */
 };
 
 int hf__rl_attach(void *, struct hf__remote *);
@@ -37,7 +39,8 @@ int hf__rl_renew(void *, struct hf__batch *);
 /* Handles a reply. what: its first number; base: its last. */
 void hf__rl_voted(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
-/* An error, or no reply will come. lost: the command may have been executed. */
+/* Handles an error reply, or a command to which no reply will come. lost: the
+ * command may have been executed. */
 void hf__rl_failed(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
 

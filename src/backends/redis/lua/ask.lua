@@ -1,9 +1,10 @@
 -- Notifies the holders that the lock is wanted. More arguments follow, two for
 -- each holder that is a holdfast client: the owner, and the length of its
--- prefix. 1: they were notified. {5, now}: too late.
+-- prefix. Returns 1 if the holders were notified, {5, now} if the request came
+-- too late.
 --
 -- A client without a listener may be about to connect, for the first time or
--- again: the message is kept for it under the name of its channel.
+-- again. So its message is kept, under the name of its channel.
 --@keys lock
 --@args valid_until_us
 --@include clock.lua

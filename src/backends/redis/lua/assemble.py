@@ -2,9 +2,9 @@
 """assemble.py HEADER OUT DEPFILE SCRIPT...: puts the Lua scripts together.
 
 Writes the text of each SCRIPT to OUT/<its name>, exactly as the server gets
-it, all of them with their digests to OUT/scripts.c, and what was read to
-DEPFILE. README.md beside
-this file describes the lines that begin with --@.
+it; all of them, with their digests, to OUT/scripts.c; and the names of the
+files that were read to DEPFILE. README.md in this folder describes the lines
+that begin with --@.
 """
 import hashlib
 import pathlib
@@ -61,15 +61,15 @@ def arguments(where, text):
 
 
 def directives(path):
-    """(where, indented, word, text) of each directive; the word is None for
-    text. Comments and empty lines are only for readers."""
+    """Returns [where, indented, word, text] for each directive and each line of
+    Lua, whose word is None. Comments and empty lines are left out."""
     found = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         where, indented = f"{path}:{number}", line[:1].isspace()
         bare = line.strip()
         if bare.startswith("--[["):
             fail(where, "comments are lines that begin with --")
-        if bare.startswith("--@ "):  # the one before goes on
+        if bare.startswith("--@ "):  # continues the previous one
             if not found or found[-1][2] is None:
                 fail(where, "there is no --@ line before it")
             found[-1][3] += "\n" + bare[3:]
@@ -100,7 +100,7 @@ class Assembly:
         return self.known[name]
 
     def put_in(self, where, text, given):
-        """$name, KEYS.name and ARGV.name become what they stand for."""
+        """Replaces $name, KEYS.name and ARGV.name with what they stand for."""
         def one(match):
             name, array, field = match.groups()
             if array:
@@ -137,7 +137,8 @@ class Assembly:
 
 
 def used_names(assembly, text):
-    """The variables in a text, without those of what a piece is given."""
+    """Returns the variables in a text, without those in the texts that a piece
+    is given."""
     text = re.sub(r"\$(\w+)", lambda m: assembly.common.get(m[1], ""), text)
     text = re.sub(r"'[^']*'", "''", text)
     words = re.findall(r"(?<![\w$])(?<!(?<!\.)\.)[A-Za-z_]\w*", text)
@@ -151,8 +152,8 @@ def new_names(text):
 
 
 def check_head(assembly, source):
-    """A piece needs and defines what its head says; a script needs nothing. A
-    line without an indent is taken for the outermost block."""
+    """Fails unless a piece needs and defines what its head says, and a script
+    needs nothing. A line without an indent counts as the outermost block."""
     needs, defines, inside = set(), set(), set()
     for where, indented, line in source.lines:
         if isinstance(line, str):
@@ -170,7 +171,7 @@ def check_head(assembly, source):
                     used |= used_names(assembly, text)
             if not name.startswith("$"):
                 piece = assembly.piece(name, where)
-                used -= piece.inside  # what it is given may use these
+                used -= piece.inside  # the given texts may use these
                 used |= set(piece.head["needs"])
                 new = set(piece.head["defines"])
             if not indented:

@@ -1,9 +1,10 @@
--- Breaks a mutex. 1: it was held. 0: it was not. $RD_OTHER or more: the name
--- belongs to another kind (scripts.h). {5, now}: too late. If a token (0: any)
--- or an owner ('': any) is given, only a holder with them is broken; otherwise
--- the reply is the holder's token as a text, '' if it has none. A token
--- without an owner matches holdfast clients only, because others do not raise
--- the counter of tokens.
+-- Breaks a mutex. Returns 1 if it was held; 0 if it was not; $RD_OTHER or more
+-- if the name belongs to another kind (scripts.h); {5, now} if the request
+-- came too late. If a token (0: any) or an owner ('': any) is given, only the
+-- hold of that token and owner is broken. If the hold is a different one, the
+-- script returns its token as a string, '' if it has none. A token without an
+-- owner matches only holdfast clients, because other clients do not raise the
+-- counter of tokens.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark valid_until_us token
 --@include clock.lua

@@ -1,7 +1,7 @@
 -- Breaks all holds of a read-write lock, or those with that token (0: any) and
--- that owner ('': any). 1: it was held. 0: it was not. A text: no holder
--- matches; it is the token of one holder, '' if that is not known. {5, now}:
--- too late.
+-- that owner ('': any). Returns 1 if the lock was held; 0 if it was not; {5,
+-- now} if the request came too late. If no holder matches, returns the token
+-- of one holder as a string, '' if that token is not known.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base valid_until_us token
 --@include rw_keys.lua

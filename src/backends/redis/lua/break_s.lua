@@ -1,5 +1,5 @@
--- Breaks a mutex of the string dialect. 1: it was held. 0: it was not. {5,
--- now}: too late. A text: as in break.lua.
+-- Breaks a mutex of the string dialect. The arguments and the reply are those
+-- of break.lua.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark valid_until_us token
 --@include clock.lua

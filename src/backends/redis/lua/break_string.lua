@@ -1,7 +1,8 @@
 -- Breaks all holds of a semaphore, or those with that token (0: any) and that
--- owner ('': any); or deletes a latch. 1: it was held. 0: it was not.
--- $RD_OTHER: it is neither. A text: no holder matches; it is the token of one
--- holder, '' if that is not known. {5, now}: too late.
+-- owner ('': any); or deletes a latch. Returns 1 if the semaphore was held or
+-- the latch was set; 0 if not; $RD_OTHER if the string is neither; {5, now} if
+-- the request came too late. If no holder matches, returns the token of one
+-- holder as a string, '' if that token is not known.
 --@keys lock holds token line party permits kind
 --@args owner channel mark latch_channel valid_until_us token
 --@include sem_keys.lua

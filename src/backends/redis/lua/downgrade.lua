@@ -1,5 +1,5 @@
--- A write hold becomes a read hold. 1: it is one now. 0: the owner has no
--- hold.
+-- Turns a write hold into a read hold. Returns 1 if the owner now has a read
+-- hold, even if it already had one; 0 if the owner has no hold.
 --@keys lock holds token line party
 --@args owner channel mark base
 --@include rw_keys.lua

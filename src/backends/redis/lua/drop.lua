@@ -1,4 +1,4 @@
--- Releases an unfair mutex. 1: the owner held it. 0: it did not.
+-- Releases an unfair mutex. Returns 1 if the owner held it, else 0.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark
 --@include mutex_keys.lua

@@ -1,4 +1,4 @@
--- Releases a fair mutex. 1: the owner held it. 0: it did not.
+-- Releases a fair mutex. Returns 1 if the owner held it, else 0.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark
 --@include mutex_keys.lua

@@ -1,4 +1,4 @@
--- Releases a read or write hold. 1: the owner had it. 0: it did not.
+-- Releases a read or write hold. Returns 1 if the owner had one, else 0.
 --@keys lock holds token line party
 --@args owner channel mark base
 --@include rw_keys.lua

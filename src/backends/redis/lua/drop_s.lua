@@ -1,5 +1,5 @@
--- Releases a mutex of the string dialect. 1: the owner held it. 0: it did
--- not.
+-- Releases a mutex of the string dialect. Returns 1 if the owner held it, else
+-- 0.
 --@keys lock info waiters token crowd
 --@args owner
 --@include crowd_keys.lua

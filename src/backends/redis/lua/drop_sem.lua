@@ -1,4 +1,4 @@
--- Gives back the permits of the owner. 1: it had some. 0: it had none.
+-- Releases the permits of the owner. Returns 1 if it had some, else 0.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base
 --@include sem_keys.lua

@@ -1,7 +1,8 @@
--- {kind, owner, pttl, token, info, queue, crowd} of a mutex. kind 0: free; 1:
--- held; $RD_OTHER or more: the name belongs to another kind (scripts.h). Each
--- waiter has two texts: the owner, and what `seen` or `crowd` says about it.
--- At most 1000 waiters.
+-- Returns {kind, owner, pttl, token, info, queue, crowd} of a mutex. The kind
+-- is 0 if the mutex is free, 1 if it is held, $RD_OTHER or more if the name
+-- belongs to another kind (scripts.h). There are two strings for each waiter:
+-- the owner, and its note in `seen` or `crowd`. At most 1000 waiters are
+-- listed.
 --@keys lock info waiters token crowd queue seen
 local kind,owner,ty=0,false,redis.call('type',KEYS.lock).ok
 if ty=='hash' then

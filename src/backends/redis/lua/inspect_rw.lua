@@ -1,5 +1,6 @@
--- {'r', token, 0, 0, holders, waiters} of a read-write lock; '-' instead of
--- r: it is free. A holder is {owner, r or w, ms, note}.
+-- Returns {'r', token, 0, 0, holders, waiters} of a read-write lock, with '-'
+-- instead of 'r' if the lock is free. A holder is {owner, r or w, ms left,
+-- note}.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base
 --@include rw_keys.lua

@@ -1,4 +1,4 @@
--- The same as inspect.lua for the string dialect.
+-- Returns the same as inspect.lua, for the string dialect.
 --@keys lock info waiters token crowd queue seen
 local kind,owner,ty=0,false,redis.call('type',KEYS.lock).ok
 if ty=='string' then

@@ -1,6 +1,7 @@
--- {letter, token, size, left, holders, waiters} of a string: s a semaphore, l
--- a latch, '-' a semaphore without holds, '' neither. A holder is {owner,
--- permits, ms, note}. Nothing is written.
+-- Returns {letter, token, size, count, holders, waiters} of a string. The
+-- letter is s for a semaphore, l for a latch, '-' for a semaphore without
+-- holds, '' for neither. The count is that of free permits, or of the latch. A
+-- holder is {owner, permits, ms left, note}. The script writes nothing.
 --@keys lock holds token line party permits kind
 --@args owner channel mark latch_channel
 --@include sem_keys.lua
@@ -10,7 +11,7 @@ local v,of=tonumber(redis.call('get',KEYS.lock)) or 0,{}
 --@include now.lua
 local ms=math.floor(now/1000)
 --@include inspect_waiters.lua
--- Counts as if the expired permits had been taken back.
+-- The permits are counted as if the expired ones had been taken back.
 local at=string.format('%.0f',ms)
 local due=#redis.call('zrangebyscore',Z,'-inf',at)
 local out=redis.call('zcard',Z)-due

@@ -1,7 +1,8 @@
--- Sets a latch (s), counts it down (d), or reads it (g). {0, now, left}; {4,
--- now, left}: it is set already; {5, now}: too late; {6, now}: the name is not
--- a latch. `did` keeps the result for a while under the client's request
--- number, so that a request that is sent twice counts once.
+-- Sets a latch (s), counts it down (d), or reads it (g). Returns {0, now,
+-- count}; {4, now, count} if the latch to set is set already; {5, now} if the
+-- request came too late; {6, now} if the name is not a latch. `did` keeps the
+-- result for a while under the client's request number, so that a request that
+-- is sent twice counts once.
 --@keys lock kind permits did
 --@args verb count valid_until_us did_ttl_ms channel
 --@include clock.lua

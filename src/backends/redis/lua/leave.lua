@@ -1,6 +1,6 @@
 -- Gives up an unfair mutex. The owner may be waiting, or may hold the lock. If
--- the lock is free, the owner may have been notified of that: the next waiter
--- is notified instead. The reply is that of the release.
+-- the lock is free, the owner may have been notified of that, so the next
+-- waiter is notified instead. The reply is that of the release.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark
 --@include mutex_keys.lua

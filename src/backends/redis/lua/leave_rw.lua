@@ -1,5 +1,5 @@
 -- Gives up a read-write lock. The owner may be waiting, or may hold the lock.
--- If the lock is free, the owner may have been notified of that: the next
+-- If the lock is free, the owner may have been notified of that, so the next
 -- waiter is notified instead. The reply is that of the release.
 --@keys lock holds token line party
 --@args owner channel mark base

@@ -1,6 +1,7 @@
 -- Gives up a mutex of the string dialect. The owner may be waiting, or may
 -- hold the lock. If the lock is free, the owner may have been notified of
--- that: the next waiter is notified instead. The reply is that of the release.
+-- that, so the next waiter is notified instead. The reply is that of the
+-- release.
 --@keys lock info waiters token crowd
 --@args owner
 --@include crowd_keys.lua

@@ -1,6 +1,6 @@
 -- Gives up a semaphore. The owner may be waiting, or may hold permits. If
--- permits are free, the owner may have been notified of that: the next waiter
--- is notified instead. The reply is that of the release.
+-- permits are free, the owner may have been notified of that, so the next
+-- waiter is notified instead. The reply is that of the release.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base
 --@include sem_keys.lua

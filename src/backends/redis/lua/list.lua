@@ -1,5 +1,5 @@
--- {next cursor, keys ...}. A string is listed only if holdfast or an
--- RPermitExpirableSemaphore uses it.
+-- Returns {next cursor, keys ...}: the keys that are locks. A string is listed
+-- only if holdfast or an RPermitExpirableSemaphore uses it.
 --@args cursor pattern count
 local s=redis.call('scan',ARGV.cursor,'match',ARGV.pattern,'count',ARGV.count)
 local r={s[1]}

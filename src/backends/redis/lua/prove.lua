@@ -1,6 +1,6 @@
 -- Publishes a text, and returns how many connections listen to the channel at
--- this server; if the server does not say that, how many received the text.
--- Also publishes what ask.lua has kept for the client.
+-- this server; or, if the server does not tell that, how many received the
+-- text. Also publishes what ask.lua has kept for the client.
 --@args channel text
 local n=redis.call('publish',ARGV.channel,ARGV.text)
 for _,id in ipairs(redis.pcall('hkeys',ARGV.channel)) do

@@ -1,5 +1,6 @@
--- Extends mutexes. KEYS lock info, for each; ARGV "uuid:", until when the
--- request is valid, then hold_id lease_ms for each. The reply has a character
--- for each lock, 1: the owner holds it, 0: it does not. {5, now}: too late.
+-- Extends mutexes. KEYS are lock and info of each mutex. ARGV are "uuid:", the
+-- time until which the request is valid, then hold_id and lease_ms of each
+-- mutex. Returns a string with a character for each mutex, 1 if the owner
+-- holds it, else 0; or {5, now} if the request came too late.
 --@args client valid_until_us
 --@include renew_each.lua is_ours=redis.pcall('hexists',KEYS[i],owner)==1

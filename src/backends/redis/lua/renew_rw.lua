@@ -1,8 +1,9 @@
--- Extends holds of read-write locks. KEYS lock holds, for each; ARGV "uuid:",
--- until when the request is valid, then hold_id lease_ms base channel for
--- each. A channel that is not empty says that the hold may have been
--- downgraded to read; if it was not yet, that is done here. The reply is that
--- of renew.lua.
+-- Extends holds of read-write locks. KEYS are lock and holds of each lock.
+-- ARGV are "uuid:", the time until which the request is valid, then hold_id,
+-- lease_ms, base and channel of each hold. A channel that is not empty says
+-- that the hold is for reading; if it is still a write hold here, because a
+-- downgrade was lost, this script executes the downgrade. The reply is that of
+-- renew.lua.
 --@args client valid_until_us
 --@include clock.lua
 local r={}

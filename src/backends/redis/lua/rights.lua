@@ -1,7 +1,8 @@
--- What the user of this connection may not do, {commands, keys, channels},
--- each a list. false: Redis before 7 cannot say it. The arguments are the
--- numbers of keys and channels, the keys and channels, and the commands:
--- "@hget" is tried on a key, "&publish" on a channel, others as they are.
+-- Returns what the user of this connection has no right to use: {commands,
+-- keys, channels}, each a list. Returns false before Redis 7, which cannot
+-- tell. The arguments are the number of keys and of channels, the keys, the
+-- channels, and the commands: "@hget" is tried on a key, "&publish" on a
+-- channel, others as they are.
 --@args keys channels
 local may,no,key,channel=redis.acl_check_cmd,{{},{},{}}
 if not may then return false end

@@ -15,7 +15,7 @@ if held then
   --@include held.lua kind="f"; leave=fair_leave.lua
 else
   local w=head()
-  -- Another waiter comes first. Make sure that it has been notified.
+  -- If another waiter comes first, make sure that it has been notified.
   if ARGV.queue=='2' and w and w~=ARGV.owner then
     local til=tell()
     passed=til and til-math.floor(now/1000)
@@ -32,13 +32,14 @@ else
   end
 end
 if ARGV.queue=='0' then return {4,now} end
--- The caller joins the queue, or shows that it is still there. Its deadline
--- must not look past to any Redisson client, although all waiters before it
--- lower it by their wait. The first waiter is not lowered and polls often, so
--- its deadline passes soon after its death. The next poll is useful when the
--- lease ends, or when the first waiter is given up if it was its turn
--- (`passed`). If the caller dies here, the keys expire, later where Redisson
--- uses them too.
+-- The caller joins the queue, or shows that it is still waiting. Its deadline
+-- must never seem past to a Redisson client, although each waiter before it
+-- lowers that deadline by its wait when it leaves. The deadline of the first
+-- waiter is not lowered, and is short because that waiter polls often. So it
+-- passes soon after the waiter's death. The next poll is useful when the lease
+-- ends, or, if it is the first waiter's turn, when that waiter is given up
+-- (`passed`). If the caller dies, the keys expire; they live longer if
+-- Redisson waits too.
 local d
 if ARGV.queue=='2' then
   d=tonumber(redis.call('zscore',D,ARGV.owner))
@@ -53,7 +54,7 @@ else
   --@include near_new.lua
   q=q-1
 end
--- In a long queue a poll need not check all of it.
+-- A poll need not check all of a long queue.
 if ARGV.queue=='2' and ($is_first or q<=100) then
   --@include fair_tidy.lua
 end
@@ -68,7 +69,8 @@ if not d then
     local l=redis.call('zscore',D,redis.call('lindex',Q,-1))
     d=math.max(tonumber(l) or 0,ms)+$wait
   end
-  -- A first request may arrive after the second one (line_stand.lua).
+  -- The caller's first request may arrive after its second one
+  -- (line_stand.lua).
   if redis.call('zadd',D,'nx',d,ARGV.owner)==1 then
     q=redis.call('rpush',Q,ARGV.owner)
   end

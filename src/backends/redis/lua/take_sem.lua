@@ -23,7 +23,7 @@ if v then
   if not known then kind=false end
   has=redis.call('zscore',Z,ARGV.owner..':1')
 else
-  -- If the key has another type, the script fails here.
+  -- The script fails here if the key has another type.
   redis.call('zscore',Z,'')
   redis.call('del',Z,KEYS.holds,KIND)
   kind=false

@@ -1,6 +1,6 @@
 -- One server's part of Redlock: README.md describes the arguments and the
--- replies, redlock.h the protocol. The key `reserve` has "base ahead", or
--- "base" if `ahead` is 0: `base` is the least token that the owner may have
+-- replies, redlock.h the protocol. The key `reserve` contains "base ahead", or
+-- "base" if `ahead` is 0. `base` is the least token that the owner may have
 -- got from this server; `top`, the sum of both, is the least that any other
 -- client may get.
 --@keys lock reserve

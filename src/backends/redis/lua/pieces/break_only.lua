@@ -1,6 +1,6 @@
--- Ends the script if the holder of a mutex is not the one to break. `has` says
--- whether the owner `o` holds it. The counter of tokens may be gone, or it may
--- be the only record of the hold's token (older clients).
+-- Ends the script if the hold of a mutex is not the one to break. `has` is an
+-- expression: whether the owner `o` holds the mutex. The counter of tokens may
+-- be gone, or it may be the only record of the hold's token (older clients).
 --@takes has
 --@needs TOKEN
 if ARGV.token~='0' or ARGV.owner~='' then

@@ -1,5 +1,5 @@
--- `now` is the server's time in microseconds. A request that arrives after the
--- time until which it is valid is refused.
+-- Sets `now` to the server's time in microseconds, and refuses a request that
+-- arrives after the time until which it is valid.
 --@defines now t
 local t=redis.call('time')
 local now=t[1]*1000000+t[2]

@@ -1,6 +1,6 @@
--- The owner joins the unfair waiters, or shows that it is still there. The two
--- keys expire a minute after the last poll. A holder without our information
--- is not a holdfast client.
+-- Adds the owner to the unfair waiters, or notes that it is still waiting. The
+-- two keys of waiters expire a minute after the last poll. A holder without
+-- our information (KEYS.info) is no holdfast client.
 --@needs C W now
 --@defines alive ms near q
 if ARGV.queue=='0' then return {4,now} end

@@ -1,6 +1,6 @@
--- The lock is free: it is handed to the unfair waiter that has waited longest
--- and listens, or only that waiter is notified to try. The waiter is removed
--- from W and C, and returns if another client is faster.
+-- Used when the lock is free. The first unfair waiter that listens gets the
+-- lock, or is notified to try. It is removed from W and C, and joins again if
+-- another client is faster.
 --
 -- The lock is handed over only to a waiter that has shown life within the last
 -- seconds. A waiter that polls rarely may be stopped, so it is notified
@@ -8,8 +8,8 @@
 -- well.
 --
 -- `lock` is the piece that writes the lock's key. If `shared` is set, the lock
--- is not handed over. `told` says whether a waiter was notified, `given`
--- whether it holds the lock now.
+-- is not handed over. The results are `told`, whether a waiter was notified,
+-- and `given`, whether that waiter holds the lock now.
 --@takes lock
 --@needs C TOKEN W given shared told
 while true do

@@ -1,9 +1,9 @@
--- Redisson's waiters all listen to CH. Holdfast's waiters do so too, to hear
--- Redisson, and they subscribe to MARK in the same command. If CH has more
--- listeners than MARK, the others are Redisson's; then the lock is not handed
--- over, and all of them may try. "00" is 0 to Redisson, and says to holdfast's
--- waiters that one of them has been notified already. Where the server forbids
--- PUBSUB, Redisson's waiters are assumed to be there.
+-- Redisson's waiters all listen to CH. Holdfast's waiters listen to it as
+-- well, for Redisson's messages, and subscribe to MARK in the same command. If
+-- CH has more listeners than MARK, the others are Redisson's; then the lock is
+-- not handed over, and all waiters may try. "00" means 0 to Redisson, and says
+-- to holdfast's waiters that one of them has been notified already. If the
+-- server forbids PUBSUB, we assume that Redisson waits.
 --@needs C CH MARK TOKEN W given
 --@defines shared told
 local told,shared

@@ -1,5 +1,5 @@
--- `ears` says whether Redisson's waiters listen: CH has more listeners than
--- MARK, or the server does not say how many.
+-- Sets `ears` to whether Redisson's waiters listen: CH has more listeners than
+-- MARK, or the server does not tell how many it has.
 --@needs CH MARK ears
 --@defines s
 local s=redis.pcall('pubsub','numsub',CH,MARK)

@@ -1,5 +1,5 @@
--- The owner leaves the fair queue. The deadlines of the waiters behind it are
--- lowered, as Redisson does.
+-- Removes the owner from the fair queue. Lowers the deadlines of the waiters
+-- after it, as Redisson does.
 --@needs D Q S now
 --@defines ours ws
 --@include fair_tidy.lua

@@ -1,7 +1,7 @@
--- Lowers the deadline of the waiter `w`, the `i`-th behind the one that
--- leaves. A waiter that arrived while a holdfast waiter was the first has not
--- added that wait to its deadline, because that deadline was near; it is
--- recognised by a deadline that would be too low, and keeps it.
+-- Lowers the deadline of the waiter `w`, the `i`-th after the one that leaves.
+-- If `w` arrived while a holdfast waiter was the first, its deadline does not
+-- contain the wait of that waiter, whose own deadline was short. Such a `w` is
+-- recognised by a deadline that would become too low, and keeps its deadline.
 --@takes i
 --@needs D now w
 --@defines d

@@ -1,11 +1,11 @@
--- tell() notifies the first waiter to try. If it is a holdfast client, the
--- result is the time until which it counts as alive: a waiter that polls
--- rarely must come soon. A waiter of Redisson's that does not listen has just
--- arrived and will try again, or it is dead.
+-- tell() notifies the first waiter to try. If it is a holdfast client, tell()
+-- returns the time until which the waiter counts as alive; that is short, even
+-- if the waiter polls rarely, because it must try soon. A Redisson waiter that
+-- does not listen has just arrived and will try again, or is dead.
 --
--- PUBLISH fails (-1) if the server forbids that channel: a waiter with another
--- prefix may have a channel outside our rights. The waiter may be alive. It
--- keeps its place, and polls by itself.
+-- PUBLISH fails (-1) if the server forbids that channel: we may have no right
+-- to the channel of a waiter with another prefix. Such a waiter may be alive,
+-- so it keeps its place, and polls by itself.
 --@needs CH D S drop head now
 --@defines tell
 local function tell()

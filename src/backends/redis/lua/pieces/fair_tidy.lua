@@ -1,5 +1,6 @@
--- Redisson removes a dead holdfast waiter from Q and D, but not from S. It is
--- removed from S here, where it would hide a waiter of Redisson's.
+-- Removes dead waiters from S. Redisson removes a dead holdfast waiter from Q
+-- and D, but not from S, where its entry would hide a waiter of Redisson's
+-- ($redisson_queues).
 --@needs D Q S
 --@defines ours ws
 local ws,ours=redis.call('lrange',Q,0,99),true

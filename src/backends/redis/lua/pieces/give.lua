@@ -1,5 +1,5 @@
--- The lock goes to `owner` with the token n: the counter, the holder's
--- information and the lock's key are written, the lock's key last. `kind` is
+-- Gives the lock to `owner` with the token n: writes the counter of tokens,
+-- the holder's information and the lock's key, the lock's key last. `kind` is
 -- u or f, `lock` the piece that writes the lock's key, `keep` how long the
 -- token is kept.
 --@takes kind lock owner ms about keep

@@ -1,4 +1,4 @@
--- The lock goes to the waiter `w`, for what is left of its lease.
+-- Gives the lock to the waiter `w`, for what is left of its lease.
 --@takes kind lock
 --@needs TOKEN about hand last n now seen w
 --@defines keep

@@ -1,4 +1,4 @@
--- The lock goes to the caller, and the script ends.
+-- Gives the lock to the caller, and ends the script.
 --@takes kind lock
 --@needs TOKEN now
 --@defines keep last n

@@ -1,5 +1,6 @@
--- The hash exists. If it is a read-write lock, the reply is a mismatch. If the
--- caller holds it, an earlier reply was lost. Otherwise the script continues.
+-- Used if the hash exists. If it is a read-write lock, the reply is a
+-- mismatch. If the caller holds the lock, an earlier reply was lost, and the
+-- reply is a grant. Otherwise the script continues.
 --@takes kind leave
 --@needs TOKEN now
 --@defines f

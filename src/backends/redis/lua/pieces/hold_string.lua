@@ -1,3 +1,3 @@
--- The lock's key in the string dialect.
+-- Writes the lock's key in the string dialect.
 --@takes owner ms
 redis.call('set',KEYS.lock,$owner,'px',$ms)

@@ -1,4 +1,5 @@
--- The reply of INSPECT for a mutex. `queue` is the list of fair waiters.
+-- Returns the reply of INSPECT for a mutex. `queue` is the list of fair
+-- waiters.
 --@takes queue
 --@needs kind owner
 --@defines two

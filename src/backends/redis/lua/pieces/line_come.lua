@@ -1,5 +1,6 @@
--- The lock goes to the caller, which leaves the queue. `by_chance` says that
--- no message made it try, so other waiters may have missed theirs as well.
+-- Removes the caller from the queue, because it gets the lock. Sets
+-- `by_chance` if no message made the caller try, or a dead waiter was removed:
+-- other waiters may have missed their messages.
 --@needs P dropped forget
 --@defines by_chance
 local by_chance=dropped

@@ -1,5 +1,5 @@
--- gone() says whether a waiter before the caller is dead: no connection
--- listens for it.
+-- gone() returns whether a waiter before the caller is dead: no connection
+-- listens to its channel.
 --@defines gone
 local function gone(w,ear,about)
   local s=ear~='0' and redis.pcall('pubsub','numsub',$wake_channel)

@@ -1,5 +1,5 @@
--- `near` is the caller's place if it is among the first of the list, $last if
--- it is among the last, else nil.
+-- Sets `near` to the caller's place if it is among the first of the list, to
+-- $last if it is among the last; otherwise `near` stays nil.
 --@takes list
 --@needs near
 for i,w in ipairs(redis.call('lrange',$list,0,$RD_POLL_FIRST-1)) do near=near or w==ARGV.owner and i end

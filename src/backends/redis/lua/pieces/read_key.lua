@@ -1,6 +1,6 @@
--- Sends a command about the lock's key; its reply is in `has`. If the key has
--- the wrong type, a waiter leaves the queue (`leave`), and the error names the
--- type.
+-- Calls a command on the lock's key, and sets `has` to the reply. If the key
+-- has the wrong type, a waiter leaves the queue (`leave`), and the script
+-- fails with an error that names the type.
 --@takes command leave
 --@defines has
 local has=redis.pcall($command)

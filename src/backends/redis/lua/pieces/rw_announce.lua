@@ -1,7 +1,8 @@
--- After a write, a 1 wakes all of Redisson's sleeping waiters. A waiter that
--- is about to sleep loses the 1 and would sleep until the end of the lease
--- that it has seen, but it keeps a 0. Both have a 0 in front, which holdfast's
--- waiters ignore (subscribe.c): each gets a message of its own.
+-- Notifies Redisson's waiters. After a write, a 1 wakes all of those that
+-- sleep. A waiter that is about to sleep misses the 1, and would sleep until
+-- the end of the lease that it has seen, but it does not miss a 0. Both
+-- numbers get a 0 in front. Holdfast's waiters ignore such numbers
+-- (subscribe.c), because each gets a message of its own.
 --@takes was_write
 --@needs CH MARK ears
 --@defines s

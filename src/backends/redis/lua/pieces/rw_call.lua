@@ -1,5 +1,5 @@
 -- call() notifies the waiters that may go: adjacent readers, or one writer.
--- `mode` is that of the lock now, false if it is free.
+-- `mode` is the current mode of the lock, false if it is free.
 --@needs forget tell walk
 --@defines call
 local function call(mode)

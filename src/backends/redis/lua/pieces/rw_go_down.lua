@@ -1,4 +1,4 @@
--- The write hold of the owner `o` in the hash `k` becomes a read hold that
+-- Turns the write hold of the owner `o` in the hash `k` into a read hold that
 -- ends at the same time, or `ms` from now if that is later.
 --@takes k holds o base ms
 --@defines h

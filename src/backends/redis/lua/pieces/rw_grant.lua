@@ -1,4 +1,4 @@
--- The lock goes to the caller with the token n.
+-- Gives the lock to the caller with the token n.
 --@needs BASE TOKEN now
 --@defines n token
 --@include token_of.lua is_exclusive=ARGV.want=='w'; keep=ARGV.token_ttl_ms

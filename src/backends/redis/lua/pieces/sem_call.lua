@@ -1,6 +1,6 @@
--- call() notifies the waiters that can have what they want of `v` permits;
--- without v, of the size. ARGV[7] is `fair` of a TAKE; the other scripts have
--- no such argument, and their caller does not wait.
+-- call() notifies the waiters for which `v` free permits suffice; if v is nil,
+-- all permits are free. ARGV[7] is `fair` of a TAKE; the other scripts have no
+-- such argument, and their caller does not wait.
 --@needs forget tell walk
 --@defines call
 local function call(v)

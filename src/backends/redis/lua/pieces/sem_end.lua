@@ -1,5 +1,5 @@
--- All permits of a semaphore that holdfast made are back, and Redisson does
--- not listen: it is deleted.
+-- Deletes a semaphore that holdfast made if all its permits are back and
+-- Redisson does not listen.
 --@needs KIND Z ears kind v
 if not ears and redis.call('exists',Z)==0 and
   kind=='s '..string.format('%.0f',v) then

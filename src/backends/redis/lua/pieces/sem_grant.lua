@@ -1,4 +1,4 @@
--- The caller gets `k` permits with the token n. With all permits the hold is
+-- Gives `k` permits to the caller, with the token n. A hold of all permits is
 -- exclusive.
 --@needs KIND TOKEN Z due k kind made met ms now out size v
 --@defines n token

@@ -1,4 +1,4 @@
--- The beginning of the scripts that release a semaphore.
+-- Begins the scripts that release a semaphore.
 --@defines CH KIND L MARK P TOKEN Z alone ears
 local TOKEN,L,P,Z,KIND,CH,MARK=KEYS.token,KEYS.line,KEYS.party,KEYS.permits,KEYS.kind,
   ARGV.channel,ARGV.mark

@@ -1,4 +1,5 @@
--- Permits that have expired at `ms` come back. `back` is how many.
+-- Takes back the permits that have expired at `ms`. Sets `back` to their
+-- number.
 --@needs Z ms
 --@defines back due
 local due=redis.call('zrangebyscore',Z,'-inf',string.format('%.0f',ms))

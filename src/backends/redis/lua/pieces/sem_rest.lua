@@ -1,5 +1,6 @@
--- The caller's `k` permits are given back, and those that have expired.
--- `freed` says whether any came back, `v` how many are left then.
+-- Takes back the caller's `k` permits, and those that have expired. Sets
+-- `freed` to whether there were any, and `v` to how many permits are free
+-- then.
 --@needs CH KIND MARK Z ears
 --@defines freed k kind v
 local v,k,freed,kind=redis.call('get',KEYS.lock),0

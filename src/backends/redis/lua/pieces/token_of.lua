@@ -1,4 +1,5 @@
--- `n` is the token of a new hold, exclusive or shared, kept for `keep`.
+-- Sets `n` to the token of a new hold, exclusive or shared. The counter is
+-- kept for `keep`.
 --@takes is_exclusive keep
 --@needs TOKEN now
 --@defines n token

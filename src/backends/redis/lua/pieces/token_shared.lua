@@ -1,5 +1,5 @@
--- `n` is a token that is not below any exclusive token, and below the next
--- one. The counter is kept for `keep`.
+-- Sets `n` to a token that is not below any exclusive token so far, and below
+-- the next one. The counter is kept for `keep`.
 --@takes keep
 --@needs TOKEN now
 --@defines keep n

@@ -1,5 +1,5 @@
 -- Writes the counter of tokens. It outlives the last grant by `keep` ms ('0':
--- for ever). A counter without an expiry is Redisson's, and stays so. The
+-- for ever). A counter without an expiry is Redisson's, and gets none. The
 -- counter tells the time of the last grant, so its expiry is set only by the
 -- first grant of each half day.
 --@takes keep

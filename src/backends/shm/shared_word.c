@@ -76,17 +76,12 @@ bool hf__shm_shared_take_back(struct shm *s, struct shm_entry *e,
     return hf__shm_shared_change(s, e, word, cell, 0);
 }
 
-struct place {
-    uint64_t ticket;
-    unsigned cell;
-};
-
 #define QUEUE_HEAD 64u
 
 /* The first waiters, in their order. */
 struct queue_head {
     unsigned total, len;
-    struct place at[QUEUE_HEAD];
+    struct shm_queue_place at[QUEUE_HEAD];
 };
 
 static void word_queue_head_add(struct queue_head *up, uint64_t ticket,
@@ -103,7 +98,7 @@ static void word_queue_head_add(struct queue_head *up, uint64_t ticket,
         i--;
     for (; i && up->at[i - 1].ticket > ticket; i--)
         up->at[i] = up->at[i - 1];
-    up->at[i] = (struct place){ticket, cell};
+    up->at[i] = (struct shm_queue_place){ticket, cell};
 }
 
 /* Reads the first waiters as of `word`. */
@@ -161,7 +156,7 @@ static void word_ring_granted_from(struct shm *s, struct passed *p,
 /* Writes the lease of the cell, which begins with the grant. False: the word
  * has changed, or another client changed the lease. */
 static bool word_begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
-                             const struct place *at)
+                             const struct shm_queue_place *at)
 {
     struct shm_cell *c = &s->file->cell[at->cell];
     uint32_t lease_ms = atomic_load(&c->lease_ms);
@@ -193,7 +188,7 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
     unsigned size = shm_size(e);
 
     for (unsigned i = 0; i < up->len; i++) {
-        const struct place *at = &up->at[i];
+        const struct shm_queue_place *at = &up->at[i];
         unsigned want = word_wanted(&s->file->cell[at->cell]);
 
         p->first_left = at->cell;
@@ -271,7 +266,7 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
 /* Finds, below the ticket `below`, the cell with the highest ticket that was
  * granted its permits and not rung for them. False: there is none. */
 static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
-                        struct place *at)
+                        struct shm_queue_place *at)
 {
     struct shm_file *f = s->file;
     uint64_t w = atomic_load(&f->entry[index].word);
@@ -284,7 +279,7 @@ static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
 
         if (ticket > at->ticket && ticket < below && shm_has(f, w, n) &&
             atomic_load(&c->rung_for) != (uint8_t)ticket)
-            *at = (struct place){ticket, n};
+            *at = (struct shm_queue_place){ticket, n};
     }
     return at->ticket;
 }
@@ -292,7 +287,7 @@ static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
 void hf__shm_shared_pass_on(struct shm *s, unsigned index, unsigned cell,
                             uint64_t ticket)
 {
-    struct place at = {UINT64_MAX, 0};
+    struct shm_queue_place at = {UINT64_MAX, 0};
     struct shm_retry retry = {.of = &s->file->entry[index]};
     struct shm_queue_scan r;
 

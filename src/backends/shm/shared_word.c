@@ -5,18 +5,37 @@
  *
  * In the queue each waiter watches the one before it, as for a mutex; the first
  * watches all holders. While a waiter is first, no holder is added, so it need
- * not watch others later. When a holder dies or its lease ends, the client that
- * sees it takes back the permits and passes them on: this is the first waiter
- * or, if that is stopped, one behind it at its next check.
+ * not watch others later.
  *
  * To *pass* is to grant to the first waiters, in their order, while their
- * permits fit; no waiter overtakes another. Then they are rung, the last of
- * them first and the first of them last, because the first watches the client
- * that passed. If that client dies before it has rung all of them, the first
- * wakes, sees that it was not rung, and continues. Before all these, the first
- * that still waits is rung, because it must now watch all holders; unless the
- * only holder is the one that was before it in the queue, which it watches
- * already.
+ * permits fit; no waiter overtakes another.
+ *
+ * event                    | who is woken              | who notices if that
+ *                          |                           | one dies
+ * -------------------------+---------------------------+-----------------------
+ * permits are given back   | the first that still      | those that watch a
+ * or taken back, and       | waits, unless it watches  | holder, as below
+ * passed                   | all holders already; then |
+ *                          | those granted, the last   |
+ *                          | of them first             |
+ * the client that passes   | the first of them, which  | the second of them,
+ * dies before it has rung  | watches that client: it   | which watches the
+ * all of those granted     | rings the rest            | first
+ * a holder dies            | the first waiter: it      | the second; if the
+ *                          | takes back the permits,   | first is stopped, any
+ *                          | and passes them           | waiter at its next
+ *                          |                           | check
+ * the lease of a holder    | the first waiter, by its  | as above
+ * ends                     | own clock                 |
+ * a waiter leaves or dies  | the one behind it         | the one behind that
+ * a waiter enters with a   | the one behind it         | the one behind that
+ * ticket below another's   |                           |
+ *
+ * The first of those granted is rung last, because it watches the client that
+ * passed if that was a holder; it sees that it was not rung (rung_for). If
+ * another client passed, it sees so at its next check (watch.c). The first that
+ * still waits must watch all holders from then on; it does so already if the
+ * only holder is the one that was before it in the queue.
  */
 #include "shared_word.h"
 

@@ -55,6 +55,7 @@ void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
 /* Sends the first call. Returns PENDING, or a code after freeing the query. */
 int hf__et_query_begin(struct et_query *);
 
+/* Frees all queries, without reporting them. Their calls are cancelled. */
 void hf__et_queries_fini(struct etcd *);
 
 #endif

@@ -28,6 +28,7 @@ struct et_txn {
     Etcd__Compare compare[ET_OPS], *compares[ET_OPS];
 };
 
+/* Begins an empty transaction: no conditions, so ET_THEN is done. */
 void hf__et_txn(struct et_txn *);
 /* Conditions, of which all must be true. Revision 0: the key does not exist. */
 void hf__et_if_created(struct et_txn *, const char *key, size_t len,

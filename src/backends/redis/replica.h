@@ -24,6 +24,8 @@ struct rd_doubts {
                     hf__time now);
 };
 
+/* Reads the options replicas= and replica_timeout=. Returns 0 or HF_EINVAL,
+ * whose text is set. */
 int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
 /* Reserves room for a command that is about to be sent, if replicas= is set.
  * now: a WAIT must follow the command at once. 0, HF_ENOMEM. */
@@ -32,6 +34,7 @@ int hf__rd_doubt_room(struct redis *, bool now);
 /* Keeps an answered request in doubt instead of reporting it. False: replicas=
  * is not set, so the caller reports it. */
 bool hf__rd_doubt(struct redis *, const struct rd_flight *);
+/* The request will never be mentioned again. */
 void hf__rd_doubt_forget(struct redis *, const struct hf__req *);
 /* The connection was lost: all requests in doubt end as EUNKNOWN. */
 void hf__rd_doubt_lost(struct redis *, hf__time now);

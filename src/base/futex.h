@@ -19,6 +19,7 @@ struct hf__mutex {
     uint32_t word; /* 0: free; 1: taken; 2: taken, and a thread may sleep */
 };
 
+/* Locks a mutex that another thread may have: sleeps until it is free. */
 void hf__mutex_lock_slow(struct hf__mutex *);
 
 /* Async-signal-safe. The word may already have been freed. */

@@ -18,6 +18,8 @@ int hf__parse_ms(const char *text, int64_t *ms);
 struct hf__shown {
     char text[72];
 };
+/* Cuts at the end of a character, and adds "..."; characters that cannot be
+ * shown become '?'. */
 struct hf__shown hf__show(const char *name);
 
 /* Makes a text safe to show that came from elsewhere. Control characters, and

@@ -19,6 +19,8 @@ struct hf__thread {
 extern __thread struct hf__thread *hf__thread_self
     __attribute__((tls_model("initial-exec")));
 
+/* Makes the record of the calling thread, which has none yet. NULL: out of
+ * memory. */
 struct hf__thread *hf__thread_make(void);
 
 /* The record of the calling thread. NULL: out of memory. */
@@ -35,6 +37,7 @@ static inline bool hf__thread_gone(const struct hf__thread *t)
     return t && __atomic_load_n(&t->gone, __ATOMIC_ACQUIRE);
 }
 
+/* Count who refers to the record; the last unref frees it. */
 void hf__thread_ref(struct hf__thread *);
 void hf__thread_unref(struct hf__thread *); /* NULL is allowed */
 
@@ -44,6 +47,7 @@ uint64_t hf__owner_number(void);
 /* This bit is set in the number of a handle that owns. */
 #define HF__HANDLE_OWNS (1ull << 62)
 
+/* False: the owner is a handle. */
 static inline bool hf__owner_is_thread(uint64_t owner)
 {
     return !(owner & HF__HANDLE_OWNS);

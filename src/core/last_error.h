@@ -23,6 +23,7 @@ void hf__trouble_set(hf_client *, const char *text);
 /* Returns the code, with the backend's last text if that was about this
  * code. */
 int hf__fail_why(hf_client *, hf_error *, int code);
+/* True if a later call may succeed although this one failed with that code. */
 bool hf__may_pass(const hf_client *, int code);
 /* hf__fail_why() with `word`, a text that was kept when the request failed
  * (NULL: none). */
@@ -31,6 +32,7 @@ int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
  * that code. client->mu is held. */
 void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
                           int code);
+/* Frees the texts that were kept for its requests. */
 void hf__words_free(hf_client *, struct hf__exchange *);
 /* Call after hf__fail() with that code: sets may_pass. Returns the code. */
 int hf__fail_passing(const hf_client *, hf_error *err, int code);

@@ -26,6 +26,7 @@ void hf__loss_fd_moved(struct hf__line *);
  * descriptor no longer signals the loss. */
 void hf__loss_fd_clear(hf_lock *);
 
+/* hf__loss_fd_clear(), without a call if nothing is signalled. */
 static inline void hf__loss_fd_heard(hf_lock *lock)
 {
     if (__builtin_expect(lock->loss_signalled, 0))

@@ -32,6 +32,7 @@ struct hf__reason {
     char text[576];
 };
 
+/* The text for that loss. Takes why_mu. */
 struct hf__reason hf__reason(hf_client *, struct hf__loss);
 /* Why a hold may not get renewed although it still lasts; "" if all is well. */
 struct hf__reason hf__doubt(hf_client *, bool refused);

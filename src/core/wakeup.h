@@ -35,6 +35,8 @@ struct hf__sleeper {
 };
 
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
+/* With a cancel handle, which may be NULL, the sleeper uses its word: firing it
+ * wakes the sleeper. */
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
 /* True if the sleeper must look for news before it sleeps; *seen is its word

@@ -8,8 +8,11 @@
 
 #include "backends/backend.h"
 
+/* Returns 0, or EINVAL or ENOMEM with a text. hf__url_free() must be called in
+ * either case; it wipes the password. */
 int hf__url_parse(hf_client *, const char *text, struct hf__url *, hf_error *);
 void hf__url_free(hf_client *, struct hf__url *);
+/* Returns the value of the option; NULL: the URL does not have it. */
 const char *hf__url_option(struct hf__url *, const char *key);
 
 #endif

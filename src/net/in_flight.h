@@ -22,6 +22,7 @@ struct net_sents {
     size_t size; /* size of the owner's struct */
 };
 
+/* size: of the owner's struct that begins with a struct net_sent. */
 void hf__sent_init(struct net_sents *, const struct hf__core *, hf_client *,
                    size_t size);
 void hf__sent_fini(struct net_sents *);

@@ -186,6 +186,7 @@ static const struct hf__loss hf__no_loss = {.why = HF__LOSS_NONE};
  * covers clocks that run at different speeds and the time to read the clock. */
 hf__time hf__lease_margin(uint32_t lease_ms);
 
+/* IDLE. endless: the holds of the backend need no renewal. */
 void hf__lease_init(struct hf__lease *, bool endless);
 
 /* Says whether any waiter wants the lock. */

@@ -126,6 +126,7 @@ HF__VERIFIER(queue)
  * the caller can wake it. */
 typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
 
+/* Nothing is held or waited for. ids: hold ids are counted from there on. */
 void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
 
 /*
@@ -181,6 +182,8 @@ struct hf__loss hf__queue_last_loss(const struct hf__queue *);
 enum hf__todo hf__queue_next(struct hf__queue *, hf__time now,
                              struct hf__waiter **first, bool *may_queue);
 
+/* Take in the answer to an ATTEMPT, and the result of a renewal that was sent
+ * at sent_at for a lease of that length. */
 void hf__queue_answered(struct hf__queue *, const struct hf__req *,
                         hf__time now, hf__wake_fn *);
 void hf__queue_renewed(struct hf__queue *, uint64_t hold_id, int result,

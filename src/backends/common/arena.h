@@ -20,6 +20,9 @@ struct hf__arena {
     size_t max;               /* the bound of `used` */
 };
 
+/* Begins an empty arena: at most `max` bytes can be taken between two resets.
+ * reset() makes all pieces invalid; fini() also frees the block that is
+ * kept. */
 void hf__arena_init(struct hf__arena *, const struct hf__core *, hf_client *,
                     size_t max);
 void hf__arena_reset(struct hf__arena *);

@@ -67,6 +67,8 @@ size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
  *   <label>
  */
 #define ET_VALUE_MAX 512
+/* Writes such a value and returns its length; what does not fit is cut. about:
+ * the lines of <pid> and <host>. */
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,
                     int64_t now_ms);

@@ -60,6 +60,7 @@ void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
  * code. */
 int hf__et_query_begin(struct et_query *);
 
+/* Frees all queries, without reporting them. Their calls are cancelled. */
 void hf__et_queries_fini(struct etcd *);
 
 #endif

@@ -11,6 +11,8 @@
 
 struct etcd;
 
+/* Returns 0 or HF_ENOMEM; fini() must be called in either case. Neither sends
+ * anything. */
 int hf__et_session_init(struct etcd *);
 void hf__et_session_fini(struct etcd *);
 /* Revokes the lease and waits briefly for the answer. */

@@ -28,6 +28,7 @@ struct et_txn {
     Etcd__Compare compare[ET_OPS], *compares[ET_OPS];
 };
 
+/* Begins an empty transaction: no conditions, so ET_THEN is done. */
 void hf__et_txn(struct et_txn *);
 /* Add conditions, which must all be true: the create revision, or the mod
  * revision, of a key has this value. Revision 0: the key does not exist. */

@@ -84,7 +84,8 @@ void hf__my_pump(struct mysql *m)
     m->core->go_on(m->client);
 }
 
-/* The transaction that is tried again (BREAK) may have been left open. */
+/* Another try (of BREAK) may find the transaction of the last one open, and
+ * would commit what that has done. */
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);

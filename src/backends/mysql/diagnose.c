@@ -62,9 +62,11 @@ void hf__my_diagnose_put(struct mysql *m, const struct hf__query *q)
                "'Slaves_connected','Rpl_semi_sync_master_clients',"
                "'Rpl_semi_sync_source_clients','wsrep_cluster_size');"
                "select table_name,engine from information_schema.tables where "
-               "table_schema=database() and table_name in ('holdfast_locks',"
-               "'holdfast_holds','holdfast_requests','holdfast_values');"
-               "select current_user(),(select count(*) from "
+               "table_schema=database() and table_name in (");
+    for (size_t i = 0; i < MY_TABLES; i++)
+        hf__my_sql(&m->cmd, "%s'%s'", i ? "," : "", hf__my_tables[i].name);
+    hf__my_sql(&m->cmd,
+               ");select current_user(),(select count(*) from "
                "information_schema.user_privileges where "
                "privilege_type='PROCESS' and grantee=concat(char(39),"
                "substring_index(current_user(),'@',1),char(39),'@',char(39),"
@@ -241,32 +243,24 @@ static void diagnose_quote(const char *account, char *to, size_t size)
 static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
                                  const struct my_row *account)
 {
-    char user[160], text[560];
-    size_t len = 0;
+    char user[160], text[560] = "";
 
     diagnose_quote(account->value[0].text ? account->value[0].text : "", user,
                    sizeof(user));
     for (size_t t = 0; t < MY_TABLES; t++) {
         unsigned lacks = (unsigned)(q->token >> (t * RIGHTS)) & 7;
-        const char *between = " ";
+        char list[32];
+        size_t n = 0;
 
-        if (!lacks || len + 120 > sizeof(text))
-            continue;
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%sgrant",
-                                len ? "; " : "");
-        for (size_t r = 0; r < RIGHTS; r++) {
-            if (!(lacks & 1u << r))
-                continue;
-            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
-                                    between, rights[r].name);
-            between = ", ";
-        }
-        len += (size_t)snprintf(text + len, sizeof(text) - len,
-                                " on `%.64s`.%s to %.60s", m->login.database,
-                                hf__my_tables[t].name, user);
-        len = len < sizeof(text) ? len : sizeof(text) - 1;
+        for (size_t r = 0; r < RIGHTS; r++)
+            if (lacks & 1u << r)
+                n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s",
+                                      n ? ", " : "", rights[r].name);
+        if (lacks)
+            hf__my_add_grant(text, sizeof(text), t, list, m->login.database,
+                             user, (int)strlen(user));
     }
-    if (len)
+    if (*text)
         FIND(ERROR, "rights", "the user lacks rights. Run: %s", text);
     else if (hf__my_num(account, 1))
         FIND(OK, "rights", "the user has every right that it needs");

@@ -9,6 +9,7 @@
 
 #include "mysql.h"
 
+/* Writes the next statements. */
 void hf__my_diagnose_put(struct mysql *, const struct hf__query *);
 /* Handles an answer. Returns HF__DONE, or HF__PENDING: more was sent. */
 int hf__my_diagnosed(struct mysql *, struct hf__query *,

@@ -91,33 +91,26 @@ static void error_advise_right(const char *error, size_t table,
     bool is_select = strncmp(error, "SELECT", 6) == 0;
     const char *user = strstr(error, " user "), *end;
     char sql[MY_STATEMENT_MAX];
-    size_t at = 0;
+    size_t at;
 
     if (!strstr(error, hf__my_tables[table].name) || !user)
         return;
     user += strlen(" user ");
     end = strstr(user, " for ");
-    if (strncmp(error, "CREATE", 6) == 0)
+    if (!end)
+        return;
+    if (strncmp(error, "CREATE", 6) == 0) {
         snprintf(to, size, "%s", hf__my_make_table(sql, table, database));
-    else if (end)
-        for (size_t i = 0; i < MY_TABLES; i++) {
-            size_t n = !is_select && i != table
-                           ? 0
-                           : (size_t)snprintf(to + at, size - at,
-                                              "%sgrant select, insert, update, "
-                                              "delete on `%s`.%s to %.*s",
-                                              at ? "; " : "", database,
-                                              hf__my_tables[i].name,
-                                              (int)(end - user), user);
-            if (n >= size - at) { /* only a command that fits as a whole */
-                to[at] = '\0';
-                return;
-            }
-            at += n;
-        }
-    if (at)
-        snprintf(to + at, size - at,
-                 " (or as `select current_user()' names the account)");
+        return;
+    }
+    for (size_t i = 0; i < MY_TABLES; i++)
+        if ((is_select || i == table) &&
+            !hf__my_add_grant(to, size, i, "select, insert, update, delete",
+                              database, user, (int)(end - user)))
+            return;
+    at = strlen(to);
+    snprintf(to + at, size - at,
+             " (or as `select current_user()' names the account)");
 }
 
 void hf__my_advice(const struct my_answer *a, const struct my_login *login,

@@ -25,7 +25,9 @@ enum my_meaning {
     MY_UNTOUCHED = 16, /* refused before anything was done for the request */
     MY_LASTS = 32,     /* permanent until an administrator changes something */
 };
+/* True if the error has any of these meanings. */
 bool hf__my_means(uint16_t error, enum my_meaning);
+/* Returns the code for the program: HF_EAUTH or HF_EBACKEND. */
 int hf__my_code(uint16_t error);
 /* Writes the statement that repairs the cause of the error at the end of the
  * answer; "" if none is known. */

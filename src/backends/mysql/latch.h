@@ -8,6 +8,7 @@
 
 #include "mysql.h"
 
+/* Writes the statements of an attempt. */
 void hf__my_latch_take(struct mysql *);
 /* Returns 0 or HF_EPROTO. */
 int hf__my_latch_taken(struct mysql *, struct hf__req *,

@@ -8,6 +8,7 @@
 
 #include "mysql.h"
 
+/* Write the statements: of an attempt; of a release or an abandon. */
 void hf__my_mutex_take(struct mysql *, const struct hf__req *);
 void hf__my_mutex_drop(struct mysql *, const struct hf__req *);
 /* Returns 0 or HF_EPROTO. */

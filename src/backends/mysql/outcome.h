@@ -41,6 +41,7 @@ struct my_place {
     bool rings;       /* the holder owns the bell */
 };
 
+/* The attempt is granted with this token: the lock no longer waits. */
 void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
 /* The attempt is refused: reports QUEUED or BUSY, or lets it nap. */
 void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,

@@ -12,6 +12,7 @@
 struct my_flight;
 
 int hf__my_query(void *, struct hf__query *);
+/* Writes and sends the next statements of the query, as struct my_op says. */
 int hf__my_query_encode(struct mysql *, struct hf__req *);
 /* Returns 0 or HF_EPROTO. */
 int hf__my_query_answer(struct mysql *, const struct my_flight *,

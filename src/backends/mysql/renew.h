@@ -13,6 +13,7 @@
 struct my_flight;
 
 int hf__my_renew(void *, struct hf__batch *);
+/* RENEW, as struct my_op says. */
 int hf__my_renew_encode(struct mysql *, struct hf__req *);
 int hf__my_renew_answer(struct mysql *, const struct my_flight *,
                         const struct my_answer *);

@@ -10,6 +10,7 @@
 
 #include "mysql.h"
 
+/* Write the statements: of an attempt; of a release or an abandon. */
 void hf__my_share_take(struct mysql *, const struct hf__req *);
 void hf__my_share_drop(struct mysql *);
 /* Returns 0 or HF_EPROTO. */

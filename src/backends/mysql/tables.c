@@ -48,3 +48,17 @@ const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
     snprintf(to + at, MY_STATEMENT_MAX - at, "%s) engine=innodb", t->key);
     return to;
 }
+
+bool hf__my_add_grant(char *to, size_t size, size_t i, const char *rights,
+                      const char *database, const char *user, int user_len)
+{
+    size_t at = strlen(to);
+    int len = snprintf(to + at, size - at, "%sgrant %s on `%s`.%s to %.*s",
+                       at ? "; " : "", rights, database, hf__my_tables[i].name,
+                       user_len, user);
+
+    if ((size_t)len < size - at)
+        return true;
+    to[at] = '\0';
+    return false;
+}

@@ -6,6 +6,7 @@
 #ifndef HF_MYSQL_TABLES_H
 #define HF_MYSQL_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define MY_TABLES 4
@@ -24,5 +25,11 @@ extern const struct my_table hf__my_tables[MY_TABLES];
  * means that of the session. */
 const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
                               const char *database);
+/* Appends the statement that grants the rights on the i-th table to the first
+ * user_len bytes of `user`, behind "; " if `to` is not empty. Returns false,
+ * and appends nothing, if there is no room for all of it: an administrator
+ * runs what is written. */
+bool hf__my_add_grant(char *to, size_t size, size_t i, const char *rights,
+                      const char *database, const char *user, int user_len);
 
 #endif

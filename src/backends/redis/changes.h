@@ -47,9 +47,12 @@ struct rd_watchers {
 /* The owner of r->changes. */
 extern const struct rd_owner hf__rd_changes;
 
+/* Returns HF__PENDING: the query is finished when the server has confirmed the
+ * subscription; HF__LATER: not connected; or HF_ENOMEM. */
 int hf__rd_listen(struct redis *, struct hf__query *);
 void hf__rd_unlisten(void *, struct hf__listener *);
 
+/* For the backend's advance and next_timeout. */
 void hf__rd_changes_move(struct redis *, hf__time now);
 hf__time hf__rd_changes_timeout(const struct redis *);
 void hf__rd_changes_fini(struct redis *);

@@ -9,6 +9,7 @@
 
 struct redis;
 
+/* Sends the next command. Returns 0 or HF_ENOMEM. */
 int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
 /* Handles a reply, which may be an error. Returns a code; or RD_AGAIN if the
  * caller must send the query again, which is then the next command. */

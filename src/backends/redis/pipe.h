@@ -105,7 +105,10 @@ int hf__rd_refuse_old(struct rd_pipe *, const char *info, int oldest,
 
 /* ---- commands: the caller has reserved room ------------------------------ */
 
+/* Writes the head of a command of n words (type '*'), or of a word of n bytes
+ * ('$'). */
 void hf__rd_put_count(struct net_out *, char type, size_t n);
+/* Write one word of the command; two(): of two parts. */
 void hf__rd_put(struct net_out *, const void *, size_t);
 void hf__rd_put_two(struct net_out *, const void *, size_t, const void *,
                     size_t);

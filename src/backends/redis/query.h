@@ -13,8 +13,10 @@ struct redis;
 
 int hf__rd_query(void *, struct hf__query *);
 
+/* Returns 0, or the code with which the query ends. */
 int hf__rd_query_encode(struct redis *, struct hf__query *);
 
+/* Handles the reply to one of its commands. Returns 0 or HF_EPROTO. */
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
 

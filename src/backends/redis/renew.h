@@ -12,6 +12,8 @@
 
 int hf__rd_renew(void *, struct hf__batch *);
 
+/* Sends the renewal of `len` items of the batch, which are of one kind. Returns
+ * 0 or HF_ENOMEM. */
 int hf__rd_renew_chunk(struct redis *, struct hf__batch *, uint32_t first,
                        uint32_t len);
 

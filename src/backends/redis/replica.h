@@ -24,6 +24,8 @@ struct rd_doubts {
                     hf__time now);
 };
 
+/* Reads the options replicas= and replica_timeout=. Returns 0 or HF_EINVAL,
+ * whose text is set. */
 int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
 /* Reserves room for a command that is about to be sent, if replicas= is set.
  * now: a WAIT must follow the command at once. Returns 0 or HF_ENOMEM. */
@@ -32,6 +34,7 @@ int hf__rd_doubt_room(struct redis *, bool now);
 /* Keeps an answered request in doubt, so that the caller does not report it.
  * Returns false if replicas= is not set, so that the caller must report it. */
 bool hf__rd_doubt(struct redis *, const struct rd_flight *);
+/* The request will never be mentioned again. */
 void hf__rd_doubt_forget(struct redis *, const struct hf__req *);
 /* Ends all requests in doubt as EUNKNOWN, because the connection was lost. */
 void hf__rd_doubt_lost(struct redis *, hf__time now);

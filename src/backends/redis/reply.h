@@ -35,6 +35,8 @@ struct rd_node {
     size_t len;
 };
 
+/* Returns a reader whose replies are in the arena; redisReaderFree() frees it.
+ * NULL: out of memory. */
 redisReader *hf__rd_reader_new(struct hf__arena *);
 /* Returns 1 and sets *node if a whole reply was read; 0 if it is incomplete; or
  * HF_EPROTO or HF_ENOMEM. */
@@ -74,6 +76,8 @@ struct rd_value {
     char text[64];
 };
 
+/* Return the value, cut to fit; whether it is this one; and as a number, which
+ * is 0 if the value is none. */
 struct rd_value hf__rd_value(const char *info, const char *key);
 bool hf__rd_says(const char *info, const char *key, const char *value);
 long long hf__rd_number(const char *info, const char *key);
@@ -83,6 +87,7 @@ struct rd_verdict {
     char text[256];
 };
 
+/* Findings about the server from its INFO. */
 struct rd_verdict hf__rd_judge_version(const char *info);
 struct rd_verdict hf__rd_judge_memory(const char *info);
 struct rd_verdict hf__rd_judge_clients(const char *info);

@@ -61,6 +61,8 @@ struct rl_calls {
     void (*unchecked)(struct redlock *, struct rl_checkup *);
 };
 
+/* Of zeroed memory; begins no connection. fini() drops the commands under way,
+ * without reporting them to the core. */
 void hf__rl_server_init(struct rl_server *, struct redlock *);
 void hf__rl_server_fini(struct rl_server *);
 
@@ -69,6 +71,8 @@ void hf__rl_server_fini(struct rl_server *);
  * reset, and Redis would drop commands that it has not read. */
 void hf__rl_leave(struct rl_server *, hf__time until);
 
+/* Returns the place of the server in the URL, from 0 on: its bit in a set of
+ * servers. */
 size_t hf__rl_index(const struct rl_server *);
 /* Returns whether the server can vote: it is connected, not out (redlock.h),
  * and not silent. */

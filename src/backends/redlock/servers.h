@@ -10,10 +10,13 @@
 /* Returns a bit for each server that can vote. */
 unsigned hf__rl_usable(const struct redlock *, hf__time now);
 
+/* Returns how many servers are connected, whether or not they may vote. */
 size_t hf__rl_connected(const struct redlock *);
 
+/* True if as many servers can vote as a decision needs. */
 bool hf__rl_has_majority(const struct redlock *, hf__time now);
 
+/* Sends what was written to the connections. */
 void hf__rl_flush(struct redlock *);
 
 /* Writes what is wrong with the servers; those with the same trouble are listed

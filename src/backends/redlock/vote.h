@@ -44,6 +44,8 @@ void hf__rl_voted(struct rl_server *, const struct rl_flight *, int64_t what,
 void hf__rl_failed(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
 
+/* Counts servers that have not answered in time, and reports what is decided;
+ * when it must be called next. */
 void hf__rl_vote_move(struct redlock *, hf__time now);
 hf__time hf__rl_vote_timeout(const struct redlock *);
 

@@ -129,15 +129,10 @@ static int inspect_add_cell_holders(struct shm *s, struct hf__query *q,
     return rc;
 }
 
-struct place {
-    uint64_t ticket;
-    unsigned cell;
-};
-
 static int inspect_by_ticket(const void *a, const void *b)
 {
-    uint64_t x = ((const struct place *)a)->ticket;
-    uint64_t y = ((const struct place *)b)->ticket;
+    uint64_t x = ((const struct shm_queue_place *)a)->ticket;
+    uint64_t y = ((const struct shm_queue_place *)b)->ticket;
 
     return (x > y) - (x < y);
 }
@@ -157,8 +152,8 @@ static int inspect_add_waiter(struct shm *s, struct hf__query *q,
 static int inspect_add_waiters(struct shm *s, struct hf__query *q,
                                unsigned index, uint64_t word)
 {
-    struct place *queue =
-        s->core->alloc(s->client, SHM_CELLS * sizeof(struct place));
+    struct shm_queue_place *queue =
+        s->core->alloc(s->client, SHM_CELLS * sizeof(struct shm_queue_place));
     unsigned len = 0, n = 0;
     int rc = 0;
 
@@ -166,8 +161,8 @@ static int inspect_add_waiters(struct shm *s, struct hf__query *q,
         return HF_ENOMEM;
     for (; (n = hf__shm_queue_next(s, index, n)) != SHM_NO_CELL; n++)
         if (inspect_is_waiting(s, index, word, n))
-            queue[len++] =
-                (struct place){atomic_load(&s->file->cell[n].ticket), n};
+            queue[len++] = (struct shm_queue_place){
+                atomic_load(&s->file->cell[n].ticket), n};
     qsort(queue, len, sizeof(*queue), inspect_by_ticket);
     for (unsigned i = 0; i < len && !rc; i++)
         rc = inspect_add_waiter(s, q, &s->file->entry[index], queue[i].cell);

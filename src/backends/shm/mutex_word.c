@@ -4,22 +4,39 @@
  * word afterwards.
  *
  * In the queue each waiter watches one liveness word: that of the waiter before
- * it, or the holder's if it is the first. So when a client dies, the waiter
- * behind it checks:
- * - The holder died: any client that sees it passes the lock on. Any number
- *   may try; the swap of the word lets one succeed.
- * - A waiter died: the one behind it now watches the one before it.
- * - A client died that had passed the lock on and had not rung yet: the first
- *   waiter watches it, and finds the word in its own name.
- * A client that leaves the queue alive rings the waiter behind it. A client
- * that enters with a lower ticket than a waiter that is there already rings
- * that one, too.
+ * it, or the holder's if it is the first.
  *
- * A fair lock is never free while a client waits: it is passed from holder to
- * holder. An unfair lock becomes free, and the first waiter is rung (WAKING).
- * Any client may take it meanwhile; no other waiter is rung until the first has
- * checked. The waiter that was rung then watches the new holder, so that again
- * each waiter watches the client before it.
+ * event                    | who is woken              | who notices if that
+ *                          |                           | one dies
+ * -------------------------+---------------------------+-----------------------
+ * a fair lock is passed on | the first waiter, which   | the second: it watches
+ *                          | now holds the lock; the   | the first
+ *                          | second too, unless it     |
+ *                          | watches the first already |
+ *                          | and no lease begins       |
+ * an unfair lock becomes   | the first waiter          | the second
+ * free                     |                           |
+ * the holder sets a lease  | the first waiter          | the second
+ * the lease ends           | the first waiter, by its  | the second; if the
+ *                          | own clock                 | first is stopped, any
+ *                          |                           | waiter at its next
+ *                          |                           | check
+ * a waiter leaves          | the one behind it         | the one behind that
+ * a waiter enters with a   | the one behind it         | the one behind that
+ * ticket below another's   |                           |
+ * a client dies            | one that watches it, by   | the others, at their
+ *                          | the kernel; that one      | next check
+ *                          | wakes the others          |
+ *
+ * The last row is also that of a client that dies before it has rung: it was
+ * the holder or a waiter, and the one that it would have rung watches it. Any
+ * client that sees that the holder is dead passes the lock on; the swap of the
+ * word lets one succeed. Each waiter checks every 2 s (watch.c), also in case
+ * that a client dies that no client watches: one that breaks a hold.
+ *
+ * A fair lock is never free while a client waits. While an unfair one is free,
+ * any client may take it, and no other waiter is rung until the first has
+ * checked (WAKING). The first then watches the new holder.
  */
 #include "mutex_word.h"
 

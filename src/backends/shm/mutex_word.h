@@ -9,6 +9,7 @@
 #include "lock_state.h"
 #include "shm.h"
 
+/* True if both words are of the same grant. */
 static inline bool shm_is_grant(uint64_t a, uint64_t b)
 {
     return !((a ^ b) & SHM_GRANT_MASK);

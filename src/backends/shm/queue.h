@@ -10,6 +10,12 @@
 
 #define SHM_NO_CELL 0xffffu
 
+/* A waiter: its ticket, which orders the queue, and its cell. */
+struct shm_queue_place {
+    uint64_t ticket;
+    unsigned cell;
+};
+
 struct shm_queue_scan {
     unsigned len;    /* cells in the queue, including those of dead clients */
     unsigned first;  /* the cell with the lowest ticket; or SHM_NO_CELL */

@@ -5,18 +5,37 @@
  *
  * In the queue each waiter watches the one before it, as for a mutex; the first
  * watches all holders. While a waiter is first, no holder is added, so it need
- * not watch others later. When a holder dies or its lease ends, the client that
- * sees it takes back the permits and passes them on: this is the first waiter
- * or, if that is stopped, one behind it at its next check.
+ * not watch others later.
  *
  * To *pass* is to grant to the first waiters, in their order, while their
- * permits fit; no waiter overtakes another. Then they are rung, the last of
- * them first and the first of them last, because the first watches the client
- * that passed. If that client dies before it has rung all of them, the first
- * wakes, sees that it was not rung, and continues. Before all these, the first
- * that still waits is rung, because it must now watch all holders; unless the
- * only holder is the one that was before it in the queue, which it watches
- * already.
+ * permits fit; no waiter overtakes another.
+ *
+ * event                    | who is woken              | who notices if that
+ *                          |                           | one dies
+ * -------------------------+---------------------------+-----------------------
+ * permits are given back   | the first that still      | those that watch a
+ * or taken back, and       | waits, unless it watches  | holder, as below
+ * passed                   | all holders already; then |
+ *                          | those granted, the last   |
+ *                          | of them first             |
+ * the client that passes   | the first of them, which  | the second of them,
+ * dies before it has rung  | watches that client: it   | which watches the
+ * all of those granted     | rings the rest            | first
+ * a holder dies            | the first waiter: it      | the second; if the
+ *                          | takes back the permits,   | first is stopped, any
+ *                          | and passes them           | waiter at its next
+ *                          |                           | check
+ * the lease of a holder    | the first waiter, by its  | as above
+ * ends                     | own clock                 |
+ * a waiter leaves or dies  | the one behind it         | the one behind that
+ * a waiter enters with a   | the one behind it         | the one behind that
+ * ticket below another's   |                           |
+ *
+ * The first of those granted is rung last, because it watches the client that
+ * passed if that was a holder; it sees that it was not rung (rung_for). If
+ * another client passed, it sees so at its next check (watch.c). The first that
+ * still waits must watch all holders from then on; it does so already if the
+ * only holder is the one that was before it in the queue.
  */
 #include "shared_word.h"
 
@@ -76,17 +95,12 @@ bool hf__shm_shared_take_back(struct shm *s, struct shm_entry *e,
     return hf__shm_shared_change(s, e, word, cell, 0);
 }
 
-struct place {
-    uint64_t ticket;
-    unsigned cell;
-};
-
 #define QUEUE_HEAD 64u
 
 /* The first waiters, in their order. */
 struct queue_head {
     unsigned total, len;
-    struct place at[QUEUE_HEAD];
+    struct shm_queue_place at[QUEUE_HEAD];
 };
 
 static void word_queue_head_add(struct queue_head *up, uint64_t ticket,
@@ -103,7 +117,7 @@ static void word_queue_head_add(struct queue_head *up, uint64_t ticket,
         i--;
     for (; i && up->at[i - 1].ticket > ticket; i--)
         up->at[i] = up->at[i - 1];
-    up->at[i] = (struct place){ticket, cell};
+    up->at[i] = (struct shm_queue_place){ticket, cell};
 }
 
 /* Reads the first waiters as of `word`. */
@@ -161,7 +175,7 @@ static void word_ring_granted_from(struct shm *s, struct passed *p,
 /* Writes the lease of the cell, which begins with the grant. False: the word
  * has changed, or another client changed the lease. */
 static bool word_begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
-                             const struct place *at)
+                             const struct shm_queue_place *at)
 {
     struct shm_cell *c = &s->file->cell[at->cell];
     uint32_t lease_ms = atomic_load(&c->lease_ms);
@@ -193,7 +207,7 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
     unsigned size = shm_size(e);
 
     for (unsigned i = 0; i < up->len; i++) {
-        const struct place *at = &up->at[i];
+        const struct shm_queue_place *at = &up->at[i];
         unsigned want = word_wanted(&s->file->cell[at->cell]);
 
         p->first_left = at->cell;
@@ -271,7 +285,7 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
 /* Finds, below the ticket `below`, the cell with the highest ticket that was
  * granted its permits and not rung for them. False: there is none. */
 static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
-                        struct place *at)
+                        struct shm_queue_place *at)
 {
     struct shm_file *f = s->file;
     uint64_t w = atomic_load(&f->entry[index].word);
@@ -284,7 +298,7 @@ static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
 
         if (ticket > at->ticket && ticket < below && shm_has(f, w, n) &&
             atomic_load(&c->rung_for) != (uint8_t)ticket)
-            *at = (struct place){ticket, n};
+            *at = (struct shm_queue_place){ticket, n};
     }
     return at->ticket;
 }
@@ -292,7 +306,7 @@ static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
 void hf__shm_shared_pass_on(struct shm *s, unsigned index, unsigned cell,
                             uint64_t ticket)
 {
-    struct place at = {UINT64_MAX, 0};
+    struct shm_queue_place at = {UINT64_MAX, 0};
     struct shm_retry retry = {.of = &s->file->entry[index]};
     struct shm_queue_scan r;
 

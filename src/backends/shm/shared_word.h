@@ -14,6 +14,7 @@ static inline unsigned shm_size(struct shm_entry *e)
     return shm_kind(e) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;
 }
 
+/* Returns when the lease of the cell ends; HF__NEVER if it has none. */
 static inline hf__time shm_cell_lease_end(struct shm_cell *c)
 {
     uint64_t until = atomic_load(&c->lease) >> 24;

@@ -74,17 +74,21 @@ struct shm {
     struct shm_wait *async;      /* waits for which the helper thread sleeps */
 };
 
+/* True if nothing may be granted any longer. */
 static inline bool shm_is_lost(const struct shm *s)
 {
     return __builtin_expect(
         atomic_load_explicit(&s->lost, memory_order_relaxed), 0);
 }
 
+/* The time as the file has it, in ms; rounded up, so that no lease ends earlier
+ * there than here. */
 static inline uint64_t shm_to_ms(hf__time at)
 {
     return (uint64_t)(at / HF__MS) + 1;
 }
 
+/* The wall clock, in ms. It is coarse, because it is only shown. */
 static inline uint64_t shm_wall_ms(void)
 {
     struct timespec now;

@@ -10,6 +10,7 @@
 
 #include "shm.h"
 
+/* Wakes so many threads of any process that sleep on the word. */
 void hf__shm_futex_wake(shm_u32 *word, int how_many);
 /* `op` is FUTEX_WAIT or FUTEX_WAIT_PRIVATE. May return early. */
 void hf__shm_futex_wait(const void *word, int op, uint32_t value,

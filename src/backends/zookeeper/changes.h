@@ -19,6 +19,8 @@
 
 #include "zookeeper.h"
 
+/* Returns PENDING, or a code at once. unlisten() is a slot of the backend's
+ * table. */
 int hf__zk_changes_listen(struct zk *, struct hf__query *);
 void hf__zk_changes_unlisten(void *self, struct hf__listener *);
 /* Sets the watches that are due; after a lost connection, all. */

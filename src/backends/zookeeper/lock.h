@@ -45,6 +45,7 @@ typedef int zk_attempt_fn(struct zk_lock *, struct hf__req *);
 
 int hf__zk_lock_attach(void *self, struct hf__remote *);
 void hf__zk_lock_detach(void *self, struct hf__remote *);
+/* begin: what the kind of the lock does. */
 int hf__zk_lock_attempt(const struct zk *, struct hf__req *,
                         zk_attempt_fn *begin);
 int hf__zk_lock_release(void *self, struct hf__req *);

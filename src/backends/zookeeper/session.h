@@ -15,6 +15,7 @@
 
 #include "zookeeper.h"
 
+/* Returns 0: the library is connecting; or a code. */
 int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
 void hf__zk_session_move(void *, hf__time now);

@@ -27,8 +27,11 @@ struct zk_lock;
 
 enum zk_watch_kind { ZK_WATCH_NODE, ZK_WATCH_CHILDREN };
 
+/* Makes the lock wait for the path, instead of what it waited for before.
+ * Returns 0, or a code: then it waits for nothing. */
 int hf__zk_watch(struct zk *, struct zk_lock *, enum zk_watch_kind,
                  const char *path);
+/* The lock no longer waits; the watch stays at the server. */
 void hf__zk_unwatch(struct zk_lock *);
 /* A lock is about to wait: starts the safety polls. */
 void hf__zk_watches_begin(struct zk *);

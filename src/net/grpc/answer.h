@@ -14,6 +14,7 @@ struct grpc_call;
 
 void hf__grpc_header(struct grpc_call *, const char *name, size_t name_len,
                      const char *value, size_t len);
+/* Bytes of messages. Returns 0, or a code that ends the connection. */
 int hf__grpc_data(struct grpc_call *, const uint8_t *, size_t);
 /* The server has closed its half of the stream. */
 void hf__grpc_finished(struct grpc_call *);

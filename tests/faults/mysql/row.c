@@ -129,6 +129,46 @@ CASE(test_row_is_locked_beside_others)
     my_waiter_end(&waiter);
 }
 
+/* How often a client has begun a transaction. */
+static long begun(void)
+{
+    return my_number("select variable_value from information_schema."
+                     "global_status where variable_name='com_begin'");
+}
+
+static void *break_it(void *client)
+{
+    return (void *)(intptr_t)hf_break(client, "n", 1, NULL);
+}
+
+/* A lock wait that takes too long ends the statement, and the transaction stays
+ * open. What it has done by then must be undone before the break is sent again,
+ * which would find no holder. */
+CASE(test_break_is_sent_again)
+{
+    hf_lock *a = world_near(w);
+    pthread_t thread;
+    long before;
+    void *rc;
+
+    world_near(w);
+    OK(hf_lock_timed(a, WAIT_MS, &w->err));
+    my_do("insert into holdfast_holds set name='n',owner=x'00',hold=1,mode=1,"
+          "permits=1,token=1,host='',pid=1,label='',since=utc_timestamp(6),"
+          "lease_us=1,lease_until='1999-12-31'");
+    my_do("start transaction");
+    my_server_do(&my_one,
+                 "select * from holdfast_holds where name='n' for update");
+    before = begun();
+    OK(pthread_create(&thread, NULL, break_it, w->clients[1]));
+    COMES(begun() - before >= 2);
+    my_do("rollback");
+    OK(pthread_join(thread, &rc));
+    OK((int)(intptr_t)rc);
+    EXPECT(HF_ELOST, hf_lock_release(a, NULL));
+    world_free_for_all(w, a);
+}
+
 CASE(test_put_needs_the_row)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -21,7 +21,8 @@ struct hf__mutex {
 
 void hf__mutex_lock_slow(struct hf__mutex *);
 
-/* Async-signal-safe. The word may already have been freed. */
+/* Wakes up to how_many threads that sleep on the word. Async-signal-safe. The
+ * word may already have been freed. */
 void hf__futex_wake(uint32_t *word, int how_many);
 
 static inline void hf__mutex_lock(struct hf__mutex *m)
@@ -61,7 +62,8 @@ static inline void hf__mutex_leave(struct hf__mutex *const *m)
  * stops while the machine is suspended. */
 #define HF__NAP (30000 * HF__MS)
 
-/* Sleeps while *word == expect, at most until that time. May return early. */
+/* Sleeps while *word == expect, at most until the time `until`. May return
+ * early. */
 void hf__futex_wait(uint32_t *word, uint32_t expect, hf__time until);
 
 #endif

@@ -8,9 +8,9 @@
 #include <holdfast.h>
 #include <stddef.h>
 
-/* Zeroed; NULL: out of memory. */
+/* Returns zeroed memory; NULL if out of memory. */
 void *hf__alloc_by(const hf_hooks *, size_t);
-/* NULL is allowed. */
+/* Frees what hf__alloc_by() returned. NULL is allowed. */
 void hf__free_by(const hf_hooks *, void *);
 
 #endif

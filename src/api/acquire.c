@@ -171,8 +171,8 @@ static bool acquire_is_parkable(const struct hf__line *n)
     return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
-/* True if an owner of this client holds the lock, through any line. line->mu is
- * held. */
+/* Returns whether an owner of this client holds the lock, through any line.
+ * line->mu is held. */
 static bool acquire_is_held_here(struct hf__line *first)
 {
     struct hf__line *n = hf__lines_newest(first);

@@ -49,14 +49,14 @@ static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
     return all;
 }
 
-/* True if nothing is left to let go, now or after a pause. */
+/* Returns whether nothing is left to let go, now or after a pause. */
 static bool close_is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
 }
 
-/* True if close_is_idle() is, or if the hold that is being let go must have
- * ended at the server, and the program does not wait for the answer. */
+/* Returns whether close_is_idle() is, or if the hold that is being let go must
+ * have ended at the server, and the program does not wait for the answer. */
 static bool close_is_over(struct hf__line *n)
 {
     return close_is_idle(n) ||
@@ -106,8 +106,8 @@ struct close_wait {
     int result;
 };
 
-/* True if an asynchronous verb waits for an answer, which its callback could
- * report. */
+/* Returns whether an asynchronous verb waits for an answer, which its callback
+ * could report. */
 static bool close_is_awaited(hf_client *c)
 {
     HF__HOLDING(&c->mu);

@@ -156,9 +156,9 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
                         HF_SEMAPHORE, out, err);
 }
 
-/* True if a hold keeps the handle from being freed. A hold of a thread can be
- * released through any handle of the name, so it keeps only the last one.
- * line->mu and client->mu are held. */
+/* Returns whether a hold keeps the handle from being freed. A hold of a thread
+ * can be released through any handle of the name, so it keeps only the last
+ * one. line->mu and client->mu are held. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;

@@ -16,7 +16,8 @@ int hf__verb_run_async(hf_lock *, const struct hf__verb_call *, union hf__done,
                        void *arg, hf_error *);
 /* Sends the call's next request. line->mu is held. */
 void hf__verb_send(hf_client *, struct hf__verb_call *, struct hf__request *);
-/* True if the deadline allows another request and the client is open. */
+/* Returns whether the deadline allows another request and the client is
+ * open. */
 bool hf__verb_may_go_on(const hf_lock *, const struct hf__verb_call *);
 /* The call's request has been answered. Returns the verb's result, or PENDING
  * if another request was sent. Takes line->mu itself. */

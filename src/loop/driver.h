@@ -57,7 +57,7 @@ static inline hf__time hf__follower_patience(const hf_client *c)
  * the helper thread reads what the driver may have left unread. */
 #define HF__BELL_PATIENCE (2000 * HF__MS)
 
-/* True if there are asynchronous waits and the program does not drive.
+/* Returns whether there are asynchronous waits and the program does not drive.
  * client->mu is held. */
 static inline bool hf__unattended_locked(const hf_client *c)
 {

@@ -18,8 +18,8 @@ void hf__outbox_flush_locked(hf_client *);
 void hf__outbox_remove_locked(hf_client *, struct hf__req *);
 /* Takes the request out if it is parked, and reports it with that result. */
 void hf__outbox_finish_locked(hf_client *, struct hf__req *, int result);
-/* Must be called when the caller no longer waits: the request is not sent any
- * more, unless it must be sent in any case (meant_until is NEVER). */
+/* Must be called when the caller no longer waits: if the request is parked, it
+ * ends unsent, unless it must be sent in any case (meant_until is NEVER). */
 void hf__outbox_give_up_locked(hf_client *, struct hf__req *);
 /* Implements hf__core.unsent: parks the request in front of all others. */
 void hf__outbox_return(hf_client *, struct hf__req *);

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The directory of this library, so that a copy that was moved finds its
+/* Finds the directory of this library, so that a copy that was moved finds its
  * modules. */
 static int module_own_directory(char *dir, size_t size)
 {
@@ -81,7 +81,8 @@ static void *find_module(const char *module)
     return handle;
 }
 
-/* Returns 0 and *entry (NULL: it exports none), or HF_EBACKEND. */
+/* Loads a module and sets *entry (NULL if the module exports none). Returns 0
+ * or HF_EBACKEND. */
 static int load_module(const struct scheme *s, hf__module_fn **entry,
                        hf_error *err)
 {

@@ -13,7 +13,7 @@
 struct grpc;
 
 /* Sends a PING now, unless that would be too soon or the last one is not
- * answered yet. The owner may call it, too. */
+ * answered yet. The owner may also call this. */
 void hf__grpc_ping(struct grpc *, hf__time now);
 /* Return when the next PING is due, and until when the last one must be
  * answered; HF__NEVER if there is none. */

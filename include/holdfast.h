@@ -121,7 +121,7 @@ typedef struct hf_latch hf_latch;
 #define HF_NO_DEADLINE INT64_MAX /* the deadline of a hold that has none */
 #define HF_NAME_MAX 512          /* bytes in a name */
 /* Limits of times; a time beyond them is EINVAL. */
-#define HF_TIME_MAX_MS 3155760000000LL /* of any time: a hundred years */
+#define HF_TIME_MAX_MS 3155760000000LL /* the longest time: a hundred years */
 #define HF_LEASE_MIN_MS 10             /* the shortest TTL or lease */
 #define HF_LEASE_MAX_MS 2147483647     /* the longest TTL or lease */
 #define HF_CSTRING ((size_t)-1) /* a name_len: the name ends at its NUL */
@@ -185,7 +185,7 @@ typedef struct hf_client_options {
     const char *label;          /* shown to others by hf_inspect; copied */
     /* Copied. What ctx points to must outlive the client. It must also outlive
      * an hf_open() that failed because a name lookup took too long: the lookup
-     * goes on, and then frees memory by these hooks. */
+     * continues, and then frees memory by these hooks. */
     const hf_hooks *hooks;
     /* Called by hf_client_dispatch() only; by several threads at a time if
      * several dispatch. Until the program dispatches, events are queued: the
@@ -481,7 +481,7 @@ HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);
 HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
 
 /*
- * Returns what hf_lock_check() returns, and says why; also for use after
+ * Returns what hf_lock_check() returns, and says why, in particular after
  * hf_lock_fd() has become readable. ELOST: the text says why the hold was lost.
  * The ELOST texts of all other calls say the same, and stay the same until the
  * hold is released: the server could not be reached, since when and with which
@@ -651,7 +651,7 @@ typedef struct hf_party {
                         decides. */
     uint64_t token;
     enum hf_mode mode;
-    uint32_t permits; /* of a semaphore */
+    uint32_t permits; /* how many of a semaphore */
 } hf_party;
 
 typedef struct hf_info {
@@ -713,10 +713,10 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
  * of the last exclusive hold: the token without an owner breaks all of them,
  * and the owner selects one (in shared memory the holds of one client).
  * ENOTOWNER: no hold has that token and that owner, and nothing was broken; the
- * text says which token holds it now. A hold of another program (Redisson's, a
- * plain `lock` node) may have no token by which the server can tell it apart;
- * ENOTOWNER or ENOTSUP says so. An owner of more than 63 bytes, or with bytes
- * that cannot be shown, is not found by the text that hf_inspect() shows.
+ * text says which token holds it now. A hold of another program (a Redisson
+ * lock, a plain `lock` node) may have no token by which the server can tell it
+ * apart; ENOTOWNER or ENOTSUP says so. An owner of more than 63 bytes, or with
+ * bytes that cannot be shown, is not found by the text that hf_inspect() shows.
  */
 HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
                          uint64_t token, const char *owner, hf_error *err);

@@ -212,8 +212,8 @@ int hf_lock_cancel(hf_lock *lock)
         hf__async_leave(a, HF_ECANCELED, hf__now());
     else if (a && a->busy)
         hf__async_give_up(a);
-    hf__helper_check_later(lock->line->client); /* before the unlock, after
-                                                   which the client may be
+    hf__helper_check_later(lock->line->client); /* must come before the unlock,
+                                                   after which the client may be
                                                    gone */
     hf__line_unlock(lock->line);
     return 0;

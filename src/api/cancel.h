@@ -8,7 +8,7 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Makes a firing wake the client's driver, too. Returns false if the cancel was
+/* Makes a firing also wake the client's driver. Returns false if the cancel was
  * fired before. */
 bool hf__cancel_attach(hf_cancel *, hf_client *);
 void hf__cancel_detach(hf_cancel *, hf_client *);

@@ -63,7 +63,8 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     f->query.line = &lock->line->remote;
     f->query.into = &t->line->remote;
     hf__verb_send(c, t, f);
-    hf__line_run(lock->line, now); /* sends what the next writer waits for */
+    hf__line_run(lock->line, now); /* sends the attempt of a local writer that
+                                      waits */
     hf__line_run(t->line, now);
     return 0;
 }

@@ -100,7 +100,7 @@ static int handle_check_options(const hf_client *c, const hf_lock_options *opt,
     return handle_check_kind(c, opt, last, err);
 }
 
-/* Creates the handle. This may take until op_timeout; hf__client_enter()
+/* Creates the handle. This may take up to op_timeout; hf__client_enter()
  * protects the client. */
 static int handle_make_lock(hf_client *c, const void *name, size_t name_len,
                             const hf_lock_options *opt, hf_lock **out,

@@ -180,8 +180,8 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
 }
 
 /* Returns the unfinished release with the earliest time limit; NULL if all have
- * finished. In this order a client with a short op_timeout does not wait for
- * the server of another. */
+ * finished. The caller ends the releases in this order, so that a client with a
+ * short op_timeout does not wait for the server of another client. */
 static struct hf__releasing *multi_soonest(struct hf__releasing *all, size_t n)
 {
     struct hf__releasing *first = NULL;
@@ -214,7 +214,8 @@ static int multi_wait_for_all(struct hf__releasing *all, size_t n,
     struct hf__releasing *r = multi_soonest(all, n);
     int first = 0;
 
-    /* While this thread drives one client, no thread drives the others. */
+    /* While this thread drives one client, the helper threads of the others
+     * must look after their requests. */
     for (size_t i = 0; r && i < n; i++)
         if (all[i].lock && all[i].lock->line->client != r->lock->line->client)
             hf__helper_check_later(all[i].lock->line->client);
@@ -251,7 +252,8 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
     hooks = parts[0].lock->line->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->line->client, n * sizeof(*all));
-    for (; !all && n > FEW; n -= FEW) { /* out of memory: a few at a time */
+    for (; !all && n > FEW; n -= FEW) { /* if out of memory, release a few at a
+                                           time */
         later = multi_release(parts + n - FEW, FEW, few, rc ? NULL : err);
         rc = rc ? rc : later;
     }

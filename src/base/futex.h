@@ -58,8 +58,9 @@ static inline void hf__mutex_leave(struct hf__mutex *const *m)
         __attribute__((cleanup(hf__mutex_leave), unused)) =                    \
             hf__mutex_enter(mutex)
 
-/* The longest sleep that has an end: the kernel measures it by a clock that
- * stops while the machine is suspended. */
+/* The longest single sleep of a wait that has an end. After it the time is read
+ * again, because the kernel measures sleeps by a clock that stops while the
+ * machine is suspended. */
 #define HF__NAP (30000 * HF__MS)
 
 /* Sleeps while *word == expect, at most until the time `until`. May return

@@ -1,6 +1,6 @@
 /*
  * Memory by the hooks of a program, or by malloc if it has set none. Takes the
- * hooks and not the client, which may not exist yet or may have been freed.
+ * hooks and not the client, which might not exist yet or might have been freed.
  */
 #ifndef HF_MEMORY_H
 #define HF_MEMORY_H

@@ -24,7 +24,7 @@ union hf__done {
 /* A verb that sends a request and ends with its answer: renew, put, downgrade,
  * and those of a latch. */
 struct hf__verb {
-    const char *what; /* "the renewal": for error texts */
+    const char *what; /* its name in error texts, such as "the renewal" */
     /* Sends the request (hf__verb_send) and returns 0, or a code with a text.
      * line->mu is held. */
     int (*begin)(hf_lock *, struct hf__verb_call *, hf_error *);

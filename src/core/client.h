@@ -34,7 +34,7 @@ struct hf_client {
     char *prefix, *label;
     char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, op_timeout_ms;
-    int fairness; /* as the URL says; 0: the backend's default */
+    int fairness; /* the fairness in the URL; 0: the backend's default */
     bool direct, endless, session;
     int caps[HF_LATCH + 1];
     int epfd;     /* epoll of the backend's descriptors and wake_fd */
@@ -59,11 +59,11 @@ struct hf_client {
     pthread_t driver;
     uint32_t rounds;      /* rounds of driving so far */
     uint32_t under_way;   /* requests that the backend has not reported */
-    uint32_t async_waits; /* acquires that no thread waits for */
+    uint32_t async_waits; /* asynchronous acquires that wait */
     uint32_t handles;     /* locks, latches and watches */
     uint32_t inside;      /* threads inside a verb; hf_close waits for them */
-    uint32_t firing; /* atomic: threads in hf_cancel_fire(); hf_close waits for
-                        them, too */
+    uint32_t firing; /* atomic: threads in hf_cancel_fire(), for which hf_close
+                        also waits */
     uint32_t serial; /* counts lines, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;

@@ -96,7 +96,7 @@ void hf__event_detach_locked(struct hf__line *n)
     if (!type)
         return;
     events_unqueue_locked(n->client, e);
-    e->type = -1; /* so that it is not used again */
+    e->type = -1; /* so that the line's event is not used again */
     hf__event_queue_locked(n->client, type, n, e->token, e->loss);
 }
 

@@ -50,9 +50,9 @@ struct hf__exchange {
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;
-    struct hf__line_set lines; /* of the first line */
-    struct hf__reader *spare;  /* of the first line: entries for reuse */
-    uint32_t permits;          /* of the current or last hold */
+    struct hf__line_set lines; /* only in the first line */
+    struct hf__reader *spare;  /* only in the first line: entries for reuse */
+    uint32_t permits;          /* those of the current or last hold */
 };
 
 /* One per client and name, shared by its handles; or a further line of that
@@ -75,7 +75,7 @@ struct hf__line {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited, and that was reported */
         bool rings : 1; /* direct: no waiter is a thread, so the helper thread
-                           sleeps for the attempt */
+                           sleeps in the backend for all of them */
         bool owes : 1;  /* a refused let_go is sent again later; counted in refs
                          */
     };

@@ -40,8 +40,9 @@ static int pick_reserve_entry(struct hf__line *first, hf_error *err)
     return k->spare ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-/* An unused entry keeps its thread (and a reference), which is likely to be the
- * next one, too. */
+/* Takes an unused entry for that thread. Such an entry keeps its last thread,
+ * and a reference to it, because the same thread is likely to be the next
+ * one. */
 static struct hf__reader *pick_take_entry(struct hf__line *first,
                                           struct hf__thread *thread)
 {

@@ -65,7 +65,7 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
     char shown[sizeof(n->text)];
 
     snprintf(shown, sizeof(shown), "%s", text);
-    hf__printable(shown, sizeof(shown)); /* it may be a server's text */
+    hf__printable(shown, sizeof(shown)); /* the text may come from a server */
     if (n && strcmp(n->text, shown) == 0)
         return;
     if (!goes_on || n->explained) {

@@ -71,7 +71,8 @@ static int grow_table_locked(hf_client *c)
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
     struct hf__line **buckets;
 
-    if (c->names_len < 2 * c->buckets_len) /* at most 8 bytes per line */
+    if (c->names_len < 2 * c->buckets_len) /* the table has at most 8 bytes per
+                                              line */
         return 0;
     buckets = hf__alloc(c, len * sizeof(*buckets));
     if (!buckets)

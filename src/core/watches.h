@@ -21,9 +21,11 @@ struct hf_watch {
     pthread_t caller; /* the thread that runs the callback */
     bool given;       /* the program has it; before that it is not called */
     bool changed, calling;
-    bool freed; /* in its own callback: the calling thread frees it */
-    char heard[HF_NAME_MAX + 1]; /* which name; "": several, or unknown */
-    char name[];                 /* with the client's prefix */
+    bool freed; /* it was freed in its own callback, so the calling thread frees
+                   the memory */
+    char heard[HF_NAME_MAX + 1]; /* which name has changed; "": several, or
+                                    unknown */
+    char name[];                 /* the name with the client's prefix */
 };
 
 /* Implements hf__core.changed. */

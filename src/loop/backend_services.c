@@ -104,8 +104,8 @@ static int services_add_name(hf_client *c, struct hf__query *q,
     return 0;
 }
 
-/* The limit for findings, because some servers can cause any number of them.
- * Those that are always shown are few. */
+/* How many findings are kept, because some servers can cause any number of
+ * them. The few that are always shown are kept even beyond that. */
 enum { HF__FINDINGS_MAX = 100 };
 
 static bool services_is_always_shown(const char *subject)

@@ -37,7 +37,8 @@ void hf__driver_due_locked(hf_client *, hf__time at);
 
 /* Returns how late a driver may be before another thread acts in its place. A
  * driver is a thread of the program, so a signal handler or its priority may
- * delay it. This leaves half of any TTL, and no verb is a second late. */
+ * delay it. Even after such a delay half of any TTL is left, and no verb is
+ * late by a second. */
 static inline hf__time hf__driver_patience(const hf_client *c)
 {
     uint32_t ms = c->least_ttl_ms / 6;

@@ -28,7 +28,8 @@ struct turn {
     uint32_t word; /* helper_word before the thread looked for work */
     uint32_t rounds;
     bool stop, drive;
-    hf__time asked; /* helper_until after the sleep: others may lower it */
+    hf__time asked; /* helper_until as it was after the sleep, during which
+                       others may lower it */
     bool late;      /* another thread drives, but has not done what is due */
 };
 

@@ -73,7 +73,7 @@ static void *find_module(const char *module)
     handle = module_load_from_path(module);
     if (!handle && !module_own_directory(dir, sizeof(dir))) {
         handle = module_load(dir, "holdfast/", module);
-        if (!handle) /* in a build directory */
+        if (!handle) /* the library may be in a build directory */
             handle = module_load(dir, "backends/", module);
     }
     if (!handle)

@@ -52,8 +52,8 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 
 /* ---- lookup ------------------------------------------------------------ */
 
-/* Fills in the texts of an address. A host name that is too long for them has
- * no address. */
+/* Fills in the host and the text of an address. A host name that is too long
+ * for them has no address. */
 static void endpoint_call(struct net_addr *a, const char *host)
 {
     int len = (int)strcspn(host, ",");

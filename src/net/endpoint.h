@@ -20,7 +20,8 @@ struct net_endpoint {
     size_t len;  /* how many in addr; never 0 after the first lookup */
     struct net_addr addr[NET_ADDRS];
     struct hf__lookup *job; /* a lookup that is running or done, or NULL */
-    hf__time job_until;     /* until when connections wait for job; 0: not */
+    hf__time job_until;     /* until when connections wait for job; 0: they do
+                               not */
 };
 
 /* How far one connection has got in trying the addresses. */

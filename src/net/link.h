@@ -66,8 +66,8 @@ struct net_link {
     struct net_endpoint *peer;
     uint32_t *tags;    /* the last tag (core->watch()) of this client; each
                           connection takes the next */
-    const char *lost;  /* for the log: "redis: lost the connection"; NULL: no
-                          entry */
+    const char *lost;  /* what to log after a loss: "redis: lost the
+                          connection"; NULL: nothing */
     const char *doubt; /* added to the text of a failure before any answer was
                           understood: "; is it Redis?"; or NULL */
     /* Set by the owner at any time. */
@@ -111,7 +111,8 @@ void hf__link_up(struct net_link *, hf__time now);
  * begins, and secured() is called at its end. The owner must refuse bytes that
  * follow those which made it call this: an attacker may have written them. */
 void hf__link_secure(struct net_link *);
-/* Sets the text of a failure, which must not contain secrets. Returns code. */
+/* Sets the text of a failure; the text must not contain secrets. Returns
+ * code. */
 int hf__link_why(struct net_link *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Returns `doubt` if no answer was understood yet, else "". */

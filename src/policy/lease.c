@@ -429,9 +429,10 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 
     *to = *from;
     to->wanted = to->drop = to->refused = false;
-    to->let_go = HF__LET_GO_NONE; /* what `from` lets go stays with it */
+    to->let_go = HF__LET_GO_NONE; /* a let_go of `from` stays with `from` */
     to->resend_at = to->silent_at = HF__NEVER;
-    to->renewing = to->keeping = to->mixed = 0; /* and so do its renewals */
+    to->renewing = to->keeping = to->mixed = 0; /* and so do the renewals of
+                                                   `from` */
     if (to->renew_at != HF__NEVER)
         to->renew_at = now;
     hf__lease_gone(from, now);

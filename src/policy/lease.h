@@ -56,7 +56,7 @@ enum hf__question {
 enum hf__known {
     HF__KNOWN_NOT,     /* the server has done nothing for it */
     HF__KNOWN_PERHAPS, /* an answer was lost, or a refusal came late */
-    HF__KNOWN_QUEUED,  /* the server has queued it */
+    HF__KNOWN_QUEUED,  /* the server has queued the attempt */
     HF__KNOWN_CURRENT, /* queued, and every waiter arrived before the answer
                           that said so */
 };

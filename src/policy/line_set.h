@@ -61,8 +61,8 @@ void hf__line_set_take(struct hf__line_set *, struct hf__line_entry *);
 
 /* Takes a resting line and returns it; NULL if there is none. */
 struct hf__line_entry *hf__line_set_unused(struct hf__line_set *, enum hf_mode);
-void hf__line_set_add(struct hf__line_set *,
-                      struct hf__line_entry *); /* as a taken one */
+/* Adds a new line, which counts as taken. */
+void hf__line_set_add(struct hf__line_set *, struct hf__line_entry *);
 
 /* Makes the line's hold the newest one, because a waiter of that line was
  * granted. */

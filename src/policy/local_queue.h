@@ -71,7 +71,7 @@ struct hf__waiter {
     uint32_t lease_ms;   /* the lease to ask for: fixed, or the TTL */
     uint32_t handoff;    /* how many local owners its grant allows; 0 means 1 */
     uint32_t permits;    /* how many of a semaphore; otherwise 1 */
-    int64_t max_hold_ms; /* 0: none */
+    int64_t max_hold_ms; /* limit of the hold; 0: none */
     int16_t result;      /* FINISHED: HF__GRANTED or a code */
     uint8_t state;
     bool is_try : 1;
@@ -82,14 +82,14 @@ struct hf__waiter {
     bool roused : 1;  /* look again: the hold is free for a local owner */
     bool known : 1;   /* latch: it was waiting when the server said "not yet" */
     /* A bit for each hf__todo: the last such request was sent after this waiter
-     * arrived, so a refusal applies to it, too. */
+     * arrived, so a refusal applies to it as well. */
     uint8_t covered : 2;
 };
 
 struct hf__queue {
     struct hf__lease lease;
     struct hf__waiter *head, *tail;
-    uint64_t owner; /* 0: none */
+    uint64_t owner; /* the number of the owner; 0: none */
     uint64_t ids;   /* the last hold id used; each line counts from its own base
                        (name_table.c) */
     union {
@@ -118,8 +118,8 @@ struct hf__queue {
 };
 
 /* Aborts unless this is true of the queue and its lease:
- * - The lease is wanted if and only if there are waiters. Without waiters no
- *   question goes on, and a hold without an owner is being let go.
+ * - The lease is wanted if and only if there are waiters. Without waiters any
+ *   question, and any hold without an owner, is being let go.
  * - An owner has a hold and has acquired it at least once. In a shared queue
  *   the count is the number of readers that have not lost it.
  * - Only the first waiter is roused. */

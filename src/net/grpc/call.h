@@ -28,7 +28,7 @@
 struct grpc;
 struct grpc_call;
 
-/* The status codes of gRPC that this code names. */
+/* Some status codes of gRPC. */
 #define GRPC_OK 0
 #define GRPC_UNKNOWN 2
 #define GRPC_RESOURCE_EXHAUSTED 8
@@ -86,12 +86,12 @@ struct grpc_call {
     struct grpc_list *in; /* the list that it is in; NULL: IDLE */
     struct grpc *g;
     const struct grpc_method *method;
-    void *owner; /* for the caller */
+    void *owner; /* for use by the caller */
 
     enum grpc_state state;
     enum grpc_end end;
     int status;     /* gRPC's code; for an ODD call, the nearest one */
-    char text[200]; /* for people; "" if there is none */
+    char text[200]; /* the message for people; "" if there is none */
 
     hf__time at;       /* when it was started */
     hf__time until;    /* when its time limit passes; HF__NEVER: it has none */

@@ -55,7 +55,8 @@ struct grpc {
     const struct grpc_owner *type;
     void *owner;
     /* The owner may set these at any time. */
-    const struct grpc_header *headers; /* for every call; names in lower case */
+    const struct grpc_header *headers; /* sent with every call; names in lower
+                                          case */
     size_t headers_len;                /* GRPC_HEADERS at most */
     const char *token_name; /* name of the header that carries the token */
     uint32_t ping_ms; /* if calls are open and the server is silent for this
@@ -63,23 +64,23 @@ struct grpc {
 
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *options;
-    nghttp2_session *session; /* of this connection */
+    nghttp2_session *session; /* the session of this connection */
     struct grpc_list calls;   /* HELD or OPEN, the oldest first */
     struct grpc_list ended;   /* ENDED: over() is still to be called */
     size_t open;              /* calls that are OPEN */
     size_t unary;             /* how many of these are unary */
     hf__time begun_at;        /* since when at least one is open */
-    hf__time first_limit;     /* before this no call's time limit passes */
+    hf__time first_limit;     /* no call's time limit passes before this */
     unsigned late;            /* late unary calls in a row */
     hf__time late_at;         /* when the last of them ended */
     hf__time answered_at;     /* when a unary call was last answered */
     hf__time slowest;         /* how long the slowest recent answer took */
     hf__time slowest_at;      /* when the slowest recent answer came */
     hf__time now; /* the time that the last ready() or advance() was given */
-    char *token;  /* NULL: none */
+    char *token;  /* what calls carry; NULL: none */
     uint32_t token_no; /* number of the token: raised with each new one */
     bool is_renewing;  /* true while renew() is getting a new token */
-    bool is_reading;   /* inside nghttp2_session_mem_recv() */
+    bool is_reading;   /* nghttp2_session_mem_recv() is running */
     bool is_short;     /* an allocation by nghttp2 has failed */
     bool has_settings; /* the server's SETTINGS have come */
     bool is_pinging;   /* our PING is not answered yet */

@@ -20,6 +20,6 @@ void hf__grpc_ping(struct grpc *, hf__time now);
 hf__time hf__grpc_ping_at(const struct grpc *);
 hf__time hf__grpc_pong_until(const struct grpc *);
 
-extern const uint8_t hf__grpc_our_ping[8]; /* what our PINGs carry */
+extern const uint8_t hf__grpc_our_ping[8]; /* the payload of our PINGs */
 
 #endif

@@ -58,12 +58,12 @@ extern "C" {
 #define HF_VERSION_MINOR 1
 #define HF_VERSION_PATCH 0
 
-/* The version of the loaded library, such as "0.1.0". Never NULL. */
+/* Returns the version of the loaded library, such as "0.1.0"; never NULL. */
 HF_API const char *hf_version(void);
 
 /* ---- errors ----------------------------------------------------------- */
 
-/* Name, number, text. Numbers never change. */
+/* The errors: name, number, message. The numbers never change. */
 #define HF_ERRORS(X)                                                           \
     X(EBUSY, -1, "another owner holds it")                                     \
     X(ETIMEDOUT, -2, "the time limit was reached")                             \
@@ -92,12 +92,12 @@ enum hf_code {
 typedef struct hf_error {
     int code;
     char text[751]; /* always terminated; cut if too long */
-    /* 1: an EBACKEND that may pass by itself, so that the same call may succeed
+    /* 1 if an EBACKEND may pass by itself, so that the same call may succeed
      * later: connection refused or lost, no answer, a server that is starting
      * or overloaded, or that refuses writes for now (out of memory or disk, a
-     * replica). 0: a retry will fail until something is changed (unknown host,
-     * missing module, shared memory that cannot be used). With other codes it
-     * is always 0 and has no meaning. */
+     * replica); 0 if a retry will fail until something is changed (unknown
+     * host, missing module, shared memory that cannot be used). With other
+     * codes it is always 0 and has no meaning. */
     unsigned char may_pass;
 } hf_error;
 
@@ -105,10 +105,10 @@ typedef struct hf_error {
 #define HF_ERROR_INIT {0, {0}, 0}
 /* clang-format on */
 
-/* The name of a code, such as "HF_EBUSY"; "HF_E?" if there is no such code.
- * Never NULL. */
+/* Returns the name of a code, such as "HF_EBUSY", or "HF_E?" if there is no
+ * such code; never NULL. */
 HF_API const char *hf_error_name(int code);
-/* The general text of a code. Never NULL. */
+/* Returns the general message of a code; never NULL. */
 HF_API const char *hf_error_text(int code);
 
 /* ---- client ----------------------------------------------------------- */
@@ -120,9 +120,10 @@ typedef struct hf_latch hf_latch;
 #define HF_FOREVER (-1)          /* a wait_ms without limit */
 #define HF_NO_DEADLINE INT64_MAX /* the deadline of a hold that has none */
 #define HF_NAME_MAX 512          /* bytes in a name */
-#define HF_TIME_MAX_MS 3155760000000LL /* a hundred years; more is EINVAL */
-#define HF_LEASE_MIN_MS 10             /* of a TTL or lease; less is EINVAL */
-#define HF_LEASE_MAX_MS 2147483647     /* the same; more is EINVAL */
+/* Limits of times; a time beyond them is EINVAL. */
+#define HF_TIME_MAX_MS 3155760000000LL /* the longest time: a hundred years */
+#define HF_LEASE_MIN_MS 10             /* the shortest TTL or lease */
+#define HF_LEASE_MAX_MS 2147483647     /* the longest TTL or lease */
 #define HF_CSTRING ((size_t)-1) /* a name_len: the name ends at its NUL */
 
 enum hf_event_type {
@@ -137,10 +138,11 @@ enum hf_event_type {
 
 typedef struct hf_event {
     int type;
-    const char *name; /* of the lock, or ""; valid during the call */
+    const char *name; /* the lock's name, or ""; valid during the call */
     size_t name_len;
-    uint64_t token;     /* of the hold that the event is about, or 0 */
-    const char *reason; /* LOST: why, for people; else "". Valid likewise */
+    uint64_t token;     /* token of the hold that the event is about, or 0 */
+    const char *reason; /* LOST: why the hold was lost, for people; else "".
+                           Valid during the call */
 } hf_event;
 
 /*
@@ -153,9 +155,10 @@ typedef struct hf_event {
  */
 typedef struct hf_hooks {
     void *ctx;
-    void *(*alloc)(void *ctx, size_t size);   /* need not be zeroed */
+    void *(*alloc)(void *ctx, size_t size);   /* the memory need not be
+                                                 zeroed */
     void (*free)(void *ctx, void *p);         /* p is never NULL */
-    void (*log)(void *ctx, const char *text); /* never sees a secret */
+    void (*log)(void *ctx, const char *text); /* text never contains a secret */
 } hf_hooks;
 
 enum hf_open_flag {
@@ -170,17 +173,19 @@ typedef struct hf_client_options {
     size_t size; /* set by HF_CLIENT_OPTIONS_INIT */
     /* Each of these times overrides the URL's option of that name, unless it is
      * 0. */
-    int64_t ttl_ms;             /* default 30 000: the lease, renewed after a
-                                   third; at least HF_LEASE_MIN_MS. On ZooKeeper
-                                   the session's timeout, on etcd the TTL of the
-                                   client's lease, as the server allows */
-    int64_t connect_timeout_ms; /* default 5 000: hf_open, each reconnect */
-    int64_t op_timeout_ms;      /* default 5 000: one answer of the server */
-    const char *password;       /* overrides the URL's; copied, then wiped */
+    int64_t ttl_ms;             /* the length of a lease, which is renewed after
+                                   a third of it; default 30 000, at least
+                                   HF_LEASE_MIN_MS. On ZooKeeper the session's
+                                   timeout, on etcd the TTL of the client's
+                                   lease, within the server's limits */
+    int64_t connect_timeout_ms; /* default 5 000: hf_open and each reconnect */
+    int64_t op_timeout_ms;      /* default 5 000: each answer of the server */
+    const char *password;       /* overrides the URL's; the library wipes its
+                                   copy after use */
     const char *label;          /* shown to others by hf_inspect; copied */
     /* Copied. What ctx points to must outlive the client. It must also outlive
      * an hf_open() that failed because a name lookup took too long: the lookup
-     * goes on, and then frees memory by these hooks. */
+     * continues, and then frees memory by these hooks. */
     const hf_hooks *hooks;
     /* Called by hf_client_dispatch() only; by several threads at a time if
      * several dispatch. Until the program dispatches, events are queued: the
@@ -189,8 +194,9 @@ typedef struct hf_client_options {
      * locks yourself (hf_lock_check). */
     void (*on_event)(void *arg, const hf_event *event);
     void *event_arg;
-    int64_t open_timeout_ms; /* 0: none. A limit for hf_open only; it has an
-                                effect if it is shorter than connect_timeout */
+    int64_t open_timeout_ms; /* a time limit for hf_open only, which has an
+                                effect if it is shorter than connect_timeout; 0:
+                                none */
     unsigned flags;          /* hf_open_flag */
 } hf_client_options;
 
@@ -204,7 +210,7 @@ typedef struct hf_client_options {
  * open_timeout_ms if that is shorter. On failure *out is NULL and the text says
  * what is wrong and how to correct it: EINVAL (URL, options), EBACKEND
  * (unreachable; module missing; hf_error.may_pass tells whether to try again),
- * EAUTH, EPROTO (the peer is no such server), ENOMEM, ENOTOWNER
+ * EAUTH, EPROTO (the peer is not such a server), ENOMEM, ENOTOWNER
  * (HF_OPEN_EXISTING). opt may be NULL. The caller closes the client with
  * hf_close().
  */
@@ -238,16 +244,17 @@ enum hf_cap {
 };
 
 /*
- * A name is used as one kind at a time. Another kind is EMISMATCH, and so is a
- * semaphore of another size. A fair mutex next to an unfair one is EMISMATCH in
- * shared memory and on ZooKeeper; elsewhere the two exclude each other.
+ * A name is used as one kind at a time. To use it as another kind, or as a
+ * semaphore of another size, fails with EMISMATCH. In shared memory and on
+ * ZooKeeper this also applies to a fair and an unfair mutex; elsewhere the two
+ * exclude each other.
  * - HF_MUTEX: one holder.
  * - HF_RWLOCK: one writer, or any number of readers. A read within the caller's
  *   own read or write is granted at once, and so is a write within its write. A
- *   write within a read is ENOTSUP: two callers that try would wait for each
- *   other for ever. Readers of one process share their hold at the server for a
- *   moment (20 ms) after the grant, if they have neither a fixed lease nor
- *   max_hold_ms; a waiting writer of the process ends that.
+ *   write within a read fails with ENOTSUP: two callers that try would wait for
+ *   each other for ever. Readers of one process share their hold at the server
+ *   for a moment (20 ms) after the grant, if they have neither a fixed lease
+ *   nor max_hold_ms; a waiting writer of the process ends that.
  * - HF_SEMAPHORE: n permits. Each acquire takes all the permits that it asks
  *   for, or none. They belong to the handle: any thread may release, which
  *   gives back those of the acquire that was granted last. The permits of a
@@ -257,17 +264,18 @@ enum hf_kind {
     HF_MUTEX = 1,
     HF_RWLOCK = 2,
     HF_SEMAPHORE = 3,
-    HF_LATCH = 4, /* for hf_client_caps; hf_latch_new makes one */
+    HF_LATCH = 4, /* only for hf_client_caps; hf_latch_new creates a latch */
 };
 
-/* The capability bits of a kind. 0: the backend does not have the kind.
- * HF_EINVAL: no client, or no such kind. Does not block. */
+/* Returns the capability bits of a kind; 0 if the backend does not have the
+ * kind; HF_EINVAL if client is NULL or there is no such kind. Does not
+ * block. */
 HF_API int hf_client_caps(const hf_client *client, enum hf_kind kind);
 
 /*
- * A descriptor for programs with an event loop: it is readable when
+ * Returns a descriptor for programs with an event loop: it is readable when
  * hf_client_dispatch() has something to do. It belongs to the library and is
- * close-on-exec; do not close it. Returns a negative code on failure.
+ * close-on-exec; do not close it. On failure the result is a negative code.
  */
 HF_API int hf_client_fd(hf_client *client);
 
@@ -276,7 +284,7 @@ HF_API int hf_client_fd(hf_client *client);
  * callbacks of finished asynchronous verbs, on_event, and the callbacks of
  * watches. They run on this thread with no lock held; they may call holdfast,
  * but not hf_close. Returns how many were called, or a code. EFORK: a callback
- * forked and returned in the child, too.
+ * has forked, and this is the child.
  */
 HF_API int hf_client_dispatch(hf_client *client);
 
@@ -289,11 +297,12 @@ enum hf_fairness {
 };
 
 enum hf_lock_flag {
-    /* Owned by the handle and not by the thread: any thread may release.
-     * Acquired once: an acquire while it holds, or while another thread's
-     * acquire through it waits, is EDEADLK. */
+    /* The handle owns the lock, and not the thread: any thread may release. The
+     * handle can acquire only once: an acquire while it holds the lock, or
+     * while another thread's acquire through it waits, fails with EDEADLK. */
     HF_OWNER_HANDLE = 1 << 0,
-    /* A second acquire is EDEADLK. No effect on a semaphore. */
+    /* A second acquire by the same owner fails with EDEADLK. No effect on a
+     * semaphore. */
     HF_NOT_REENTRANT = 1 << 1,
 };
 
@@ -305,10 +314,11 @@ typedef struct hf_lock_options {
     uint32_t permits; /* size of a semaphore; 0 for other kinds */
     uint32_t handoff; /* how many local owners may take turns on one grant; they
                          share its token; at most 67 108 863 */
-    int64_t ttl_ms;   /* 0: the client's; otherwise HF_LEASE_MIN_MS or more. No
-                         effect on ZooKeeper and etcd: see the client's */
-    int64_t max_hold_ms; /* 0: none. The hold ends after that time, even if it
-                            is renewed */
+    int64_t ttl_ms;   /* 0: the client's ttl_ms; otherwise HF_LEASE_MIN_MS or
+                         more. No effect on ZooKeeper and etcd: see
+                         hf_client_options.ttl_ms */
+    int64_t max_hold_ms; /* the hold ends after this time, even if it is
+                            renewed; 0: no limit */
     const char *label;   /* shown to others by hf_inspect; copied. The label of
                             the first handle on a name counts; those of further
                             handles have no effect */
@@ -320,14 +330,15 @@ typedef struct hf_lock_options {
 /* clang-format on */
 
 /*
- * Makes a handle on the lock of that name. Makes no network request and uses
- * about 500 bytes. opt may be NULL: a mutex. EINVAL (name, options), ENOTSUP
- * (kind or fairness), EMISMATCH (this client, or in shared memory any process,
- * uses the name as another kind, with another fairness or number of permits),
- * ENOMEM, EBACKEND (a limit of the backend is reached), ECLOSED, EFORK. Returns
- * at once; but in shared memory the first handle on a name waits for up to
- * op_timeout while another process changes the file's tables (then EBACKEND).
- * The caller frees it with hf_lock_free().
+ * Creates a handle on the lock of that name. Makes no network request and uses
+ * about 500 bytes. If opt is NULL, the lock is a mutex. EINVAL (name, options),
+ * ENOTSUP (kind or fairness), EMISMATCH (this client, or in shared memory any
+ * process, uses the name as another kind, with another fairness or number of
+ * permits), ENOMEM, EBACKEND (a limit of the backend is reached), ECLOSED,
+ * EFORK. Returns at once, except in shared memory: there the first handle on a
+ * name waits for up to op_timeout while another process changes the file's
+ * tables, and then fails with EBACKEND. The caller frees it with
+ * hf_lock_free().
  */
 HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                        const hf_lock_options *opt, hf_lock **out,
@@ -336,10 +347,10 @@ HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
 /*
  * Frees the handle. EBUSY, and nothing is freed: a verb through it is under
  * way; this handle holds the lock (HF_OWNER_HANDLE, a semaphore); or a thread
- * holds the lock and this is the client's last handle on its name, with
- * whatever flags. (A thread may release through any handle without
- * HF_OWNER_HANDLE, also through a new one.) A hold that was lost does not
- * count. EFORK in a child. NULL returns 0.
+ * holds the lock and this is the client's last handle on its name, whatever its
+ * flags. (A thread may release through any handle without HF_OWNER_HANDLE,
+ * including a new one.) A hold that was lost does not count. EFORK in a child.
+ * NULL returns 0.
  */
 HF_API int hf_lock_free(hf_lock *lock);
 
@@ -350,10 +361,11 @@ enum hf_mode {
 
 /*
  * Cancels a wait from another thread or from a signal handler. Use it for one
- * wait at a time. It must outlive that call and all firings, except the firing
- * that ends the wait: that one does not touch it afterwards, and hf_close()
- * waits for it. In a child after fork() a firing does not affect the parent's
- * wait. Once fired it stays fired: initialise it before it is used again.
+ * wait at a time. It must outlive the call that waits and all firings, except
+ * the firing that ends the wait: that one does not touch it afterwards, and
+ * hf_close() waits for it. In a child after fork() a firing does not affect the
+ * parent's wait. Once fired it stays fired: initialise it before it is used
+ * again.
  */
 typedef struct hf_cancel {
     uint32_t word;     /* the library's */
@@ -371,7 +383,7 @@ HF_API void hf_cancel_fire(hf_cancel *cancel);
 typedef struct hf_acquire_options {
     size_t size; /* set by HF_ACQUIRE_OPTIONS_INIT */
     enum hf_mode mode;
-    uint32_t permits;  /* of a semaphore: how many; 0 means 1 */
+    uint32_t permits;  /* how many to take of a semaphore; 0 means 1 */
     int64_t wait_ms;   /* HF_FOREVER, 0 (try), or the time limit */
     int64_t lease_ms;  /* 0: renewed automatically; otherwise a fixed lease,
                           which is not renewed, HF_LEASE_MIN_MS or more */
@@ -384,34 +396,35 @@ typedef struct hf_acquire_options {
 /* clang-format on */
 
 /*
- * Acquires the lock. opt may be NULL: write, no time limit, renewed. Returns at
- * most a second after the time limit. A try does not wait for another holder,
- * but it waits for the server's answer, at most op_timeout. 0: held. EBUSY (try
- * only), ETIMEDOUT, ECANCELED, EDEADLK, ELOST (this owner has not released a
- * lost hold yet; not on a semaphore), EMISMATCH, EBACKEND (no answer within
- * op_timeout), EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM, ECLOSED,
- * EFORK: not held, and nothing left behind. If the server refuses the request
- * (permissions, memory, a read-only replica), each call returns that at once,
- * as EAUTH or EBACKEND with the server's own text.
+ * Acquires the lock. If opt is NULL, the lock is acquired for writing, without
+ * a time limit, and renewed. Returns at most a second after the time limit. A
+ * try does not wait for another holder, but it waits for the server's answer,
+ * at most op_timeout. 0: the lock is held. EBUSY (try only), ETIMEDOUT,
+ * ECANCELED, EDEADLK, ELOST (this owner has not released a lost hold yet; not
+ * on a semaphore), EMISMATCH, EBACKEND (no answer within op_timeout), EUNKNOWN,
+ * EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM, ECLOSED, EFORK: the lock is not held,
+ * and nothing is left behind. If the server refuses the request (permissions,
+ * memory, a read-only replica), each call returns that at once, as EAUTH or
+ * EBACKEND with the server's own text.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
                            hf_error *err);
-/* hf_lock_acquire with wait_ms 0. */
+/* Calls hf_lock_acquire() with wait_ms 0. */
 HF_API int hf_lock_try(hf_lock *lock, hf_error *err);
-/* hf_lock_acquire with that wait_ms. */
+/* Calls hf_lock_acquire() with that wait_ms. */
 HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
 
 /*
  * Releases one acquire. The hold ends when this is called, whatever it returns.
- * 0; ENOTOWNER: the caller does not hold it, and nothing was done; ELOST: the
- * hold had been lost before; EUNKNOWN: the server did not answer within
- * op_timeout; EAUTH, EBACKEND, EPROTO: it refused the release, and may keep
- * others out as long as it does. After any of the last four holdfast repeats
- * the release in the background until the server no longer has the hold.
- * EINVAL, ECLOSED, EFORK. Waits for the answer.
+ * Returns 0; ENOTOWNER: the caller does not hold the lock, and nothing was
+ * done; ELOST: the hold had been lost before; EUNKNOWN: the server did not
+ * answer within op_timeout; EAUTH, EBACKEND, EPROTO: the server refused the
+ * release, and may keep others out as long as it refuses. After any of the last
+ * four holdfast repeats the release in the background until the server no
+ * longer has the hold. EINVAL, ECLOSED, EFORK. Waits for the answer.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
-/* The same without waiting for the answer; never blocks. If the answer is lost,
+/* Releases without waiting for the answer; never blocks. If the answer is lost,
  * the release is repeated in the background. */
 HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 
@@ -420,69 +433,74 @@ HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
  * from now (HF_LEASE_MIN_MS or more; 0: as long as before), a renewed one by
  * the TTL (lease_ms 0). If several renewals are under way at a time, the
  * earliest of their ends counts. ELOST: the hold is gone. EUNKNOWN, EBACKEND,
- * EAUTH, EPROTO: held until its deadline, which may be earlier now. ENOTOWNER,
- * EINVAL, ENOMEM, ECLOSED, EFORK.
+ * EAUTH, EPROTO: the hold lasts until its deadline, which may be earlier now.
+ * ENOTOWNER, EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 
 /*
  * Turns the caller's write hold into a read hold, with all its acquires; no
  * other writer gets the lock in between, and waiting readers are let in. Waits
- * for the answer. 0; ENOTOWNER: the caller does not write; ENOTSUP: it holds no
- * read-write lock; ELOST; EUNKNOWN: no answer within op_timeout, or refused:
- * the caller reads now, but others may be kept out until the next renewal (with
- * a fixed lease, and in shared memory, until its end). ENOMEM, ECLOSED, EFORK:
+ * for the answer. Returns 0; ENOTOWNER: the caller does not hold the lock for
+ * writing; ENOTSUP: it holds a lock other than a read-write lock; ELOST;
+ * EUNKNOWN: no answer within op_timeout, or the server refused: the caller has
+ * a read hold now, but others may be kept out until the next renewal (with a
+ * fixed lease, and in shared memory, until its end). ENOMEM, ECLOSED, EFORK:
  * nothing has changed.
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
-/* Not possible: returns ENOTSUP to a holder, else the codes of hf_lock_check().
- * Two readers that upgrade would wait for each other for ever. */
+/* Always fails: with ENOTSUP if the caller holds the lock, otherwise with the
+ * code of hf_lock_check(). Two readers that upgrade would wait for each other
+ * for ever. */
 HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
 /*
- * A guarded write: the server sets the value of key if, at that moment, it
- * still has the caller's hold. This is one step, so a later holder's write is
- * never replaced, whatever was delayed. It needs no token, but the data must be
- * kept by the server that keeps the lock. key is bytes like a name (without the
- * prefix= of the URL), value up to HF_PUT_MAX bytes. Waits for the answer. 0;
- * ELOST: the hold is gone, nothing was written; EUNKNOWN: no answer; it may
- * have been written, or may still be written until another client holds the
- * lock; ENOTSUP (HF_CAP_PUT), ENOTOWNER, EINVAL (no such key), EBACKEND, EAUTH,
- * EPROTO, ENOMEM, ECLOSED, EFORK.
+ * Writes a value under the hold: the server sets the value of key if, at that
+ * moment, it still has the caller's hold. This is one step, so a later holder's
+ * write is never replaced, whatever was delayed. It needs no token, but the
+ * data must be kept by the server that keeps the lock. key consists of bytes
+ * like a name (the prefix= of the URL is not added); value has up to HF_PUT_MAX
+ * bytes. Waits for the answer. Returns 0; ELOST: the hold is gone, and nothing
+ * was written; EUNKNOWN: no answer; the value may have been written, or may
+ * still be written until another client holds the lock; ENOTSUP (HF_CAP_PUT),
+ * ENOTOWNER, EINVAL (no such key), EBACKEND, EAUTH, EPROTO, ENOMEM, ECLOSED,
+ * EFORK.
  */
 #define HF_PUT_MAX (1 << 19)
 HF_API int hf_lock_put(hf_lock *lock, const void *key, size_t key_len,
                        const void *value, size_t value_len, hf_error *err);
 
-/* 0 if the caller holds it now; ELOST, ENOTOWNER, EINVAL, ECLOSED, EFORK. Makes
- * no network request, nor do the next three, which return the same codes. For a
- * semaphore they are about the newest acquire through the handle, and count is
- * the number of permits that the handle has. */
+/* Returns 0 if the caller holds the lock now; ELOST, ENOTOWNER, EINVAL,
+ * ECLOSED, EFORK. The next three functions return the same codes. None of the
+ * four makes a network request. For a semaphore they are about the newest
+ * acquire through the handle, and count is the number of permits that the
+ * handle has. */
 HF_API int hf_lock_check(hf_lock *lock);
 HF_API int hf_lock_token(hf_lock *lock, uint64_t *token);
 HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);
 HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
 
 /*
- * hf_lock_check() with a text, also for use after hf_lock_fd() has become
- * readable. ELOST: why the hold was lost. The ELOST texts of all other calls
- * say the same, and stay the same until the hold is released: the server could
- * not be reached, since when and with which error; it refused the renewals; the
- * hold was taken away; its session has ended; the deadline passed while this
- * process was stopped; its fixed lease or max_hold_ms ended; its thread exited.
- * 0: still held; why->code is 0, and why->text is empty or says that the server
- * cannot be reached or refuses renewals. why may be NULL.
+ * Returns what hf_lock_check() returns, and says why, in particular after
+ * hf_lock_fd() has become readable. ELOST: the text says why the hold was lost.
+ * The ELOST texts of all other calls say the same, and stay the same until the
+ * hold is released: the server could not be reached, since when and with which
+ * error; it refused the renewals; the hold was taken away; its session has
+ * ended; the deadline passed while this process was stopped; its fixed lease or
+ * max_hold_ms ended; its thread exited. 0: the lock is still held; why->code is
+ * 0, and why->text is empty or says that the server cannot be reached or
+ * refuses renewals. why may be NULL.
  */
 HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
 
 /*
- * A descriptor that becomes readable when the hold of this handle's lock is
- * lost. It is a timer set to the deadline, so no thread has to be on time. It
- * stays readable until the owner releases the lost hold, and then until the
- * next acquire or release through the handle. If several threads use the
- * handle, it reports the loss of each; hf_lock_check() tells whose it was. It
- * belongs to the library and is valid until hf_lock_free(). Returns a negative
- * code on failure.
+ * Returns a descriptor that becomes readable when the hold of this handle's
+ * lock is lost. It is a timer set to the deadline, so it does not depend on a
+ * thread that runs in time. It stays readable until the owner releases the lost
+ * hold, and then until the next acquire or release through the handle. If
+ * several threads use the handle, it reports the loss of each; hf_lock_check()
+ * tells whose it was. It belongs to the library and is valid until
+ * hf_lock_free(). On failure the result is a negative code.
  */
 HF_API int hf_lock_fd(hf_lock *lock);
 
@@ -490,13 +508,13 @@ HF_API int hf_lock_fd(hf_lock *lock);
 typedef void (*hf_done_fn)(void *arg, hf_lock *lock, int result);
 
 /*
- * The same verbs without blocking, for handles with HF_OWNER_HANDLE. 0: done
- * will be called exactly once; a code: it will not be called. EBUSY: a verb of
- * this handle is under way. opt->cancel is not used; hf_lock_cancel() cancels a
- * pending acquire, whose result is then 0 or ECANCELED. The other verbs cannot
- * be taken back: a cancelled one ends at once, as it would after op_timeout,
- * with EUNKNOWN if there is no answer yet. hf_lock_cancel is not for signal
- * handlers.
+ * The verbs above without blocking, for handles with HF_OWNER_HANDLE. After 0,
+ * done will be called exactly once; after a code, it will not be called. EBUSY:
+ * a verb of this handle is under way. opt->cancel is not used; hf_lock_cancel()
+ * cancels a pending acquire, whose result is then 0 or ECANCELED. The other
+ * verbs cannot be taken back: a cancelled one ends at once, as it would after
+ * op_timeout, with EUNKNOWN if there is no answer yet. hf_lock_cancel is not
+ * for signal handlers.
  */
 HF_API int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                                  hf_done_fn done, void *arg, hf_error *err);
@@ -516,19 +534,19 @@ HF_API int hf_lock_cancel(hf_lock *lock);
 typedef struct hf_part {
     hf_lock *lock;
     enum hf_mode mode;
-    uint32_t permits; /* of a semaphore; 0 means 1 */
+    uint32_t permits; /* how many of a semaphore; 0 means 1 */
 } hf_part;
 
 /*
- * Several locks at once, of any clients and kinds: all or none. They are always
- * acquired in the same order, whatever the order given, so two programs with
- * the same locks never wait for each other for ever. opt applies to each lock,
- * except that mode and permits are given per part, and wait_ms is for all
- * together. release_all releases all, then waits for the answers, and returns
- * the first failure. A lock may be there twice if the caller may acquire it
- * twice; a semaphore may not: EINVAL. A release gives back the newest acquire
- * through the handle of a semaphore, so threads that take permits at the same
- * time need a handle each.
+ * Acquires several locks, of any clients and kinds: all or none. They are
+ * always acquired in the same order, whatever the order given, so two programs
+ * with the same locks never wait for each other for ever. opt applies to each
+ * lock, except that mode and permits are given per part, and wait_ms is for all
+ * together. hf_lock_release_all() releases all, then waits for the answers, and
+ * returns the first failure. A lock may be listed twice if the caller may
+ * acquire it twice; a semaphore that is listed twice is EINVAL. A release gives
+ * back the newest acquire through the handle of a semaphore, so threads that
+ * take permits at the same time need a handle each.
  */
 HF_API int hf_lock_acquire_all(const hf_part *parts, size_t n,
                                const hf_acquire_options *opt, hf_error *err);
@@ -571,36 +589,37 @@ HF_API int hf_synchronized_result(void);
  * counts 0 and keeps no waiter: set it before the waiters can arrive
  * (examples/rounds.c).
  *
- * EINVAL (name), ENOTSUP, EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. The
- * caller frees it with hf_latch_free(), which returns EBUSY while a verb
- * through it is under way.
+ * hf_latch_new() creates a handle on a latch: EINVAL (name), ENOTSUP,
+ * EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. The caller frees it with
+ * hf_latch_free(), which returns EBUSY while a verb through it is under way.
  */
 HF_API int hf_latch_new(hf_client *client, const void *name, size_t name_len,
                         hf_latch **out, hf_error *err);
 HF_API int hf_latch_free(hf_latch *latch);
 
 /*
- * These three wait for the server's answer, at most op_timeout. If it is lost
- * they ask again under the same request id, so that a set or a count-down
- * counts once. EUNKNOWN: there was no answer in time. hf_latch_set: 0; EBUSY:
- * it is set already; EINVAL: 0 or more than INT32_MAX. hf_latch_down: counts
- * one down, but not below 0. left may be NULL.
+ * These three wait for the server's answer, at most op_timeout. If the answer
+ * is lost, they ask again under the same request id, so that a set or a
+ * count-down counts once. EUNKNOWN: there was no answer in time. hf_latch_set()
+ * sets the count; EBUSY: the latch is set already; EINVAL: count is 0 or more
+ * than INT32_MAX. hf_latch_down() counts one down, but not below 0. left may be
+ * NULL.
  */
 HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
 HF_API int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err);
 HF_API int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err);
 
-/* Waits until the count is 0. Returns 0; EBUSY (wait_ms 0: it is not 0),
- * ETIMEDOUT, ECANCELED, ECLOSED, and the codes of the backend as in
+/* Waits until the count is 0. Returns 0; EBUSY (wait_ms is 0 and the count is
+ * not), ETIMEDOUT, ECANCELED, ECLOSED, and the codes of the backend as in
  * hf_lock_acquire(). cancel may be NULL. */
 HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
                          hf_error *err);
 
 typedef void (*hf_latch_done_fn)(void *arg, hf_latch *latch, int result);
 
-/* The same without blocking, as hf_lock_acquire_async(): one verb at a time per
- * handle. *left is set before done is called, and must exist until then.
- * hf_latch_cancel() ends a wait with 0 or ECANCELED, any other verb with
+/* The latch verbs without blocking, as hf_lock_acquire_async(): one verb at a
+ * time per handle. *left is set before done is called, and must exist until
+ * then. hf_latch_cancel() ends a wait with 0 or ECANCELED, any other verb with
  * EUNKNOWN if there is no answer yet. */
 HF_API int hf_latch_set_async(hf_latch *latch, uint64_t count,
                               hf_latch_done_fn done, void *arg, hf_error *err);
@@ -614,45 +633,47 @@ HF_API int hf_latch_cancel(hf_latch *latch);
 
 /* ---- inspection ------------------------------------------------------- */
 
-/* A holder or a waiter. Unknown texts are "", unknown numbers 0. The texts are
- * safe to show: control characters, and bytes that are not UTF-8, are written
- * as \xNN. */
+/* A holder or a waiter. Unknown strings are "", unknown numbers 0. The strings
+ * are safe to show: control characters, and bytes that are not UTF-8, are
+ * written as \xNN. */
 typedef struct hf_party {
-    char owner[64]; /* as the backend knows it */
+    char owner[64]; /* the owner's id at the backend */
     char host[64];
     char label[64];
     int64_t pid;
-    int64_t since_unix_ms; /* when it was granted, or began to wait, by the
-                              server's wall clock; in shared memory by the
+    int64_t since_unix_ms; /* when the hold was granted or the wait began, by
+                              the server's wall clock; in shared memory by the
                               machine's, a grant to the second */
-    int64_t left_ms; /* the rest of its lease; -1: it has no lease that others
-                        know of. In shared memory it lasts as long as its
-                        process, on ZooKeeper and etcd as its client's session,
-                        whose end only the server decides. */
+    int64_t left_ms; /* the rest of the lease; -1: there is no lease that other
+                        clients can see. In shared memory a hold or a wait lasts
+                        as long as its process, on ZooKeeper and etcd as long as
+                        its client's session, whose end only the server
+                        decides. */
     uint64_t token;
     enum hf_mode mode;
-    uint32_t permits; /* of a semaphore */
+    uint32_t permits; /* how many of a semaphore */
 } hf_party;
 
 typedef struct hf_info {
     enum hf_kind kind; /* 0: no client uses the name */
     enum hf_fairness fairness;
     uint64_t token;   /* the highest exclusive token so far, 0 if not known */
-    uint64_t count;   /* of a latch: what is left */
+    uint64_t count;   /* of a latch: the count that is left */
     uint32_t permits; /* size of a semaphore */
     size_t holders_len, waiters_len;
     hf_party *holders;
     hf_party *waiters;   /* in the order of their grants, if fair */
     int waiters_unknown; /* 1: the backend cannot tell who waits, so waiters is
-                            empty: of an unfair mutex on ZooKeeper and etcd, of
-                            a latch on all servers, of all kinds on MySQL and
-                            MariaDB if they poll */
+                            empty: for an unfair mutex on ZooKeeper and etcd,
+                            for a latch on all servers, for all kinds on MySQL
+                            and MariaDB if they poll */
 } hf_info;
 
-/* Who holds the name, and who waits. Waits for the answer. The caller frees it
- * with hf_info_free, also after the client is closed. This and the next two:
- * ENOTSUP (the backend cannot tell), EMISMATCH (the name is something else
- * there), EUNKNOWN (no answer within op_timeout), EBACKEND, EAUTH, EPROTO,
+/* Finds out who holds the name and who waits for it. Waits for the answer. The
+ * caller frees *out with hf_info_free(), before or after the client is closed.
+ * Codes of this and of the next two functions: ENOTSUP (the backend cannot
+ * tell), EMISMATCH (what the server has under the name is no lock that holdfast
+ * knows), EUNKNOWN (no answer within op_timeout), EBACKEND, EAUTH, EPROTO,
  * EINVAL, ENOMEM, ECLOSED, EFORK. */
 HF_API int hf_inspect(hf_client *client, const void *name, size_t name_len,
                       hf_info **out, hf_error *err);
@@ -666,11 +687,11 @@ typedef struct hf_names {
     } * names;
 } hf_names;
 
-/* The names that begin with prefix (NULL: all names) and are held or waited
- * for, or are latches that are set; in the order of their bytes. On Redis,
- * MySQL and MariaDB a name that is waited for but not held is not found. On
- * Redis it walks over all keys in small steps: op_timeout limits one step, and
- * a hundred times as much limits all. */
+/* Lists the names that begin with prefix (NULL: all names) and are held or
+ * waited for, or are latches that are set; in the order of their bytes. On
+ * Redis, MySQL and MariaDB a name that is waited for but not held is not found.
+ * On Redis the server walks over all keys in small steps: op_timeout limits
+ * each step, and a hundred times op_timeout limits all of them. */
 HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
 HF_API void hf_names_free(hf_names *names);
@@ -684,18 +705,18 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
 
 /*
- * The same for one hold, as hf_inspect() has shown it: the server breaks it
- * only if it still exists at that moment. token 0: any token; owner (the text
- * of hf_party.owner) NULL: any owner. Without both, or with an owner that is ""
+ * Breaks one hold, as hf_inspect() has shown it: the server breaks it only if
+ * it still exists at that moment. token 0: any token; owner (the text of
+ * hf_party.owner) NULL: any owner. Without both, or with an owner that is ""
  * (hf_inspect() did not find it out): EINVAL, nothing is broken. In shared
  * memory, on Redis and on MySQL and MariaDB readers and permits have the token
  * of the last exclusive hold: the token without an owner breaks all of them,
  * and the owner selects one (in shared memory the holds of one client).
  * ENOTOWNER: no hold has that token and that owner, and nothing was broken; the
- * text says which token holds it now. A hold of another program (Redisson's, a
- * plain `lock` node) may have no token by which the server can tell it apart;
- * ENOTOWNER or ENOTSUP says so. An owner of more than 63 bytes, or with bytes
- * that cannot be shown, is not found by the text that hf_inspect() shows.
+ * text says which token holds it now. A hold of another program (a Redisson
+ * lock, a plain `lock` node) may have no token by which the server can tell it
+ * apart; ENOTOWNER or ENOTSUP says so. An owner of more than 63 bytes, or with
+ * bytes that cannot be shown, is not found by the text that hf_inspect() shows.
  */
 HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
                          uint64_t token, const char *owner, hf_error *err);
@@ -703,8 +724,9 @@ HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
 /* Asks the holders of the lock to release it. Holders that listen get
  * HF_EVENT_WANTED, and decide for themselves; nothing else changes. 0 says that
  * they were asked, not that they have noticed; on MySQL and MariaDB they notice
- * it when they renew. ENOTOWNER: it is not held. ENOTSUP: HF_CAP_WANTED, or
- * another program holds it, which cannot be asked (Redis; etcd returns 0). */
+ * when they renew. ENOTOWNER: the lock is not held. ENOTSUP: the backend lacks
+ * HF_CAP_WANTED, or the holder is another program, which cannot be asked
+ * (Redis; on etcd the result is 0). */
 HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
                   hf_error *err);
 
@@ -713,27 +735,27 @@ HF_API int hf_ask(hf_client *client, const void *name, size_t name_len,
 typedef struct hf_watch hf_watch;
 
 enum hf_watch_flag {
-    HF_WATCH_PREFIX = 1 << 0, /* all names that begin with name; "" or NULL: all
-                                 names */
+    HF_WATCH_PREFIX = 1 << 0, /* watch all names that begin with name; "" or
+                                 NULL: all names */
 };
 
 /* Called by hf_client_dispatch(): something about the name may have changed;
- * hf_inspect() tells what. With a prefix, name is the one that may have
+ * hf_inspect() tells what. With a prefix, name is the name that may have
  * changed, or NULL if several or any may have. It is valid during the call. */
 typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
                             size_t name_len);
 
 /*
  * Reports changes of a name: of its holders, its waiters and the count of a
- * latch; with HF_WATCH_PREFIX, of which names are held. 0: after each change
- * from now on, by any program, fn is called at least once, and the change is
- * visible to hf_inspect() then (except what a server does not report:
- * hf_watch_new(3)). Several changes may be one call, a call may come without a
- * change, and one comes when the connection was lost and is back. fn runs once
- * at a time for each watch. Waits for the server's answer. ENOTSUP: the
- * backend, or the server as it is configured, does not report changes (shared
- * memory; MySQL and MariaDB; Redis without notify-keyspace-events), or not for
- * a prefix (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
+ * latch; with HF_WATCH_PREFIX, of which names are held. After 0, fn is called
+ * at least once after each change by any program, and the change is visible to
+ * hf_inspect() then (except what a server does not report: hf_watch_new(3)).
+ * Several changes may be one call, a call may come without a change, and one
+ * comes when the connection was lost and is back. fn runs once at a time for
+ * each watch. Waits for the server's answer. ENOTSUP: the backend, or the
+ * server as it is configured, does not report changes (shared memory; MySQL and
+ * MariaDB; Redis without notify-keyspace-events), or not for a prefix
+ * (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
  * op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_watch_new(hf_client *client, const void *name, size_t name_len,
@@ -755,7 +777,7 @@ enum hf_level {
 
 typedef struct hf_finding {
     enum hf_level level;
-    char subject[24]; /* "persistence" */
+    char subject[24]; /* such as "persistence" */
     char text[752];   /* what was found, and what to change */
 } hf_finding;
 
@@ -765,27 +787,27 @@ typedef struct hf_diagnosis {
     hf_finding *findings;
 } hf_diagnosis;
 
-/* What this server, as it is configured, guarantees. The first finding
- * ("promise") says in one sentence when a hold ends and what it survives.
- * hf_diagnose() asks the server for its settings (one that the user may not
- * read is a warning), and acquires and releases a mutex of the name
- * "holdfast-diagnose" (so several calls at once wait for each other, and
- * measure that). Waits for up to five answers, and for each at most op_timeout.
- * The caller frees it with hf_diagnosis_free, also after the client is closed.
- * ENOTSUP (the backend cannot tell), EUNKNOWN, EBACKEND, EAUTH, EPROTO, EINVAL,
- * ENOMEM, ECLOSED, EFORK. */
+/* Finds out what this server, as it is configured, guarantees. The first
+ * finding ("promise") says in one sentence when a hold ends and what it
+ * survives. hf_diagnose() asks the server for its settings (a setting that the
+ * user is not allowed to read is a warning), and acquires and releases a mutex
+ * of the name "holdfast-diagnose" (so several calls at once wait for each
+ * other, and measure that). Waits for up to five answers, and for each at most
+ * op_timeout. The caller frees *out with hf_diagnosis_free(), before or after
+ * the client is closed. ENOTSUP (the backend cannot tell), EUNKNOWN, EBACKEND,
+ * EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK. */
 HF_API int hf_diagnose(hf_client *client, hf_diagnosis **out, hf_error *err);
 HF_API void hf_diagnosis_free(hf_diagnosis *diagnosis);
 
 /* ---- metrics ----------------------------------------------------------- */
 
-/* A bucket of a histogram: how many took at most that long. */
+/* A bucket of a histogram: how many acquires took at most le_us. */
 typedef struct hf_bucket {
-    uint64_t le_us; /* the bound */
+    uint64_t le_us; /* the bound in microseconds */
     uint64_t count;
 } hf_bucket;
 
-#define HF_WAIT_BUCKETS 22 /* with bounds from 10 us to 100 s */
+#define HF_WAIT_BUCKETS 22 /* their bounds go from 10 us to 100 s */
 
 /*
  * What a client has done since hf_open(). Counters never decrease while the
@@ -807,10 +829,11 @@ typedef struct hf_metrics {
     uint64_t busy;      /* EBUSY: a try found the lock taken */
     uint64_t timed_out; /* ETIMEDOUT */
     uint64_t cancelled; /* ECANCELED */
-    uint64_t failed;    /* any other code; also an hf_lock_acquire_async() that
-                           could not begin because of another verb of the handle */
-    /* Calls of release that ended an acquire, also those that returned ELOST.
-     * granted - released is how many acquires the program still has to
+    uint64_t failed;    /* any other code, including an hf_lock_acquire_async()
+                           that could not begin because of another verb of the
+                           handle */
+    /* Calls of release that ended an acquire, including those that returned
+     * ELOST. granted - released is how many acquires the program still has to
      * release. */
     uint64_t released;
     /* Holds that ended without a release: reported by HF_EVENT_LOST, or by a
@@ -825,9 +848,9 @@ typedef struct hf_metrics {
     uint64_t disconnects;     /* HF_EVENT_DOWN: the connection was lost */
     uint64_t reconnects;      /* HF_EVENT_UP: it is back */
     /* gauges: */
-    uint64_t held;    /* holds at present; what a hold is: see lost */
-    uint64_t waiting; /* acquires at present that wait for the lock, or for the
-                         answer of the server */
+    uint64_t held;    /* current holds; for what counts as one, see lost */
+    uint64_t waiting; /* acquires that now wait for the lock, or for the answer
+                         of the server */
     /* How long granted acquires took, from the call to the grant. A blocking
      * call in shared memory that does not have to wait reads no clock, and
      * counts as 0. */

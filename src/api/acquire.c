@@ -36,7 +36,7 @@ struct acquire {
     hf_cancel *cancel;
     hf__time until; /* the caller's time limit */
     hf__time grace; /* latest time to wait for the first answer */
-    hf__time over;  /* when the end of the wait was found */
+    hf__time over;  /* when the thread found that the wait had ended */
     bool parks; /* direct: it may have to park for all waiters of the line */
     bool held_here; /* EBUSY: an owner of this client, not another client, holds
                        the lock */
@@ -88,7 +88,7 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         hf__tally_hold(n);
         return rc;
     }
-    /* a loss may just have been found */
+    /* The loss may just have been found. */
     if (rc == HF__PENDING || rc == HF_ELOST)
         hf__line_run(n, now);
     if (rc != HF__PENDING)
@@ -101,7 +101,8 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
     return HF__PENDING;
 }
 
-/* The short way, see hf__queue_quiet(). line->mu is held. */
+/* Acquires the short way: see hf__queue_quiet(). Returns whether that was
+ * possible and w has the lock. line->mu is held. */
 static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
                                    bool shared)
 {
@@ -130,7 +131,7 @@ static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
     return true;
 }
 
-/* The same for a name with several lines. */
+/* Does the same as acquire_quickly() for a name with several lines. */
 static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
                                  enum hf_mode mode)
 {
@@ -142,12 +143,12 @@ static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
     return had;
 }
 
-/* The result of a try whose answer did not come in time; the caller gets
- * EBACKEND. */
+/* What acquire_wait_over() returns for a try whose answer did not come in time;
+ * the program gets EBACKEND. */
 #define SILENCE (-1000)
 
-/* Returns the code with which the wait ends now, or PENDING and the time to
- * look again. */
+/* Returns the code with which the wait ends now, or PENDING, and sets *until to
+ * the time to look again. */
 static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
                              hf__time now, hf__time *until)
 {
@@ -164,15 +165,15 @@ static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
     return a->w.is_try ? SILENCE : HF_ETIMEDOUT;
 }
 
-/* Only for direct backends. True if no thread sleeps inside the backend (park)
- * for this line, and one must. */
+/* Only for direct backends. Returns whether a thread must sleep inside the
+ * backend (park) for this line, and none does. */
 static bool acquire_is_parkable(const struct hf__line *n)
 {
     return !n->parker && n->queue.lease.state == HF__WAITING;
 }
 
-/* True if an owner of this client holds the lock, through any line. line->mu is
- * held. */
+/* Returns whether an owner of this client holds the lock, through any line.
+ * line->mu is held. */
 static bool acquire_is_held_here(struct hf__line *first)
 {
     struct hf__line *n = hf__lines_newest(first);
@@ -199,7 +200,8 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
         rc = acquire_wait_over(a, &n->queue.lease, now, until);
     if (rc != HF__PENDING)
         hf__queue_leave(&n->queue, &a->w, rc, hf__line_wake);
-    if (claimed || rc != HF__PENDING) /* else hf__line_wake() did it */
+    if (claimed || rc != HF__PENDING) /* otherwise hf__line_wake() has done
+                                         it */
         a->lock->acquiring = false;
     if (rc != HF__PENDING || n->queue.was_lost || n->queue.lease.drop)
         hf__line_run(n, now);
@@ -214,8 +216,8 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     return rc;
 }
 
-/* Sleeps inside the backend for all waiters of this line. False: it need not,
- * or must look again first. */
+/* Sleeps inside the backend for all waiters of this line. Returns false if that
+ * is not needed, or if this thread must first look at its wait again. */
 static bool acquire_park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;
@@ -225,9 +227,9 @@ static bool acquire_park(struct acquire *a, hf__time until)
 
     hf__line_lock(n);
     /* The word is read here, because line_find_parker() may have changed it
-     * until now to make this thread park: with an older value park would return
-     * at once and the attempt be repeated for nothing. Whatever else a change
-     * may have meant is checked below. */
+     * until now to make this thread park: with an older value, park would
+     * return at once and the attempt would be repeated for nothing. The next
+     * lines check for all other causes of a change. */
     seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
     if (!acquire_is_parkable(n) || a->w.state == HF__W_FINISHED ||
         a->w.roused || (seen & HF__CANCELLED)) {

@@ -11,9 +11,10 @@
  * that it returns at most a second after its limit. */
 #define HF__GRACE_MS 800
 
-/* The deadline for the server's first answer, even if wait_ms is shorter. A try
- * (wait_ms is 0) allows op_timeout, like any other verb. A timed wait allows
- * HF__GRACE_MS at most, so that it does not end long after its limit. */
+/* Returns the deadline for the server's first answer, which also applies if
+ * wait_ms is shorter. A try (wait_ms is 0) allows op_timeout, like any other
+ * verb. A timed wait allows HF__GRACE_MS at most, so that it does not end long
+ * after its limit. */
 static inline hf__time hf__answer_by(const hf_client *c, int64_t wait_ms,
                                      hf__time now)
 {
@@ -23,7 +24,8 @@ static inline hf__time hf__answer_by(const hf_client *c, int64_t wait_ms,
 }
 
 extern const hf_acquire_options hf__acquire_default;
-/* hf_lock_acquire(), but the first answer must come by `latest`. */
+/* Does what hf_lock_acquire() does, but the first answer must come by
+ * `latest`. */
 int hf__acquire_by(hf_lock *, const hf_acquire_options *, hf__time latest,
                    hf_error *);
 int hf__acquire_check_options(const hf_lock *, const hf_acquire_options *,

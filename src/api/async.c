@@ -22,7 +22,8 @@
 #include "loop/async_wait.h"
 #include "policy/local_queue.h"
 
-/* NULL: out of memory. */
+/* Creates the record of the handle's asynchronous verb; returns NULL if out of
+ * memory. */
 static struct hf__async *async_make(hf_lock *lock)
 {
     hf_client *c = lock->line->client;
@@ -95,7 +96,7 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
     rc = hf__acquire_enter(a->line, &a->waiter, now);
-    /* Otherwise hf__line_wake() has queued it already. */
+    /* Otherwise hf__line_wake() has queued the callback already. */
     if (rc != HF__PENDING && a->acquires) {
         a->waiter.state = HF__W_FINISHED;
         hf__callback_queue(a, rc);
@@ -174,7 +175,8 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
     if (released == HF__PENDING) {
         hf__helper_timer(c, &a->timer, hf__op_deadline(c));
     } else if (!a->releaser.finished) {
-        /* Otherwise the callback is queued, and a->result may be being read. */
+        /* Otherwise the callback is queued already, and another thread may be
+         * reading a->result. */
         a->releaser.finished = true;
         hf__callback_queue(a, released);
     }
@@ -210,8 +212,9 @@ int hf_lock_cancel(hf_lock *lock)
         hf__async_leave(a, HF_ECANCELED, hf__now());
     else if (a && a->busy)
         hf__async_give_up(a);
-    hf__helper_check_later(lock->line->client); /* called before the unlock,
-                                                   after which it may be gone */
+    hf__helper_check_later(lock->line->client); /* must come before the unlock,
+                                                   after which the client may be
+                                                   gone */
     hf__line_unlock(lock->line);
     return 0;
 }

@@ -8,11 +8,11 @@
 /* Returns 0 if the handle can be used for an asynchronous verb, else a code
  * with a text. */
 int hf__async_check(hf_lock *, union hf__done, hf_error *);
-/* Claims the handle for a verb. EBUSY: it has one already; ENOMEM. line->mu is
- * held. */
+/* Claims the handle for a verb. Returns 0, EBUSY if the handle has one already,
+ * or ENOMEM. line->mu is held. */
 int hf__async_begin(hf_lock *, union hf__done, void *arg, hf_error *);
 void hf__async_undo(hf_lock *); /* the verb did not begin */
-/* hf_lock_acquire_async(), for a lock or a latch. */
+/* Does what hf_lock_acquire_async() does, for a lock or a latch. */
 int hf__acquire_async(hf_lock *, const hf_acquire_options *, union hf__done,
                       void *arg, hf_error *);
 

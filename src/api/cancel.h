@@ -8,8 +8,8 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* From now on firing wakes the client's driver. False: the cancel was fired
- * before. */
+/* Makes a firing also wake the client's driver. Returns false if the cancel was
+ * fired before. */
 bool hf__cancel_attach(hf_cancel *, hf_client *);
 void hf__cancel_detach(hf_cancel *, hf_client *);
 

@@ -49,14 +49,14 @@ static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
     return all;
 }
 
-/* True if nothing is left to let go, now or after a pause. */
+/* Returns whether nothing is left to let go, now or after a pause. */
 static bool close_is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
 }
 
-/* True if close_is_idle() is, or if the hold that is being let go must have
- * ended at the server, and the program does not wait for the answer. */
+/* Returns whether the line is idle, or the hold that is being let go must have
+ * ended at the server and the program does not wait for the answer. */
 static bool close_is_over(struct hf__line *n)
 {
     return close_is_idle(n) ||
@@ -71,7 +71,8 @@ static bool close_end_line(struct hf__line *n)
     n->queue.owner = 0;
     n->queue.count = 0;
     hf__lease_drop(&n->queue.lease);
-    hf__lease_hurry(&n->queue.lease, now); /* the server may allow it by now */
+    hf__lease_hurry(&n->queue.lease, now); /* the server may allow the let_go by
+                                              now */
     hf__line_run(n, now);
     return close_is_idle(n);
 }
@@ -102,12 +103,13 @@ struct close_wait {
     hf_client *client;
     hf__time until; /* the latest time to wait for answers */
     hf__time soon; /* the latest time to wait for answers that change nothing */
-    bool late; /* the time has passed; one more round reads what has arrived */
+    bool late; /* the time for answers has passed; one more round reads what has
+                  arrived */
     int result;
 };
 
-/* True if an asynchronous verb waits for an answer, which its callback could
- * report. */
+/* Returns whether an asynchronous verb waits for an answer, which its callback
+ * could report. */
 static bool close_is_awaited(hf_client *c)
 {
     HF__HOLDING(&c->mu);
@@ -118,9 +120,9 @@ static bool close_is_awaited(hf_client *c)
     return f != NULL;
 }
 
-/* Threads inside a verb are waited for without limit, because they use the
- * client's memory. (Each leaves soon: its wait has failed, or lasts for
- * op_timeout.) */
+/* Returns whether hf_close() can continue. Threads inside a verb are waited for
+ * without limit, because they use the client's memory. (Each leaves soon: its
+ * wait has failed, or lasts for op_timeout.) */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct close_wait *w = arg;
@@ -131,8 +133,9 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     is_last = w->client->inside == 0 &&
               __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
-    /* After a refusal the request is repeated. (A direct backend ends all holds
-     * when it is closed.) */
+    /* Even with nothing under way, a line is not idle while a refused request
+     * waits to be repeated. (A direct backend ends all holds when it is
+     * closed.) */
     if (!w->result && !w->client->direct &&
         !close_each_line(w->client, close_is_idle))
         w->result = HF__PENDING;
@@ -164,7 +167,8 @@ static void close_drop_request_locked(hf_client *c, struct hf__request *f)
     hf__free(c, f);
 }
 
-/* The backend has been closed, and will report nothing more. */
+/* Drops what is left now that the backend is closed and will report nothing
+ * more. */
 static void close_tidy(hf_client *c)
 {
     struct hf__request *f, *next;

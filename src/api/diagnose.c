@@ -13,7 +13,8 @@
 
 #define SCRATCH "holdfast-diagnose"
 
-/* A hold is renewed after a third of the TTL. */
+/* Compares the time that an acquire and a release took with the TTL. A hold is
+ * renewed after a third of the TTL. */
 static void diagnose_judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
 {
     enum hf_level level = ms * 3 >= c->ttl_ms    ? HF_LEVEL_ERROR
@@ -63,7 +64,8 @@ static int diagnose_try_lock(hf_client *c, struct hf__query *q, hf_error *why)
     return 0;
 }
 
-/* The promise is found last and must be read first. */
+/* Moves the promise, which is found last, to the front, because it must be read
+ * first. */
 static void diagnose_put_promise_first(hf_diagnosis *d)
 {
     hf_finding *f = d->findings, promise;

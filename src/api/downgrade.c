@@ -16,7 +16,8 @@
 #include "core/requests.h"
 #include "policy/lease.h"
 
-/* Returns 0 if the caller writes. */
+/* Returns 0 if the caller holds the lock for writing, else a code with a
+ * text. */
 static int downgrade_check(const hf_lock *lock, hf_error *err)
 {
     struct hf__line *held;
@@ -34,8 +35,8 @@ static int downgrade_check(const hf_lock *lock, hf_error *err)
     return 0;
 }
 
-/* From here on the hold belongs to another line, whatever the server
- * answers. */
+/* Sends the downgrade. From then on the hold belongs to another line, whatever
+ * the server answers. */
 static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
                            hf_error *err)
 {
@@ -62,21 +63,22 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     f->query.line = &lock->line->remote;
     f->query.into = &t->line->remote;
     hf__verb_send(c, t, f);
-    hf__line_run(lock->line, now); /* sends what the next writer waits for */
+    hf__line_run(lock->line, now); /* sends the attempt of a local writer that
+                                      waits */
     hf__line_run(t->line, now);
     return 0;
 }
 
-/* The length of a renewal that changes nothing. */
+/* Returns the length for a renewal that leaves the end of the hold as it is. */
 static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 {
     if (l->fixed && l->session)
-        return 0; /* as long as it is */
+        return 0; /* the end of the lease stays */
     return l->fixed ? (l->until - now) / HF__MS : l->lease_ms;
 }
 
-/* The answer was lost. A renewal as a read hold tells the server the same
- * (struct hf__batch). */
+/* Sends a renewal as a read hold, because the answer to the downgrade was lost.
+ * The renewal tells the server the same (struct hf__batch). */
 static int downgrade_send_again(hf_lock *lock, struct hf__verb_call *t,
                                 hf_error *err)
 {
@@ -114,7 +116,8 @@ static int downgrade_judge(hf_lock *lock, struct hf__verb_call *t,
     return hf__verb_judge(lock, t, f, rc, err);
 }
 
-/* Whatever failed, the caller reads now; so other codes become EUNKNOWN. */
+/* Returns what the answer means for the caller. Whatever failed, the caller has
+ * a read hold now, so other codes become EUNKNOWN. */
 static int downgrade_answered(hf_lock *lock, struct hf__verb_call *t,
                               const struct hf__request *f, hf_error *err)
 {

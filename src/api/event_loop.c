@@ -73,8 +73,8 @@ bool hf__loop_run_callback(struct hf__async *a)
         hf__helper_check_later(c);
         return false;
     }
-    /* From here on the handle may be used again, also in the callback, or
-     * freed. */
+    /* From here on the handle may be freed, or used again, even by the
+     * callback. */
     hf__mutex_lock(&lock->line->mu);
     a->busy = false;
     lock->waits--;
@@ -114,8 +114,8 @@ static int loop_call_back_all(hf_client *c)
     return called;
 }
 
-/* Another thread drives. It may not have read everything yet, and the
- * descriptor would stay readable until it has. */
+/* Moves the backend on while another thread drives. That thread might not have
+ * read everything yet, and the descriptor would stay readable until it has. */
 static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();
@@ -196,7 +196,7 @@ int hf_lock_fd(hf_lock *lock)
     if (rc)
         return rc;
     if (lock->loss_fd < 0 && hf__loss_fd_open(lock)) {
-        (void)hf__pick_check(lock, &held, NULL); /* a loss may just be found */
+        (void)hf__pick_check(lock, &held, NULL); /* this may find a loss */
         hf__loss_fd_start(lock);
     }
     fd = lock->loss_fd;

@@ -8,10 +8,10 @@
 
 #include "core/async.h"
 
-/* True if this thread is in a callback of that client. */
+/* Returns whether this thread is in a callback of that client. */
 bool hf__is_dispatching(const hf_client *);
 /* Takes the next step of the verb, and calls its callback after the last one.
- * False: the verb has not ended, it has sent another request. */
+ * Returns false if the verb has not ended, but has sent another request. */
 bool hf__loop_run_callback(struct hf__async *);
 
 #endif

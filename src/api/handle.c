@@ -23,8 +23,8 @@
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
-/* The kind is missing in the backend, or with this URL: a dialect may have
- * fewer kinds. */
+/* Fails because the backend lacks the kind, or has it only with other URLs: a
+ * dialect may have fewer kinds. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
@@ -100,7 +100,8 @@ static int handle_check_options(const hf_client *c, const hf_lock_options *opt,
     return handle_check_kind(c, opt, last, err);
 }
 
-/* May take until op_timeout; hf__client_enter() protects the client. */
+/* Creates the handle. This may take up to op_timeout; hf__client_enter()
+ * protects the client. */
 static int handle_make_lock(hf_client *c, const void *name, size_t name_len,
                             const hf_lock_options *opt, hf_lock **out,
                             hf_error *err)
@@ -156,9 +157,9 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
                         HF_SEMAPHORE, out, err);
 }
 
-/* True if a hold keeps the handle from being freed. A hold of a thread can be
- * released through any handle of the name, so it keeps only the last one.
- * line->mu and client->mu are held. */
+/* Returns whether a hold keeps the handle from being freed. A hold of a thread
+ * can be released through any handle of the name, so it keeps only the last
+ * one. line->mu and client->mu are held. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;
@@ -170,8 +171,8 @@ static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
     return lock->line->timer.handles == 1 && (g->shared || n->owner_thread);
 }
 
-/* What the handle has lost can no longer be released; nor, if it is the last
- * one, what threads have lost. */
+/* Forgets the lost holds that can no longer be released: those of the handle
+ * and, if it is the last one, those of threads. */
 static void handle_forget_lost(const hf_lock *lock, bool is_last)
 {
     struct hf__line *n, *next;
@@ -186,8 +187,8 @@ static void handle_forget_lost(const hf_lock *lock, bool is_last)
     }
 }
 
-/* A hold whose deadline has passed is not held, even if that was not noticed
- * yet. */
+/* Ends the holds whose deadline has passed, even if that was not noticed yet:
+ * they no longer count as held. */
 static void handle_notice_ends(struct hf__line *first)
 {
     hf__time now = hf__now();
@@ -202,7 +203,8 @@ static void handle_notice_ends(struct hf__line *first)
     }
 }
 
-/* Removes the handle from its line. EBUSY: it is in use. line->mu is held. */
+/* Removes the handle from its line. Returns 0, or EBUSY if the handle is in
+ * use. line->mu is held. */
 static int handle_uncount(hf_lock *lock)
 {
     hf_client *c = lock->line->client;

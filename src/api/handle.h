@@ -4,7 +4,7 @@
 
 #include <holdfast.h>
 
-/* hf_lock_new(), for kinds up to `last`. Checks the options. */
+/* Does what hf_lock_new() does, for kinds up to `last`. Checks the options. */
 int hf__lock_new(hf_client *, const void *name, size_t name_len,
                  const hf_lock_options *, enum hf_kind last, hf_lock **,
                  hf_error *);

@@ -54,7 +54,7 @@ static int inspect_by_bytes(const void *a, const void *b)
     return order ? order : (x->len > y->len) - (x->len < y->len);
 }
 
-/* A backend may find a name twice. */
+/* Sorts the names, and drops those that the backend has found twice. */
 static void inspect_sort_names(hf_client *c, hf_names *names)
 {
     size_t len = 0;
@@ -95,7 +95,7 @@ int hf_list(hf_client *c, const char *prefix, hf_names **out, hf_error *err)
     return 0;
 }
 
-/* BREAK or ASK. */
+/* Sends a BREAK or an ASK, and waits for the answer. */
 static int inspect_to_holder(hf_client *c, enum hf__op op, const void *name,
                              size_t name_len, uint64_t token, const char *owner,
                              hf_error *err)

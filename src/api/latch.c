@@ -44,7 +44,8 @@ static int no_latch(hf_error *err)
     return hf__fail(err, HF_EINVAL, "the latch is NULL");
 }
 
-/* If the answer is lost, the question is repeated under the same request id. */
+/* Sends the question. If its answer is lost, it is sent again under the same
+ * request id. */
 static int latch_send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__request *f = hf__query_new_of(lock, t->op, err);
@@ -95,7 +96,7 @@ static int latch_check(const hf_latch *latch, enum hf__op op, uint64_t count,
     return 0;
 }
 
-/* done: NULL if the caller waits. */
+/* Runs a verb of a latch. `done` is NULL if the caller waits. */
 static int latch_run(hf_latch *latch, enum hf__op op, uint64_t count,
                      uint64_t *left, const hf_latch_done_fn *done, void *arg,
                      hf_error *err)

@@ -12,7 +12,8 @@
  * ECLOSED. */
 int hf__lock_unusable(const hf_lock *, hf_error *);
 
-/* Returns 0 if the handle can be used, else what hf__lock_unusable() does. */
+/* Returns 0 if the handle can be used, else what hf__lock_unusable()
+ * returns. */
 static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 {
     if (__builtin_expect(lock && !hf__client_check(lock->line->client), 1))
@@ -25,8 +26,9 @@ static inline int hf__lock_check(const hf_lock *lock, hf_error *err)
 int hf__lock_lease_valid(const char *field, int64_t ms, const char *zero,
                          hf_error *);
 
-/* Takes line->mu for a verb. ECLOSED, and not taken, if hf_close() has begun:
- * it sets client->closed, and then visits every line under its mutex. */
+/* Takes line->mu for a verb, and returns 0. Returns ECLOSED, without the mutex,
+ * if hf_close() has begun: that sets client->closed, and then visits every line
+ * under its mutex. */
 static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
 {
     hf__mutex_lock(&lock->line->mu);
@@ -37,7 +39,7 @@ static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
     return hf__lock_unusable(lock, err);
 }
 
-/* hf__lock_check() and hf__lock_enter(). */
+/* Calls hf__lock_check(), then hf__lock_enter(). */
 static inline int hf__lock_begin(const hf_lock *lock, hf_error *err)
 {
     int rc = hf__lock_check(lock, err);
@@ -53,8 +55,8 @@ void hf__lock_wait_end(hf_lock *, struct hf__line *line);
  * After the unlock the handle and its line may be gone. The second half is
  * hf__client_leave(). */
 void hf__lock_wait_leave(hf_lock *, struct hf__line *);
-/* The time, or 0 if nothing about the line has an end: reading the clock costs
- * as much as the rest of an acquire in shared memory. */
+/* Returns the time, or 0 if nothing about the line has an end: reading the
+ * clock costs as much as the rest of an acquire in shared memory. */
 hf__time hf__lock_clock(const struct hf__line *, bool timed);
 
 #endif

@@ -32,7 +32,7 @@ static void metrics_put_value(struct text *t, const char *value)
         n = hf__character((const unsigned char *)value, 4);
         if (*value == '\n')
             metrics_put(t, "\\n");
-        else if (!n) /* a backslash in the value is escaped */
+        else if (!n) /* \xNN, whose backslash must be escaped */
             metrics_put(t, "\\\\x%02x", (unsigned char)*value);
         else
             metrics_put(t, *value == '"' || *value == '\\' ? "\\%.*s" : "%.*s",
@@ -40,7 +40,7 @@ static void metrics_put_value(struct text *t, const char *value)
     }
 }
 
-/* The labels of the series, and one more unless key is NULL. */
+/* Writes the labels of the series, and one more unless key is NULL. */
 static void metrics_put_labels(struct text *t, const hf_series *s,
                                const char *key, const char *value)
 {
@@ -148,7 +148,7 @@ static int metrics_check(const hf_series *series, size_t n, hf_error *err)
 struct sample {
     const char *family;
     const char *result; /* the value of a label, or NULL */
-    size_t offset;      /* of the number in hf_metrics */
+    size_t offset;      /* where the number is in hf_metrics */
     const char *type;   /* set in the first sample of a family */
     const char *help;
 };

@@ -2,7 +2,7 @@
  * Several locks at once. They are acquired one after the other, in an order
  * that every process finds by itself (by name, then kind, then place), and
  * released in the opposite order, so callers that follow it cannot wait for
- * each other in a circle. If a lock is there twice, the write comes first,
+ * each other in a cycle. If a lock is listed twice, the write comes first,
  * because a read within it is possible.
  */
 #include "api/acquire.h"
@@ -47,8 +47,8 @@ static int multi_by_turn(const void *a, const void *b)
                     (int)((const hf_part *)b)->mode;
 }
 
-/* Two callers that each take some permits, and then some more, may wait for
- * each other. */
+/* Refuses a semaphore that is listed twice: two callers that each take some
+ * permits, and then some more, could wait for each other. */
 static int multi_check_sorted(const hf_part *parts, size_t n, hf_error *err)
 {
     for (size_t i = 1; i < n; i++)
@@ -71,8 +71,8 @@ static int multi_check(const hf_part *parts, size_t n, hf_error *err)
     return 0;
 }
 
-/* The latest time to wait for the servers' answers, for all parts together, as
- * in one verb. */
+/* Returns the latest time to wait for the servers' answers, for all parts
+ * together, as in one verb. */
 static hf__time multi_latest_of(const hf_part *part,
                                 const hf_acquire_options *opt, hf__time until)
 {
@@ -118,7 +118,8 @@ static void multi_give_back(const hf_part *parts, size_t n)
         hf_lock_release_nowait(parts[n].lock, NULL);
 }
 
-/* A hold that was granted early may be lost before the last one is granted. */
+/* Checks that all are still held: a hold that was granted early may be lost
+ * before the last one is granted. */
 static int multi_still_held(const hf_part *parts, size_t n, hf_error *err)
 {
     hf_error why = HF_ERROR_INIT;
@@ -178,9 +179,9 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     return rc;
 }
 
-/* Returns the unfinished release with the earliest time limit; NULL: all have
- * finished. In this order a client with a short op_timeout does not wait for
- * the server of another. */
+/* Returns the unfinished release with the earliest time limit; NULL if all have
+ * finished. The caller ends the releases in this order, so that a client with a
+ * short op_timeout does not wait for the server of another client. */
 static struct hf__releasing *multi_soonest(struct hf__releasing *all, size_t n)
 {
     struct hf__releasing *first = NULL;
@@ -213,7 +214,8 @@ static int multi_wait_for_all(struct hf__releasing *all, size_t n,
     struct hf__releasing *r = multi_soonest(all, n);
     int first = 0;
 
-    /* While this thread drives one client, no thread drives the others. */
+    /* While this thread drives one client, the helper threads of the others
+     * must look after their requests. */
     for (size_t i = 0; r && i < n; i++)
         if (all[i].lock && all[i].lock->line->client != r->lock->line->client)
             hf__helper_check_later(all[i].lock->line->client);
@@ -250,7 +252,8 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
     hooks = parts[0].lock->line->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->line->client, n * sizeof(*all));
-    for (; !all && n > FEW; n -= FEW) { /* out of memory: a few at a time */
+    for (; !all && n > FEW; n -= FEW) { /* if out of memory, release a few at a
+                                           time */
         later = multi_release(parts + n - FEW, FEW, few, rc ? NULL : err);
         rc = rc ? rc : later;
     }

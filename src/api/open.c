@@ -1,5 +1,5 @@
-/* hf_open(): makes a client, lets the helper thread open its backend, and waits
- * until it is connected. loop/config.c reads the URL and the options. */
+/* hf_open(): creates a client, lets the helper thread open its backend, and
+ * waits until it is connected. loop/config.c reads the URL and the options. */
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/text.h"
@@ -48,7 +48,7 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
     return w->result != HF__PENDING || now >= w->until;
 }
 
-/* The address in the URL, for an error text. */
+/* Returns the address in the URL, for an error text. */
 static struct hf__shown open_first_address(const struct hf__url *url)
 {
     struct hf__shown shown =

@@ -20,7 +20,8 @@ struct hf__put {
     size_t value_len;
 };
 
-/* Makes the request. The key is behind it, and the value behind the key. */
+/* Creates the request, followed in memory by copies of the key and the
+ * value. */
 static struct hf__request *put_make(hf_client *c, const struct hf__put *p,
                                     hf_error *err)
 {

@@ -82,7 +82,7 @@ static void query_destroy(struct hf__request *f)
     hf__watch_remove_locked(q->listener);
 }
 
-/* Makes a request whose name is the client's prefix followed by `name`. */
+/* Creates a request whose name is the client's prefix followed by `name`. */
 static struct hf__request *query_new(hf_client *c, enum hf__op op,
                                      const void *name, size_t len,
                                      hf_error *err)
@@ -164,7 +164,7 @@ void hf__query_end(hf_client *c, struct hf__request *f)
     hf__client_leave(c);
 }
 
-/* Says why nothing was done to a hold, or what the backend said. */
+/* Fails and says why nothing was done to a hold, or what the backend said. */
 static int query_refused(hf_client *c, const struct hf__request *f,
                          hf_error *err)
 {

@@ -19,8 +19,9 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* The backend has refused a release that went the short way. Unless the hold
- * was gone, the release is repeated until it succeeds, like any refused one. */
+/* Handles a refusal by the backend of a release that went the short way. Unless
+ * the hold was gone, the release is repeated until it succeeds, like any that
+ * was refused. */
 static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -54,7 +55,8 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
     return true;
 }
 
-/* The line with the owner's hold. line->mu is held. */
+/* Releases the short way, if that is possible, through the line with the
+ * owner's hold, *line. line->mu is held. */
 static bool release_line_quickly(struct hf__line *first, uint64_t owner,
                                  struct hf__line **line, int *rc)
 {
@@ -87,7 +89,7 @@ int hf__release_enter(struct hf__line *n, uint64_t owner,
     hf__lines_rest(n);
     if ((rc == HF__DONE || (rc == HF__PENDING && n->queue.shared)) &&
         hf__line_first(n)->watchers)
-        hf__loss_fd_arm_of(n, owner); /* others may still hold it */
+        hf__loss_fd_arm_of(n, owner); /* other owners may still hold the lock */
     if (rc == HF__PENDING)
         return 0; /* a local owner still holds it, or holds it now */
     if (rc == HF__DONE && r) {
@@ -100,7 +102,8 @@ int hf__release_enter(struct hf__line *n, uint64_t owner,
     return rc;
 }
 
-/* loss: the reason, for ELOST. word: what the server said, for other codes. */
+/* Fails a release. `loss` is the reason of an ELOST; `word` is what the server
+ * said, for other codes. */
 static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
                           const hf_error *word, hf_error *err)
 {
@@ -118,11 +121,11 @@ static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
 /* A hold in shared memory that has no lease can only have been broken. */
 static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 
-/* The lease may have ended on the way to the server. */
+/* The lease may have ended while the release was on its way to the server. */
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
-/* The reason after ELOST, which came from the queue, or from the server if r is
- * finished. */
+/* Returns the reason of an ELOST, which came from the queue, or from the server
+ * if r is finished. */
 static struct hf__loss release_why_lost(const struct hf__line *line,
                                         uint64_t owner,
                                         const struct hf__releaser *r)
@@ -132,8 +135,8 @@ static struct hf__loss release_why_lost(const struct hf__line *line,
     return line->client->direct ? broken : too_late;
 }
 
-/* line->mu is held on entry and unlocked on return. After that the handle may
- * be gone, unless the result is PENDING. */
+/* Releases through the queue. line->mu is held on entry and unlocked on return.
+ * After that the handle may be gone, unless the result is PENDING. */
 static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
                           hf_error *err)
 {
@@ -162,7 +165,7 @@ static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
     return HF__PENDING;
 }
 
-/* waits: the caller waits for the answer. */
+/* Begins a release. `waits` says that the caller waits for the answer. */
 static inline __attribute__((always_inline)) int
 release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
 {

@@ -5,8 +5,8 @@
 #include "core/lock.h"
 #include "core/wakeup.h"
 
-/* Undoes one acquire of that owner. line->mu is held. PENDING: r (unless NULL)
- * will be finished later. */
+/* Undoes one acquire of that owner. line->mu is held. Returns PENDING if r,
+ * which may be NULL, will be finished later. */
 int hf__release_enter(struct hf__line *, uint64_t owner, struct hf__releaser *);
 
 /* A release whose answer is awaited, between the two halves. */
@@ -19,8 +19,9 @@ struct hf__releasing {
     hf__time until;
 };
 
-/* The first half. PENDING: the request was sent, *r must stay where it is, and
- * hf__release_end() must follow. Any other result is final. */
+/* The first half of a release. Returns PENDING if the request was sent: then *r
+ * must stay where it is, and hf__release_end() must follow. Any other result is
+ * final. */
 int hf__release_begin(hf_lock *, struct hf__releasing *, hf_error *);
 int hf__release_end(struct hf__releasing *, hf_error *);
 

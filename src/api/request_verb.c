@@ -64,8 +64,8 @@ int hf__verb_lost(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
         hf__line_run(t->line, hf__now());
     if (rc == HF_ELOST)
         return hf__fail_lost(t->line, owner, err);
-    /* It was released meanwhile: the loss that the queue remembers may be of an
-     * earlier hold. */
+    /* The hold was released in the meantime: the loss that the queue remembers
+     * may be of an earlier hold. */
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
@@ -180,7 +180,7 @@ int hf__verb_run_async(hf_lock *lock, const struct hf__verb_call *what,
         rc = verb_begin_async(lock, what, done, arg, err);
         hf__line_unlock(lock->line);
     }
-    hf__deliver(c, hf__now()); /* the answer may be there already */
+    hf__deliver(c, hf__now()); /* the answer may have arrived already */
     hf__helper_check_later(c);
     hf__client_leave(c);
     return rc;

@@ -10,19 +10,21 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-/* The whole verb: for the calling thread, which waits; or with a callback. */
+/* Run the whole verb: hf__verb_run() waits on the calling thread,
+ * hf__verb_run_async() calls back. */
 int hf__verb_run(hf_lock *, const struct hf__verb_call *, hf_error *);
 int hf__verb_run_async(hf_lock *, const struct hf__verb_call *, union hf__done,
                        void *arg, hf_error *);
 /* Sends the call's next request. line->mu is held. */
 void hf__verb_send(hf_client *, struct hf__verb_call *, struct hf__request *);
-/* True if the deadline allows another request and the client is open. */
+/* Returns whether the deadline allows another request and the client is
+ * open. */
 bool hf__verb_may_go_on(const hf_lock *, const struct hf__verb_call *);
-/* The call's request has been answered. Returns the verb's result, or PENDING
- * if another request was sent. Takes line->mu itself. */
+/* Handles the answer to the call's request. Returns the verb's result, or
+ * PENDING if another request was sent. Takes line->mu itself. */
 int hf__verb_answered(hf_lock *, struct hf__verb_call *, hf_error *);
-/* The server no longer knows the hold, or it is lost. Fails with ELOST and the
- * reason. */
+/* Fails with ELOST and the reason, because the server no longer knows the hold,
+ * or the hold is lost. */
 int hf__verb_lost(hf_lock *, struct hf__verb_call *, hf_error *);
 /* Returns 0 if the caller still has the hold t->hold_id, ELOST, or ENOTOWNER if
  * another thread has released it. line->mu is held. */

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Calls the next callback. client->mu is held, but not during the call. False:
- * there is none. */
+/* Calls the next callback. client->mu is held, but not during the call. Returns
+ * false if there is none. */
 static bool watch_call_next(hf_client *c)
 {
     hf_watch *w = c->changed;

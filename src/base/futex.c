@@ -43,8 +43,8 @@ static void futex_relax(void)
 #endif
 }
 
-/* Each read of the word takes the cache line from the owner of the mutex, which
- * slows it down, so back off. */
+/* Waiting threads back off, because each read of the word takes the cache line
+ * from the owner of the mutex, which slows the owner down. */
 enum { PAUSES_MAX = 64 };
 
 void hf__mutex_lock_slow(struct hf__mutex *m)

@@ -22,7 +22,8 @@ struct hf__mutex {
 /* Locks a mutex that another thread may have: sleeps until it is free. */
 void hf__mutex_lock_slow(struct hf__mutex *);
 
-/* Async-signal-safe. The word may already have been freed. */
+/* Wakes up to how_many threads that sleep on the word. Async-signal-safe. The
+ * word may already have been freed. */
 void hf__futex_wake(uint32_t *word, int how_many);
 
 static inline void hf__mutex_lock(struct hf__mutex *m)
@@ -58,11 +59,13 @@ static inline void hf__mutex_leave(struct hf__mutex *const *m)
         __attribute__((cleanup(hf__mutex_leave), unused)) =                    \
             hf__mutex_enter(mutex)
 
-/* The longest sleep that has an end: the kernel measures it by a clock that
- * stops while the machine is suspended. */
+/* The longest single sleep of a wait that has an end. After it the time is read
+ * again, because the kernel measures sleeps by a clock that stops while the
+ * machine is suspended. */
 #define HF__NAP (30000 * HF__MS)
 
-/* Sleeps while *word == expect, at most until that time. May return early. */
+/* Sleeps while *word == expect, at most until the time `until`. May return
+ * early. */
 void hf__futex_wait(uint32_t *word, uint32_t expect, hf__time until);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * Intrusive lists, of three kinds:
  *
- *   list   a pointer to the first item; items have `next` and `prev`. Adds in
- *          front, removes any.
- *   deque  the same with a pointer to the last item; adds behind it. If it is
- *          not empty, the macros of a list work on it, too.
- *   fifo   items have one pointer, whose name is given; adds behind the last,
- *          the first is removed. If `first` is NULL, `last` has no meaning.
+ *   list   a pointer to the first item; items have `next` and `prev`. New items
+ *          are added in front, and any item can be removed.
+ *   deque  a list that also has a pointer to the last item; new items are added
+ *          after it. If it is not empty, the macros of a list work on it, too.
+ *   fifo   items have one pointer, whose name is given. New items are added
+ *          after the last one, and only the first one is removed. If `first` is
+ *          NULL, `last` has no meaning.
  *
  * The heads are lvalues, and all arguments may be evaluated more than once.
  */
@@ -52,7 +53,7 @@
         (last) = (item);                                                       \
     } while (0)
 
-/* The struct of that type that has *ptr as its member. */
+/* Returns the struct of that type whose member is at ptr. */
 #define hf__container(ptr, type, member)                                       \
     ((type *)((char *)(ptr)-offsetof(type, member)))
 

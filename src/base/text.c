@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads digits as a number, which stays above the longest time once it exceeds
- * it. */
+/* Reads digits into *value and returns where they end. Once *value exceeds the
+ * longest time, further digits are skipped, so that it cannot overflow. */
 static const char *text_digits(const char *s, int64_t *value)
 {
     for (*value = 0; isdigit((unsigned char)*s); s++)
@@ -16,7 +16,7 @@ static const char *text_digits(const char *s, int64_t *value)
     return s;
 }
 
-/* The unit in milliseconds; 0: there is no such unit. */
+/* Returns the unit in milliseconds; 0 if there is no such unit. */
 static int64_t text_unit_ms(const char *unit)
 {
     static const struct {
@@ -68,7 +68,7 @@ size_t hf__utf8(const unsigned char *s, size_t most, uint32_t *number)
     if (len > most)
         return 0;
     for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80) /* also at the end of the text */
+        if ((s[i] & 0xc0) != 0x80) /* or the NUL at the end of the text */
             return 0;
         c = c << 6 | (s[i] & 0x3f);
     }
@@ -114,7 +114,7 @@ struct hf__shown hf__show(const char *name)
     return shown;
 }
 
-/* The length without a character that is cut off at the end. */
+/* Returns the length without a UTF-8 character that is cut off at the end. */
 static size_t text_without_half(const unsigned char *s, size_t len)
 {
     size_t at = len;
@@ -129,7 +129,7 @@ void hf__printable(char *text, size_t size)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t len = strlen(text), out = 0;
-    char shown[800]; /* the longest text is one of hf__log() */
+    char shown[800]; /* enough for the longest text, one of hf__log() */
 
     size = size < sizeof(shown) ? size : sizeof(shown);
     if (len == size - 1)
@@ -158,7 +158,8 @@ static unsigned text_least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* The usual table of edit distances; the last three rows are kept. */
+/* Returns the edit distance of a and b. Of the usual table, only the last three
+ * rows are kept. */
 static unsigned text_edits(const char *a, size_t a_len, const char *b,
                            size_t b_len)
 {
@@ -192,8 +193,7 @@ unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
     if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
         return UINT_MAX;
     n = text_edits(word, len, meant, meant_len);
-    /* At most one in three letters, so that it is not an altogether different
-     * word. */
+    /* More than one wrong letter in three makes it a different word. */
     return n <= (meant_len + 2) / 3 && n < len ? n : UINT_MAX;
 }
 

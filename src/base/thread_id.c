@@ -50,8 +50,8 @@ struct hf__thread *hf__thread_make(void)
     struct hf__thread *t;
 
     pthread_once(&once, thread_make_key);
-    /* It gets a cache line of its own, because other threads change the counts
-     * in theirs. */
+    /* The record gets a cache line of its own, because other threads write to
+     * the counts in their records. */
     t = have_key ? aligned_alloc(ALIGNMENT, ALIGNMENT) : NULL;
     if (!t)
         return NULL;

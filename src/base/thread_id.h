@@ -23,14 +23,15 @@ extern __thread struct hf__thread *hf__thread_self
  * memory. */
 struct hf__thread *hf__thread_make(void);
 
-/* The record of the calling thread. NULL: out of memory. */
+/* Returns the record of the calling thread, created if necessary; NULL if out
+ * of memory. */
 static inline struct hf__thread *hf__thread_me(void)
 {
     return __builtin_expect(hf__thread_self != NULL, 1) ? hf__thread_self
                                                         : hf__thread_make();
 }
 
-/* True if the thread has exited. NULL stands for a handle, which never
+/* Returns whether the thread has exited. NULL stands for a handle, which never
  * exits. */
 static inline bool hf__thread_gone(const struct hf__thread *t)
 {
@@ -41,7 +42,7 @@ static inline bool hf__thread_gone(const struct hf__thread *t)
 void hf__thread_ref(struct hf__thread *);
 void hf__thread_unref(struct hf__thread *); /* NULL is allowed */
 
-/* A number that no owner has had. */
+/* Returns a number that no owner has had. */
 uint64_t hf__owner_number(void);
 
 /* This bit is set in the number of a handle that owns. */

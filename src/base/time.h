@@ -1,5 +1,5 @@
 /*
- * The library's clock: CLOCK_BOOTTIME in nanoseconds, which goes on while the
+ * The library's clock: CLOCK_BOOTTIME in nanoseconds, which continues while the
  * machine is suspended. The core calls hf__now(); a module calls hf__core.now,
  * which is the same.
  */

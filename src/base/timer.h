@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 struct hf__timer {
-    hf__time at;          /* the time that it is set to; HF__NEVER */
+    hf__time at;          /* when it fires; HF__NEVER: it is not set */
     uint32_t place : 31;  /* its place in the heap, from 1; 0: not in it */
     uint32_t is_line : 1; /* 1: part of a hf__line; 0: part of a hf__async */
-    uint32_t handles; /* of a hf__line: the number of its handles (there is room
-                         here) */
+    uint32_t handles; /* of a line's timer: the number of the line's handles,
+                         stored here because there is room */
 };
 
 struct hf__timers {
@@ -28,11 +28,12 @@ int hf__timers_reserve(const hf_hooks *, struct hf__timers *);
 void hf__timers_unreserve(struct hf__timers *);
 /* Sets the timer, or moves it. HF__NEVER removes it. */
 void hf__timers_set(struct hf__timers *, struct hf__timer *, hf__time at);
-/* Removes the earliest timer if it is due; its `at` stays. NULL: none is
- * due. */
+/* Removes and returns the earliest timer if it is due; its `at` stays. NULL if
+ * none is due. */
 struct hf__timer *hf__timers_pop(struct hf__timers *, hf__time now);
 hf__time hf__timers_next(const struct hf__timers *);
-/* May be called without client->mu; the result may then be out of date. */
+/* Returns when the timer fires. May be called without client->mu; the result
+ * may then be out of date. */
 static inline hf__time hf__timer_at(const struct hf__timer *timer)
 {
     return __atomic_load_n(&timer->at, __ATOMIC_RELAXED);

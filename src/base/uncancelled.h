@@ -2,8 +2,8 @@
  * pthread_cancel() must not end a thread in the middle of a verb, which may
  * hold a mutex, drive the client, or be about to release a hold. So a verb
  * switches cancellation off before it can reach a cancellation point (a read, a
- * poll, a hook of the program). A cancellation that is requested meanwhile
- * takes effect after the verb has returned.
+ * poll, a hook of the program). A cancellation that is requested during the
+ * verb takes effect after the verb has returned.
  *
  * The short ways of acquire and release in shared memory reach no cancellation
  * point and have no switch, because each switch is a locked instruction. The

@@ -1,7 +1,7 @@
 /*
  * The records of verbs that take more than one step: an asynchronous verb
  * (hf__async), and a verb that sends one request and ends with its answer
- * (hf__verb, hf__verb_call). api/async.h and api/request_verb.h have the
+ * (hf__verb, hf__verb_call). api/async.h and api/request_verb.h declare the
  * functions.
  */
 #ifndef HF_CORE_ASYNC_H
@@ -24,11 +24,11 @@ union hf__done {
 /* A verb that sends a request and ends with its answer: renew, put, downgrade,
  * and those of a latch. */
 struct hf__verb {
-    const char *what; /* "the renewal": for error texts */
+    const char *what; /* its name in error texts, such as "the renewal" */
     /* Sends the request (hf__verb_send) and returns 0, or a code with a text.
      * line->mu is held. */
     int (*begin)(hf_lock *, struct hf__verb_call *, hf_error *);
-    /* Returns what the answer means for the caller. PENDING: it has sent
+    /* Returns what the answer means for the caller, or PENDING if it has sent
      * another request. line->mu is held. */
     int (*answered)(hf_lock *, struct hf__verb_call *,
                     const struct hf__request *, hf_error *);
@@ -49,11 +49,12 @@ struct hf__verb_call {
     const struct hf__put *put; /* put: the caller's, until begin() returns */
     /* latch: */
     uint64_t count, request_id;
-    uint64_t *left; /* the caller's, or NULL */
+    uint64_t *left; /* the caller's, to receive the count; or NULL */
     uint8_t op;
 };
 
-/* The asynchronous verb of a handle, made when the first one begins. */
+/* The asynchronous verb of a handle, created when the handle's first one
+ * begins. */
 struct hf__async {
     struct hf__sleeper sleeper;
     struct hf__waiter waiter;
@@ -64,7 +65,7 @@ struct hf__async {
     struct hf__verb_call call;
     struct hf__async *next; /* in client->callbacks */
     hf_lock *lock;
-    struct hf__line *line; /* the line that it uses */
+    struct hf__line *line; /* the line that the verb uses */
     union hf__done done;
     void *arg;
     int result; /* not written after the callback has been queued, because the
@@ -76,7 +77,8 @@ struct hf__async {
     bool firing;   /* its timer is being handled; client->mu */
 };
 
-/* The asynchronous verb of a sleeper; NULL: it is a thread. */
+/* Returns the asynchronous verb of a sleeper; NULL if the sleeper is a
+ * thread. */
 static inline struct hf__async *hf__async_of(struct hf__sleeper *s)
 {
     return s->is_async ? hf__container(s, struct hf__async, sleeper) : NULL;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Makes a page that the kernel wipes in a child after fork(), so that one load
- * tells whether this process is one. */
+ * tells whether this process is such a child. */
 static const uint32_t *client_make_fork_mark(void)
 {
     uint32_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

@@ -34,10 +34,10 @@ struct hf_client {
     char *prefix, *label;
     char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, op_timeout_ms;
-    int fairness; /* as the URL says; 0: the backend's default */
+    int fairness; /* the fairness in the URL; 0: the backend's default */
     bool direct, endless, session;
     int caps[HF_LATCH + 1];
-    int epfd;     /* has the backend's descriptors and wake_fd */
+    int epfd;     /* epoll of the backend's descriptors and wake_fd */
     int wake_fd;  /* ends the driver's sleep */
     int ready_fd; /* readable: callbacks or events wait for dispatch */
     const uint32_t *parent; /* points to 1, or to 0 in a child after fork */
@@ -50,25 +50,27 @@ struct hf_client {
 
     struct hf__mutex mu;
     /* all below: mu */
-    int outer_fd; /* has epfd and ready_fd, made by hf_client_fd(); or -1 */
+    int outer_fd; /* epoll of epfd and ready_fd, created by hf_client_fd(); or
+                     -1 */
     uint32_t least_ttl_ms; /* the least of the client's and its handles' TTLs so
                               far */
-    bool driven;           /* a thread has the driver's role (loop/driver.h): */
+    bool driven;           /* the thread `driver` has the driver's role
+                              (loop/driver.h) */
     pthread_t driver;
     uint32_t rounds;      /* rounds of driving so far */
     uint32_t under_way;   /* requests that the backend has not reported */
-    uint32_t async_waits; /* acquires that no thread waits for */
+    uint32_t async_waits; /* asynchronous acquires that wait */
     uint32_t handles;     /* locks, latches and watches */
     uint32_t inside;      /* threads inside a verb; hf_close waits for them */
-    uint32_t firing; /* atomic: threads in hf_cancel_fire(); hf_close waits for
-                        them, too */
+    uint32_t firing; /* atomic: threads in hf_cancel_fire(), for which hf_close
+                        also waits */
     uint32_t serial; /* counts lines, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
     struct hf__line **buckets;
     size_t buckets_len, names_len;
     struct hf__line *news, *news_tail;
-    struct hf__exchange *exchanges; /* for reuse */
+    struct hf__exchange *exchanges; /* unused ones, kept for reuse */
     struct hf__request *requests, *landed, *landed_tail;
     struct hf__req *outbox, *outbox_tail; /* see backend.h */
     bool may_go_on;                       /* the backend can send again */
@@ -80,14 +82,15 @@ struct hf_client {
     hf_watch *changed, *changed_tail; /* see watches.h */
     size_t changed_len;
 
-    /* What the lines do not count (hf__tally_add), and what freed lines have
-     * counted. Changed by atomic adds; hf__counters_read_locked() sums up. */
+    /* Counts everything that the lines do not (hf__tally_add), and what freed
+     * lines have counted. Changed by atomic adds; hf__counters_read_locked()
+     * sums up. */
     hf_metrics counts;
     uint64_t longest_waits; /* grants beyond the last bucket */
 
     struct hf__mutex why_mu;
     hf_error why;      /* the text of the backend's last failure; why_mu */
-    char trouble[720]; /* why it is not connected, or ""; why_mu */
+    char trouble[720]; /* why the client is not connected, or ""; why_mu */
     struct hf__note notes[HF__NOTES]; /* why_mu */
     int64_t wall_offset; /* wall clock minus our clock, in ns; why_mu */
 
@@ -102,7 +105,7 @@ struct hf_client {
     uint32_t open_word; /* futex: 1 once open_result is set */
     int open_result;
     bool open_given_up;
-    struct hf__config *config; /* while opening */
+    struct hf__config *config; /* only while the client is being opened */
 };
 
 /* Returns 0 if the client can be used, EFORK in a child process, or ECLOSED. */
@@ -115,24 +118,25 @@ static inline int hf__client_check(const hf_client *c)
     return 0;
 }
 
-/* The same, with a text; EINVAL if the client is NULL. */
+/* Does what hf__client_check() does, with a text; EINVAL if the client is
+ * NULL. */
 int hf__client_usable(const hf_client *, hf_error *);
 /* Enter and leave enclose the use of the backend by a verb that has no wait of
- * its own (hf__lock_wait_begin), so that hf_close waits for it. False: the
- * client was closed. */
+ * its own (hf__lock_wait_begin), so that hf_close waits for it.
+ * hf__client_enter() returns false if the client was closed. */
 bool hf__client_enter(hf_client *);
 void hf__client_leave(hf_client *);
-/* Makes a client with the options' hooks. Some of its descriptors may be
- * missing (-1). NULL: out of memory. */
+/* Creates a client with the options' hooks; returns NULL if out of memory. Some
+ * of its descriptors may be missing (-1). */
 hf_client *hf__client_new(const hf_client_options *);
-/* A handle was freed: frees the client if it was closed and this was the last
- * handle. */
+/* Must be called when a handle was freed: frees the client if it was closed and
+ * this was its last handle. */
 void hf__client_put(hf_client *);
 /* Frees the memory and the descriptors. The backend, the config and all lines
  * must be gone. */
 void hf__client_free(hf_client *);
 
-/* The latest time to wait for the answer to a request that is sent now. */
+/* Returns until when to wait for the answer to a request that is sent now. */
 static inline hf__time hf__op_deadline(const hf_client *c)
 {
     return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;

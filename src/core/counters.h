@@ -31,7 +31,7 @@ void hf__counters_read_locked(hf_client *, hf_metrics *);
 /*
  * What a line counts, in one number. From the lowest bit on: 20 bits for the
  * acquires granted without a wait, 20 bits for the releases, 24 bits for the
- * present holds.
+ * current holds.
  *
  * It is written with line->mu held and read with client->mu held, so every
  * access is atomic but for the writer's own read, and threads that use

@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-#define EVENTS_MAX                                                             \
-    1024 /* kept for a program that does not dispatch, beside                  \
-            the losses of its handles */
+/* How many events are kept for a program that does not dispatch, in addition to
+ * the losses of its handles. */
+#define EVENTS_MAX 1024
 
 /* An event that is not part of a line. */
 struct event_item {
@@ -96,7 +96,7 @@ void hf__event_detach_locked(struct hf__line *n)
     if (!type)
         return;
     events_unqueue_locked(n->client, e);
-    e->type = -1; /* it is not free to be used again */
+    e->type = -1; /* so that the line's event is not used again */
     hf__event_queue_locked(n->client, type, n, e->token, e->loss);
 }
 
@@ -112,7 +112,7 @@ void hf__event_drop_all_locked(hf_client *c)
     c->events_allocated = 0;
 }
 
-/* The event's memory may be reused at once, so it is copied first. */
+/* Copies the event first, because its memory may be reused at once. */
 bool hf__event_next(hf_client *c, struct hf__event_copy *t)
 {
     HF__HOLDING(&c->mu);

@@ -25,8 +25,8 @@ static inline struct hf__event *hf__event_of_loss(struct hf__line *n)
     return (struct hf__event *)n - 1;
 }
 
-/* Queues an event. line: the line that it is about, or NULL. loss: the reason,
- * for LOST. */
+/* Queues an event about that line, which may be NULL. The loss is the reason of
+ * a LOST event. */
 void hf__event_queue_locked(hf_client *, int type, struct hf__line *,
                             uint64_t token, struct hf__loss);
 /* The line is about to be freed: moves its queued event, if any, to other
@@ -42,7 +42,8 @@ struct hf__event_copy {
     struct hf__reason reason;
 };
 
-/* Takes the next event out. False: there is none. Takes client->mu itself. */
+/* Takes the next event out; returns false if there is none. Takes client->mu
+ * itself. */
 bool hf__event_next(hf_client *, struct hf__event_copy *);
 
 #endif

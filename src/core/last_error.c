@@ -55,8 +55,8 @@ void hf__trouble_set(hf_client *c, const char *text)
         hf__note_over(c, HF__LOSS_SILENT);
 }
 
-/* The default; a backend may say otherwise (core->lasts). Failures of shared
- * memory do not pass. */
+/* Returns the default, which a backend can override (core->lasts). Failures of
+ * shared memory do not pass. */
 bool hf__may_pass(const hf_client *c, int code)
 {
     return code == HF_EBACKEND && !c->direct;

@@ -13,7 +13,7 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* hf__core.why, lasts and trouble. */
+/* Implement hf__core.why, lasts and trouble. */
 int hf__fail_why_set(hf_client *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int hf__fail_lasts_set(hf_client *, int code, const char *fmt, ...)
@@ -26,7 +26,7 @@ int hf__fail_why(hf_client *, hf_error *, int code);
 /* True if a later call may succeed although this one failed with that code. */
 bool hf__may_pass(const hf_client *, int code);
 /* hf__fail_why() with `word`, a text that was kept when the request failed
- * (NULL: none). */
+ * (NULL if there is none). */
 int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
 /* Keeps the backend's last text for a request of that exchange that ended with
  * that code. client->mu is held. */
@@ -34,12 +34,13 @@ void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
                           int code);
 /* Frees the texts that were kept for its requests. */
 void hf__words_free(hf_client *, struct hf__exchange *);
-/* Call after hf__fail() with that code: sets may_pass. Returns the code. */
+/* Sets may_pass; must be called after hf__fail() with that code. Returns the
+ * code. */
 int hf__fail_passing(const hf_client *, hf_error *err, int code);
 /* Fails with EBACKEND: the server does not answer. */
 int hf__silence(hf_client *, hf_error *);
 
-/* To append to "no answer": "; cause: ...", or "". */
+/* What to append to "no answer": "; cause: ...", or "". */
 struct hf__trouble {
     char text[720 + sizeof("; cause: ")];
 };

@@ -84,8 +84,10 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
             hf__line_set_granted(&n->kin->first->kin->lines, &n->kin->line);
     }
     hf__loss_fd_heard(w->handle);
-    if (!n->queue.shared && n->owner_thread != t) { /* a reader has its own */
-        hf__line_forget_the_gone(n); /* impossible with a new owner_thread */
+    if (!n->queue.shared && n->owner_thread != t) { /* a reader's thread is in
+                                                       its entry */
+        hf__line_forget_the_gone(n); /* must come before owner_thread is
+                                        replaced */
         if (t)
             hf__thread_ref(t);
         hf__thread_unref(n->owner_thread);
@@ -99,10 +101,11 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
             hf__loss_fd_arm(n, false);
     }
     if (n->queue.lease.max_until != HF__NEVER)
-        line_set_timer(n); /* a hold that was handed over may end earlier now */
+        line_set_timer(n); /* a new owner may have set an earlier end */
 }
 
-/* Copies the text of the failure of this line's request for the caller. */
+/* Copies the text about a failed request of this line to err. Returns whether
+ * there was one. */
 static bool line_copy_words(struct hf__line *n, bool let_go, int code,
                             hf_error *err)
 {
@@ -261,8 +264,8 @@ static void line_send_attempt(struct hf__line *n,
     hf__queue_answered(&n->queue, req, now, hf__line_wake);
 }
 
-/* An abandoned question is never reported. (When an abandon is repeated, the
- * question under way may be a later one.) */
+/* Makes sure that the abandoned question is never reported. (When an abandon is
+ * repeated, the question under way may be a later one.) */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -286,7 +289,7 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
     if (!now && result != HF__DONE)
         now = hf__now(); /* the caller may have passed 0 (hf__lock_clock) */
     if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
-        /* those that wait get the refusal, and the let_go is repeated */
+        /* Those that wait get the refusal, and the let_go is repeated. */
         if (result != HF_EUNKNOWN)
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
@@ -304,7 +307,7 @@ static void line_let_go(struct hf__line *n, hf__time now)
     bool direct = n->client->direct;
     bool abandon = n->queue.lease.let_go_op == HF__ABANDON;
     struct hf__req here, *req = direct ? &here : NULL;
-    int rc = HF__DONE; /* out of memory: no question was sent */
+    int rc = HF__DONE; /* stays so if out of memory: no question was sent */
 
     if (!direct && n->remote.attempt)
         req = &hf__exchange_of(n)->let_go;
@@ -338,7 +341,7 @@ static void line_report_loss(struct hf__line *n)
 }
 
 /* Only for direct backends. Wakes a waiting thread if none sleeps inside the
- * backend (park) for this line, because one must, for all its waiters. */
+ * backend (park) for this line: one thread must, on behalf of all waiters. */
 static void line_find_parker(struct hf__line *n)
 {
     struct hf__waiter *w = n->queue.head;
@@ -381,7 +384,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
     bool may_queue;
 
     if (__builtin_expect(n->queue.was_lost, 0))
-        line_report_loss(n); /* before the next grant */
+        line_report_loss(n); /* must come before the next grant */
     if (line_is_deaf(n))
         hf__lease_bell(&n->queue.lease, now);
     for (;;) {
@@ -412,7 +415,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
-    hf__time now = hf__now(); /* the lease may have ended since */
+    hf__time now = hf__now(); /* read again: the lease may have ended */
     struct hf__exchange was = {0}, *x;
     bool attempt_ready, let_go_ready, rang, lost;
 
@@ -450,7 +453,7 @@ void hf__line_news(struct hf__line *n)
     hf__line_unlock(n);
 }
 
-/* True if the server has answered yes, no or not yet. */
+/* Returns whether the server has answered yes, no or not yet. */
 static bool line_is_answered(struct hf__line *n)
 {
     HF__HOLDING(&n->client->mu);
@@ -460,7 +463,8 @@ static bool line_is_answered(struct hf__line *n)
            (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
 }
 
-/* For the error texts of the waiters that are about to fail. */
+/* Notes the server's silence as the error text of the waiters that are about to
+ * fail. */
 static void line_note_silence(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -482,7 +486,8 @@ static void line_report_orphan(struct hf__line *n)
                            hf__no_loss);
 }
 
-/* Reports owners that exited while holding. True: there is no other owner. */
+/* Reports owners that exited while holding. Returns whether there is no other
+ * owner. */
 static bool line_deserted(struct hf__line *n)
 {
     bool all = true;
@@ -504,7 +509,8 @@ static bool line_deserted(struct hf__line *n)
     return all;
 }
 
-/* A hold that no thread can release is no longer renewed. */
+/* Finds out whether a thread can still release the hold, and ends its renewal
+ * if not. */
 static void line_find_orphans(struct hf__line *n, hf__time now)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -531,8 +537,8 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
         now = present;
     if (n->queue.owner)
         line_find_orphans(n, now);
-    /* If the answer has been read and only not passed on, this process did not
-     * run for a while, and the server was not silent. */
+    /* If the answer has been read but not passed on yet, the server was not
+     * silent: this process did not run for a while. */
     if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
         line_take_news(n);
     if (hf__queue_silent(&n->queue, now))

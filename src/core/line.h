@@ -24,7 +24,8 @@ struct hf__releaser {
     struct hf__releaser *next;
     uint64_t hold_id;
     struct hf__sleeper *sleeper;
-    hf_error *word; /* or NULL: where the server's text goes if it fails */
+    hf_error *word; /* receives the server's text if the release fails; or
+                       NULL */
     int result;
     bool finished;
 };
@@ -43,15 +44,15 @@ struct hf__exchange {
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* The part that a line of any lock but a mutex has, because its name may have
- * several lines. Handles and the table of names refer to the first one, whose
- * mutex guards all. */
+/* The extra part of each line whose name may have several lines, which is every
+ * kind but a mutex. Handles and the table of names refer to the first line,
+ * whose mutex guards all of them. */
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;
-    struct hf__line_set lines; /* of the first line */
-    struct hf__reader *spare;  /* of the first line: entries for reuse */
-    uint32_t permits;          /* of the present or last hold */
+    struct hf__line_set lines; /* only in the first line */
+    struct hf__reader *spare;  /* only in the first line: entries for reuse */
+    uint32_t permits;          /* those of the current or last hold */
 };
 
 /* One per client and name, shared by its handles; or a further line of that
@@ -74,7 +75,7 @@ struct hf__line {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited, and that was reported */
         bool rings : 1; /* direct: no waiter is a thread, so the helper thread
-                           sleeps for the attempt */
+                           sleeps in the backend for all of them */
         bool owes : 1;  /* a refused let_go is sent again later; counted in refs
                          */
     };
@@ -96,8 +97,8 @@ static inline void hf__line_lock(struct hf__line *n)
     hf__mutex_lock(&hf__line_first(n)->mu);
 }
 
-/* A woken thread wants the mutex next, so the system call that wakes it comes
- * after the unlock. */
+/* Unlocks the mutex, and only then makes the system call that wakes a thread,
+ * because that thread wants the mutex next. */
 static inline void hf__line_unlock_first(struct hf__line *n)
 {
     uint32_t *word = n->to_wake;
@@ -114,33 +115,34 @@ static inline void hf__line_unlock(struct hf__line *n)
     hf__line_unlock_first(hf__line_first(n));
 }
 
-/* The line's requests to a networked backend; NULL: it has none. */
+/* Returns the line's requests to a networked backend; NULL if it has none. */
 static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 {
     return (struct hf__exchange *)n->remote.attempt;
 }
 
-/* The same, made if it has none. NULL: out of memory. */
+/* Returns the line's exchange, and creates it if there is none; NULL if out of
+ * memory. */
 struct hf__exchange *hf__exchange_make(struct hf__line *);
-/* Sends what the queue wants sent, and sets the timer. Called after every
- * change of the queue. */
+/* Sends what the queue wants sent, and sets the timer. Must be called after
+ * every change of the queue. */
 void hf__line_run(struct hf__line *, hf__time now);
 /* Passes what the backend has reported on to the queue. Takes line->mu
  * itself. */
 void hf__line_news(struct hf__line *);
-/* The line's timer has fired. Returns the hold id that the caller must renew,
- * or 0. If the caller does not renew it, the timer fires again. Takes line->mu
- * itself. */
+/* Handles the line's timer, which has fired. Returns the hold id that the
+ * caller must renew, or 0. If the caller does not renew it, the timer fires
+ * again. Takes line->mu itself. */
 uint64_t hf__line_timer(struct hf__line *, hf__time now);
 /* hf__wake_fn: wakes the waiter, or queues its callback. */
 void hf__line_wake(struct hf__queue *, struct hf__waiter *);
 /* Forgets the lost hold of the last owner, or of one reader, if that thread has
- * exited and so cannot release it. True: it had one. */
+ * exited and so cannot release it. Returns whether there was such a hold. */
 bool hf__line_forget_the_gone(struct hf__line *);
-/* The queue has a new owner: w. */
+/* Records that the queue has a new owner: w. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
-/* The release of that hold id (0: of any) has ended with that result: wakes
- * those that wait for it. */
+/* Wakes those that wait for the release of that hold id (0: of any), which has
+ * ended with that result. */
 void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
 /* Takes r off the list: its answer is no longer awaited. */
 void hf__line_forget_releaser(struct hf__line *, struct hf__releaser *);

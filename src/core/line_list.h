@@ -10,16 +10,18 @@
 
 /* Takes back the unused reader entries of the line's queue, and moves the line
  * to the list that the state of its queue calls for (hf__line_set_rest). The
- * line of a mutex has neither. hf__line_run() calls it, too. */
+ * line of a mutex has neither. hf__line_run() also calls this. */
 void hf__lines_rest(struct hf__line *);
-/* The lines that are taken, newest first. */
-struct hf__line *hf__lines_newest(struct hf__line *first); /* or NULL */
-struct hf__line *hf__lines_after(const struct hf__line *); /* or NULL */
+/* Walk the lines that are taken, newest first. Both return NULL if there is no
+ * such line. */
+struct hf__line *hf__lines_newest(struct hf__line *first);
+struct hf__line *hf__lines_after(const struct hf__line *);
 /* Takes all lines but the first out of their lists; hf__lines_after() walks
  * them. */
 struct hf__line *hf__lines_all_but_first(struct hf__line *first);
-void hf__lines_free_readers(struct hf__line *); /* frees all its entries */
-/* The line that this entry belongs to. */
+/* Frees all reader entries of the line. */
+void hf__lines_free_readers(struct hf__line *);
+/* Returns the line that this entry belongs to. */
 static inline struct hf__line *hf__lines_of_entry(struct hf__line_entry *entry)
 {
     return hf__container(entry->queue, struct hf__line, queue);

@@ -40,8 +40,9 @@ static int pick_reserve_entry(struct hf__line *first, hf_error *err)
     return k->spare ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-/* An unused entry keeps its thread (and a reference), which is likely to be the
- * next one, too. */
+/* Takes an unused entry for that thread. Such an entry keeps its last thread,
+ * and a reference to it, because the same thread is likely to be the next
+ * one. */
 static struct hf__reader *pick_take_entry(struct hf__line *first,
                                           struct hf__thread *thread)
 {
@@ -92,7 +93,7 @@ static int pick_refused(int rc, hf_error *err)
 }
 
 /* Forgets the lost holds of threads that have exited, so that the lines are
- * free again. True: there was any. */
+ * free again. Returns whether there was any. */
 static bool pick_forget_the_gone(struct hf__line *first)
 {
     struct hf__line *n, *next;
@@ -128,7 +129,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        /* a loss may just have been found */
+        /* The loss may just have been found. */
         hf__line_run(hf__lines_of_entry(line), now);
         return hf__fail_unreleased(hf__lines_of_entry(line), w->owner, err);
     }
@@ -139,7 +140,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     rc = pick_use(first, line, mode, out, err);
     if (!rc && (*out)->queue.shared)
         w->reader = pick_take_entry(first, w->thread);
-    /* a new waiter needs a new answer: ask again */
+    /* A new waiter of a latch needs a new answer: ask again. */
     if (!rc && (*out)->queue.latch)
         hf__lease_bell(&(*out)->queue.lease, now);
     return rc;
@@ -182,7 +183,8 @@ struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner)
                       : first;
 }
 
-/* The hold of this line cannot be used; its loss may just have been found. */
+/* Fails because the hold of this line cannot be used. Runs the line first,
+ * because the loss may just have been found. */
 static int pick_unusable(struct hf__line *line, uint64_t owner, int rc,
                          hf__time now, hf_error *err)
 {
@@ -196,7 +198,7 @@ int hf__pick_check(const hf_lock *lock, struct hf__line **line, hf_error *err)
 {
     uint64_t owner = hf__owner_of(lock, NULL);
     hf__time now = hf__now();
-    int rc = HF_ENOTOWNER; /* out of memory: it has never acquired */
+    int rc = HF_ENOTOWNER; /* if out of memory: it has never acquired */
 
     *line = hf__pick_held(lock->line, owner);
     if (owner)

@@ -20,9 +20,9 @@ struct hf_lock {
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    /* the descriptor of hf_lock_fd(), or -1; line->mu. It is here so that the
-     * bits below, which are written, are not beside those above, which are only
-     * read. */
+    /* the descriptor of hf_lock_fd(), or -1; line->mu. It stands here so that
+     * the bits below, which are written, are not next to those above, which are
+     * only read. */
     int loss_fd;
     /* line->mu: */
     uint32_t waits : 30;    /* verbs under way through this handle */
@@ -31,8 +31,9 @@ struct hf_lock {
     uint32_t loss_signalled : 1; /* loss_fd signals a loss */
 };
 
-/* The owner on whose behalf this thread calls; 0: out of memory. *thread
- * (unless it is NULL) is set to the thread, or to NULL if the handle owns. */
+/* Returns the owner on whose behalf this thread calls; 0 if out of memory.
+ * *thread (unless it is NULL) is set to the thread, or to NULL if the handle
+ * owns. */
 static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)
 {

@@ -11,8 +11,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* As the time of a timer: the loss has already happened. (HF__NEVER: there is
- * no hold, or it has no end.) */
+/* The time of a timer whose loss has already happened. (HF__NEVER: there is no
+ * hold, or it has no end.) */
 #define ALREADY ((hf__time)1)
 
 static void loss_fd_arm(hf_lock *lock, hf__time at)
@@ -30,15 +30,16 @@ static void loss_fd_arm(hf_lock *lock, hf__time at)
     timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* A handle that owns is concerned by its own holds only, any other handle by
- * the holds of threads. */
+/* Returns whether a hold of that owner concerns the handle. If the handle owns,
+ * only its own holds do; otherwise the holds of all threads do. */
 static bool loss_fd_is_about(const hf_lock *lock, uint64_t owner)
 {
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);
 }
 
-/* True if there is a reader that concerns the handle and holds (lost: has lost
- * its hold). exited_too: its thread may have exited. */
+/* Returns whether a reader that concerns the handle holds the lock or, if
+ * `lost`, has lost its hold. Readers whose thread has exited count only if
+ * `exited_too`. */
 static bool loss_fd_has_reader(const struct hf__queue *g, const hf_lock *lock,
                                bool lost, bool exited_too)
 {
@@ -55,7 +56,7 @@ static bool loss_fd_concerns(const struct hf__queue *g, const hf_lock *lock)
                      : loss_fd_is_about(lock, g->owner);
 }
 
-/* When the first hold that concerns the handle ends. */
+/* Returns when the first hold that concerns the handle ends. */
 static hf__time loss_fd_first_end(const hf_lock *lock)
 {
     hf__time at = HF__NEVER;
@@ -71,8 +72,8 @@ static hf__time loss_fd_first_end(const hf_lock *lock)
     return at;
 }
 
-/* True if an owner that concerns the handle still has to release a lost hold of
- * this line. */
+/* Returns whether an owner that concerns the handle still has to release a lost
+ * hold of this line. */
 static bool loss_fd_to_be_released(const struct hf__line *n,
                                    const hf_lock *lock)
 {
@@ -98,8 +99,9 @@ static bool loss_fd_has_news(const hf_lock *lock)
     return false;
 }
 
-/* True if the hold of this line, which was just lost, concerns the handle. An
- * owner that found the loss by its release has nothing left to release. */
+/* Returns whether the hold of this line, which was just lost, concerns the
+ * handle. An owner that found the loss by its release has nothing left to
+ * release. */
 static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
     if (n->queue.shared)

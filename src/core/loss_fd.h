@@ -9,7 +9,7 @@
 #include "core/lock.h"
 
 /* Makes the handle's descriptor; hf__loss_fd_start() then sets its timer.
- * False: out of descriptors. */
+ * Returns false if the process has no more descriptors. */
 bool hf__loss_fd_open(hf_lock *);
 void hf__loss_fd_start(hf_lock *);
 void hf__loss_fd_close(hf_lock *); /* the handle is about to be freed */
@@ -17,13 +17,13 @@ void hf__loss_fd_close(hf_lock *); /* the handle is about to be freed */
  * after any deadline has changed. */
 void hf__loss_fd_arm(struct hf__line *, bool lost);
 /* Re-arm only some descriptors of the name, because there may be thousands, on
- * as many lines. hf__loss_fd_arm_of: those that one owner concerns, which has
- * acquired or released. hf__loss_fd_moved: those that this line's hold
- * concerns, whose deadline has changed. */
+ * as many lines. hf__loss_fd_arm_of(): those that one owner concerns, after it
+ * has acquired or released. hf__loss_fd_moved(): those that this line's hold
+ * concerns, after its deadline has changed. */
 void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
 void hf__loss_fd_moved(struct hf__line *);
-/* A verb was called through the handle: if no lost hold is left to release, the
- * descriptor no longer signals the loss. */
+/* Must be called when a verb was called through the handle: the descriptor no
+ * longer signals the loss if no lost hold is left to release. */
 void hf__loss_fd_clear(hf_lock *);
 
 /* hf__loss_fd_clear(), without a call if nothing is signalled. */
@@ -33,8 +33,8 @@ static inline void hf__loss_fd_heard(hf_lock *lock)
         hf__loss_fd_clear(lock);
 }
 
-/* The release may have found the loss before the descriptor was set to signal
- * it; but the timer fires by itself. */
+/* After ELOST, even if no loss is signalled: the release may have found the
+ * loss first, and the timer would still fire by itself. */
 static inline void hf__loss_fd_released(hf_lock *lock, int result)
 {
     if (__builtin_expect(lock->loss_signalled || result == HF_ELOST, 0))

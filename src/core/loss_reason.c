@@ -18,8 +18,8 @@
 
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
-/* The note that applied at that time. If the text of that time has been
- * overwritten, the oldest text still kept for that state. */
+/* Returns the note that applied at that time; if its text has been overwritten,
+ * the note with the oldest text still kept for that state. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {
@@ -37,8 +37,8 @@ static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
     return found;
 }
 
-/* True if b rather than a makes room for a new note: only a has explained a
- * loss, or neither or both have and b is older. */
+/* Returns whether b, and not a, should make room for a new note: only a has
+ * explained a loss, or neither or both have and b is older. */
 static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;
@@ -65,7 +65,7 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
     char shown[sizeof(n->text)];
 
     snprintf(shown, sizeof(shown), "%s", text);
-    hf__printable(shown, sizeof(shown)); /* it may be a server's text */
+    hf__printable(shown, sizeof(shown)); /* the text may come from a server */
     if (n && strcmp(n->text, shown) == 0)
         return;
     if (!goes_on || n->explained) {
@@ -105,8 +105,9 @@ struct moment {
     char text[32];
 };
 
-/* By the wall clock. Its offset to our clock is measured again only after it
- * was set, so that the same moment is always written the same way. */
+/* Formats a time by the wall clock. The offset to our clock is measured again
+ * only after the wall clock was set, so that the same moment is always written
+ * the same way. */
 static struct moment reason_moment(hf_client *c, hf__time at)
 {
     struct timespec wall;

@@ -21,7 +21,7 @@ struct hf__note {
 };
 
 #define HF__NOTES 8 /* how many notes are kept */
-/* Notes the present state, unless the same text is noted already and still
+/* Notes the current state, unless the same text is noted already and still
  * lasts. hf__note_over() notes its end. */
 void hf__note(hf_client *, enum hf__loss_why, const char *text);
 void hf__note_over(hf_client *, enum hf__loss_why);
@@ -34,12 +34,14 @@ struct hf__reason {
 
 /* The text for that loss. Takes why_mu. */
 struct hf__reason hf__reason(hf_client *, struct hf__loss);
-/* Why a hold may not get renewed although it still lasts; "" if all is well. */
+/* Returns why a hold might not be renewed although it still lasts; "" if all is
+ * well. */
 struct hf__reason hf__doubt(hf_client *, bool refused);
 /* Fails with ELOST, and with the reason if that owner's loss is known. */
 int hf__fail_lost(struct hf__line *line, uint64_t owner, hf_error *);
 int hf__fail_loss(struct hf__line *line, struct hf__loss, hf_error *);
-/* The same for an acquire: the lost hold must be released first. */
+/* Fails an acquire with ELOST and the reason: the lost hold must be released
+ * first. */
 int hf__fail_unreleased(struct hf__line *line, uint64_t owner, hf_error *);
 /* hf__fail_lost(), or the general text of another code. */
 int hf__fail_hold(struct hf__line *line, uint64_t owner, int code, hf_error *);

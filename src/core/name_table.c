@@ -41,10 +41,10 @@ static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
            n->remote.permits == as->permits;
 }
 
-/* A line without a handle is there only because its hold or attempt has not
- * been let go yet; it does not fix the kind of the name. For another kind the
- * name gets a second line, unless the backend cannot have both (shared memory,
- * which refuses a release only next to a process that breaks the rules). */
+/* A line without a handle exists only because its hold or attempt has not been
+ * let go yet; it does not fix the kind of the name. For another kind the name
+ * gets a second line, unless the backend cannot have both (shared memory, where
+ * a release is refused only if a process breaks the rules). */
 static struct hf__line *names_find_locked(hf_client *c,
                                           const struct hf__remote *as)
 {
@@ -71,7 +71,8 @@ static int grow_table_locked(hf_client *c)
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
     struct hf__line **buckets;
 
-    if (c->names_len < 2 * c->buckets_len) /* 8 bytes per handle */
+    if (c->names_len < 2 * c->buckets_len) /* the table has at most 8 bytes per
+                                              line */
         return 0;
     buckets = hf__alloc(c, len * sizeof(*buckets));
     if (!buckets)
@@ -93,7 +94,7 @@ static int grow_table_locked(hf_client *c)
     return 0;
 }
 
-/* The size of what is in front of a line, see hf__event_of_loss(). */
+/* Returns the size of what is in front of a line: see hf__event_of_loss(). */
 static size_t names_front_of(const hf_client *c)
 {
     return c->on_event ? sizeof(struct hf__event) : 0;
@@ -110,7 +111,8 @@ static void names_free_line(hf_client *c, struct hf__line *n)
     hf__free(c, (char *)n - names_front_of(c));
 }
 
-/* Makes a line like `as`. first: the first line of its name, or NULL. */
+/* Creates a line like `as`. `first` is the first line of its name; NULL if the
+ * new line is the first. */
 static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
                                    struct hf__line *first)
 {
@@ -156,8 +158,8 @@ static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
     return n;
 }
 
-/* Makes a line and puts it into the table. LATER: the backend could not attach
- * it now; err has EBACKEND. */
+/* Creates a line and puts it into the table. Returns LATER, with EBACKEND in
+ * err, if the backend could not attach it now. */
 static int names_add_locked(hf_client *c, const struct hf__remote *as,
                             struct hf__line *first, struct hf__line **out,
                             hf_error *err)
@@ -247,8 +249,9 @@ int hf__names_add_line(struct hf__line *first, enum hf_mode mode,
     return rc == HF__LATER ? HF_EBACKEND : rc;
 }
 
-/* The lock's options decide, then the URL, then the backend's default. The last
- * two apply only if the kind can be either. */
+/* Returns whether the lock is fair: the lock's options decide, then the URL,
+ * then the backend's default. The last two apply only if the kind can be
+ * either. */
 static bool names_is_fair(const hf_client *c, const hf_lock_options *opt)
 {
     int caps = c->caps[opt->kind];
@@ -349,7 +352,7 @@ void hf__names_put(struct hf__line *n)
 
     hf__line_lock(n);
     HF__HOLDING(&c->mu);
-    if (!n->timer.handles && n->kin) /* or there is a new handle */
+    if (!n->timer.handles && n->kin) /* otherwise there is a new handle */
         lines = hf__lines_all_but_first(n);
     hf__line_unlock(n);
     while ((line = lines)) {

@@ -7,13 +7,13 @@
 
 #include "core/line.h"
 
-/* Finds the line of a name, or makes it, and counts a reference and a
- * handle. May wait for the backend until op_timeout. Returns 0, or a code
- * with a text. */
+/* Finds the line of a name, or creates it, and counts a reference and a handle.
+ * May wait for the backend until op_timeout. Returns 0, or a code with a
+ * text. */
 int hf__names_get(hf_client *, const void *name, size_t len,
                   const hf_lock_options *, struct hf__line **, hf_error *);
-/* Makes one more line for the name of `first`, whose mutex is held. The caller
- * adds it to the name's lists. */
+/* Creates one more line for the name of `first`, whose mutex is held. The
+ * caller adds it to the name's lists. */
 int hf__names_add_line(struct hf__line *first, enum hf_mode, struct hf__line **,
                        hf_error *);
 /* Drops the reference of a handle that is no longer counted. */

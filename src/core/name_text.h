@@ -8,9 +8,9 @@
 
 /* Returns 0, or EINVAL with a text. Sets *len if it was HF_CSTRING. */
 int hf__name_valid(const void *name, size_t *len, hf_error *);
-/* The line's name without the client's prefix, for people. */
+/* Returns the line's name without the client's prefix, for people. */
 struct hf__shown hf__line_shown(struct hf__line *);
-/* "mutex", "read-write lock" ... */
+/* Returns the name of a kind: "mutex", "read-write lock" ... */
 const char *hf__kind_name(int kind);
 
 #endif

@@ -109,7 +109,7 @@ void hf__outbox_give_up_locked(hf_client *c, struct hf__req *req)
 {
     if (req->meant_until == HF__NEVER)
         return;
-    req->meant_until = 0; /* in case the backend gives it back */
+    req->meant_until = 0; /* in case the backend gives the request back */
     hf__outbox_finish_locked(c, req, HF_EUNKNOWN);
 }
 

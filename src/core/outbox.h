@@ -16,14 +16,14 @@ int hf__outbox_submit_locked(hf_client *, struct hf__req *);
 void hf__outbox_flush_locked(hf_client *);
 /* Takes the request out if it is parked, so that it is not sent. */
 void hf__outbox_remove_locked(hf_client *, struct hf__req *);
-/* The same, and reports it with that result. */
+/* Takes the request out if it is parked, and reports it with that result. */
 void hf__outbox_finish_locked(hf_client *, struct hf__req *, int result);
-/* The caller no longer waits: the request is not sent any later, unless it is
- * to be sent in any case (meant_until is NEVER). */
+/* Must be called when the caller no longer waits: if the request is parked, it
+ * ends unsent, unless it must be sent in any case (meant_until is NEVER). */
 void hf__outbox_give_up_locked(hf_client *, struct hf__req *);
-/* hf__core.unsent: parks it in front of all others. */
+/* Implements hf__core.unsent: parks the request in front of all others. */
 void hf__outbox_return(hf_client *, struct hf__req *);
-/* hf__core.refuse: fails all that is parked. */
+/* Implements hf__core.refuse: fails all parked requests. */
 void hf__outbox_refuse(hf_client *, int code);
 
 #endif

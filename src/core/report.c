@@ -27,8 +27,8 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     struct hf__line *n;
     struct hf__request *f;
 
-    /* A question that is being abandoned. Its answer came before the backend
-     * knew that, and line_forget_attempt() has already subtracted it from
+    /* This question is being abandoned. Its answer came before the backend knew
+     * that, and line_forget_attempt() has already subtracted it from
      * under_way. */
     if (req->remote && !req->flying)
         return;
@@ -69,12 +69,13 @@ void hf__report_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
     struct hf__exchange *x = hf__exchange_of(n);
 
-    if (c->direct) { /* the core must check: it may already be held again */
+    if (c->direct) { /* the core must check, because the lock may already be
+                        held again */
         hf__timers_set(&c->timers, &n->timer, 0);
         return;
     }
     if (!x)
-        return; /* it no longer holds anything */
+        return; /* the line no longer holds anything */
     x->lost_id = hold_id;
     x->session_over = session != NULL;
     if (session)

@@ -9,14 +9,15 @@
 
 #include "backends/backend.h"
 
-/* hf__core.done, bell, lost, wanted and session. */
+/* Implement hf__core.done, bell, lost, wanted and session. */
 void hf__report_done(hf_client *, struct hf__req *);
 void hf__report_bell(hf_client *, struct hf__remote *);
 void hf__report_lost(hf_client *, struct hf__remote *, uint64_t hold_id,
                      const char *session);
 void hf__report_wanted(hf_client *, struct hf__remote *, uint64_t token);
 void hf__report_session(hf_client *, int event, const char *why);
-/* The session has ended: marks every line of the client, to be delivered. */
+/* Marks every line of the client because the session has ended; the marks are
+ * delivered later. */
 void hf__report_session_locked(hf_client *);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Requests that belong to no single line: a renewal of many holds (batch), and
- * questions about names (query). A request is made, submitted, reported by the
- * backend, and delivered (loop/deliver.c). The waiting thread frees it, or
+ * questions about names (query). A request is created, submitted, reported by
+ * the backend, and delivered (loop/deliver.c). The waiting thread frees it, or
  * delivery does if no thread waits for it.
  */
 #ifndef HF_REQUESTS_H
@@ -15,7 +15,7 @@ struct hf__sleeper;
 struct hf__request {
     struct hf__request *next, *prev; /* client->requests */
     struct hf__request *next_landed;
-    struct hf__sleeper *sleeper; /* waits for it; NULL: none does */
+    struct hf__sleeper *sleeper; /* waits for the answer; NULL: none does */
     bool delivered;
     hf_error why; /* the backend's text if the request failed */
     /* Frees the parts of the answer that no caller took. Called with client->mu
@@ -29,11 +29,11 @@ struct hf__request {
     };
 };
 
-/* Makes a request with `extra` bytes behind it. NULL: out of memory, and err
- * says so. */
+/* Creates a request, with `extra` bytes after it. Returns NULL, with a text in
+ * err, if out of memory. */
 struct hf__request *hf__request_new(hf_client *, enum hf__op, size_t extra,
                                     hf_error *);
-/* Hands it to the backend. A line's mutex may be held. */
+/* Hands the request to the backend. A line's mutex may be held. */
 void hf__request_submit(hf_client *, struct hf__request *);
 void hf__request_free(hf_client *, struct hf__request *);
 

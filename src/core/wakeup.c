@@ -43,7 +43,7 @@ uint32_t *hf__sleeper_notify(hf_client *c, struct hf__sleeper *s)
         hf__fd_post(c->wake_fd);
         return NULL;
     default:
-        return NULL; /* it looks at its word before it sleeps */
+        return NULL; /* the sleeper looks at its word before it sleeps */
     }
 }
 

@@ -39,8 +39,8 @@ enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
  * wakes the sleeper. */
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
-/* True if the sleeper must look for news before it sleeps; *seen is its word
- * before that. False if it has just looked (fresh) and would see the same
+/* Returns whether the sleeper must look for news before it sleeps; *seen is its
+ * word before that. False if it has just looked (fresh) and would see the same
  * again. */
 static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 {
@@ -57,14 +57,16 @@ static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 uint32_t *hf__sleeper_notify(hf_client *, struct hf__sleeper *);
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 
-/* For an eventfd, which does not block. hf__fd_post() is async-signal-safe. */
+/* Make an eventfd readable, and no longer readable, without blocking.
+ * hf__fd_post() is async-signal-safe. */
 void hf__fd_post(int fd);
 void hf__fd_drain(int fd);
 
 /* Makes sure that the helper thread is awake at that time. client->mu is
  * held. */
 void hf__helper_due_locked(hf_client *, hf__time at);
-/* The same, and sets that timer. Takes client->mu itself. */
+/* Sets that timer, and makes sure that the helper thread is awake when it
+ * fires. Takes client->mu itself. */
 void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);
 /* The helper thread moves requests on that no thread has moved for this
  * long. */

@@ -25,7 +25,8 @@ void hf__async_give_up(struct hf__async *a)
     }
     HF__HOLDING(&c->mu);
     if (a->call.request && !a->call.request->delivered) {
-        a->call.request->sleeper = NULL; /* delivery frees it from now on */
+        a->call.request->sleeper = NULL; /* from now on delivery frees the
+                                            request */
         hf__outbox_give_up_locked(c, &a->call.request->req);
         a->call.request = NULL;
         waits = true;
@@ -54,7 +55,8 @@ void hf__async_timed_out(struct hf__async *a, hf__time now)
 
     hf__line_lock(n);
     if (a->waiter.state == HF__W_FINISHED) {
-        hf__async_give_up(a); /* unless the answer has already ended it */
+        hf__async_give_up(a); /* does nothing if the answer has ended the
+                                 wait */
     } else if (hf__lease_unanswered(l) && now < a->grace) {
         not_yet = true;
     } else {

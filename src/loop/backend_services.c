@@ -84,7 +84,8 @@ static int services_add_name(hf_client *c, struct hf__query *q,
 
     if (len < skip)
         return 0;
-    f->names_bytes += sizeof(*names) + 16 + len; /* 16: the allocator's own */
+    f->names_bytes += sizeof(*names) + 16 + len; /* 16: the allocator's
+                                                    overhead */
     if (f->names_bytes > HF__NAMES_BYTES)
         return hf__fail_why_set(
             c, HF_EBACKEND,
@@ -103,7 +104,8 @@ static int services_add_name(hf_client *c, struct hf__query *q,
     return 0;
 }
 
-/* The number of some findings depends on the server; these are always few. */
+/* How many findings are kept, because some servers can cause any number of
+ * them. The few that are always shown are kept even beyond that. */
 enum { HF__FINDINGS_MAX = 100 };
 
 static bool services_is_always_shown(const char *subject)

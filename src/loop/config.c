@@ -89,8 +89,8 @@ static int config_times(hf_client *c, struct hf__url *url,
     return rc;
 }
 
-/* The scheme, hosts and path of the URL: locks of two clients with the same
- * name are ordered by it (api/multi.c). */
+/* Returns the scheme, hosts and path of the URL. Locks of the same name at two
+ * clients are ordered by this string (api/multi.c). */
 static char *config_place_of(hf_client *c, const struct hf__url *url)
 {
     size_t size = strlen(url->scheme) + strlen(url->path) + 4, len;
@@ -135,8 +135,9 @@ static int config_texts(hf_client *c, struct hf__url *url,
 
 #define PASSWORD_MAX 8191
 
-/* Waits until there is something to read. A pipe that no program has opened for
- * writing has neither data nor an end. */
+/* Waits until there is something to read, or until that time. Returns whether
+ * there is; sets errno if not. A pipe that no program has opened for writing
+ * has neither data nor an end. */
 static bool config_is_readable(int fd, hf__time until)
 {
     struct pollfd reads = {.fd = fd, .events = POLLIN};
@@ -153,8 +154,8 @@ static bool config_is_readable(int fd, hf__time until)
     return n > 0;
 }
 
-/* Reads a line without its end; a pipe may deliver it in parts. Returns its
- * length, or -1 with errno. */
+/* Reads a line, without its newline; a pipe may deliver it in parts. Returns
+ * its length, or -1 with errno. */
 static ssize_t config_read_line(int fd, hf__time until, char *text, size_t size)
 {
     size_t len = 0;
@@ -205,8 +206,8 @@ static int config_read_password(hf_client *c, const char *path, char **out,
     return rc;
 }
 
-/* The first of these that is given: the options, the file, the URL, the
- * environment. */
+/* Takes the password from the first of these that gives one: the options, the
+ * file, the URL, the environment. */
 static int config_password(hf_client *c, struct hf__url *url,
                            const hf_client_options *opt, char **out,
                            hf_error *err)
@@ -249,8 +250,8 @@ static int config_check_unknown(hf_client *c, struct hf__url *url,
     return 0;
 }
 
-/* The default fairness must be one that some kind of lock has. (A kind that has
- * only one fairness has that one whatever the URL says.) */
+/* Checks that some kind of lock can have the fairness in the URL. (A kind that
+ * can have only one fairness has that one, whatever the URL says.) */
 static int config_check_fairness(const hf_client *c, hf_error *err)
 {
     bool fair = c->fairness == HF_FAIR;

@@ -7,7 +7,7 @@
 
 #include <holdfast.h>
 
-/* Makes client->config and sets the constant fields of the client. Returns 0,
+/* Creates client->config and sets the constant fields of the client. Returns 0,
  * or EINVAL, EBACKEND (the module could not be loaded) or ENOMEM with a text.
  * hf__config_free() must be called in either case. */
 int hf__config_make(hf_client *, const char *url, const hf_client_options *,

@@ -1,6 +1,6 @@
 /*
  * Delivery: takes the marks that the backend has left, and the timers that are
- * due, to their lines and requests. Any thread may deliver, also two at once.
+ * due, to their lines and requests. Any thread may deliver, even two at once.
  * No mutex is held.
  */
 #ifndef HF_DELIVER_H

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EVENTS 64 /* wake_fd, and a backend's (backend.h) */
+#define EVENTS 64 /* enough for wake_fd and a backend's descriptors */
 
 static int driver_timeout_ms(hf__time until)
 {
@@ -102,8 +102,7 @@ void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     until = hf__now();
     hf__mutex_lock(&c->mu);
     c->driver_until = 0;
-    if (!c->direct) { /* the helper thread moves a direct backend on, and sleeps
-                         in it */
+    if (!c->direct) { /* only the helper thread moves a direct backend on */
         driver_ready_locked(c, ev, n, until);
         /* If this thread was stopped on its way here, more may have arrived. */
         if (c->be->next_timeout(c->self) <= until)
@@ -141,7 +140,8 @@ static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
     hf__deque_add(c->followers, c->followers_tail, s);
 }
 
-/* With requests under way an answer may be due, otherwise only a bell. */
+/* Returns how late the driver may be for its followers: with requests under way
+ * an answer may be due, otherwise only a bell. */
 static hf__time driver_follower_patience_locked(const hf_client *c)
 {
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;

@@ -16,27 +16,29 @@ typedef bool hf__ready_fn(void *arg, hf__time now, hf__time *until);
  * again. */
 void hf__driver_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
                      void *arg);
-/* Take and give the role, for the helper thread and dispatch. False: another
- * thread has it. */
+/* Take and give the role, for the helper thread and dispatch. hf__driver_take()
+ * returns false if another thread has it. */
 bool hf__driver_take(hf_client *);
 void hf__driver_lead_locked(hf_client *); /* the role must be free */
 void hf__driver_give(hf_client *);
-/* One round of the driver: sleeps, at most until that time, moves the backend
+/* Does one round of driving: sleeps, at most until that time, moves the backend
  * on, and delivers. */
 void hf__driver_round(hf_client *, struct hf__sleeper *, hf__time until);
 /* Passes what has arrived to the backend, and then does what is due. Does not
  * sleep. */
 void hf__driver_move_locked(hf_client *, hf__time now);
-/* hf__core.watch */
+/* Implements hf__core.watch. */
 int hf__driver_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
-/* When the next timer or action of the backend is due; HF__NEVER. */
+/* Returns when the next timer or action of the backend is due; HF__NEVER if
+ * there is none. */
 hf__time hf__driver_next_locked(hf_client *);
 /* Makes sure that the driver or the helper thread is awake at that time. */
 void hf__driver_due_locked(hf_client *, hf__time at);
 
-/* How late a driver may be before another thread acts in its place. A driver is
- * a thread of the program, so a signal handler or its priority may delay it.
- * This leaves half of any TTL, and no verb is a second late. */
+/* Returns how late a driver may be before another thread acts in its place. A
+ * driver is a thread of the program, so a signal handler or its priority may
+ * delay it. Even after such a delay half of any TTL is left, and no verb is
+ * late by a second. */
 static inline hf__time hf__driver_patience(const hf_client *c)
 {
     uint32_t ms = c->least_ttl_ms / 6;
@@ -44,8 +46,8 @@ static inline hf__time hf__driver_patience(const hf_client *c)
     return (ms < 800 ? ms : 800) * HF__MS;
 }
 
-/* The same while requests are under way, and then never less than
- * HF__PATIENCE. */
+/* Returns hf__driver_patience(), but at least HF__PATIENCE; for use while
+ * requests are under way. */
 static inline hf__time hf__follower_patience(const hf_client *c)
 {
     hf__time at_least = HF__PATIENCE, time = hf__driver_patience(c);
@@ -57,7 +59,7 @@ static inline hf__time hf__follower_patience(const hf_client *c)
  * the helper thread reads what the driver may have left unread. */
 #define HF__BELL_PATIENCE (2000 * HF__MS)
 
-/* True if there are asynchronous waits and the program does not drive.
+/* Returns whether there are asynchronous waits and the program does not drive.
  * client->mu is held. */
 static inline bool hf__unattended_locked(const hf_client *c)
 {

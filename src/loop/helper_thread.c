@@ -28,12 +28,14 @@ struct turn {
     uint32_t word; /* helper_word before the thread looked for work */
     uint32_t rounds;
     bool stop, drive;
-    hf__time asked; /* helper_until after the sleep: others may lower it */
-    bool late;      /* another thread drives, and does not do what is due */
+    hf__time asked; /* helper_until as it was after the sleep, during which
+                       others may lower it */
+    bool late;      /* another thread drives, but has not done what is due */
 };
 
-/* Holds that need no renewal are checked as often as others are renewed: the
- * owner's thread may have exited, or the hold may have been broken. */
+/* Makes all lines due for a check. Holds that need no renewal are checked as
+ * often as others are renewed: the owner's thread may have exited, or the hold
+ * may have been broken. */
 static void helper_check_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
@@ -42,11 +44,11 @@ static void helper_check_all_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
-/* When to be awake while another thread drives: for a timer that was set after
- * the driver went to sleep and is due before it wakes; when the driver is late,
- * for what is due or for a follower. (driver_until 0: it is awake, and looks
- * before it sleeps.) A driver that leaves the role says itself when to be
- * awake. */
+/* Returns when this thread must be awake while another thread drives: for a
+ * timer that was set after the driver went to sleep and is due before it wakes;
+ * when the driver is late, for what is due or for a follower. (If driver_until
+ * is 0, the driver is awake, and looks before it sleeps.) A driver that leaves
+ * the role tells this thread when to be awake. */
 static hf__time helper_beside_driver_locked(hf_client *c, const struct turn *t)
 {
     hf__time at = hf__driver_next_locked(c);
@@ -146,8 +148,8 @@ static void helper_keep(hf_client *c)
     }
 }
 
-/* False: the caller no longer waits for the result, and the helper thread frees
- * the client. */
+/* Passes the result of the backend's open to hf_open(). Returns false if that
+ * no longer waits, and this thread must free the client. */
 static bool helper_report_open(hf_client *c, void *self, int rc)
 {
     HF__HOLDING(&c->mu);
@@ -159,8 +161,8 @@ static bool helper_report_open(hf_client *c, void *self, int rc)
     return !c->open_given_up;
 }
 
-/* The backend is about to be closed: detaches all lines. Handles that are freed
- * later find self NULL. */
+/* Detaches all lines, because the backend is about to be closed. Handles that
+ * are freed later find that client->self is NULL. */
 static void helper_detach_all(hf_client *c, void *self)
 {
     HF__HOLDING(&c->mu);
@@ -201,7 +203,8 @@ static int helper_wait_open(hf_client *c, hf__time until, hf_error *err,
 {
     const struct hf__url *url = c->config->url;
     uint32_t ms = c->config->open_timeout_ms;
-    char what[80]; /* copied, because the client may be gone when it is used */
+    char what[80]; /* copied, because the client may be gone when this is
+                      used */
     bool may_pass = hf__may_pass(c, HF_EBACKEND);
 
     if (url->hosts_len)

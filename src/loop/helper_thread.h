@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 /* Starts the thread, which opens the backend. Returns 0, or a code with a text.
- * *given_up: the open takes too long, and the helper thread will free the
- * client. */
+ * Sets *given_up if the open takes too long; the helper thread will then free
+ * the client. */
 int hf__helper_start(hf_client *, hf__time until, hf_error *, bool *given_up);
 void hf__helper_stop(hf_client *);
 

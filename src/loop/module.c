@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The directory of this library, so that a copy that was moved finds its
+/* Finds the directory of this library, so that a copy that was moved finds its
  * modules. */
 static int module_own_directory(char *dir, size_t size)
 {
@@ -73,7 +73,7 @@ static void *find_module(const char *module)
     handle = module_load_from_path(module);
     if (!handle && !module_own_directory(dir, sizeof(dir))) {
         handle = module_load(dir, "holdfast/", module);
-        if (!handle) /* in a build directory */
+        if (!handle) /* the library may be in a build directory */
             handle = module_load(dir, "backends/", module);
     }
     if (!handle)
@@ -81,7 +81,8 @@ static void *find_module(const char *module)
     return handle;
 }
 
-/* Returns 0 and *entry (NULL: it exports none), or HF_EBACKEND. */
+/* Loads a module and sets *entry (NULL if the module exports none). Returns 0
+ * or HF_EBACKEND. */
 static int load_module(const struct scheme *s, hf__module_fn **entry,
                        hf_error *err)
 {

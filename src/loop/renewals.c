@@ -34,8 +34,8 @@ struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
 }
 
 /* Puts the holds into the batch, each with its line's reference. Leaves out a
- * hold that was let go or renewed by another thread meanwhile. Once every hold
- * has expired, the batch is not sent. */
+ * hold that was let go, or renewed by another thread, in the meantime. Sets
+ * meant_until so that the batch is not sent once all its holds have expired. */
 static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
                           size_t len, hf__time now)
 {
@@ -60,8 +60,8 @@ static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
     }
 }
 
-/* Sets the timers of the lines to `again`, unless they are earlier.
- * hf__line_timer() has already put off the renewals. */
+/* Sets the timers of the lines to `again`, unless they are earlier, and drops
+ * the references. hf__line_timer() has already put off the renewals. */
 static void renewals_put_off(hf_client *c, const struct hf__due *due,
                              size_t len, hf__time again)
 {
@@ -99,7 +99,8 @@ int hf__renewals_result(const struct hf__request *f, size_t i)
     return result == HF_EUNKNOWN && f->req.result < 0 ? f->req.result : result;
 }
 
-/* For a hold that was let go meanwhile, "not yours" is no failure. */
+/* Counts a renewal by its result. If the hold was let go in the meantime, "not
+ * yours" is not a failure. */
 static void renewals_count(hf_client *c, const struct hf__lease *l,
                            uint64_t hold_id, int result)
 {

@@ -19,14 +19,15 @@ struct hf__due {
  * to the lines. */
 void hf__renewals_due(hf_client *, const struct hf__due *, size_t,
                       hf__time now);
-/* The request has been answered: takes the results to the lines. */
+/* Takes the results of an answered request to the lines. */
 void hf__renewals_landed(hf_client *, struct hf__request *);
-/* A request with room for that many renewals. NULL: out of memory, and err says
- * so. */
+/* Creates a request with room for that many renewals. Returns NULL, with a text
+ * in err, if out of memory. */
 struct hf__request *hf__renewals_batch(hf_client *, size_t room, hf_error *);
-/* A renewal of the line's present hold. line->mu is held. */
+/* Returns a renewal of the line's current hold. line->mu is held. */
 struct hf__renewal hf__renewals_of(struct hf__line *, uint32_t ms);
-/* The result of one renewal; that of the request if it was not sent. */
+/* Returns the result of one renewal, or that of the request if it was not
+ * sent. */
 int hf__renewals_result(const struct hf__request *, size_t i);
 
 #endif

@@ -15,7 +15,7 @@ struct request_wait {
     hf__time until, last; /* last: the limit for all steps of a list */
 };
 
-enum { STEPS = 100 }; /* times op_timeout: the limit for a list */
+enum { STEPS = 100 }; /* the limit for a list, as a multiple of op_timeout */
 
 static bool request_ready(void *arg, hf__time now, hf__time *until)
 {
@@ -40,7 +40,7 @@ bool hf__request_await(hf_client *c, struct hf__request *f, hf__time until)
     hf__driver_wait(c, f->sleeper, request_ready, &w);
     hf__mutex_lock(&c->mu);
     over = f->delivered;
-    f->sleeper = NULL; /* delivery frees it from now on */
+    f->sleeper = NULL; /* from now on delivery frees f */
     if (!over)
         hf__outbox_give_up_locked(c, &f->req);
     hf__mutex_unlock(&c->mu);

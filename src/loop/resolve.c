@@ -16,9 +16,9 @@
 
 #define STACK_SIZE (256 * 1024) /* name services are loaded as plugins */
 
-/* Shared by its thread and the client. The last of the two that leaves frees
- * it. Not allocated by the client's hooks, which need not exist after the
- * client. */
+/* A lookup, shared by its thread and the client. The last of the two to leave
+ * frees it. It is not allocated by the client's hooks, which might not exist
+ * after the client. */
 struct job {
     struct hf__lookup found;
     uint32_t left; /* atomic: 1 once the thread has finished or the client has
@@ -35,12 +35,14 @@ static int resolve_look_up(const char *host, const char *port,
 
     if (rc != EAI_NONAME && rc != EAI_ADDRFAMILY && rc != EAI_NODATA)
         return rc;
-    /* A machine that has only loopback has no "configured" address. */
+    /* AI_ADDRCONFIG finds no address on a machine that has only loopback, so
+     * try again without it. */
     hints.ai_flags = AI_NUMERICSERV;
     return getaddrinfo(host, port, &hints, list);
 }
 
-/* Splits the text at commas; the part after the last colon is the port. */
+/* Looks up all hosts of the job. They are separated by commas; the part after
+ * the last colon is the port. */
 static void resolve_look_up_all(struct job *job)
 {
     struct hf__lookup *l = &job->found;
@@ -79,8 +81,8 @@ static void *resolve_job_main(void *arg)
     return NULL;
 }
 
-/* All signals are blocked, because the program's handlers must not run on
- * it. */
+/* Starts the thread of a job. All signals are blocked, because the program's
+ * handlers must not run on it. */
 static int resolve_start_thread(struct job *job)
 {
     sigset_t all, old;

@@ -20,7 +20,7 @@
 /* Ends the error texts about a bad %xx. */
 #define ESCAPES "; it must be two hex digits (not 00), and %%25 for a %%"
 
-/* Decodes %xx in place. EINVAL: a bad %xx, or a NUL. */
+/* Decodes %xx in place. Returns 0, or EINVAL for a bad %xx or a NUL. */
 static int url_decode(char *s)
 {
     char *to = s;
@@ -41,7 +41,7 @@ static int url_decode(char *s)
     return 0;
 }
 
-/* Ends s at ch. Returns what follows, or NULL. */
+/* Cuts s at the first ch. Returns what follows; NULL if there is no ch. */
 static char *url_cut(char *s, int ch)
 {
     char *at = strchr(s, ch);
@@ -66,8 +66,8 @@ static int url_parse_port(const char *text, uint16_t *port)
     return 0;
 }
 
-/* In place of the port there may be a password that contains a /, or one that
- * no host follows, so the text is not quoted. */
+/* Fails without quoting the text: it may be no port, but a part of a password
+ * that contains a /, or that no host follows. */
 static int url_bad_port(const char *port, hf_error *err)
 {
     return hf__fail(err, HF_EINVAL,
@@ -210,8 +210,8 @@ int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
     authority = !strncmp(rest, "//", 2) ? rest + 2 : NULL;
     slash = strchr(authority ? authority : rest, '/');
     if (authority && slash) {
-        /* Moving it one byte to the left makes room for a NUL before the path.
-         */
+        /* Move the authority one byte to the left, to make room for a NUL
+         * before the path. */
         memmove(authority - 1, authority, (size_t)(slash - authority));
         slash[-1] = '\0';
         authority--;

@@ -52,8 +52,8 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 
 /* ---- lookup ------------------------------------------------------------ */
 
-/* Fills in the texts of an address. A host name that is too long for them has
- * no address. */
+/* Fills in the host and the text of an address. A host name that is too long
+ * for them has no address. */
 static void endpoint_call(struct net_addr *a, const char *host)
 {
     int len = (int)strcspn(host, ",");
@@ -162,7 +162,7 @@ void hf__net_connected(struct net_endpoint *e)
 const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
 {
     if (w->at >= e->len)
-        w->at = 0; /* there is at least one: open() fails without */
+        w->at = 0; /* there is at least one address: open() fails without */
     if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
         endpoint_take(e, e->job);
         hf__net_connected(e);

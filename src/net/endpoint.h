@@ -20,7 +20,8 @@ struct net_endpoint {
     size_t len;  /* how many in addr; never 0 after the first lookup */
     struct net_addr addr[NET_ADDRS];
     struct hf__lookup *job; /* a lookup that is running or done, or NULL */
-    hf__time job_until;     /* until when connections wait for job; 0: not */
+    hf__time job_until;     /* until when connections wait for job; 0: they do
+                               not */
 };
 
 /* How far one connection has got in trying the addresses. */
@@ -34,39 +35,40 @@ struct net_walk {
  * hosts without one. Returns 0 or HF_ENOMEM. */
 int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
                       size_t len, uint16_t port);
-/* Returns 0, or HF_EINVAL if the path is too long. */
+/* Replaces the hosts with the path of a Unix socket. Returns 0, or HF_EINVAL if
+ * the path is too long. */
 int hf__net_set_path(struct net_endpoint *, const char *path);
 void hf__net_endpoint_fini(struct net_endpoint *);
 
 /* Looks the hosts up and blocks; for open(). Returns 0, or a code whose text is
  * set. */
 int hf__net_find(struct net_endpoint *);
-/* Instead of hf__net_find(), if the hosts were not looked up: connections fail
- * until a lookup has found them. */
+/* Takes the place of hf__net_find() if the hosts were not looked up:
+ * connections fail until a lookup has found them. */
 void hf__net_expect(struct net_endpoint *);
 /* Starts a lookup, because the name may lead to another server now. Connections
  * wait for its result until `until`. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
-/* A connection is up: drops the lookup, whose result would be out of date when
- * it is needed. */
+/* Drops the lookup, because a connection is up and the result would be out of
+ * date when it is needed. */
 void hf__net_connected(struct net_endpoint *);
 
-/* Returns the address to connect to. If that is the first one, it takes over
- * the result of a lookup before. */
+/* Returns the address to connect to. Before it returns the first one, it takes
+ * over the result of a finished lookup. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
-/* May there be more than one server? There may if there are several hosts, or
- * one host with several addresses of one family; an IPv4 and an IPv6 address
- * probably belong to one server. */
+/* Returns whether there may be more than one server: if there are several
+ * hosts, or one host with several addresses of one family; an IPv4 and an IPv6
+ * address probably belong to one server. */
 bool hf__net_has_others(const struct net_endpoint *);
-/* The address has failed: moves to the next one, after the last to the first.
- * `elsewhere`: only to one of another host, because this host has answered.
- * False: there is none left in this round. */
+/* Moves to the next address, after the last to the first, because this one has
+ * failed. With `elsewhere`, moves only to an address of another host, because
+ * this host has answered. Returns false if none is left in this round. */
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
-/* All addresses have failed, or the connection was short: begins a new round,
- * in some rounds with a lookup. Returns how long to pause before it, most_ms at
- * most; `chance` is a random number. */
+/* Begins a new round, in some rounds with a lookup, because all addresses have
+ * failed or the connection was short. Returns how long to pause before the
+ * round, most_ms at most; `chance` is a random number. */
 hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,
                        uint32_t most_ms, uint32_t chance);
 

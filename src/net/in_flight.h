@@ -30,19 +30,20 @@ void hf__sent_clear(struct net_sents *); /* drops all */
 
 /* Adds a request, whose bytes the caller writes to stream.out after this call.
  * From now on its answer is due. Returns the owner's struct, zero except for
- * its net_sent; NULL: out of memory. The pointer is invalid once another
+ * its net_sent; NULL if out of memory. The pointer is invalid once another
  * request is added. */
 void *hf__sent_add(struct net_sents *, struct net_link *);
-/* The i-th request, the oldest first. */
+/* Returns the i-th request, the oldest first. */
 void *hf__sent_at(const struct net_sents *, size_t i);
-/* Takes out the oldest request, which must exist and is answered. */
+/* Takes out and returns the oldest request, which was answered. There must be
+ * one. */
 void *hf__sent_take(struct net_sents *);
 /* Puts the last taken request back as the oldest. Only if no request was added
  * since. */
 void hf__sent_untake(struct net_sents *);
-/* After the link went down with so many bytes written: lost() takes out the
- * oldest request of which a byte was written, unsent() the newest of which none
- * was. NULL: there is none left. */
+/* After the link went down with that many bytes written: hf__sent_lost() takes
+ * out the oldest request of which a byte was written, hf__sent_unsent() the
+ * newest of which none was. Both return NULL if there is none left. */
 void *hf__sent_lost(struct net_sents *, uint64_t written);
 void *hf__sent_unsent(struct net_sents *, uint64_t written);
 

@@ -7,12 +7,13 @@
 #include <sys/epoll.h>
 
 #define READ_SIZE 16384
-#define READS 4 /* reads in one call, so that other work is not delayed */
-/* After the loss of a connection that was up for so long, the link connects
+#define READS 4 /* how many reads in one call, not to delay other work */
+/* If a connection that was up for at least this long is lost, the link connects
  * again without a pause. */
 #define LIVED_MS 1000
 #define LOOKUP_POLL_MS 10
-/* A connection that was idle for so long may have been closed unnoticed. */
+/* A connection that was idle for longer than this may have been closed
+ * unnoticed. */
 #define IDLE_MS 500
 
 void hf__link_init(struct net_link *l, const struct hf__core *core,
@@ -94,7 +95,8 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     l->talk->down(l->owner, code, was_up, now);
 }
 
-/* A failed TLS handshake counts as a refusal by the server. */
+/* Handles a broken stream. A failed TLS handshake counts as a refusal by the
+ * server. */
 static void link_broken(struct net_link *l, hf__time now)
 {
     int code = l->stream.code ? l->stream.code : HF_EBACKEND;
@@ -122,9 +124,9 @@ static bool link_goes_on(struct net_link *l, int rc, hf__time now)
 
 /* ---- connecting -------------------------------------------------------- */
 
-/* A wrong or forbidden path of a socket is a permanent failure. ENOENT and
- * ECONNREFUSED are not, because a starting server may not have created or
- * opened the socket yet. */
+/* Handles a failure to connect. If the path of a socket is wrong or forbidden,
+ * the failure is permanent. ENOENT and ECONNREFUSED are not permanent, because
+ * a starting server may not have created or opened the socket yet. */
 static void link_not_connected(struct net_link *l, hf__time now)
 {
     int error = l->stream.broken;
@@ -320,8 +322,9 @@ hf__time hf__link_timeout(const struct net_link *l)
                : hf__min_time(l->timer, link_silent_at(l));
 }
 
-/* A server that does not answer the TLS handshake, or does not speak first
- * where it must, may be another kind of server. */
+/* Returns the doubt about a silent server. One that does not answer the TLS
+ * handshake, or does not speak first where it must, may be another kind of
+ * server. */
 static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";

@@ -1,6 +1,7 @@
 /*
- * A link: a connection to a server, which is made again whenever it fails. It
- * knows nothing about the protocol: its owner greets, reads and writes.
+ * A link: a connection to a server, which is established again whenever it
+ * fails. It knows nothing about the protocol: its owner greets, reads and
+ * writes.
  *
  *     OFF <-- stop() -- any state
  *      | start()
@@ -34,8 +35,8 @@
 enum net_state {
     NET_OFF,        /* stopped */
     NET_PAUSING,    /* waits until `timer` to connect */
-    NET_CONNECTING, /* until `timer` at most */
-    NET_GREETING,   /* greet() was called; until `timer` at most */
+    NET_CONNECTING, /* connects, until `timer` at most */
+    NET_GREETING,   /* greet() was called; lasts until `timer` at most */
     NET_UP,
 };
 
@@ -65,8 +66,8 @@ struct net_link {
     struct net_endpoint *peer;
     uint32_t *tags;    /* the last tag (core->watch()) of this client; each
                           connection takes the next */
-    const char *lost;  /* for the log: "redis: lost the connection"; NULL: no
-                          entry */
+    const char *lost;  /* what to log after a loss: "redis: lost the
+                          connection"; NULL: nothing */
     const char *doubt; /* added to the text of a failure before any answer was
                           understood: "; is it Redis?"; or NULL */
     /* Set by the owner at any time. */
@@ -103,14 +104,15 @@ void hf__link_fini(struct net_link *);
 void hf__link_start(struct net_link *, hf__time now);
 void hf__link_stop(struct net_link *);
 
-/* The owner has completed the greeting. */
+/* Must be called when the owner has completed the greeting. */
 void hf__link_up(struct net_link *, hf__time now);
-/* Called in data(), in GREETING with stream.tls_later. After data() has
- * returned, the out buffer is sent in plain, then TLS begins, and secured() is
- * called at its end. The owner must refuse bytes that follow those which made
- * it call this: an attacker may have written them. */
+/* Starts TLS; to be called in data(), in GREETING with stream.tls_later. After
+ * data() has returned, the out buffer is sent in plain, then the handshake
+ * begins, and secured() is called at its end. The owner must refuse bytes that
+ * follow those which made it call this: an attacker may have written them. */
 void hf__link_secure(struct net_link *);
-/* Sets the text of a failure, which must not contain secrets. Returns code. */
+/* Sets the text of a failure; the text must not contain secrets. Returns
+ * code. */
 int hf__link_why(struct net_link *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Returns `doubt` if no answer was understood yet, else "". */
@@ -118,17 +120,19 @@ const char *hf__link_doubt(const struct net_link *);
 /* Closes the connection and connects again later. The text must be set. */
 void hf__link_fail(struct net_link *, int code, hf__time now);
 
-/* For a function that wants to send: is the link up? Detects an idle connection
- * that the server has closed: a request sent on it would end as EUNKNOWN. If
- * the server refused the last attempt to connect, the link tries again soon. */
+/* Returns whether the link is up, for a function that wants to send. Detects an
+ * idle connection that the server has closed: a request sent on it would end as
+ * EUNKNOWN. If the server refused the last attempt to connect, the link tries
+ * again soon. */
 bool hf__link_wanted(struct net_link *);
-/* An answer is due: silence_ms begins now, unless one was due already. */
+/* Records that an answer is due: silence_ms begins now, unless one was due
+ * already. */
 void hf__link_await(struct net_link *, hf__time now);
 /* Limits the time for an answer, and for a connection, even if that is being
  * made now, to `ms`; 0: no limit. */
 void hf__link_hurry(struct net_link *, uint32_t ms, hf__time now);
-/* The server may have another address: starts a lookup, for which the next
- * connection waits, but for connect_ms at most. */
+/* Starts a lookup, because the server may have another address. The next
+ * connection waits for the result, but for connect_ms at most. */
 void hf__link_look_up(struct net_link *, hf__time now);
 
 /* For the backend's slots. opened() returns HF__DONE, HF__PENDING, or a code

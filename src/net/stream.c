@@ -10,8 +10,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Room for any one request of Redis with its script, so that a release needs no
- * memory. */
+/* Enough for any single Redis request with its script, so that a release
+ * allocates nothing. */
 #define FIRST_SIZE 16384
 
 void hf__net_init(struct net_stream *s, const struct hf__core *core,

@@ -45,9 +45,9 @@ struct net_stream {
     bool connecting;
     bool securing;   /* TLS begins once the out buffer is empty */
     bool shaking;    /* the TLS handshake is in progress */
-    int code;        /* broken: 0 for HF_EBACKEND, or HF_EAUTH, HF_EPROTO ... */
-    char words[160]; /* broken: the text; "" for strerror() */
-    uint64_t written; /* bytes sent since it was opened */
+    int code;        /* if broken: HF_EAUTH, HF_EPROTO ...; 0 for HF_EBACKEND */
+    char words[160]; /* if broken: the text; "" for that of strerror() */
+    uint64_t written; /* bytes sent since the stream was opened */
     struct net_out out;
     struct net_tls *tls; /* NULL: no TLS; set by the owner before opening */
     bool tls_later; /* true: TLS begins only with hf__net_secure(); set by the
@@ -57,21 +57,22 @@ struct net_stream {
 };
 
 void hf__net_init(struct net_stream *, const struct hf__core *, hf_client *);
-/* Opens a closed stream; `tag` was not used before. open(), and go_on() when
- * the descriptor is ready, return 0 (open), HF__PENDING or a code. */
+/* hf__net_open() opens a closed stream, whose tag must be new; hf__net_go_on()
+ * must be called when the descriptor is ready. Both return 0 if the stream is
+ * open, HF__PENDING, or a code. */
 int hf__net_open(struct net_stream *, const struct net_addr *, uint32_t tag);
 int hf__net_go_on(struct net_stream *);
 /* Begins TLS on an open stream with tls_later, after the out buffer was sent in
- * plain. Returns as hf__net_open(). */
+ * plain. Returns what hf__net_open() returns. */
 int hf__net_secure(struct net_stream *);
 void hf__net_close(struct net_stream *); /* also empties the out buffer */
 void hf__net_fini(struct net_stream *);
 
-/* Makes room for so many more bytes in the out buffer. Returns 0 or
+/* Makes room for that many more bytes in the out buffer. Returns 0 or
  * HF_ENOMEM. */
 int hf__net_reserve(struct net_stream *, size_t more);
-/* The same for any buffer, whose capacity begins with first_cap and is
- * doubled. */
+/* Makes room in any buffer. Its capacity starts at first_cap and is doubled as
+ * needed. */
 int hf__net_grow(const struct hf__core *, hf_client *, struct net_out *,
                  size_t first_cap, size_t more);
 /* Sends what can be sent, and watches the descriptor. No effect until it is
@@ -80,8 +81,8 @@ void hf__net_flush(struct net_stream *);
 /* Returns the number of bytes read, 0 (none now) or a code. Call it again as
  * long as `more` is set. */
 ssize_t hf__net_read(struct net_stream *, void *buf, size_t size);
-/* Has the server closed the connection? Only for a stream on which no answer is
- * due. */
+/* Returns whether the server has closed the connection. Only for a stream on
+ * which no answer is due. */
 bool hf__net_is_over(struct net_stream *);
 /* Returns the text of the failure that `broken` stands for. */
 const char *hf__net_why(const struct net_stream *);

@@ -16,7 +16,7 @@ struct net_tls {
     hf_client *client;
     SSL_CTX *ctx;
     BIO_METHOD *socket;
-    bool has_cert;    /* a client certificate */
+    bool has_cert;    /* a client certificate was loaded */
     const char *alpn; /* the protocol inside TLS; NULL: no ALPN */
 };
 
@@ -85,8 +85,9 @@ static int tls_bad_file(const struct net_tls *t, const char *option,
                         wanted);
 }
 
-/* OpenSSL reads the file on the client's thread, which must not block: opening
- * a FIFO waits for a writer, and a device may have no end. */
+/* Checks that the file is a regular one. OpenSSL reads it on the client's
+ * thread, which must not block: opening a FIFO waits for a writer, and a device
+ * may have no end. */
 static int tls_check_file(const struct net_tls *t, const char *option,
                           const char *path)
 {
@@ -106,7 +107,8 @@ static int tls_check_file(const struct net_tls *t, const char *option,
     return 0;
 }
 
-/* Without this OpenSSL would ask for the passphrase on the terminal. */
+/* Gives no passphrase. Without this callback OpenSSL would ask for one on the
+ * terminal. */
 static int tls_no_passphrase(char *buf, int size, int for_writing, void *arg)
 {
     (void)buf;
@@ -245,7 +247,7 @@ tls_say(struct net_stream *s, int code, const char *fmt, ...)
     return s->code = code;
 }
 
-/* The server's certificate was not accepted. */
+/* Fails because the server's certificate was not accepted. */
 static int tls_distrusted(struct net_stream *s, long why)
 {
     switch (why) {
@@ -289,7 +291,7 @@ static int tls_explain(struct net_stream *s, unsigned long e)
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
         return tls_say(s, HF_EPROTO, "what answers does not speak TLS");
-    /* in TLS 1.2 this may mean that a certificate is missing */
+    /* In TLS 1.2 this may mean that a client certificate is missing. */
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
         if (s->tls->has_cert)
             break;
@@ -352,8 +354,9 @@ static int tls_outcome(struct net_stream *s, int n)
     return rc;
 }
 
-/* The thread belongs to the program, whose errors may be in OpenSSL's queue:
- * SSL_get_error() would take them for those of the next call. */
+/* Clears OpenSSL's error queue. The thread belongs to the program, whose own
+ * errors may be there, and SSL_get_error() would take them for those of the
+ * next call. */
 static void tls_begin_call(void)
 {
     ERR_clear_error();
@@ -362,8 +365,8 @@ static void tls_begin_call(void)
 
 /* ---- one connection ------------------------------------------------------ */
 
-/* An address is compared with the addresses in the certificate, and is not sent
- * as the server name. */
+/* Sets the host that the certificate must name. An IP address is compared with
+ * the addresses in the certificate, and is not sent as the server name. */
 static bool tls_set_host(SSL *ssl, const char *host)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
@@ -380,7 +383,7 @@ int hf__tls_begin(struct net_stream *s)
 {
     BIO *bio;
 
-    /* without a host name OpenSSL would accept any certificate */
+    /* Without a host name OpenSSL would accept any certificate. */
     if (!s->host[0])
         return tls_say(s, HF_EAUTH, "there is no host name to be verified");
     bio = BIO_new(s->tls->socket);
@@ -397,7 +400,8 @@ int hf__tls_begin(struct net_stream *s)
     return 0;
 }
 
-/* A server that does not support ALPN speaks another protocol. */
+/* Checks that the server has agreed to the protocol. A server that does not
+ * support ALPN speaks another one. */
 static int tls_check_agreed(struct net_stream *s)
 {
     const char *wanted = s->tls->alpn;

@@ -11,15 +11,15 @@
 /* What all connections of a client share. */
 struct net_tls;
 
-/* If they are NULL: cacert: the CAs of the system; cert and key: no client
- * certificate; alpn: no ALPN. */
+/* Each may be NULL. Without cacert, the CAs of the system are used; without
+ * cert and key, no client certificate; without alpn, no ALPN. */
 struct net_tls_files {
     const char *cacert, *cert, *key;
     const char
         *alpn; /* a constant, such as "h2"; the server must agree to it */
 };
 
-/* Returns 0 and *out; HF_EINVAL, whose text is set; or HF_ENOMEM. */
+/* Creates *out. Returns 0; HF_EINVAL, whose text is set; or HF_ENOMEM. */
 int hf__tls_new(const struct hf__core *, hf_client *,
                 const struct net_tls_files *, struct net_tls **out);
 void hf__tls_free(struct net_tls *); /* NULL is fine */

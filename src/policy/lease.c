@@ -8,7 +8,7 @@
 #define PAUSE (200 * HF__MS)
 #define PAUSE_DOUBLED 3
 
-#define RENEWING_MAX ((1u << 12) - 1) /* the maximum of the field */
+#define RENEWING_MAX ((1u << 12) - 1) /* the maximum of hf__lease.renewing */
 
 hf__time hf__lease_margin(uint32_t lease_ms)
 {
@@ -41,10 +41,10 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     l->wanted = wanted;
     if (l->state != HF__ATTEMPTING && l->state != HF__WAITING)
         return;
-    /* A waiter has come before a question without waiters was given up: it
+    /* A waiter that arrives before a question without waiters was given up
      * takes that question over. */
     if (l->drop && wanted)
-        lease_forget_current(l); /* its last answer came before this waiter */
+        lease_forget_current(l); /* the last answer came before this waiter */
     l->drop = !wanted;
 }
 
@@ -169,7 +169,8 @@ static hf__time lease_end_of(hf__time sent_at, uint32_t ms)
     return sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
 }
 
-/* The server has granted a lease of that length, counted from sent_at. */
+/* Sets the end of a lease that the server has granted for `ms`, counted from
+ * sent_at. */
 static void lease_extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 {
     l->until = lease_end_of(sent_at, ms);
@@ -211,8 +212,8 @@ static int lease_granted(struct hf__lease *l, const struct hf__req *req,
     return HF__PENDING;
 }
 
-/* After a lost answer or a refusal: the server may know the hold id, unless it
- * certainly did nothing for this request. */
+/* Records, after a lost answer or a refusal, that the server may know the hold
+ * id, unless the server certainly did nothing for this request. */
 static void lease_may_know(struct hf__lease *l, const struct hf__req *req)
 {
     if (l->known == HF__KNOWN_NOT && !req->untouched)
@@ -230,7 +231,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF__GRANTED:
         if (!l->drop)
             return lease_granted(l, req, now, max_hold_ms);
-        l->until = HF__NEVER; /* the union had poll_at */
+        l->until = HF__NEVER; /* poll_at was in this union */
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
@@ -241,6 +242,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
+        /* hf__lease_next() asks the same question again: */
         lease_may_know(l, req);
         l->question = HF__QUESTION_LOST; /* at once */
         return HF__PENDING;
@@ -248,14 +250,15 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF_EMISMATCH:
     case HF_EINVAL:
     case HF_ENOTSUP:
-        /* Certainly nothing is held. If it was QUEUED before, the backend has
-         * left the queue; a place that it could not leave counts as that of a
-         * dead client. */
+        /* Certainly nothing is held. If the question was QUEUED before, the
+         * backend has left the queue; a place that it could not leave counts as
+         * the place of a dead client. */
         l->state = HF__IDLE;
         l->drop = false;
         return req->result;
     default:
-        /* Abandon it, unless the server certainly knows nothing of it. */
+        /* Abandon the question, unless the server certainly knows nothing of
+         * it. */
         lease_may_know(l, req);
         l->drop = l->known != HF__KNOWN_NOT;
         l->state = HF__WAITING;
@@ -332,7 +335,8 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
         lease_all_renewed(l);
     if (lease_ms)
         lease_compare(l, lease_ms, now);
-    /* With this many renewals in flight, none extends the lease. */
+    /* At the maximum the count stays as it is, and from then on no renewal
+     * extends the lease. */
     if (l->renewing < RENEWING_MAX)
         l->renewing++;
     if (l->session) { /* a session is never made shorter */
@@ -344,17 +348,18 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
         return;
     }
     if (lease_ms > l->lease_ms)
-        l->lease_ms = lease_ms; /* the server may remember it for that long */
+        l->lease_ms = lease_ms; /* the server may remember the hold for that
+                                   long */
     if (l->until == HF__NEVER)
-        return; /* it needs no renewal: an explicit renewal must not shorten it
-                 */
+        return; /* an endless hold, which an explicit renewal must not
+                   shorten */
     l->until = hf__min_time(l->until, lease_end_of(now, lease_ms));
     l->deadline = hf__min_time(l->deadline, l->until);
 }
 
 /* Extends the hold to the end of the session, unless this answer is older than
- * the last one. end: the new end of a fixed lease, which the program's renewals
- * have asked for; NEVER: its end stays. */
+ * the last one. `end` is the new end of a fixed lease, which the program's
+ * renewals have asked for, or NEVER if its end stays. */
 static void lease_session_renewed(struct hf__lease *l, hf__time sent_at,
                                   hf__time end)
 {
@@ -378,12 +383,13 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     bool mixed = l->mixed;
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
-        return HF__DONE; /* it was let go meanwhile */
+        return HF__DONE; /* the hold was let go in the meantime */
     if (l->renewing && l->renewing < RENEWING_MAX)
         l->renewing--;
     if (!lease_ms)
         l->keeping = 0;
-    if (l->renewing == l->keeping) { /* the last one under way */
+    if (l->renewing == l->keeping) { /* no other renewal under way sets an
+                                        end */
         if (lease_ms)
             end = mixed ? l->least : lease_end_of(sent_at, lease_ms);
         lease_all_renewed(l);
@@ -394,8 +400,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     }
     l->refused = hf__is_refusal(result);
     if (result != HF__DONE) {
-        /* The server did not confirm it: try again soon, as long as the hold
-         * lasts. */
+        /* The server did not confirm the renewal: try again soon, as long as
+         * the hold lasts. */
         if (l->renew_at != HF__NEVER)
             l->renew_at = now + length / 20 + 10 * HF__MS;
         return HF__DONE;
@@ -423,17 +429,18 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
 
     *to = *from;
     to->wanted = to->drop = to->refused = false;
-    to->let_go = HF__LET_GO_NONE; /* what `from` lets go stays with it */
+    to->let_go = HF__LET_GO_NONE; /* a let_go of `from` stays with `from` */
     to->resend_at = to->silent_at = HF__NEVER;
-    to->renewing = to->keeping = to->mixed = 0; /* and so do its renewals */
+    to->renewing = to->keeping = to->mixed = 0; /* and so do the renewals of
+                                                   `from` */
     if (to->renew_at != HF__NEVER)
         to->renew_at = now;
     hf__lease_gone(from, now);
 }
 
-/* If a renewal or a deadline is handled later than this, the process did not
- * run. The time is longer than a driver may be late before the helper thread
- * acts in its place. */
+/* Returns how late a renewal or a deadline may be handled. If it is handled
+ * later, the process did not run. The time is longer than a driver may be late
+ * before the helper thread acts in its place. */
 static hf__time lease_late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;

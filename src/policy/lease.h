@@ -44,23 +44,25 @@ enum hf__todo {
 /* ATTEMPTING: what has happened since the question was sent. */
 enum hf__question {
     HF__QUESTION_SENT,
-    HF__QUESTION_RANG, /* the bell rang: an answer still to come may be older */
+    HF__QUESTION_RANG, /* the bell rang: an answer that comes later may be older
+                          than the change that it reports */
     HF__QUESTION_LOST, /* its answer was lost: the same question is asked again
                         */
 };
 
-/* What the server knows of the present hold id. It only grows, except for its
- * last step: a waiter that arrives after all others have given up sets CURRENT
+/* What the server knows of the current hold id. The value only grows, with one
+ * exception: a waiter that arrives after all others have given up sets CURRENT
  * back to QUEUED. */
 enum hf__known {
-    HF__KNOWN_NOT,     /* the server did nothing for it */
+    HF__KNOWN_NOT,     /* the server has done nothing for it */
     HF__KNOWN_PERHAPS, /* an answer was lost, or a refusal came late */
-    HF__KNOWN_QUEUED,  /* the server has queued it */
+    HF__KNOWN_QUEUED,  /* the server has queued the attempt */
     HF__KNOWN_CURRENT, /* queued, and every waiter arrived before the answer
                           that said so */
 };
 
-/* The let_go, which may be under way beside the next question. */
+/* The state of the let_go, which may be under way at the same time as the next
+ * question. */
 enum hf__let_go {
     HF__LET_GO_NONE,
     HF__LET_GO_SENT,
@@ -78,14 +80,15 @@ enum hf__let_go {
  *   WAITING     maybe  not LOST  PERHAPS or more  as above        any
  *   HELD        maybe  any       any              of another id   set, or drop
  *
- * A new question is asked beside a let_go that is SENT, but not beside one that
- * is UNSURE; a SENT one may become UNSURE meanwhile. A let_go that is SENT was
- * never refused, and is not to be sent again. A drop waits for a let_go that is
- * under way.
+ * A new question may be asked while a let_go is SENT, but not while it is
+ * UNSURE. A SENT let_go may become UNSURE while that question is under way. A
+ * let_go that is SENT was never refused, and is not due to be sent again. A
+ * drop waits for a let_go that is under way.
  *
  * HELD, not drop: the deadline is the first of until, max_until and kept_until.
  * If all are NEVER, the caller may set one for an owner that cannot release.
- * renew_at and kept_until are set where this table says so, and NEVER elsewhere:
+ * renew_at and kept_until are set where this table says so, and NEVER
+ * elsewhere:
  *
  *                        renew_at     kept_until
  *   lease                set          -
@@ -97,28 +100,29 @@ enum hf__let_go {
  */
 /* clang-format on */
 struct hf__lease {
-    uint64_t hold_id;  /* of the present question or hold */
+    uint64_t hold_id;  /* id of the current question or hold */
     uint64_t token;    /* HELD */
     hf__time deadline; /* HELD: the hold may be used until then; HF__NEVER */
     hf__time renew_at; /* HELD: when to renew; HF__NEVER: not at all */
     union {
-        hf__time until;   /* HELD, and then during the let_go: when the lease
-                             ends, whatever the other limits are */
+        hf__time until;   /* HELD, and during the release of that hold: when the
+                             lease ends, whatever the other limits are */
         hf__time poll_at; /* WAITING: ask again then. ATTEMPTING: the server is
                              silent if it has not answered by then */
     };
-    /* while a let_go blocks waiters: the server is silent if it has not
-     * answered the let_go by then; HF__NEVER */
+    /* While a let_go blocks waiters: the server counts as silent if it has not
+     * answered the let_go by then. Otherwise HF__NEVER. */
     hf__time silent_at;
     hf__time max_until;  /* HELD: no renewal extends the hold beyond this;
                             HF__NEVER */
-    hf__time kept_until; /* HELD, session: a fixed lease ends; HF__NEVER */
+    hf__time kept_until; /* HELD, session: when a fixed lease ends; HF__NEVER */
     hf__time gone_at;    /* let_go: the server has forgotten the hold by then */
-    hf__time resend_at;  /* let_go: it failed, send it again then; HF__NEVER */
+    hf__time resend_at;  /* let_go: when to send it again after a failure;
+                            HF__NEVER */
     hf__time least; /* the earliest deadline to which the renewals under way may
                        lead */
     uint64_t let_go_id;  /* let_go: the hold id that it ends */
-    uint32_t lease_ms;   /* as asked for */
+    uint32_t lease_ms;   /* the length that was asked for */
     uint32_t session_ms; /* session: how long the server's answer extends it */
     uint32_t patience;   /* ATTEMPTING: how many ms the server may be silent */
     uint32_t renew_ms;   /* renewing: the length of the last renewal sent */
@@ -131,8 +135,8 @@ struct hf__lease {
     uint8_t let_go : 2;     /* enum hf__let_go */
     uint8_t question : 2;   /* enum hf__question */
     uint8_t known : 2;      /* enum hf__known */
-    bool wanted : 1;        /* a waiter wants it */
-    bool drop : 1;          /* the present hold id is to be let go */
+    bool wanted : 1;        /* a waiter wants the lock */
+    bool drop : 1;          /* the current hold id must be let go */
     bool fixed : 1;         /* the lease is fixed: the core does not renew it */
     bool endless : 1;       /* the backend's holds need no renewal */
     bool session : 1;       /* holds live as long as the client's session */
@@ -145,30 +149,33 @@ HF__VERIFIER(lease)
 /* Why a hold was lost. */
 enum hf__loss_why {
     HF__LOSS_NONE,
-    HF__LOSS_TAKEN,   /* the server no longer has it */
-    HF__LOSS_SESSION, /* its session has ended */
-    HF__LOSS_LEASE,   /* its fixed lease has ended */
+    HF__LOSS_TAKEN,   /* the server no longer has the hold */
+    HF__LOSS_SESSION, /* the session of the hold has ended */
+    HF__LOSS_LEASE,   /* the fixed lease has ended */
     HF__LOSS_MAX,     /* max_hold_ms has passed */
-    HF__LOSS_ORPHAN,  /* its thread exited, so it was not renewed */
+    HF__LOSS_ORPHAN,  /* the owner's thread exited, so the hold was not
+                         renewed */
     HF__LOSS_STOPPED, /* this process was not running when a renewal was due */
-    HF__LOSS_REFUSED, /* the server refused to renew it */
+    HF__LOSS_REFUSED, /* the server refused to renew the hold */
     HF__LOSS_SILENT,  /* the server answered no renewal */
-    HF__LOSS_RELEASE, /* the release found that it was gone */
+    HF__LOSS_RELEASE, /* the release found that the hold was gone */
 };
 
-/* True if a renewal failed because the server refused it, and not because the
- * server was silent, the hold was gone, or this process was out of memory. */
+/* Returns whether a renewal failed because the server refused it, and not
+ * because the server was silent, the hold was gone, or this process was out of
+ * memory. */
 static inline bool hf__is_refusal(int result)
 {
     return result != HF__DONE && result != HF_EUNKNOWN &&
            result != HF_ENOTOWNER && result != HF_ENOMEM;
 }
 
-/* Why and when a hold was lost. Kept until its owner has released it. The
- * client finds the text for it by the time (loss_reason.c). */
+/* Why and when a hold was lost. The record is kept until the owner has released
+ * the lost hold. loss_reason.c uses the time to find the text for people. */
 struct hf__loss {
     uint64_t why : 4;     /* enum hf__loss_why */
-    uint64_t refused : 1; /* STOPPED: the last renewal before was refused */
+    uint64_t refused : 1; /* STOPPED: the last renewal before that was
+                             refused */
     /* LEASE: the length of the lease in ms. STOPPED: a time at which the
      * process was not running. SILENT: the deadline. Otherwise the time when
      * the loss was found. */
@@ -182,123 +189,127 @@ static inline struct hf__loss hf__loss(enum hf__loss_why why, hf__time at)
 
 static const struct hf__loss hf__no_loss = {.why = HF__LOSS_NONE};
 
-/* How much earlier than the server the client treats a lease as ended. It
- * covers clocks that run at different speeds and the time to read the clock. */
+/* Returns how much earlier than the server the client treats a lease as ended.
+ * This margin covers clocks that run at different speeds and the time that it
+ * takes to read the clock. */
 hf__time hf__lease_margin(uint32_t lease_ms);
 
 /* IDLE. endless: the holds of the backend need no renewal. */
 void hf__lease_init(struct hf__lease *, bool endless);
 
-/* Says whether any waiter wants the lock. */
+/* Tells the lease whether any waiter wants the lock. */
 void hf__lease_want(struct hf__lease *, bool wanted);
 
-/* Ends the present question or hold: hf__lease_next() will return LET_GO. */
+/* Ends the current question or hold: hf__lease_next() will return LET_GO. */
 void hf__lease_drop(struct hf__lease *);
 
 /*
- * What to send now. ATTEMPT: an attempt of hold_id; fresh ids come from *ids.
- * LET_GO: let_go_op of let_go_id. The caller repeats the call until it returns
- * NOTHING.
+ * Returns what to send now: ATTEMPT, an attempt under hold_id (a fresh id is
+ * taken from *ids); or LET_GO, the request let_go_op for let_go_id. The caller
+ * repeats the call until it returns NOTHING.
  */
 enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
 
-/* Follows each ATTEMPT: it was sent, and the server is silent if it does not
- * answer within op_timeout. A question that is repeated because its answer was
- * lost keeps the time limit of the first one. */
+/* Records that an ATTEMPT was sent; must follow each one. The server counts as
+ * silent if it does not answer within op_timeout. A question that is repeated
+ * because its answer was lost keeps the time limit of the first one. */
 void hf__lease_attempted(struct hf__lease *, hf__time now,
                          uint32_t op_timeout_ms);
 
-/* A new waiter wants the answer: its op_timeout starts now. */
+/* Lets op_timeout start again now, because a new waiter wants the answer. */
 void hf__lease_listen(struct hf__lease *, hf__time now);
 
 /*
- * The answer to an ATTEMPT of req->hold_id. Returns HF__GRANTED, HF__PENDING
- * (nothing to tell the waiters yet), HF__BUSY, or the code with which all
- * waiters fail. max_hold_ms 0: no limit.
+ * Handles the answer to an ATTEMPT of req->hold_id. Returns HF__GRANTED,
+ * HF__PENDING (nothing to tell the waiters yet), HF__BUSY, or the code with
+ * which all waiters fail. If max_hold_ms is 0, there is no limit.
  */
 int hf__lease_answered(struct hf__lease *, const struct hf__req *, hf__time now,
                        int64_t max_hold_ms);
 
-/* The hold has a new local owner, whose own max_hold_ms counts from now. */
+/* Limits the hold to max_hold_ms from now, because it has a new local owner. */
 void hf__lease_cap(struct hf__lease *, hf__time now, int64_t max_hold_ms);
 
-/* The backend has called core->bell() for this line: ask again. */
+/* Makes the lease ask again, because the backend has called core->bell() for
+ * this line. */
 void hf__lease_bell(struct hf__lease *, hf__time now);
 
-/* The answer to a LET_GO. True: it has succeeded. False: it will be sent
- * again. */
+/* Handles the answer to a LET_GO. Returns whether it has succeeded; if not, it
+ * will be sent again. */
 bool hf__lease_let_go_answered(struct hf__lease *, int result, hf__time now);
 
-/* A waiter has arrived: a let_go that was refused is sent again now. */
+/* Makes a let_go that was refused due again now, because a waiter has
+ * arrived. */
 void hf__lease_hurry(struct hf__lease *, hf__time now);
 
-/* A renewal of lease_ms is about to be sent. lease_ms is 0 for a fixed lease
- * that the session keeps and that is to stay as it is. The server may shorten
- * the lease and the answer may be lost, so the earlier of both deadlines counts
- * from now on. */
+/* Records that a renewal of lease_ms is about to be sent. lease_ms is 0 for a
+ * fixed lease that the session keeps and whose end stays. The server may
+ * shorten the lease and the answer may be lost, so the earlier of both
+ * deadlines counts from now on. */
 void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
 
-/* The length for a renewal that the program did not ask for. 0: a fixed lease
- * that the session keeps stays as long as it is. */
+/* Returns the length for a renewal that the program did not ask for; 0 for a
+ * fixed lease that the session keeps, because its end stays. */
 static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
 {
     return l->session && l->fixed ? 0 : l->lease_ms;
 }
 
-/* A renewal is due and the caller is about to send it. If the caller does not
- * call hf__lease_renewing(), because it was stopped, the renewal is due again
- * after a tenth of the term, and another thread sends it. */
+/* Puts off the renewal that is due, because the caller is about to send it. If
+ * the caller is stopped before it calls hf__lease_renewing(), the renewal is
+ * due again after a tenth of the term, and another thread sends it. */
 void hf__lease_put_off(struct hf__lease *, hf__time now);
 
-/* The server no longer has the hold. */
+/* Forgets the hold, which the server no longer has. */
 void hf__lease_gone(struct hf__lease *, hf__time now);
 
-/* The answer to a renewal. lease_ms is 0 if a fixed lease was to keep its end.
- * Returns ELOST if the hold is gone; the state is IDLE then. */
+/* Handles the answer to a renewal. lease_ms is 0 if the end of a fixed lease
+ * stays. Returns ELOST if the hold is gone, and the state is then IDLE;
+ * otherwise 0. */
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 
-/* True if a let_go is under way or is to be sent again. */
+/* Returns whether a let_go is under way or will be sent again. */
 static inline bool hf__lease_lets_go(const struct hf__lease *l)
 {
     return l->let_go != HF__LET_GO_NONE;
 }
 
-/* True if nothing is held or asked, and nothing can be asked before the server
- * has answered a let_go. */
+/* Returns whether nothing is held or asked, and nothing can be asked before the
+ * server has answered a let_go. */
 static inline bool hf__lease_stuck(const struct hf__lease *l)
 {
     return l->state == HF__IDLE && l->let_go == HF__LET_GO_UNSURE;
 }
 
-/* True if nothing can be asked before the server has answered a let_go: because
- * the line is stuck, or because its question or hold has to be let go after
- * that. */
+/* Returns whether nothing can be asked before the server has answered a let_go:
+ * because the line is stuck, or because its own question or hold must be let go
+ * after that. */
 static inline bool hf__lease_blocked(const struct hf__lease *l)
 {
     return hf__lease_stuck(l) || (l->drop && hf__lease_lets_go(l));
 }
 
-/* True if the server has not yet said whether the lock is free. A try waits for
- * that answer, too. */
+/* Returns whether the server has not yet said whether the lock is free. Even a
+ * try waits for that answer. */
 static inline bool hf__lease_unanswered(const struct hf__lease *l)
 {
     return l->state == HF__IDLE || l->drop ||
            (l->state != HF__HELD && l->known != HF__KNOWN_CURRENT);
 }
 
-/* The hold moves to another line's lease, which is idle. It is renewed as soon
- * as possible. */
+/* Moves the hold to another line's lease, which is idle. The hold is renewed as
+ * soon as possible. */
 void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now);
 
-/* True if the deadline has passed. The caller then drops the hold. */
+/* Returns whether the deadline has passed. The caller then drops the hold. */
 static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)
 {
     return l->deadline <= now;
 }
 
-/* True if the hold that is being released must have ended at the server, unless
- * the server has renewed it and the answer was lost. */
+/* Returns whether the hold that is being released must have ended at the
+ * server, unless the server has renewed it and the answer was lost. */
 static inline bool hf__lease_over(const struct hf__lease *l, hf__time now)
 {
     return l->state == HF__IDLE && hf__lease_lets_go(l) &&
@@ -306,11 +317,11 @@ static inline bool hf__lease_over(const struct hf__lease *l, hf__time now)
            l->until <= now;
 }
 
-/* Why the hold has expired. */
+/* Returns why the hold has expired. */
 struct hf__loss hf__lease_why(const struct hf__lease *, hf__time now);
 
-/* The next time at which hf__lease_next() or the caller has something to do
- * even if nothing happens; HF__NEVER. */
+/* Returns the next time at which hf__lease_next() or the caller has something
+ * to do even if no answer comes; HF__NEVER if there is none. */
 hf__time hf__lease_timer(const struct hf__lease *);
 
 #endif

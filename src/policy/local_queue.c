@@ -22,7 +22,8 @@ static void queue_take_out(struct hf__queue *g, struct hf__waiter *w)
         g->lease.wanted = false;
 }
 
-/* The remote hold is wanted while there are waiters and no owner. */
+/* Updates what the lease is for: it is wanted while there are waiters, and a
+ * hold with neither a waiter nor an owner is let go. */
 static void queue_rethink(struct hf__queue *g)
 {
     hf__lease_want(&g->lease, g->head != NULL);
@@ -126,7 +127,8 @@ void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
     g->was_lost = true;
 }
 
-/* True if the process still has the hold, with or without a local owner. */
+/* Returns whether the process still has the hold, with or without a local
+ * owner. */
 static bool queue_holds(struct hf__queue *g, hf__time now)
 {
     if (g->lease.state != HF__HELD || g->lease.drop)
@@ -163,8 +165,8 @@ struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
     return (struct hf__loss){0};
 }
 
-/* True if w may take over the hold of this process, which has no owner now and
- * may be handed over once more. */
+/* Returns whether w may take over the hold of this process, which has no owner
+ * now and may be handed over once more. */
 static bool queue_turn_free(struct hf__queue *g, const struct hf__waiter *w,
                             hf__time now)
 {
@@ -189,8 +191,8 @@ static void queue_take_turn(struct hf__queue *g, struct hf__waiter *w,
     w->state = HF__W_FINISHED;
 }
 
-/* True if w needs a hold of its own, because its end differs from that of
- * others. */
+/* Returns whether w needs a hold of its own, because that hold ends at its own
+ * time. */
 static bool queue_alone(const struct hf__waiter *w)
 {
     return w->fixed || w->max_hold_ms;
@@ -270,8 +272,8 @@ static int queue_enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
     return HF__PENDING;
 }
 
-/* True if the lock is known to be taken. While a question or a let_go is under
- * way that is unknown, and a try waits for the answer. */
+/* Returns whether the lock is known to be taken. While a question or a let_go
+ * is under way that is unknown, and a try waits for the answer. */
 static bool queue_busy(const struct hf__queue *g)
 {
     return g->owner || !hf__lease_unanswered(&g->lease);
@@ -297,7 +299,7 @@ int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
     if (g->head == w) /* an earlier question may be under way */
         hf__lease_listen(&g->lease, now);
     queue_rethink(g);
-    /* a question that was being dropped is kept: ask now */
+    /* The question that was being dropped is kept: ask it again now. */
     if (dropped && !g->lease.drop)
         hf__lease_bell(&g->lease, now);
     if (hf__lease_unanswered(&g->lease))
@@ -370,8 +372,8 @@ void hf__queue_fail(struct hf__queue *g, int code, hf__wake_fn *wake)
     queue_rethink(g);
 }
 
-/* A request of the kind `what` was refused: fails the waiters that it covers.
- * Those that arrived after it was sent cause a new one. */
+/* Fails the waiters that a refused request of the kind `what` covers. Waiters
+ * that arrived after it was sent cause a new request. */
 static void queue_refuse(struct hf__queue *g, enum hf__todo what, int code,
                          hf__wake_fn *wake)
 {
@@ -405,7 +407,7 @@ static bool queue_hand_over(struct hf__queue *g, hf__time now,
     if (!w || !g->turns || g->lease.fixed || w->fixed)
         return false;
     if (!g->fair && !w->is_async) {
-        queue_rouse(g, wake); /* it competes with any newcomer */
+        queue_rouse(g, wake); /* the waiter competes with newcomers */
         return true;
     }
     queue_turn(g, w, now);
@@ -425,7 +427,7 @@ static int queue_release_shared(struct hf__queue *g, uint64_t owner,
     if (--r->count)
         return r->lost ? HF_ELOST : HF__PENDING;
     if (r->lost)
-        g->loss = r->loss; /* the entry, which has the reason, is given back */
+        g->loss = r->loss; /* kept, because the entry is given back */
     queue_remove_reader(g, r);
     if (r->lost)
         return HF_ELOST;
@@ -493,8 +495,8 @@ static bool queue_somebody_waits(const struct hf__queue *g)
     return false;
 }
 
-/* A request is sent: marks the waiters that it covers. Those that an earlier
- * one covers are at the front of the queue. */
+/* Marks the waiters that the request now being sent covers. Those that an
+ * earlier request covers are at the front of the queue. */
 static void queue_cover(struct hf__queue *g, enum hf__todo what)
 {
     for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
@@ -508,7 +510,8 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
-    /* The question is for another lease than the present first waiter wants. */
+    /* Drop a question for a lease other than the one that the first waiter now
+     * wants. */
     if (g->head &&
         (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||
@@ -531,7 +534,7 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     return todo;
 }
 
-/* The lock is not free: all tries fail with EBUSY. */
+/* Fails all tries with EBUSY, because the lock is not free. */
 static void queue_refuse_tries(struct hf__queue *g, hf__wake_fn *wake)
 {
     struct hf__waiter *w, *next;
@@ -562,10 +565,11 @@ static void queue_are_known(struct hf__queue *g)
         w->known = true;
 }
 
-/* A latch was granted. Nothing is held, so there is nothing to let go, and the
- * answer cannot come too late. Unless the count is known to be 0, or no waiter
- * was queued at the server, it may have been 0 before the last waiter arrived,
- * and the latch be set again: then only the queued waiters pass. */
+/* Handles the grant of a latch. Nothing is held, so there is nothing to let go,
+ * and the answer cannot come too late. Unless the count is known to be 0, or no
+ * waiter was queued at the server, it may have been 0 before the last waiter
+ * arrived, and the latch may be set again: then only the queued waiters
+ * pass. */
 static void queue_let_through(struct hf__queue *g, bool is_zero, hf__time now,
                               hf__wake_fn *wake)
 {
@@ -648,8 +652,8 @@ bool hf__queue_renewable(const struct hf__queue *g, hf__time now)
     if (l->state != HF__HELD || l->drop || l->renewing)
         return false;
     if (l->endless && !l->fixed)
-        return true; /* renewed whenever it is checked, to find out whether it
-                        was broken */
+        return true; /* an endless hold is renewed at each check, to find out
+                        whether it was broken */
     return l->renew_at != HF__NEVER &&
            now >= l->renew_at - term_ms * HF__MS / 12;
 }
@@ -715,7 +719,9 @@ bool hf__queue_joinable(const struct hf__queue *g, const struct hf__waiter *w,
 {
     if (queue_open_to(g, w, now))
         return true;
-    /* A latch may have been set again since the answer under way was given. */
+    /* While an attempt is under way, w can join readers, but not the waiters of
+     * a latch: since the server gave its answer, the latch may have been set
+     * again. */
     return g->head && !w->is_try && !queue_alone(w) && !queue_alone(g->head) &&
            (g->lease.state == HF__WAITING ||
             (g->shared && g->lease.state == HF__ATTEMPTING)) &&

@@ -27,7 +27,7 @@
 /* How many owners with a lost hold are remembered until they have released it.
  * If a third owner loses its hold, the oldest record is dropped: its owner gets
  * ENOTOWNER instead of ELOST from a release or a check, and may acquire again
- * without a release. No check says that it holds the lock. */
+ * without a release. Even then no check tells it that it holds the lock. */
 #define HF__LOST_MAX 2
 
 /* The largest handoff: as many hand-overs as hf__queue.turns can count. */
@@ -36,22 +36,23 @@
 /* How long readers may join a read hold. */
 #define HF__JOIN (20 * HF__MS)
 
-/* The owner of a shared queue while it is held. */
+/* The value of hf__queue.owner while a shared queue has readers that hold
+ * it. */
 #define HF__READERS UINT64_MAX
 
 enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
 
 /* A reader that shares a hold, or has lost it and not released it yet. The
- * caller's memory: it comes with the waiter and goes back through
+ * memory is the caller's: the entry comes with the waiter and goes back through
  * queue.left. */
 struct hf__reader {
     struct hf__reader *next;
-    struct hf__thread *thread; /* as in the waiter */
+    struct hf__thread *thread; /* see hf__waiter.thread */
     uint64_t owner;
-    struct hf__loss loss; /* if it is lost */
-    uint32_t count;       /* reentry */
+    struct hf__loss loss; /* why the hold was lost, if it was */
+    uint32_t count;       /* how many times it has acquired */
     bool lost : 1;
-    bool orphaned : 1; /* the caller's: its thread has exited, and that was
+    bool orphaned : 1; /* for the caller: the thread has exited, and that was
                           reported */
 };
 
@@ -60,63 +61,65 @@ struct hf__reader {
  * queue links it. */
 struct hf__waiter {
     struct hf__waiter *next, *prev;
-    struct hf__sleeper *sleeper; /* the caller's: what to wake */
-    struct hf__thread *thread;   /* will own it; NULL: the handle will */
-    hf_lock *handle;             /* through which it acquires */
-    struct hf__reader *reader;   /* shared: its entry once it is granted */
-    hf_error *err; /* the caller's: where the error text goes; or NULL */
+    struct hf__sleeper *sleeper; /* for the caller: what to wake */
+    struct hf__thread *thread;   /* the owner to be; NULL: the handle */
+    hf_lock *handle;             /* the handle that acquires */
+    struct hf__reader *reader;   /* shared: its entry as a reader, once
+                                    granted */
+    hf_error *err; /* for the caller: receives the error text; or NULL */
     uint64_t owner;
     uint32_t lease_ms;   /* the lease to ask for: fixed, or the TTL */
     uint32_t handoff;    /* how many local owners its grant allows; 0 means 1 */
-    uint32_t permits;    /* of a semaphore; otherwise 1 */
-    int64_t max_hold_ms; /* 0: none */
+    uint32_t permits;    /* how many of a semaphore; otherwise 1 */
+    int64_t max_hold_ms; /* limit of the hold; 0: none */
     int16_t result;      /* FINISHED: HF__GRANTED or a code */
     uint8_t state;
     bool is_try : 1;
     bool fixed : 1;
     bool reentrant : 1;
     bool is_async : 1;
-    bool err_set : 1; /* the caller's: err has the text */
+    bool err_set : 1; /* for the caller: err has the text */
     bool roused : 1;  /* look again: the hold is free for a local owner */
     bool known : 1;   /* latch: it was waiting when the server said "not yet" */
     /* A bit for each hf__todo: the last such request was sent after this waiter
-     * arrived, so a refusal applies to it, too. */
+     * arrived, so a refusal applies to it as well. */
     uint8_t covered : 2;
 };
 
 struct hf__queue {
     struct hf__lease lease;
     struct hf__waiter *head, *tail;
-    uint64_t owner; /* 0: none */
+    uint64_t owner; /* the number of the owner; 0: none */
     uint64_t ids;   /* the last hold id used; each line counts from its own base
                        (name_table.c) */
     union {
         struct __attribute__((packed, aligned(4))) hf__lost {
             uint64_t owner;
-            struct hf__loss loss; /* this and the owner stay after the release
-                                     until another record takes the place */
+            struct hf__loss loss; /* loss and owner stay after the release,
+                                     until another loss is recorded here */
             uint32_t count;
         } lost[HF__LOST_MAX];
         struct { /* shared */
             struct hf__reader *readers;
-            struct hf__reader *left; /* unused: the caller takes these back */
+            struct hf__reader *left; /* unused entries, which the caller takes
+                                        back */
             hf__time join_until;     /* NEVER: no reader has joined yet */
-            struct hf__loss loss;    /* the latest one */
+            struct hf__loss loss;    /* the latest loss */
         };
     };
-    uint32_t count; /* reentry of the owner; shared: the number of readers */
+    uint32_t count; /* acquires of the owner; shared: the number of readers */
     uint32_t turns : 26; /* local hand-overs left on this hold */
     bool fair : 1;
     bool queueing : 1; /* the question may be queued at the server */
     bool waking : 1;   /* unfair: a roused waiter has not looked yet */
-    bool was_lost : 1; /* for the caller to report and clear */
+    bool was_lost : 1; /* a hold was lost; the caller reports and clears this */
     bool shared : 1;
     bool latch : 1;
 };
 
 /* Aborts unless this is true of the queue and its lease:
- * - The lease is wanted if and only if there are waiters. Without waiters no
- *   question goes on, and a hold without an owner is being let go.
+ * - The lease is wanted if and only if there are waiters. Without waiters any
+ *   question, and any hold without an owner, is being let go.
  * - An owner has a hold and has acquired it at least once. In a shared queue
  *   the count is the number of readers that have not lost it.
  * - Only the first waiter is roused. */
@@ -130,13 +133,13 @@ typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
 void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
 
 /*
- * Returns HF__GRANTED: reentry, or a free local turn. HF__PENDING: the waiter
- * is queued. EBUSY (a try), EDEADLK, ELOST.
+ * Lets the waiter acquire. Returns HF__GRANTED (reentry, or a free local turn),
+ * HF__PENDING (the waiter is queued), EBUSY (a try), EDEADLK or ELOST.
  */
 int hf__queue_enter(struct hf__queue *, struct hf__waiter *, hf__time now);
 
-/* A roused waiter tries to take a free turn. True: the waiter has taken it, and
- * is finished. */
+/* Lets a roused waiter take a free turn. Returns whether the waiter has taken
+ * it, and is finished. */
 bool hf__queue_claim(struct hf__queue *, struct hf__waiter *, hf__time now);
 
 /* Removes the waiter with that code, unless it has finished. Returns its result
@@ -148,37 +151,38 @@ int hf__queue_leave(struct hf__queue *, struct hf__waiter *, int code,
 void hf__queue_fail(struct hf__queue *, int code, hf__wake_fn *);
 
 /*
- * Undoes one acquire. Returns 0: it was the last one, and the hold is being let
- * go. HF__PENDING: it is still held, by this owner (which acquired it more than
- * once) or by another local owner. ELOST, ENOTOWNER.
+ * Undoes one acquire. Returns 0 if it was the last one and the hold is being
+ * let go; HF__PENDING if the hold stays, with this owner (which has acquired
+ * more than once) or with another local owner; ELOST or ENOTOWNER.
  */
 int hf__queue_release(struct hf__queue *, uint64_t owner, hf__time now,
                       hf__wake_fn *);
 
-/* How many times the owner has acquired what it holds. */
+/* Returns how many times the owner has acquired what it holds. */
 uint32_t hf__queue_count(const struct hf__queue *, uint64_t owner);
 
 /* Returns 0 if this owner holds the lock, else ELOST or ENOTOWNER. */
 int hf__queue_check(struct hf__queue *, uint64_t owner, hf__time now);
 
-/* Takes the hold from its owner. gone: the server no longer has it; otherwise
- * it is to be let go. If its deadline has passed, that is the reason of the
- * loss, and not `why`. */
+/* Takes the hold from its owner. If `gone`, the server no longer has it;
+ * otherwise it must be let go. If the deadline has passed, that becomes the
+ * reason of the loss, and not the one that is passed. */
 void hf__queue_lose(struct hf__queue *, bool gone, enum hf__loss_why,
                     hf__time now);
 
-/* The server no longer has the hold of that id, if it is still ours. */
+/* Takes the hold of that id from its owner, because the server no longer has
+ * it. Does nothing if that hold is no longer ours. */
 void hf__queue_gone(struct hf__queue *, uint64_t hold_id, enum hf__loss_why,
                     hf__time now);
 
-/* Why that owner's hold was lost: after ELOST, and also after the release that
- * ended it. NONE: it was not lost. */
+/* Returns why that owner's hold was lost, even after the owner has released it;
+ * NONE if it was not lost. */
 struct hf__loss hf__queue_loss(const struct hf__queue *, uint64_t owner);
-/* The latest loss. */
+/* Returns the latest loss. */
 struct hf__loss hf__queue_last_loss(const struct hf__queue *);
 
-/* What to send now. For an ATTEMPT, lease_ms, fixed and may_queue are those of
- * the first waiter, *first. */
+/* Returns what to send now. For an ATTEMPT, lease_ms, fixed and may_queue are
+ * those of the first waiter, *first. */
 enum hf__todo hf__queue_next(struct hf__queue *, hf__time now,
                              struct hf__waiter **first, bool *may_queue);
 
@@ -189,13 +193,13 @@ void hf__queue_answered(struct hf__queue *, const struct hf__req *,
 void hf__queue_renewed(struct hf__queue *, uint64_t hold_id, int result,
                        hf__time sent_at, uint32_t lease_ms, hf__time now);
 
-/* The answer to a LET_GO; returns what hf__lease_let_go_answered() does.
- * Waiters get a refusal even while their own question is under way, because it
- * may wait behind the hold that is not let go. */
+/* Handles the answer to a LET_GO; returns what hf__lease_let_go_answered()
+ * returns. Waiters get a refusal even while their own question is under way,
+ * because that question may wait for the very hold that was not let go. */
 bool hf__queue_let_go_answered(struct hf__queue *, int result, hf__time now,
                                hf__wake_fn *);
 
-/* True if the server has not answered the waiters for longer than
+/* Returns whether the server has not answered the waiters for longer than
  * op_timeout. */
 static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)
 {
@@ -205,48 +209,50 @@ static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)
            (l->state == HF__ATTEMPTING && !l->drop && now >= l->poll_at);
 }
 
-/* Time has passed: finds losses and silence. */
+/* Finds holds whose time has passed, and a server that has become silent. */
 void hf__queue_tick(struct hf__queue *, hf__time now, hf__wake_fn *);
 
-/* True if a renewal is due, or will be soon, so that many go together. */
+/* Returns whether a renewal is due, or will be due so soon that it can be sent
+ * along with others. */
 bool hf__queue_renewable(const struct hf__queue *, hf__time now);
 
-/* True if nothing is held, waited for or under way. */
+/* Returns whether nothing is held, waited for or under way. */
 bool hf__queue_idle(const struct hf__queue *);
 
-/* True if no owner has a lost hold to release and, in a shared queue, no reader
- * holds it. */
+/* Returns whether no owner has a lost hold to release and, in a shared queue,
+ * no reader holds it. */
 static inline bool hf__queue_owes_nothing(const struct hf__queue *g)
 {
     return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
 }
 
-/* True if the queue is idle and no owner has anything to release, so that any
- * new waiter may use it. */
+/* Returns whether the queue is idle and no owner has anything to release, so
+ * that any new waiter may use it. */
 bool hf__queue_unused(const struct hf__queue *);
 
-/* True if the queue will be unused once its let_go has ended. */
+/* Returns whether the queue will be unused once its let_go has ended. */
 bool hf__queue_leaving(const struct hf__queue *);
 
-/* The same, and the let_go is unsure. */
+/* Returns whether hf__queue_leaving() is true and the let_go is unsure. */
 bool hf__queue_stuck(const struct hf__queue *);
 
-/* True if that owner holds it, or has lost it and not released it yet. */
+/* Returns whether that owner has a hold, including a lost one that it has not
+ * released yet. */
 bool hf__queue_knows(const struct hf__queue *, uint64_t owner);
 
 /* Discards the record of the hold that this owner has lost, because the owner
- * will never release it. True if there was one. */
+ * will never release it. Returns whether there was one. */
 bool hf__queue_forget(struct hf__queue *, uint64_t owner);
-void hf__queue_forget_all(struct hf__queue *); /* of all owners */
+void hf__queue_forget_all(struct hf__queue *); /* the records of all owners */
 
-/* True if w would be granted at once, or together with the waiters in the
- * queue. */
+/* Returns whether w would be granted at once, or together with the waiters in
+ * the queue. */
 bool hf__queue_joinable(const struct hf__queue *, const struct hf__waiter *,
                         hf__time now);
 
-/* The owner's write hold of `from` becomes its read hold of `to`, which is
- * unused; r is for its entry. The caller has checked that the owner still holds
- * the lock. */
+/* Turns the owner's write hold of `from` into its read hold of `to`, which is
+ * unused; r becomes the reader's entry. The caller has checked that the owner
+ * still holds the lock. */
 void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
                          struct hf__reader *r, hf__time now);
 
@@ -265,7 +271,7 @@ static inline bool hf__queue_quiet(const struct hf__queue *g,
            !w->max_hold_ms && g->lease.endless;
 }
 
-/* How many more owners may have a new hold after w. */
+/* Returns how many more owners may have a new hold after w. */
 static inline uint32_t hf__queue_turns(const struct hf__waiter *w)
 {
     return w->handoff ? w->handoff - 1 : 0;
@@ -289,8 +295,9 @@ static inline void hf__queue_quick_grant(struct hf__queue *g,
     g->turns = hf__queue_turns(w) & HF__HANDOFF_MAX;
 }
 
-/* The same for a shared queue; w has an entry. No clock is read, so the time to
- * join starts when the first other reader arrives. */
+/* Does what hf__queue_quick_grant() does, for a shared queue; w has an entry.
+ * No clock is read, so the time to join starts when the first other reader
+ * arrives. */
 static inline void hf__queue_quick_share(struct hf__queue *g,
                                          struct hf__waiter *w, uint64_t hold_id,
                                          uint64_t token)
@@ -306,11 +313,12 @@ static inline void hf__queue_quick_share(struct hf__queue *g,
     g->join_until = HF__NEVER;
 }
 
-/* True if that owner is the only reader, and has acquired once. Its entry is
- * given back then. (Readers that have lost the hold do not count.) */
+/* Returns whether that owner is the only reader and has acquired once; if so,
+ * its entry is given back. (Readers that have lost the hold do not count.) */
 bool hf__queue_quick_unshare(struct hf__queue *, uint64_t owner);
 
-/* The short way of a release. True: the caller lets go of lease.hold_id. */
+/* Releases the short way. Returns true if the caller must now let go of
+ * lease.hold_id; false if nothing has changed. */
 static inline bool hf__queue_quick_release(struct hf__queue *g, uint64_t owner)
 {
     hf__ends_verified(queue, g);

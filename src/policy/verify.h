@@ -15,7 +15,8 @@
 
 #define hf__assert(condition) assert(condition)
 
-/* Put where struct hf__WHAT is complete; its file defines hf__WHAT_verify(). */
+/* Declares hf__WHAT_verify(), which the .c file of struct hf__WHAT defines.
+ * Must stand where that struct is complete. */
 #define HF__VERIFIER(what)                                                     \
     void hf__##what##_verify(const struct hf__##what *);                       \
     static inline void hf__##what##_verify_at(struct hf__##what *const *p)     \
@@ -23,8 +24,8 @@
         hf__##what##_verify(*p);                                               \
     }
 
-/* Put at the head of a function that changes the object: it is verified when
- * the function returns. */
+/* Verifies the object when the function returns. Must stand at the head of a
+ * function that changes the object. */
 #define hf__ends_verified(what, object)                                        \
     struct hf__##what *const verified_##what                                   \
         __attribute__((cleanup(hf__##what##_verify_at))) = (object)

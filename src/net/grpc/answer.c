@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* bytes before each message: 1 says whether it is compressed, 4 its length */
+/* The bytes before each message: one says whether it is compressed, four are
+ * its length. */
 #define PREFIX 5
 #define REFUSED_MS 50
 
@@ -53,7 +54,7 @@ static int answer_number(const char *p, size_t len)
     return n;
 }
 
-/* Codes that gRPC does not have become UNKNOWN. */
+/* Returns a status code of gRPC; a number that is none becomes UNKNOWN. */
 static int answer_status_of(int n)
 {
     return n > GRPC_UNAUTHENTICATED ? GRPC_UNKNOWN : n;
@@ -88,7 +89,8 @@ void hf__grpc_header(struct grpc_call *c, const char *name, size_t name_len,
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Returns the length of the message with its prefix; 0: not known yet. */
+/* Returns the length of the message with its prefix; 0 if it is not known
+ * yet. */
 static size_t answer_whole_len(const struct grpc_buf *b)
 {
     const uint8_t *p = b->data;
@@ -100,7 +102,7 @@ static size_t answer_whole_len(const struct grpc_buf *b)
 }
 
 /* Moves the bytes that belong to the current message to its buffer. Allocates
- * for bytes that have come, and not for the announced length. */
+ * only for bytes that have arrived, and not for the announced length. */
 static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
 {
     struct grpc_buf *b = &c->in_buf;
@@ -117,7 +119,7 @@ static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
     return 0;
 }
 
-/* Returns what is wrong with the prefix of the message; NULL: nothing. */
+/* Returns what is wrong with the prefix of the message; NULL if nothing is. */
 static const char *answer_wrong_prefix(const struct grpc_call *c)
 {
     size_t whole = answer_whole_len(&c->in_buf);
@@ -129,7 +131,8 @@ static const char *answer_wrong_prefix(const struct grpc_call *c)
     return whole - PREFIX > c->method->most ? "the answer is too long" : NULL;
 }
 
-/* The answer makes no sense: resets the stream and ends the call as ODD. */
+/* Resets the stream and ends the call as ODD, because the answer makes no
+ * sense. */
 static void answer_odd(struct grpc_call *c, int status, const char *text)
 {
     hf__grpc_drop(c, NGHTTP2_CANCEL);
@@ -182,7 +185,7 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
 
 /* ---- ends ---------------------------------------------------------------- */
 
-/* Maps HTTP's status as gRPC's documents say. */
+/* Returns the gRPC status for a status of HTTP, as gRPC's documents say. */
 static int answer_status_of_http(int http)
 {
     switch (http) {

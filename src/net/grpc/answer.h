@@ -16,11 +16,11 @@ void hf__grpc_header(struct grpc_call *, const char *name, size_t name_len,
                      const char *value, size_t len);
 /* Bytes of messages. Returns 0, or a code that ends the connection. */
 int hf__grpc_data(struct grpc_call *, const uint8_t *, size_t);
-/* The server has closed its half of the stream. */
+/* Ends the call, because the server has closed its half of the stream. */
 void hf__grpc_finished(struct grpc_call *);
-/* The stream was reset, by the server or by nghttp2. */
+/* Handles a reset of the stream, by the server or by nghttp2. */
 void hf__grpc_was_reset(struct grpc_call *, uint32_t error);
-/* Copies a text of the server and cuts it to size. Characters that cannot be
+/* Copies a string of the server and cuts it to size. Characters that cannot be
  * printed become '?'. */
 void hf__grpc_text(char *to, size_t size, const char *from, size_t len,
                    bool is_encoded);

@@ -14,10 +14,10 @@
 #define FIRST_SIZE 512
 /* first size of the buffer: enough for usual answers */
 #define ANSWER_SIZE 1024
-/* After so many late calls in a row the connection ends: the server answers
+/* After this many late calls in a row the connection ends: the server answers
  * PINGs, but does not do its work. */
 #define LATE_MOST 3
-/* for so long a slow answer counts as recent */
+/* how long a slow answer counts as recent */
 #define SLOW_FOR (2000 * HF__MS)
 
 static ssize_t call_read_out(nghttp2_session *, int32_t, uint8_t *, size_t,

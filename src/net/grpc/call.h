@@ -28,13 +28,13 @@
 struct grpc;
 struct grpc_call;
 
-/* Those of gRPC's status codes that have a name here. */
+/* Some status codes of gRPC. */
 #define GRPC_OK 0
 #define GRPC_UNKNOWN 2
 #define GRPC_RESOURCE_EXHAUSTED 8
 #define GRPC_UNAUTHENTICATED 16
 
-#define GRPC_BACKLOG 4 /* a call may wait so many times its limit */
+#define GRPC_BACKLOG 4 /* a call may wait up to this many times its limit */
 
 /* How a call has ended. */
 enum grpc_end {
@@ -42,9 +42,9 @@ enum grpc_end {
     GRPC_UNSENT, /* the server has not processed the call: it can be repeated */
     GRPC_LOST, /* no answer will come: the server may have executed the call, or
                   may do so later */
-    GRPC_LATE, /* as LOST: the time limit has passed. After a few such calls in
-                  a row the connection ends */
-    GRPC_ODD,  /* as LOST: the answer makes no sense */
+    GRPC_LATE, /* like LOST, because the time limit has passed. After a few such
+                  calls in a row the connection ends */
+    GRPC_ODD,  /* like LOST, because the answer makes no sense */
 };
 
 struct grpc_method {
@@ -86,12 +86,12 @@ struct grpc_call {
     struct grpc_list *in; /* the list that it is in; NULL: IDLE */
     struct grpc *g;
     const struct grpc_method *method;
-    void *owner; /* for the caller */
+    void *owner; /* for use by the caller */
 
     enum grpc_state state;
     enum grpc_end end;
     int status;     /* gRPC's code; for an ODD call, the nearest one */
-    char text[200]; /* for people; "" if there is none */
+    char text[200]; /* the message for people; "" if there is none */
 
     hf__time at;       /* when it was started */
     hf__time until;    /* when its time limit passes; HF__NEVER: it has none */
@@ -117,9 +117,9 @@ void hf__grpc_call_init(struct grpc_call *, struct grpc *,
 void hf__grpc_call_fini(struct grpc_call *);
 
 /* Returns room for a message of that many bytes, which the caller fills in at
- * once; NULL: out of memory. Unary: exactly once, before start(). Stream: any
- * number of times, before start() or later; each message goes out with the next
- * flush. */
+ * once; NULL if out of memory. For a unary call it is called exactly once,
+ * before start(); for a stream any number of times, before start() or later.
+ * Each message of a stream goes out with the next flush. */
 uint8_t *hf__grpc_room(struct grpc_call *, size_t len);
 /* Starts the call. Returns 0: over() will be called; HF__LATER: there is no
  * connection, and the owner's up() will be called when there is one; or
@@ -130,15 +130,16 @@ int hf__grpc_start(struct grpc_call *, uint32_t limit_ms);
 /* Makes a call in any state IDLE, without over(). The request is taken back if
  * that is still possible. */
 void hf__grpc_cancel(struct grpc_call *);
-/* After a unary call was ANSWERED with status 0: the message. It is valid until
- * the call is started again. */
+/* Returns the message of a unary call that was ANSWERED with status 0. It is
+ * valid until the call is started again. */
 const uint8_t *hf__grpc_answer(const struct grpc_call *, size_t *len);
 bool hf__grpc_is_idle(const struct grpc_call *);
 
 /* Sets the token that calls carry from now on, and sends the calls that were
- * held. NULL: no token can be had; held calls that the server has refused end
- * with that refusal, others end UNSENT with `status` and `text`. Returns 0, or
- * HF_ENOMEM, which has the effect of NULL. To be called from callbacks only. */
+ * held. If it is NULL, no token can be had: held calls that the server has
+ * refused end with that refusal, others end UNSENT with `status` and `text`.
+ * Returns 0, or HF_ENOMEM, which has the effect of NULL. To be called from
+ * callbacks only. */
 int hf__grpc_token(struct grpc *, const char *token, int status,
                    const char *text);
 
@@ -147,18 +148,18 @@ int hf__grpc_token(struct grpc *, const char *token, int status,
 /* Calls over() of the calls that have ended, until one returns a code, which is
  * returned; else 0. */
 int hf__grpc_deliver(struct grpc *);
-/* From OPEN or HELD to ENDED; a call with an old token may be held or sent
- * again instead. */
+/* Moves the call from OPEN or HELD to ENDED. A call with an old token may be
+ * held or sent again instead. */
 void hf__grpc_end(struct grpc_call *, enum grpc_end);
-/* From OPEN to HELD: the call ends UNSENT at `until`, unless it is sent again
- * before. */
+/* Moves the call from OPEN to HELD. The call ends UNSENT at `until`, unless it
+ * is sent again before. */
 void hf__grpc_hold(struct grpc_call *, hf__time until);
-/* The connection has ended after `written` bytes: calls of which some were
- * written become LOST, the others UNSENT. */
+/* Ends all calls, because the connection has ended after `written` bytes: calls
+ * of which some were written become LOST, the others UNSENT. */
 void hf__grpc_end_all(struct grpc *, uint64_t written);
 /* Ends the calls whose limit has passed. */
 void hf__grpc_end_late(struct grpc *, hf__time now);
-/* Returns the call of that HTTP/2 stream; NULL: none. */
+/* Returns the call of that HTTP/2 stream; NULL if there is none. */
 struct grpc_call *hf__grpc_find(const struct grpc *, int32_t id);
 /* Takes the call off its HTTP/2 stream, and resets the stream if necessary. */
 void hf__grpc_drop(struct grpc_call *, uint32_t error);

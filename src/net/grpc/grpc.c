@@ -14,8 +14,8 @@
  * nghttp2 keeps the answers that are due, and ends the session if they become
  * too many. */
 #define OUT_MOST (256 << 10)
-/* Once either side is to end the connection, open calls may take so long to
- * end. */
+/* How long open calls may take to end once either side is about to end the
+ * connection. */
 #define LEAVE_MS 1000
 
 /* grpc-go measures its bandwidth by this PING: it sends one with an answer,
@@ -32,8 +32,7 @@ static const struct net_talk talk = {
 
 /* ---- memory for nghttp2 -------------------------------------------------- */
 
-/* nghttp2 reports a failed allocation as a protocol error, so failures are
- * noted here. */
+/* Notes a failed allocation, because nghttp2 reports it as a protocol error. */
 static void *grpc_noted(void *self, void *p)
 {
     struct grpc *g = self;
@@ -403,7 +402,8 @@ static int grpc_data(void *self, const char *bytes, size_t len, hf__time now)
     return 0;
 }
 
-/* Has nghttp2 ended the session because of what the server sent? */
+/* Checks whether nghttp2 has ended the session because of what the server
+ * sent. */
 static int grpc_check_over(struct grpc *g)
 {
     if (nghttp2_session_want_read(g->session) || g->leaves_at != HF__NEVER)

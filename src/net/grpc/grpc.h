@@ -28,20 +28,20 @@
 
 /* Callbacks of the owner of the connection. All but down() may be NULL. */
 struct grpc_owner {
-    /* The server speaks HTTP/2. Starts the greeting; at its end the owner calls
-     * hf__grpc_up(). NULL: the connection is up at once. Returns 0, or a code
-     * that ends the connection. */
+    /* Starts the greeting, after the server has spoken HTTP/2; at its end the
+     * owner calls hf__grpc_up(). If this is NULL, the connection is up at once.
+     * Returns 0, or a code that ends the connection. */
     int (*hello)(struct grpc *, hf__time now);
-    /* Calls can be started. */
+    /* Called when calls can be started. */
     void (*up)(struct grpc *, hf__time now);
-    /* As down() of struct net_talk. The ends of all calls were delivered
+    /* See down() of struct net_talk. The ends of all calls were delivered
      * before. */
     void (*down)(struct grpc *, int code, bool was_up, hf__time now);
-    /* Has the server refused this call because of its token? */
+    /* Returns whether the server has refused this call because of its token. */
     bool (*is_stale)(struct grpc *, const struct grpc_call *);
-    /* A new token is needed; calls are held until the owner calls
-     * hf__grpc_token(). Returns 0, HF_EAUTH if no token can be had, or a code
-     * that ends the connection. Required if is_stale is set. */
+    /* Gets a new token; calls are held until the owner calls hf__grpc_token().
+     * Returns 0, HF_EAUTH if no token can be had, or a code that ends the
+     * connection. Required if is_stale is set. */
     int (*renew)(struct grpc *, hf__time now);
 };
 
@@ -55,31 +55,32 @@ struct grpc {
     const struct grpc_owner *type;
     void *owner;
     /* The owner may set these at any time. */
-    const struct grpc_header *headers; /* for every call; names in lower case */
+    const struct grpc_header *headers; /* sent with every call; names in lower
+                                          case */
     size_t headers_len;                /* GRPC_HEADERS at most */
     const char *token_name; /* name of the header that carries the token */
-    uint32_t ping_ms; /* if calls are open and the server is silent for so long,
-                         it gets a PING (ping.h); 0: never */
+    uint32_t ping_ms; /* if calls are open and the server is silent for this
+                         long, it gets a PING (ping.h); 0: never */
 
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *options;
-    nghttp2_session *session; /* of this connection */
+    nghttp2_session *session; /* the session of this connection */
     struct grpc_list calls;   /* HELD or OPEN, the oldest first */
     struct grpc_list ended;   /* ENDED: over() is still to be called */
     size_t open;              /* calls that are OPEN */
     size_t unary;             /* how many of these are unary */
     hf__time begun_at;        /* since when at least one is open */
-    hf__time first_limit;     /* before this no call's time limit passes */
+    hf__time first_limit;     /* no call's time limit passes before this */
     unsigned late;            /* late unary calls in a row */
     hf__time late_at;         /* when the last of them ended */
     hf__time answered_at;     /* when a unary call was last answered */
     hf__time slowest;         /* how long the slowest recent answer took */
     hf__time slowest_at;      /* when the slowest recent answer came */
     hf__time now; /* the time that the last ready() or advance() was given */
-    char *token;  /* NULL: none */
+    char *token;  /* what calls carry; NULL: none */
     uint32_t token_no; /* number of the token: raised with each new one */
     bool is_renewing;  /* true while renew() is getting a new token */
-    bool is_reading;   /* inside nghttp2_session_mem_recv() */
+    bool is_reading;   /* nghttp2_session_mem_recv() is running */
     bool is_short;     /* an allocation by nghttp2 has failed */
     bool has_settings; /* the server's SETTINGS have come */
     bool is_pinging;   /* our PING is not answered yet */
@@ -87,9 +88,9 @@ struct grpc {
     bool owes_ack;     /* grpc-go's PING, which it sends with answers, is not
                           acknowledged yet */
     hf__time pinged_at;
-    hf__time leaves_at; /* not HF__NEVER: no call is started any longer, and
+    hf__time leaves_at; /* if not HF__NEVER, no further call is started, and
                            open calls may last until then */
-    char away[128];     /* why the connection is to end */
+    char away[128];     /* why the connection must end */
     int failed; /* the code with which the connection will end; 0: none */
 };
 
@@ -99,14 +100,14 @@ struct grpc {
  * afterwards. */
 int hf__grpc_init(struct grpc *, const struct hf__core *, hf_client *,
                   const struct grpc_owner *, void *owner);
-/* May be called after a failed init(), or if of zeroed memory only `link` was
- * initialized. All calls become IDLE. */
+/* May be called after a failed init(), or if the memory is zeroed and only
+ * `link` was initialized. All calls become IDLE. */
 void hf__grpc_fini(struct grpc *);
 /* Ends the connection. No callback is called, and calls become IDLE. */
 void hf__grpc_stop(struct grpc *);
 
-/* Called in hello() or in a callback of a greeting call: the greeting has
- * ended. */
+/* Ends the greeting. To be called in hello() or in a callback of a greeting
+ * call. */
 void hf__grpc_up(struct grpc *, hf__time now);
 /* For callbacks of the owner: ends the connection once the open unary calls
  * were answered, or a second later. Until then no other call is started.
@@ -118,7 +119,7 @@ int hf__grpc_leave(struct grpc *, const char *why);
 bool hf__grpc_ready(struct grpc *, uint32_t tag, uint32_t events, hf__time now);
 void hf__grpc_advance(struct grpc *, hf__time now);
 hf__time hf__grpc_timeout(const struct grpc *);
-/* Sends the calls that were started. hf__grpc_advance() does so, too. */
+/* Sends the calls that were started. hf__grpc_advance() also does this. */
 void hf__grpc_flush(struct grpc *);
 
 #endif

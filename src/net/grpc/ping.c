@@ -3,10 +3,10 @@
 #include "grpc.h"
 
 /* Servers refuse clients that send PINGs too often: the next PING may follow at
- * once if the server has sent something since the last one, else only after so
- * long. */
+ * once if the server has sent something since the last one, else only after
+ * this time. */
 #define PING_MS 5100
-/* a PING must be answered within so many times link.silence_ms */
+/* A PING must be answered within this many times link.silence_ms. */
 #define PONG_LATE 4
 
 const uint8_t hf__grpc_our_ping[8] = "holdfast";

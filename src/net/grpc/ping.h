@@ -13,13 +13,13 @@
 struct grpc;
 
 /* Sends a PING now, unless that would be too soon or the last one is not
- * answered yet. The owner may call it, too. */
+ * answered yet. The owner may also call this. */
 void hf__grpc_ping(struct grpc *, hf__time now);
 /* Return when the next PING is due, and until when the last one must be
  * answered; HF__NEVER if there is none. */
 hf__time hf__grpc_ping_at(const struct grpc *);
 hf__time hf__grpc_pong_until(const struct grpc *);
 
-extern const uint8_t hf__grpc_our_ping[8]; /* what our PINGs carry */
+extern const uint8_t hf__grpc_our_ping[8]; /* the payload of our PINGs */
 
 #endif

@@ -65,7 +65,7 @@ with_w_the_whole_time_is_used() { # case
     not met 50 || die "tried $(wc -l <met) times"
     [ "$(wc -l <err)" -le 2 ] || die 'said more than what it waits for, and the end'
     contains err ": 127.0.0.1:$port: " || die 'does not say why'
-    tail -n 1 err | grep -q 'cannot open .*: \|not acquired within 2000 ms: ' ||
+    tail -n 1 err | grep -q 'cannot open .*: \|not acquired within 2 s: ' ||
         die "the last line: $(tail -n 1 err)"
     [ ! -e ran ] || die 'the command ran'
 }

@@ -32,8 +32,8 @@ size_t hf__utf8(const unsigned char *s, size_t len, uint32_t *number);
 size_t hf__character(const unsigned char *s, size_t len);
 
 /* How many letters of a word were mistyped (changed, left out, added, or
- * swapped with the next one), if it looks like the other word; else
- * UINT_MAX. */
+ * swapped with the next one), if it looks like the other word: one mistake, or
+ * one in three letters of the longer word. Otherwise UINT_MAX. */
 unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len);
 /* The word of a list "one, two:..., three" that the given word looks like most.
  * A word of the list ends before a colon; *len is its length. NULL: none is

@@ -110,7 +110,8 @@ what_is_no_redis_is_not_waited_for() { # case
 a_redis_that_is_of_no_use_is_not_waited_for() { # case
     front useless "$base/redis.sock"
     fails_at_once 69 "redis://$at"
-    contains err 'unknown command' || die 'does not say why'
+    contains err "ERR unknown command 'EVAL'; a sentinel has no such command: if this is one, use the address of its master" ||
+        die "does not say why: $(cat err)"
 }
 
 # The reason for the wait is reported once.

@@ -392,8 +392,8 @@ struct hf__backend {
     int caps[5]; /* hf_cap bits, indexed by hf_kind */
     bool fair_by_default;
     const char *options; /* the URL options that it knows: "dialect, db" */
-    /* How a hold can be gone before its deadline, to follow "it was taken away:
-     * " in the text of a loss. NULL: a general text. */
+    /* Why a hold can be gone before its deadline: a sentence about the lock,
+     * "it is no longer ...", for the text of a loss. NULL: a general text. */
     const char *taken;
 
     /*

@@ -196,7 +196,7 @@ lost_is_79() { # case
     holds -b "$redis" -t 3s a
     redis_cli del a >/dev/null
     ends "$holder" 79 'exit status'
-    contains said '^holdfast hold: .*"a" was lost: it was taken away' || die "$(cat said)"
+    contains said '^holdfast hold: lost the lock "a": it is no longer ' || die "$(cat said)"
     equal "$(wc -l <said)" 1 lines
     exec 9>&-
     holds -b "$redis" -t 3s -l a -l b
@@ -212,7 +212,7 @@ stopped_past_its_deadline_is_79() { # case
     equal "$(status_of "$hf" run -w 1m -b "$redis" a -- true)" 0 'the next one'
     kill -CONT "$holder"
     ends "$holder" 79 'exit status'
-    contains said '"a" was lost: ' || die "$(cat said)"
+    contains said 'lost the lock "a": ' || die "$(cat said)"
     exec 9>&-
 }
 

@@ -113,7 +113,7 @@ a_loss_of_one_ends_the_command() { # case
         until_true test -s ready
         redis_cli del "$name" >/dev/null
         ends "$pid" 79 "without $name"
-        contains err "\"$name\" was lost: it was taken away" || die "$(cat err)"
+        contains err "lost the lock \"$name\": it is no longer " || die "$(cat err)"
     done
     equal "$(status_of "$hf" run -w 1m -b "$redis" -l a -l b -- true)" 0 'afterwards'
 }

@@ -553,7 +553,7 @@ is_not_renewed() {
     kill -CONT "$redis_pid"
     equal "$status" 79 'exit status'
     until_true both_are_gone
-    contains err 'a: ' || die "does not say what was lost: $(cat err)"
+    contains err ' the lock "a"' || die "does not say what was lost: $(cat err)"
     ran=$(($(uptime_ms beat) - halted - $(stood_ms "$halted")))
     [ "$ran" -lt 3000 ] || die "still ran $ran ms after the last renewal"
 }
@@ -571,7 +571,7 @@ is_taken_away() {
 }
 
 a_hold_that_was_taken_away_ends_the_group_with_79() { # case
-    gets_term_because 'b" was lost: it was taken away: its key' is_taken_away
+    gets_term_because 'lost the lock "b": it is no longer on the server (broken, deleted, evicted, ' is_taken_away
 }
 
 # logind deletes the file when the user's last session ends.
@@ -590,7 +590,7 @@ on_lost_warn_only_warns() { # case
     until_true test -s ready
     redis_cli del c >/dev/null
     until_true contains err 'the command continues without it'
-    contains err 'was lost: ' || die "does not say why: $(cat err)"
+    contains err 'lost the lock ' || die "does not say why: $(cat err)"
     touch end
     ends "$pid" 5 'exit status'
 }
@@ -635,7 +635,7 @@ stopped_until_its_deadline_is_near() { # case
         wait_within_beats || continue
         equal "$status" 79 'exit status'
         until_true both_are_gone
-        ! contains err 'd: the lock cannot be renewed in time: holdfast was stopped .*; ending' ||
+        ! contains err 'cannot renew the lock "d" in time: holdfast was stopped .*; ending' ||
             return 0
     done
     die "does not say why: $(cat err)"

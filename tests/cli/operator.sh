@@ -104,6 +104,11 @@ looking_makes_no_memory() {
         equal "$(status_of "$hf" $verb -b "$none")" 1 "$verb"
     done
     [ ! -e none ] || die 'it was made'
+    for verb in ls 'latch show a' 'show a' 'break -y a' 'ask a'; do
+        # shellcheck disable=SC2086
+        equal "$(status_of "$hf" $verb -b "$none/below")" 69 "$verb below"
+        contains err "$PWD/none/below: its parent does not exist" || die "$(cat err)"
+    done
     "$hf" run -b "$none" a -- "$hf" show -b "$none" a >out || die 'run'
     contains out '^Holder: *process' || die "$(cat out)"
 }

@@ -197,6 +197,8 @@ CASE_HERE(test_group_without_its_mode_is_refused)
 
 CASE_HERE(test_bad_directories_are_refused)
 {
+    static const struct place below = {.dir = "/no/such/parent",
+                                       .url = "shm:///no/such/parent"};
     char url[200], path[100];
 
     chmod(p->dir, 0777);
@@ -217,6 +219,7 @@ CASE_HERE(test_bad_directories_are_refused)
     snprintf(url, sizeof(url), "shm://%s", p->file);
     assert_refused(url, HF_EBACKEND, "not a directory");
     assert_refused("shm:///no/such/parent", HF_EBACKEND, "/no/such/parent");
+    assert_int_equal(open_existing(&below), HF_EBACKEND);
 }
 
 CASE_HERE(test_bad_files_are_refused)

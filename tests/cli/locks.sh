@@ -268,7 +268,7 @@ a_reader_behind_a_writer_is_64() { # case
     holder=$pid
     until_true test -s held
     start "$hf" run -x a -- true 2>waits
-    until_true contains waits "process $holder on .* has held it"
+    until_true contains waits "process $holder on .* $held_since"
     touch writer
     until_true test -s status
     equal "$(cat status)" 64 'exit status'
@@ -280,7 +280,7 @@ says_who() {
     hold --label 'the holder' a
     start "$hf" run "$@" a -- touch got 2>err
     until_true test -s err
-    line="holdfast run: a: waiting; process $holder on $(uname -n) (the holder) has held it for "
+    line="holdfast run: a: waiting; process $holder on $(uname -n) (the holder) $held_since"
     contains err "^$line" || die "$(cat err)"
     let_go
     ends "$pid" 0 'the waiter'
@@ -327,7 +327,7 @@ readers_are_counted() { # case
     until_true test -s second
     start "$hf" run -x a -- true 2>err
     until_true test -s err
-    contains err ' has held it for .*; 1 other holds it, too$' || die "$(cat err)"
+    contains err " $held_since; 1 other holds it, too\$" || die "$(cat err)"
     let_go
     wait_for "$second"
     ends "$pid" 0 'the writer'

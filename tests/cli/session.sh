@@ -125,7 +125,7 @@ a_hold_is_kept_until_stdin_closes() { # case
     until_true test -s token
     start "$hf" run h -- touch ran 2>err 9>&-
     until_true test -s err
-    contains err "h: waiting; process $holder on $(uname -n) has held it for " ||
+    contains err "h: waiting; process $holder on $(uname -n) $held_since" ||
         die "$(cat err)"
     [ ! -e ran ] || die 'the command ran'
     exec 9>&-

@@ -1,6 +1,7 @@
 #include "lock_set.h"
 
 #include "base/text.h"
+#include "base/time.h"
 #include "client.h"
 #include "mismatch.h"
 #include "shared/exit_code.h"
@@ -142,9 +143,9 @@ static int lock_set_say_not_acquired(const struct lock_options *w,
     }
     if (w->wait_ms > 0)
         cli_say(w->verb,
-                "%s: not acquired within %lld ms; the servers cannot say who "
+                "%s: not acquired within %s; the servers cannot say who "
                 "holds it",
-                hf__show(name).text, (long long)w->wait_ms);
+                hf__show(name).text, hf__span(w->wait_ms).text);
     else
         cli_say(w->verb,
                 "%s: not acquired; the servers cannot say who holds it",
@@ -155,9 +156,8 @@ static int lock_set_say_not_acquired(const struct lock_options *w,
 /* The reason was printed when the wait for the server began. */
 static int lock_set_say_no_server(const struct lock_options *w, int rc)
 {
-    cli_say(w->verb,
-            "%s: not acquired within %lld ms: the server cannot be used",
-            hf__show(w->names[0]).text, (long long)w->wait_ms);
+    cli_say(w->verb, "%s: not acquired within %s: the server cannot be used",
+            hf__show(w->names[0]).text, hf__span(w->wait_ms).text);
     return cli_exit_of(rc);
 }
 
@@ -194,8 +194,8 @@ static int lock_set_not_acquired(struct lock_set *c, int rc,
     if (asked == HF_ENOTSUP)
         return lock_set_say_not_acquired(w, name, err);
     if (w->wait_ms > 0)
-        cli_say(w->verb, "%s: not acquired within %lld ms; it is held by %s",
-                hf__show(name).text, (long long)w->wait_ms, who.text);
+        cli_say(w->verb, "%s: not acquired within %s; it is held by %s",
+                hf__show(name).text, hf__span(w->wait_ms).text, who.text);
     else
         cli_say(w->verb, "%s: held by %s", hf__show(name).text, who.text);
     return w->busy_exit;

@@ -40,8 +40,8 @@ const char run_options_notes[] =
     "\n"
     "Exit status: the command's, 128+n if signal n ended it, 126 if it cannot "
     "be run,\n127 if it is not found; 75 not acquired, 79 lost, 69 the backend "
-    "cannot be used,\n77 it refused our credentials, 64 usage, 71 out of "
-    "memory or processes.\n";
+    "cannot be used,\n77 authentication or authorization failed, 64 usage, "
+    "71 no memory or processes.\n";
 
 static int run_options_take_on_lost(struct run_options *o, const char *text)
 {

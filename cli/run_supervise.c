@@ -108,10 +108,11 @@ static void supervise_say_why(const struct supervision *supervision, bool now)
         snprintf(why.text, sizeof why.text,
                  "holdfast was stopped or suspended%s",
                  now ? "" : " when the lock had to be renewed");
-    cli_say(supervision->held->options->verb, "%s: %s: %s; %s",
-            hf__show(supervision->held->options->names[which]).text,
-            now ? "the lock was lost" : "the lock cannot be renewed in time",
-            why.text, then);
+    cli_say(supervision->held->options->verb,
+            now ? "lost the lock \"%s\": %s; %s"
+                : "cannot renew the lock \"%s\" in time: %s; %s",
+            hf__show(supervision->held->options->names[which]).text, why.text,
+            then);
 }
 
 /* The hold is gone, or will be at the deadline. */

@@ -60,10 +60,15 @@ static void message_say_holder(struct wait_message *w, const char *name,
         snprintf(others, sizeof others, "; %zu other%s, too",
                  info->holders_len - 1,
                  info->holders_len > 2 ? "s hold it" : " holds it");
-    if (p->since_unix_ms > 0)
+    struct lock_age age = lock_age_since(p->since_unix_ms);
+
+    if (strcmp(age.text, "0s") == 0)
+        cli_say(w->held->options->verb,
+                "%s: waiting; %s has just acquired it%s", hf__show(name).text,
+                cli_party(p).text, others);
+    else if (age.text[0])
         cli_say(w->held->options->verb, "%s: waiting; %s has held it for %s%s",
-                hf__show(name).text, cli_party(p).text,
-                lock_age_since(p->since_unix_ms).text, others);
+                hf__show(name).text, cli_party(p).text, age.text, others);
     else
         cli_say(w->held->options->verb, "%s: waiting; %s holds it%s",
                 hf__show(name).text, cli_party(p).text, others);

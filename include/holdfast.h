@@ -164,8 +164,8 @@ typedef struct hf_hooks {
 enum hf_open_flag {
     /* Do not create the shared memory if it does not exist, or if no process
      * has used it since the machine was started: hf_open() then returns
-     * ENOTOWNER, because no lock in it is held. For programs that only inspect.
-     * No effect on servers. */
+     * ENOTOWNER, because no lock in it is held; EBACKEND if the directory above
+     * it is missing. For programs that only inspect. No effect on servers. */
     HF_OPEN_EXISTING = 1 << 0,
 };
 

@@ -13,7 +13,7 @@ enum cli_exit {
     CLI_UNAVAILABLE = 69, /* the backend cannot be used */
     CLI_OSERR = 71,  /* this machine lacks memory, processes or descriptors */
     CLI_BUSY = 75,   /* not acquired */
-    CLI_NOPERM = 77, /* the backend refused our credentials */
+    CLI_NOPERM = 77, /* authentication or authorization failed */
     CLI_LOST = 79,
     CLI_CANNOT_RUN = 126, /* the convention of shells */
     CLI_NOT_FOUND = 127,

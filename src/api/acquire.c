@@ -271,7 +271,7 @@ static int acquire_fail_busy(const struct acquire *a, const char *name,
 {
     switch (a->lock->line->remote.kind) {
     case HF_LATCH:
-        return hf__fail(err, HF_EBUSY, "\"%s\" has not reached 0", name);
+        return hf__fail(err, HF_EBUSY, "\"%s\" is not at 0", name);
     case HF_SEMAPHORE:
         return hf__fail(err, HF_EBUSY,
                         "\"%s\" does not have that many permits free", name);
@@ -298,9 +298,9 @@ static int acquire_result(const struct acquire *a,
     case HF_ETIMEDOUT:
         return hf__fail(err, rc,
                         kind == HF_LATCH
-                            ? "\"%s\" has not reached 0 within %lld ms%s"
-                            : "\"%s\" was not granted within %lld ms%s",
-                        name, (long long)opt->wait_ms, hf__trouble(c).text);
+                            ? "\"%s\" has not reached 0 within %s%s"
+                            : "\"%s\" was not granted within %s%s",
+                        name, hf__span(opt->wait_ms).text, hf__trouble(c).text);
     case HF_ECANCELED:
         return hf__fail(err, rc, "the wait for \"%s\" was cancelled", name);
     case HF_ECLOSED:

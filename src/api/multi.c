@@ -104,10 +104,10 @@ static int multi_take(const hf_part *part, const hf_acquire_options *opt,
     if (opt->wait_ms &&
         (rc == HF_EBUSY || (rc == HF_EBACKEND && hf__now() >= latest)))
         rc = hf__fail(err, HF_ETIMEDOUT,
-                      "\"%s\" was not granted within %lld ms, which are for "
-                      "all together%s",
+                      "\"%s\" was not granted within %s, the limit for all "
+                      "together%s",
                       hf__line_shown(part->lock->line).text,
-                      (long long)opt->wait_ms,
+                      hf__span(opt->wait_ms).text,
                       hf__trouble(part->lock->line->client).text);
     return rc;
 }

@@ -71,11 +71,11 @@ static int open_connect_backend(hf_client *c, hf__time until, hf_error *err)
     if (w.result != HF__PENDING)
         return w.result ? hf__fail_why(c, err, w.result) : 0;
     hf__fail(err, HF_EBACKEND,
-             "%s: no connection to %s within %u ms; check that the "
+             "%s: no connection to %s within %s; check that the "
              "server runs and answers, its address in the URL, and that no "
              "firewall is in between",
              c->be->name, open_first_address(c->config->url).text,
-             c->config->open_timeout_ms);
+             hf__span(c->config->open_timeout_ms).text);
     return hf__fail_passing(c, err, HF_EBACKEND);
 }
 

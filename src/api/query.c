@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "core/client.h"
 #include "core/hooks.h"
 #include "core/last_error.h"
@@ -194,8 +195,9 @@ int hf__query_run(hf_client *c, struct hf__request *f, const void *given,
     int rc;
 
     if (given && !hf__request_run(c, f)) {
-        rc = hf__fail(err, HF_EUNKNOWN, "%s: no answer within %u ms%s",
-                      c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+        rc =
+            hf__fail(err, HF_EUNKNOWN, "%s: no answer within %s%s", c->be->name,
+                     hf__span(c->op_timeout_ms).text, hf__trouble(c).text);
         hf__client_leave(c);
         return rc;
     }

@@ -210,9 +210,10 @@ int hf__release_end(struct hf__releasing *r, hf_error *err)
     rc = r->releaser.result;
     if (!r->releaser.finished)
         rc = hf__fail(err, HF_EUNKNOWN,
-                      "%s: no answer to the release within %u ms; it is tried "
+                      "%s: no answer to the release within %s; it is tried "
                       "again in the background%s",
-                      c->be->name, c->op_timeout_ms, hf__trouble(c).text);
+                      c->be->name, hf__span(c->op_timeout_ms).text,
+                      hf__trouble(c).text);
     else if (rc)
         rc = release_failed(r->lock, rc, too_late, &r->word, err);
     hf__lock_wait_end(r->lock, r->line);

@@ -108,9 +108,9 @@ static int verb_unanswered(const hf_lock *lock, const struct hf__verb_call *t,
 {
     hf_client *c = lock->line->client;
 
-    return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s in %u ms%s",
+    return hf__fail(err, HF_EUNKNOWN, "%s: \"%s\": no answer to %s within %s%s",
                     c->be->name, hf__line_shown(lock->line).text, t->verb->what,
-                    c->op_timeout_ms, hf__trouble(c).text);
+                    hf__span(c->op_timeout_ms).text, hf__trouble(c).text);
 }
 
 int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)

@@ -404,8 +404,8 @@ struct hf__backend {
     int caps[5]; /* hf_cap bits, indexed by hf_kind */
     bool fair_by_default;
     const char *options; /* URL options of the backend: "dialect, db" */
-    /* How a hold can be gone before its deadline, to follow "it was taken away:
-     * " in the text of a loss. NULL: a general text. */
+    /* How a hold can be gone before its deadline: a sentence about the lock,
+     * "it is no longer ...", for the text of a loss. NULL: a general text. */
     const char *taken;
 
     /*

@@ -187,14 +187,15 @@ static unsigned text_edits(const char *a, size_t a_len, const char *b,
 
 unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
 {
-    size_t len = strlen(word);
+    size_t len = strlen(word), most;
     unsigned n;
 
     if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
         return UINT_MAX;
     n = text_edits(word, len, meant, meant_len);
-    /* More than one wrong letter in three makes it a different word. */
-    return n <= (meant_len + 2) / 3 && n < len ? n : UINT_MAX;
+    /* More mistakes than that make it a different word. */
+    most = (len > meant_len ? len : meant_len) / 3;
+    return n <= (most > 1 ? most : 1) && n < len ? n : UINT_MAX;
 }
 
 const char *hf__meant(const char *word, const char *list, size_t *len)

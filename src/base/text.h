@@ -35,8 +35,8 @@ size_t hf__utf8(const unsigned char *s, size_t len, uint32_t *number);
 size_t hf__character(const unsigned char *s, size_t len);
 
 /* Returns how many letters of a word were mistyped (changed, left out, added,
- * or swapped with the next one), if it looks like the word `meant`; else
- * UINT_MAX. */
+ * or swapped with the next one), if it looks like the word `meant`: at most one
+ * mistake, or one in three letters of the longer word. Else UINT_MAX. */
 unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len);
 /* Returns the word of a list "one, two:..., three" to which the given word is
  * most similar, and sets *len to its length; NULL if none is similar. A word of

@@ -331,7 +331,7 @@ static void line_report_loss(struct hf__line *n)
 
     n->queue.was_lost = false;
     hf__tally_lost(n);
-    hf__log(c, "%s: the hold of \"%s\" was lost: %s", c->be->name,
+    hf__log(c, "%s: lost the lock \"%s\": %s", c->be->name,
             hf__line_shown(n).text, hf__reason(c, loss).text);
     hf__mutex_lock(&c->mu);
     hf__event_queue_locked(c, HF_EVENT_LOST, n, n->queue.lease.token, loss);

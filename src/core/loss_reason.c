@@ -140,24 +140,22 @@ reason_append(struct hf__reason *r, const char *format, ...)
 static void reason_put_unreachable(hf_client *c, struct hf__reason *r,
                                    const struct hf__note *n)
 {
-    reason_append(r, "the server could not be used since %s: %s",
+    reason_append(r, "the server could not be used since %s (%s)",
                   reason_moment(c, n->since).text, n->text);
 }
 
 static void reason_put_refused(struct hf__reason *r, const struct hf__note *n)
 {
-    reason_append(r, "the server refused to renew it%s%s", n ? ": " : "",
-                  n ? n->text : "");
+    reason_append(r, "the server refused to renew it%s%s%s", n ? " (" : "",
+                  n ? n->text : "", n ? ")" : "");
 }
 
 /* The reasons whose text is always the same. */
 static const char *const reason_texts[] = {
-    [HF__LOSS_NONE] = "the server no longer has it",
-    [HF__LOSS_MAX] =
-        "it had been held for max_hold_ms, and no hold lasts longer",
-    [HF__LOSS_ORPHAN] =
-        "the thread that held it exited, and it was not renewed",
-    [HF__LOSS_RELEASE] = "the server no longer had it when the release arrived",
+    [HF__LOSS_NONE] = "it is no longer held",
+    [HF__LOSS_MAX] = "it was held for max_hold_ms, and no hold lasts longer",
+    [HF__LOSS_ORPHAN] = "the thread that held it exited, so it was not renewed",
+    [HF__LOSS_RELEASE] = "it was no longer held when the release arrived",
 };
 
 static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
@@ -170,21 +168,20 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
         down->explained = true;
     switch ((enum hf__loss_why)loss.why) {
     case HF__LOSS_TAKEN:
-        reason_append(r, "it was taken away: %s",
-                      c->be->taken ? c->be->taken
-                                   : reason_texts[HF__LOSS_NONE]);
+        reason_append(
+            r, "%s", c->be->taken ? c->be->taken : reason_texts[HF__LOSS_NONE]);
         break;
     case HF__LOSS_SESSION:
         reason_append(r, "%s", n ? n->text : "its session has ended");
         break;
     case HF__LOSS_LEASE:
-        reason_append(r, "its fixed lease of %llu ms ended",
-                      (unsigned long long)loss.at);
+        reason_append(r, "its fixed lease of %s ended",
+                      hf__span((int64_t)loss.at).text);
         break;
     case HF__LOSS_STOPPED:
         reason_append(r,
                       "its deadline passed while this process was stopped or "
-                      "suspended (it did not run at %s)%s",
+                      "suspended (the process did not run at %s)%s",
                       reason_moment(c, at).text,
                       down || loss.refused ? "; also " : "");
         if (down)
@@ -236,7 +233,7 @@ int hf__fail_loss(struct hf__line *line, struct hf__loss loss, hf_error *err)
 
     if (!err)
         return HF_ELOST;
-    return hf__fail(err, HF_ELOST, "the hold of \"%s\" was lost: %s",
+    return hf__fail(err, HF_ELOST, "lost the lock \"%s\": %s",
                     hf__line_shown(line).text, hf__reason(c, loss).text);
 }
 
@@ -252,7 +249,8 @@ int hf__fail_unreleased(struct hf__line *line, uint64_t owner, hf_error *err)
     if (!err)
         return HF_ELOST;
     return hf__fail(
-        err, HF_ELOST, "release the lost hold of \"%s\" first; it was lost: %s",
+        err, HF_ELOST,
+        "the caller lost the lock \"%s\" and must release it first: %s",
         hf__line_shown(line).text, hf__reason(line->client, loss).text);
 }
 

@@ -188,9 +188,9 @@ static int config_read_password(hf_client *c, const char *path, char **out,
 
     if (len < 0 && fd >= 0 && errno == ETIMEDOUT)
         rc = hf__fail(err, HF_EINVAL,
-                      "password_file=%s: no line came within %u ms; a pipe "
+                      "password_file=%s: no line came within %s; a pipe "
                       "needs a program that writes to it",
-                      path, c->config->open_timeout_ms);
+                      path, hf__span(c->config->open_timeout_ms).text);
     else if (len < 0)
         rc = hf__fail(err, HF_EINVAL, "password_file=%s: %m", path);
     else if (len > PASSWORD_MAX)

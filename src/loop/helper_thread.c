@@ -222,7 +222,8 @@ static int helper_wait_open(hf_client *c, hf__time until, hf_error *err,
         pthread_detach(c->helper);
     hf__mutex_unlock(&c->mu);
     if (*given_up) {
-        hf__fail(err, HF_EBACKEND, "%s took longer than %u ms", what, ms);
+        hf__fail(err, HF_EBACKEND, "%s took longer than %s", what,
+                 hf__span(ms).text);
         if (err)
             err->may_pass = may_pass;
         return HF_EBACKEND;

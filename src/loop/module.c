@@ -121,10 +121,17 @@ static int enter_module(const struct scheme *s, const struct hf__backend **out,
 static int module_no_backend(const char *scheme, hf_error *err)
 {
     static const char *const known[] = {HF__SCHEMES};
+    static const char *const planned[][2] = {{"sentinel", "Redis Sentinel"},
+                                             {"cluster", "Redis Cluster"}};
     const char *meant;
     char list[160] = "";
     size_t len = 0, meant_len = 0;
 
+    for (size_t i = 0; i < sizeof(planned) / sizeof(*planned); i++)
+        if (strstr(scheme, planned[i][0]))
+            return hf__fail(err, HF_EINVAL,
+                            "holdfast %s does not support %s yet", hf_version(),
+                            planned[i][1]);
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
         if (len < sizeof(list))
             len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",

@@ -173,18 +173,45 @@ static int url_parse_options(struct hf__url *url, char *text, hf_error *err)
     return 0;
 }
 
+/* The scheme that a URL probably lacks, by its port: "host:6379", which may be
+ * followed by a path or options; or NULL. Only for a host that may be quoted.
+ */
+static const char *url_missing_scheme(const char *host, const char *rest)
+{
+    static const struct {
+        const char *port, *scheme;
+    } usual[] = {
+        {"6379", "redis"}, {"2181", "zk"}, {"2379", "etcd"}, {"3306", "mysql"}};
+    size_t len = rest ? strcspn(rest, "/?") : 0;
+
+    if (!*host || host[strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789.-_")])
+        return NULL;
+    for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++)
+        if (strlen(usual[i].port) == len && !strncmp(usual[i].port, rest, len))
+            return usual[i].scheme;
+    return NULL;
+}
+
 static int url_parse_scheme(struct hf__url *url, char **rest, hf_error *err)
 {
     char *s = url->memory + 1;
+    const char *scheme;
 
     *rest = url_cut(s, ':');
     for (char *p = s; *rest && *p; p++)
         *p = (char)tolower((unsigned char)*p); /* RFC 3986, 3.1 */
+    scheme = url_missing_scheme(s, *rest);
+    if (scheme)
+        return hf__fail(err, HF_EINVAL,
+                        "not a URL: a scheme is missing; did you mean "
+                        "%s://%.253s:%.4s?",
+                        scheme, s, *rest);
     if (!*rest || !isalpha((unsigned char)*s) ||
         strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789+-") != strlen(s))
         return hf__fail(err, HF_EINVAL,
                         "not a URL: a scheme and a colon are missing, as in "
-                        "shm:, redis://host, zk://host or etcd://host");
+                        "shm:, redis://host, redlock://host,host,host, "
+                        "zk://host, etcd://host or mysql://host");
     url->scheme = s;
     return 0;
 }

@@ -339,8 +339,10 @@ void hf__link_advance(struct net_link *l, hf__time now)
     } else if (l->state != NET_PAUSING && !l->stream.more &&
                now >= hf__link_timeout(l)) {
         hf__link_why(
-            l, HF_EBACKEND, "no answer within %u ms%s",
-            link_hurried(l, l->state == NET_UP ? l->silence_ms : l->connect_ms),
+            l, HF_EBACKEND, "no answer within %s%s",
+            hf__span(link_hurried(l, l->state == NET_UP ? l->silence_ms
+                                                        : l->connect_ms))
+                .text,
             link_doubt_of_silence(l));
         hf__link_fail(l, HF_EBACKEND, now);
     }

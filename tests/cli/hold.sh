@@ -158,7 +158,7 @@ lost_is_79() { # case
     holds -b "$redis" -t 3s a
     redis_cli del a >/dev/null
     ends "$holder" 79 'exit status'
-    says said '^holdfast hold: .*"a" was lost: it was taken away'
+    says said '^holdfast hold: lost the lock "a": it is no longer '
     equal "$(wc -l <said)" 1 lines
     exec 9>&-
     holds -b "$redis" -t 3s -l a -l b
@@ -174,7 +174,7 @@ stopped_past_its_deadline_is_79() { # case
     equal "$(status_of "$hf" run -w 1m -b "$redis" a -- true)" 0 'the next one'
     kill -CONT "$holder"
     ends "$holder" 79 'exit status'
-    says said '"a" was lost: '
+    says said 'lost the lock "a": '
     exec 9>&-
 }
 

@@ -26,6 +26,10 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM HUP
 
+# How long a holder has held a lock, as the message of a waiter says it.
+# shellcheck disable=SC2034 # for the tests that include this file
+held_since='has \(just acquired it\|held it for [1-9][0-9]*s\)'
+
 die() {
     printf '%s\n' "$*" >&2
     exit 1

@@ -78,7 +78,7 @@ a_loss_of_one_ends_the_command() { # case
             sh -c 'echo >ready; exec sleep 1000' 2>err
         redis_cli del "$name" >/dev/null
         ends "$pid" 79 "without $name"
-        says err "\"$name\" was lost: it was taken away"
+        says err "lost the lock \"$name\": it is no longer "
     done
     equal "$(status_of "$hf" run -w 1m -b "$redis" -l a -l b -- true)" 0 'afterwards'
 }
@@ -220,7 +220,7 @@ a_reader_behind_a_writer_is_64() { # case
         "$0" run -s a -- true 2>err; echo $? >status' "$hf"
     holder=$pid
     start "$hf" run -x a -- true 2>waits
-    until_true contains waits "process $holder on .* has held it"
+    until_true contains waits "process $holder on .* $held_since"
     touch writer
     until_true test -s status
     equal "$(cat status)" 64 'exit status'
@@ -231,7 +231,7 @@ a_reader_behind_a_writer_is_64() { # case
 says_who() {
     hold --label 'the holder' a
     start_until err "$hf" run "$@" a -- touch got 2>err
-    line="holdfast run: a: waiting; process $holder on $(uname -n) (the holder) has held it for "
+    line="holdfast run: a: waiting; process $holder on $(uname -n) (the holder) $held_since"
     says err "^$line"
     let_go
     ends "$pid" 0 'the waiter'
@@ -271,7 +271,7 @@ readers_are_counted() { # case
     start_until second "$hf" run -s a -- sh -c 'echo >second; until [ -e end ]; do sleep 0.01; done'
     second=$pid
     start_until err "$hf" run -x a -- true 2>err
-    says err ' has held it for .*; 1 other holds it, too$'
+    says err " $held_since; 1 other holds it, too\$"
     let_go
     wait_for "$second"
     ends "$pid" 0 'the writer'

@@ -92,6 +92,10 @@ looking_makes_no_memory() {
         equal "$(status_of "$hf" $verb -b "$none")" 1 "$verb"
     done
     [ ! -e none ] || die 'it was made'
+    for verb in ls 'latch show a' 'show a' 'break -y a' 'ask a'; do
+        # shellcheck disable=SC2086
+        reports 69 "$PWD/none/below: its parent does not exist" $verb -b "$none/below"
+    done
     prints 0 '^Holder: *process' run -b "$none" a -- "$hf" show -b "$none" a
 }
 

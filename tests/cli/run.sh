@@ -515,7 +515,7 @@ is_not_renewed() {
     kill -CONT "$redis_pid"
     equal "$status" 79 'exit status'
     until_true both_are_gone
-    says err 'a: '
+    says err ' the lock "a"'
     ran=$(($(uptime_ms beat) - halted - $(stood_ms "$halted")))
     [ "$ran" -lt 3000 ] || die "still ran $ran ms after the last renewal"
 }
@@ -533,7 +533,7 @@ is_taken_away() {
 }
 
 a_hold_that_was_taken_away_ends_the_group_with_79() { # case
-    gets_term_because 'b" was lost: it was taken away: its key' is_taken_away
+    gets_term_because 'lost the lock "b": it is no longer on the server (broken, deleted, evicted, ' is_taken_away
 }
 
 # logind deletes the file when the user's last session ends.
@@ -551,7 +551,7 @@ on_lost_warn_only_warns() { # case
             until [ -e end ]; do sleep 0.01; done; exit 5' 2>err
     redis_cli del c >/dev/null
     until_true contains err 'the command continues without it'
-    says err 'was lost: '
+    says err 'lost the lock '
     touch end
     ends "$pid" 5 'exit status'
 }
@@ -595,7 +595,7 @@ stopped_until_its_deadline_is_near() { # case
         wait_within_beats || continue
         equal "$status" 79 'exit status'
         until_true both_are_gone
-        ! contains err 'd: the lock cannot be renewed in time: holdfast was stopped .*; ending' ||
+        ! contains err 'cannot renew the lock "d" in time: holdfast was stopped .*; ending' ||
             return 0
     done
     die "does not say why: $(cat err)"

@@ -115,7 +115,7 @@ locks_of_run() { # case
 a_hold_is_kept_until_stdin_closes() { # case
     holds -l h -l i
     start_until err "$hf" run h -- touch ran 2>err 9>&-
-    says err "h: waiting; process $holder on $(uname -n) has held it for "
+    says err "h: waiting; process $holder on $(uname -n) $held_since"
     [ ! -e ran ] || die 'the command ran'
     lets_go 0
     ends "$pid" 0 'the waiter'

@@ -68,6 +68,7 @@ every_verb_refuses() { # case
             "$verb" --hepl
         misused 64 "no option is called \`--verison'; did you mean --version?" \
             "$verb" --verison=1
+        misused 64 "no option is called \`--keep' (see" "$verb" --keep
         misused 64 "no option is called \`-Z'" "$verb" -Z
         misused 64 '--help takes no value' "$verb" --help=yes
     done
@@ -86,6 +87,7 @@ did_you_mean() { # case
     "$hf" help --help | grep -q '^usage: holdfast VERB' || die 'help --help'
     misused 64 '--shred' run --shred a true # the option as typed
     misused 64 'did you mean --shared?' run --shred a true
+    misused 64 'did you mean --wait?' run --wiat 1s a true
     misused 64 "no scenario is called \`oversel'; did you mean oversell?" \
         lab oversel
     misused 64 "no scenario is called \`xyzzy'; \`holdfast lab list' has them" \
@@ -103,6 +105,11 @@ urls_say_what_is_wrong() { # case
         run -b redis-x://h a true
     misused 64 'has no backend for redis2: URLs; did you mean redis:?' \
         run -b redis2://h a true
+    misused 64 'not a URL: a scheme is missing; did you mean redis://localhost:6379?' \
+        run -b localhost:6379 a true
+    misused 64 'has no backend for localhost: URLs; it has' run -b localhost:6378 a true
+    misused 64 'does not support Redis Sentinel yet' run -b redis+sentinel://h:26379/m a true
+    misused 64 'does not support Redis Cluster yet' run -b redis+cluster://h a true
     misused 64 'an option without a name; it must be key=value' \
         run -b 'shm:?=x' a true
     misused 64 'no number from 1 to 65535' run -b redis://h:99999 a true

@@ -65,7 +65,7 @@ with_w_the_whole_time_is_used() { # case
     not met 50 || die "tried $(wc -l <met) times"
     [ "$(wc -l <err)" -le 2 ] || die 'said more than what it waits for, and the end'
     says err ": 127.0.0.1:$port: "
-    tail -n 1 err | grep -q 'cannot open .*: \|not acquired within 2000 ms: ' ||
+    tail -n 1 err | grep -q 'cannot open .*: \|not acquired within 2 s: ' ||
         die "the last line: $(tail -n 1 err)"
     [ ! -e ran ] || die 'the command ran'
 }
@@ -110,7 +110,7 @@ what_is_no_redis_is_not_waited_for() { # case
 a_redis_that_is_of_no_use_is_not_waited_for() { # case
     front useless "$base/redis.sock"
     fails_at_once 69 "redis://$at"
-    says err 'unknown command'
+    says err "ERR unknown command 'EVAL'; a sentinel has no such command: if this is one, use the address of its master"
 }
 
 # The reason for the wait is reported once.

@@ -27,7 +27,7 @@ static void log_line(void *arg, const char *text)
 {
     struct heard *h = arg;
 
-    if (!strstr(text, " was lost: "))
+    if (!strstr(text, ": lost the lock \""))
         return;
     snprintf(h->line, sizeof(h->line), "%s", text);
     h->lines++;
@@ -156,10 +156,10 @@ CONF_CASE(test_reason_broken, CONF_EACH | CONF_INSPECT)
     OK(hf_break(other, name, HF_CSTRING, E));
     COMES(poll(&p, 1, 0) == 1);
     EXPECT(HF_ELOST, hf_lock_explain(lock, &err));
-    says(err.text, "it was taken away: ");
-    says(err.text, "was broken");
+    says(err.text, "it is no longer ");
+    says(err.text, "broken");
     COMES((hf_client_dispatch(c), h.lost));
-    says(h.reason, "it was taken away: ");
+    says(h.reason, "it is no longer ");
     all_say(lock, h.reason);
     releases_say(lock, h.reason);
     events_say(c, &h, h.reason);
@@ -174,8 +174,8 @@ CONF_CASE(test_reason_found_by_the_renewal, CONF_EACH | CONF_INSPECT)
 
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_break(other, name, HF_CSTRING, E));
-    EXPECT_TEXT(HF_ELOST, "it was taken away: ", hf_lock_renew(lock, 0, err));
-    EXPECT_TEXT(HF_ELOST, "it was taken away: ", hf_lock_release(lock, err));
+    EXPECT_TEXT(HF_ELOST, "it is no longer ", hf_lock_renew(lock, 0, err));
+    EXPECT_TEXT(HF_ELOST, "it is no longer ", hf_lock_release(lock, err));
 }
 
 static void take_and_exit(void *lock)
@@ -212,9 +212,9 @@ CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT)
     OK(hf_break(other, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_renew(two, 0, &err));
     all_say(one, "its fixed lease of 200 ms ended");
-    all_say(two, "it was taken away: ");
+    all_say(two, "it is no longer ");
     EXPECT(HF_ELOST, hf_lock_release(two, &err));
-    says(err.text, "it was taken away: ");
+    says(err.text, "it is no longer ");
     EXPECT(HF_ELOST, hf_lock_release(one, &err));
     says(err.text, "its fixed lease of 200 ms ended");
 }

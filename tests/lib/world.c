@@ -60,7 +60,7 @@ static void note_line(void *ctx, const char *text)
     struct world_ear *ear = ctx;
 
     __atomic_add_fetch(&ear->lines, 1, __ATOMIC_RELAXED);
-    if (strstr(text, " was lost: "))
+    if (strstr(text, ": lost the lock \""))
         snprintf(ear->lost_line, sizeof(ear->lost_line), "%s", text);
     if (getenv("FAULTS_LOG"))
         fprintf(stderr, "%lld: %s\n", (long long)(wait_now() / 1000), text);
@@ -100,10 +100,11 @@ bool world_heard_wish(struct world *w, size_t i)
 /* The text of an error may be cut: it is shorter than an event's. */
 static void gives(const hf_error *err, const char *reason)
 {
-    const char *given = strstr(err->text, "lost: ");
+    const char *lost = strstr(err->text, "lost the lock \"");
+    const char *given = lost ? strstr(lost, ": ") : NULL;
 
-    if (!given || strncmp(given + 6, reason, strlen(given + 6)) != 0 ||
-        (strlen(given + 6) < strlen(reason) &&
+    if (!given || strncmp(given + 2, reason, strlen(given + 2)) != 0 ||
+        (strlen(given + 2) < strlen(reason) &&
          strlen(err->text) + 1 < sizeof(err->text)))
         fail_msg("\"%s\" does not say \"%s\"", err->text, reason);
 }

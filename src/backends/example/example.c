@@ -478,7 +478,7 @@ static const struct hf__backend backend = {
     .name = "example",
     .caps = {[HF_MUTEX] = HF_CAP_FAIR | HF_CAP_LEASE | HF_CAP_EVENTS},
     .fair_by_default = true,
-    .taken = "it was broken, or the server was restarted",
+    .taken = "it is no longer on the server (broken, or lost by a restart)",
     .open = example_open,
     .opened = example_opened,
     .close = example_close,

@@ -309,9 +309,8 @@ static const struct hf__backend backend = {
              [HF_LATCH] = HF_CAP_UNFAIR | HF_CAP_DURABLE | HF_CAP_INSPECT},
     .fair_by_default = true,
     .options = "socket, tls, cacert, cert, key, wait, wait_connections",
-    .taken =
-        "its row was changed or deleted, it was broken by another client, the "
-        "server's clock jumped, or the server lost its data",
+    .taken = "it is no longer on the server (broken, its row was changed or "
+             "deleted, the server's clock jumped, or the server lost its data)",
     .open = mysql_open,
     .opened = mysql_opened,
     .close = mysql_close,

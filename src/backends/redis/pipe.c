@@ -144,6 +144,11 @@ static int pipe_hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 
         if (code == HF_EAUTH && p->type->advise)
             p->type->advise(p, advice, sizeof(advice));
+        if (strncmp(text, "ERR unknown command", 19) == 0)
+            return hf__link_why(l, code,
+                                "%.40s; a sentinel has no such command: if "
+                                "this is one, use the address of its master",
+                                text);
         return hf__link_why(l, code, "%.*s%s", len < 120 ? len : 120, text,
                             advice);
     }

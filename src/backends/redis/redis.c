@@ -258,8 +258,8 @@ const struct hf__backend hf__rd_backend = {
     .fair_by_default = false,
     .options = "dialect, db, keep_tokens, replicas, replica_timeout, cacert, "
                "cert, key",
-    .taken = "its key was deleted or evicted, it was broken by another client, "
-             "or the server lost its data",
+    .taken = "it is no longer on the server (broken, deleted, evicted, or the "
+             "server restarted empty)",
     .open = redis_open,
     .opened = redis_opened,
     .close = redis_close,

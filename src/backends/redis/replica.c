@@ -184,10 +184,10 @@ static int replica_waited(struct rd_pipe *p, struct rd_sent *sent,
         return HF_EPROTO;
     else if (have < d->need)
         code = r->core->why(r->client, HF_EBACKEND,
-                            "%lld of %u replicas confirmed it within %u ms; "
+                            "%lld of %u replicas confirmed it within %s; "
                             "add replicas, lower replicas=, or raise "
                             "replica_timeout=",
-                            (long long)have, d->need, d->ms);
+                            (long long)have, d->need, hf__span(d->ms).text);
     d->waiting = false;
     replica_decide_all(r, code, now);
     return 0;

@@ -335,7 +335,8 @@ const struct hf__backend hf__rl_backend = {
     .name = "redlock",
     .caps = {[HF_MUTEX] = HF_CAP_UNFAIR | HF_CAP_LEASE},
     .options = "server_timeout, max_lease, tls, db, cacert, cert, key",
-    .taken = "its key was deleted at too many servers, or these were restarted",
+    .taken = "it is no longer on enough servers (deleted or evicted, or "
+             "servers restarted empty)",
     .open = redlock_open,
     .opened = redlock_opened,
     .close = redlock_close,

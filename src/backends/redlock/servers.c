@@ -66,7 +66,8 @@ static bool servers_find_fault(const struct rl_server *s,
     if (vote == RL_ERROR)
         snprintf(why, size, "%s", s->error);
     else if (vote == RL_SLOW)
-        snprintf(why, size, "no answer within %u ms", s->rl->server_timeout_ms);
+        snprintf(why, size, "no answer within %s",
+                 hf__span(s->rl->server_timeout_ms).text);
     else
         hf__rl_trouble(s, now, why, size);
     return why[0];

@@ -31,8 +31,6 @@ int hf__shm_absent(struct shm *s)
 
 int hf__shm_no_parent(struct shm *s, const struct shm_location *p)
 {
-    if (p->existing)
-        return hf__shm_absent(s);
     return hf__shm_refuse(s, p->dir,
                           "its parent does not exist; make that first");
 }

@@ -34,8 +34,7 @@ int hf__shm_refuse(struct shm *, const char *what, const char *why);
 int hf__shm_refuse_errno(struct shm *, const char *what, const char *verb);
 /* Returns ENOTOWNER: there is no file, and none is to be created. */
 int hf__shm_absent(struct shm *);
-/* The parent of the directory does not exist. Returns EBACKEND, or ENOTOWNER if
- * no file is to be created. */
+/* Returns EBACKEND: the parent of the directory does not exist. */
 int hf__shm_no_parent(struct shm *, const struct shm_location *);
 
 #endif

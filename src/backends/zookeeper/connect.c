@@ -174,8 +174,8 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
 
     if (z->ready || now < hf__zk_late_at(z))
         return;
-    snprintf(z->cause, sizeof(z->cause), "no answer in %u ms%s",
-             (uint32_t)((now - z->connect_at) / HF__MS),
+    snprintf(z->cause, sizeof(z->cause), "no answer within %s%s",
+             hf__span((now - z->connect_at) / HF__MS).text,
              is_heard && !z->opened ? "; is it ZooKeeper?" : "");
     z->was_late = true;
     connect_hang_up(z);

@@ -519,8 +519,8 @@ void hf__grpc_end_late(struct grpc *g, hf__time now)
         }
         if (g->link.heard_at <= c->at)
             hf__grpc_ping(g, now);
-        snprintf(c->text, sizeof(c->text), "no answer within %u ms",
-                 c->limit_ms);
+        snprintf(c->text, sizeof(c->text), "no answer within %s",
+                 hf__span(c->limit_ms).text);
         c->status = DEADLINE_EXCEEDED;
         hf__grpc_drop(c, NGHTTP2_CANCEL);
         if (c->is_begun)

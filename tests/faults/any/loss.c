@@ -119,8 +119,8 @@ CASE(test_loss_by_break_says_so)
     world_near(w);
     take(w, a);
     assert_int_equal(take_away(w), 0);
-    world_loses(w, 0, "it was taken away: ");
-    expect_words(w->ears[0].reason, "was broken");
+    world_loses(w, 0, "it is no longer ");
+    expect_words(w->ears[0].reason, "broken");
 }
 
 /* The hold was broken, and the release is the first to find out. */

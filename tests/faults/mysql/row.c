@@ -50,7 +50,7 @@ CASE(test_lease_that_ends_at_once)
     my_do("update holdfast_locks set lease_until='1999-12-31' where name='n'");
     world_takes(w, b, SOON_MS);
     assert_true(token_of(b) > token_of(a));
-    world_loses(w, 0, "it was taken away: ");
+    world_loses(w, 0, "it is no longer on the server (broken, its row was ");
     OK(hf_lock_check(b));
     assert_int_equal(any_faults.holds(w), 1);
     OK(hf_lock_release(b, &w->err));

@@ -156,7 +156,7 @@ CASE(test_a_refused_renewal_says_the_statement)
 
     OK(hf_lock_timed(a, 5000, &w->err));
     my_do("revoke update on " MY_SERVER_DB ".holdfast_locks from " CLERK);
-    reason = world_loses(w, 0, "the server refused to renew it: UPDATE");
+    reason = world_loses(w, 0, "the server refused to renew it (UPDATE");
     sql = statement_in(reason, "grant select");
     expect_words(sql, "names the account)"); /* nothing is cut */
     len = (int)(strstr(sql, " to ") - sql);

@@ -105,7 +105,7 @@ static void two_claims(struct world *w, const struct side *side)
     assert_false(write_to(&resource, a)); /* but only one can write */
     COMES(world_heard_loss(w, 0));
     assert_true(wait_now() < deadline);
-    world_loses(w, 0, "the server lost its data");
+    world_loses(w, 0, "the server restarted empty");
     OK(hf_lock_check(b));
     assert_true(redis_has(other, "n"));
     OK(hf_lock_renew(b, 0, &w->err));
@@ -179,7 +179,7 @@ static void queue_is_lost(struct world *w, const struct side *side,
     taker_has_it(t, 3000);
     assert_true(t->token > token);
     assert_true(redis_has(other, "n"));
-    world_loses(w, 0, "the server lost its data");
+    world_loses(w, 0, "the server restarted empty");
     taker_gives(t);
     end(w, other);
 }

@@ -250,7 +250,7 @@ CASE(test_claim_ends_without_replica)
     OK(redis_server_stop(&p->replica));
     COMES(hf_lock_check(a) == HF_ELOST);
     assert_true(wait_now() >= deadline);
-    world_loses(w, 0, "the server refused to renew it: " TOO_FEW);
+    world_loses(w, 0, "the server refused to renew it (" TOO_FEW);
     world_is_clean(w);
 }
 

@@ -20,7 +20,7 @@ CASE(test_restart_holder_learns_its_loss)
     OK(hf_lock_timed(b, 5000, &w->err));
     assert_true(token_of(b) > before);
     COMES_MS(hf_lock_check(a) == HF_ELOST, 3000);
-    world_loses(w, 0, "the server lost its data");
+    world_loses(w, 0, "the server restarted empty");
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     OK(hf_lock_release(b, NULL));
 }
@@ -177,7 +177,9 @@ static void meddle(struct world *w, const char *command)
     redis_do(w, command);
     world_takes(w, b, 3000);
     COMES_MS(hf_lock_check(a) == HF_ELOST, 3000);
-    world_loses(w, 0, "it was taken away: its key was deleted");
+    world_loses(w, 0,
+                "it is no longer on the server (broken, deleted, evicted, "
+                "or the server restarted empty)");
     OK(hf_lock_check(b));
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     OK(hf_lock_release(b, NULL));
@@ -341,7 +343,7 @@ CASE(test_refused_renewals_are_the_reason_of_the_loss)
     redis_do(w, "CONFIG SET min-replicas-to-write 1");
     COMES(hf_lock_explain(a, &err) != 0 || err.text[0]);
     COMES(!is_refused(a));
-    world_loses(w, 0, "the server refused to renew it: NOREPLICAS");
+    world_loses(w, 0, "the server refused to renew it (NOREPLICAS");
     redis_do(w, "CONFIG SET min-replicas-to-write 0");
     world_free_for_all(w, a);
 }

@@ -155,7 +155,9 @@ CASE(test_deleted_node_is_learned)
     delete_hold(w);
     world_takes(w, b, 3000);
     COMES_MS(hf_lock_check(a) == HF_ELOST, 3000);
-    world_loses(w, 0, "it was taken away: its node was deleted");
+    world_loses(
+        w, 0,
+        "it is no longer on the server (broken, or its node was deleted)");
     OK(hf_lock_check(b));
     world_has_entries(w, 1);
     OK(hf_lock_release(b, NULL));

@@ -384,7 +384,7 @@ CASE(test_api_texts_of_a_latch)
     says(hf_latch_set(latch, 2, &err), HF_EBUSY, &err,
          "the latch is set already: 2 left");
     says(hf_latch_wait(latch, 0, NULL, &err), HF_EBUSY, &err,
-         "\"l\" has not reached 0");
+         "\"l\" is not at 0");
     says(hf_latch_wait(latch, 1, NULL, &err), HF_ETIMEDOUT, &err,
          "\"l\" has not reached 0 within 1 ms");
     assert_int_equal(hf_break(c, "l", 1, &err), 0);

@@ -76,7 +76,7 @@ SCENE_CASE(test_reason_of_each_outage)
     a = held(c, "a", TTL_MS);
     loses(a, &one);
     says(&one, "the server could not be used since ");
-    says(&one, "here: refused");
+    says(&one, " (here: refused)");
     trouble(c, "here: timed out");
     b = held(c, "b", TTL_MS);
     loses(b, &two);
@@ -112,7 +112,7 @@ SCENE_CASE(test_reason_after_many_outages)
     loses(b, &last);
     says(&last, text);
     assert_int_equal(hf_lock_release(a, &first), HF_ELOST);
-    says(&first, "the hold of \"a\" was lost: ");
+    says(&first, "lost the lock \"a\": ");
     assert_null(strstr(first.text, "there"));
     assert_int_equal(hf_lock_free(a), 0);
     free_lost(b, last.text);
@@ -147,9 +147,9 @@ SCENE_CASE(test_reason_refused)
     hf__mutex_unlock(&c->mu);
     let_answer(c, 1000, HF_EAUTH);
     assert_true(WAIT_FOR(hf_lock_explain(a, &err) != 0 || err.text[0]));
-    says(&err, "the server refused to renew it: NOPERM this user");
+    says(&err, "the server refused to renew it (NOPERM this user)");
     loses(a, &err);
-    says(&err, "the server refused to renew it: NOPERM this user");
+    says(&err, "the server refused to renew it (NOPERM this user)");
     free_lost(a, err.text);
 }
 
@@ -214,8 +214,8 @@ SCENE_CASE(test_reason_is_told_by_acquire_all)
     hf__mutex_unlock(&c->mu);
     assert_int_equal(hf_lock_acquire_all(part, 2, NULL, &err), HF_ELOST);
     assert_string_equal(err.text,
-                        "the hold of \"a\" was lost: it had been held for "
-                        "max_hold_ms, and no hold lasts longer");
+                        "lost the lock \"a\": it was held for max_hold_ms, "
+                        "and no hold lasts longer");
     assert_int_equal(server.released, 2);
     assert_int_equal(hf_lock_free(part[0].lock), 0);
     assert_int_equal(hf_lock_free(part[1].lock), 0);
@@ -268,7 +268,7 @@ SCENE_CASE(test_reason_is_not_that_of_an_earlier_hold)
     let_answer(c, 1, HF_ENOTOWNER);
     pthread_join(t, NULL);
     assert_int_equal(r.rc, HF_ELOST);
-    says(&r.err, "the server no longer has it");
+    says(&r.err, "lost the lock \"a\": it is no longer held");
     assert_int_equal(hf_lock_free(r.lock), 0);
 }
 
@@ -287,7 +287,7 @@ SCENE_CASE(test_reason_of_any_length)
     trouble(c, text);
     a = held(c, name, TTL_MS);
     loses(a, &err);
-    says(&err, "nnn...\" was lost: ");
+    says(&err, "nnn...\": the server could not be used since ");
     assert_true(strlen(err.text) < sizeof(err.text));
     free_lost(a, err.text);
 }

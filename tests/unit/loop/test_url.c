@@ -2,6 +2,7 @@
  * no error text shows a secret. */
 #include "../cases.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "core/client.h"
 #include "loop/url.h"
 
@@ -75,6 +76,17 @@ static const struct {
     {"red is://h", "scheme"},
     {"redis_://h", "scheme"},
     {"/run/app", "scheme"},
+    {"x", "redlock://host,host,host"},
+    {"x", "mysql://host"},
+    {"localhost:6379", "did you mean redis://localhost:6379?"},
+    {"127.0.0.1:6379/0", "did you mean redis://127.0.0.1:6379?"},
+    {"zk-1.example:2181?ttl=5s", "did you mean zk://zk-1.example:2181?"},
+    {"etcd:2379", "did you mean etcd://etcd:2379?"},
+    {"my_sql:3306", "did you mean mysql://my_sql:3306?"},
+    {"a.b:6378", "a scheme and a colon are missing"},
+    {"a.b:63790", "a scheme and a colon are missing"},
+    {"a.b:637", "a scheme and a colon are missing"},
+    {"s3cr@t:6379", "a scheme and a colon are missing"},
     {"shm:///a%", "path"},
     {"shm:///a%2", "path"},
     {"shm:///a%zz", "path"},
@@ -435,6 +447,30 @@ static unsigned mistyped(const char *word, const char *meant)
     return hf__mistyped(word, meant, strlen(meant));
 }
 
+/* A length of time is exact below a second, and has tenths from there on. */
+CASE(test_span_texts)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } spans[] = {{0, "0 ms"},
+                 {1, "1 ms"},
+                 {999, "999 ms"},
+                 {1000, "1 s"},
+                 {1049, "1 s"},
+                 {1050, "1.1 s"},
+                 {1999, "2 s"},
+                 {2800, "2.8 s"},
+                 {4375, "4.4 s"},
+                 {4500, "4.5 s"},
+                 {10000, "10 s"},
+                 {90000, "90 s"},
+                 {HF_TIME_MAX_MS, "3155760000 s"}};
+
+    for (size_t i = 0; i < sizeof(spans) / sizeof(*spans); i++)
+        assert_string_equal(hf__span(spans[i].ms).text, spans[i].text);
+}
+
 CASE(test_mistyped_counts_letters)
 {
     assert_int_equal(mistyped("bench", "bench"), 0);
@@ -443,14 +479,24 @@ CASE(test_mistyped_counts_letters)
     assert_int_equal(mistyped("bnch", "bench"), 1);
     assert_int_equal(mistyped("benech", "bench"), 1);
     assert_int_equal(mistyped("banch", "bench"), 1);
-    assert_int_equal(mistyped("bnhc", "bench"), 2); /* one gone, two swapped */
+    /* one gone, two swapped */
+    assert_int_equal(mistyped("semahpre", "semaphore"), 2);
     assert_int_equal(mistyped("rnu", "run"), 1);
     assert_int_equal(mistyped("conect_timeuot", "connect_timeout"), 2);
 }
 
-/* One mistake per three letters (rounded up) may be made, but not in all. */
+/* One mistake, or one per three letters of the longer word, but not in all. */
 CASE(test_mistyped_knows_other_words)
 {
+    assert_int_equal(mistyped("keep", "help"), UINT_MAX);
+    assert_int_equal(mistyped("wiat", "wait"), 1);
+    assert_int_equal(mistyped("wati", "wait"), 1);
+    assert_int_equal(mistyped("iwta", "wait"), UINT_MAX);
+    assert_int_equal(mistyped("bnhce", "bench"), UINT_MAX);
+    assert_int_equal(mistyped("shraed", "shared"), 1);
+    assert_int_equal(mistyped("hsraed", "shared"), 2);
+    assert_int_equal(mistyped("redis-x", "redis"), 2);
+    assert_int_equal(mistyped("redis-xy", "redis"), UINT_MAX);
     assert_int_equal(mistyped("xyzzy", "bench"), UINT_MAX);
     assert_int_equal(mistyped("lab", "run"), UINT_MAX);
     assert_int_equal(mistyped("x", "ls"), UINT_MAX);

@@ -164,7 +164,7 @@ CASE_HERE(test_nobody_greets)
     clock_ns += 1000 * HF__MS;
     hf__link_advance(&t->c.link, clock_ns);
     failed_with(t, HF_EBACKEND,
-                "no answer within 1000 ms; is it MySQL or MariaDB?");
+                "no answer within 1 s; is it MySQL or MariaDB?");
 }
 
 CASE_HERE(test_old_server)
@@ -561,7 +561,7 @@ CASE_HERE(test_handshake_has_its_time)
     greets(t, CAPS_ALL | CAPS_SSL, NATIVE);
     clock_ns += 1000 * HF__MS;
     hf__link_advance(&t->c.link, clock_ns);
-    failed_with(t, HF_EBACKEND, "no answer within 1000 ms");
+    failed_with(t, HF_EBACKEND, "no answer within 1 s");
     assert_null(strstr(t->c.link.text, "is it MySQL")); /* it has said so */
     assert_false(t->c.link.securing);
     SSL_CTX_free(ctx);

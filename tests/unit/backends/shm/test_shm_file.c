@@ -177,6 +177,8 @@ CASE_HERE(test_group_without_its_mode_is_refused)
 
 CASE_HERE(test_bad_directories_are_refused)
 {
+    static const struct locks_place below = {.dir = "/no/such/parent",
+                                             .url = "shm:///no/such/parent"};
     const char *path = text_of("%s.link", p->dir);
 
     chmod(p->dir, 0777);
@@ -194,6 +196,7 @@ CASE_HERE(test_bad_directories_are_refused)
     assert_refused(text_of("shm://%s", p->file), HF_EBACKEND,
                    "not a directory");
     assert_refused("shm:///no/such/parent", HF_EBACKEND, "/no/such/parent");
+    assert_int_equal(open_existing(&below), HF_EBACKEND);
 }
 
 CASE_HERE(test_bad_files_are_refused)

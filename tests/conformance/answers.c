@@ -1,6 +1,6 @@
 /* Verbs that send a request and wait for its reply, in both forms (synchronous
- * and async): renew, downgrade, and those of a latch. Some cases use a proxy
- * that delays or loses replies. */
+ * and asynchronous): renew, downgrade, and the latch verbs. Some cases use a
+ * proxy that delays or loses replies. */
 #include "conf.h"
 
 #include <poll.h>
@@ -11,12 +11,12 @@
 
 enum verb { RENEW, DOWNGRADE, SET, DOWN, GET, VERBS };
 
-/* The lock or latch that the verb is called on, and where the results go. */
+/* The lock or latch that the verb is called on, and the verb's results. */
 struct subject {
     enum verb verb;
     const char *name;
     hf_client *client;
-    struct proxy *proxy; /* NULL: no proxy */
+    struct proxy *proxy; /* or NULL */
     hf_lock *lock;
     hf_latch *latch;
     uint64_t left;
@@ -28,7 +28,7 @@ static bool is_latch(enum verb verb)
     return verb >= SET;
 }
 
-/* The backend supports the verb. */
+/* Returns whether the backend supports the verb. */
 static bool there_is(enum verb verb)
 {
     if (verb == DOWNGRADE)
@@ -55,7 +55,8 @@ static void open_client(struct subject *s, bool far, int64_t op_timeout_ms)
     s->client = conf_open_through(s->proxy, &opt);
 }
 
-/* Without the proxy, so that the reply arrives within op_timeout. */
+/* Sets the latch on a connection without the proxy, so that the reply arrives
+ * within op_timeout. */
 static void set_latch(const char *name)
 {
     OK(hf_latch_set(conf_latch(conf_open(), name), COUNT, E));
@@ -75,7 +76,8 @@ static void begin_with(struct subject *s, enum verb verb, bool far,
     s->lock =
         conf_lock_of(s->client, s->name, verb == RENEW ? HF_MUTEX : HF_RWLOCK,
                      0, HF_OWNER_HANDLE);
-    /* With a short op_timeout the first attempt may time out. */
+    /* Repeated, because with a short op_timeout the first attempt may time
+     * out. */
     COMES((verb == RENEW ? conf_take_lease(s->lock, WAIT_LONG_MS, LEASE_MS)
                          : hf_lock_timed(s->lock, WAIT_LONG_MS, NULL)) == 0);
 }
@@ -90,7 +92,8 @@ static void begin_far(struct subject *s, enum verb verb)
     begin_with(s, verb, true, OP_MS);
 }
 
-/* The proxy has dropped some replies for good; new connections work. */
+/* Lets replies pass again. The connections on which the proxy dropped replies
+ * stay broken, so they are cut; new ones work. */
 static void heal(struct subject *s)
 {
     hf_lock *another = conf_lock(s->client, conf_name());
@@ -108,7 +111,8 @@ static void open_latch(hf_latch *latch)
     COMES(hf_latch_down(latch, &left, NULL) == 0 && !left);
 }
 
-/* Ends what the subject holds, so that nothing is left at the server. */
+/* Ends what the verb has left: releases the lock or counts the latch down to 0,
+ * so that nothing is left at the server. */
 static void end(struct subject *s)
 {
     if (s->latch) {
@@ -170,7 +174,7 @@ static int cancel_it(struct subject *s)
     return s->latch ? hf_latch_cancel(s->latch) : hf_lock_cancel(s->lock);
 }
 
-/* The verb took effect once, as another client can see. */
+/* Asserts that the verb took effect once, as another client can see. */
 static void was_done(struct subject *s)
 {
     hf_client *c = conf_open();
@@ -200,7 +204,7 @@ CONF_CASE(test_answers_async, 0)
 
         begin(&s, verb);
         OK(do_async(&s));
-        assert_int_equal(s.call.called, 0); /* callbacks run in dispatch only */
+        assert_int_equal(s.call.called, 0); /* callbacks run only in dispatch */
         assert_int_equal(s.left, 99);
         EXPECT(HF_EBUSY, do_async(&s));
         EXPECT(HF_EBUSY, free_it(&s));
@@ -212,7 +216,7 @@ CONF_CASE(test_answers_async, 0)
     }
 }
 
-/* The program waits for the client's descriptor to become readable, then
+/* The program waits until the client's descriptor is readable, then
  * dispatches. */
 CONF_CASE(test_answers_wake_the_loop, 0)
 {
@@ -232,8 +236,8 @@ CONF_CASE(test_answers_wake_the_loop, 0)
     }
 }
 
-/* A result that needs no server is returned by the call itself, without a
- * callback. */
+/* A result that is known without the server is returned by the call itself, and
+ * the callback does not run. */
 CONF_CASE(test_answers_async_known_at_once, 0)
 {
     struct conf_call never = {0, 0};
@@ -289,7 +293,7 @@ CONF_CASE(test_answers_end_with_the_client, 0)
         begin(&s, verb);
         OK(do_async(&s));
         conf_close(s.client);
-        assert_int_equal(s.call.called, 1); /* exactly once, by hf_close() */
+        assert_int_equal(s.call.called, 1); /* exactly once, from hf_close() */
         assert_true(s.call.result == 0 || s.call.result == HF_ECLOSED);
         EXPECT(HF_ECLOSED, do_async(&s));
         EXPECT(HF_ECLOSED, cancel_it(&s));
@@ -298,12 +302,13 @@ CONF_CASE(test_answers_end_with_the_client, 0)
     }
 }
 
-/* This thread dispatches, while the main one begins verbs and cancels them. */
+/* A thread that dispatches while the main thread begins verbs and cancels
+ * them. */
 struct dispatcher {
     struct conf_thread t;
     hf_client *client;
     uint32_t stop, called, done; /* atomic */
-    int odd;                     /* a result that must not occur */
+    int odd;                     /* a result that must not occur, or 0 */
 };
 
 static void dispatch_on(void *arg)
@@ -345,9 +350,9 @@ CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH)
     __atomic_store_n(&d.stop, 1, __ATOMIC_RELEASE);
     conf_thread_join(&d.t);
     OK(d.odd);
-    /* When this returns, all requests sent before it have reached the server. A
-     * verb that takes several steps, or waits for its turn, may not have been
-     * sent: the client begins no further step for a verb that was cancelled. */
+    /* When this returns, all requests sent before have reached the server. A
+     * count-down that takes several steps, or waits for its turn, might not
+     * have been sent: the client begins no further step of a cancelled verb. */
     OK(hf_latch_get(latch, &left, E));
     assert_in_range(left, 1,
                     conf.session || conf.in_turn ? ROUNDS + 1 - d.done : 1);
@@ -373,7 +378,7 @@ static void no_answer(enum verb verb, bool async)
     assert_true(wait_within(began, OP_MS + 1000));
     assert_int_equal(s.left, 99);
     heal(&s);
-    /* The handle is free for the next verb, and the late reply is dropped. */
+    /* The next verb can use the handle, and the late reply is dropped. */
     COMES(do_sync(&s) != HF_EUNKNOWN);
     assert_true(hf_client_dispatch(s.client) >= 0);
     assert_int_equal(s.call.called, async);
@@ -389,7 +394,8 @@ CONF_CASE(test_answers_that_do_not_come, CONF_FAR)
     }
 }
 
-/* A request that was sent is not taken back, but the verb returns at once. */
+/* A cancel does not undo a request that was sent, but the verb returns at
+ * once. */
 CONF_CASE(test_answers_given_up, CONF_FAR)
 {
     EACH_VERB(verb)
@@ -424,13 +430,13 @@ CONF_CASE(test_answers_to_a_release_given_up, CONF_FAR | CONF_LEASE)
     EXPECT(HF_EUNKNOWN, s.call.result);
     EXPECT(HF_ENOTOWNER, hf_lock_check(s.lock));
     proxy_set(s.proxy, PROXY_PASS, 0);
-    OK(hf_lock_timed(s.lock, WAIT_LONG_MS, E)); /* the release was sent */
+    OK(hf_lock_timed(s.lock, WAIT_LONG_MS, E)); /* the release had been sent */
     assert_int_equal(s.call.called, 1);
     end(&s);
 }
 
 /* The connection breaks after the server has received the request. The client
- * sends it again, and it takes effect once. */
+ * sends the request again, and it takes effect once. */
 static void lose_answer(enum verb verb, bool async)
 {
     struct subject s;
@@ -448,8 +454,8 @@ static void lose_answer(enum verb verb, bool async)
         rc = do_sync(&s);
     }
     assert_true(proxy_answered(s.proxy) > answered);
-    /* A renewal may return HF_EUNKNOWN: the caller decides whether to repeat
-     * it. */
+    /* A renewal may return HF_EUNKNOWN, because the caller decides whether to
+     * repeat it. */
     if (verb != RENEW || rc != HF_EUNKNOWN)
         OK(rc);
     if (verb == RENEW)
@@ -467,8 +473,8 @@ CONF_CASE(test_answers_that_are_lost, CONF_FAR)
     }
 }
 
-/* The close may return 0 if the verb timed out first and no other request was
- * pending. */
+/* The client is closed while a verb waits for a reply. The close may return 0
+ * if the verb timed out first and no other request was pending. */
 static void ends_with_a_far_client(enum verb verb)
 {
     struct subject s;
@@ -495,7 +501,7 @@ CONF_CASE(test_answers_end_with_a_far_client, CONF_FAR)
     ends_with_a_far_client(verb);
 }
 
-/* Long enough that the verb is still pending when its reply comes. */
+/* Long enough for the verb to be still pending when its reply arrives. */
 #define KEPT_OP_MS (3 * WAIT_LONG_MS)
 
 struct asker {
@@ -523,15 +529,15 @@ CONF_CASE(test_answers_keep_a_latch, CONF_FAR | CONF_LATCH)
         conf_thread_start(&a.t, ask, &a);
         conf_thread_asleep(&a.t);
         EXPECT(HF_EBUSY, free_it(&s));
-        heal(&s); /* the client sends it again and gets a reply */
+        heal(&s); /* the client resends and gets a reply */
         conf_thread_join(&a.t);
         OK(a.rc);
         end(&s);
     }
 }
 
-/* Tries to free a handle while another thread sleeps in a verb on it, then lets
- * the reply pass, which wakes that thread. */
+/* A thread that tries to free a handle while another thread sleeps in a verb on
+ * that handle. It then lets the reply pass, which wakes the other thread. */
 struct freer {
     struct conf_thread t;
     pid_t sleeper;
@@ -549,8 +555,8 @@ static void free_under_it(void *arg)
     proxy_cut(f->proxy);
 }
 
-/* A thread may hold the lock through one handle and renew through another,
- * which only the pending verb keeps from being freed. */
+/* A thread holds the lock through one handle and calls the verb on another,
+ * which only the pending verb protects from being freed. */
 static void keep_handle(enum verb verb)
 {
     enum hf_kind kind = verb == RENEW ? HF_MUTEX : HF_RWLOCK;
@@ -584,8 +590,8 @@ CONF_CASE(test_answers_keep_a_handle, CONF_FAR | CONF_LEASE)
         keep_handle(DOWNGRADE);
 }
 
-/* The first request dies with its connection and the second gets no reply. Both
- * attempts share one op_timeout. */
+/* The first request is lost with its connection and the second gets no reply.
+ * Both attempts share one op_timeout. */
 CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK)
 {
     enum { PATIENCE_MS = 3000 };
@@ -607,9 +613,9 @@ CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK)
     end(&s);
 }
 
-/* Takes the lock with a fixed lease and downgrades it. The server never
- * receives the first request; the client queues the second long before it can
- * send it. */
+/* Takes the lock with a fixed lease and begins to downgrade. The server never
+ * receives the first request; the client queues the second one long before it
+ * can send it. */
 static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
 {
     int64_t cut;
@@ -623,15 +629,15 @@ static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
     OK(do_async(s));
     COMES((hf_client_dispatch(s->client), proxy_hoarded(s->proxy) > 0));
     proxy_set(s->proxy, PROXY_REFUSE, 0);
-    proxy_cut(s->proxy); /* held-back bytes are dropped */
+    proxy_cut(s->proxy); /* drops the held-back bytes */
     cut = wait_now();
     COMES((hf_client_dispatch(s->client), wait_ms_since(cut) > 500));
     assert_int_equal(s->call.called, 0);
     proxy_set(s->proxy, PROXY_PASS, 0);
 }
 
-/* The second request carries the same end of the lease, so the lease ends when
- * it would have without the retry. */
+/* The second request carries the end of the lease that the first one had, so
+ * the lease ends when it would have ended without the retry. */
 CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
           CONF_FAR | CONF_RWLOCK | CONF_LEASE)
 {
@@ -667,7 +673,7 @@ CONF_CASE(test_answers_downgrade_told_again_is_as_long,
             OK(hf_lock_cancel(s.lock));
         COMES(conf_called(s.client, &s.call));
         EXPECT(heard ? 0 : HF_EUNKNOWN, s.call.result);
-        heal(&s); /* the request has been sent */
+        heal(&s); /* after this, the request has been sent */
         assert_true(conf_deadline(s.lock) <= deadline);
         before = wait_now();
         OK(hf_lock_renew(s.lock, 0, E));

@@ -1,5 +1,5 @@
 /* The verbs that do not block, driven by the program's event loop. Callbacks
- * run in dispatch, on the thread that calls it, and nowhere else. */
+ * run only in dispatch, on the thread that calls it. */
 #include "conf.h"
 
 #include <sys/epoll.h>
@@ -60,7 +60,7 @@ static bool loop_turn(struct loop *l)
 
 #define LOOP_UNTIL(l, cond) COMES((cond) || (loop_turn(l) && (cond)))
 
-/* The verb calls back with this result. */
+/* Asserts that the verb calls back with this result. */
 static void returns(struct loop *l, const struct call *call, int result)
 {
     LOOP_UNTIL(l, call->called);
@@ -92,7 +92,7 @@ CONF_CASE(test_async_acquire_and_release, CONF_EACH)
     loop_open(&l, c);
     for (int i = 0; i < 10; i++) {
         take(lock, &call, HF_FOREVER);
-        assert_int_equal(call.called, 0); /* called from dispatch only */
+        assert_int_equal(call.called, 0); /* callbacks run only in dispatch */
         returns(&l, &call, 0);
         assert_ptr_equal(call.lock, lock);
         assert_true(pthread_equal(call.thread, pthread_self()));
@@ -124,10 +124,11 @@ CONF_CASE(test_async_waits_for_another_client, CONF_EACH)
     OK(hf_lock_release(held, E));
     returns(&l, &call, 0);
     EXPECT(HF_EBUSY, hf_lock_try(held, E));
-    OK(hf_lock_release(lock, E)); /* the synchronous form works as well */
+    OK(hf_lock_release(lock, E)); /* the synchronous form works too */
 }
 
-/* A program that never asks for the descriptor and dispatches now and then. */
+/* A program that never gets the client's descriptor, but dispatches
+ * occasionally. */
 CONF_CASE(test_async_without_the_descriptor, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -172,7 +173,7 @@ CONF_CASE(test_async_try_and_timed, CONF_EACH)
     returns(&l, &call, HF_EDEADLK);
     give(lock, &call);
     returns(&l, &call, 0);
-    give(lock, &call); /* twice */
+    give(lock, &call); /* already released */
     returns(&l, &call, HF_ENOTOWNER);
 }
 
@@ -235,8 +236,8 @@ CONF_CASE(test_async_cancel, CONF_EACH)
     conf_comes_free(held);
 }
 
-/* The handle's wait ends when it is cancelled, before the callback reports it.
- * The handle may then begin another wait, but only one. */
+/* Once a wait is cancelled, the handle may begin another wait, even before the
+ * callback has reported the first one; but it may begin only one. */
 CONF_CASE(test_async_cancelled_wait_is_over_at_once, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -275,9 +276,9 @@ static void count_and_give(void *arg, hf_lock *lock, int result)
     call->result = result;
 }
 
-/* Acquires handles on `names` names at once; each callback releases. The last
- * reply comes after all others, so a busy machine needs more than the usual
- * op_timeout. */
+/* Acquires handles on `names` names at once; each callback releases its handle.
+ * The last reply arrives after all others, so a busy machine needs more than
+ * the usual op_timeout. */
 static void many(int names)
 {
     hf_client_options patient = CLIENT_OPTIONS(.op_timeout_ms = 60000);
@@ -371,7 +372,8 @@ static void close_client(void *arg, hf_lock *lock, int result)
         conf_keep(chain->client);
 }
 
-/* A callback that dispatches another client. */
+/* A callback that dispatches another client, whose callback then tries to close
+ * the first client. */
 static void dispatch_other(void *arg, hf_lock *lock, int result)
 {
     struct chain *chain = arg, inner = {.client = chain->client};
@@ -409,9 +411,9 @@ CONF_CASE(test_async_callback_may_not_close_its_client, CONF_EACH)
     OK(chain.rc);
 }
 
-/* A waiting thread reads for the client and is then stopped. The program's loop
- * must continue without it, and the client's descriptor must not stay readable
- * without reason. */
+/* A waiting thread that reads the client's connection is stopped. The program's
+ * loop must continue without that thread, and the client's descriptor must not
+ * stay readable without reason. */
 CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
 {
     hf_client *a = conf_open_long(), *b = conf_open_long();
@@ -433,7 +435,7 @@ CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
     returns(&l, &call, 0);
     quiet = wait_now();
     COMES(wait_ms_since(quiet) > 2000);
-    /* A synchronous verb does not need the stopped thread either. */
+    /* A synchronous verb must not need the stopped thread either. */
     OK(conf_take_within(lock, HF_WRITE, 0, 3000));
     OK(hf_lock_release(lock, E));
     conf_thread_go_on();
@@ -442,8 +444,8 @@ CONF_CASE(test_async_beside_a_driver_that_stands, CONF_EACH)
     conf_taker_end(&driver);
 }
 
-/* A callback that begins a verb which ends at once, again and again, must still
- * leave the loop its turn. */
+/* A callback that repeatedly begins a verb which ends at once. The loop must
+ * still get control between the calls. */
 static void try_again(void *arg, hf_lock *lock, int result)
 {
     hf_acquire_options opt = ACQUIRE_OPTIONS(.wait_ms = 0);
@@ -478,7 +480,8 @@ CONF_CASE(test_async_callback_that_tries_again, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A callback may free its handle: the library does not use it afterwards. */
+/* A callback that frees its handle. The library must not use the handle
+ * afterwards. */
 static void free_handle(void *arg, hf_lock *lock, int result)
 {
     struct call *call = arg;
@@ -515,7 +518,7 @@ CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH)
     OK(hf_lock_release(held, E));
 }
 
-/* Stays in its callback while another thread frees the handle. */
+/* A callback that stays inside while another thread frees the handle. */
 struct stay {
     struct conf_thread t;
     hf_client *client;
@@ -559,7 +562,8 @@ CONF_CASE(test_async_callback_outlives_its_handle, CONF_EACH)
     assert_int_equal(s.dispatched, 1);
 }
 
-/* Other threads use synchronous verbs on the client that the loop drives. */
+/* Other threads use synchronous verbs on the client whose descriptor the loop
+ * drives. */
 CONF_CASE(test_async_beside_threads, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -582,8 +586,8 @@ CONF_CASE(test_async_beside_threads, CONF_EACH)
     }
 }
 
-/* The thread's request served both waits: the loop's wait must continue when
- * the thread's wait times out. */
+/* A thread's wait and the loop's wait share one request. When the thread's wait
+ * times out, the loop's wait must continue. */
 CONF_CASE(test_async_waits_on_when_a_thread_gives_up, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -624,7 +628,7 @@ CONF_CASE(test_async_waits_end_with_the_client, CONF_EACH)
     }
     conf_close(b);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(call[i].called, 1); /* exactly once, by hf_close() */
+        assert_int_equal(call[i].called, 1); /* exactly once, from hf_close() */
         EXPECT(HF_ECLOSED, call[i].result);
     }
     OK(hf_lock_check(held));

@@ -1,4 +1,4 @@
-/* Bad input: each kind returns its own code and a text that says what was
+/* Bad input: each error returns its own code and a message that says what was
  * wrong. */
 #include "conf.h"
 
@@ -54,7 +54,7 @@ CONF_CASE(test_bad_url_options, 0)
     }
     EXPECT_TEXT(HF_EINVAL, "colour",
                 hf_open(conf_url_with("colour=red"), NULL, &c, err));
-    EXPECT_TEXT(HF_EINVAL, "op_timeout", /* the text lists the known options */
+    EXPECT_TEXT(HF_EINVAL, "op_timeout", /* lists the known options */
                 hf_open(conf_url_with("colour=red"), NULL, &c, err));
     EXPECT_TEXT(HF_EINVAL, "10ms to 2147483647ms",
                 hf_open(conf_url_with("ttl=1ms"), NULL, &c, err));
@@ -89,7 +89,7 @@ CONF_CASE(test_bad_client_options, 0)
     assert_null(c);
 }
 
-/* The open fails at once with HF_EAUTH, and the text does not contain the
+/* Opening fails at once with HF_EAUTH, and the message does not contain the
  * password. */
 CONF_CASE(test_bad_password, CONF_SECRET)
 {
@@ -105,8 +105,8 @@ CONF_CASE(test_bad_password, CONF_SECRET)
     assert_null(c);
     opt.password = "";
     rc = hf_open(conf.url, &opt, &c, &err);
-    /* An etcd user must have a password, so an empty one is refused without
-     * asking the server. */
+    /* An etcd user must have a password, so the client refuses an empty one
+     * without a request. */
     EXPECT(strncmp(conf.url, "etcd", 4) ? HF_EAUTH : HF_EINVAL, rc);
     assert_null(strstr(err.text, conf.secret));
     opt.password = conf.secret;
@@ -195,7 +195,7 @@ CONF_CASE(test_bad_lock_options, 0)
     opt.permits = 2;
     EXPECT_TEXT(HF_EINVAL, "permits", new_with(c, &opt, err));
     opt = good;
-    opt.kind = HF_SEMAPHORE; /* backends without semaphores refuse that first */
+    opt.kind = HF_SEMAPHORE; /* without semaphores, ENOTSUP comes first */
     EXPECT(hf_client_caps(c, HF_SEMAPHORE) ? HF_EINVAL : HF_ENOTSUP,
            new_with(c, &opt, E));
     opt = good;
@@ -339,8 +339,8 @@ CONF_CASE(test_bad_free_while_held_or_waited_for, CONF_EACH)
     conf_taker_end(&t);
 }
 
-/* Another thread may free the handle as soon as the lock is released, while the
- * releasing call has not returned yet. */
+/* Another thread may free the handle as soon as the lock is released, even
+ * before the releasing call has returned. */
 struct releaser {
     struct conf_thread t;
     hf_lock *lock;
@@ -380,7 +380,7 @@ CONF_CASE(test_bad_free_as_it_is_released, 0)
     }
 }
 
-/* A lost hold does not keep its handle from being freed. */
+/* A handle can be freed although its hold was lost and not released. */
 CONF_CASE(test_bad_free_after_loss, CONF_EACH | CONF_LEASE)
 {
     hf_lock *lock = conf_lock(conf_open(), conf_name());

@@ -1,4 +1,4 @@
-/* Breaks one hold, chosen by token or by owner, and no other. */
+/* hf_break() ends only the holds that were chosen, by token or by owner. */
 #include "conf.h"
 
 #include <sched.h>
@@ -26,7 +26,8 @@ static bool says(const char *text, uint64_t token)
     return strstr(text, number);
 }
 
-/* A wrong token breaks nothing, and the error text gives the right one. */
+/* A break with a wrong token ends no hold, and its error message gives the
+ * right token. */
 CONF_CASE(test_breaking_wants_the_token, CONF_EACH | CONF_INSPECT)
 {
     hf_error err = HF_ERROR_INIT;
@@ -115,8 +116,8 @@ static int let_go(struct conf_group *g)
     return lost;
 }
 
-/* With two holders, breaking by owner breaks one; breaking by token breaks all
- * that share the token. */
+/* With two holders, a break by owner ends one hold; a break by token ends all
+ * holds that share the token. */
 static void break_one_of_two(struct conf_group *g, bool by_owner)
 {
     hf_info *info = look(g->c[2], g->name, 2), *after;
@@ -147,7 +148,8 @@ CONF_CASE(test_breaking_one_reader, CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
     }
 }
 
-/* Breaking the last reader grants the lock to the waiting writer. */
+/* When the last reader's hold is broken, the waiting writer is granted the
+ * lock. */
 CONF_CASE(test_breaking_readers_lets_the_writer_in,
           CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
@@ -186,7 +188,7 @@ CONF_CASE(test_breaking_a_writer_that_went_down,
     EXPECT(HF_ENOTOWNER, break_token(g.c[2], g.name, token));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
-    /* The lost hold does not prevent the next downgrade. */
+    /* The lost hold must not prevent the next downgrade. */
     OK(hf_lock_acquire(g.l[0], NULL, E));
     OK(hf_lock_downgrade(g.l[0], E));
     OK(conf_take(g.l[1], HF_READ, 0, WAIT_LONG_MS));
@@ -194,7 +196,7 @@ CONF_CASE(test_breaking_a_writer_that_went_down,
     OK(hf_lock_release(g.l[0], E));
 }
 
-/* Only the permits of the broken hold come back. */
+/* Only the permits of the broken hold become free. */
 CONF_CASE(test_breaking_one_hold_of_permits,
           CONF_EACH | CONF_SEMAPHORE | CONF_INSPECT)
 {
@@ -242,7 +244,7 @@ enum { ROUNDS = 150 };
 struct racer {
     struct conf_thread t;
     hf_lock *lock;
-    uint64_t *last; /* atomic: a token that was held recently */
+    uint64_t *last; /* atomic: a token that was recently held */
     uint32_t *stop; /* atomic */
     uint64_t lost[ROUNDS];
     int lost_len, rc;
@@ -262,7 +264,7 @@ static void race(void *arg)
         hf_lock_token(r->lock, &token);
         __atomic_store_n(r->last, token, __ATOMIC_RELEASE);
         if (++n % 4 == 0)
-            sched_yield(); /* else breaks always come too late for the token */
+            sched_yield(); /* otherwise breaks come too late for the token */
         r->rc = hf_lock_release(r->lock, NULL);
         if (r->rc != HF_ELOST)
             continue;
@@ -282,7 +284,8 @@ static bool is_among(const struct racer *r, uint64_t token)
     return false;
 }
 
-/* Each lost hold was named by a break, and each broken hold is lost. */
+/* Each lost hold was named by a break, and each break that succeeded ended a
+ * hold. */
 static void race_as(enum hf_kind kind)
 {
     struct racer r[2] = {0};

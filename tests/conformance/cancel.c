@@ -1,5 +1,5 @@
-/* A wait is cancelled by another thread or by a signal handler, never by a
- * signal itself. A cancelled wait returns its grant or HF_ECANCELED. */
+/* A wait is cancelled by another thread or in a signal handler, but never by a
+ * signal itself. A cancelled wait returns 0 with a hold, or HF_ECANCELED. */
 #include "conf.h"
 
 #include <signal.h>
@@ -38,8 +38,8 @@ static void wait_by_turns(struct pair *p, hf_cancel *cancel)
     conf_taker_ends(&t, 0);
 }
 
-/* A cancel that lives as long as its program and is given to every wait: when
- * the counter in its word wraps around, it must not fire. */
+/* A cancel that exists as long as the program and is passed to every wait. When
+ * the counter in it wraps around, it must not fire. */
 CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
@@ -53,8 +53,8 @@ CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
         wait_by_turns(&p, &cancel);
 }
 
-/* The wait is for a lock held by another client; cancelling it leaves nothing
- * behind. */
+/* A client cancels its wait for a lock that another client holds; nothing is
+ * left. */
 CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
 {
     struct conf_taker t;
@@ -77,7 +77,8 @@ CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
     conf_comes_free(p.wanted);
 }
 
-/* Several threads of one client wait; a cancel ends only its own wait. */
+/* Several threads of one client wait. A cancel ends only the wait that it was
+ * passed to. */
 CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
 {
     struct conf_taker t[4];
@@ -89,7 +90,7 @@ CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
         start_cancellable(&t[i], p.wanted, &cancel[i]);
         conf_thread_asleep(&t[i].t);
     }
-    hf_cancel_fire(&cancel[0]); /* its request may serve all the waiters */
+    hf_cancel_fire(&cancel[0]); /* all waiters may share its request */
     conf_taker_ends(&t[0], HF_ECANCELED);
     hf_cancel_fire(&cancel[2]);
     conf_taker_ends(&t[2], HF_ECANCELED);
@@ -125,8 +126,8 @@ CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
     OK(hf_lock_release(p.wanted, E));
 }
 
-/* The cancel fires while the lock is granted: the result is either code, and
- * matches what the thread holds. */
+/* The cancel fires while the lock is being granted. The wait may return either
+ * code, which must match what the thread holds. */
 CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
 {
     struct conf_taker t;
@@ -157,7 +158,7 @@ CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
 struct guest {
     struct conf_thread t;
     hf_lock *lock;
-    hf_cancel *cancel; /* on a page of its own */
+    hf_cancel *cancel; /* on its own page */
     int rc;
 };
 
@@ -170,8 +171,8 @@ static void wait_and_unmap(void *arg)
     munmap(g->cancel, sizeof(*g->cancel));
 }
 
-/* After a firing has ended the wait it no longer touches the cancel, whose
- * memory may be gone. */
+/* A cancel that has ended its wait is no longer used, so its memory may be
+ * unmapped. */
 CONF_CASE(test_cancel_may_go_with_its_wait, CONF_EACH)
 {
     struct guest g;
@@ -236,7 +237,7 @@ CONF_CASE(test_cancel_from_a_signal_handler, CONF_EACH)
     assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
     conf_taker_ends(&t, HF_ECANCELED);
     assert_int_equal(times_handled(), 1);
-    /* The handler runs on a thread other than the waiter. */
+    /* Here the handler runs on a thread other than the waiter. */
     start_cancellable(&t, p.wanted, &signalled);
     conf_thread_asleep(&t.t);
     assert_int_equal(raise(SIGUSR1), 0);
@@ -254,8 +255,8 @@ static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
     for (int i = 0; i < 20; i++) {
         int before = times_handled();
 
-        /* TSan holds back a signal that arrives just before a system call that
-         * it does not know. */
+        /* TSan delays a signal that arrives just before a system call that it
+         * does not intercept. */
         if (SANITIZED)
             conf_thread_asleep(&t.t);
         assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);
@@ -279,7 +280,7 @@ CONF_CASE(test_cancel_is_not_what_a_signal_does, CONF_EACH)
     assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
 
-/* A signal neither shortens nor lengthens a timed wait. */
+/* Signals neither shorten nor lengthen a timed wait. */
 CONF_CASE(test_cancel_signals_do_not_end_a_timed_wait, CONF_EACH)
 {
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};

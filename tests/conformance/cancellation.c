@@ -1,17 +1,18 @@
-/* pthread_cancel() of a thread inside a verb: the verb returns first, so that
- * nothing is left half done. */
+/* pthread_cancel() of a thread inside a verb takes effect after the verb has
+ * returned, so that no verb is left half done. */
 #include "conf.h"
 
 #include <sys/syscall.h>
 
-/* A verb that reaches a cancellation point would end the thread there. */
+/* A thread with a pending cancellation that calls verbs. A verb that contained
+ * a cancellation point would end the thread there. */
 struct caller {
-    const char *in; /* the call that has not returned, or NULL */
+    const char *in; /* the verb that has not returned, or NULL */
     hf_client *c;
     hf_lock *mutex, *handle, *busy, *rwlock, *semaphore;
     hf_latch *latch;
     const char *name;
-    hf_cancel *cancel; /* for waits */
+    hf_cancel *cancel; /* passed to the waits */
     void (*verbs)(struct caller *);
 };
 
@@ -76,7 +77,7 @@ static void acquire(struct caller *a)
     hf_acquire_options read = ACQUIRE_OPTIONS(.mode = HF_READ);
     hf_part parts[2] = {{.lock = a->mutex}, {.lock = a->handle}};
 
-    for (int i = 0; i < 2; i++) { /* the second time all resources exist */
+    for (int i = 0; i < 2; i++) { /* in the second round all resources exist */
         RETURNS(a, hf_lock_acquire(a->mutex, NULL, NULL));
         RETURNS(a, hf_lock_try(a->mutex, NULL));
         RETURNS(a, hf_lock_release(a->mutex, NULL));
@@ -90,7 +91,7 @@ static void acquire(struct caller *a)
         RETURNS(a, hf_lock_fd(a->mutex));
         RETURNS(a, hf_lock_timed(a->handle, 20, NULL));
         RETURNS(a, hf_lock_release_nowait(a->mutex, NULL));
-        RETURNS(a, hf_lock_release(a->mutex, NULL)); /* gets HF_ENOTOWNER */
+        RETURNS(a, hf_lock_release(a->mutex, NULL)); /* returns HF_ENOTOWNER */
         RETURNS(a, hf_lock_acquire_all(parts, 1, NULL, NULL));
         RETURNS(a, hf_lock_release_all(parts, 1, NULL));
         if (a->rwlock) {
@@ -109,7 +110,7 @@ static void acquire(struct caller *a)
             RETURNS(a, hf_lock_release(a->semaphore, NULL));
         }
     }
-    /* Another client holds the lock. */
+    /* Another client holds `busy`. */
     RETURNS(a, hf_lock_try(a->busy, NULL));
     RETURNS(a, hf_lock_timed(a->busy, 20, NULL));
     RETURNS(a, hf_cancel_fire(a->cancel));
@@ -213,7 +214,7 @@ CONF_CASE(test_cancellation_waits_for_each_verb, CONF_EACH)
         try_all(&a, count_down);
     try_all(&a, look);
     try_all(&a, call_back);
-    conf_forget(a.busy); /* end() frees the handle */
+    conf_forget(a.busy); /* end() frees this handle */
     try_all(&a, end);
     OK(hf_lock_release(held, E));
 }
@@ -227,8 +228,8 @@ struct worker {
     unsigned grants;
 };
 
-/* A cleanup handler as programs write it: releases the locks when the thread is
- * cancelled. */
+/* A cleanup handler as programs write it: when the thread is cancelled, the
+ * handler releases the locks. */
 static void clean_up(void *arg)
 {
     struct worker *w = arg;
@@ -276,8 +277,8 @@ static void worker_end(struct worker *w)
     assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
-/* A wait continues until it is granted, both in the thread that reads for the
- * client and in one that does not. */
+/* A cancelled thread's wait continues until it is granted, both in the thread
+ * that reads the client's connection and in another. */
 CONF_CASE(test_cancellation_waits_for_a_wait, CONF_EACH)
 {
     hf_lock *held = conf_lock(conf_open(), conf_name());

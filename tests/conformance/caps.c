@@ -1,5 +1,5 @@
-/* Capabilities, both ways: what a backend declares works, and everything else
- * returns HF_ENOTSUP. */
+/* Capabilities: each declared one works, and everything else returns
+ * HF_ENOTSUP. */
 #include "conf.h"
 
 static int new_of(hf_client *c, enum hf_kind kind, enum hf_fairness fairness)
@@ -56,7 +56,7 @@ CONF_CASE(test_caps_kinds_are_as_declared, 0)
                new_of(c, (enum hf_kind)kind, HF_FAIR_DEFAULT));
 }
 
-/* The open may refuse a fairness that no kind supports. */
+/* Opening a client may refuse a fairness that no kind supports. */
 CONF_CASE(test_caps_fairness_of_the_url_is_the_default, 0)
 {
     static const struct {
@@ -137,7 +137,8 @@ CONF_CASE(test_caps_put_is_as_declared, 0)
         conf.unput(key);
 }
 
-/* A mutex has one mode, so it has neither a downgrade nor an upgrade. */
+/* A mutex has only one mode, and therefore neither a downgrade nor an
+ * upgrade. */
 CONF_CASE(test_caps_mutex_has_no_downgrade_and_no_upgrade, CONF_EACH)
 {
     hf_lock *lock = conf_lock(conf_open(), conf_name());

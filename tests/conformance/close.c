@@ -81,7 +81,7 @@ CONF_CASE(test_close_ends_waits, CONF_EACH)
     OK(hf_lock_release(held, E));
 }
 
-/* The holder and the waiters are threads of one client. */
+/* The lock is held by one thread of the client, and others wait for it. */
 CONF_CASE(test_close_ends_waits_for_a_hold_of_its_own, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -132,7 +132,8 @@ CONF_CASE(test_close_handles_answer_so_afterwards, CONF_EACH)
     EXPECT(HF_ECLOSED, hf_lock_release_all(both, 2, E));
 }
 
-/* Threads that use a client while it closes get results; nothing crashes. */
+/* Threads use a client while it is closed; each call returns a result, and
+ * nothing crashes. */
 struct user {
     struct conf_thread t;
     hf_lock *lock;
@@ -202,7 +203,8 @@ static int use_to_write_and_read(hf_lock *lock)
     return rc ? rc : hf_lock_release_nowait(lock, NULL);
 }
 
-/* Never releases: the client keeps adding holds until it is closed. */
+/* A user that never releases: the client keeps collecting holds until it is
+ * closed. */
 static int use_by_hoarding(hf_lock *lock)
 {
     int rc = hf_lock_acquire(lock, NULL, NULL);
@@ -237,8 +239,9 @@ static bool is_well_under_way(struct user *u)
     return rounds > 3;
 }
 
-/* Taking all permits at once needs thousands of requests, for which a busy
- * machine may need longer than the usual op_timeout. */
+/* Opens a client for acquiring all permits at once. That takes thousands of
+ * requests, for which a busy machine may need longer than the usual
+ * op_timeout. */
 static hf_client *open_patiently(void)
 {
     hf_client_options opt = CLIENT_OPTIONS(.op_timeout_ms = 3 * WAIT_LONG_MS);
@@ -246,7 +249,8 @@ static hf_client *open_patiently(void)
     return conf_open_with(&opt);
 }
 
-/* Half of the threads use names of their own, where nothing slows them down. */
+/* Half of the threads use their own names, so that they wait for no other
+ * thread. */
 static void close_under_use(enum hf_kind kind, uint32_t size,
                             int (*const *ways)(hf_lock *))
 {
@@ -304,7 +308,7 @@ CONF_CASE(test_close_in_any_order_of_freeing, CONF_EACH)
     conf_close(c);
     conf_free(one);
     c = conf_open();
-    conf_close(c); /* a client without any handle */
+    conf_close(c); /* a client that never had a handle */
 }
 
 /* Runs last: every other case has released its locks, so the server must be

@@ -1,4 +1,4 @@
-/* What the cases share; see conf.h. */
+/* The functions that the cases share; see conf.h. */
 #include "conf.h"
 
 #include <dirent.h>
@@ -49,8 +49,8 @@ void conf_expect(int code, int rc, const char *call, const char *file, int line)
     _fail(file, line);
 }
 
-/* True if the hold requested at `since` may have ended: a lease counts from the
- * sending of the request, less a margin. */
+/* Returns whether a hold of `ms` requested at `since` may have ended: a lease
+ * counts from when the request is sent, less a margin. */
 bool conf_may_be_over(int64_t since, int64_t ms)
 {
     return wait_ms_since(since) >= ms * 9 / 10;
@@ -419,7 +419,7 @@ bool conf_thread_ended(struct conf_thread *t)
 
 static uint32_t stands, goes_on; /* atomic */
 
-/* True if the signal has interrupted a system call in which the thread
+/* Returns whether the signal has interrupted a system call in which the thread
  * slept. */
 static bool was_asleep(const ucontext_t *at)
 {
@@ -430,7 +430,7 @@ static bool was_asleep(const ucontext_t *at)
 #endif
 }
 
-/* The signal handler: stops the thread if it was asleep, so that it has no
+/* The signal handler. Stops the thread if it was asleep, because it then has no
  * mutex locked. Otherwise the thread continues, and the caller sends another
  * signal. */
 static void stand(int signo, siginfo_t *info, void *at)
@@ -462,8 +462,8 @@ static long times_asleep(pid_t tid)
     return n;
 }
 
-/* A wait begins with a few polls of the server, so the thread must stay asleep
- * for a while. */
+/* Returns whether the thread stays asleep for a while. A wait begins with a few
+ * polls of the server, so one look is not enough. */
 static bool sleeps_on(pid_t tid)
 {
     long before = times_asleep(tid);
@@ -478,7 +478,8 @@ void conf_thread_stand(struct conf_thread *t)
     COMES(sleeps_on(t->tid));
     stands = goes_on = 0;
     sigaction(SIGUSR1, &sa, NULL);
-    /* TSan holds back a signal that arrives just before a raw futex call. */
+    /* The signal is repeated because TSan delays one that arrives just before a
+     * raw futex call. */
     COMES(!pthread_kill(t->thread, SIGUSR1) && stands_by_now());
 }
 
@@ -513,7 +514,7 @@ static void taker_body(void *arg)
         t->release_rc = hf_lock_release(t->lock, NULL);
 }
 
-/* The caller may have set opt and keep; this sets everything else. */
+/* Sets all fields except opt and keep, which the caller may have set. */
 void conf_taker_start(struct conf_taker *t, hf_lock *lock)
 {
     t->lock = lock;
@@ -687,7 +688,8 @@ long conf_left(void)
     return left;
 }
 
-/* Only after all processes have ended. */
+/* Adds the number of entries left at the server. Must be called after all
+ * processes have ended. */
 static void add_left(struct history *h)
 {
     struct history_event e = {.kind = HISTORY_LEFT};

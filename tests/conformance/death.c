@@ -1,4 +1,4 @@
-/* Holders and waiters that are killed, stopped or exit: their locks become
+/* Holders and waiters are killed, are stopped, or exit; their locks become
  * free. */
 #include "conf.h"
 
@@ -14,13 +14,15 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Fewer where each death takes a whole lease. */
+/* Returns the number of deaths, which is small where each death takes a whole
+ * lease. */
 static int deaths(void)
 {
     return conf.local ? DEATHS : 3;
 }
 
-/* A loaded machine may be late once, so the strict bound is for the median. */
+/* Asserts that the median is within the bound, and the longest time within the
+ * bound and one second, because a loaded machine may be late once. */
 static void check_bound(int64_t *took, int n, int64_t bound_ms)
 {
     qsort(took, (size_t)n, sizeof(*took), compare);
@@ -33,9 +35,9 @@ static void check_bound(int64_t *took, int n, int64_t bound_ms)
     assert_true(took[n - 1] <= (bound_ms + 1000) * MS);
 }
 
-/* A puppet holds the lock and a thread waits for it. False if the hold ended
- * before the thread waited, because the machine stalled; then neither
- * remains. */
+/* Makes a puppet hold the lock and a thread wait for it. Returns false if the
+ * hold ended before the thread waited, because the machine stalled; the lock is
+ * then free and the thread has ended. */
 static bool waits_behind(struct proc *p, struct conf_taker *t,
                          struct proc_reply *r)
 {
@@ -81,8 +83,8 @@ CONF_CASE(test_death_of_a_holder_frees_the_lock_in_time, CONF_EACH)
     check_bound(took, deaths(), conf_death_ms(ttl_ms));
 }
 
-/* No client waited when the holder died: the first client that comes later
- * finds the lock free. */
+/* A holder dies while no client waits. The first client that tries to acquire
+ * afterwards finds the lock free. */
 CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
 {
     const char *name = conf_name();
@@ -97,7 +99,8 @@ CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* exit() without closing the client is a death like any other. */
+/* A holder calls exit() without closing its client, which must have the effect
+ * of any other death. */
 CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
 {
     const char *name = conf_name();
@@ -114,7 +117,8 @@ CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
     proc_kill(&p);
 }
 
-/* A dead waiter is skipped, wherever it was in the queue. */
+/* Waiters are killed while they are in the queue; each is skipped, wherever it
+ * was. */
 static int64_t killed_waiters(const char *name, hf_lock *held, hf_lock *wanted,
                               int dead)
 {
@@ -160,8 +164,8 @@ CONF_CASE(test_death_of_three_waiters_holds_nobody_up, CONF_EACH)
                 (conf_death_ms(2000) + 1000) * MS);
 }
 
-/* One puppet holds the lock and another waits for it. False if the hold ended
- * before the second one waited. */
+/* Makes one puppet hold the lock and another wait for it. Returns false if the
+ * hold ended before the second one waited. */
 static bool waits_behind_another(struct proc *waiter, struct proc *holder,
                                  struct proc_reply *r)
 {
@@ -176,7 +180,7 @@ static bool waits_behind_another(struct proc *waiter, struct proc *holder,
     return false;
 }
 
-/* The waiter that is next in line dies together with the holder. */
+/* A holder dies together with the waiter that is next in line. */
 CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH)
 {
     const char *name = conf_name();
@@ -223,15 +227,16 @@ CONF_CASE(test_death_stopped_past_its_lease_is_lost, CONF_EACH | CONF_LEASE)
     OK(conf_take_within(lock, HF_WRITE, 0, 700 + conf.tick_ms + 1000));
     assert_true(conf_token(lock) > r.token);
     stopped_says_lost(&p);
-    EXPECT(HF_EBUSY, hf_lock_try(third, E)); /* still held after that */
+    EXPECT(HF_EBUSY, hf_lock_try(third, E)); /* `lock` is still held */
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     OK(conf_puppet_take(&p, WAIT_LONG_MS, 0, &r));
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* A holder without a fixed lease is stopped. Where holds are leases it loses
- * its hold; in shared memory it keeps it, because it lives. */
+/* A holder without a fixed lease is stopped. Where holds are leases the holder
+ * loses its hold; in shared memory it keeps its hold, because it has not
+ * died. */
 CONF_CASE(test_death_stopped_without_a_lease, CONF_EACH)
 {
     const char *name = conf_name();

@@ -9,7 +9,7 @@ CONF_CASE(test_diagnose_finds_and_advises, CONF_INSPECT)
     hf_diagnosis *d;
 
     OK(hf_diagnose(c, &d, E));
-    conf_close(c); /* the diagnosis outlives the client */
+    conf_close(c); /* the diagnosis must outlive the client */
     assert_true(d->len > 3);
     assert_string_equal(d->findings[0].subject, "promise");
     assert_int_equal(d->findings[0].level, HF_LEVEL_OK);

@@ -1,10 +1,10 @@
-/* Holders never overlap, and tokens rise from holder to holder: among threads,
- * clients, processes, and all of them at once. */
+/* Holds never overlap, and tokens rise from holder to holder: among threads,
+ * clients, processes, and all of these together. */
 #include "conf.h"
 
 #define ROUNDS 200
 
-/* Threads and processes, each an owner, and the record of what all of them
+/* Threads and processes, each of which is an owner, and the record of what they
  * did. */
 struct crew {
     struct record *record;
@@ -46,7 +46,7 @@ static void work(void *arg)
         w->rc = record_round(&w->o, &forever);
 }
 
-/* `process` is a number that stands for the client. */
+/* Starts an owner. `process` is a number that represents the owner's client. */
 static void start(struct crew *c, struct worker *w, hf_lock *lock,
                   uint32_t process, int rounds)
 {
@@ -82,8 +82,8 @@ CONF_CASE(test_exclusion_between_threads, CONF_EACH)
     end(&crew, 8UL * ROUNDS);
 }
 
-/* The guarded variable needs no synchronization but the lock: a race detector
- * reports nothing. */
+/* A variable that is guarded only by the lock. A race detector must report
+ * nothing. */
 static long plain;
 
 static void add_plainly(void *arg)
@@ -210,7 +210,7 @@ static void work_mixed(void *arg)
         m->w.rc = record_any_round(&m->w.o, m->number++);
 }
 
-/* Two clients with three threads each, and a process. */
+/* Two clients with three threads each use the lock, and so does a process. */
 static void mix(enum hf_kind kind, uint32_t size)
 {
     struct crew crew;
@@ -298,8 +298,8 @@ CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* The server or the file keeps the token counter: tokens rise although no
- * client uses the name in between. */
+/* The server, or the shared file, keeps the token counter, so tokens rise
+ * although no client uses the name in between. */
 CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH)
 {
     const char *name = conf_name();

@@ -1,6 +1,6 @@
-/* Who is next: fair locks are granted in order, and unfair ones starve no
- * waiter. Also local hand-over and its bound, and kinds that do not mix on one
- * name. */
+/* Order: fair locks are granted in the order of their waiters, and unfair ones
+ * starve no waiter. Also the local hand-over and its limit, and that a name
+ * held as one kind and fairness is not granted as another. */
 #include "conf.h"
 
 CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
@@ -31,7 +31,7 @@ CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
         assert_int_equal(proc_end(&p[i]), 0);
 }
 
-/* A try does not overtake waiters. */
+/* A client that tries while another waits must not overtake the waiter. */
 CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR)
 {
     const char *name = conf_name();
@@ -76,7 +76,7 @@ CONF_CASE(test_fairness_threads_get_it_in_order, CONF_FAIR)
     }
 }
 
-/* An unfair lock may be late for a waiter, but not forever. */
+/* Other clients may overtake a waiter for an unfair lock, but not forever. */
 CONF_CASE(test_fairness_nobody_starves, CONF_EACH)
 {
     const char *name = conf_name();
@@ -106,7 +106,7 @@ struct local {
     int rc;
 };
 
-/* Written by the current holder. */
+/* Written only by the current holder. */
 static struct {
     uint64_t token;
     int run, longest, shared;
@@ -160,8 +160,8 @@ static void stop_locals(struct local *l)
     }
 }
 
-/* Threads take turns on one grant and share its token, for at most HANDOFF
- * turns. */
+/* Threads of one client take turns on one grant, with the same token, for at
+ * most HANDOFF turns. */
 CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -186,7 +186,8 @@ CONF_CASE(test_fairness_without_handoff_each_has_its_token, CONF_EACH)
     assert_int_equal(locals.shared, 0);
 }
 
-/* A waiting process gets its turn although a busy one hands over internally. */
+/* A waiting process is granted the lock although a busy one hands it over among
+ * its own threads. */
 CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
 {
     const char *name = conf_name();
@@ -212,8 +213,8 @@ CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* With a fair lock, the waiting process is next when the grant's turns
- * (hand-overs within the client) are used up. */
+/* With a fair lock, a waiting process is next as soon as the turns of the
+ * current grant (hand-overs within the client) are used up. */
 CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
 {
     enum { WAITING = 3 * HANDOFF };
@@ -243,7 +244,7 @@ CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
     OK(r.rc);
     for (int i = 0; i < WAITING; i++)
         before += conf_taker_has(&t[i]);
-    assert_int_equal(before, HANDOFF - 1); /* turn 1: the main thread */
+    assert_int_equal(before, HANDOFF - 1); /* the main thread had turn 1 */
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     for (int i = 0; i < WAITING; i++) {
         conf_taker_ends(&t[i], 0);
@@ -278,7 +279,8 @@ CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
     hf_client *a = conf_open();
     hf_lock *lock = conf_lock(a, name);
 
-    /* Use the name first, so that the server's counter for it is not 0. */
+    /* Acquire once before, so that the server's counter for the name is not
+     * 0. */
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_release(lock, E));
     OK(hf_lock_acquire(lock, NULL, E));

@@ -1,11 +1,11 @@
-/* A proxy between client and server that delays replies and loses them. */
+/* A proxy between client and server delays and loses replies. */
 #include "conf.h"
 
 #include <poll.h>
 
 #define OP_MS CONF_SHORT_OP_MS
 
-/* A client behind a proxy; its memory blocks are counted. */
+/* A client behind a proxy, whose memory blocks are counted. */
 struct far {
     struct proxy *proxy;
     hf_client *client;
@@ -24,8 +24,8 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* Asserts that the client has freed all its memory, as it must with its last
- * handle. */
+/* Asserts that the client has freed all its memory, which it must do together
+ * with its last handle. */
 static void far_end(void *far)
 {
     struct far *f = far;
@@ -49,22 +49,23 @@ static struct far *far_open(int64_t op_timeout_ms)
     return f;
 }
 
-/* Acquires; tries again, because a short op_timeout may pass before the reply
- * arrives. */
+/* Acquires the lock; tries again, because a short op_timeout may end before the
+ * reply arrives. */
 static void far_take(hf_lock *lock)
 {
     COMES(hf_lock_timed(lock, WAIT_LONG_MS, NULL) == 0);
 }
 
-/* The proxy has dropped some replies for good; new connections work. */
+/* Lets replies pass again. The connections on which the proxy dropped replies
+ * stay broken, so they are cut; new ones work. */
 static void far_heal(struct far *f)
 {
     proxy_set(f->proxy, PROXY_PASS, 0);
     proxy_cut(f->proxy);
 }
 
-/* A renewal that shortens the lease counts at once, whether or not the server
- * has received it. */
+/* A renewal that shortens the lease takes effect at once in the client, whether
+ * or not the server has received it. */
 CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
           CONF_EACH | CONF_FAR | CONF_LEASE)
 {
@@ -81,8 +82,8 @@ CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
     COMES(conf_take_lease(lock, WAIT_LONG_MS, 30000) == 0);
     p.fd = hf_lock_fd(lock);
     assert_true(p.fd >= 0);
-    /* The client knows that it has no connection, so the renewal is not even
-     * sent. */
+    /* Without a connection the client does not even send the renewal. The
+     * failed try shows that the client knows that it has none. */
     proxy_set(f->proxy, PROXY_REFUSE, 0);
     proxy_cut(f->proxy);
     EXPECT(HF_EBACKEND, hf_lock_try(other, E));
@@ -98,8 +99,8 @@ CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
 
 enum { PARTS = 8 };
 
-/* Replies arrive late: all of the locks are acquired together, or all are given
- * back. */
+/* Acquires several locks while the replies are late: all of the locks are
+ * acquired together, or all are released again. */
 static void take_slowly(int64_t wait_ms, int64_t op_ms, long delay_ms,
                         int result)
 {
@@ -132,14 +133,14 @@ static void take_slowly(int64_t wait_ms, int64_t op_ms, long delay_ms,
 CONF_CASE(test_far_several_are_not_had_beyond_their_time, CONF_EACH | CONF_FAR)
 {
     take_slowly(100, 5000, 300, HF_ETIMEDOUT);
-    /* One op_timeout covers all of the locks together. */
+    /* One op_timeout is the limit for all of the locks together. */
     take_slowly(0, OP_MS, 300, HF_EBACKEND);
 }
 
 CONF_ROW(test_far_several_tries_wait_for_their_answers, CONF_EACH | CONF_FAR,
          take_slowly(0, WAIT_LONG_MS, 150, 0));
 
-/* The reply to a release is delayed or lost; checks what becomes of the
+/* Releases while the reply is delayed or lost; asserts the result of the
  * release. */
 static void release_async(enum proxy_mode mode, long value, int result)
 {
@@ -166,8 +167,8 @@ static void release_async(enum proxy_mode mode, long value, int result)
     else
         far_heal(f);
     conf_comes_free(other);
-    /* The late reply comes before the reply to this acquire, which can use the
-     * handle already. */
+    /* The next verb can use the handle already. The late reply to the release
+     * arrives before the reply to this acquire. */
     far_take(lock);
     conf_release_impatiently(lock);
     assert_true(hf_client_dispatch(f->client) >= 0);
@@ -184,7 +185,7 @@ CONF_ROW(test_far_release_async_without_answer_is_unknown, CONF_EACH | CONF_FAR,
 CONF_ROW(test_far_release_async_unsent_is_unknown, CONF_EACH | CONF_FAR,
          release_async(PROXY_DEAF, 0, HF_EUNKNOWN));
 
-/* The release is pending when the client is closed. */
+/* A release is pending when its client is closed. */
 CONF_CASE(test_far_release_async_is_answered_by_the_closing,
           CONF_EACH | CONF_FAR)
 {
@@ -206,9 +207,9 @@ CONF_CASE(test_far_release_async_is_answered_by_the_closing,
     EXPECT(HF_EUNKNOWN, call.result);
 }
 
-/* One thread reads for the client and sleeps for long, because another
- * thread of its process holds the lock. Requests of other threads must still
- * time out. */
+/* One thread reads the client's connection and sleeps for long, because another
+ * thread of the same client holds the lock. Requests of other threads must
+ * still time out. */
 CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
           CONF_EACH | CONF_FAR | CONF_LEASE)
 {
@@ -225,7 +226,7 @@ CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
     mine = conf_lock_flags(f->client, conf_name(), HF_OWNER_HANDLE);
     COMES(conf_take_lease(held, WAIT_LONG_MS, 600000) == 0);
     conf_taker_wait(&driver, held, HF_WRITE, 0);
-    taken = wait_now(); /* from here until no request and no timer is pending */
+    taken = wait_now(); /* wait until no request and no timer is pending */
     COMES(wait_ms_since(taken) > 2 * OP_MS);
     proxy_set(f->proxy, PROXY_SWALLOW, 0);
     soon.wait_ms = OP_MS;
@@ -245,8 +246,8 @@ CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
     conf_taker_end(&driver);
 }
 
-/* A stopped thread that read for the client does not delay the client's other
- * threads either, however late the replies. */
+/* A stopped thread, which was reading the client's connection, must not delay
+ * the client's other threads, however late the replies are. */
 CONF_CASE(test_far_slow_answers_beside_a_driver_that_stands,
           CONF_EACH | CONF_FAR)
 {
@@ -289,7 +290,8 @@ static void inspect(void *arg)
     a->rc = hf_inspect(a->client, a->name, HF_CSTRING, &a->info, NULL);
 }
 
-/* A thread is inside a call whose reply comes too late or never. */
+/* Closes the client while a thread is inside a call whose reply arrives too
+ * late or never. */
 static void close_around_a_question(enum proxy_mode mode, long value)
 {
     struct asker a = {.name = conf_name()};
@@ -330,8 +332,8 @@ struct impatient {
     int number, granted, rc;
 };
 
-/* Acquires with waits so short that they end before the request is sent, while
- * it is pending, or when its reply is on its way. */
+/* A thread that acquires with waits so short that they end before the request
+ * is sent, while it is pending, or while its reply is on its way. */
 static void give_up(void *arg)
 {
     struct impatient *w = arg;
@@ -376,8 +378,8 @@ static int join_impatient(struct impatient *w, int n)
     return granted;
 }
 
-/* Asserts that the lock is free and has no waiters, neither in the client nor
- * at the server. */
+/* Asserts that the lock is free and has no waiters, either in the client or at
+ * the server. */
 static void nothing_is_left(hf_lock *other, hf_lock *lock)
 {
     conf_comes_free(other);
@@ -401,7 +403,9 @@ static void given_up_with_delay(long delay_ms, bool lets_go)
     proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     start_impatient(w, N, lock);
     while (lets_go && !all_ended(w, N)) {
-        OK(hf_lock_release(other, E)); /* late grants are given back */
+        /* The lock is granted to a wait that may just have ended; the client
+         * must then release it. */
+        OK(hf_lock_release(other, E));
         OK(hf_lock_timed(other, WAIT_LONG_MS, E));
     }
     granted = join_impatient(w, N);
@@ -425,8 +429,9 @@ CONF_CASE(test_far_late_grants_are_given_back, CONF_EACH | CONF_FAR)
     given_up_with_delay(8, true);
 }
 
-/* Cancels acquires whose requests are pending and begins the next ones at once,
- * so that the replies which then arrive belong to older requests. */
+/* Cancels acquires whose requests are pending, and at once begins the next ones
+ * on the same handles. The replies that then arrive belong to older
+ * requests. */
 static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
                              int round)
 {
@@ -447,8 +452,8 @@ static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
     }
 }
 
-/* When connections break, the client also resends the message that an acquire
- * is given up, while the next request is pending. */
+/* Repeatedly cancels acquires. If connections break too, the client also has to
+ * resend, while the next request is pending, that an acquire was given up. */
 static void cancelled_with_delay(long delay_ms, bool cuts)
 {
     enum { N = 4 };
@@ -462,7 +467,7 @@ static void cancelled_with_delay(long delay_ms, bool cuts)
         lock[i] = conf_lock_flags(f->client, name, HF_OWNER_HANDLE);
     proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     for (int round = 0; round < 60; round++) {
-        if (round % 8 == 0) /* `other` holds the lock in half of the rounds */
+        if (round % 8 == 0) /* `other` holds it in half of the rounds */
             OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         cancel_in_flight(f, lock, N, round);
         if (cuts && round % 3 == 0)

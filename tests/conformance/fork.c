@@ -1,5 +1,6 @@
-/* After fork() every verb on the parent's handles returns HF_EFORK in the child
- * and changes nothing. A client that the child opens is independent. */
+/* After fork() every verb that the child calls on the parent's handles returns
+ * HF_EFORK and changes nothing. A client that the child opens is
+ * independent. */
 #include "conf.h"
 
 #include <sys/wait.h>
@@ -35,7 +36,7 @@ static int try_synchronized(hf_lock *lock)
     return hf_synchronized_result();
 }
 
-/* Runs in the child. Like the functions below, returns 0 or the line of the
+/* Runs in the child. Like the functions below, returns 0, or the line of the
  * first failure. */
 static int try_verbs(hf_lock *held, hf_lock *handle)
 {
@@ -217,9 +218,9 @@ CONF_CASE(test_fork_child_says_so_and_parent_holds_on, CONF_EACH)
     token = conf_token(f.held);
     forked_at = wait_now();
     assert_int_equal(in_child(child, &f), 0);
-    OK(hf_lock_check(f.held)); /* the child's exit released nothing */
+    OK(hf_lock_check(f.held)); /* the child's exit has released nothing */
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
-    COMES(wait_ms_since(forked_at) > CONF_KEPT_MS); /* renewed */
+    COMES(wait_ms_since(forked_at) > CONF_KEPT_MS); /* renewed by then */
     OK(hf_lock_check(f.held));
     assert_true(conf_token(f.held) == token);
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
@@ -227,7 +228,7 @@ CONF_CASE(test_fork_child_says_so_and_parent_holds_on, CONF_EACH)
     conf_comes_free(other);
 }
 
-/* The child waits with a client of its own, like any other process. */
+/* The child waits with its own client, as any other process can. */
 static int wait_in_child(void *arg)
 {
     hf_lock_options opt = LOCK_OPTIONS(.fairness = conf.fairness);
@@ -265,12 +266,12 @@ CONF_CASE(test_fork_child_waits_for_its_parent, CONF_EACH)
     line = end_child(pid, out);
     assert_int_equal(line, 0);
     OK(hf_lock_timed(f.held, WAIT_LONG_MS, E));
-    assert_true(conf_token(f.held) > token + 1); /* after the child */
+    assert_true(conf_token(f.held) > token + 1); /* the child had one */
     OK(hf_lock_release(f.held, E));
 }
 
-/* Other threads are anywhere inside the library when the process forks. Mutexes
- * that they had locked stay locked in the child. */
+/* The process forks while other threads are anywhere inside the library.
+ * Mutexes that these threads had locked stay locked in the child. */
 struct busy {
     struct conf_thread t;
     hf_lock *lock;

@@ -1,6 +1,6 @@
-/* Closes a client while other threads are inside verbs that need no hold: each
- * call returns a result, and the next one returns HF_ECLOSED. One handle stays,
- * so that the closed client may still be called. */
+/* A client is closed while other threads are inside verbs that need no hold.
+ * Each call returns a result, and the next one returns HF_ECLOSED. One handle
+ * is kept, so that the closed client may still be called. */
 #include "conf.h"
 
 struct visitor {
@@ -83,7 +83,7 @@ static void taken(void *arg, hf_lock *lock, int result)
         hf_lock_release_nowait(lock, NULL);
 }
 
-/* A verb whose callback runs in dispatch or in hf_close(). */
+/* Calls a verb whose callback runs in dispatch or in hf_close(). */
 static int visit_async(struct visitor *v)
 {
     int rc;
@@ -117,7 +117,7 @@ static void close_under_visits(void)
     hf_client *c = conf_open();
     struct visitor v[ALL];
 
-    conf_lock(c, conf_name()); /* the handle that stays */
+    conf_lock(c, conf_name()); /* the handle that is kept */
     for (size_t i = 0; i < len; i++) {
         v[i] = (struct visitor){.client = c,
                                 .name = conf_name(),
@@ -141,7 +141,7 @@ CONF_CASE(test_inside_close_waits_for_whoever_is_there, CONF_EACH)
         close_under_visits();
 }
 
-/* Several threads close one client: one of them succeeds, the others get
+/* Several threads close one client. One of them succeeds, the others get
  * HF_ECLOSED. */
 struct closer {
     struct conf_thread t;

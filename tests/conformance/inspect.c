@@ -1,5 +1,5 @@
-/* hf_inspect() shows holders and waiters, hf_list() shows names, and hf_break()
- * takes a lock away. */
+/* hf_inspect() shows holders and waiters, hf_list() lists names, and hf_break()
+ * ends holds. */
 #include "conf.h"
 
 static size_t holders(hf_client *c, const char *name)
@@ -104,13 +104,14 @@ CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
     assert_true(info->holders[0].left_ms > 40000);
     assert_true(info->holders[0].left_ms <= 50000);
     assert_int_equal(info->holders[0].pid, getpid());
-    /* Bytes that cannot be printed are escaped in the label. */
+    /* Bytes of the label that cannot be printed are escaped. */
     assert_string_equal(info->holders[0].label, "nightly \"job\"\\x0a\\xff");
     OK(hf_lock_release(lock, E));
 }
 
-/* With an unfair lock only ZooKeeper knows which clients watch its node, so the
- * result says that the waiters are unknown instead of showing none. */
+/* Returns whether one waiter is shown. For an unfair lock only ZooKeeper knows
+ * which clients watch the node, so the result says that the waiters are unknown
+ * instead of showing none. */
 static bool shows_one_waiter(hf_client *c, const char *name)
 {
     bool unknown = conf.session && conf.fairness == HF_UNFAIR;
@@ -121,7 +122,7 @@ static bool shows_one_waiter(hf_client *c, const char *name)
     return n == (unknown ? 0 : 1);
 }
 
-/* A hundred threads of a client that want one mutex are one waiter at the
+/* A hundred threads of one client that wait for one mutex are one waiter at the
  * server. */
 CONF_CASE(test_inspect_a_client_is_one_waiter, CONF_EACH | CONF_INSPECT)
 {
@@ -223,7 +224,7 @@ CONF_CASE(test_inspect_shows_a_renewed_lease,
     OK(hf_lock_release(lock, E));
 }
 
-/* A write hold that was downgraded is still the same hold. */
+/* Asserts that a write hold that was downgraded is shown as the same hold. */
 static void is_shown_as_before(hf_client *c, const char *name,
                                const hf_info *before, uint64_t token)
 {
@@ -241,7 +242,7 @@ static void is_shown_as_before(hf_client *c, const char *name,
     assert_string_equal(is->label, was->label);
     assert_string_equal(is->owner, was->owner);
     assert_true(llabs(is->since_unix_ms - was->since_unix_ms) < 2000);
-    /* more if renewed in between */
+    /* left_ms is greater if the hold was renewed in between */
     assert_true(is->left_ms <= was->left_ms + 20000);
     assert_int_equal(is->left_ms < 0, was->left_ms < 0);
 }
@@ -385,7 +386,7 @@ CONF_CASE(test_inspect_break_is_learned_without_asking,
     conf_comes_free(other);
 }
 
-/* The late release of a broken hold does not release the next owner's hold. */
+/* The late release of a broken hold must not release the next owner's hold. */
 CONF_CASE(test_inspect_break_then_release_frees_nobody_else,
           CONF_EACH | CONF_INSPECT)
 {

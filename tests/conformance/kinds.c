@@ -1,5 +1,6 @@
-/* Kinds together: an unsupported kind is refused, two kinds do not mix on one
- * name, and one hf_lock_acquire_all() may acquire several kinds. */
+/* Several kinds: an unsupported kind is refused, a name that is held as one
+ * kind is not granted as another, and one hf_lock_acquire_all() may acquire
+ * several kinds. */
 #include "conf.h"
 
 #define SIZE 2
@@ -23,8 +24,8 @@ static int new_of(hf_client *c, const char *name, const hf_lock_options *opt,
     return rc;
 }
 
-/* With the backend's default fairness, because the supported ones differ
- * between kinds. */
+/* Creates a lock with the backend's default fairness, because kinds differ in
+ * the fairness that they support. */
 static int make(hf_client *c, const char *name, enum hf_kind kind,
                 hf_lock **lock)
 {
@@ -53,7 +54,7 @@ CONF_CASE(test_kinds_that_are_not_there_say_so, 0)
     }
 }
 
-/* A lock of another kind is never granted while the name is held. */
+/* Asserts that a lock of another kind is not granted while the name is held. */
 static void not_granted(hf_lock *wanted, enum hf_kind kind)
 {
     int rc = conf_take(wanted, HF_WRITE, 0, 0);
@@ -67,8 +68,9 @@ static void not_granted(hf_lock *wanted, enum hf_kind kind)
     assert_true(rc == HF_ETIMEDOUT || rc == HF_EMISMATCH);
 }
 
-/* The name is held as one kind and wanted as another: never granted. The server
- * may refuse it already when the handle is made. */
+/* One client holds the name as one kind and another wants it as another kind,
+ * which must not be granted. The server may refuse the other kind when the
+ * handle is created. */
 static void never_granted(hf_client *holder, hf_client *other,
                           enum hf_kind held_as, enum hf_kind wanted_as,
                           enum hf_mode mode)
@@ -78,7 +80,8 @@ static void never_granted(hf_client *holder, hf_client *other,
     int rc;
 
     OK(make(holder, name, held_as, &held));
-    /* Use the name first, so that the server's counter for it is not 0. */
+    /* Acquire once before, so that the server's counter for the name is not
+     * 0. */
     OK(conf_take(held, mode, 0, WAIT_LONG_MS));
     OK(hf_lock_release(held, E));
     OK(conf_take(held, mode, 0, WAIT_LONG_MS));
@@ -92,7 +95,7 @@ static void never_granted(hf_client *holder, hf_client *other,
     conf_free(held);
     if (!wanted)
         OK(make(other, name, wanted_as, &wanted));
-    /* A free name can have any kind. */
+    /* A name that is not held can have any kind. */
     COMES(conf_take(wanted, HF_WRITE, 0, 1000) == 0);
     OK(hf_lock_release(wanted, E));
 }
@@ -112,8 +115,8 @@ CONF_CASE(test_kinds_do_not_mix, 0)
         }
 }
 
-/* True if fair and unfair locks of one name are separate. With other backends
- * they exclude and wake each other; see hf_lock_new(3) and
+/* Returns whether fair and unfair locks of one name are separate. In other
+ * backends they exclude and wake each other; see hf_lock_new(3) and
  * docs/guarantees/common.md. */
 static bool tells_fair_from_unfair(void)
 {
@@ -189,7 +192,7 @@ CONF_CASE(test_kinds_fair_beside_unfair, 0)
         }
 }
 
-/* A latch with the name of a held lock is refused, or is separate from the
+/* A latch with the name of a held lock is either refused or separate from the
  * lock. */
 CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH)
 {
@@ -204,7 +207,7 @@ CONF_CASE(test_kinds_latch_is_not_a_lock, CONF_LATCH)
     rc = hf_latch_new(b, name, HF_CSTRING, &latch, E);
     if (!rc)
         rc = hf_latch_set(latch, 1, E);
-    if (rc) /* refused; otherwise the two are separate */
+    if (rc) /* refused; otherwise they are separate */
         EXPECT(HF_EMISMATCH, rc);
     else
         OK(hf_latch_down(latch, NULL, E));
@@ -237,13 +240,14 @@ static int take_all(struct mixed *m, int64_t wait_ms)
     return hf_lock_acquire_all(m->part, m->len, &opt, E);
 }
 
-/* Takes one of the locks, so that an acquire of all has to wait for it. */
+/* Takes one of the locks, so that hf_lock_acquire_all() has to wait for it. */
 static int take_one(struct mixed *m, size_t i, int64_t wait_ms)
 {
     return conf_take(m->part[i].lock, HF_WRITE, size_of(m->kind[i]), wait_ms);
 }
 
-/* All or none, whichever of the locks is not free. */
+/* hf_lock_acquire_all() acquires all locks or none, whichever of them is not
+ * free. */
 CONF_CASE(test_kinds_several_at_once, 0)
 {
     const char *names[KINDS] = {conf_name(), conf_name(), conf_name()};
@@ -274,7 +278,8 @@ CONF_CASE(test_kinds_several_at_once, 0)
     OK(hf_lock_release_all(theirs.part, theirs.len, E));
 }
 
-/* Each part has its own mode: the part that both only read is shared. */
+/* Each part has its own mode, so two clients can share the part that both of
+ * them only read. */
 CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
 {
     const char *names[2] = {conf_name(), conf_name()};
@@ -283,7 +288,7 @@ CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
     hf_part part[2][2];
 
     for (int i = 0; i < 2; i++)
-        /* each client lists the names in another order */
+        /* The second client lists the names in reverse order. */
         for (int k = 0; k < 2; k++) {
             part[i][k] = (hf_part){.mode = HF_READ};
             OK(make(c[i], names[k ^ i], HF_RWLOCK, &part[i][k].lock));
@@ -305,7 +310,7 @@ CONF_CASE(test_kinds_several_with_modes_of_their_own, CONF_RWLOCK)
     OK(hf_lock_release_all(part[1], 2, E));
 }
 
-/* Each part has its own number of permits, too. */
+/* Each part has its own number of permits. */
 CONF_CASE(test_kinds_several_with_permits_of_their_own, CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();

@@ -1,10 +1,10 @@
-/* The latch: set once, counted down, waited for. It has no owner. */
+/* The latch: it is set once, counted down and waited for, and has no owner. */
 #include "conf.h"
 
 struct latches {
     const char *name;
     hf_client *c[2];
-    hf_latch *l[2]; /* several clients' latches of one name */
+    hf_latch *l[2]; /* two clients' latches of one name */
 };
 
 static struct latches begin(void)
@@ -63,10 +63,10 @@ static void start(struct waiter *w, hf_latch *latch)
     conf_thread_asleep(&w->t);
 }
 
-/* Starts a waiter; returns when it really waits. When its thread sleeps it may
- * still wait for the reply that tells it to wait. A waiter sends only a few
- * requests, and replies come in order, so a few more requests on the client
- * suffice. */
+/* Starts a waiter; returns when the waiter has been entered at the server. A
+ * sleeping waiter may still wait for the reply that makes it wait. It sends
+ * only a few requests, and replies arrive in order, so a few more requests on
+ * the same client are enough. */
 static void start_and_settle(struct waiter *w, hf_latch *latch)
 {
     start(w, latch);
@@ -106,7 +106,7 @@ CONF_CASE(test_latch_is_set_once, CONF_LATCH)
     EXPECT(HF_EBUSY, hf_latch_set(s.l[1], 2, E));
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[1], NULL, E));
-    OK(hf_latch_set(s.l[1], 1, E)); /* at 0 it is gone, and can be set again */
+    OK(hf_latch_set(s.l[1], 1, E)); /* at 0, it can be set again */
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[0], NULL, E));
 }
@@ -115,7 +115,7 @@ CONF_CASE(test_latch_stays_at_zero, CONF_LATCH)
 {
     struct latches s = begin();
 
-    OK(hf_latch_down(s.l[0], NULL, E)); /* never set */
+    OK(hf_latch_down(s.l[0], NULL, E)); /* it was never set */
     is_at(s.l[0], 0);
     OK(hf_latch_set(s.l[0], 1, E));
     for (int i = 0; i < 3; i++)
@@ -139,8 +139,8 @@ CONF_CASE(test_latch_lets_all_go_at_zero, CONF_LATCH)
     all_return(w, 4);
 }
 
-/* The client that counts down to 0 may free the handle as soon as the waiters
- * on it have returned. */
+/* One client counts the latch down to 0; the other may free its handle as soon
+ * as the waiters on that handle have returned. */
 CONF_CASE(test_latch_is_freed_when_the_last_wait_is_over, CONF_LATCH)
 {
     struct latches s = begin();
@@ -160,9 +160,8 @@ CONF_CASE(test_latch_is_freed_when_the_last_wait_is_over, CONF_LATCH)
     }
 }
 
-/* A wait that begins after the latch was set again waits, while older waits
- * end.
- */
+/* The latch reaches 0 and is set again. A wait that begins afterwards waits,
+ * while older waits end. */
 CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH)
 {
     struct latches s = begin();
@@ -180,8 +179,8 @@ CONF_CASE(test_latch_set_again_is_another_wait, CONF_LATCH)
     }
 }
 
-/* A wait ends when the latch reaches 0, even if it is set again before the
- * waiter can look. */
+/* A wait ends when the latch reaches 0, even if the latch is set again before
+ * the waiter can look. */
 CONF_CASE(test_latch_set_again_at_once_keeps_nobody, CONF_LATCH)
 {
     struct latches s = begin();
@@ -266,7 +265,7 @@ CONF_CASE(test_latch_async, CONF_LATCH)
     struct call call;
 
     wait_async(s.l[0], HF_FOREVER, &call); /* the latch is at 0 */
-    assert_int_equal(call.called, 0);      /* called from dispatch only */
+    assert_int_equal(call.called, 0);      /* callbacks run only in dispatch */
     COMES(called(s.c[0], &call));
     OK(call.result);
     assert_ptr_equal(call.latch, s.l[0]);
@@ -322,7 +321,8 @@ CONF_CASE(test_latch_is_seen, CONF_LATCH | CONF_INSPECT)
     returns(&w, 0);
 }
 
-/* No client holds a latch, but clients wait for it: breaking sets it to 0. */
+/* A latch has no holders but may have waiters: a break sets it to 0, which ends
+ * their waits. */
 CONF_CASE(test_latch_break_lets_all_go, CONF_LATCH | CONF_INSPECT)
 {
     struct latches s = begin();
@@ -341,8 +341,8 @@ CONF_CASE(test_latch_break_lets_all_go, CONF_LATCH | CONF_INSPECT)
     }
 }
 
-/* A latch has no owner: neither a killed process nor a closed client changes
- * it. */
+/* A latch has no owner: it stays as it is when the process that set it is
+ * killed and the session of that process ends. */
 CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH)
 {
     const int64_t ttl_ms = conf.session ? 1500 : 300;
@@ -371,7 +371,8 @@ CONF_CASE(test_latch_survives_whoever_set_it, CONF_LATCH)
     assert_int_equal(proc_end(&waiter), 0);
 }
 
-/* Threads, clients and processes count down: each call counts once. */
+/* Threads, clients and processes count a latch down at the same time; each call
+ * counts once. */
 struct counter {
     struct conf_thread t;
     hf_latch *latch;

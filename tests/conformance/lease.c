@@ -13,8 +13,8 @@ CONF_CASE(test_lease_deadline_counts_from_the_sending, CONF_EACH | CONF_LEASE)
         OK(conf_take_lease(lock, HF_FOREVER, 60000));
         after = wait_now();
         deadline = conf_deadline(lock);
-        /* The deadline has a margin, so that it is never after the server's end
-         * of the lease. */
+        /* The deadline has a margin, so that it is never later than the end of
+         * the lease at the server. */
         assert_true(deadline < after + 60000 * MS);
         assert_true(deadline > before + 60000 * MS * 9 / 10);
         OK(hf_lock_release(lock, E));
@@ -48,8 +48,8 @@ CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant, CONF_EACH | CONF_LEASE)
 }
 
 /* Two handles of one client wait with leases of different lengths, and the
- * first gives up. The second must believe in the lease that the server has
- * granted, not in the one of its own request. */
+ * first gives up. The second must use the length of the lease that the server
+ * has granted, which need not be the one that the second requested. */
 static void grant_after_another(enum hf_kind kind)
 {
     hf_client *a = conf_open(), *b = conf_open_long();
@@ -92,7 +92,7 @@ CONF_ROW(test_lease_is_that_of_whoever_writes,
          CONF_EACH | CONF_INSPECT | CONF_RWLOCK,
          grant_after_another(HF_RWLOCK));
 
-/* True if the hold has a deadline after `then`, as it has once it was
+/* Returns whether the hold has a deadline after `then`, which shows that it was
  * renewed. */
 static bool moved_past(hf_lock *lock, int64_t then)
 {
@@ -136,8 +136,9 @@ CONF_CASE(test_lease_ttl_of_the_lock_overrides_the_client, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A waiting thread reads for the client and is then stopped for a while, as a
- * thread of low priority may be. The client's other holds must survive. */
+/* A waiting thread that reads the client's connection is stopped for a while,
+ * as can happen to a thread of low priority. The client's other holds must
+ * survive. */
 CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH)
 {
     hf_client *a = conf_open_ttl(conf.session ? CONF_KEPT_TTL_MS : 60000);
@@ -163,8 +164,8 @@ CONF_CASE(test_lease_is_renewed_beside_a_driver_that_stands, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* The client renews many holds together, and all survive. The TTL is long
- * enough for a helper thread that waits three seconds for a processor. */
+/* A client renews many holds together, and all survive. The TTL is long enough
+ * for a helper thread that waits three seconds for a processor. */
 CONF_CASE(test_lease_watchdog_keeps_many_holds, CONF_EACH)
 {
     enum { MANY = 300, TTL = 4500 };
@@ -198,7 +199,7 @@ CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE)
     HELD(taken, 500, hf_lock_deadline(lock, &deadline));
     assert_true(deadline < wait_now() + 500 * MS);
     OK(conf_take_within(other, HF_WRITE, 0,
-                        500 + 1000)); /* although a lives, and waits */
+                        500 + 1000)); /* although a still runs */
     assert_true(wait_now() >= deadline);
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));
@@ -208,7 +209,8 @@ CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE)
     HELD(taken, ttl_ms, hf_lock_release(lock, E));
 }
 
-/* A waiting thread of the same client does not delay the end of the lease. */
+/* A thread of the same client that waits for the lock must not delay the end of
+ * the lease. */
 CONF_CASE(test_lease_fixed_ends_for_a_thread_of_the_client,
           CONF_EACH | CONF_LEASE)
 {
@@ -253,7 +255,7 @@ CONF_CASE(test_lease_renew_extends_a_fixed_one, CONF_EACH | CONF_LEASE)
     COMES(wait_now() > first + 1000 * MS);
     OK(hf_lock_check(lock));
     now = wait_now();
-    OK(hf_lock_renew(lock, 20000, E)); /* a shorter lease is possible too */
+    OK(hf_lock_renew(lock, 20000, E)); /* a renewal may shorten the lease */
     assert_true(conf_deadline(lock) < wait_now() + 20000 * MS);
     assert_true(conf_deadline(lock) > now);
     OK(hf_lock_release(lock, E));
@@ -334,13 +336,14 @@ CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE)
     COMES(hf_lock_check(lock) == HF_ELOST);
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
     taken = wait_now();
-    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* a new max_hold */
+    OK(hf_lock_timed(lock, WAIT_LONG_MS, E)); /* begins a new max_hold */
     HELD(taken, 400, hf_lock_check(lock));
     HELD(taken, 400, hf_lock_release(lock, E));
 }
 
-/* max_hold also ends a hold that was handed over inside the client: no thread
- * calls the library, and the waiter outside is granted the lock. */
+/* max_hold also limits a hold that was handed over inside the client. No thread
+ * of the client calls the library, and a waiter of another client is granted
+ * the lock. */
 CONF_CASE(test_lease_max_hold_ends_what_was_handed_over, CONF_EACH)
 {
     const int64_t most_ms = 1500; /* long enough to see the hand-over */

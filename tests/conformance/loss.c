@@ -11,8 +11,8 @@ static bool readable(int fd)
     return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
 }
 
-/* True if fd is not readable, or if the lease requested at `since` for `ms` may
- * have ended. */
+/* Returns whether fd is not readable, or the lease of `ms` requested at `since`
+ * may have ended. */
 static bool quiet_until(int fd, int64_t since, int64_t ms)
 {
     return !readable(fd) || conf_may_be_over(since, ms);
@@ -26,7 +26,7 @@ CONF_CASE(test_loss_every_call_says_so, CONF_EACH | CONF_LEASE)
     unsigned count;
 
     OK(conf_take_lease(lock, HF_FOREVER, 60000));
-    OK(hf_lock_acquire(lock, NULL, E)); /* held twice, so released twice */
+    OK(hf_lock_acquire(lock, NULL, E)); /* held twice, must be released twice */
     conf_shorten(lock, 200);
     COMES(hf_lock_check(lock) == HF_ELOST);
     for (int i = 0; i < 2; i++) {
@@ -61,8 +61,8 @@ CONF_CASE(test_loss_of_a_handle_is_its_own, CONF_EACH | CONF_LEASE)
     OK(hf_lock_release(two, E));
 }
 
-/* The program may free the handle before the library itself has noticed the end
- * of the lease. */
+/* The program may free the handle before the library has noticed the end of the
+ * lease. */
 CONF_CASE(test_loss_keeps_no_handle, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
@@ -80,7 +80,7 @@ CONF_CASE(test_loss_keeps_no_handle, CONF_EACH | CONF_LEASE)
     }
 }
 
-/* A late release of a lost hold does not release the next owner's hold. */
+/* A late release of a lost hold must not release the next owner's hold. */
 CONF_CASE(test_loss_late_release_frees_nobody_else, CONF_EACH | CONF_LEASE)
 {
     hf_client *a = conf_open(), *b = conf_open(), *d = conf_open();
@@ -112,7 +112,7 @@ CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE)
     COMES(readable(fd));
     EXPECT(HF_ELOST, hf_lock_check(lock));
     EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    /* After a new acquire the old loss no longer shows. */
+    /* After a new acquire the old loss is no longer reported. */
     OK(conf_take_lease(lock, WAIT_LONG_MS, 60000));
     assert_false(readable(fd));
     OK(hf_lock_release(lock, E));
@@ -122,8 +122,8 @@ CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE)
     OK(hf_lock_release(lock, E));
 }
 
-/* Descriptors that are made while the lock is held become readable too, on each
- * of the thread's handles. */
+/* Descriptors that the program gets while it holds the lock become readable
+ * too, for each of the thread's handles. */
 CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
@@ -142,8 +142,8 @@ CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE)
     EXPECT(HF_ELOST, hf_lock_release(one, E));
 }
 
-/* Two handles take turns, and each descriptor reports only its own handle's
- * loss. */
+/* Two handles of a client acquire in turn; each descriptor reports only the
+ * loss of its own handle's hold. */
 CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
           CONF_EACH | CONF_LEASE)
 {
@@ -157,7 +157,7 @@ CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
     assert_true(fd1 >= 0 && fd2 >= 0);
     OK(conf_take_lease(one, HF_FOREVER, 300));
     COMES(readable(fd1));
-    assert_false(readable(fd2)); /* handle two held nothing */
+    assert_false(readable(fd2)); /* handle two had no hold */
     taken = wait_now();
     OK(conf_take_lease(two, WAIT_LONG_MS, 300));
     assert_true(readable(fd1)); /* handle one has not released it yet */
@@ -174,7 +174,7 @@ CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
     assert_false(readable(fd1) || readable(fd2));
 }
 
-/* A loss is not reported again to the handle that acquires the lock next. */
+/* A loss must not be reported to the handle that acquires the lock next. */
 CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
           CONF_EACH | CONF_LEASE)
 {
@@ -186,7 +186,7 @@ CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
 
     OK(conf_take_lease(lost, HF_FOREVER, 200));
     COMES(hf_lock_check(lost) == HF_ELOST);
-    fd = hf_lock_fd(lost); /* made after the loss */
+    fd = hf_lock_fd(lost); /* obtained after the loss */
     assert_true(fd >= 0 && readable(fd));
     OK(hf_lock_timed(next, WAIT_LONG_MS, E));
     assert_false(readable(hf_lock_fd(next)));
@@ -200,8 +200,8 @@ CONF_CASE(test_loss_descriptor_is_quiet_about_the_next_hold,
     assert_false(readable(fd));
 }
 
-/* Two threads use one handle. While the thread that lost its hold has not
- * released it, the descriptor stays readable, whatever the other thread
+/* Two threads use one handle, and one of them has lost its hold. Until that
+ * thread releases, the descriptor stays readable, whatever the other thread
  * does. */
 struct loser {
     struct conf_thread t;
@@ -234,14 +234,14 @@ CONF_CASE(test_loss_descriptor_waits_for_the_thread_that_lost,
     COMES(readable(fd));
     for (int i = 0; i < 2; i++) {
         OK(hf_lock_timed(l.lock, WAIT_LONG_MS, E));
-        assert_true(readable(fd)); /* the other thread has not released */
+        assert_true(readable(fd)); /* the other thread has not released yet */
         OK(hf_lock_renew(l.lock, 0, E));
         assert_true(readable(fd));
         OK(i ? hf_lock_release(l.lock, E) : hf_lock_release_nowait(l.lock, E));
         assert_true(readable(fd));
     }
     late = conf_lock(c, name);
-    assert_true(readable(hf_lock_fd(late))); /* made after the loss */
+    assert_true(readable(hf_lock_fd(late))); /* obtained after the loss */
     conf_free(late);
     __atomic_store_n(&l.go, 1, __ATOMIC_RELEASE);
     conf_thread_join(&l.t);
@@ -261,8 +261,8 @@ static void take_and_exit(void *lock)
     (void)hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* The loss of a thread that has exited is reported once; it does not stay for
- * the next owner, since that thread will never release. */
+/* A thread loses its hold and exits, so it will never release. Its loss is
+ * reported once, and not to the next owner. */
 CONF_CASE(test_loss_of_a_thread_that_is_gone_is_told_once,
           CONF_EACH | CONF_LEASE)
 {
@@ -287,7 +287,7 @@ static void take_lose_and_exit(void *arg)
     WAIT_FOR(hf_lock_check(l->lock) == HF_ELOST);
 }
 
-/* The thread sees its loss and exits without a release, so no later call of it
+/* A thread notices its loss and exits without a release, so none of its calls
  * can clear the report. */
 static void lose_and_exit(enum hf_kind kind)
 {
@@ -306,7 +306,7 @@ static void lose_and_exit(enum hf_kind kind)
     OK(hf_lock_timed(next, WAIT_LONG_MS, E));
     assert_false(readable(fd_next));
     OK(hf_lock_release(next, E));
-    /* The descriptor can report the next loss. */
+    /* The descriptor can still report the next loss. */
     taken = wait_now();
     OK(conf_take_lease(next, WAIT_LONG_MS, 200));
     assert_true(quiet_until(fd_next, taken, 200));
@@ -321,8 +321,9 @@ CONF_ROW(test_loss_of_a_thread_that_exits_later_is_forgotten,
 CONF_ROW(test_loss_of_a_writer_that_exits_later_is_forgotten,
          CONF_EACH | CONF_RWLOCK | CONF_LEASE, lose_and_exit(HF_RWLOCK));
 
-/* A handle with HF_OWNER_HANDLE beside threads: its unreleased loss does not
- * show on the threads' descriptors, which report their own losses. */
+/* A handle with HF_OWNER_HANDLE is used alongside threads. Its loss, which was
+ * not released, does not make the threads' descriptors readable; these report
+ * the threads' own losses. */
 static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
 {
     hf_acquire_options opt =
@@ -382,7 +383,8 @@ CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE)
     }
 }
 
-/* Readers share a hold that is lost after one of them has released it. */
+/* Readers of one client share a hold. One of them releases it before the hold
+ * is lost; the loss is not reported to that reader. */
 CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
           CONF_EACH | CONF_RWLOCK | CONF_INSPECT)
 {
@@ -400,11 +402,11 @@ CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
     }
     OK(hf_lock_release(lock[1], E));
     assert_int_equal(timerfd_gettime(fd[1], &left), 0);
-    assert_int_equal(left.it_value.tv_sec, 0); /* its timer is off */
+    assert_int_equal(left.it_value.tv_sec, 0); /* the timer is off */
     assert_int_equal(left.it_value.tv_nsec, 0);
     OK(hf_break(b, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_renew(lock[0], 0, E));
-    /* it had a hold of its own at the server */
+    /* This reader may have its own hold at the server. */
     if (hf_lock_check(lock[2]) == 0)
         EXPECT(HF_ELOST, hf_lock_renew(lock[2], 0, E));
     assert_true(readable(fd[0]) && readable(fd[2]));
@@ -416,7 +418,7 @@ CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
     assert_false(readable(fd[2]));
 }
 
-/* The timer of the descriptor follows each renewal's deadline. */
+/* The descriptor's timer follows the deadline of each renewal. */
 CONF_CASE(test_loss_descriptor_follows_renewal, CONF_EACH | CONF_LEASE)
 {
     hf_lock *lock = conf_lock(conf_open(), conf_name());
@@ -485,7 +487,8 @@ CONF_CASE(test_loss_is_an_event, CONF_EACH | CONF_LEASE)
     assert_int_equal(h.lost, 1);
 }
 
-/* A program without an event loop hears of the loss at its next dispatch. */
+/* A program without an event loop learns of the loss when it next
+ * dispatches. */
 CONF_CASE(test_loss_is_an_event_without_the_descriptor, CONF_EACH | CONF_LEASE)
 {
     struct heard h = {0};
@@ -504,7 +507,7 @@ CONF_CASE(test_loss_is_an_event_without_the_descriptor, CONF_EACH | CONF_LEASE)
 
 struct crowd {
     hf_lock *lock[MANY];
-    unsigned told[MANY]; /* how often it was reported */
+    unsigned told[MANY]; /* number of reports of each loss */
     unsigned strange;
 };
 
@@ -529,7 +532,7 @@ static uint64_t lost_so_far(hf_client *c)
     return m.lost;
 }
 
-/* However many holds are lost before the program dispatches, each loss is
+/* Very many holds are lost before the program dispatches; each loss must be
  * reported. */
 CONF_CASE(test_loss_of_two_thousand_holds_is_told, 0)
 {
@@ -573,7 +576,7 @@ static void free_any(void *ctx, void *p)
 
 CONF_CASE(test_loss_is_told_without_memory, CONF_EACH | CONF_LEASE)
 {
-    static bool none_left; /* the client is closed after the case */
+    static bool none_left; /* static: the client outlives the case function */
     hf_hooks hooks = {
         .ctx = &none_left, .alloc = alloc_or_not, .free = free_any};
     struct heard h = {0};

@@ -1,8 +1,8 @@
 /*
  * conformance NAME|URL [PATTERN]
  *
- * Starts the server, or makes the directory, for a NAME that servers.c knows,
- * such as shm or redis. PATTERN (fnmatch() with FNM_EXTMATCH) chooses cases by
+ * For a NAME that servers.c knows, such as shm or redis, starts the server or
+ * creates the directory. PATTERN (fnmatch() with FNM_EXTMATCH) chooses cases by
  * name. With CONF_PARTS=N in the environment, the cases of zk and zk-ensemble
  * run in N parts at a time.
  */
@@ -14,21 +14,21 @@
 #include <fnmatch.h>
 #include <signal.h>
 
-/* The cases about fork open clients in the child. */
+/* Options for TSan: the cases about fork open clients in the child. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
     return "die_after_fork=0";
 }
 
-#define CASE_SECONDS 240 /* a case that takes longer is taken to hang */
-#define SETTLED_MS 3000  /* by then, expiring entries are gone */
+#define CASE_SECONDS 240 /* limit, after which a case counts as hung */
+#define SETTLED_MS 3000  /* expiring entries must be gone by then */
 
 static const struct conf_case *cases[512];
 static size_t cases_len;
 
-/* Constructors of different files run in the order of meson.build, but those of
- * one file may run in any order. */
+/* Adds a case. Constructors of different files run in the order of meson.build,
+ * but those of one file may run in any order, so cases are sorted. */
 void conf_add_case(const struct conf_case *c)
 {
     size_t at = cases_len++;
@@ -42,7 +42,7 @@ void conf_add_case(const struct conf_case *c)
     cases[at] = c;
 }
 
-/* A case and the fairness it runs with. */
+/* A case, and the fairness that it runs with. */
 struct run {
     const struct conf_case *c;
     enum hf_fairness fairness;
@@ -64,8 +64,8 @@ static void hung(int sig)
     abort();
 }
 
-/* A failed case does not close what it had opened. What it leaves at the server
- * must not fail the next cases. */
+/* Notes what a failed case has left at the server, so that the next cases do
+ * not fail because of it. A failed case does not close what it had opened. */
 static void forgive(void)
 {
     if (!conf.left)
@@ -76,7 +76,7 @@ static void forgive(void)
 
 static void run(void **state)
 {
-    static bool has_failed; /* until the case has finished */
+    static bool has_failed; /* true until the current case has succeeded */
     const struct run *r = *state;
     size_t fds, tasks;
 
@@ -84,7 +84,7 @@ static void run(void **state)
         forgive();
     has_failed = true;
     fds = conf_count_entries("/proc/self/fd");
-    /* A joined thread may still exist for a moment, and would be counted. */
+    /* Joined threads may still exist for a moment and be counted here. */
     tasks = conf_count_entries("/proc/self/task");
     conf.fairness = r->fairness;
     alarm(CASE_SECONDS);

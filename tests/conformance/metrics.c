@@ -1,4 +1,5 @@
-/* What a client has counted: exact numbers, the same for every backend. */
+/* What a client has counted: exact numbers, which are the same for every
+ * backend. */
 #include "conf.h"
 
 static hf_metrics look(hf_client *c)
@@ -17,7 +18,7 @@ static hf_metrics look(hf_client *c)
     return m;
 }
 
-/* How many grants took at most that long. */
+/* Returns how many grants took at most `us` microseconds. */
 static uint64_t within(const hf_metrics *m, int64_t us)
 {
     uint64_t count = 0;
@@ -29,8 +30,8 @@ static uint64_t within(const hf_metrics *m, int64_t us)
 
 #define COUNTED(client, field, n) assert_int_equal(look(client).field, (n))
 
-/* Asserts the given counters of acquires and releases; those not given are
- * 0. */
+/* Asserts the client's counters of acquires and releases; those not given must
+ * be 0. */
 #define COUNTS(client, ...)                                                    \
     do {                                                                       \
         const hf_metrics got = look(client), want = {.size = 0, __VA_ARGS__};  \
@@ -60,7 +61,7 @@ CONF_CASE(test_metrics_begin_at_zero, 0)
     EXPECT(HF_EINVAL, hf_client_metrics(c, &m, E));
 }
 
-/* Each call counts, also a second acquire by the same thread. */
+/* Each call counts, including a second acquire by the same thread. */
 CONF_CASE(test_metrics_acquire_and_release, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -122,8 +123,8 @@ CONF_CASE(test_metrics_results, CONF_EACH)
     COUNTED(g.c[2], granted, 0); /* other clients' calls do not count */
 }
 
-/* The recorded wait is at least the 40 ms that the lock was held, and at most
- * the time measured here. */
+/* The recorded wait is at least the 40 ms for which the lock was held, and at
+ * most the time measured here. */
 CONF_CASE(test_metrics_time_of_a_wait, 0)
 {
     struct conf_taker t = {.opt = HF_ACQUIRE_OPTIONS_INIT};
@@ -221,7 +222,7 @@ CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE)
     COUNTS(c, .lost = 1, .granted = 2, .released = 2);
 }
 
-/* Counts survive the handles and names that they came from. */
+/* The counts remain after the handles and names that they were counted for. */
 CONF_CASE(test_metrics_outlive_handles, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();
@@ -382,7 +383,8 @@ struct worker {
     int failed;
 };
 
-/* Handles come and go, so that their counts move to the client meanwhile. */
+/* Creates and frees handles, so that their counts move to the client while the
+ * main thread reads the counters. */
 static void work(void *arg)
 {
     struct worker *w = arg;
@@ -458,7 +460,7 @@ CONF_CASE(test_metrics_of_a_closed_client, 0)
     hf_client *c = conf_open();
     hf_metrics m = HF_METRICS_INIT;
 
-    conf_lock(c, conf_name()); /* a handle keeps the closed client in memory */
+    conf_lock(c, conf_name()); /* a handle, which keeps the client's memory */
     conf_close(c);
     EXPECT(HF_ECLOSED, hf_client_metrics(c, &m, E));
 }

@@ -1,11 +1,11 @@
-/* Several locks at once: all or none, and no deadlock whatever the order. */
+/* Several locks acquired at once: all or none, and no deadlock in any order. */
 #include "conf.h"
 
 #define N 4
 
 struct set {
     hf_client *a, *b;
-    hf_part mine[N], other[N]; /* two clients' locks with the same names */
+    hf_part mine[N], other[N]; /* two clients' locks of the same names */
     char name[N][80];
 };
 
@@ -104,8 +104,8 @@ CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
     OK(hf_lock_release(s.other[2].lock, E));
 }
 
-/* A hold that the thread had before stays, and a failed call does not release
- * it. */
+/* A hold that the thread already had is counted, and a failed call does not
+ * release it. */
 CONF_CASE(test_multi_counts_reentry, CONF_EACH)
 {
     unsigned count = 0;
@@ -138,7 +138,7 @@ CONF_CASE(test_multi_release_goes_on_after_a_failure, CONF_EACH)
 }
 
 /* If one of the holds ends while the call waits for the last lock, the call
- * takes none. */
+ * acquires none. */
 CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
           CONF_EACH | CONF_LEASE)
 {
@@ -159,7 +159,7 @@ CONF_CASE(test_multi_takes_none_if_one_is_lost_meanwhile,
     rc = hf_lock_acquire_all(s.mine, N, &opt, E);
     assert_true(rc == HF_ELOST || rc == HF_ETIMEDOUT);
     conf_taker_ends(&t, 0);
-    for (int i = 0; i < N; i++) { /* no hold is left, and no loss to report */
+    for (int i = 0; i < N; i++) { /* no hold and no loss must be left */
         EXPECT(HF_ENOTOWNER, hf_lock_check(s.mine[i].lock));
         conf_comes_free(s.mine[i].lock);
     }
@@ -266,8 +266,8 @@ CONF_CASE(test_multi_opposite_orders_in_processes, CONF_EACH)
     unlink(path);
 }
 
-/* Two callers that each take some permits and then more could deadlock, so a
- * semaphore may be listed only once. */
+/* Two callers that each take some permits and then more could deadlock.
+ * Therefore a semaphore may be listed only once. */
 CONF_CASE(test_multi_semaphore_is_there_once, CONF_SEMAPHORE)
 {
     hf_client *c = conf_open();

@@ -29,7 +29,7 @@ CONF_CASE(test_mutex_try_says_busy_at_once, CONF_EACH)
     OK(hf_lock_release(other, E));
 }
 
-/* A waiter that timed out leaves nothing behind, with or without a queue. */
+/* A waiter that timed out leaves nothing, with or without a queue. */
 CONF_CASE(test_mutex_timed_wait_ends_in_time, CONF_EACH)
 {
     hf_lock *mine = conf_lock(conf_open(), conf_name());
@@ -42,7 +42,7 @@ CONF_CASE(test_mutex_timed_wait_ends_in_time, CONF_EACH)
     assert_true(wait_took(begun, 150, 1150));
     OK(hf_lock_check(mine));
     OK(hf_lock_release(mine, E));
-    COMES(hf_lock_try(mine, NULL) == 0); /* its place in the queue is gone */
+    COMES(hf_lock_try(mine, NULL) == 0); /* it has left the queue */
     OK(hf_lock_release(mine, E));
     conf_comes_free(other);
 }
@@ -64,7 +64,7 @@ CONF_CASE(test_mutex_timed_wait_between_threads_of_a_client, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* The waiter is granted the lock at once, because the release notifies it. */
+/* A waiter is granted the lock at once, because the release notifies it. */
 static void wait_and_hand_over(hf_client *a, hf_client *b)
 {
     const char *name = conf_name();
@@ -113,7 +113,7 @@ CONF_CASE(test_mutex_release_by_a_stranger_is_refused, CONF_EACH)
     EXPECT(HF_EBUSY, hf_lock_try(other, E));
     OK(hf_lock_release(mine, E));
     OK(hf_lock_acquire(other, NULL, E));
-    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E)); /* acquired twice */
+    EXPECT(HF_ENOTOWNER, hf_lock_release(mine, E)); /* already released */
     OK(hf_lock_check(other));
     EXPECT(HF_EBUSY, hf_lock_try(mine, E));
     OK(hf_lock_release(other, E));
@@ -131,7 +131,7 @@ CONF_CASE(test_mutex_release_without_waiting_frees_it, CONF_EACH)
         OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         OK(hf_lock_release_nowait(other, E));
     }
-    /* The same client need not wait for the release either. */
+    /* An acquire of the same client need not wait for the release either. */
     for (int i = 0; i < 20; i++) {
         OK(hf_lock_timed(mine, WAIT_LONG_MS, E));
         OK(hf_lock_release_nowait(mine, E));

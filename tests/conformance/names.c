@@ -18,7 +18,8 @@ static void add(const char *bytes, size_t len)
     memcpy(n->bytes, bytes, len);
 }
 
-/* Adds base + text: names that share a beginning differ by little. */
+/* Adds the name base + text. Names with the same beginning differ only a
+ * little. */
 static void add_after(const char *base, const char *text)
 {
     char whole[HF_NAME_MAX + 1];
@@ -162,8 +163,8 @@ static hf_lock *lock_of(hf_client *c, const struct name *n)
     return conf_keep_lock(lock);
 }
 
-/* One client can hold all of them, so no two are the same lock. Another client
- * finds each of them held, so each name is always the same lock. */
+/* One client can hold locks of all names, so no two names are the same lock.
+ * Another client finds each lock held, so each name is always the same lock. */
 CONF_CASE(test_names_never_meet, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -191,8 +192,8 @@ CONF_CASE(test_names_never_meet, CONF_EACH)
     }
 }
 
-/* Waits, notifications and renewals use other keys and channels than
- * acquires. */
+/* Waits, notifications and renewals, which use other keys and channels than
+ * acquires, work for hostile names. */
 CONF_CASE(test_names_hostile_ones_can_be_waited_for, CONF_EACH)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
@@ -269,7 +270,7 @@ CONF_CASE(test_names_prefix_sets_clients_apart, CONF_EACH)
     full = conf_lock(b, whole);
     OK(hf_lock_acquire(lock, NULL, E));
     OK(hf_lock_try(plain, E));
-    EXPECT(HF_EBUSY, hf_lock_try(full, E)); /* the same key as prefix + name */
+    EXPECT(HF_EBUSY, hf_lock_try(full, E)); /* same key as prefix + name */
     OK(hf_lock_release(plain, E));
     OK(hf_lock_release(lock, E));
     OK(hf_lock_try(full, E));
@@ -292,7 +293,8 @@ CONF_CASE(test_names_prefix_leaves_less_room, 0)
     OK(hf_lock_release(lock, E));
 }
 
-/* Events, lists and error texts give a client its names without the prefix. */
+/* Events, lists and error messages contain a client's names without the
+ * prefix. */
 CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
 {
     char prefix[80];

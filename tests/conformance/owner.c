@@ -1,4 +1,4 @@
-/* Who owns a hold: the thread, which may acquire again, or the handle. */
+/* The owner of a hold: the thread, which may acquire again, or the handle. */
 #include "conf.h"
 
 CONF_CASE(test_owner_reentry_keeps_the_token_and_counts, CONF_EACH)
@@ -30,7 +30,7 @@ CONF_CASE(test_owner_reentry_keeps_the_token_and_counts, CONF_EACH)
     OK(hf_lock_release(other, E));
 }
 
-/* The owner is the thread, whichever handle of the client it uses. */
+/* The thread remains the owner if it uses another handle of the client. */
 CONF_CASE(test_owner_reentry_through_another_handle, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -49,7 +49,7 @@ CONF_CASE(test_owner_reentry_through_another_handle, CONF_EACH)
     EXPECT(HF_ENOTOWNER, hf_lock_check(one));
 }
 
-/* Owners are per client: the same thread is another owner in another client. */
+/* The same thread is a different owner in another client. */
 CONF_CASE(test_owner_is_another_in_another_client, CONF_EACH)
 {
     hf_lock *one = conf_lock(conf_open(), conf_name());
@@ -132,7 +132,8 @@ static void try_another(hf_lock *lock, const char *text)
     assert_non_null(strstr(err.text, text));
 }
 
-/* The text of HF_EBUSY says whether this client holds the lock, if it knows. */
+/* The message of HF_EBUSY says whether this client holds the lock, if the
+ * client knows. */
 CONF_CASE(test_owner_busy_says_where_it_is_held, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -198,7 +199,7 @@ CONF_CASE(test_owner_handles_exclude_each_other, CONF_EACH)
     OK(hf_lock_release(mine, E));
 }
 
-/* Two threads use one handle, which is one owner: the second gets HF_EDEADLK
+/* Two threads use one handle, which is one owner. The second gets HF_EDEADLK,
  * whether the first holds the lock or waits for it. */
 CONF_CASE(test_owner_handle_acquires_once, CONF_EACH)
 {
@@ -219,7 +220,7 @@ CONF_CASE(test_owner_handle_acquires_once, CONF_EACH)
     EXPECT(HF_EDEADLK, hf_lock_acquire(lock, NULL, E));
     conf_taker_ends(&t, 0);
     OK(hf_lock_timed(held, WAIT_LONG_MS, E));
-    /* A wait that failed does not prevent the next one. */
+    /* A failed wait must not prevent the next one. */
     EXPECT(HF_ETIMEDOUT, hf_lock_timed(lock, 20, E));
     EXPECT(HF_EBUSY, hf_lock_try(lock, E));
     OK(hf_lock_acquire_async(lock, NULL, conf_note, &call, E));
@@ -306,7 +307,8 @@ CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* The last handle through which the thread could release cannot be freed. */
+/* A thread holds the lock; the last handle through which the thread could
+ * release it cannot be freed. */
 CONF_CASE(test_owner_last_handle_keeps_the_hold_of_a_thread, CONF_EACH)
 {
     hf_client *c = conf_open();

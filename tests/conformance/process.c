@@ -1,10 +1,10 @@
-/* What the library does to its process: descriptors, threads, signals. */
+/* The library's effects on its process: descriptors, threads, signals. */
 #include "conf.h"
 
 #include <dirent.h>
 #include <signal.h>
 
-/* Uses every feature that makes a descriptor or a thread. */
+/* Uses every feature that creates a descriptor or a thread. */
 struct used {
     hf_client *a, *b;
     hf_lock *held, *wanted;
@@ -78,9 +78,10 @@ CONF_CASE(test_process_leaves_nothing_behind, CONF_EACH)
     for (int i = 0; i < 6; i++) {
         use(&u);
         used(&u);
-        if (i == 0) { /* some resources are made once and stay */
+        if (i == 0) { /* some resources are created once and stay */
             fds = conf_count_entries("/proc/self/fd");
-            /* This may count joined threads that exist for a moment longer. */
+            /* Joined threads may still exist for a moment and be counted
+             * here. */
             tasks = conf_count_entries("/proc/self/task");
         }
     }
@@ -123,8 +124,8 @@ static size_t count_helpers(void)
     return n;
 }
 
-/* Counts again until no joined thread is left that exists for a moment
- * longer. */
+/* Returns the number of threads; counts again until joined threads no longer
+ * exist. */
 static size_t count_tasks_that_stay(void)
 {
     size_t tasks;

@@ -1,11 +1,10 @@
-/* The reason of a loss: every call and event that reports a loss gives it.
- * (tests/faults has the cases with unreachable servers and stopped
- * processes.) */
+/* Every call and event that reports a loss gives its reason. (tests/faults
+ * contains the cases with unreachable servers and stopped processes.) */
 #include "conf.h"
 
 #include <poll.h>
 
-/* What a client's callbacks have heard of a loss. */
+/* What a client's callbacks were passed about a loss. */
 struct heard {
     int lost, lines;
     char reason[576], line[800];
@@ -52,7 +51,7 @@ static void says(const char *text, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", text, words);
 }
 
-/* Asserts the reason in each call that returns HF_ELOST with a text. */
+/* Asserts the reason in each call that returns HF_ELOST with a message. */
 static void all_say(hf_lock *lock, const char *reason)
 {
     EXPECT_TEXT(HF_ELOST, reason, hf_lock_explain(lock, err));
@@ -86,7 +85,7 @@ static void events_say(hf_client *c, const struct heard *h, const char *reason)
     assert_int_equal(h->lines, 1);
 }
 
-/* The agreed end of a lease is not an error, and the text does not sound like
+/* The agreed end of a lease is not an error, and the message must not suggest
  * one. */
 CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE)
 {
@@ -107,7 +106,7 @@ CONF_CASE(test_reason_fixed_lease, CONF_EACH | CONF_LEASE)
     events_say(c, &h, reason);
 }
 
-/* The release is the first call to look at the clock. */
+/* The release is the first call after the end of the lease. */
 CONF_CASE(test_reason_found_by_the_release, CONF_EACH | CONF_LEASE)
 {
     static struct heard h;
@@ -219,8 +218,8 @@ CONF_CASE(test_reason_of_each_owner, CONF_EACH | CONF_LEASE | CONF_INSPECT)
     says(err.text, "its fixed lease of 200 ms ended");
 }
 
-/* A reader that then wants to write: the text is about the read hold it
- * lost. */
+/* A reader loses its hold and then requests a write hold: the message is about
+ * the lost read hold. */
 CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
     hf_lock *lock =
@@ -239,7 +238,7 @@ CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
                 hf_lock_release(lock, err));
 }
 
-/* Each acquire has its own reason. */
+/* Each acquire has its own reason for its loss. */
 CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE)
 {
     hf_lock *lock =

@@ -1,5 +1,5 @@
-/* The read-write lock: readers share, writers exclude, fair locks keep the
- * order; reentry, downgrade, tokens. */
+/* The read-write lock: readers share, writers exclude, and fair locks keep the
+ * order. Also reentry, downgrades and tokens. */
 #include "conf.h"
 
 static struct conf_group open_three(void)
@@ -42,7 +42,7 @@ CONF_CASE(test_rwlock_reads_share_between_threads, CONF_EACH | CONF_RWLOCK)
         conf_taker_start(&t[i], lock);
     }
     for (int i = 0; i < 4; i++)
-        COMES(conf_taker_has(&t[i])); /* all four hold it at once */
+        COMES(conf_taker_has(&t[i])); /* all four hold the lock at once */
     EXPECT(HF_EBUSY, try_as(lock, HF_WRITE));
     for (int i = 0; i < 4; i++)
         granted_and_back(&t[i]);
@@ -82,7 +82,7 @@ CONF_CASE(test_rwlock_waiting_reads_are_let_in_together,
     granted_and_back(&two);
 }
 
-/* A reader that comes after a waiting writer waits behind it. */
+/* With a fair lock, a reader that arrives after a waiting writer waits too. */
 CONF_CASE(test_rwlock_fair_writer_is_not_starved, CONF_FAIR | CONF_RWLOCK)
 {
     struct conf_taker writer, reader;
@@ -101,7 +101,7 @@ CONF_CASE(test_rwlock_fair_writer_is_not_starved, CONF_FAIR | CONF_RWLOCK)
     assert_true(reader.token >= writer.token);
 }
 
-/* When a waiting writer gives up, the readers behind it are granted the
+/* When a waiting writer gives up, the readers queued after it are granted the
  * lock. */
 CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
           CONF_FAIR | CONF_RWLOCK)
@@ -119,7 +119,7 @@ CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
     conf_taker_wait(&reader, g.l[2], HF_READ, 0);
     hf_cancel_fire(&cancel);
     conf_taker_ends(&writer, HF_ECANCELED);
-    granted_and_back(&reader); /* while the first one still reads */
+    granted_and_back(&reader); /* although the first one still reads */
     OK(hf_lock_check(g.l[0]));
     OK(hf_lock_release(g.l[0], E));
 }
@@ -198,8 +198,8 @@ CONF_ROW(test_rwlock_write_in_write, CONF_EACH | CONF_RWLOCK,
 CONF_ROW(test_rwlock_read_in_write, CONF_EACH | CONF_RWLOCK,
          take_twice(HF_WRITE, HF_READ));
 
-/* A waiting writer waits for this very reader, so its second read does not
- * queue behind the writer. */
+/* A reader reads again while a writer waits. The second read must not queue
+ * after the writer, because the writer waits for this very reader. */
 CONF_CASE(test_rwlock_read_in_read_passes_a_waiting_writer,
           CONF_EACH | CONF_RWLOCK)
 {
@@ -247,8 +247,8 @@ CONF_CASE(test_rwlock_tokens_of_writes_rise_and_bind_reads,
     for (int i = 0; i < 6; i++) {
         uint64_t wrote = token_as(g.l[i % 3], HF_WRITE);
 
-        /* The token is greater than every reader's so far, so a resource now
-         * refuses those readers. */
+        /* The token exceeds those of all readers so far, so a resource now
+         * refuses these readers. */
         assert_true(wrote > last);
         for (int k = 0; k < 3; k++) {
             uint64_t read = token_as(g.l[k], HF_READ);
@@ -294,7 +294,7 @@ CONF_CASE(test_rwlock_handle_acquires_once, CONF_EACH | CONF_RWLOCK)
         EXPECT(first == HF_READ ? HF_ENOTSUP : HF_EDEADLK,
                conf_take(g.l[1], HF_WRITE, 0, HF_FOREVER));
         conf_taker_ends(&t, 0);
-        /* the handle had one hold only */
+        /* The handle had only one hold. */
         EXPECT(HF_ENOTOWNER, hf_lock_release(g.l[1], E));
     }
     OK(conf_take(g.l[1], HF_WRITE, 0, WAIT_LONG_MS));

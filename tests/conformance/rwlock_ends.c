@@ -14,7 +14,7 @@ static void take_async(hf_lock *lock, enum hf_mode mode, struct conf_call *call)
     OK(hf_lock_acquire_async(lock, &opt, conf_note, call, E));
 }
 
-/* The hold of a dead reader ends; the other readers keep theirs. */
+/* A reader dies; its hold ends, and the other readers keep theirs. */
 CONF_CASE(test_rwlock_dead_reader_lets_go, CONF_EACH | CONF_RWLOCK)
 {
     struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
@@ -43,11 +43,11 @@ CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK)
     OK(hf_lock_release(g.l[1], E));
 }
 
-/* A writer dies while it waits, and readers wait behind it. */
+/* A writer dies while it waits, with readers queued after it. */
 CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
           CONF_FAIR | CONF_RWLOCK)
 {
-    enum { LONG_MS = 3000 }; /* it still waits when the reader comes */
+    enum { LONG_MS = 3000 }; /* it must still wait when the reader tries */
     struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
     struct proc p = conf_puppet_of(g.name, LONG_MS, HF_RWLOCK, 0);
 
@@ -72,7 +72,7 @@ CONF_CASE(test_rwlock_lease_of_a_reader_is_its_own,
     OK(hf_lock_acquire(g.l[0], &opt, E));
     OK(conf_take(g.l[1], HF_READ, 0, 0));
     COMES(hf_lock_check(g.l[0]) == HF_ELOST);
-    OK(hf_lock_check(g.l[1])); /* renewed */
+    OK(hf_lock_check(g.l[1])); /* it has been renewed */
     EXPECT(HF_EBUSY, conf_take(g.l[2], HF_WRITE, 0, 0));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
@@ -100,7 +100,7 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* Reads with a lease, and ends without a release. */
+/* Acquires for reading with a lease, loses the hold, and does not release. */
 static void lose_in_thread(void *arg)
 {
     hf_acquire_options opt =
@@ -119,7 +119,8 @@ static void lose_in_handle(hf_client *c, const char *name)
     conf_free(lock);
 }
 
-/* A lost hold takes no memory once no thread can release it. */
+/* A lost hold must not use memory once it can no longer be released, because
+ * its thread has exited or its handle was freed. */
 CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
           CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {
@@ -142,7 +143,7 @@ CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
         if (i == 4)
             used = __atomic_load_n(&room.used, __ATOMIC_RELAXED);
     }
-    /* Each lost hold would keep an entry of several blocks. */
+    /* An entry per lost hold would take several blocks. */
     assert_true(__atomic_load_n(&room.used, __ATOMIC_RELAXED) < used + 15);
     conf_free(lock);
     conf_close(c);
@@ -201,7 +202,7 @@ CONF_CASE(test_rwlock_async_cancel, CONF_EACH | CONF_RWLOCK)
     for (int held = HF_WRITE; held <= HF_READ; held++)
         for (int wanted = HF_WRITE; wanted <= HF_READ; wanted++) {
             if (held == HF_READ && wanted == HF_READ)
-                continue; /* a reader does not wait for a reader */
+                continue; /* a reader does not wait for readers */
             OK(conf_take(g.l[0], (enum hf_mode)held, 0, WAIT_LONG_MS));
             take_async(g.l[1], (enum hf_mode)wanted, &call);
             assert_false(conf_called(g.c[1], &call));
@@ -256,6 +257,6 @@ CONF_CASE(test_rwlock_break_takes_it_from_all,
     EXPECT(HF_ELOST, hf_lock_renew(g.l[0], 0, E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
-    OK(hf_lock_check(g.l[2])); /* acquired after the break, so not lost */
+    OK(hf_lock_check(g.l[2])); /* acquired after the break, so it is not lost */
     OK(hf_lock_release(g.l[2], E));
 }

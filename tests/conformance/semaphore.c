@@ -1,5 +1,5 @@
-/* The semaphore: there are never more permits out than it has, and the permits
- * of dead clients come back. */
+/* The semaphore: clients never hold more permits than it has, and the permits
+ * of dead clients become free. */
 #include "conf.h"
 
 #define SIZE 3
@@ -23,7 +23,7 @@ static struct conf_group open_three(void)
     return conf_group(HF_SEMAPHORE, SIZE, 0);
 }
 
-/* Asserts that no permit is out: one owner can take them all. */
+/* Asserts that no permit is held: one owner can take them all. */
 static void all_are_back(struct conf_group *g)
 {
     OK(conf_take(g->l[0], HF_WRITE, SIZE, WAIT_LONG_MS));
@@ -37,10 +37,10 @@ CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE)
 
     OK(try_for(g.l[0], 2));
     EXPECT(HF_EBUSY, try_for(g.l[1], 2));
-    OK(try_for(g.l[1], 0)); /* 0 means 1 */
+    OK(try_for(g.l[1], 0)); /* 0 permits mean 1 */
     EXPECT(HF_EBUSY, try_for(g.l[2], 1));
     EXPECT(HF_ETIMEDOUT, conf_take(g.l[2], HF_WRITE, 1, 50));
-    OK(hf_lock_release(g.l[0], E)); /* both permits */
+    OK(hf_lock_release(g.l[0], E)); /* releases both permits */
     OK(try_for(g.l[2], 2));
     EXPECT(HF_EBUSY, try_for(g.l[0], 1));
     OK(hf_lock_release(g.l[1], E));
@@ -49,7 +49,7 @@ CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE)
     all_are_back(&g);
 }
 
-/* A semaphore has no owners: each acquire takes further permits. */
+/* Permits have no owner to be reentered: each acquire takes further permits. */
 CONF_CASE(test_semaphore_each_acquire_takes_more, CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g = open_three();
@@ -88,8 +88,9 @@ CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE)
     OK(hf_lock_release(lock, E));
 }
 
-/* A handle with another size is refused: in the same client without a request,
- * otherwise by the server, when the handle is made or when it is used. */
+/* A handle with another size is refused. The same client refuses it without a
+ * request; otherwise the server does, when the handle is created or when it is
+ * used. */
 CONF_CASE(test_semaphore_size_is_that_of_the_first, CONF_EACH | CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -113,7 +114,7 @@ CONF_CASE(test_semaphore_size_is_that_of_the_first, CONF_EACH | CONF_SEMAPHORE)
     OK(hf_lock_check(lock));
     OK(hf_lock_release(lock, E));
     conf_free(lock);
-    if (!other) /* no client uses the old size */
+    if (!other) /* now no client uses the old size */
         OK(hf_lock_new(b, name, HF_CSTRING, &opt, &other, E));
     conf_keep_lock(other);
 }
@@ -134,8 +135,8 @@ CONF_CASE(test_semaphore_waits_for_enough, CONF_EACH | CONF_SEMAPHORE)
     all_are_back(&g);
 }
 
-/* A waiter that wants many permits and came first is granted them before a
- * waiter that wants few. */
+/* A waiter that wants many permits is granted them before a later waiter that
+ * wants few. */
 CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
 {
     struct conf_taker many, few;
@@ -144,7 +145,7 @@ CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
     OK(try_for(g.l[0], 1));
     conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
     conf_await_queue(g.c[0], g.name, 1);
-    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* two are free; it is not next */
+    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* two are free, but it is not next */
     conf_taker_wait(&few, g.l[2], HF_WRITE, 1);
     OK(hf_lock_release(g.l[0], E));
     COMES(conf_taker_has(&many));
@@ -153,7 +154,7 @@ CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
     granted_and_back(&few);
 }
 
-/* When a waiter gives up, those behind it are granted the permits. */
+/* When a waiter gives up, those queued after it are granted the permits. */
 CONF_CASE(test_semaphore_cancelled_wait_holds_nobody_up,
           CONF_EACH | CONF_SEMAPHORE)
 {
@@ -233,7 +234,7 @@ CONF_CASE(test_semaphore_permits_of_the_dead_come_back,
     proc_kill(&p);
     OK(conf_take_within(g.l[1], HF_WRITE, 2, conf_death_ms(TTL_MS)));
     EXPECT(HF_EBUSY, try_for(g.l[2], 1));
-    OK(hf_lock_check(g.l[0])); /* the live holders keep theirs */
+    OK(hf_lock_check(g.l[0])); /* live holders keep their permits */
     OK(hf_lock_release(g.l[0], E));
     OK(hf_lock_release(g.l[1], E));
     all_are_back(&g);
@@ -279,7 +280,7 @@ CONF_CASE(test_semaphore_inspect_and_break,
     OK(conf_take(g.l[2], HF_WRITE, SIZE, WAIT_LONG_MS));
     EXPECT(HF_ELOST, hf_lock_release(g.l[0], E));
     EXPECT(HF_ELOST, hf_lock_release(g.l[1], E));
-    EXPECT(HF_EBUSY, try_for(g.l[0], 1)); /* the late releases freed nothing */
+    EXPECT(HF_EBUSY, try_for(g.l[0], 1)); /* late releases free nothing */
     OK(hf_lock_release(g.l[2], E));
     all_are_back(&g);
 }

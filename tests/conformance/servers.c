@@ -90,7 +90,7 @@ static const char *redis_url_at(int port)
     return at;
 }
 
-/* With a password, so that every error text is checked for it. */
+/* Uses a password, which every error message is checked not to contain. */
 static int start_redis(const char *how)
 {
     conf.secret = "Geheimnis-7391";
@@ -138,7 +138,8 @@ static void redlock_print_left(void)
     redlock_servers_print_keys(&redlock);
 }
 
-/* A slow server on a busy machine does not count as failed. */
+/* The long server_timeout keeps a slow server on a busy machine from counting
+ * as failed. */
 static int start_redlock(const char *how)
 {
     redlock.password = conf.secret = "Geheimnis-7391";
@@ -262,8 +263,8 @@ static int heal_example(void)
 
 #ifdef HAVE_ETCD
 
-/* The single server, or the members of the cluster; the first one tells how
- * many entries there are. */
+/* The single server, or the members of the cluster. Entries are counted at the
+ * first one. */
 static struct etcd_cluster etcd;
 static char etcd_options[256]; /* follows the port in the URL */
 #define ETCD_PATH "a/path/"
@@ -302,7 +303,8 @@ static const char *etcd_url_at(int port)
     return at;
 }
 
-/* TLS with certificates of both sides, a user with few rights, and a path. */
+/* Starts a server with TLS, certificates of both sides, a user with few rights,
+ * and a path. */
 static int start_etcd_tls(struct etcd_server *s)
 {
     s->tls = "server";
@@ -400,7 +402,7 @@ static const char *mysql_url_at(int port)
     return at;
 }
 
-/* With a password, so that every error text is checked for it. */
+/* Uses a password, which every error message is checked not to contain. */
 static int start_mysql(const char *how)
 {
     conf.secret = MY_SERVER_SECRET;
@@ -450,10 +452,10 @@ static int heal_mysql(void)
 
 #ifdef HAVE_ZOOKEEPER
 
-/* The single server, or the members of the ensemble; the first one tells how
- * many entries there are. */
+/* The single server, or the members of the ensemble. Entries are counted at the
+ * first one. */
 static struct zk_ensemble zk;
-static char zk_root[16]; /* "", or the path of this part */
+static char zk_root[16]; /* path of this part, or "" */
 
 #define ZK_RESERVED_AT_THE_TOP 2
 static const char *const zk_reserved[] = {
@@ -479,7 +481,7 @@ static void zk_unput(const char *key)
     int rc;
 
     snprintf(path, sizeof(path), "%s/%s", zk_root, key);
-    do /* again if the idle session had expired */
+    do /* again if the idle session has expired */
         rc = zk_hand_delete(zk_server_hand(&zk.server[0]), path);
     while (rc == ZSESSIONEXPIRED);
     assert_int_equal(rc, 0);
@@ -500,7 +502,7 @@ static int start_zk(const char *how)
 
     if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
         return -1;
-    zk_server_hand(first); /* now, or it would count as left by a case */
+    zk_server_hand(first); /* now, so that it does not seem left by a case */
     snprintf(url, sizeof(url), "%s", three ? zk.url : first->url);
     conf.url = url;
     conf.port = first->port;
@@ -522,7 +524,7 @@ int servers_part(unsigned index)
 
     snprintf(dir + len, sizeof(dir) - len, "/%u", index);
     snprintf(zk_root, sizeof(zk_root), "/part-%u", index);
-    first->admin = NULL; /* the parent's session is not ours */
+    first->admin = NULL; /* that session is the parent's */
     if (mkdir(dir, 0700) || zk_hand_create(zk_server_hand(first), zk_root, NULL,
                                            0, NULL, 0, NULL)) {
         fprintf(stderr, "conformance: cannot make a part of the server\n");
@@ -572,8 +574,8 @@ int servers_part(unsigned index)
 
 #endif
 
-/* How the servers whose names begin with `name` are started, hurt, healed and
- * stopped; start() gets the rest of the name. */
+/* Functions for the servers whose names begin with `name`. start() gets the
+ * rest of the name. */
 static const struct family {
     const char *name;
     int (*start)(const char *how);

@@ -1,27 +1,27 @@
-/* Starts what a name on the command line stands for: a directory or a
- * server. */
+/* Starts the server, or creates the directory, that a name on the command line
+ * selects. */
 #ifndef CONF_SERVERS_H
 #define CONF_SERVERS_H
 
 #include <stdbool.h>
 
-/* Sets conf.url and the fields that go with it. Returns 0, or -1 after a
+/* Sets conf.url and the fields that belong to it. Returns 0, or -1 after a
  * message. */
 int servers_start(const char *name_or_url);
-/* Called in a child: switches to a part of the server of its own, as if no
- * other client used it. Only for zk and zk-ensemble. */
+/* Called in a child: switches to its own part of the server, which looks as if
+ * no other client used the server. Only for zk and zk-ensemble. */
 int servers_part(unsigned index);
 void servers_stop(void);
 
 /* Faults of a server, for the soak tests. */
 enum servers_fault {
     SERVERS_STOPPED, /* SIGSTOP */
-    SERVERS_KILLED,  /* SIGKILL; only servers that keep their data */
+    SERVERS_KILLED,  /* SIGKILL; only servers that keep data */
 };
-/* Damages one of the started servers that way, chosen by any number. False if
- * none of them can be damaged that way. */
+/* Stops or kills one of the started servers; `which` may be any number. Returns
+ * false if none was stopped or killed. */
 bool servers_hurt(enum servers_fault, unsigned which);
-/* Returns when all started servers serve again: 0, or -1 if they do not. */
+/* Returns 0 when all started servers serve again, or -1 if they do not. */
 int servers_heal(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Threads and processes use one lock at once while processes are killed and
- * stopped; the checkers judge what they recorded. */
+/* Threads and processes use one lock while processes are killed and stopped;
+ * the checkers then judge the record. */
 #include "conf.h"
 
 #define PUPPETS 4
@@ -58,7 +58,7 @@ static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
     assert_non_null(s->record);
     history_init(&s->history);
     s->c = conf_open();
-    s->processes = 1; /* process 0 is this one */
+    s->processes = 1; /* process 0 is this process */
     for (int i = 0; i < THREADS; i++) {
         struct local *l = &s->local[i];
 
@@ -75,7 +75,7 @@ static void begin(struct storm *s, enum hf_kind kind, uint32_t size)
         join(s, &s->member[i]);
 }
 
-/* Asserts that the owner is granted the lock a few more times. */
+/* Asserts that the owner is granted the lock several more times. */
 static void works(struct storm *s, uint32_t owner)
 {
     uint64_t before = record_grants(s->record, owner);
@@ -99,7 +99,8 @@ static void replace_one(struct storm *s, struct member *m)
     join(s, m);
 }
 
-/* One owner can take all permits, so those of dead processes came back. */
+/* One owner takes all permits, which shows that those of dead processes have
+ * become free. */
 static void take_all(struct storm *s)
 {
     struct record_owner o = s->local[0].o;
@@ -113,8 +114,8 @@ static void take_all(struct storm *s)
     conf_free(o.lock);
 }
 
-/* Ends the storm. One process is killed at the very end, when only the last
- * owner comes after it. */
+/* Ends the storm. One process is killed at the end, after which all others end
+ * normally, and one last owner acquires the lock. */
 static void end(struct storm *s)
 {
     struct proc_reply r;

@@ -1,5 +1,5 @@
-/* Waiting costs no CPU: a waiter sleeps until it is notified, and a waiter
- * whose turn it is not is not notified. */
+/* Waiting takes no CPU time: a waiter sleeps until it is notified, and is not
+ * notified before its turn. */
 #include "conf.h"
 
 #include <dirent.h>
@@ -18,7 +18,8 @@ static long number_in(const char *path, const char *format)
     return n;
 }
 
-/* Excludes threads that a sanitizer starts. */
+/* Returns whether the thread is the waiting thread or the library's helper, not
+ * one that a sanitizer has started. */
 static bool is_ours(pid_t pid, const char *tid)
 {
     char path[320], comm[32] = "";
@@ -35,8 +36,8 @@ static bool is_ours(pid_t pid, const char *tid)
     return !strcmp(comm, "hf-helper\n");
 }
 
-/* How often the waiting thread and the helper thread have gone to sleep so
- * far. */
+/* Returns how often the waiting thread and the helper thread have gone to sleep
+ * so far. */
 static long sleeps_of(pid_t pid)
 {
     char path[320];
@@ -58,8 +59,8 @@ static long sleeps_of(pid_t pid)
     return sum;
 }
 
-/* Waits until the process has slept so long that it has nothing left to do
- * before it waits. */
+/* Returns whether the process sleeps without interruption, which shows that it
+ * has nothing left to do before it waits. */
 static bool has_settled(pid_t pid)
 {
     long before = sleeps_of(pid);
@@ -69,9 +70,9 @@ static bool has_settled(pid_t pid)
     return sleeps_of(pid) == before;
 }
 
-/* True if for 3 s no waiter wakes more often than allowed: where waiters are
- * notified each polls every 2 s and renews nothing; elsewhere it polls again
- * after an eighth of the time that it has waited. */
+/* Returns whether for 3 s no waiter wakes more often than allowed. Where
+ * waiters are notified, each polls every 2 s and renews nothing; elsewhere a
+ * waiter polls again after an eighth of the time that it has waited. */
 static bool sleep_well(const struct proc *p, int n)
 {
     long before[8], most = conf.looks ? 240 : 12;
@@ -93,8 +94,8 @@ static bool sleep_well(const struct proc *p, int n)
     return well;
 }
 
-/* A server that is late on a busy machine may wake the waiters more often, so
- * one good period of three is enough. */
+/* A late server on a busy machine may wake waiters more often, so one good
+ * period of three is enough. */
 CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
 {
     enum { N = 3 };
@@ -122,7 +123,7 @@ CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
             }
 }
 
-/* A release wakes only the next waiter; the others at most poll, every 1.5
+/* A release wakes only the next waiter; the others only poll, about every 1.5
  * s. */
 CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR)
 {

@@ -1,5 +1,4 @@
-/* hf_ask(): holders are asked to release. hf_lock_put(): only holders can
- * write. */
+/* hf_ask() asks holders to release; hf_lock_put() lets only holders write. */
 #include "conf.h"
 
 struct ears {
@@ -37,7 +36,7 @@ static bool heard(hf_client *c, const struct ears *ears)
     return ears->wanted;
 }
 
-/* hf_inspect() still shows the holder. */
+/* Asserts that hf_inspect() shows the holder. */
 static void shows_holder(hf_client *c, const char *name, hf_lock *lock)
 {
     hf_info *info = conf_inspect(c, name);
@@ -48,7 +47,7 @@ static void shows_holder(hf_client *c, const char *name, hf_lock *lock)
     assert_true(info->holders[0].token == conf_token(lock));
 }
 
-/* The holder hears of the request, and nothing else happens. */
+/* The holder learns of the request, which has no other effect. */
 CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -71,7 +70,8 @@ CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED)
     EXPECT(HF_ENOTOWNER, hf_ask(b, name, HF_CSTRING, E));
 }
 
-/* A request to release is for one hold: it does not reach the next one. */
+/* A request to release is for one hold; the next holder does not learn of
+ * it. */
 CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -94,7 +94,7 @@ CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED)
     OK(hf_lock_release(lock, E));
 }
 
-/* A waiter does not hear of the request until it holds the lock. */
+/* A waiter does not learn of the request until it holds the lock. */
 CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -103,7 +103,7 @@ CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
     hf_lock *held = conf_lock(a, name), *lock = conf_lock(b, name);
     struct conf_taker t;
 
-    OK(hf_lock_acquire(held, NULL, E)); /* a client need not listen */
+    OK(hf_lock_acquire(held, NULL, E)); /* client a has no event callback */
     conf_taker_wait(&t, lock, HF_WRITE, 0);
     OK(hf_ask(a, name, HF_CSTRING, E));
     OK(hf_lock_check(held));
@@ -116,7 +116,7 @@ CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
     conf_taker_ends(&t, 0);
 }
 
-/* All holders hear of the request. */
+/* All holders learn of the request. */
 static void all_hear(enum hf_kind kind, uint32_t size, enum hf_mode mode)
 {
     static struct ears ears[2];
@@ -140,7 +140,8 @@ CONF_ROW(test_wanted_is_heard_by_all_readers, CONF_RWLOCK | CONF_WANTED,
 CONF_ROW(test_wanted_is_heard_by_all_with_permits, CONF_SEMAPHORE | CONF_WANTED,
          all_hear(HF_SEMAPHORE, 2, HF_WRITE));
 
-/* A downgraded hold is the same hold. */
+/* A downgraded hold remains the same hold, whose holder learns of the
+ * request. */
 CONF_CASE(test_wanted_is_heard_after_a_downgrade, CONF_RWLOCK | CONF_WANTED)
 {
     static struct ears ears;

@@ -1,4 +1,4 @@
-/* Watches: a program hears of changes of a name. */
+/* Watches: a program is notified of changes of a name. */
 #include "conf.h"
 
 #include <poll.h>
@@ -7,8 +7,8 @@
 struct seen {
     hf_watch *watch;
     unsigned calls;
-    char name[128]; /* of the last call; "" for NULL */
-    int freed; /* result of hf_watch_free() in the callback; 1: not called */
+    char name[128]; /* name in the last call; "" for NULL */
+    int freed;      /* result of hf_watch_free() in the callback, or 1 */
 };
 
 static void see(void *arg, hf_watch *watch, const char *name, size_t len)
@@ -26,7 +26,7 @@ static void free_watch(void *watch)
     OK(hf_watch_free(watch));
 }
 
-/* The frame frees the watch. */
+/* Creates a watch, which the frame frees. */
 static void watch(hf_client *c, const char *name, unsigned flags,
                   struct seen *s)
 {
@@ -35,7 +35,8 @@ static void watch(hf_client *c, const char *name, unsigned flags,
     conf_defer(free_watch, s->watch);
 }
 
-/* True if the callback has been called more than `before` times. */
+/* Dispatches; returns whether the callback has been called more than `before`
+ * times. */
 static bool is_seen(hf_client *c, const struct seen *s, unsigned before)
 {
     assert_true(hf_client_dispatch(c) >= 0);
@@ -47,13 +48,13 @@ static size_t holders(hf_client *c, const char *name)
     return conf_inspect(c, name)->holders_len;
 }
 
-/* A program that follows a name inspects it after each call, and so eventually
- * sees its current state. */
+/* Returns whether a program that inspects the name after each call sees n
+ * holders, as it eventually must. */
 static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
 {
     static size_t last;
 
-    if (s->calls == 0) { /* the program inspects once before any call */
+    if (s->calls == 0) { /* the first inspection needs no call */
         s->calls = 1;
         last = holders(c, name);
     }
@@ -99,8 +100,8 @@ CONF_CASE(test_watch_wrong_arguments, 0)
            hf_watch_new(c, name, HF_CSTRING, HF_WATCH_PREFIX, see, &s, &w, E));
 }
 
-/* Each change by another client causes a call, after which the change can be
- * seen. */
+/* Each change by another client causes a call, and an inspection after the call
+ * shows the change. */
 CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
 {
     struct seen s;
@@ -117,8 +118,8 @@ CONF_CASE(test_watch_hears_holders, CONF_EACH | CONF_WATCH)
     }
 }
 
-/* A client hears changes of its own locks, with each of two watches on one
- * name. */
+/* A client is notified of changes of its own locks, by each of two watches on
+ * one name. */
 CONF_CASE(test_watch_hears_its_own, CONF_EACH | CONF_WATCH)
 {
     hf_client *c = conf_open();
@@ -153,7 +154,7 @@ static size_t waiters(hf_client *c, const char *name, bool *unknown)
     return len;
 }
 
-/* A waiter that comes or goes is a change. */
+/* A waiter that begins or ends its wait is a change. */
 CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
 {
     struct conf_taker t = {0};
@@ -341,8 +342,8 @@ CONF_CASE(test_watch_is_busy_while_its_callback_runs, CONF_WATCH)
     OK(hf_watch_free(s.seen.watch));
 }
 
-/* After the close, changes are no longer reported, but each watch must still be
- * freed. */
+/* After the close, changes are no longer reported, but the program must still
+ * free each watch. */
 CONF_CASE(test_watch_outlives_its_client, CONF_WATCH)
 {
     struct seen s, other;
@@ -376,7 +377,7 @@ CONF_CASE(test_watch_says_when_it_is_forked, CONF_WATCH)
     assert_int_equal(status, 0);
 }
 
-/* The callback gets the name that changed, if it was only one; names with
+/* The callback is passed the name that changed, if only one did. Names with
  * another prefix cause no call. */
 CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX)
 {
@@ -399,7 +400,7 @@ CONF_CASE(test_watch_hears_a_prefix, CONF_WATCH | CONF_PREFIX)
     COMES(is_seen(c, &s, 0));
     assert_int_equal(s.calls, 1);
     assert_string_equal(s.name, name[0]);
-    /* Two changes may cause one call, which then gives no name. */
+    /* Two changes may cause one call, which then has no name. */
     OK(hf_lock_acquire(lock[1], NULL, E));
     OK(hf_lock_release(lock[0], E));
     COMES(is_seen(c, &s, 1) && (!s.name[0] || strcmp(s.name, name[0]) == 0));

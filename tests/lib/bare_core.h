@@ -1,5 +1,5 @@
-/* What src/net needs to run without a client: a core that allocates, and drops
- * all reports. */
+/* What src/net needs to run without a client: a core that allocates memory and
+ * discards all log lines and error messages. */
 #ifndef TESTS_BARE_CORE_H
 #define TESTS_BARE_CORE_H
 
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-static hf__time clock_ns = 1000 * HF__MS; /* 0: the machine's clock */
+static hf__time clock_ns = 1000 * HF__MS; /* 0 selects the machine's clock */
 static unsigned allocations;
-static unsigned fail_in; /* the n-th allocation fails; 0: none */
+static unsigned fail_in; /* makes the n-th allocation fail, or 0 */
 
 static hf__time now(void)
 {
@@ -72,7 +72,7 @@ static int why(hf_client *client, int code, const char *fmt, ...)
     return code;
 }
 
-static uint32_t watched; /* events watched for on the only descriptor */
+static uint32_t watched; /* events watched on the only descriptor */
 
 static int watch(hf_client *client, int fd, uint32_t events, uint32_t tag)
 {

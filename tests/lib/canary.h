@@ -1,7 +1,7 @@
 /*
- * A process that only naps and records by how much it woke too late although it
- * did not wait for a processor. For that time the machine stalled, which no
- * counter of the kernel shows.
+ * A process that only sleeps for short intervals. It adds up by how much it
+ * woke late without having waited for a processor: during that time the machine
+ * was stalled, which no counter of the kernel shows.
  */
 #ifndef CANARY_H
 #define CANARY_H
@@ -43,8 +43,8 @@ static inline void canary_main(struct canary_notes *notes)
     }
 }
 
-/* False, with errno set, if the canary's process cannot start. It ends with the
- * calling process at the latest. */
+/* Starts the canary's process, which ends with the calling process at the
+ * latest. Returns false, with errno set, if the process cannot be started. */
 static inline bool canary_start(struct canary *c)
 {
     c->notes = mmap(NULL, sizeof(*c->notes), PROT_READ | PROT_WRITE,
@@ -66,15 +66,15 @@ static inline void canary_stop(struct canary *c)
     munmap(c->notes, sizeof(*c->notes));
 }
 
-/* How long the machine has stalled so far, in ns. The latest stall may not be
- * recorded yet. */
+/* Returns how long the machine has stalled so far, in ns. The latest stall
+ * might not be recorded yet. */
 static inline int64_t canary_stood(const struct canary *c)
 {
     return atomic_load(&c->notes->stood);
 }
 
-/* How long the machine has stalled until now, in ns: waits until the next two
- * naps have ended, so that a current stall is recorded. */
+/* Returns how long the machine has stalled so far, in ns. Waits first until two
+ * more naps have ended, so that a stall that is still going on is included. */
 static inline int64_t canary_stood_by_now(const struct canary *c)
 {
     uint64_t naps = atomic_load(&c->notes->naps);

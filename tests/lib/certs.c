@@ -30,15 +30,16 @@ static bool add(X509 *x, int nid, const char *value)
     return ok;
 }
 
-/* Makes a certificate that is valid from two days before `until`; a CA if names
- * is NULL. */
+/* Creates a certificate that is valid for the two days before `until`. It is
+ * signed by `by`; if that is NULL, the certificate is self-signed and a CA.
+ * names: its alternative names, or NULL. */
 static bool make(struct cert *c, const struct cert *by, const char *name,
                  const char *names, long until)
 {
     static long serial;
     X509_NAME *subject;
 
-    /* MySQL with OpenSSL 1.0 has no ECDSA. */
+    /* A MySQL built with OpenSSL 1.0 does not support ECDSA. */
     c->key =
         getenv("TEST_MYSQL") ? EVP_RSA_gen(2048) : EVP_EC_gen("prime256v1");
     c->x = X509_new();

@@ -1,6 +1,7 @@
 /*
- * Makes certificates for a test in its directory, as PEM: NAME.pem and its key
- * NAME.key. All but the first and the last are signed by `ca`.
+ * Creates certificates for a test in a directory, in PEM format: NAME.pem and
+ * its key NAME.key. `ca` and `stranger` are self-signed, the others are signed
+ * by `ca`.
  *
  *   ca         a CA
  *   server     for localhost and 127.0.0.1

@@ -1,5 +1,5 @@
-/* How long threads have waited for a processor so far, in ns. Time limits must
- * not count that time, because it depends on the load of the machine. */
+/* How long threads have waited for a processor so far, in ns. A time limit must
+ * not include that time, because it depends on the load of the machine. */
 #ifndef CPU_WAIT_H
 #define CPU_WAIT_H
 
@@ -11,7 +11,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* 0 if there is no such thread. */
+/* Returns the time from the schedstat file at that path, or 0 if the thread
+ * does not exist. */
 static inline int64_t cpu_wait_in(const char *path)
 {
     char text[100] = "";
@@ -32,8 +33,8 @@ static inline int64_t cpu_wait_of_thread(void)
     return cpu_wait_in("/proc/thread-self/schedstat");
 }
 
-/* Reads only the first thread of the process: it still has its counters when
- * the process is a zombie. */
+/* Reads only the first thread of the process, whose counters are kept even
+ * while the process is a zombie. */
 static inline int64_t cpu_wait_of_first(pid_t pid)
 {
     char path[40];
@@ -42,7 +43,7 @@ static inline int64_t cpu_wait_of_first(pid_t pid)
     return cpu_wait_in(path);
 }
 
-/* The sum over all threads of the process. */
+/* Returns the sum over all threads of the process. */
 static inline int64_t cpu_wait_of(pid_t pid)
 {
     char path[64];

@@ -30,8 +30,8 @@ static inline bool diagnosis_has(const hf_diagnosis *d, enum hf_level level,
 }
 
 /* Asserts that there is a finding of that level on the subject whose text
- * contains that word. Tries again, because a stall of the machine causes other
- * findings. */
+ * contains that word. Repeats the diagnosis until it does, because a stall of
+ * the machine causes other findings. */
 static inline void diagnosis_says(hf_client *c, enum hf_level level,
                                   const char *subject, const char *word)
 {
@@ -51,7 +51,8 @@ static inline void diagnosis_says(hf_client *c, enum hf_level level,
         fail_msg("no finding of level %d: %s, \"%s\"", level, subject, word);
 }
 
-/* The number of findings on the subject whose text contains that word. */
+/* Returns the number of findings on the subject whose text contains that
+ * word. */
 static inline int diagnosis_count(hf_client *c, const char *subject,
                                   const char *word)
 {

@@ -27,9 +27,9 @@ static void run(void *server)
         server_arg(&a, "--initial-cluster=e%d=http://127.0.0.1:%d", s->peer,
                    s->peer);
     server_arg(&a, "--listen-metrics-urls=http://127.0.0.1:%d", s->look);
-    /* etcd derives its shortest lease from the election timeout: this one
-     * allows a lease of a second. The timeout of a cluster is longer, so that a
-     * stall of the machine does not cause an election. */
+    /* etcd derives its shortest lease from the election timeout; 100 ms allow a
+     * lease of one second. The timeout of a cluster is longer, so that a stall
+     * of the machine does not cause an election. */
     server_arg(&a, "--heartbeat-interval=%d", s->cluster ? 50 : 10);
     server_arg(&a, "--election-timeout=%d", s->cluster ? 500 : 100);
     server_arg(&a, "--bcrypt-cost=4"); /* fast password checks */
@@ -48,7 +48,7 @@ static void run(void *server)
     server_exec(&s->process, &a);
 }
 
-/* The reply to a GET of that path at port `look`, or "". */
+/* Returns the reply to a GET of that path at port `look`, or "". */
 static const char *says(const struct etcd_server *s, const char *path)
 {
     static char buf[256 << 10];
@@ -161,7 +161,8 @@ int etcd_server_lock(struct etcd_server *s, const char *password,
     return etcd_server_ctl(s, args, NULL, 0) ? -1 : 0;
 }
 
-/* Excludes the keys of hf_lock_put() and the client's guard. */
+/* Returns whether the key is an entry of a lock or a latch, as opposed to a key
+ * of hf_lock_put() or the client's guard. */
 static bool is_entry(const char *key)
 {
     const char *last = strrchr(key, '/');

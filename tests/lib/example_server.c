@@ -15,7 +15,8 @@ static void run(void *server)
     server_exec(&s->process, &a);
 }
 
-/* Sends one line as the administrator; its reply has two numbers. */
+/* Sends one line on a connection without HELLO, and reads the two numbers of
+ * the reply. */
 static int ask(const struct example_server *s, const char *line, long n[2])
 {
     int fd = server_connect(s->port), fields = 0;

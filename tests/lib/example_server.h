@@ -1,6 +1,6 @@
 /*
  * The server of src/backends/example for a test, on its own loopback port. It
- * dies with the thread that started it, and is ready when it answers.
+ * dies with the thread that started it. Its start waits until it answers.
  */
 #ifndef TESTS_EXAMPLE_SERVER_H
 #define TESTS_EXAMPLE_SERVER_H
@@ -13,12 +13,13 @@ struct example_server {
     char url[64]; /* example://127.0.0.1:port */
 };
 
-/* After a restart the server has forgotten everything. */
+/* A restarted server remembers nothing. */
 SERVER_VERBS(example_server)
 /* Returns 0, or -1 with a message on stderr. */
 int example_server_start(struct example_server *);
 
-/* The number of holds, or -1 if the server does not answer. */
+/* Return the number of holds and of waiters' places, or -1 if the server does
+ * not answer. */
 long example_server_holds(const struct example_server *);
 long example_server_places(const struct example_server *);
 /* Ends all holds. */

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The server of src/backends/example, whose head describes the protocol.
 
-example_server.py PORT: serves on loopback until it is killed. It remembers
-nothing over a restart. For tests, on a connection without HELLO:
+example_server.py PORT: serves on loopback until it is killed. A restart loses
+all its state. Tests may also send these lines, on a connection without HELLO:
 
-    COUNT          COUNT holds places
-    BREAK          ends all holds; the same reply
+    COUNT          replies COUNT holds places
+    BREAK          ends all holds; replies as to COUNT
 """
 
 import asyncio
@@ -17,8 +17,8 @@ LINE_MAX = 4096
 
 
 class Lock:
-    """Held or free; a free lock can be taken only by the first waiter, if any.
-    Holder and waiters are identified by (client, hold)."""
+    """A lock, held or free. While waiters exist, only the first of them can take
+    a free lock. Holder and waiters are identified by (client, hold)."""
 
     def __init__(self, name):
         self.name = name
@@ -61,7 +61,7 @@ class Server:
         self.turn(lock)
 
     def turn(self, lock):
-        """The lock has become free, or its first waiter has changed."""
+        """Called when the lock has become free or its first waiter has changed."""
         if lock.holder:
             return
         self.set_timer(lock, OFFER_S, self.pass_over if lock.queue else None)
@@ -129,7 +129,7 @@ class Server:
         return b'WELCOME %d' % self.clock()
 
     def forget(self, client):
-        """A client loses its places in queues with its connection."""
+        """Removes the client, whose connection has closed, and its places in queues."""
         del self.writers[client]
         for key in [key for key in self.places if key[0] == client]:
             self.leave(key)

@@ -1,6 +1,6 @@
 /*
- * Assertions that say more than cmocka's. A failure of EXPECT prints the call,
- * both codes by name, and the text of the last error.
+ * Assertions that report more than cmocka's. A failure of EXPECT prints the
+ * call, the names of both codes, and the message of the last error.
  */
 #ifndef TESTS_EXPECT_H
 #define TESTS_EXPECT_H
@@ -14,7 +14,8 @@
 
 /* Asserts that the call returns a code other than 0. */
 #define FAILS(call) expect_failure((call), #call, __FILE__, __LINE__)
-/* The assertion takes at most that many ms by the fair clock. Needs wait.h. */
+/* Runs the assertion, and fails the case if that takes more than `ms`
+ * milliseconds by the fair clock. Needs wait.h. */
 #define WITHIN(ms, assertion)                                                  \
     do {                                                                       \
         int64_t within_began = wait_fair();                                    \
@@ -29,11 +30,11 @@
 #define COMES_MS(cond, ms)                                                     \
     expect_true(WAIT_FOR_MS(cond, ms), #cond, __FILE__, __LINE__)
 
-/* A formatted text, cut at 512 bytes, that is valid until its thread has made
- * 64 more of them. */
+/* Returns a formatted string, cut at 512 bytes, which is valid until the same
+ * thread has made 64 more calls. */
 const char *text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Where the calls of the running case leave their error, or NULL. */
+/* The error that the running case passes to its calls, or NULL. */
 extern const hf_error *expect_error;
 
 /* Fails the running case, with that line, unless rc equals the code. */
@@ -43,7 +44,7 @@ void expect_code(int code, int rc, const char *call, const char *file,
 void expect_failure(int rc, const char *call, const char *file, int line);
 /* Fails the running case, with that line, unless `met`. */
 void expect_true(bool met, const char *cond, const char *file, int line);
-/* Fails the running case unless the text contains the words. */
+/* Fails the running case unless `text` contains the words. */
 void expect_words(const char *text, const char *words);
 
 #endif

@@ -1,4 +1,5 @@
-/* The header of an HTTP/2 frame, for servers that write frames by hand. */
+/* The header of an HTTP/2 frame, for servers that build their frames
+ * themselves. */
 #ifndef TESTS_H2_FRAME_H
 #define TESTS_H2_FRAME_H
 

@@ -82,7 +82,7 @@ void history_add(struct history *h, const struct history_event *e)
         h->processes = e->process + 1;
 }
 
-/* Merge sort: stable, and linear for sorted input. */
+/* A merge sort: it is stable, and takes linear time for sorted input. */
 static void sort_part(struct history_event *e, struct history_event *spare,
                       size_t n)
 {
@@ -149,7 +149,7 @@ static void end_hold(struct table *t, uint32_t owner, uint32_t lock)
     stand_at(t, p->holder[s->place], lock)->place = s->place;
 }
 
-/* Ends all holds of the process's owners. */
+/* Ends all holds and pending calls of the process's owners. */
 static void process_ends(struct table *t, const struct history *h,
                          const struct history_event *e)
 {

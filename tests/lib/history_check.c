@@ -45,8 +45,8 @@ bool history_check_me(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* The owner's hold begins: false if the lock has no room for it beside the
- * others. */
+/* Checks a hold of the event's owner that has just begun: returns false, with a
+ * verdict, if the holders' shares exceed the whole of the lock. */
 static bool claim_begins(struct table *t, const struct history *h, size_t i,
                          struct history_verdict *v)
 {
@@ -91,9 +91,10 @@ bool history_check_claim(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* known: the process has had this token before. The grant is then a local
- * hand-over, which may follow a higher token of another process if the server
- * forgot the hold; the resource will refuse it. */
+/* Checks the token of a granted acquire. known: the server may forget holds,
+ * and the grant is shared or has the same token as the process's previous one
+ * (a local hand-over). Another process may then have been granted a higher
+ * token before; the resource will refuse the lower one. */
 static bool tok_returned(struct table *t, const struct history *h, size_t i,
                          bool known, struct history_verdict *v)
 {
@@ -129,7 +130,7 @@ static int by_token(const void *a, const void *b)
     return 0;
 }
 
-/* Collects the exclusive grants. */
+/* Collects the events that granted an exclusive hold; returns their number. */
 static size_t exclusive_ones(const struct history *h,
                              const struct history_event **out)
 {
@@ -148,7 +149,7 @@ static size_t exclusive_ones(const struct history *h,
     return n;
 }
 
-/* No two processes ever have the same token. */
+/* Checks that no two processes ever had the same token. */
 static bool tok_unique(const struct history *h, struct history_verdict *v)
 {
     const struct history_event **e = calloc(h->len + 1, sizeof(*e));
@@ -189,7 +190,7 @@ bool history_check_tok(const struct history *h, const struct history_rules *r,
             s->floor_process = t.place[e->lock].token_process;
         } else if (e->kind == HISTORY_RETURN && !e->result) {
             bool known = *mine == e->token ||
-                         /* shared tokens may repeat anyway */
+                         /* tokens of shared holds may repeat */
                          !is_exclusive(&t, e->lock, s->wish);
 
             ok = tok_returned(&t, h, i, r->lossy && known, v);

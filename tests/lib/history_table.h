@@ -1,5 +1,5 @@
 /*
- * What the checkers share: the state of each owner on each lock at one point of
+ * What the checkers share: the state of each owner on each lock at one point in
  * the history. Private to tests/lib/history*.c.
  */
 #ifndef HISTORY_TABLE_H
@@ -15,17 +15,17 @@ struct stand {
     int64_t cap;
     int64_t back_by; /* deadline of the pending call, or NEVER */
     uint64_t token;
-    uint64_t floor; /* highest token when the acquire was called */
+    uint64_t floor; /* highest token at the time of the acquire */
     uint32_t floor_process;
     uint32_t count;   /* acquires minus releases */
     uint32_t process; /* process of the owner */
     uint32_t share;   /* share of the lock that the hold takes */
-    uint32_t wish;    /* the share that the pending call wants */
+    uint32_t wish;    /* share that the pending call wants */
     uint32_t place;   /* index in the lock's list of holders */
     bool pending;     /* an acquire is pending */
 };
 
-struct place { /* state of one lock */
+struct place { /* the state of one lock */
     uint64_t token;
     uint64_t exclusive; /* highest token of an exclusive hold */
     uint64_t value;
@@ -34,7 +34,7 @@ struct place { /* state of one lock */
     uint32_t token_process;
     uint32_t whole;
     uint32_t *holder; /* the owners that hold the lock */
-    uint32_t *waiter; /* owners with a pending call, in running processes */
+    uint32_t *waiter; /* owners in running processes with a pending call */
     uint32_t holders, waiters;
 };
 
@@ -56,7 +56,7 @@ bool history_table_free(struct table *, bool ok);
 /* Updates holds, deadlines and deaths. */
 void history_follow(struct table *, const struct history *,
                     const struct history_event *);
-/* Writes the verdict that this check failed at this event; returns false. */
+/* Fills in the verdict that this check failed at this event; returns false. */
 bool history_against(struct history_verdict *, const char *check,
                      const struct history *, size_t index, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
@@ -78,8 +78,9 @@ static inline struct stand *stand_at(const struct table *t, uint32_t owner,
     return &t->stand[(size_t)owner * t->locks + lock];
 }
 
-/* True if a hold of this share is exclusive. Permits of a semaphore are shared
- * holds, even if one owner has all of them: their tokens need not rise. */
+/* Returns whether a hold of this share is exclusive. Permits of a semaphore
+ * with more than one permit are shared holds, even if one owner has all of
+ * them; therefore their tokens need not rise. */
 static inline bool is_exclusive(const struct table *t, uint32_t lock,
                                 uint32_t share)
 {

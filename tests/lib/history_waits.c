@@ -1,10 +1,10 @@
 /*
  * BOUND and WAKE: a lock that is free while clients wait must soon be granted
- * to one of them. At any time each lock has a moment by which the next grant is
- * due: wake_ns after the time when the lock was free, a client waited and no
- * fault was active; after a death, TTL + tick + 1 s. An event on the lock after
- * that moment shows a violation. Waits of stopped or dead processes do not
- * count.
+ * to one of them. At any time, each lock that is free for its waiters has a
+ * time by which the next grant is due: wake_ns after the lock was free, a
+ * client waited and no fault was active; after a death, at least 1 s after the
+ * TTL + tick that follow it. An event on the lock after that time shows a
+ * violation. Waits of stopped and dead processes do not count.
  */
 #include "history_table.h"
 
@@ -20,7 +20,8 @@ static void remove_waiter(struct place *p, uint32_t owner)
             p->waiter[i--] = p->waiter[--p->waiters];
 }
 
-/* Deaths and stops change the set of waiters, so count it again. */
+/* Counts the waiters again, after a death, a stop or a continue has changed
+ * which of them run. */
 static void recount(struct table *t, const struct history *h)
 {
     for (uint32_t l = 0; l < t->locks; l++) {
@@ -34,9 +35,9 @@ static void recount(struct table *t, const struct history *h)
     }
 }
 
-/* Moves the time by which a waiter must be granted each lock: after a fault or
- * a continue it starts again, and a dead or stopped process's holds may last
- * for TTL + tick. */
+/* Moves the time by which each lock must be granted: after a fault or a
+ * continue the limit of WAKE starts again, and the holds of a dead or stopped
+ * process may last for TTL + tick. */
 static void excuse_all(struct table *t, const struct history_event *e,
                        const struct history_rules *r)
 {
@@ -52,7 +53,8 @@ static void excuse_all(struct table *t, const struct history_event *e,
     }
 }
 
-/* The sum of the shares held at that time, and when the first of them ends. */
+/* Returns the sum of the shares held at that time; stores when the first of
+ * these holds ends. */
 static uint64_t claimed(const struct table *t, uint32_t lock, int64_t at,
                         int64_t *ends)
 {
@@ -71,7 +73,8 @@ static uint64_t claimed(const struct table *t, uint32_t lock, int64_t at,
     return sum;
 }
 
-/* The time from which every current waiter could be granted the lock. */
+/* Returns the time from which every current waiter could be granted the
+ * lock. */
 static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
 {
     const struct place *p = &t->place[lock];
@@ -90,8 +93,8 @@ static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
     return at;
 }
 
-/* Updates free_at, the time since when the lock is free for all waiters. A
- * grant sets it again; otherwise it stays while the lock is free for all of
+/* Updates free_at, the time since when the lock has been free for all waiters.
+ * A grant always sets it; otherwise it stays while the lock is free for all of
  * them. */
 static void look_again(struct table *t, uint32_t lock, int64_t at, bool granted)
 {

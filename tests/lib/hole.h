@@ -1,5 +1,5 @@
-/* A hole in the network that needs no privileges: packets to the socket vanish
- * without an acknowledgement. */
+/* A black hole in the network that needs no privileges: packets to the socket
+ * disappear without an acknowledgement. */
 #ifndef TESTS_HOLE_H
 #define TESTS_HOLE_H
 

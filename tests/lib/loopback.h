@@ -1,4 +1,4 @@
-/* A loopback address for an endpoint, without a lookup. */
+/* A loopback address for an endpoint, which needs no lookup. */
 #ifndef TESTS_LOOPBACK_H
 #define TESTS_LOOPBACK_H
 

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <sys/wait.h>
 
-/* The data are in memory, so nothing has to be synced. */
+/* Durability settings: the data are in memory, so nothing has to be synced. */
 static const char *const plain[] = {
     "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
     "--innodb-flush-method=nosync",  "--innodb-flush-log-at-trx-commit=2",
@@ -19,14 +19,15 @@ static const char *const plain[] = {
     "--skip-name-resolve",           NULL,
 };
 
-/* For servers other than Debian's mariadbd, which ignore "loose" options that
- * they do not know. The default authentication is the plugin that all of them
- * have; tests of other plugins make their own user. */
+/* Options for servers other than Debian's mariadbd, which ignore a "loose"
+ * option that they do not know. The default authentication is a plugin that all
+ * of these servers have; tests of other plugins create their own users. */
 static const char *const elsewhere[] = {
     "--loose-mysqlx=0", "--loose-auto-generate-certs=0",
     "--loose-default-authentication-plugin=mysql_native_password", NULL};
 
-/* True if TEST_MYSQL is the directory of a MySQL, not of a MariaDB. */
+/* Returns whether TEST_MYSQL is the directory of a MySQL rather than of a
+ * MariaDB. */
 static bool is_mysql(void)
 {
     const char *dir = getenv("TEST_MYSQL");
@@ -38,8 +39,8 @@ static bool is_mysql(void)
     return access(program, X_OK) != 0;
 }
 
-/* Begins the arguments of a program: the server, or the one that makes its
- * files. With TEST_MYSQL the program is in `folder` of that directory. */
+/* Begins the arguments of the server or of the program that creates its system
+ * tables. With TEST_MYSQL set, the program is in `folder` of that directory. */
 static void begin_args(struct server_args *a, const struct my_server *s,
                        const char *folder, const char *program)
 {
@@ -56,7 +57,7 @@ static void begin_args(struct server_args *a, const struct my_server *s,
     }
     server_arg(a, "--datadir=%s/data", s->dir);
     server_arg(a, "--tmpdir=%s", s->dir);
-    if (geteuid() == 0) /* as root, the server refuses to start without this */
+    if (geteuid() == 0) /* the server refuses to run as root without it */
         server_arg(a, "--user=root");
     if (!s->durable)
         server_args(a, plain, SIZE_MAX);
@@ -92,7 +93,8 @@ static void run(void *server)
     server_exec(&s->process, &a);
 }
 
-/* Makes the system tables, which takes half a second; with MySQL 8 a few. */
+/* Creates the system tables, which takes half a second, or a few seconds with
+ * MySQL 8. */
 static int install(const struct my_server *s)
 {
     static const char *const mariadb[] = {
@@ -122,7 +124,8 @@ static void forget_admin(void *server)
     s->admin = NULL;
 }
 
-/* The connection stays open, as the administrator's. */
+/* Returns whether the server answers. The connection then stays open as the
+ * administrator's. */
 static bool answers(void *server)
 {
     struct my_server *s = server;
@@ -136,7 +139,7 @@ static bool answers(void *server)
                            CLIENT_REMEMBER_OPTIONS) &&
         !mysql_query(s->admin, "do 1")) {
         fcntl(mysql_get_socket(s->admin), F_SETFD, FD_CLOEXEC);
-        mysql_query(s->admin, "use " MY_SERVER_DB); /* once it exists */
+        mysql_query(s->admin, "use " MY_SERVER_DB); /* if it exists */
         return true;
     }
     forget_admin(s);
@@ -248,7 +251,8 @@ long long my_server_do(struct my_server *s, const char *fmt, ...)
     return (long long)mysql_affected_rows(s->admin);
 }
 
-/* False if there is no value. */
+/* Stores the first value of the result as a string; returns false if there is
+ * none or the table does not exist. */
 static bool first(struct my_server *s, char *out, size_t size, const char *fmt,
                   va_list ap)
 {

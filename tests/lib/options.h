@@ -1,6 +1,6 @@
 /*
- * Options as an argument: each macro is a pointer to options that live until
- * the end of the block. Omitted fields have their defaults.
+ * Options as an argument: each macro evaluates to a pointer to options that
+ * live until the end of the block. Omitted fields have their defaults.
  *
  *     hf_lock_acquire(lock, HOW(500, .lease_ms = 2000), &err);
  */

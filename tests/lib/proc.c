@@ -138,7 +138,8 @@ void proc_shared_unmap(struct proc_shared *s)
 }
 
 /* TSan does not see that two clients of one process synchronize through the
- * server, so the counter itself detects the races that matter. */
+ * server. It is therefore off here, and the function itself detects two holders
+ * at a time. */
 __attribute__((no_sanitize("thread"), noinline)) void
 proc_shared_bump(struct proc_shared *s)
 {
@@ -147,8 +148,7 @@ proc_shared_bump(struct proc_shared *s)
     if (s->inside++)
         s->violations++;
     if (seen % 16 == 0)
-        sched_yield(); /* so that another process tries while the lock is held
-                        */
+        sched_yield(); /* lets others try while the lock is held */
     s->counter = seen + 1;
     if (--s->inside)
         s->violations++;
@@ -242,7 +242,7 @@ static int puppet_loop(struct puppet *p, const struct proc_cmd *c,
     return rc;
 }
 
-/* Rounds under several locks. */
+/* Runs rounds that acquire and release several locks together. */
 static int puppet_all(struct puppet *p, const struct proc_cmd *c,
                       struct proc_reply *r)
 {

@@ -1,7 +1,8 @@
 /*
- * Real processes for tests: puppets. The test program runs itself again, and
- * the new process opens a client and obeys commands over a socket, one at a
- * time. It can be killed, stopped and continued like any other.
+ * Puppets: real processes for tests. The test program executes itself again,
+ * and the new process opens a client and obeys commands that it receives on a
+ * socket, one at a time. It can be killed, stopped and continued like any
+ * process.
  *
  * A puppet dies with the thread that started it, so start it from the main
  * thread. The program's main() must begin with
@@ -18,34 +19,41 @@
 
 #define PROC_LOCKS 8
 
-/* hf_open() for a server that may be slow: on a busy machine it may not answer
- * within connect_timeout, so this tries up to five times. */
+/* Calls hf_open() up to five times, because the server of a busy machine may
+ * not answer within connect_timeout. */
 int proc_open(const char *url, const hf_client_options *opt, hf_client **out,
               hf_error *err);
 
+/* The commands. Each comment lists the fields of proc_cmd that the command
+ * reads, and what it stores in proc_reply in addition to rc. */
 enum proc_op {
-    PROC_OPEN,  /* text: the URL; ttl_ms, label */
-    PROC_CLOSE, /* replies with the code of hf_close */
-    PROC_NEW,   /* slot, name; kind (0: mutex), permits: its size, fairness,
-                   flags, handoff, max_hold_ms, ttl_ms */
-    PROC_FREE,  /* slot */
-    PROC_TAKE, /* slot; mode, permits, wait_ms, lease_ms. Reply: token, deadline
-                */
-    PROC_GIVE, /* slot: release */
-    PROC_CHECK, /* slot: check. Reply: count */
+    PROC_OPEN,  /* text (the URL), ttl_ms, label */
+    PROC_CLOSE, /* no fields */
+    /* slot, name, kind (0: mutex), permits (the semaphore's size), fairness,
+     * flags, handoff, max_hold_ms, ttl_ms */
+    PROC_NEW,
+    PROC_FREE, /* slot */
+    /* slot, mode, permits, wait_ms, lease_ms. Reply: token, deadline */
+    PROC_TAKE,
+    PROC_GIVE,  /* slot */
+    PROC_CHECK, /* slot. Reply: count */
     PROC_TOKEN, /* slot. Reply: token */
-    PROC_RENEW, /* slot; lease_ms */
-    /* Runs rounds (record.h) with slot, times (0: until the puppet dies); text:
-     * the record's file, owner, process, kind, permits: its size; wait_ms:
-     * op_timeout; flags: rough */
+    PROC_RENEW, /* slot, lease_ms */
+    /* Runs rounds (record.h): slot, times (0: until record_over()), text
+     * (the record's file), owner, process, kind, permits (the semaphore's
+     * size), wait_ms (op_timeout), flags (rough). Reply: count, the number of
+     * rounds */
     PROC_LOOP,
-    PROC_ALL, /* times; flags: slots in order of acquisition, 4 bits each; slot:
-                 their number; text: the file */
-    PROC_DOWN,  /* slot: downgrade; of a latch: down. Reply: token, count */
-    PROC_LATCH, /* name: of the puppet's only latch */
-    PROC_SET,   /* times: the count of the latch */
-    PROC_WAIT,  /* wait_ms: wait for the latch */
-    PROC_EXIT,  /* _exit without closing anything */
+    /* Runs rounds with several locks: times, slot (the number of locks), flags
+     * (their slots in order of acquisition, 4 bits each), text (the file).
+     * Reply: count, the number of rounds */
+    PROC_ALL,
+    PROC_DOWN,  /* counts the latch down, reply: token (its count); or,
+                   without a latch, downgrades slot */
+    PROC_LATCH, /* creates the puppet's only latch: name */
+    PROC_SET,   /* sets the latch: times (its count) */
+    PROC_WAIT,  /* waits for the latch: wait_ms */
+    PROC_EXIT,  /* calls _exit() without closing anything */
 };
 
 struct proc_cmd {
@@ -74,34 +82,36 @@ struct proc_reply {
 };
 
 struct proc {
-    pid_t pid; /* 0: no process */
+    pid_t pid; /* 0 if there is no process */
     int fd;
 };
 
 bool proc_is_puppet(int argc, char **argv);
 int proc_puppet(void);
 
-/* All return 0, or -1 if the process could not be made or has died. */
+/* The functions that return int return 0, or -1 if the process could not be
+ * created or has died. */
 int proc_start(struct proc *);
 int proc_send(struct proc *, const struct proc_cmd *);
-/* Also -1 if no reply came for so many ms. */
+/* Returns -1 also if no reply arrived within `ms` milliseconds. */
 int proc_recv(struct proc *, struct proc_reply *, int ms);
-/* True if a reply can be received within so many ms. */
+/* Returns whether a reply can be received within `ms` milliseconds. */
 bool proc_ready(struct proc *, int ms);
 /* Sends the command and waits for its reply. */
 int proc_do(struct proc *, const struct proc_cmd *, struct proc_reply *);
-/* SIGKILL; the process is gone when this returns. Does nothing if there is
- * none. */
+/* Kills the process with SIGKILL; it no longer exists when this returns. Does
+ * nothing if there is no process. */
 void proc_kill(struct proc *);
-/* SIGSTOP; the process is stopped when this returns. */
+/* Stops the process with SIGSTOP; it is stopped when this returns. */
 int proc_stop(struct proc *);
 int proc_continue(struct proc *);
-/* Lets the puppet close its client and exit; returns its exit status. */
+/* Lets the puppet close its client and exit; returns its exit status, or 0 if
+ * there is no process. */
 int proc_end(struct proc *);
 
 /*
- * What the lock guards: plain memory in a file, with nothing atomic, so that
- * two holders at a time are detected. Each process maps it.
+ * What the lock guards: plain memory in a file that each process maps. Nothing
+ * in it is atomic, so that two holders at a time are detected.
  */
 struct proc_shared {
     volatile long counter;
@@ -109,10 +119,12 @@ struct proc_shared {
     volatile long violations;
 };
 
-/* Makes the file if it does not exist. NULL on failure. */
+/* Maps the file, which is created if it does not exist. Returns NULL on
+ * failure. */
 struct proc_shared *proc_shared_map(const char *path);
 void proc_shared_unmap(struct proc_shared *);
-/* Only the lock's holder may call this. */
+/* Increments the counter; counts a violation if another caller is inside. Only
+ * the lock's holder may call this. */
 void proc_shared_bump(struct proc_shared *);
 
 #endif

@@ -11,36 +11,36 @@
 #include <sys/socket.h>
 
 #define PAIRS 64
-#define HELD (1 << 18) /* the most bytes held back on their way to a client */
+#define HELD (1 << 18) /* limit of the bytes held back in each direction */
 
 struct pair {
-    int client, server; /* -1: free, or that side is closed */
-    char held[HELD];    /* bytes from the server, not passed on yet */
+    int client, server; /* -1 if free, or if that side is closed */
+    char held[HELD];    /* bytes from the server, not yet passed on */
     size_t len;
     char hoard[HELD]; /* bytes from the client, held back by proxy_hoard() */
     size_t hoard_len;
     bool hoarding;
-    uint64_t number; /* connections are numbered in order of arrival */
+    uint64_t number; /* position in the order of arrival */
     int64_t due;     /* PROXY_DELAY, PROXY_DRIP: when to pass more on */
     bool used;
     bool finished;   /* FIN sent to the client */
-    bool asked;      /* the client has sent the word of proxy_count() */
-    bool deaf, mute; /* deaf: client bytes were dropped; mute: server bytes */
+    bool asked;      /* the client has sent `counts`; no reply yet */
+    bool deaf, mute; /* deaf: client's bytes were dropped; mute: server's */
 };
 
 struct proxy {
     pthread_t thread;
-    pthread_mutex_t mu; /* guards all below; the thread unlocks it to sleep */
+    pthread_mutex_t mu; /* guards all below; not held while the thread polls */
     pthread_cond_t turned;
     int listener, wake, port, to;
     enum proxy_mode mode;
     long value;
     proxy_censor *censor;
     bool stop, cut, deliver;
-    unsigned cut_oldest; /* how many of the oldest connections to cut */
-    const char *word;    /* a client that sends this word is cut off; or NULL */
-    const char *counts;  /* the word whose replies are counted, or NULL */
-    unsigned asked, done; /* rounds of the thread: a switch counts after one */
+    unsigned cut_oldest;  /* number of the oldest connections to cut */
+    const char *word;     /* clients that send this are cut off; or NULL */
+    const char *counts;   /* word whose replies are counted, or NULL */
+    unsigned asked, done; /* turns of the thread: a switch waits for one */
     uint64_t sent, answered, numbers, counted;
     struct pair pairs[PAIRS];
 };
@@ -64,7 +64,8 @@ static void end_pair(struct pair *p)
     p->len = p->hoard_len = 0;
 }
 
-/* The client is gone; bytes that it sent may still have to be delivered. */
+/* Closes the client's side. The server's side stays open while hoarded bytes of
+ * the client remain to be delivered. */
 static void end_client(struct pair *p)
 {
     if (!p->hoard_len)
@@ -82,7 +83,7 @@ static void write_all(int fd, const char *data, size_t len)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return; /* the next read of this socket fails too */
+            return; /* the next read from this socket fails too */
         data += n;
         len -= (size_t)n;
     }
@@ -152,7 +153,7 @@ static void give_hoard(struct proxy *x, struct pair *p)
     write_all(p->server, p->hoard, p->hoard_len);
     p->hoard_len = 0;
     if (p->client < 0)
-        shutdown(p->server, SHUT_WR); /* the server reads all and closes */
+        shutdown(p->server, SHUT_WR); /* the server reads all, then closes */
 }
 
 static void from_server(struct proxy *x, struct pair *p)
@@ -188,8 +189,8 @@ static uint32_t number_at(const char *bytes)
     return ntohl(n);
 }
 
-/* Passes on whole ZooKeeper packets (a length, then the number of the request),
- * except watch events, which have the number -1. */
+/* Passes on whole ZooKeeper packets, except watch events. A packet begins with
+ * its length and the number of the request; a watch event has the number -1. */
 static void pass_answers(struct pair *p)
 {
     while (p->len >= 8 && p->len >= 4 + (size_t)number_at(p->held)) {
@@ -204,8 +205,8 @@ static void pass_answers(struct pair *p)
     }
 }
 
-/* Passes on what is due; returns when more will be due, or 0 if nothing
- * waits. */
+/* Passes on the bytes that are due. Returns the time when more will be due, or
+ * 0 if there is nothing to wait for. */
 static int64_t move(struct proxy *x, struct pair *p, int64_t now)
 {
     size_t some;

@@ -1,8 +1,9 @@
 /*
  * A TCP proxy in a thread, between a client under test and its server. Faults
- * are switched on while it runs; each applies to existing and new connections
- * until the next switch. A connection that has lost bytes in one direction
- * never carries any in it again, because TCP leaves no gaps.
+ * are switched on while the proxy runs; each applies to existing and new
+ * connections until the next switch. A connection that has lost bytes in one
+ * direction carries no more bytes in that direction, because TCP leaves no
+ * gaps.
  */
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H
@@ -15,10 +16,10 @@ enum proxy_mode {
     PROXY_SWALLOW,    /* drop what the server sends */
     PROXY_DEAF,       /* drop what the client sends */
     PROXY_BLACK_HOLE, /* drop what either side sends */
-    PROXY_LOSS,       /* client packets vanish without a TCP reply */
-    PROXY_DELAY,      /* pass on what the server sends `value` ms later */
+    PROXY_LOSS,       /* drop client packets without a TCP reply */
+    PROXY_DELAY,      /* pass on the server's bytes `value` ms later */
     PROXY_RESET,      /* once: RST after `value` more server bytes */
-    PROXY_HALF_CLOSE, /* once: FIN to the client after `value` of them */
+    PROXY_HALF_CLOSE, /* once: FIN after `value` more server bytes */
     PROXY_DRIP,       /* pass on one server byte every `value` us */
     PROXY_REFUSE,     /* reset new connections */
     /* Drop ZooKeeper's watch events; pass on its replies. */
@@ -27,16 +28,17 @@ enum proxy_mode {
 
 struct proxy;
 
-/* Connects clients to 127.0.0.1:port. NULL on failure. */
+/* Starts a proxy that connects its clients to 127.0.0.1:port. Returns NULL on
+ * failure. */
 struct proxy *proxy_start(int port);
 struct proxy *proxy_start_at(int host, int port); /* listens at 127.0.0.host */
 int proxy_port(const struct proxy *);
-/* The mode is in force when this returns. */
+/* Switches the mode, which is in force when this returns. */
 void proxy_set(struct proxy *, enum proxy_mode, long value);
-/* Passes what the servers send through the given function, which may take
- * something out: it gets the bytes from the beginning of each connection and
- * returns how many of them to pass on. The next call gets the rest again, with
- * more behind it. */
+/* Passes everything that the servers send through the given function, which may
+ * remove bytes. The function gets the bytes from the beginning of each
+ * connection, and returns how many of them to pass on. The next call gets the
+ * remaining bytes again, followed by new ones. */
 typedef size_t proxy_censor(char *data, size_t *len);
 void proxy_censors(struct proxy *, proxy_censor *);
 /* Resets both sides of every existing connection. */
@@ -44,25 +46,25 @@ void proxy_cut(struct proxy *);
 /* Resets only the `many` oldest connections. */
 void proxy_cut_oldest(struct proxy *, unsigned many);
 /* From now on, cuts the connection of a client that sends this word in one
- * piece; the server does not receive it. NULL: none. The caller keeps the
- * word. */
+ * piece; the server does not receive the word. NULL turns this off. The string
+ * must outlive its use. */
 void proxy_cut_at(struct proxy *, const char *word);
-/* From now on, counts how often the server sends something after a client has
- * sent this word. */
+/* From now on, counts the replies to this word: how often the server sends
+ * something after a client has sent it. */
 void proxy_count(struct proxy *, const char *word);
 uint64_t proxy_counted(struct proxy *);
-/* The number of connections so far. */
+/* Returns the number of connections so far. */
 uint64_t proxy_connections(struct proxy *);
-/* New connections go to that port; existing ones stay. */
+/* Connects new clients to that port; existing connections stay. */
 void proxy_lead_to(struct proxy *, int port);
-/* Bytes sent to the server by clients, over all connections. */
+/* Returns the number of bytes sent to the server, on all connections. */
 uint64_t proxy_sent(struct proxy *);
-/* Holds back what the clients of the existing connections send, until
- * proxy_deliver(), even if the client is gone by then. */
+/* Holds back what the clients of the existing connections send. proxy_deliver()
+ * passes it on, even if the client has closed its connection by then. */
 void proxy_hoard(struct proxy *);
 uint64_t proxy_hoarded(struct proxy *); /* bytes */
 void proxy_deliver(struct proxy *);
-/* Bytes received from the server, passed on or not. */
+/* Returns the number of bytes received from the server, passed on or not. */
 uint64_t proxy_answered(struct proxy *);
 void proxy_end(struct proxy *);
 

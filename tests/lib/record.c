@@ -9,22 +9,22 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* events that one owner can write; most of the file is never written */
+/* events that one owner can write; most of the file stays unwritten */
 #define EVENTS (1 << 18)
 #define USES (1 << 20)
 #define MS ((int64_t)1000000)
 
 struct log {
-    uint64_t len;    /* atomic: the first `len` events are complete */
+    uint64_t len;    /* atomic: that many events are complete */
     uint64_t grants; /* atomic */
     struct history_event event[EVENTS];
 };
 
 struct record {
-    uint32_t ready;            /* atomic: 0, 1 while it is prepared, 2 */
+    uint32_t ready;            /* atomic: 0, 1 while being prepared, then 2 */
     uint32_t over;             /* atomic */
     pthread_mutex_t mu;        /* robust; guards the resource */
-    uint64_t token, exclusive; /* highest of all and of exclusive holds */
+    uint64_t token, exclusive; /* highest of all holds, of exclusive ones */
     uint64_t value, writes;
     struct log log[RECORD_OWNERS];
     uint64_t uses_len; /* atomic */
@@ -96,8 +96,9 @@ static void note(const struct record_owner *o, struct history_event e)
         __atomic_add_fetch(&log->grants, 1, __ATOMIC_RELEASE);
 }
 
-/* The token of an exclusive hold must be above all tokens that the resource
- * saw. Shared holds exist at the same time, in any order, above the last
+/* Raises the limits after a use. The token of an exclusive hold must not be
+ * below any token that the resource saw. Shared holds exist at the same time
+ * and use the resource in any order, so their tokens need only reach the last
  * exclusive token. */
 static void raise_to(struct record *r, uint64_t token, bool exclusive)
 {
@@ -108,7 +109,8 @@ static void raise_to(struct record *r, uint64_t token, bool exclusive)
 }
 
 /* Locks the resource. If a process was killed while it had the resource locked,
- * just before or after it wrote its event, the events restore the state. */
+ * just before or after it wrote its event, restores the state from the
+ * events. */
 static void enter(struct record *r)
 {
     if (pthread_mutex_lock(&r->mu) != EOWNERDEAD)
@@ -127,8 +129,8 @@ static void enter(struct record *r)
     pthread_mutex_consistent(&r->mu);
 }
 
-/* Returns 0, or HF_ELOST if a holder with a higher token has used the resource
- * before. */
+/* Uses the resource. Returns 0, or HF_ELOST if a holder with a higher token has
+ * used the resource before. */
 static int use(const struct record_owner *o, int kind, uint64_t token,
                bool shared, uint64_t *value)
 {
@@ -171,7 +173,7 @@ static void call(const struct record_owner *o, const hf_acquire_options *opt)
     struct history_event e = {
         .kind = HISTORY_CALL,
         .at = now,
-        /* A try returns when the server has replied. */
+        /* A try returns when the server has replied, within op_timeout. */
         .until = after(now, opt->wait_ms ? opt->wait_ms : o->op_timeout_ms)};
 
     if (o->kind == HF_RWLOCK) {
@@ -194,7 +196,7 @@ static int take(const struct record_owner *o, const hf_acquire_options *opt,
     seen = rc = hf_lock_acquire(o->lock, opt, NULL);
     if (!rc &&
         (hf_lock_token(o->lock, token) || hf_lock_deadline(o->lock, &until)))
-        seen = HF_ELOST; /* lost before its token was read */
+        seen = HF_ELOST; /* lost before the token was read */
     now = wait_now();
     note(o,
          (struct history_event){.kind = HISTORY_RETURN,
@@ -227,8 +229,8 @@ static bool is_shared(const struct record_owner *o,
     return o->kind == HF_SEMAPHORE || opt->mode == HF_READ;
 }
 
-/* Recorded before the call, because other readers may enter as soon as it
- * begins. */
+/* Downgrades. The event is recorded before the call, because other readers may
+ * enter as soon as the call begins. */
 static int turn_to_reading(const struct record_owner *o)
 {
     int rc;
@@ -239,7 +241,7 @@ static int turn_to_reading(const struct record_owner *o)
     return rc == HF_ELOST || rc == HF_EUNKNOWN ? 0 : rc;
 }
 
-/* The code of the verb, or 0 if a fault explains it. */
+/* Returns the code of the verb, or 0 if a fault explains the failure. */
 static int weigh(const struct record_owner *o, int rc)
 {
     return o->rough && (rc == HF_EBACKEND || rc == HF_EUNKNOWN) ? 0 : rc;
@@ -259,8 +261,7 @@ static int round_of(const struct record_owner *o, const hf_acquire_options *opt,
         !is_shared(o, opt)) {
         value++;
         if (value % 8 == 0)
-            sched_yield(); /* so that another process tries while the lock is
-                              held */
+            sched_yield(); /* lets others try while the lock is held */
         use(o, HISTORY_WRITE, token, false, &value);
     }
     if (downgrades)
@@ -295,7 +296,7 @@ int record_any_round(const struct record_owner *o, unsigned number)
     }
     if (o->kind == HF_RWLOCK && number % 5)
         opt.mode = HF_READ;
-    if (o->kind == HF_SEMAPHORE) /* never all: that would be exclusive */
+    if (o->kind == HF_SEMAPHORE) /* never all, which would exclude others */
         opt.permits = 1 + number % (o->size - 1);
     return round_of(o, &opt,
                     o->kind == HF_RWLOCK && opt.mode == HF_WRITE && number % 2);
@@ -311,7 +312,7 @@ int record_rounds(const struct record_owner *o)
             r->log[o->owner].len + 8 > EVENTS)
             break;
         rc = record_any_round(o, i);
-        wait_tick(); /* let other threads and processes run */
+        wait_tick(); /* lets other threads and processes run */
     }
     return rc;
 }
@@ -326,8 +327,8 @@ uint64_t record_grants(const struct record *r, uint32_t owner)
     return __atomic_load_n(&r->log[owner].grants, __ATOMIC_ACQUIRE);
 }
 
-/* The time just after the last event that the process wrote, or `then` if that
- * is later. */
+/* Returns the time just after the last event that the process wrote, or `then`
+ * if that is later. */
 static int64_t after_last(const struct history_event *event,
                           const uint64_t *len, uint32_t process, int64_t then)
 {
@@ -338,8 +339,9 @@ static int64_t after_last(const struct history_event *event,
     return i && event[i - 1].at >= then ? event[i - 1].at + 1 : then;
 }
 
-/* The process lived when it wrote its last event, and other owners may have got
- * its holds as soon as it was dead. */
+/* The death is recorded just after the last event of the process, not later:
+ * the process was running when it wrote that event, but other owners may have
+ * been granted its locks as soon as it was dead. */
 void record_killed(struct record *r, struct history *h, uint32_t process,
                    int64_t before)
 {

@@ -61,8 +61,8 @@ static bool answers(void *server)
     struct redis_server *s = server;
     redisContext *c = redisConnectUnix(s->socket);
     redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
-    /* With a password the reply is NOAUTH, which also shows that the server
-     * answers. */
+    /* Without the password the reply is NOAUTH, which also shows that the
+     * server answers. */
     bool ok = reply && (s->may_load || strncmp(reply->str, "LOADING", 7) != 0);
 
     freeReplyObject(reply);
@@ -81,7 +81,7 @@ int redis_server_start(struct redis_server *s)
     };
 
     s->kind = &kind;
-    /* In memory, so that no sync has to wait for a disk. */
+    /* The directory is in memory, so that no sync has to wait for a disk. */
     if (server_dir(&s->process, "holdfast-redis", false) ||
         server_port(&s->process, &s->port))
         return -1;

@@ -1,8 +1,8 @@
 /*
  * A real redis-server for a test, or the program that TEST_REDIS names: on a
  * free loopback port and a Unix socket, in its own directory, without
- * persistence by default. It dies with the thread that started it. It is ready
- * when it answers PONG, never after a sleep.
+ * persistence by default. It dies with the thread that started it. Its start
+ * waits until it answers PING, never for a fixed time.
  */
 #ifndef TESTS_REDIS_SERVER_H
 #define TESTS_REDIS_SERVER_H
@@ -16,12 +16,13 @@
 struct redis_server {
     SERVER_PROCESS;
     int port;
-    const char *tls; /* name of its certificate (certs.h): its port then accepts
-                        TLS only. NULL: no TLS */
+    /* Name of its certificate (certs.h), or NULL for no TLS. With TLS, its port
+     * accepts nothing else. */
+    const char *tls;
     bool asks_certificate; /* with TLS: client certificates signed by ca */
-    bool persist;          /* keep an append-only file over a restart */
-    bool may_load; /* counts as ready as soon as it says that it is loading */
-    const char *certs; /* directory of certificates; NULL: its own */
+    bool persist;          /* keep an append-only file across restarts */
+    bool may_load;         /* it may still be loading when its start returns */
+    const char *certs;     /* directory of certificates; NULL: its own */
     char socket[96];
     char url[64];       /* redis://127.0.0.1:port */
     char tls_url[128];  /* rediss://127.0.0.1:port?cacert=... */
@@ -32,18 +33,18 @@ struct redis_server {
 
 SERVER_VERBS(redis_server)
 /* Returns 0, or -1 with a message on stderr. The caller sets tls, persist,
- * args, ... before. */
+ * args, ... first. */
 int redis_server_start(struct redis_server *);
-/* Sends a command as the administrator; the caller frees the reply. Fails the
- * test if there is none. */
+/* Sends a command as the administrator and returns the reply, which the caller
+ * frees. Ends the program if there is no reply. */
 redisReply *redis_server_ask(struct redis_server *, const char *fmt, ...);
-/* For commands whose reply is a number: returns it, -1 for an error, 0 for any
- * other reply. */
+/* Sends a command whose reply is a number, and returns that number; returns -1
+ * for an error, and 0 for any other reply. */
 long long redis_server_do(struct redis_server *, const char *fmt, ...);
-/* Makes the server a replica of the one at that port; returns when it has that
- * server's data. */
+/* Makes the server a replica of the server at that port; returns when the
+ * replica has the other server's data. */
 int redis_server_follow(struct redis_server *, int port);
-/* The number of keys, without those of tokens. */
+/* Returns the number of keys, not counting those of tokens. */
 long long redis_server_keys(struct redis_server *);
 void redis_server_print_keys(struct redis_server *);
 

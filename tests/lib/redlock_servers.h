@@ -10,20 +10,20 @@ enum { REDLOCK_SERVERS = 5 };
 
 struct redlock_servers {
     const char *tls, *password; /* set before the start; NULL: none */
-    bool persist; /* set before the start: keep keys over a restart */
+    bool persist; /* set before the start: keep keys across restarts */
     struct redis_server server[REDLOCK_SERVERS];
 };
 
 /* Returns 0, or -1 with a message on stderr. */
 int redlock_servers_start(struct redlock_servers *);
 void redlock_servers_end(struct redlock_servers *);
-/* Continues stopped servers and starts killed ones again. */
+/* Continues stopped servers and restarts killed ones. */
 int redlock_servers_heal(struct redlock_servers *);
-/* The URL with these options, which follow a `?` or `&`. The client uses
- * restarted servers at once, unless the options set max_lease. */
+/* Stores the URL with these options ("a=b&c=d"). Unless they set max_lease, the
+ * client uses a restarted server at once. */
 void redlock_servers_url(const struct redlock_servers *, char *url, size_t size,
                          const char *options);
-/* The number of keys, without those of tokens. */
+/* Returns the number of keys, not counting those of tokens. */
 long redlock_servers_keys(struct redlock_servers *);
 void redlock_servers_print_keys(struct redlock_servers *);
 

@@ -1,5 +1,5 @@
 /* Whether this is a build with a sanitizer, which makes everything slower. Time
- * limits then only have to catch what hangs, not what is late. */
+ * limits then only have to detect what hangs, not what is late. */
 #ifndef SANITIZED_H
 #define SANITIZED_H
 

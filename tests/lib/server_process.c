@@ -54,7 +54,7 @@ int server_spawn(struct server_process *p)
     _exit(127);
 }
 
-/* Reaps the server if it has ended. */
+/* Returns whether the server has ended; reaps it if so. */
 static bool has_ended(struct server_process *p)
 {
     if (p->pid > 0 && waitpid(p->pid, NULL, WNOHANG) != p->pid)

@@ -1,11 +1,11 @@
 /*
- * The process of a test's server of any kind: its directory, its ports, its
- * death and its restart. A server dies with the thread that started it. It is
- * ready when it answers, never after a sleep.
+ * The process of a test's server, of any kind: its directory, its ports, its
+ * start, death and restart. A server dies with the thread that started it. A
+ * start waits until the server answers, never for a fixed time.
  *
- * The struct of a kind of server begins with SERVER_PROCESS, and its header has
- * SERVER_VERBS(kind), which defines kind_kill(), kind_again() and so on: the
- * functions below.
+ * The struct of each kind of server begins with SERVER_PROCESS, and its header
+ * contains SERVER_VERBS(kind), which defines kind_kill(), kind_again(), ... as
+ * wrappers of the functions below.
  */
 #ifndef TESTS_SERVER_PROCESS_H
 #define TESTS_SERVER_PROCESS_H
@@ -38,15 +38,17 @@ struct server_process {
         };                                                                     \
     }
 
-/* The functions get the server whose first member is the process. */
+/* The functions are called with the server that begins with the process. */
 struct server_kind {
     const char *name; /* name of the program, for messages */
-    /* Called after the fork. Becomes the server, by server_exec(). */
+    /* Called in the child after the fork; becomes the server by
+     * server_exec(). */
     void (*run)(void *server);
     bool (*answers)(void *server);
-    /* Closes the test's connections to the server; or NULL. */
+    /* Closes the test's own connections to the server; or NULL. */
     void (*forget)(void *server);
-    /* Called when the restarted server answers; returns 0 or -1. Or NULL. */
+    /* Called by server_again() once the server answers; returns 0 or -1. Or
+     * NULL. */
     int (*warm)(void *server);
     int ready_ms; /* 0: WAIT_LONG_MS */
 };
@@ -55,7 +57,7 @@ struct server_kind {
 
 /* Reserves a loopback port for the server. */
 int server_port(struct server_process *, int *port);
-/* Makes its directory, in memory unless `durable`. */
+/* Creates the server's directory, in memory unless `durable`. */
 int server_dir(struct server_process *, const char *name, bool durable);
 
 static inline int server_dir_remove_one(const char *path, const struct stat *st,
@@ -71,17 +73,18 @@ static inline int server_dir_remove(const char *dir)
     return nftw(dir, server_dir_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* server_spawn() starts the process; server_await() waits until it is ready. */
+/* server_spawn() starts the process; server_await() waits until it answers. */
 int server_spawn(struct server_process *);
 int server_await(struct server_process *);
-/* Spawns and awaits the server: for the first time, or on the same ports after
- * a kill. */
+/* Spawns and awaits the server, for the first time or after a kill; it keeps
+ * its ports. */
 int server_again(struct server_process *);
-/* SIGKILL; the process is gone when this returns. The directory stays. */
+/* Kills the server with SIGKILL; the process no longer exists when this
+ * returns. The directory stays. */
 void server_kill(struct server_process *);
 int server_stop(struct server_process *); /* SIGSTOP, in effect on return */
 int server_continue(struct server_process *);
-/* Kills it and removes the directory. */
+/* Kills the server, gives its ports back and removes its directory. */
 void server_end(struct server_process *);
 
 #define SERVER_VERBS(kind)                                                     \
@@ -112,14 +115,16 @@ struct server_args {
     size_t len, used;
 };
 
-/* server_arg() adds one argument; server_args() adds those of a list that ends
- * with NULL, at most `most` of them. */
+/* server_arg() adds one argument; server_args() adds at most `most` arguments
+ * of a list that ends with NULL. */
 void server_arg(struct server_args *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void server_args(struct server_args *, const char *const *list, size_t most);
-/* Sends the server's output to the file `log` in its directory. */
+/* Executes the server in place of this process, with its output appended to the
+ * file `log` in its directory. */
 _Noreturn void server_exec(const struct server_process *, struct server_args *);
-/* Connects to 127.0.0.1; reads time out after 2 s. Returns -1 on failure. */
+/* Connects to 127.0.0.1; reads time out after 2 s. Returns the descriptor, or
+ * -1 on failure. */
 int server_connect(int port);
 
 #endif

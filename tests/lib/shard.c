@@ -1,5 +1,6 @@
-/* Every group of cases that a program runs comes through here, because the
- * program is linked with --wrap=_cmocka_run_group_tests. */
+/* Selects the cases of a shard. Every group of cases that a program runs comes
+ * through here, because the program is linked with
+ * --wrap=_cmocka_run_group_tests. */
 #include "shard.h"
 
 #include <setjmp.h>
@@ -85,8 +86,8 @@ static pid_t start(unsigned index, unsigned of, FILE *out,
     _exit(failed);
 }
 
-/* Renumbers the output of one process after that of the others, and adds up the
- * number of planned cases, which is printed at the end. */
+/* Prints the output of one process with its cases renumbered to follow those of
+ * the processes before, and adds its number of planned cases to `plan`. */
 static void merge(FILE *out, unsigned *number, unsigned *plan)
 {
     char line[1024];

@@ -1,10 +1,11 @@
 /*
- * A long suite is cut into shards that run side by side: as Meson tests with a
- * server each, or as children of one program if a server each would cost too
- * much. TEST_SHARD=I/N in the environment of a program of test-lib selects
- * every N-th case of each group, from the I-th on (0 to N - 1). Each shard
- * prints how many of all cases it has, so that ./dev can see that none was left
- * out. With TEST_LIST a program prints the names of its cases instead.
+ * A long suite is split into shards that run in parallel: as Meson tests with a
+ * server each, or as children of one program if a server for each would cost
+ * too much. TEST_SHARD=I/N in the environment of a program that uses test-lib
+ * selects every N-th case of each group, from the I-th on (0 to N - 1). Each
+ * shard prints how many of all cases it runs, so that ./dev can check that none
+ * was left out. If TEST_LIST is set, a program prints the names of its cases
+ * instead.
  */
 #ifndef TESTS_SHARD_H
 #define TESTS_SHARD_H
@@ -17,7 +18,8 @@ struct shard {
     unsigned index, of;
 };
 
-/* Parses I/N; NULL means everything. False if the text is not a shard. */
+/* Parses I/N; a text of NULL means all cases. Returns false if the text is not
+ * a shard. */
 static inline bool shard_parse(const char *text, struct shard *s)
 {
     int end = 0;
@@ -32,9 +34,9 @@ static inline bool shard_has(const struct shard *s, size_t i)
     return i % s->of == s->index;
 }
 
-/* Runs the shards as child processes, side by side, with what the caller has
- * started for all of them. Prints their output as that of one program. Returns
- * the number of shards that failed. */
+/* Runs the shards as parallel child processes, which share what the caller has
+ * started. Prints their output as that of one program. Returns the number of
+ * shards that failed. */
 int shard_each(unsigned of, int (*run)(unsigned index));
 
 #endif

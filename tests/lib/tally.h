@@ -1,5 +1,5 @@
-/* Prints what a program of the soak has done, as a line that tests/soak/soak.py
- * reads: the last such line counts. */
+/* Prints what a program of the soak has done, as a line for tests/soak/soak.py.
+ * If there are several such lines, the last one counts. */
 #ifndef TESTS_TALLY_H
 #define TESTS_TALLY_H
 
@@ -8,7 +8,7 @@
 
 struct tally_line {
     uint64_t grants, kills, stops;
-    uint64_t faults; /* how many faults of servers, network and memory */
+    uint64_t faults; /* number of faults of servers, network and memory */
     uint64_t violations;
 };
 

@@ -1,9 +1,10 @@
 /*
- * Waiting for a condition, never for a time. A wait checks every millisecond
- * and gives up after `ms`; a test asserts that the condition became true, or
- * that it never did. A time limit is what the contract says, measured by a fair
- * clock, which stops while a thread on this machine waits for a processor, or
- * this machine for one of its host's.
+ * Waiting for a condition, never for a fixed time. A wait checks its condition
+ * every millisecond and gives up after `ms`; a test asserts that the condition
+ * became true, or that it never did. A time limit is the one that the contract
+ * gives, measured by a fair clock. That clock stops while a thread on this
+ * machine waits for a processor, or this machine waits for a processor of its
+ * host.
  */
 #ifndef TESTS_WAIT_H
 #define TESTS_WAIT_H
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 /* Long enough for a loaded machine under a sanitizer; only a failing test waits
- * that long. */
+ * for this long. */
 #define WAIT_LONG_MS 20000
 
 static inline int64_t wait_now(void)
@@ -45,16 +46,16 @@ static inline void wait_tick(void)
 
 #define WAIT_PRESSURE "/proc/pressure/cpu"
 
-/* Whether the kernel reports how long threads wait for a processor. */
+/* Returns whether the kernel reports how long threads wait for a processor. */
 static inline bool wait_is_fair(void)
 {
     return !access(WAIT_PRESSURE, R_OK);
 }
 
-/* What every time limit allows in addition. */
+/* What is added to every time limit. */
 #define WAIT_SLACK_MS (SANITIZED || !wait_is_fair() ? 1000 : 20)
 
-/* The beginning of a file, or "" if there is none. */
+/* Reads the beginning of a file; stores "" if it cannot be read. */
 static inline void wait_read(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -65,8 +66,8 @@ static inline void wait_read(const char *path, char *text, size_t size)
         close(fd);
 }
 
-/* How long the host has kept all processors of this machine from running, in
- * ns. */
+/* Returns for how long the host has kept this machine's processors from
+ * running, in ns, summed over all processors. */
 static inline int64_t wait_stolen(void)
 {
     char text[256];
@@ -78,11 +79,12 @@ static inline int64_t wait_stolen(void)
     return ticks * (1000000000 / sysconf(_SC_CLK_TCK));
 }
 
-/* For how long since boot some thread on this machine has waited for a
- * processor, in ns; if the kernel does not report it, only this process's first
- * thread. The kernel does not count waits between two reads that are less than
- * a tick apart, so a thread reads at most every 20 ms. The value never falls:
- * without a free descriptor the last one is returned. */
+/* Returns for how long since boot some thread on this machine has waited for a
+ * processor, in ns, plus wait_stolen(). If the kernel does not report the
+ * former, only this process's first thread counts. The kernel misses waits
+ * between two reads less than a tick apart, which is why a thread reads at most
+ * every 20 ms. The value never falls: if no descriptor is free, the previous
+ * value is returned. */
 static inline int64_t wait_stalled(void)
 {
     static _Thread_local int64_t looked_at, seen;
@@ -109,14 +111,14 @@ static inline int64_t wait_fair(void)
     return wait_now() - wait_stalled();
 }
 
-/* True if at most so many ms have passed since `fair`, by the fair clock. */
+/* Returns whether at most `ms` milliseconds (and the slack) have passed since
+ * `fair`, by the fair clock. */
 static inline bool wait_within(int64_t fair, int64_t ms)
 {
     return wait_fair() - fair <= (ms + WAIT_SLACK_MS) * 1000000;
 }
 
-/* A time by both clocks, for an interval that has a minimum and a maximum
- * duration. */
+/* A time by both clocks, for a duration that has a lower and an upper limit. */
 struct wait_mark {
     int64_t now, fair;
 };
@@ -157,8 +159,8 @@ static inline bool wait_over(const struct wait_bound *b)
            (now >= b->soonest && !wait_within(b->fair, b->ms));
 }
 
-/* Evaluates to true as soon as cond is true; to false if it was not within
- * `ms`. */
+/* Evaluates to true as soon as cond is true, and to false if it has not become
+ * true within `ms`. */
 #define WAIT_FOR_MS(cond, ms)                                                  \
     ({                                                                         \
         struct wait_bound wait_bound = wait_begin(ms);                         \
@@ -169,8 +171,8 @@ static inline bool wait_over(const struct wait_bound *b)
         wait_met;                                                              \
     })
 
-/* Evaluates to false as soon as cond is true; to true if it was not for
- * `ms`. */
+/* Evaluates to false as soon as cond is true, and to true if it has not become
+ * true for `ms`. */
 #define NEVER_MS(cond, ms)                                                     \
     ({                                                                         \
         int64_t wait_end = wait_now() + (int64_t)(ms)*1000000;                 \
@@ -183,7 +185,8 @@ static inline bool wait_over(const struct wait_bound *b)
 
 #define WAIT_FOR(cond) WAIT_FOR_MS(cond, WAIT_LONG_MS)
 
-/* The state letter of a thread in /proc, 0 if it is gone. */
+/* Returns the state letter of a thread from /proc, or 0 if the thread does not
+ * exist. */
 static inline char wait_state(pid_t pid, pid_t tid)
 {
     char path[64], text[512], *at;
@@ -202,10 +205,11 @@ static inline char wait_state(pid_t pid, pid_t tid)
     return at && at[1] ? at[2] : 0;
 }
 
-/* True when the thread was asleep at each of many checks in a row, so that it
- * has really begun to wait. Checks during which a thread waited for a processor
- * count less, because that may be the thread that has to reply. False if the
- * thread is gone. */
+/* Waits until the thread has been asleep at each of many checks in a row, which
+ * shows that it has begun to wait. Checks during which a thread waited for a
+ * processor count less, because that may be the thread that has to reply.
+ * Returns false if the thread has ended, or did not stay asleep within
+ * WAIT_LONG_MS. */
 static inline bool wait_asleep(pid_t pid, pid_t tid)
 {
     enum { ENOUGH = 20, BUSY = 3 };

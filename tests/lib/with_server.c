@@ -1,6 +1,6 @@
-/* with_zk COMMAND..., and with_etcd, with_mysql, with_redis, with_redlock: runs
- * the command with its own server, whose URL is in ZK_URL, ETCD_URL, MYSQL_URL,
- * REDIS_URL or REDLOCK_URL. */
+/* Runs a command with its own server: with_zk COMMAND..., and with_etcd,
+ * with_mysql, with_redis and with_redlock. The server's URL is in ZK_URL,
+ * ETCD_URL, MYSQL_URL, REDIS_URL or REDLOCK_URL. */
 #if defined(WITH_REDLOCK)
 #include "redlock_servers.h"
 #define URL "REDLOCK_URL"

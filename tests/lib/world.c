@@ -4,8 +4,8 @@
 
 #include <dirent.h>
 
-/* The group whose cases run now, with the server and the functions that any of
- * its files gave. */
+/* The group whose cases are running. It has the server and the functions that
+ * the groups of this name, from all files, have set. */
 static struct world_group running;
 
 static size_t count_entries(const char *dir)
@@ -97,7 +97,8 @@ bool world_heard_wish(struct world *w, size_t i)
     return __atomic_load_n(&w->ears[i].wanted, __ATOMIC_RELAXED) > 0;
 }
 
-/* The text of an error may be cut: it is shorter than an event's. */
+/* Asserts that the error's message ends with the reason, which may be cut: the
+ * message has less room than that of an event. */
 static void gives(const hf_error *err, const char *reason)
 {
     const char *lost = strstr(err->text, "lost the lock \"");
@@ -257,7 +258,7 @@ void world_ends(struct world *w, void *it)
     OK(thing.end(it));
 }
 
-/* Returns the first code that is not 0. */
+/* Ends the things in reverse order. Returns the first code that is not 0. */
 static int end_things(struct world *w)
 {
     int rc = 0, last;
@@ -554,7 +555,8 @@ static void find_group(const char *name)
     running.stop = running.stop ? running.stop : server->stop;
 }
 
-/* Returns how many of its cases failed, or -1 if there is no such group. */
+/* Returns how many of the group's cases failed, or -1 if the group does not
+ * exist. */
 static int run_group(const char *name)
 {
     struct CMUnitTest *tests = NULL;
@@ -606,8 +608,9 @@ int world_main(int argc, char **argv, const struct world_server *server)
     program_server = server;
     if (argc > 2)
         cmocka_set_test_filter(argv[2]);
-    /* A sanitizer starts a thread of its own when the first thread is created:
-     * do that now, or a case would seem to have left it. */
+    /* A sanitizer starts its own thread when the program creates its first
+     * thread. Create one here, because the sanitizer's thread would otherwise
+     * look like one that a case has left behind. */
     if (pthread_create(&thread, NULL, nothing, NULL) ||
         pthread_join(thread, NULL))
         return 1;

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static time_t wrong_by; /* atomic: seconds that the clock is wrong by */
+static time_t wrong_by; /* atomic: error of the clock, in seconds */
 
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id,
                                                          struct timespec *ts)
@@ -18,7 +18,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t id,
     return rc;
 }
 
-/* Makes the wall clock wrong by so many seconds. */
+/* Makes the wall clock wrong by that many seconds. */
 static inline void clock_is_wrong_by(time_t s)
 {
     __atomic_store_n(&wrong_by, s, __ATOMIC_RELAXED);

@@ -6,11 +6,11 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#define BEGUN 8 /* most requests pending at a time */
+#define BEGUN 8 /* limit of pending requests */
 #define PATIENCE_MS 20000
 #define NUDGE_MS 1000
 
-/* A request, and where its reply goes. */
+/* A request, and where its reply is stored. */
 struct question {
     struct zk_hand *hand;
     bool used;
@@ -23,7 +23,7 @@ struct question {
 struct zk_hand {
     zhandle_t *zh;
     unsigned under_way;
-    int failed; /* first error of the requests begun together */
+    int failed; /* first error of the requests that were begun */
     struct question question[BEGUN];
 };
 
@@ -69,8 +69,9 @@ static void on_nudge(int rc, const struct Stat *stat, const void *data)
     (void)rc, (void)stat, (void)data;
 }
 
-/* A member of an ensemble of 3.8 may not process what it has received until the
- * next request comes, so send another one. */
+/* A member of an ensemble of ZooKeeper 3.8 may not process what it has received
+ * until the next request arrives. Therefore a further request is sent while
+ * replies are missing. */
 int zk_hand_await(struct zk_hand *h)
 {
     int failed;
@@ -106,7 +107,8 @@ struct zk_hand *zk_hand_open(const char *hosts, int session_ms)
     return open_as(hosts, session_ms, NULL);
 }
 
-/* The server makes the password with java.util.Random and this seed. */
+/* The server derives the password from the session's id, with java.util.Random
+ * and this seed. */
 struct zk_hand *zk_hand_steal(const char *hosts, int64_t session_id)
 {
     const uint64_t a = 0x5DEECE66D, mask = (1ull << 48) - 1;

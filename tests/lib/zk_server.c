@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 #define ELECTIONS 20
-#define SERVES_MS 180000 /* a dozen suites may start their servers together */
-/* long, as no thread sends its pings between requests */
+#define SERVES_MS 180000 /* a dozen suites may start servers at once */
+/* long, because no thread sends pings between requests */
 #define ADMIN_MS 300000
 #define WARM_LITTLE 3
 #define WARM_TIMES 20
@@ -42,8 +42,8 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
     int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
-    /* No member may be cut off because the machine stalls for seconds, unless
-     * the test is about that and waits for it. */
+    /* A member must not be cut off because the machine stalls for seconds,
+     * unless the test is about a cut member and waits for it. */
     bool soon = e && e->can_be_cut;
 
     if (!f)
@@ -107,7 +107,7 @@ static void leave(void *server)
     zk_server_leave(server);
 }
 
-/* Sends the requests that a lock would, once. */
+/* Sends once the requests that a lock would send. */
 static void use(const struct zk_server *s)
 {
     struct zk_hand *h = zk_hand_open(s->url + strlen("zk://"), ADMIN_MS);
@@ -126,8 +126,8 @@ static void use(const struct zk_server *s)
     zk_hand_close(h);
 }
 
-/* A fresh JVM takes half a second for its first replies, longer than some tests
- * wait. */
+/* Warms a restarted server up: a new JVM takes half a second for its first
+ * replies, longer than some tests wait. */
 static int warm_a_little(void *server)
 {
     for (int i = 0; i < WARM_LITTLE; i++)
@@ -181,8 +181,8 @@ int zk_server_start(struct zk_server *s)
     return 0;
 }
 
-/* A server that is still starting says so, and does not close the
- * connection. */
+/* Returns whether the reply refuses the request: a server that is still
+ * starting says so, and does not close the connection. */
 static bool is_refusal(const char *text)
 {
     return strstr(text, "not currently serving requests") != NULL;
@@ -260,7 +260,7 @@ static long count_children(struct zk_hand *h, const char *path, bool print)
     long n = 0;
     int rc = zk_hand_children(h, path, &names);
 
-    if (rc) /* a node that is gone counts 0; any other error 1 */
+    if (rc) /* 0 for a removed node, 1 for any other error */
         return rc == ZNONODE ? 0 : 1;
     for (int i = 0; i < names.count; i++) {
         snprintf(child, sizeof(child), "%s/%s", path[1] ? path : "",
@@ -413,7 +413,8 @@ void zk_ensemble_cut(struct zk_ensemble *e)
         proxy_set(e->way[i], PROXY_BLACK_HOLE, 0);
 }
 
-/* Whether the server serves what it got from the leader. */
+/* Returns whether the server serves requests and is in contact with the
+ * leader. */
 static bool follows(const struct zk_server *s)
 {
     char host[32];

@@ -13,7 +13,7 @@ def read(path):
 
 
 def files_below(root, folder, endings=(".c", ".h")):
-    """The paths of the files, relative to root, sorted."""
+    """Returns the paths of the files, relative to root, sorted."""
     found = []
     for where, _, names in os.walk(os.path.join(root, folder)):
         found += [os.path.relpath(os.path.join(where, name), root)
@@ -22,7 +22,7 @@ def files_below(root, folder, endings=(".c", ".h")):
 
 
 def without_comments(text):
-    """The same lines, with blanks for comments and the contents of strings."""
+    """Returns the same lines, with blanks for comments and the contents of strings."""
     def blank(found):
         token = found.group(0)
         if token[0] == "/":
@@ -32,7 +32,7 @@ def without_comments(text):
 
 
 def head_comment(text):
-    """The first comment of a file, if nothing but #include lines precede it."""
+    """Returns the first comment of a file, or "" if code precedes it."""
     text = text.replace("/* clang-format off */", "", 1)
     found = re.match(r"(?:\s|#[^\n]*\n)*/\*(.*?)\*/", text, re.S)
     return " ".join(re.sub(r"\n\s*\*", "\n", found[1]).split()) if found else ""
@@ -43,8 +43,8 @@ def identifiers(text):
 
 
 def statements(text):
-    """Each statement outside of all braces, on one line. Text in braces is left
-    out, so "int f(void){}" is a definition."""
+    """Yields each statement outside of all braces, on one line. What is in braces
+    is left out, so a definition is "int f(void){}", for example."""
     text = without_comments(text)
     text = re.sub(r"^[ \t]*#(?:\\\n|[^\n])*", "", text, flags=re.M)
     text = re.sub(r'extern\s+""\s*\{', "", text)
@@ -73,14 +73,14 @@ def statements(text):
 
 
 def asserted(text):
-    """The functions that a file declares where HF__ASSERT is defined, see
+    """Returns the functions that a file declares where HF__ASSERT is defined, see
     policy/verify.h: HF__VERIFIER(lease) declares hf__lease_verify()."""
     return {"hf__%s_verify" % what for what in
             re.findall(r"^HF__VERIFIER\((\w+)\)", text, re.M)}
 
 
 def declared(text):
-    """The functions and objects with external linkage that a file declares but
+    """Returns the functions and objects with external linkage that a file declares but
     does not define."""
     names = asserted(text)
     for statement in statements(text):
@@ -104,7 +104,7 @@ def declared(text):
 
 
 def static_functions(text):
-    """The static functions that a file defines."""
+    """Returns the static functions that a file defines."""
     return {found[1] for statement in statements(text)
             if re.match(r"static .*\) ?\{\}$", statement)
             for found in [re.search(r"(\w+)\s*\(", statement)] if found}
@@ -112,8 +112,8 @@ def static_functions(text):
 
 
 def share_a_word(function, file):
-    """Does the name of a function share a word with the file's name? lines
-    matches line, and answered matches answer."""
+    """Returns whether the name of a function shares a word with the name of its file.
+    lines matches line, and answered matches answer."""
     def alike(a, b):
         short, long = sorted((a, b), key=len)
         return a == b or len(short) > 2 and long.startswith(short)

@@ -2,7 +2,7 @@
 
 
 def find_circles(graph):
-    """The strongly connected components of more than one file."""
+    """Returns the strongly connected components of more than one file."""
     number, low, stack, out = {}, {}, [], []
 
     def visit(v):

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """distinct-commands.py BUILD OUT [BASE]: writes OUT/compile_commands.json with
 the commands by which BUILD compiles the source tree, one for each file and set of
-defined macros; prints the files, one a line. Several programs compile the same
-files, and it is enough to check each once.
+defined macros; prints the files, one per line. Several programs compile the same
+files, and it is enough to check each file once.
 
-With BASE, a commit: only files that differ from it, or include one that does
-according to BUILD, which must be up to date. If the settings of the checks differ
-from it, all files.
-"""
+With BASE, a commit, only those files count that differ from it, or include a file
+that does, according to BUILD, which must be up to date. If the settings of the
+checks differ from BASE, all files count."""
 import json
 import os
 import shlex
@@ -30,7 +29,7 @@ def lines_of(*command):
 
 
 def dependencies(build):
-    """The files that each object was made of, as BUILD names them."""
+    """Returns, for each object, the files that it was made of, as BUILD names them."""
     of = {}
     for line in lines_of("ninja", "-C", build, "-t", "deps"):
         if line.startswith("    "):
@@ -42,7 +41,7 @@ def dependencies(build):
 
 
 def lint_of(text):
-    """The part of ./dev that runs the checks."""
+    """Returns the part of ./dev that runs the checks."""
     return text.partition("\nlint() {\n")[2].partition("\n}\n")[0]
 
 

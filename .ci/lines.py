@@ -8,8 +8,8 @@ import sys
 
 import c_text
 
-# Each folder below these is a row; a folder that has both files and folders is
-# also the row of its own files.
+# Each folder directly below one of these is a row. One of these that contains
+# files is also the row of those files.
 EACH_FOLDER = {"src": 2, "src/backends": 3, "lab": 2, "cli": 2, "tests": 2,
                "tests/unit": 3, "tests/unit/backends": 4, "tests/faults": 3}
 TOP = ("include", "src", "cli", "lab", "bench", "examples", "tests")
@@ -18,7 +18,7 @@ COMMENT = {".lua": "--", ".py": "#", ".sh": "#"}
 
 
 def room_of(path):
-    """The deepest folder that has a row."""
+    """Returns the deepest folder of the path that has a row."""
     parts = os.path.dirname(path).split("/")
     depth = 1
     while "/".join(parts[:depth]) in EACH_FOLDER and depth < len(parts):
@@ -27,7 +27,7 @@ def room_of(path):
 
 
 def count(path, text):
-    """(code, comments, blank)"""
+    """Returns the number of lines: (code, comments, blank)."""
     ending = os.path.splitext(path)[1]
     lines = text.splitlines()
     blank = sum(not line.strip() for line in lines)
@@ -42,7 +42,7 @@ def count(path, text):
 
 
 def tests_of(room, rows):
-    """The lines of code of the tests that mirror a room of src."""
+    """Returns the lines of code of the tests that mirror a room of src, "-" if none do."""
     if not room.startswith("src/"):
         return ""
     inside = room[len("src/"):]

@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -B
-"""papers.py [ROOT]: are docs/where.md and docs/moved.md true?
+"""papers.py [ROOT]: checks whether docs/where.md and docs/moved.md are true.
 
   where.md  has a table `question | file | words' of 20 rows or more. Each file
             exists, and its head comment contains these words: phrases separated
             by commas, in any case.
   moved.md  has tables `old | new' of paths, functions and types, each in
             backquotes; a * stands for any letters. Each new path exists, each
-            new name is in src, cli, lab or tests, and no old name is there.
+            new name is in src, cli, lab or tests, and no old name is.
 
 Prints what is wrong, and exits with 1 if anything is."""
 import fnmatch
@@ -22,7 +22,7 @@ ROWS = 20  # least number in where.md
 
 
 def rows_of(text, columns):
-    """The rows of the tables with that many columns, without their headings."""
+    """Yields the rows of the tables with that many columns, without their headings."""
     head = True
     for line in text.splitlines():
         if not line.startswith("|"):
@@ -37,8 +37,8 @@ def rows_of(text, columns):
 
 
 def paths_in(cell):
-    """The targets of links, which are relative to docs; else the text in
-    backquotes, or the whole cell."""
+    """Returns the targets of the links in a cell, which are relative to docs;
+    without links, the texts in backquotes; without those, the words."""
     links = re.findall(r"\]\(([^)#]+)", cell)
     if links:
         return [os.path.normpath(os.path.join("docs", link)) for link in links]
@@ -76,7 +76,7 @@ def is_path(item):
 
 
 def items_of(cell):
-    """The quoted items: (is it a path?, its text without struct and ())."""
+    """Yields the quoted items: (whether it is a path, its text without struct and ())."""
     for item in re.findall(r"`([^`]+)`", cell):
         item = re.sub(r"^(struct|enum|union) |\(\)$", "", item.strip())
         if is_path(item) or re.fullmatch(r"[\w*]+", item):
@@ -84,7 +84,7 @@ def items_of(cell):
 
 
 class Names:
-    """All identifiers; of comments and scripts those with underscores."""
+    """All identifiers of C code, and the words with underscores of comments and scripts."""
 
     def __init__(self, root):
         self.all = set()

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""rooms.py BUILD [ROOT [LIST]]: do arrows between the rooms point one way?
+"""rooms.py BUILD [ROOT [LIST]]: checks that the arrows between the rooms point one way.
 
 A room is a folder. .ci/rooms.list has all rooms, what each may use, and every
 exception. An arrow is an #include, or a symbol that one object needs and
@@ -17,7 +17,7 @@ are any:
   noun      a static function has no word of its file's name
   stale     the list allows something that no file does
 
-Calls through pointers are not seen, nor what no object of BUILD contains.
+Not seen are calls through pointers, and code that is in no object of BUILD.
 """
 import collections
 import fnmatch
@@ -52,7 +52,7 @@ class Tree:
         self.public = c_text.declared(self.texts.get(PUBLIC, ""))
 
     def name(self, path):
-        """The path relative to the root, for generated files to the build."""
+        """Returns the path relative to the root, or for a generated file to the build."""
         path = os.path.normpath(path)
         at = self.build if path.startswith(self.build + "/") else self.root
         return os.path.relpath(path, at)
@@ -84,7 +84,7 @@ class Tree:
                 self.definers[symbol].add(path)
 
     def includes(self, path, room):
-        """Pairs of the quoted word and the file in the tree or None."""
+        """Yields pairs of the quoted word, and the file in the tree or None."""
         for bracket, word in re.findall(r'^\s*#\s*include\s+(["<])([^">]+)',
                                         self.texts[path], re.M):
             places = [os.path.dirname(path)] if bracket == '"' else []
@@ -95,7 +95,7 @@ class Tree:
             yield word, known[0] if known else None
 
     def definer(self, symbol, path, room_of):
-        """The file that defines a symbol for `path`: its own room first."""
+        """Returns the file that defines a symbol for `path`, in its own room if possible."""
         found = sorted(self.definers.get(symbol, ()))
         near = [f for f in found if room_of(f) == room_of(path)]
         return (near + found)[0] if near or len(found) == 1 else None
@@ -112,7 +112,7 @@ class Lint:
         self.wrong.append("%-7s %s" % (kind, text))
 
     def may(self, path, target, symbol):
-        """May path use target? An empty symbol stands for an #include."""
+        """Returns whether path may use target. An empty symbol represents an #include."""
         uses = self.rooms.rooms[self.rooms.room_of(path)]
         if self.rooms.room_of(target) in uses or stem(target) in uses:
             return True

@@ -37,7 +37,7 @@ class Words:
                 self.replaced.append((re.compile(pattern, re.I), rest))
 
     def is_allowed(self, path, line, start, end):
-        """Is the place part of a text that the list allows in that file?"""
+        """Returns whether the place is part of a text that the list allows in that file."""
         found = False
         for rule in self.allowed:
             files, pattern = rule[:2]
@@ -49,7 +49,7 @@ class Words:
 
 
 def on_one_line(text):
-    """The text with a blank for each line break, and the offset of each line."""
+    """Returns the text with a blank for each line break, and the offset of each line."""
     line, begins, at, length = [], [0], 0, 0
     for found in BETWEEN.finditer(text):
         line += [text[at:found.start()], " "]

@@ -1,8 +1,8 @@
 /*
- * The floor on etcd: the same two transactions by hand, with our gRPC client
- * (src/net/grpc) and with nghttp2 on a blocking socket, in one thread. Also
- * Go's concurrency.Mutex, in processes of its own: HOLDFAST_GO is the program
- * of tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
+ * The floor on etcd: the same two transactions by hand, in one thread, with
+ * holdfast's gRPC client (src/net/grpc) and with nghttp2 on a blocking socket.
+ * Also Go's concurrency.Mutex, in separate processes: HOLDFAST_GO is the
+ * program of tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
  */
 #include "../tests/lib/bare_core.h"
 #include "../tests/lib/etcd_server.h"
@@ -32,21 +32,21 @@ enum { LIMIT_MS = 1500, LEASE_S = 60, MESSAGE = 4096 };
 static struct etcd_server server[2]; /* Debian's, and a current one */
 
 struct floor {
-    /* Sends it, and waits for the answer. Returns 0 or -1. */
+    /* Sends the message, and waits for the answer. Returns 0 or -1. */
     int (*ask)(struct floor *, const char *path, const void *message);
     const uint8_t *answer;
     size_t answer_len;
-    int64_t lease, guard; /* the id; the guard's revision */
+    int64_t lease, guard; /* the lease's id; the guard's revision */
     char key[64], guard_key[64];
 
-    /* With our client. */
+    /* With holdfast's gRPC client. */
     struct net_endpoint peer;
     uint32_t tags;
     struct grpc g;
     struct grpc_call call;
     bool is_over;
 
-    /* Without it: a blocking socket and nghttp2. */
+    /* Without that client: a blocking socket and nghttp2. */
     int fd;
     nghttp2_session *session;
     uint8_t out[MESSAGE], in[MESSAGE];
@@ -264,7 +264,7 @@ static int closed(nghttp2_session *session, int32_t id, uint32_t error,
     return 0;
 }
 
-/* Writes all frames that are due at once. */
+/* Writes all frames that are due by one call. */
 static int send_all(struct floor *f)
 {
     uint8_t all[2 * MESSAGE];
@@ -424,7 +424,7 @@ static void ended(void *arg, hf_lock *lock, int result)
     *(int *)arg += 1;
 }
 
-/* Waits for all of them until it is killed. */
+/* Waits for all names until the process is killed. */
 static _Noreturn void wait_for_all(const char *url)
 {
     hf_client *client = open_locks(url);
@@ -459,8 +459,8 @@ static void nap(int ms)
     poll(NULL, 0, ms);
 }
 
-/* Waits until all names wait, by the server's count of watchers, and a while
- * longer. */
+/* Waits until the server's count of watchers says that the client waits for all
+ * names, and three seconds longer. */
 static int wait_for_watchers(const struct etcd_server *s, double wanted)
 {
     double seen = -1;
@@ -475,7 +475,8 @@ static int wait_for_watchers(const struct etcd_server *s, double wanted)
     return seen < wanted ? -1 : 0;
 }
 
-/* Returns per cent of a core. *streams: how many streams the client has. */
+/* Returns the processor time of the waiting client in per cent of a core, and
+ * in *streams how many streams the client has. */
 static double watch_waiter(const struct etcd_server *s, double *streams)
 {
     double before = etcd_server_metric(s, STREAMS), percent = -1, cpu;
@@ -497,7 +498,7 @@ static double watch_waiter(const struct etcd_server *s, double *streams)
 
 static double many(const char *url, bool is_streams)
 {
-    static double percent = -1, streams = -1; /* both are measured at once */
+    static double percent = -1, streams = -1; /* measured together */
     hf_client *client;
     hf_error err = HF_ERROR_INIT;
     int rc = HF_OK;

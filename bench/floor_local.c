@@ -155,9 +155,9 @@ double floor_flock_four(const char *url)
     return per_second;
 }
 
-/* Timed as contend.c times our hand-overs: from just before the pass to the
- * other's return. As with ours, each process has a processor of its own; on one
- * processor the figure is another one. */
+/* The hand-over is timed as contend.c does: from just before the pass to the
+ * other process's return. As in contend.c, each process has its own processor;
+ * two processes on one processor give another figure. */
 
 struct ball {
     _Atomic uint32_t turn; /* 0 or 1: whose turn; 2: the end */
@@ -178,7 +178,7 @@ static void play(struct ball *ball, uint32_t me, bool counts)
             hist_add(&ball->hist,
                      cli_now_ns(CLOCK_MONOTONIC) - ball->passed_at);
         ball->passed_at = cli_now_ns(CLOCK_MONOTONIC);
-        /* Unless the game has ended meanwhile. */
+        /* Passes the ball, unless the game has ended in the meantime. */
         if (atomic_compare_exchange_strong(&ball->turn, &turn, 1 - me))
             syscall(SYS_futex, &ball->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
     }

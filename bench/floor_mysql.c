@@ -1,7 +1,7 @@
 /*
  * The floors on MySQL, with libmariadb's blocking calls on one connection: the
- * two packets of a pair, and a queue of eight processes in GET_LOCK. Also many
- * waiting processes, and the connections of many holds.
+ * two packets of a pair, and a queue of eight processes in GET_LOCK. Also
+ * measures many waiting processes, and the connections of many holds.
  */
 #include "../tests/lib/mysql_server.h"
 #include "ratios.h"
@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 #define NAME "holdfast-floor"
-#define LITERAL "x'686f6c64666173742d666c6f6f72'" /* the same */
+#define LITERAL "x'686f6c64666173742d666c6f6f72'" /* NAME in hexadecimal */
 
 enum {
     PROCESSES = 8,
     EIGHT_MS = 2000,
     READY_MS = 30000,
     WAITERS = 100,
-    SETTLED_MS = 3000, /* what waiters do on arrival has ended */
+    SETTLED_MS = 3000, /* then the waiters have done what they do on arrival */
     WATCHED_MS = 10000,
     HELD = 200,
 };
@@ -93,9 +93,10 @@ static long ask(MYSQL *db, const char *text)
 }
 
 /*
- * The packets of a pair, as the server has seen them, to be sent again
- * unchanged. Part of them is about the user lock that wakes a waiter; without
- * that part they are the least that a lock in a row can cost.
+ * The packets of a pair, as the server has received them from holdfast, to be
+ * sent again unchanged. Part of them is about the user lock that wakes a
+ * waiter. `statements' is without that part: the least that a lock in a row can
+ * cost.
  */
 struct texts {
     char take[4096], drop[1024];
@@ -108,7 +109,7 @@ static int copy(char *to, size_t size, const char *from)
     return (size_t)snprintf(to, size, "%s", from) < size ? 0 : -1;
 }
 
-/* Reads the last two packets of the worker from the server's log. */
+/* Reads the two packets of holdfast's pair from the server's log. */
 static int read_log(void)
 {
     MYSQL *db = server.admin;
@@ -141,7 +142,8 @@ static int read_log(void)
     return 0;
 }
 
-/* Takes those of the second pair, because the first one creates the row. */
+/* Logs the packets of the second pair, because the first one creates the
+ * row. */
 static int log_pair(hf_lock *lock)
 {
     hf_error err = HF_ERROR_INIT;
@@ -197,7 +199,8 @@ static int step(void *arg)
     return 0;
 }
 
-/* Each pair raises the token by one. */
+/* Checks that the statements by hand take the lock: each pair raises the token
+ * by one. */
 static int check_token(unsigned long long before)
 {
     unsigned long long now = (unsigned long long)my_server_number(
@@ -242,9 +245,9 @@ double floor_mysql_statements(const char *url)
 
 struct racer {
     const char *url;
-    MYSQL *db; /* by hand */
+    MYSQL *db; /* for by_hand */
     unsigned long long hold;
-    char owner[48]; /* a literal */
+    char owner[48]; /* a literal of SQL */
     hf_client *client;
     hf_lock *lock;
 };
@@ -382,7 +385,8 @@ static bool is_ready(struct race *race)
     return race->ready == PROCESSES;
 }
 
-/* Adds up, or returns -1 if a process has failed. */
+/* Adds up the results of the processes. Returns -1 if one of them has
+ * failed. */
 static int end_race(struct race *race, const pid_t *pids, struct tally *sum)
 {
     int failed = 0, status;
@@ -400,7 +404,7 @@ static int end_race(struct race *race, const pid_t *pids, struct tally *sum)
     return failed || race->violations || sum->pairs == 0 ? -1 : 0;
 }
 
-/* Pairs a second, or -1. */
+/* Returns pairs per second, or -1. */
 static double run_race(const struct how *how, const char *url,
                        struct tally *sum)
 {
@@ -443,7 +447,7 @@ double my_eight(const char *url)
     return run_race(&ours, url, &sum);
 }
 
-/* The mean and the longest wait are of one run: the mean is asked for first. */
+/* The longest wait of the run that mean_us() has measured last. */
 static double longest_us;
 
 static double mean_us(const struct how *how, const char *url)
@@ -499,7 +503,8 @@ static double cpu_of(const pid_t *pids, size_t n)
     return sum;
 }
 
-/* Per cent of a core: of these processes and of the server together. */
+/* Returns the processor time of these processes and of the server together, in
+ * per cent of a core. */
 static double watch(const pid_t *pids, size_t n)
 {
     double cpu;
@@ -538,8 +543,8 @@ static double watch_crowd(const char *url)
     return percent;
 }
 
-/* What look() sees while this process holds n locks; a single one is that for
- * which wait_for_it() waits. */
+/* Returns what look() measures while this process holds n locks. A single lock
+ * is the one for which wait_for_it() waits. */
 static double while_held(const char *url, size_t n,
                          double (*look)(const char *url))
 {
@@ -574,7 +579,7 @@ double my_waiters_cpu(const char *url)
     return while_held(url, 1, watch_crowd);
 }
 
-/* Without a client, for comparison. */
+/* Measures the server without clients, for comparison. */
 double my_idle_cpu(const char *url)
 {
     (void)url;
@@ -587,7 +592,7 @@ static double connections(const char *url)
     return (double)my_server_connections(&server);
 }
 
-/* Those of other measurements may not be gone yet. */
+/* Waits first until the connections of other measurements have ended. */
 double my_held_connections(const char *url)
 {
     for (int i = 0; i < 50 && my_server_connections(&server) > 0; i++)

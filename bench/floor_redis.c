@@ -1,7 +1,8 @@
 /*
- * The floor on Redis: our own scripts by hand, through hiredis, blocking, in
- * one thread. The hand-over is between two processes that do nothing else: one
- * releases, which publishes to the other's channel; the other acquires.
+ * The floor on Redis: holdfast's own scripts sent by hand, through hiredis,
+ * blocking, in one thread. The hand-over is between two processes that do
+ * nothing else: one releases, which publishes to the other's channel; the other
+ * acquires.
  *
  * Over TLS (rediss://) hiredis formats and parses, and OpenSSL does the rest.
  */
@@ -25,14 +26,16 @@
 #define NAME "holdfast-floor"
 #define RW NAME "-rw"
 
-/* The keys with which those of each script begin (redis/lua). */
+/* The keys with which the key lists of the scripts begin, for an unfair mutex
+ * and for a read-write lock (redis/lua). */
 #define MUTEX_KEYS                                                             \
     NAME, "holdfast:info:{" NAME "}", "holdfast:waiters:{" NAME "}",           \
         "redisson_lock_token:{" NAME "}", "holdfast:crowd:{" NAME "}"
 #define RW_KEYS                                                                \
     RW, "holdfast:holds:{" RW "}", "redisson_lock_token:{" RW "}",             \
         "holdfast:line:{" RW "}", "holdfast:party:{" RW "}"
-/* The lease, valid for ever, the token's life, who we are, may queue. */
+/* The lease; 0: the request never expires; the lifetime of the token; the
+ * owner's description; 1: may queue. */
 #define TERMS "30000", "0", "86400000", "1\nhost\nlabel", "1"
 
 struct tls_hand {
@@ -45,7 +48,7 @@ struct tls_hand {
 struct hand {
     redisContext *conn;
     struct tls_hand *tls;    /* NULL: no TLS */
-    char take[41], drop[41]; /* the scripts' digests */
+    char take[41], drop[41]; /* digests of the scripts */
     char owner[64];
     const char *channel; /* the channel to which a release publishes */
 };
@@ -188,7 +191,8 @@ static void ask_drop(const struct hand *hand)
         "holdfast:mark:{" NAME "}");
 }
 
-/* Reads the next answer, which must be that number, or begin with it. */
+/* Reads the next answer, which must be the number `wanted', or an array that
+ * begins with it. */
 static int expect(const struct hand *hand, long long wanted)
 {
     redisReply *reply, *first;
@@ -230,7 +234,7 @@ static int two_trips_step(void *arg)
     return 0;
 }
 
-/* Each release is in one packet with the next acquire. */
+/* Sends each release in one packet with the next acquire. */
 static int one_trip_step(void *arg)
 {
     const struct hand *hand = arg;
@@ -246,7 +250,8 @@ static int one_trip_step(void *arg)
     return drop(hand);
 }
 
-/* Acquires what it has already: only the round trip, and nothing to release. */
+/* Acquires a lock that the owner already holds: measures only the round trip,
+ * without a release. */
 static int acquire_step(void *arg)
 {
     const struct hand *hand = arg;
@@ -330,7 +335,7 @@ static _Noreturn void play(struct game *game, const char *url, int me,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (rc < 0 || !ear || write(ready, "", 1) != 1 || read(go, &byte, 1) < 0)
         _exit(1);
-    /* The first one starts. */
+    /* The first process starts the game. */
     if (me == 0 && (take(&hand) < 0 || drop(&hand) < 0))
         _exit(1);
     while (rc == 0 && !atomic_load(&game->over)) {
@@ -341,7 +346,7 @@ static _Noreturn void play(struct game *game, const char *url, int me,
             rc = drop(&hand);
         atomic_fetch_add(&game->handovers, 1);
     }
-    /* The other may wait for a release that no longer comes. */
+    /* The other process may wait for a release that no longer comes. */
     freeReplyObject(redisCommand(hand.conn, "PUBLISH %s 0", hand.channel));
     _exit(rc == 0 ? 0 : 1);
 }

@@ -1,8 +1,8 @@
 /*
- * The floor of Redlock: our own script by hand, the same request to all servers
- * at once, each on a socket of its own. It waits for the answers of the first
- * majority; the others are read when they arrive. Also redsync and
- * node-redlock, in processes of their own. HOLDFAST_REDSYNC is the program of
+ * The floor of Redlock: holdfast's own script sent by hand, the same request to
+ * all servers at once, each on its own socket. It waits for the answers of the
+ * first majority; the others are read when they arrive. Also redsync and
+ * node-redlock, in separate processes. HOLDFAST_REDSYNC is the program of
  * tests/interop/redlock, HOLDFAST_NODE_REDLOCK its node/peer.js.
  */
 #include "../tests/lib/redlock_servers.h"
@@ -22,7 +22,7 @@
 #define NAME "holdfast-floor"
 #define RESERVE "holdfast:reserve:{" NAME "}"
 #define AHEAD_US 500000ULL
-#define NEVER "4000000000000000" /* by the server's clock */
+#define NEVER "4000000000000000" /* a time of the server's clock */
 
 enum { MAJORITY = REDLOCK_SERVERS / 2 + 1 };
 
@@ -64,7 +64,8 @@ static int send_all(const struct assembly *a, const char *text, int len)
     return 0;
 }
 
-/* Sends the request to all; op is a letter: a grant, or a drop (redlock.h). */
+/* Sends the request to all servers. op is a letter: g for a grant, d for a drop
+ * (redlock.h). */
 static int ask(const struct assembly *a, char op)
 {
     bool is_grant = op == 'g';
@@ -87,8 +88,8 @@ static int ask(const struct assembly *a, char op)
     return send_all(a, text, len);
 }
 
-/* Returns the end of an answer, a line or *N and N lines; NULL if it is not
- * complete. */
+/* Returns the end of the first answer, which is a line, or *N and N lines; NULL
+ * if it is not complete. */
 static char *end_of(struct voter *v)
 {
     int lines = v->len > 1 && v->in[0] == '*' ? v->in[1] - '0' + 1 : 1;
@@ -101,7 +102,8 @@ static char *end_of(struct voter *v)
     return at;
 }
 
-/* Does the answer grant (with its base at the end), or drop? */
+/* Returns whether the answer is a grant or a successful drop. A grant ends with
+ * a base, from which the token follows. */
 static bool is_yes(struct assembly *a, const struct voter *v)
 {
     unsigned long long what, now, base;
@@ -115,7 +117,8 @@ static bool is_yes(struct assembly *a, const struct voter *v)
     return strncmp(v->in, ":1\r\n", 4) == 0;
 }
 
-/* Returns how many of the answers so far count, or -1. */
+/* Reads what server i has sent. Returns how many of its answers count as votes,
+ * or -1. */
 static int hear(struct assembly *a, int i)
 {
     struct voter *v = &a->voter[i];
@@ -143,7 +146,7 @@ static int hear(struct assembly *a, int i)
     return votes;
 }
 
-/* Sends one request to all, and waits until a majority has said yes. */
+/* Sends one request to all servers, and waits until a majority has said yes. */
 static int vote(struct assembly *a, char op)
 {
     bool has_voted[REDLOCK_SERVERS] = {0};
@@ -196,8 +199,8 @@ double floor_redlock(const char *any)
     }
     ns = ns_per_pair(vote_step, &a);
     for (int i = 0; i < REDLOCK_SERVERS; i++) {
-        /* If a socket is closed with unread data, the server loses our last
-         * request, too. */
+        /* The late answers are read first: if a socket is closed with unread
+         * data, the server may lose the last request, too. */
         while (ns > 0 && a.voter[i].late > 0 && hear(&a, i) == 0)
             ;
         close(a.polled[i].fd);
@@ -260,9 +263,10 @@ double floor_node5_pair(const char *any)
     return pair_of(NODE_5);
 }
 
-/* Eight of them: pairs per second, or the 99th percentile of their waits.
- * node-redlock 5 keeps the votes of a try that has failed until the last of its
- * tries has: eight of its processes may lock each other out for minutes. */
+/* Eight processes take turns. Returns pairs per second, or the 99th percentile
+ * of their waits in milliseconds. There is no measurement of node-redlock 5,
+ * which keeps the votes of a failed try until the last of its tries has failed:
+ * eight of its processes may lock each other out for minutes. */
 static double turns_of(enum other other, bool wants_p99)
 {
     const struct peers_turns turns = {TURNS_MS, TURNS_HOLD_MS, TURNS_THINK_MS};

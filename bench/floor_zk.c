@@ -1,9 +1,9 @@
 /*
  * The floor on ZooKeeper: the same requests by hand, through libzookeeper_st,
- * blocking, in one thread: creates an entry and reads the queue in one go, then
- * deletes the entry, and waits for that or not. Also Curator, in processes of
- * its own that are started once: HOLDFAST_CURATOR is the class path of
- * tests/interop/curator.
+ * blocking, in one thread. It creates an entry and reads the queue in one
+ * packet, then deletes the entry, with or without waiting for the answer. Also
+ * Curator, in separate processes that are started once: HOLDFAST_CURATOR is the
+ * class path of tests/interop/curator.
  */
 #include "../tests/lib/zk_hand.h"
 #include "peers.h"
@@ -20,7 +20,7 @@
 
 struct floor {
     struct zk_hand *hand;
-    char last[128], path[128]; /* to be deleted, created */
+    char last[128], path[128]; /* the entry to delete, the one created */
 };
 
 static int answered(int rc, const char *what)
@@ -30,7 +30,8 @@ static int answered(int rc, const char *what)
     return rc ? -1 : 0;
 }
 
-/* In one packet with what was begun before. */
+/* Sends the two requests in one packet, together with any that was begun
+ * before. */
 static int take(struct floor *f)
 {
     struct String_vector names = {0};
@@ -167,5 +168,5 @@ double zk_waiting_nodes(const char *url)
     hf_close(client);
     hf_lock_free(lock);
     zk_hand_close(hand);
-    return most < 0 ? -1 : most - 1; /* without the holder's */
+    return most < 0 ? -1 : most - 1; /* the holder's is not counted */
 }

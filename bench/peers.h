@@ -1,5 +1,5 @@
-/* Processes of another library, which follow our commands
- * (tests/interop/peers.py). They are started once, and end with us. */
+/* Processes of another library, which execute the commands of
+ * tests/interop/peers.py. They are started once, and end with this process. */
 #ifndef HF_BENCH_PEERS_H
 #define HF_BENCH_PEERS_H
 
@@ -15,17 +15,17 @@ struct peers {
     bool is_warm[PEERS + 1];
 };
 
-/* n of them together on one lock, each first for warm_ms without being
- * measured. Returns nanoseconds per pair, or -1. */
+/* Runs n processes together on one lock, first for warm_ms without measuring,
+ * unless n have been measured before. Returns nanoseconds per pair, or -1. */
 double peers_race(struct peers *, const char *const *argv, int n, int warm_ms);
 
-/* How long the run is, and what each does. */
+/* The duration of a run; how long each process holds, and pauses. */
 struct peers_turns {
     int ms, hold_ms, think_ms;
 };
 
-/* n of them take turns. Returns pairs per second, and the 99th percentile of
- * the waits; or -1. */
+/* Lets n processes take turns. Returns pairs per second, and in *p99_us the
+ * 99th percentile of the waits; or -1. */
 double peers_turns(struct peers *, const char *const *argv, int n,
                    const struct peers_turns *, double *p99_us);
 

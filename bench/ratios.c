@@ -1,7 +1,9 @@
 /*
- * The speed that we promise, as ratios: each line measures holdfast and its
- * floor side by side, five times, and shows the medians. Starts servers of its
- * own. Exit status 1: a target was missed; 2: something could not be measured.
+ * The speed that holdfast promises, as ratios. A floor is the same work done by
+ * raw operations of the kernel or of a server, or by another library. Each line
+ * measures holdfast and its floor in turn, five times (three if that takes
+ * seconds), and shows the medians. The program starts its own servers. Exit
+ * status 1: a target was missed; 2: something could not be measured.
  */
 #include "ratios.h"
 #include "../tests/lib/redis_server.h"
@@ -32,14 +34,15 @@ enum place {
 struct line {
     const char *what;
     enum place place;
-    measure_fn *ours, *floor; /* no floor: the target is for our own figure */
+    measure_fn *ours, *floor; /* floor NULL: the target is for ours() */
     const char *unit;
     enum rule rule;
     double target; /* of ours/floor; 0: no target */
     int rounds;
 };
 
-/* AT_LEAST for times says how many times as fast we are: floor/ours. */
+/* In a line of times, AT_LEAST says how many times as fast holdfast must be:
+ * its two functions are swapped, so that the ratio is floor/ours. */
 static const struct line lines[] = {
     {"shm: pair / robust mutex", SHM, ours_pair, floor_robust_mutex, "ns",
      AT_MOST, 3, ROUNDS},
@@ -164,7 +167,7 @@ double ns_per_pair(int (*step)(void *arg), void *arg)
 {
     int64_t start, now, pairs = 0;
 
-    if (step(arg) < 0) /* warms up */
+    if (step(arg) < 0) /* warm-up */
         return -1;
     start = now = cli_now_ns(CLOCK_MONOTONIC);
     while (now - start < RUN_MS * 1000000LL) {
@@ -193,7 +196,7 @@ struct figures {
     double ours, floor, ratio;
 };
 
-/* False if it could not be measured. */
+/* Returns false if a figure could not be measured. */
 static bool measure(const struct line *line, const char *url,
                     struct figures *out)
 {
@@ -285,7 +288,7 @@ static int remove_one(const char *path, const struct stat *about, int type,
 
 #ifdef HAVE_ZOOKEEPER
 
-/* With the defaults of the server. */
+/* The server with its own default interval, which the tests shorten. */
 static struct zk_server zk = {
     .durable = true,
     .flags = {"-Dznode.container.checkIntervalMs=60000",
@@ -344,7 +347,7 @@ void my_end(void)
 
 #endif
 
-/* ratios [TEXT]: only the lines that contain it. */
+/* Runs all lines, or with an argument TEXT only the lines that contain it. */
 int main(int argc, char **argv)
 {
     static struct redis_server server, tls_server = {.tls = "server"};

@@ -1,4 +1,4 @@
-/* Many at a time: idle handles, held locks, waiting processes. */
+/* Many objects at a time: idle handles, held locks, waiting processes. */
 #include "ratios.h"
 
 #include <errno.h>
@@ -17,12 +17,12 @@
 enum {
     HANDLES = 10000,
     WAITERS = 1000,
-    SHORT_TTL_MS = 6000,  /* renewed every third of that */
-    USUAL_TTL_MS = 30000, /* to which the result is scaled */
+    SHORT_TTL_MS = 6000,  /* renewed every third of this time */
+    USUAL_TTL_MS = 30000, /* the result is scaled to this TTL */
     WATCHED_MS = 6000,    /* three renewals */
 };
 
-/* What the heap uses beside the bytes that were requested. */
+/* What the heap uses in addition to the bytes that were requested. */
 enum { CHUNK_HEADER = 8 };
 
 static _Atomic long in_use;
@@ -44,8 +44,8 @@ static void count_free(void *ctx, void *p)
     free(p);
 }
 
-/* Makes handles of different names until the backend has no room: shared memory
- * has 4096 places. */
+/* Creates handles of different names until the backend has no room: shared
+ * memory has room for 4096 names. */
 static size_t make_handles(hf_client *client, hf_lock **locks, size_t most)
 {
     hf_error err = HF_ERROR_INIT;
@@ -161,7 +161,7 @@ static _Noreturn void wait_for_it(const char *url)
     _exit(1);
 }
 
-/* Waits until that many are in the queue. */
+/* Waits until `wanted' clients are in the queue. */
 static int wait_for_queue(hf_client *client, size_t wanted)
 {
     hf_info *info;
@@ -209,7 +209,7 @@ static double watch_crowd(const char *url, hf_client *client, pid_t *pids)
     if (n < WAITERS)
         fprintf(stderr, "ratios: fork: %s\n", strerror(errno));
     else if (wait_for_queue(client, WAITERS) == 0) {
-        nap(1000); /* what they do on arrival has ended */
+        nap(1000); /* what the waiters do on arrival has ended */
         percent = cpu_seconds_of(pids, n);
         nap(WATCHED_MS);
         percent =

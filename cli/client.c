@@ -51,7 +51,8 @@ int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                       rc, err);
 }
 
-/* A lock may be named like a URL: it may guard what is there. */
+/* Only the schemes of the backends count: a lock may be named by the URL of the
+ * resource that it guards. */
 bool cli_is_url(const char *word)
 {
     static const char *const begins[] = {CLI_SCHEMES};

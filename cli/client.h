@@ -17,26 +17,27 @@
 int cli_open(const struct cli_verb *verb, const char *url, hf_client **out);
 int cli_open_with(const struct cli_verb *verb, const char *url,
                   const hf_client_options *opt, hf_client **out);
-/* The same, but does not create shared memory: *out is NULL if there is none,
- * and so no lock is held. */
+/* The same as cli_open(), but does not create shared memory. If it does not
+ * exist, no lock is held, and *out is NULL. */
 int cli_open_existing(const struct cli_verb *verb, const char *url,
                       hf_client **out);
-/* Prints why hf_open() failed; returns the exit status. */
+/* Prints why hf_open() failed, and returns the exit status. */
 int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                     const hf_error *err);
 /* Takes the only NAME of a verb from the operands. Returns CLI_OK or
  * CLI_USAGE. */
 int cli_name(const struct cli_verb *verb, int argc, char **argv, bool has_url,
              const char **name);
-/* The same for a PREFIX, which is NULL if it is missing. */
+/* Takes the only PREFIX in the same way; *prefix is NULL if there is none. */
 int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
                const char **prefix);
-/* Is it a URL of one of our backends? In place of a name, that means that -b
- * was forgotten. */
+/* Returns whether the word is a URL of one of the backends. In place of a name,
+ * it means that -b was forgotten. */
 bool cli_is_url(const char *word);
-/* Is it a process of this machine? */
+/* Returns whether the party is a process of this machine. */
 bool cli_is_here(const hf_party *party);
-/* Writes "process 4711 on host (label)", or what else is known of the party. */
+/* Describes a party: "process 4711 on host (label)", else the owner's id, else
+ * "another client". */
 struct cli_party {
     char text[224];
 };

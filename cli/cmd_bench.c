@@ -1,5 +1,5 @@
-/* holdfast bench: how many pairs of lock and unlock per second, and how
- * fairly. */
+/* holdfast bench: measures how many pairs of acquire and release are possible
+ * per second, and how fair the locks are. */
 #include "json.h"
 #include "shared/args.h"
 #include "shared/contend.h"
@@ -23,7 +23,7 @@
 
 enum {
     COUNT_MAX = 100000,
-    PROCS_MAX = 1000, /* and threads in each */
+    PROCS_MAX = 1000, /* also the limit of --threads */
     CONTENDERS_MAX = 10000,
     RUNS_MAX = 1000,
 };
@@ -32,16 +32,16 @@ struct options {
     struct contend contend;
     const char *kind;
     unsigned runs;
-    bool fair, unfair; /* was given */
+    bool fair, unfair; /* the option was given */
     bool json;
 };
 
 /* The results of all runs. */
 struct series {
-    struct contend_result *runs; /* the slowest first, once they are printed */
+    struct contend_result *runs; /* sorted for printing, the slowest first */
     unsigned n;
     uint64_t violations;
-    int signal; /* the signal that ended them early, or 0 */
+    int signal; /* the signal that ended the runs early, or 0 */
 };
 
 enum {
@@ -166,7 +166,8 @@ static int bench_take_option(struct options *o, int option, const char *value)
     }
 }
 
-/* Checks which options go together. */
+/* Checks that the options fit together, and applies --fair, --unfair and the
+ * default of --permits. */
 static int bench_take_together(struct options *o)
 {
     struct contend *c = &o->contend;
@@ -280,7 +281,8 @@ static void bench_show_progress(const struct contend *contend, double seconds,
              runs_in_all, left > 0 ? left : 0, pairs);
 }
 
-/* From now on ^C ends a run, not the program. The contenders inherit that. */
+/* Makes ^C end a run instead of the program. The contenders inherit the blocked
+ * signals. */
 static int bench_catch_signals(struct contend *contend)
 {
     sigset_t set;
@@ -289,7 +291,7 @@ static int bench_catch_signals(struct contend *contend)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* if it were ignored we could not wait */
+    signal(SIGCHLD, SIG_DFL); /* waitpid() fails if it is ignored */
     contend->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (contend->signals >= 0)
         return CLI_OK;
@@ -297,7 +299,8 @@ static int bench_catch_signals(struct contend *contend)
     return CLI_OSERR;
 }
 
-/* A run that was interrupted counts only if there is no other. */
+/* Adds a run to the results. A run that was interrupted counts only if no other
+ * run has been kept and it has completed a pair. */
 static void bench_keep_run(struct series *all, const struct contend_result *run)
 {
     all->violations += run->violations;
@@ -325,7 +328,8 @@ static int bench_measure(const struct options *o, bool fair, struct series *all)
     return CLI_OK;
 }
 
-/* Prints what has been measured, even after a failure. */
+/* Prints what has been measured, even after a failure, and returns the exit
+ * status. */
 static int bench_report(const struct options *o, struct series *all, int status)
 {
     if (all->n > 0) {

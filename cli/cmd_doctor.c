@@ -24,7 +24,7 @@ static const struct cli_flag flags[] = {
     CLI_FLAG_END,
 };
 
-/* In the order of the levels, and of the exit statuses. */
+/* Indexed by enum hf_level, which is also the exit status. */
 static const char *const levels[] = {"ok", "warning", "error"};
 static const enum cli_colour colours[] = {CLI_GREEN, CLI_YELLOW, CLI_RED};
 
@@ -35,7 +35,8 @@ static bool doctor_is_port(const char *text, size_t len)
     return len > 0 && len < 6 && strspn(text, "0123456789") >= len;
 }
 
-/* Is it a host, perhaps with a port? "[::1]:6379" is one, too. */
+/* Returns whether the text is a host, perhaps with a port, such as
+ * "[::1]:6379". */
 static bool doctor_is_host(const char *text, size_t len)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
@@ -64,9 +65,9 @@ static bool doctor_are_hosts(const char *text, size_t len)
     return true;
 }
 
-/* Writes the scheme, and the hosts only if they cannot be anything else: a
- * password may not have been encoded, or the host behind it may have been
- * forgotten. */
+/* Writes the scheme, and the hosts only if they are certainly hosts: a password
+ * that was not percent-encoded, or that no host follows, must not be
+ * printed. */
 static void doctor_show_place(const char *url, char *out, size_t size)
 {
     const char *hosts = strstr(url, "://"), *end;
@@ -77,7 +78,7 @@ static void doctor_show_place(const char *url, char *out, size_t size)
     if (!hosts)
         return;
     hosts += 3;
-    /* A path on this machine, which has no password. */
+    /* These URLs name a path on this machine and have no password. */
     if (strcmp(scheme, "shm") == 0 || strcmp(scheme, "redis+unix") == 0) {
         if (!strchr(hosts, '@'))
             snprintf(out, size, "%s://%.*s", scheme, (int)strcspn(hosts, "?"),
@@ -112,8 +113,8 @@ static void doctor_print_json(const char *url, const hf_diagnosis *d)
     json_end();
 }
 
-/* Prints a line per finding. Only a terminal gets it wrapped, because programs
- * read it by lines. */
+/* Prints one line per finding. Lines are wrapped only on a terminal, because
+ * programs read the output by lines. */
 static void doctor_print_text(const char *url, const hf_diagnosis *d)
 {
     int width = isatty(STDOUT_FILENO) ? cli_width(STDOUT_FILENO) : INT_MAX;
@@ -148,7 +149,7 @@ static int doctor_print(const char *url, const hf_diagnosis *d, bool json)
     return (int)d->level;
 }
 
-/* A failure is a finding as well. */
+/* Prints a failure to connect or to diagnose as a finding. */
 static int doctor_print_failure(const char *url, const char *subject,
                                 const hf_error *err, bool json)
 {

@@ -1,9 +1,9 @@
 /*
  * holdfast hold: keeps locks until standard input closes or a signal arrives.
  *
- * The script that started us continues meanwhile. It reads the token from our
- * output. If the script dies, the pipe to our input closes, and the locks are
- * released.
+ * The script that started holdfast continues while the locks are held, and
+ * reads the tokens from holdfast's output. If the script dies, the pipe to
+ * standard input closes, and the locks are released.
  */
 #include "base/text.h"
 #include "client.h"
@@ -74,7 +74,8 @@ static void hold_print_json(const struct lock_options *w,
     json_end();
 }
 
-/* Returns CLI_OK, or the exit status after printing the reason. */
+/* Prints the tokens. Returns CLI_OK, or the exit status after printing the
+ * reason. */
 static int hold_print_tokens(const struct held_locks *held, bool json)
 {
     const struct lock_options *w = held->options;
@@ -95,8 +96,9 @@ static int hold_print_tokens(const struct held_locks *held, bool json)
 
 enum { INPUT, SIGNALS, ASKED, FIRST_LOCK };
 
-/* True: no process can write to it any longer. A terminal that we may not read,
- * because we are in the background, is not touched. */
+/* Drops the input that has arrived. Returns true at the end of the input, or if
+ * it cannot be read. A terminal that cannot be read because this process is in
+ * the background (EIO) is not the end; it is no longer polled. */
 static bool hold_input_is_closed(struct pollfd *input)
 {
     char dropped[4096];
@@ -110,8 +112,8 @@ static bool hold_input_is_closed(struct pollfd *input)
     return false;
 }
 
-/* Reads the signals that have arrived. True: one of them ends us. The others
- * that we block have no effect. */
+/* Reads the signals that have arrived. Returns true if one of them ends the
+ * process. The other blocked signals have no effect. */
 static bool hold_is_told_to_end(int signals)
 {
     struct signalfd_siginfo info;
@@ -142,8 +144,8 @@ static bool hold_is_lost(const struct held_locks *held)
     return true;
 }
 
-/* Returns CLI_OK when the locks should be released; or CLI_LOST, after printing
- * the reason. */
+/* Waits until the locks should be released, and returns CLI_OK; or returns
+ * CLI_LOST after printing the reason. */
 static int hold_keep(const struct held_locks *held, int signals)
 {
     struct pollfd polled[FIRST_LOCK + LOCKS_MAX] = {
@@ -168,8 +170,8 @@ static int hold_keep(const struct held_locks *held, int signals)
     }
 }
 
-/* Warns of a standard input that is closed at once: a file, or /dev/null, which
- * a script gives to a command in the background. */
+/* Warns of a standard input that ends at once, so that the locks are not kept:
+ * a file, or /dev/null, which a shell gives to a command in the background. */
 static void hold_warn_of_no_input(const struct lock_options *w)
 {
     struct stat input, null;

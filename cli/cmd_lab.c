@@ -1,8 +1,8 @@
 /*
- * holdfast lab starts a program of its own, holdfast-lab, because the lab needs
- * the clients of Redis and MariaDB, and the command needs only libc. It is
- * found relative to the command: where both are installed, or in the build
- * directory.
+ * holdfast lab: executes a separate program, holdfast-lab, because the lab
+ * needs the client libraries of Redis and MariaDB, while the command needs only
+ * libc. The path of holdfast-lab is relative to the command: where both are
+ * installed, else in the build directory.
  */
 #include "shared/exit_code.h"
 #include "shared/message.h"

@@ -45,7 +45,7 @@ static void latch_print_left(const struct options *o, const char *name,
 
 struct latch {
     const char *name;
-    uint64_t count; /* of set */
+    uint64_t count; /* operand N of `set' */
     hf_latch *handle;
 };
 
@@ -123,7 +123,7 @@ static int latch_take_option(struct options *o, int option)
     }
 }
 
-/* The N of set comes after the NAME. */
+/* Takes the N of `latch set', which follows the NAME. */
 static int latch_take_count(int argc, char **argv, struct latch *l)
 {
     if (argc < 2)

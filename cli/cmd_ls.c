@@ -60,8 +60,8 @@ static const char *ls_cell(const struct row *row, int column)
     return cells[column];
 }
 
-/* How wide a text is on a terminal: characters from U+3000 on are two columns
- * wide, with few exceptions. */
+/* Returns how many columns a text takes on a terminal. Characters from U+3000
+ * on count as two, which is true with few exceptions. */
 static int ls_width_of(const char *text)
 {
     int n = 0;
@@ -104,7 +104,8 @@ static void ls_print_table(struct table *t, const struct options *o)
         ls_print_row(t, &t->rows[i]);
 }
 
-/* Writes "4711@host", or the owner as the backend calls it. */
+/* Writes "4711@host", or the owner as the backend names it; for a latch, the
+ * count that is left. */
 static void ls_fill_holder(struct row *row, const hf_info *info)
 {
     const hf_party *p = info->holders;
@@ -155,7 +156,8 @@ static char *ls_shown_name(const struct hf_name *name)
     return NULL;
 }
 
-/* info is NULL if what has the name is not a kind of lock that we know. */
+/* Adds a row. info is NULL if the name is in use for something that is not a
+ * kind of lock known to holdfast. */
 static int ls_add_row(struct table *t, const struct hf_name *name,
                       const hf_info *info)
 {
@@ -198,7 +200,8 @@ static void ls_print_name(const struct options *o, const struct hf_name *name)
     }
 }
 
-/* A lock that was released after the list was made is left out. */
+/* Inspects a lock, and prints it or adds its row. A lock that was released
+ * after the list was made is left out. */
 static int ls_inspect(hf_client *client, const struct options *o,
                       const struct hf_name *name, struct table *t,
                       hf_error *err)

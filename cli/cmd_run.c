@@ -38,8 +38,8 @@ static int run_exit_status(const struct supervision *supervision)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Set before the library starts threads, which may read the environment. The
- * digits of the tokens are filled in later. */
+/* Exported before the library starts threads, which may read the environment.
+ * The digits of the tokens are filled in later. */
 static char token_variable[] = "HOLDFAST_TOKEN=00000000000000000000";
 static char tokens_variable[sizeof "HOLDFAST_TOKENS=" + LOCKS_MAX * 21] =
     "HOLDFAST_TOKENS=";
@@ -95,7 +95,7 @@ static int run_export_tokens(const struct held_locks *held)
 
 static struct run_metrics metrics = {.verb = &cli_run};
 
-/* As flock(1) does. */
+/* Prints the messages that flock(1) prints with --verbose. */
 static void run_say_acquired(const struct lock_set *locks,
                              const struct run_options *o)
 {
@@ -131,16 +131,16 @@ static int run_holding(struct lock_set *locks, const struct run_options *o,
     }
     supervise_fini(&supervision);
     if (supervision.lost) {
-        /* The lock may be gone and the server, too: the caller should not wait
-         * for its answers. */
+        /* The lock may be lost because the server cannot be reached, so the
+         * caller of holdfast must not wait for its answers. */
         held_locks_release_nowait(&locks->held);
         guardian_stop(&command->guardian);
         run_metrics_write(&metrics);
         run_metrics_finish(&metrics);
         _exit(status);
     }
-    /* Processes that the command has left running continue, however long the
-     * answer takes. */
+    /* The guardian is stopped before the release, which may take long: at the
+     * deadline it would kill processes that the command has left running. */
     guardian_stop(&command->guardian);
     return lock_set_release(locks, status, o->only_warn);
 }
@@ -176,16 +176,16 @@ static int run_main(int argc, char **argv)
 
     if (status != CLI_OK)
         return status;
-    signal(SIGCHLD, SIG_DFL); /* if it were ignored we could not wait */
-    /* A message that no process reads must not end us, and the command with
-     * us. */
+    signal(SIGCHLD, SIG_DFL); /* waitpid() fails if it is ignored */
+    /* Writing a message that no process reads must not end this process, and
+     * the command with it. */
     command.on_pipe = signal(SIGPIPE, SIG_IGN);
     pthread_sigmask(SIG_SETMASK, NULL, &command.mask);
     command.argv = o.argv;
     if (!o.options.label)
         o.options.label = o.argv[0];
-    /* Forked before the client is opened, so that it has nothing of the library
-     * in it. */
+    /* The guardian is forked before the client is opened, so that it inherits
+     * nothing of the library. */
     if (guardian_start(&command.guardian) < 0) {
         cli_say(&cli_run, "cannot fork: %s", strerror(errno));
         return CLI_OSERR;

@@ -2,11 +2,12 @@
  * holdfast watch: prints each change of a lock, or of the locks whose names
  * begin with a prefix.
  *
- * The backend reports changes (hf_watch_new), or it is polled. A notification
- * says only that something may have changed: the name is marked, then
- * inspected, and its state is printed if it differs from the last one. Even
- * where the backend reports changes, names are inspected now and then, because
- * some changes are not reported, such as a FLUSHALL of Redis.
+ * The backend reports changes (hf_watch_new), or the names are polled. A
+ * notification says only that something may have changed: the name is marked,
+ * then inspected, and its state is printed if it differs from the last one.
+ * Even where the backend reports changes, names are also inspected at
+ * intervals, because some changes are not reported, such as a FLUSHALL of
+ * Redis.
  */
 #include "client.h"
 #include "json.h"
@@ -36,8 +37,8 @@
 enum { POLL_MS = 500, REPEAT_MS = 5000, INTERVAL_MIN_MS = 10 };
 
 struct options {
-    const char *url, *name; /* or the prefix, "" for all */
-    uint64_t count;         /* how many changes; 0: no limit */
+    const char *url, *name; /* the name, or the prefix: "" for all names */
+    uint64_t count;         /* how many changes to print; 0: no limit */
     int64_t wait_ms;        /* -1: no limit */
     int64_t interval_ms;    /* 0: the default */
     bool is_prefix, quiet, json;
@@ -60,7 +61,7 @@ static const struct cli_flag flags[] = {
 struct lock {
     struct lock *next;
     hf_info *last; /* the state that was printed; NULL: none yet */
-    bool changed;  /* may have changed */
+    bool changed;  /* the state may have changed since then */
     size_t len;
     char name[];
 };
@@ -72,9 +73,9 @@ struct follow {
     struct lock *locks;
     bool relist;     /* with a prefix: there may be new names */
     bool is_started; /* the first state is printed */
-    bool is_down;    /* and a message was printed */
+    bool is_down;    /* the server does not answer */
     bool is_closed;  /* standard output has no reader */
-    bool is_failed;  /* or it cannot be written to; a message was printed */
+    bool is_failed;  /* writing to it has failed; a message was printed */
     uint64_t changes;
     int64_t poll_at, ends_at; /* CLOCK_BOOTTIME */
     int64_t list_at; /* the earliest time to list again, if relist is set */
@@ -88,9 +89,9 @@ static int watch_compare_names(const struct lock *l, const char *name,
     return order ? order : (l->len > len) - (l->len < len);
 }
 
-/* The names are in the order of their bytes, as hf_list() returns them, so that
- * one pass serves a whole list. Returns where the name is, or belongs, from
- * there on. */
+/* Returns where the name is, or where it belongs, searching from `at' on. The
+ * names are in the order of their bytes, as hf_list() returns them, so that one
+ * pass serves a whole list. */
 static struct lock **watch_place_of(struct lock **at, const char *name,
                                     size_t len)
 {
@@ -142,8 +143,8 @@ static bool watch_is_same_party(const hf_party *a, const hf_party *b)
            a->mode == b->mode && a->permits == b->permits;
 }
 
-/* Compares without order: a fair queue keeps its own, and an unfair one has
- * none. */
+/* Compares without regard to order: a fair queue does not change its order, and
+ * an unfair queue has none. */
 static bool watch_are_same(const hf_party *a, size_t a_len, const hf_party *b,
                            size_t b_len)
 {
@@ -162,8 +163,8 @@ static bool watch_are_same(const hf_party *a, size_t a_len, const hf_party *b,
     return true;
 }
 
-/* Returns what to call the difference, or NULL if there is none. before is NULL
- * for the first state. */
+/* Returns the name of the event that led from `before' to `now', or NULL if
+ * they do not differ. before is NULL for the first state. */
 static const char *watch_change(const hf_info *before, const hf_info *now)
 {
     if (!before)
@@ -248,7 +249,8 @@ static bool watch_is_over(const struct follow *f)
     return f->is_closed || (f->o->count && f->changes >= f->o->count);
 }
 
-/* A failure that may pass ends only this pass, with HF_OK. */
+/* Returns HF_OK, after a message, for a failure that may pass: it ends only
+ * this pass. */
 static int watch_failed(struct follow *f, int rc, hf_error *err)
 {
     if (rc != HF_EUNKNOWN && !(rc == HF_EBACKEND && err->may_pass))
@@ -257,13 +259,13 @@ static int watch_failed(struct follow *f, int rc, hf_error *err)
     return HF_OK;
 }
 
-/* Takes ownership of info. */
+/* Prints the change, if there is one. Takes ownership of info. */
 static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
 {
     const char *event = watch_change(l->last, info);
 
-    /* With a prefix, a name that was never in use is not a change; one that was
-     * not there when we began is. */
+    /* With a prefix, a name that is not in use when it is first inspected is
+     * not a change. A name that comes into use after the start is one. */
     if (!l->last && f->o->is_prefix) {
         if (!lock_is_used(info))
             event = NULL;
@@ -278,7 +280,8 @@ static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
     l->last = info;
 }
 
-/* A key at the server that has the prefix need not be a lock. */
+/* Inspects a name. With a prefix, skips a key of the server that is not a
+ * lock. */
 static int watch_inspect(struct follow *f, struct lock *l, hf_error *err)
 {
     hf_info *info = NULL;
@@ -316,8 +319,9 @@ static int watch_inspect_changed(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-/* A list of all names is costly for the server. So the pause between two lists
- * is four times as long as a list takes. */
+/* Returns when a pause ends that follows a list or an inspection of all names.
+ * Both are costly for the server, so the pause is four times as long as they
+ * took since begun_at. */
 static int64_t watch_after_rest(int64_t begun_at)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);
@@ -375,7 +379,8 @@ static void watch_on_change(void *arg, hf_watch *watch, const char *name,
         f->relist = f->o->is_prefix;
 }
 
-/* The connection is up again: changes may have been missed meanwhile. */
+/* When the connection is up again, marks all names, because changes may have
+ * been missed while it was down. */
 static void watch_on_event(void *arg, const hf_event *event)
 {
     struct follow *f = arg;
@@ -396,7 +401,8 @@ static int64_t watch_interval_ns(const struct follow *f)
     return (f->watch ? REPEAT_MS : POLL_MS) * MS;
 }
 
-/* With many names, an inspection of all takes long. */
+/* Sets the time of the next poll. An inspection of many names takes long, so a
+ * pause follows it. */
 static void watch_set_next_poll(struct follow *f, int64_t begun_at)
 {
     int64_t rested_at = watch_after_rest(begun_at);
@@ -413,7 +419,8 @@ static void watch_poll_is_due(struct follow *f)
         f->relist = true;
 }
 
-/* Sleeps until something may have changed, or until the next time is due. */
+/* Sleeps until something may have changed, or until the next poll, the next
+ * list or the end is due. */
 static void watch_wait_for_news(struct follow *f)
 {
     int64_t at = f->poll_at < f->ends_at ? f->poll_at : f->ends_at, ms;
@@ -425,7 +432,7 @@ static void watch_wait_for_news(struct follow *f)
     ms = (at - cli_now_ns(CLOCK_BOOTTIME)) / MS + 1;
     poll(polled, 2, ms < 0 ? 0 : ms < 60000 ? (int)ms : 60000);
     if (polled[1].revents & (POLLERR | POLLHUP))
-        f->is_closed = true; /* the reader of a pipe, or a terminal, is gone */
+        f->is_closed = true; /* no reader, or no terminal */
     if (polled[0].revents)
         hf_client_dispatch(f->client);
 }
@@ -443,7 +450,7 @@ static int watch_loop(struct follow *f, hf_error *err)
         if (now >= f->poll_at)
             watch_poll_is_due(f);
         rc = f->is_closed ? HF_OK : watch_inspect_all(f, err);
-        if (now >= f->poll_at) /* waiting for an answer costs nothing */
+        if (now >= f->poll_at) /* a failed pass has cost the server little */
             watch_set_next_poll(f,
                                 rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)
@@ -454,7 +461,8 @@ static int watch_loop(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-/* Returns HF_OK with f->watch NULL if it must be polled; err says why. */
+/* Returns HF_OK with f->watch NULL if the backend must be polled; err then says
+ * why. */
 static int watch_begin(struct follow *f, hf_error *err)
 {
     const struct options *o = f->o;
@@ -509,7 +517,7 @@ static int watch_run(const struct options *o)
     if (status != CLI_OK)
         return status;
     rc = watch_follow(&f, &err);
-    if (f.is_closed) /* exit() would try to write the rest */
+    if (f.is_closed) /* exit() would try to flush standard output */
         _exit(f.is_failed ? CLI_FAILED : CLI_OK);
     hf_watch_free(f.watch);
     while (f.locks)

@@ -1,14 +1,15 @@
 /*
- * The guardian: a process that only waits for our end.
+ * The guardian: a process that only waits until it has to end the command.
  *
  * It ignores every signal. It has two descriptors: its end of a pipe, which the
- * kernel closes at our end when we die, and a timer that we set, so that the
- * newest deadline counts even if the guardian was stopped and could not read.
- * It sends KILL and not TERM, because in shared memory the lock of a dead
- * process is free at once: whatever continues would run without the lock.
+ * kernel closes at the parent's end when the parent dies, and a timer that the
+ * parent sets, so that the newest deadline counts even if the guardian was
+ * stopped and could not read a message. It sends KILL and not TERM, because in
+ * shared memory the lock of a dead process is free at once: a process that
+ * continued would run without the lock.
  *
- * It may be forked while the library's threads run. So it uses only what is
- * safe after a fork of such a process.
+ * The guardian may be forked while threads of the library run. It therefore
+ * calls only functions that are safe after a fork of a multithreaded process.
  */
 #include "guardian.h"
 
@@ -28,13 +29,14 @@
 
 enum { GUARD_FD = 3, GUARD_TIMER = 4, GUARD_OTHERS = 5 };
 
-/* Leaves the standard descriptors, on /dev/null, and the two given ones. A pipe
- * that the guardian kept open would keep its reader waiting. */
+/* Keeps only the standard descriptors, which become /dev/null, and the two
+ * given ones. If the guardian kept an inherited pipe open, the reader of that
+ * pipe would not see its end. */
 static void guardian_keep_only(int fd, int timer)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    /* Moves them out of the way of the numbers that they get below. */
+    /* Moves the descriptors away from the numbers that are assigned below. */
     fd = fcntl(fd, F_DUPFD_CLOEXEC, GUARD_OTHERS);
     timer = fcntl(timer, F_DUPFD_CLOEXEC, GUARD_OTHERS);
     null = fcntl(null, F_DUPFD_CLOEXEC, GUARD_OTHERS);
@@ -47,7 +49,7 @@ static void guardian_keep_only(int fd, int timer)
     close_range(GUARD_OTHERS, ~0U, 0);
 }
 
-/* Returns when the group must end: its supervisor is dead, or the deadline has
+/* Returns when the group must end: the parent is dead, or the deadline has
  * passed. */
 static void guardian_stand_guard(void)
 {
@@ -57,8 +59,9 @@ static void guardian_stand_guard(void)
     }
 }
 
-/* home: the group that we come from, which must not be ended. Read before the
- * fork, because we may be moved before our first instruction. */
+/* home is the parent's process group, which must not be ended. It is read
+ * before the fork, because the parent may move the guardian to another group
+ * before the guardian's first instruction. */
 static _Noreturn void guardian_main(pid_t home, int fd, int timer)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -68,7 +71,8 @@ static _Noreturn void guardian_main(pid_t home, int fd, int timer)
     prctl(PR_SET_NAME, "hf-guardian", 0, 0, 0);
     guardian_keep_only(fd, timer);
     if (chdir("/") < 0) {
-        /* Then a file system stays busy for as long as the command runs. */
+        /* The current directory then keeps its file system busy while the
+         * command runs. */
     }
     guardian_stand_guard();
     if (getpgrp() != home)
@@ -96,7 +100,7 @@ int guardian_start(struct guardian *guardian)
     if (guardian->timer >= 0)
         guardian->pid = fork();
     if (guardian->pid == 0) {
-        /* Or it would keep our end of the pipe open. */
+        /* The guardian must not keep the parent's end of the pipe open. */
         close(guardian->fd);
         guardian_main(home, fds[0], guardian->timer);
     }
@@ -131,7 +135,8 @@ void guardian_stop(struct guardian *guardian)
 {
     if (guardian->pid < 0)
         return;
-    /* Before the pipe closes. KILL works even if it is stopped. */
+    /* The guardian is killed before the pipe closes, so that it does not end
+     * the group. KILL works even if it is stopped. */
     kill(guardian->pid, SIGKILL);
     while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR) {
     }
@@ -140,7 +145,7 @@ void guardian_stop(struct guardian *guardian)
 
 void guardian_set_timer(int timer, int64_t at_ns)
 {
-    struct itimerspec when = {{0, 0}, {0, 0}}; /* off */
+    struct itimerspec when = {{0, 0}, {0, 0}}; /* disarmed */
 
     if (at_ns != HF_NO_DEADLINE) {
         when.it_value.tv_sec = at_ns / 1000000000;

@@ -4,9 +4,9 @@
  * starved).
  *
  * It is moved into the command's process group before the command executes, and
- * ends the group by kill(0, SIGKILL). So the command is guarded at any moment,
- * and while the guardian lives the number of the group cannot be reused. Its
- * parent calls all of these functions, and waits for it.
+ * ends the group by kill(0, SIGKILL). The command is therefore guarded at any
+ * moment, and the number of the group cannot be reused while the guardian
+ * lives. Only the guardian's parent, which waits for it, calls these functions.
  */
 #ifndef HF_CLI_GUARDIAN_H
 #define HF_CLI_GUARDIAN_H
@@ -17,21 +17,22 @@
 
 struct guardian {
     pid_t pid;
-    int fd;    /* our end of the pipe: if it closes, we have died */
-    int timer; /* shared with it */
+    int fd;    /* the parent's end of the pipe, closed by the parent's death */
+    int timer; /* a timerfd, shared with the guardian */
 };
 
-/* Returns 0, or -1 with errno. */
+/* Forks the guardian. Returns 0, or -1 with errno. */
 int guardian_start(struct guardian *guardian);
-/* Moves it into the process group that it must end. Returns 0, or -1 with
- * errno. */
+/* Moves the guardian into the process group that it must end. Returns 0, or -1
+ * with errno. */
 int guardian_join(const struct guardian *guardian, pid_t group);
-/* It ends the group at that time (CLOCK_BOOTTIME) unless a later time is set
- * before; HF_NO_DEADLINE: never. */
+/* Sets when (CLOCK_BOOTTIME) the guardian ends the group, unless a later call
+ * replaces the time before. HF_NO_DEADLINE means never. */
 void guardian_set_deadline(const struct guardian *guardian, int64_t kill_at_ns);
-/* True if it was killed, or has ended the group. */
+/* Returns true if the guardian is dead, because it was killed or has ended the
+ * group; then closes its descriptors. */
 bool guardian_is_gone(struct guardian *guardian);
-/* Ends it, and waits until it is gone. */
+/* Kills the guardian, if there is one, and waits for its end. */
 void guardian_stop(struct guardian *guardian);
 
 /* Sets a timerfd of CLOCK_BOOTTIME; HF_NO_DEADLINE disarms it. */

@@ -1,5 +1,5 @@
 /*
- * Locks of one client that are held together, and questions about all of them
+ * The locks of one client that are held together, and functions on all of them
  * at once. The lock set owns the handles. No function here blocks.
  */
 #ifndef HF_CLI_HELD_LOCKS_H
@@ -20,20 +20,20 @@ struct held_locks {
     size_t len;
 };
 
-/* hf_lock_explain() for the first lock that is lost, whose index is returned in
- * *which. HF_OK: all are held; why->text then describes trouble with the
- * server, if there is any. */
+/* Returns the result of hf_lock_explain() for the first lock that is lost, and
+ * its index in *which. Returns HF_OK if all are held; why->text then describes
+ * trouble with the server, if there is any. which and why may be NULL. */
 int held_locks_explain(const struct held_locks *held, size_t *which,
                        hf_error *why);
-/* The earliest deadline, and the lock that has it. Returns what
- * hf_lock_deadline() returns. */
+/* Returns the earliest deadline in *deadline, and in *which the lock that has
+ * it. which may be NULL. Fails with the code of hf_lock_deadline(). */
 int held_locks_deadline(const struct held_locks *held, size_t *which,
                         int64_t *deadline);
 /* Releases all locks, without waiting for the answers. */
 void held_locks_release_nowait(const struct held_locks *held);
-/* A descriptor that becomes readable when another client may have asked for a
- * lock (`holdfast ask'); -1 where the backend cannot pass that on. When it is
- * readable, held_locks_say_asked() prints the message. */
+/* Returns a descriptor that becomes readable when another client may have asked
+ * for a lock (`holdfast ask'), or -1 if the backend cannot pass on such
+ * requests. When it is readable, held_locks_say_asked() prints the message. */
 int held_locks_asked_fd(const struct held_locks *held);
 void held_locks_say_asked(const struct held_locks *held);
 

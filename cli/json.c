@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_first = true; /* in its object or array */
+static bool is_first = true; /* no value precedes in the object or array */
 
 static void json_put_text(const unsigned char *s, size_t len)
 {
@@ -21,7 +21,7 @@ static void json_put_text(const unsigned char *s, size_t len)
             printf("\\%c", (char)c);
         else if (hf__character(s + i, len - i))
             fwrite(s + i, 1, n, stdout);
-        else /* none of these has more than four digits */
+        else /* no hidden character has more than four digits */
             printf("\\u%04x", c);
     }
     putchar('"');

@@ -1,6 +1,6 @@
 /*
  * Writes JSON to standard output, for --json. A process has one such writer,
- * which knows where a comma belongs.
+ * which inserts the commas.
  */
 #ifndef HF_CLI_JSON_H
 #define HF_CLI_JSON_H
@@ -25,8 +25,8 @@ void json_unsigned(const char *key, uint64_t number);
 void json_real(const char *key, double number, int digits);
 void json_bool(const char *key, bool value);
 void json_null(const char *key);
-/* Bytes of a name. What is not UTF-8 becomes U+FFFD; then all bytes follow in
- * hexadecimal under the key "KEY_hex". */
+/* Writes the bytes of a name. If some are not UTF-8, they become U+FFFD, and
+ * all bytes follow in hexadecimal under the key "KEY_hex". */
 void json_name(const char *key, const void *bytes, size_t len);
 void json_end(void);
 #endif

@@ -10,17 +10,19 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Prints the library's error for the lock; returns the exit status. The name is
- * printed once: not by us if the text contains it. */
+/* Prints the library's error for the lock, and returns the exit status. The
+ * name is printed once: it is not added if the error's text contains it. */
 int cli_failed_on(const struct cli_verb *verb, const char *name, int code,
                   const hf_error *err);
 
-/* Is it a URL of Redlock, which cannot inspect, break or ask? */
+/* Returns whether the URL is one of Redlock, which cannot inspect, break or
+ * ask. */
 bool cli_is_redlock(const char *url);
-/* Prints that the lock is not held; returns the exit status. */
+/* Prints that the lock is not held, and returns the exit status. */
 int cli_not_held(const struct cli_verb *verb, const char *name);
-/* Prints that a request about the name failed; returns the exit status. If the
- * backend cannot answer such requests, it prints what to do instead. */
+/* Prints that a request about the name failed, and returns the exit status.
+ * With Redlock, which cannot answer such requests, prints what to do
+ * instead. */
 int cli_lock_failed(const struct cli_verb *verb, const char *url,
                     const char *name, int rc, const hf_error *err);
 

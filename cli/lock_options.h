@@ -1,9 +1,9 @@
 /*
  * The options of `run' and `hold' that say which locks to acquire, and how.
- * Parsing has two steps: lock_options_take() for each option and
- * lock_options_name() for an operand, then lock_options_check(), which checks
- * whether they fit together. All print what is wrong. The struct points into
- * argv.
+ * Parsing has two steps. The first is lock_options_take() for each option and
+ * lock_options_name() for an operand. The second is lock_options_check(), which
+ * checks whether they fit together. All of them print what is wrong. The struct
+ * points into argv.
  */
 #ifndef HF_CLI_LOCK_OPTIONS_H
 #define HF_CLI_LOCK_OPTIONS_H
@@ -16,22 +16,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOCKS_MAX = 64 }; /* one per -l */
+enum { LOCKS_MAX = 64 }; /* the most -l options */
 
 struct lock_options {
     const struct cli_verb *verb;
     const char *url, *label;
-    const char *names[LOCKS_MAX]; /* as they were typed */
+    const char *names[LOCKS_MAX]; /* as given on the command line */
     size_t len;
     int64_t wait_ms; /* HF_FOREVER: no limit; 0: do not wait */
-    int64_t ttl_ms;  /* 0: as the URL says */
+    int64_t ttl_ms;  /* 0: use that of the URL */
     enum hf_kind kind;
     enum hf_mode mode;
     enum hf_fairness fairness;
     uint32_t permits, of; /* 0: not given */
     int busy_exit;
     bool quiet;
-    bool shared, exclusive, nonblock, fair, unfair; /* was given */
+    bool shared, exclusive, nonblock, fair, unfair; /* the option was given */
 };
 
 enum {
@@ -43,8 +43,8 @@ enum {
     LOCK_OPTIONS_OTHERS
 };
 
-/* Entries for a table of struct cli_flag, in two parts: a verb may put its own
- * in between. */
+/* The entries of these options for a table of struct cli_flag. A verb may add
+ * its own after them. */
 /* clang-format off */
 #define LOCK_OPTIONS_FLAGS                                                           \
     CLI_FLAG_BACKEND,                                                          \
@@ -80,8 +80,8 @@ int lock_options_take(struct lock_options *options, int option,
                       const char *value);
 /* Takes a NAME. Returns CLI_OK; or CLI_USAGE after printing the reason. */
 int lock_options_name(struct lock_options *options, const char *name);
-/* Called after all options and operands: do they fit together? Returns CLI_OK
- * or CLI_USAGE. */
+/* Checks, after all options and operands, whether they fit together. Returns
+ * CLI_OK, or CLI_USAGE after printing the reason. */
 int lock_options_check(struct lock_options *options);
 
 #endif

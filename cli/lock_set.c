@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A request that we still send may never be answered. This is the message for
- * that case. */
+/* The message and the exit status for the case that the server never answers
+ * the last requests; see lock_set_leave_after(). */
 static struct {
     char words[1024];
     int status;
@@ -28,7 +28,7 @@ static void lock_set_leave(int number)
 {
     (void)number;
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
-        /* Standard error cannot be written to: there is no message. */
+        /* Nothing can be printed, and the process ends without a message. */
     }
     if (server_wait_caught)
         cli_die_of(server_wait_caught);
@@ -46,13 +46,14 @@ static void lock_set_leave_after(int ms, int status, const char *words)
     setitimer(ITIMER_REAL, &time, NULL);
 }
 
-/* Leaves after a second with this message, if we are not done before. */
+/* Ends the process after a second, with this status and message, unless it has
+ * ended before. */
 static void lock_set_leave_soon(int status, const char *words)
 {
     lock_set_leave_after(1000, status, words);
 }
 
-/* Lets the alarm of lock_set_leave_after() end us. */
+/* Lets the alarm of lock_set_leave_after() end this process. */
 static void lock_set_hear_alarm(void)
 {
     struct sigaction end = {.sa_handler = lock_set_leave};
@@ -64,7 +65,8 @@ static void lock_set_hear_alarm(void)
     pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
 }
 
-/* Signals end us again, because nothing must be done before. */
+/* Lets signals end this process again, because nothing must be done before its
+ * end. */
 static void lock_set_hear_signals(const struct lock_set *c)
 {
     sigset_t mask = c->mask;
@@ -74,7 +76,8 @@ static void lock_set_hear_signals(const struct lock_set *c)
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* Which of the names a text of the library is about; NULL: none. */
+/* Returns the name of the lock that a text of the library is about, or NULL if
+ * the text contains none of the names. */
 static const char *lock_set_named(const struct lock_options *w,
                                   const char *text)
 {
@@ -89,7 +92,8 @@ static const char *lock_set_named(const struct lock_options *w,
     return NULL;
 }
 
-/* Names the lock, once. */
+/* Prints the error so that it names the lock once, and returns the exit
+ * status. */
 static int lock_set_failed(const struct lock_options *w, int rc,
                            const hf_error *err)
 {
@@ -106,7 +110,8 @@ static int lock_set_failed(const struct lock_options *w, int rc,
     return cli_exit_of(rc);
 }
 
-/* The lock is in use as another kind: prints which, if the server says so. */
+/* Prints why a lock was refused, and returns the exit status. If the name is in
+ * use as another kind, prints which kind, if the server says so. */
 static int lock_set_refused(const struct lock_set *c, int rc,
                             const hf_error *err)
 {
@@ -119,7 +124,8 @@ static int lock_set_refused(const struct lock_set *c, int rc,
     return lock_set_failed(w, rc, err);
 }
 
-/* The first holder, if it is known. Returns what hf_inspect returns. */
+/* Describes the first holder, or "another client" if it is not known. Returns
+ * the result of hf_inspect(). */
 static int lock_set_describe_holder(hf_client *client, const char *name,
                                     struct cli_party *who)
 {
@@ -133,7 +139,8 @@ static int lock_set_describe_holder(hf_client *client, const char *name,
     return rc;
 }
 
-/* The backend does not say who holds it: it may not be held at all. */
+/* Prints that the lock was not acquired, for a backend that cannot say who
+ * holds the lock; the lock may not be held at all. */
 static int lock_set_say_not_acquired(const struct lock_options *w,
                                      const char *name, const hf_error *err)
 {
@@ -153,7 +160,8 @@ static int lock_set_say_not_acquired(const struct lock_options *w,
     return w->busy_exit;
 }
 
-/* The reason was printed when the wait for the server began. */
+/* Prints that the wait for the server has ended. The reason was printed when
+ * that wait began. */
 static int lock_set_say_no_server(const struct lock_options *w, int rc)
 {
     cli_say(w->verb, "%s: not acquired within %s: the server cannot be used",
@@ -161,8 +169,9 @@ static int lock_set_say_no_server(const struct lock_options *w, int rc)
     return cli_exit_of(rc);
 }
 
-/* Prints why a wait ended without the lock. A waiting client receives nothing,
- * so that the server may have gone silent meanwhile. */
+/* Prints why a wait ended without the lock, and returns the exit status. A
+ * waiting client receives nothing from the server, which may therefore have
+ * stopped answering unnoticed; a timer limits the inspection. */
 static int lock_set_not_acquired(struct lock_set *c, int rc,
                                  const hf_error *err)
 {
@@ -220,7 +229,8 @@ static int make_locks(struct lock_set *c)
     how.kind = w->kind;
     how.fairness = w->fairness;
     how.permits = w->of;
-    /* the thread of the message uses the handles, too */
+    /* The handle owns the lock, because the thread of wait_message.c uses the
+     * handle, too. */
     how.flags = HF_OWNER_HANDLE;
     c->held.options = w;
     c->held.client = c->client;
@@ -258,15 +268,17 @@ static bool acquire_lock_set(struct lock_set *c, int *status)
         *status = lock_set_say_nested(c);
     else
         *status = lock_set_not_acquired(c, rc, &err);
-    /* A server that we waited for gets one more request, to take us out of the
-     * queue; it will probably refuse again. */
+    /* hf_close() sends the server one more request, which takes this client out
+     * of the queue. A server that could not be used will probably refuse again,
+     * so it gets less time. */
     lock_set_leave_after(server_wait_caught && rc == HF_EBACKEND ? 100 : 1000,
                          *status, "");
     return false;
 }
 
-/* A client that asks must not be able to block us. So nothing is written to a
- * terminal that is stopped, or to a pipe that is full. */
+/* Prints that another client asks for the lock. That client must not be able to
+ * block this process, so nothing is written to a stopped terminal or a full
+ * pipe. */
 static void lock_set_on_event(void *arg, const hf_event *event)
 {
     struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
@@ -311,7 +323,8 @@ bool lock_set_acquire(struct lock_set *c, int *status)
     return *status == CLI_OK && acquire_lock_set(c, status);
 }
 
-/* After such an answer the library continues to release, but we end. */
+/* Prints why the release failed, without the library's promise to try again in
+ * the background, because this process ends. */
 static void lock_set_say_unreleased(const struct lock_options *w, int rc,
                                     hf_error *err)
 {
@@ -339,8 +352,8 @@ int lock_set_release(struct lock_set *c, int status, bool only_warn)
     if (rc == HF_ELOST)
         return only_warn ? status : CLI_LOST;
     if (rc == HF_EUNKNOWN) {
-        /* The server has had its time to answer: hf_close() must not wait for
-         * it again. */
+        /* The release has already waited for the server's answer, so hf_close()
+         * must not wait for it again. */
         lock_set_hear_alarm();
         lock_set_leave_after(100, status, "");
     }

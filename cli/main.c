@@ -24,7 +24,7 @@ static const struct cli_verb *main_find(const char *name)
     return NULL;
 }
 
-/* Names that other programs use for it. */
+/* Returns the verb that is meant by a name that other programs use, or NULL. */
 static const char *main_synonym(const char *name)
 {
     static const char *const words[][2] = {
@@ -112,9 +112,9 @@ static int main_help(int argc, char **argv)
     return verb->main(n, question);
 }
 
-/* Opens closed standard descriptors, so that no other descriptor of ours gets
- * their numbers and is printed to. A command that we start still finds closed
- * what was closed. */
+/* Opens /dev/null for standard descriptors that are closed. Otherwise another
+ * descriptor would get such a number, and messages would be written to it. A
+ * command that holdfast starts still finds closed what was closed. */
 static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd < 3; fd++) {

@@ -10,7 +10,7 @@ struct words {
     char text[48];
 };
 
-/* "a fair mutex", "a semaphore of 3 permits". */
+/* Describes a kind of lock: "a fair mutex", "a semaphore of 3 permits". */
 static struct words mismatch_describe(enum hf_kind kind,
                                       enum hf_fairness fairness,
                                       uint32_t permits)
@@ -32,7 +32,8 @@ static struct words mismatch_describe(enum hf_kind kind,
     return out;
 }
 
-/* The options that select what is there; "": this verb has none. */
+/* Returns advice on the options that select the existing kind of lock, such as
+ * "use -s or -x, or "; "" if this verb has no such option. */
 static struct words mismatch_advise(const struct lock_options *w,
                                     const hf_info *info)
 {
@@ -53,8 +54,8 @@ static struct words mismatch_advise(const struct lock_options *w,
     return out;
 }
 
-/* Is the lock that is there another kind than the one that is wanted? It may
- * have changed since the refusal. */
+/* Returns whether the existing lock is of a kind other than the one that is
+ * wanted. It may have changed since the refusal. */
 static bool mismatch_differs(const struct lock_options *w, const hf_info *info)
 {
     if (!lock_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)

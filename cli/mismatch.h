@@ -9,8 +9,9 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* After HF_EMISMATCH: prints what the name is in use as, and which options
- * select that. False: the server does not say, and nothing was printed. */
+/* After HF_EMISMATCH, prints as which kind of lock the name is in use, and
+ * which options select that kind. Returns false, without printing, if the
+ * server does not say so. */
 bool mismatch_say(const struct lock_options *options, hf_client *client,
                   const char *name);
 

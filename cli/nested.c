@@ -2,7 +2,7 @@
  * HOLDFAST_HELD: entries "PID:START:KIND:MODE:PERMITS:HASH", separated by
  * spaces. START is the start time of the process (/proc/PID/stat), so that a
  * reused pid is not taken for the same process. HASH covers the lock's name and
- * where it is, without the user and password of the URL.
+ * the URL of its place, without user and password.
  */
 #include "nested.h"
 
@@ -50,7 +50,7 @@ static uint64_t nested_hash_lower(uint64_t hash, const char *text, size_t len)
     return hash;
 }
 
-/* The options that say where a lock is. */
+/* Adds those options of a URL that say where a lock is. */
 static uint64_t nested_hash_options(uint64_t hash, const char *query)
 {
     static const char *const places[] = {"prefix=", "db=", "socket="};
@@ -67,8 +67,8 @@ static uint64_t nested_hash_options(uint64_t hash, const char *query)
     return hash;
 }
 
-/* The scheme and the hosts in small letters, without user and password; then
- * the path. */
+/* Hashes the scheme and the hosts in lower case, without user and password,
+ * then the path and the options. */
 static uint64_t nested_hash_url(const char *url)
 {
     size_t scheme = strcspn(url, ":"), len;
@@ -76,7 +76,7 @@ static uint64_t nested_hash_url(const char *url)
     const char *at = url + scheme, *query = strchr(url, '?');
     uid_t user = geteuid();
 
-    /* the default directory is another one for each user */
+    /* Each user has a default directory. */
     if (strncasecmp(url, "shm:", 4) == 0)
         hash = nested_hash_bytes(hash, (const char *)&user, sizeof user);
     if (strncmp(at, "://", 3) == 0) {
@@ -101,8 +101,8 @@ static uint64_t nested_hash_lock(const struct lock_options *w, const char *name)
                              strlen(name));
 }
 
-/* Reads the parent and the start time of a process. False: they cannot be
- * read. */
+/* Reads the parent and the start time of a process. Returns false if they
+ * cannot be read. */
 static bool nested_look_up(pid_t pid, pid_t *parent, unsigned long long *start)
 {
     char path[64], text[1024];
@@ -118,7 +118,8 @@ static bool nested_look_up(pid_t pid, pid_t *parent, unsigned long long *start)
     len = fread(text, 1, sizeof text - 1, stat);
     fclose(stat);
     text[len] = '\0';
-    at = strrchr(text, ')'); /* the name may contain any character */
+    at = strrchr(text, ')'); /* ends the process name, which may contain any
+                              * character */
     if (!at || sscanf(at,
                       ") %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
                       "%*u %*d %*d %*d %*d %*d %*d %llu",
@@ -142,7 +143,8 @@ static bool nested_is_ancestor(const struct entry *e)
     return false;
 }
 
-/* Returns the next entry of a text; NULL at the end. */
+/* Reads the next entry of a text and returns the text after it, or NULL if
+ * there is none. Skips words that are not entries. */
 static const char *nested_next_entry(const char *text, struct entry *e)
 {
     for (;;) {
@@ -156,9 +158,9 @@ static const char *nested_next_entry(const char *text, struct entry *e)
     }
 }
 
-/* Fills in `nested' if the lock is out of reach while an ancestor holds its
- * own. holder: the ancestor that the server names; 0: the lock is known by its
- * URL. */
+/* Fills in `nested' if an ancestor holds the lock, so that it may never be
+ * granted to this process. If holder is not 0, it is the pid of the holder that
+ * the server names; otherwise entries are compared by name and URL. */
 static void nested_compare(struct nested *nested, const struct lock_options *w,
                            const char *name, const char *held, long long holder)
 {
@@ -211,7 +213,7 @@ void nested_inspect(struct nested *nested, const struct lock_options *w,
     }
 }
 
-/* Appends to a text that has room for ENTRY_LEN more. */
+/* Appends an entry to a text that has room for ENTRY_LEN more bytes. */
 static void nested_append(char *text, const struct entry *e)
 {
     size_t len = strlen(text);
@@ -240,7 +242,7 @@ static void nested_append_ours(char *text, const struct lock_options *w)
 int nested_export(const struct lock_options *w)
 {
     const char *held = getenv(VARIABLE);
-    /* No entry is shorter than "1:1:1:0:0:1". */
+    /* The shortest entry, "1:1:1:0:0:1", has 11 bytes. */
     size_t most = w->len + (held ? strlen(held) / 11 : 0) + 1;
     char *text = calloc(most, ENTRY_LEN);
     struct entry e;

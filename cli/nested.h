@@ -1,9 +1,9 @@
 /*
- * Does an ancestor of this process hold the lock already?
+ * Finds out whether an ancestor of this process already holds the lock.
  *
  * A command that `run' has started must not wait for a lock that is held on its
- * behalf. `run' exports the locks that it holds in HOLDFAST_HELD; an entry
- * counts only while the process that wrote it is an ancestor of ours.
+ * behalf. `run' exports the locks that it holds in HOLDFAST_HELD. An entry
+ * counts only while the process that wrote it is an ancestor of this process.
  */
 #ifndef HF_CLI_NESTED_H
 #define HF_CLI_NESTED_H
@@ -15,22 +15,23 @@
 #include <sys/types.h>
 
 struct nested {
-    const char *name; /* which of our locks; NULL: no ancestor holds one */
+    const char *name; /* the lock that an ancestor holds; NULL: none */
     pid_t pid;        /* of the ancestor */
-    bool may_share;   /* both are readers: it may be granted nevertheless */
+    bool may_share;   /* both are readers, so the lock may be granted */
 };
 
-/* Fills in `nested', by the entries of HOLDFAST_HELD for the same place and
- * name. */
+/* Fills in `nested' from the entries of HOLDFAST_HELD that have the same place
+ * and name. */
 void nested_find(struct nested *nested, const struct lock_options *options);
-/* The same, by the holders that the server names, because the URL may be
- * written in another way. */
+/* The same, from the holders that the server names, because the URL of an entry
+ * may be written in another way. */
 void nested_inspect(struct nested *nested, const struct lock_options *options,
                     hf_client *client);
-/* Exports the locks for our own command. Call it before there are threads.
- * Returns CLI_OK or CLI_OSERR. */
+/* Adds the locks to HOLDFAST_HELD for the command of this process. Call it
+ * before there are threads. Returns CLI_OK or CLI_OSERR. */
 int nested_export(const struct lock_options *options);
-/* Does the ancestor still hold it? True if the server does not say. */
+/* Returns whether the ancestor still holds the lock; true if the server does
+ * not say. */
 bool nested_is_held(const struct nested *nested, hf_client *client);
 
 #endif

@@ -1,11 +1,12 @@
 /*
  * run --metrics FILE: the client's counters for a collector of text files
  * (node_exporter). A reader sees the old file or the new one, never a part: the
- * text is written to another file beside it, which is then renamed. The name of
- * that file does not end in ".prom", so that the collector ignores it.
+ * text is written to a temporary file in the same directory, which is then
+ * renamed. The name of the temporary file does not end in ".prom", so the
+ * collector ignores it.
  *
- * The main thread reads the counters. Another thread writes them, because it
- * may block in a disk or a network file system that hangs.
+ * The main thread reads the counters. Another thread writes them, because a
+ * write to a disk or network file system that hangs may block.
  */
 #include "run_metrics.h"
 
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns the text, which the caller frees; or NULL with errno. */
+/* Returns the counters as text, which the caller frees, or NULL with errno. */
 static char *run_metrics_text_of(const struct run_metrics *m, size_t *len)
 {
     hf_metrics numbers = HF_METRICS_INIT;
@@ -46,7 +47,8 @@ static char *run_metrics_text_of(const struct run_metrics *m, size_t *len)
     return text;
 }
 
-/* A file that grows beyond its limit raises a signal, too (ulimit -f). */
+/* Writes all of the text. Takes the signal that a write raises, in addition to
+ * its error, when the file would grow beyond its limit (ulimit -f). */
 static bool run_metrics_write_all(int fd, const char *text, size_t len)
 {
     struct timespec now = {0, 0};
@@ -69,7 +71,8 @@ static bool run_metrics_write_all(int fd, const char *text, size_t len)
     return len == 0;
 }
 
-/* False with errno: no file is left behind. */
+/* Replaces the file. On failure, returns false with errno and leaves no
+ * temporary file behind. */
 static bool run_metrics_replace(const char *file, const char *text, size_t len)
 {
     char other[PATH_MAX];
@@ -80,7 +83,7 @@ static bool run_metrics_replace(const char *file, const char *text, size_t len)
         errno = ENAMETOOLONG;
         return false;
     }
-    unlink(other); /* of a process with the same pid that was killed */
+    unlink(other); /* left by a killed process that had the same pid */
     fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
@@ -130,7 +133,8 @@ static void *run_metrics_write_all_texts(void *arg)
     return NULL;
 }
 
-/* The other threads handle the signals. */
+/* Starts the thread, with all signals blocked because the other threads handle
+ * them. Returns 0 or an error number. */
 static int run_metrics_start(struct run_metrics *m)
 {
     pthread_condattr_t clock;
@@ -174,7 +178,7 @@ void run_metrics_write(struct run_metrics *m)
     }
     m->started = true;
     pthread_mutex_lock(&m->mu);
-    free(m->text); /* the writer is late: this one is newer */
+    free(m->text); /* an older text, which was not written in time */
     m->text = text;
     m->len = len;
     pthread_cond_broadcast(&m->changed);

@@ -19,21 +19,21 @@ struct run_metrics {
     const char *names;
     hf_client *client;
 
-    bool started; /* the thread */
+    bool started; /* the thread was started */
     pthread_mutex_t mu;
     pthread_cond_t changed;
     char *text; /* the next text to be written; guarded by mu */
     size_t len;
     bool is_writing; /* guarded by mu */
-    bool said; /* a failure was printed; used by the thread once it runs */
+    bool said;       /* a failure was printed */
 };
 
 enum { RUN_METRICS_MS = 15000 }; /* between two writes while the command runs */
 
-/* Reads the counters and has them written. A failure is printed once, and has
- * no other effect. */
+/* Reads the counters and has the thread write them. A failure is printed once,
+ * and has no other effect. */
 void run_metrics_write(struct run_metrics *metrics);
-/* Waits until all is written, for a second at most. */
+/* Waits until all is written, but at most a second. */
 void run_metrics_finish(struct run_metrics *metrics);
 
 #endif

@@ -19,7 +19,7 @@ const struct cli_flag run_options_flags[] = {
     {OPT_VERBOSE, "verbose", NULL, "print how long it waited, and COMMAND"},
     {OPT_METRICS, "metrics", "FILE", "write metrics for Prometheus to FILE"},
     {'c', "command", "STRING", "run STRING with the shell"},
-    /* As flock(1) has them. */
+    /* Accepted or refused with a reason, because flock(1) has them. */
     {'o', "close", NULL, NULL},
     {'F', "no-fork", NULL, NULL},
     {'u', "unlock", NULL, NULL},
@@ -61,7 +61,7 @@ static int take_option(struct run_options *o, int option, char *value)
     case 'c':
         o->shell_command = value;
         return CLI_OK;
-    case 'o': /* the command never inherits a descriptor of ours */
+    case 'o': /* the command never inherits holdfast's descriptors */
         return CLI_OK;
     case 'F':
         return cli_misuse(o->options.verb,
@@ -109,7 +109,7 @@ static int run_options_take_operands(struct run_options *o, int argc,
 {
     int status;
 
-    if (o->options.len > 0) /* given by -l */
+    if (o->options.len > 0) /* the names were given by -l */
         return run_options_take_command(o, argc, argv);
     if (argc < 1)
         return cli_misuse(o->options.verb, "which lock? A NAME is missing");
@@ -147,7 +147,7 @@ static void run_options_use_shell(struct run_options *o)
     o->argv = o->shell_argv;
 }
 
-/* The file is replaced, so it must not be a device, a pipe or a link. */
+/* Checks FILE. It is replaced, so it must not be a device, a pipe or a link. */
 static int run_options_check_metrics(const struct run_options *o)
 {
     const char *file = o->metrics;

@@ -1,13 +1,13 @@
 /*
  * While the command runs: passes signals to its process group, follows its
- * stops and its end, and keeps the deadline of the hold.
+ * stops and its end, and enforces the deadline of the hold.
  *
- * Renewals extend the deadline. If it comes nearer than the grace period, some
- * renewals have failed: the group gets TERM, and KILL shortly before the
- * deadline. If the hold is gone already (broken, evicted), the group has only a
- * moment between the two. The guardian knows the deadline too, and keeps it if
- * we are stopped or starved. All times are CLOCK_BOOTTIME, which includes time
- * asleep.
+ * Renewals extend the deadline. If less than the grace period is left until the
+ * deadline, some renewals have failed: the group gets TERM, and KILL shortly
+ * before the deadline. If the hold has already ended (broken, evicted), only a
+ * moment passes between the two signals. The guardian knows the deadline too,
+ * and enforces it if this process is stopped or starved. All times are
+ * CLOCK_BOOTTIME, which includes the time that the machine was suspended.
  */
 #include "run_supervise.h"
 
@@ -34,9 +34,9 @@
 #include <unistd.h>
 
 #define MS 1000000LL
-/* between TERM and KILL, while we hold the lock */
+/* between TERM and KILL, while the lock is held */
 #define GRACE_MAX (5000 * MS)
-#define GRACE_LOST (200 * MS) /* the same, once we do not */
+#define GRACE_LOST (200 * MS) /* the same, once it is lost */
 #define EARLY_MAX (100 * MS)  /* how long before the deadline KILL is sent */
 
 static int64_t supervise_at_most(int64_t value, int64_t limit)
@@ -47,8 +47,8 @@ static int64_t supervise_at_most(int64_t value, int64_t limit)
 static int64_t supervise_grace(const struct supervision *supervision)
 {
     /* Just before a renewal a third of the lease is left on ZooKeeper, and two
-     * thirds on Redis. Half of the smaller one is kept for a renewal that is
-     * late. */
+     * thirds on Redis. The grace period is half of the smaller remainder; the
+     * other half is left for a renewal that is late. */
     return supervise_at_most(supervision->span / 6, GRACE_MAX);
 }
 
@@ -57,8 +57,9 @@ static int64_t supervise_early(const struct supervision *supervision)
     return supervise_at_most(supervision->span / 20, EARLY_MAX);
 }
 
-/* The kernel may reuse the number of the group as soon as both the command and
- * the guardian, which is in the group, were waited for. */
+/* Sends a signal to the process group. The kernel may reuse the group's number
+ * as soon as the command and the guardian, which is in the group, have both
+ * been waited for. */
 static void supervise_signal_group(const struct supervision *supervision,
                                    int signal_number)
 {
@@ -88,8 +89,9 @@ static void supervise_update_guardian(const struct supervision *supervision)
     guardian_set_deadline(&supervision->command->guardian, at);
 }
 
-/* The library gives no reason: we did not run when a renewal was due, or the
- * guardian has acted on the deadline instead of us. */
+/* Prints why the lock is or will be lost. If the library gives no reason, this
+ * process did not run when a renewal was due, or the guardian has acted on the
+ * deadline instead. */
 static void supervise_say_why(const struct supervision *supervision, bool now)
 {
     const char *then = supervision->only_warn
@@ -115,7 +117,7 @@ static void supervise_say_why(const struct supervision *supervision, bool now)
             then);
 }
 
-/* The hold is gone, or will be at the deadline. */
+/* Acts on a loss: the hold has ended (now), or will end at the deadline. */
 static void supervise_lose(struct supervision *supervision, bool now)
 {
     if (supervision->lost)
@@ -127,7 +129,7 @@ static void supervise_lose(struct supervision *supervision, bool now)
             now ? cli_now_ns(CLOCK_BOOTTIME) + GRACE_LOST
                 : supervision->deadline - supervise_early(supervision);
         supervise_signal_group(supervision, SIGTERM);
-        /* A stopped process does not handle TERM. */
+        /* A stopped process handles TERM only when it continues. */
         supervise_signal_group(supervision, SIGCONT);
     }
     supervise_set_timer(supervision);
@@ -160,9 +162,10 @@ static void supervise_check_locks(struct supervision *supervision)
     supervise_set_timer(supervision);
 }
 
-/* The terminal's user has stopped the command: stops our group as well, so that
- * the shell comes back. It uses TSTP, by which the kernel does not stop a group
- * that no shell could continue. */
+/* Called when the user of the terminal has stopped the command. Stops
+ * holdfast's process group too, so that the shell prompts again. Uses TSTP,
+ * because the kernel does not let TSTP stop a group that no shell could
+ * continue. */
 static void supervise_stop_with_it(struct supervision *supervision)
 {
     struct terminal *terminal = &supervision->command->terminal;
@@ -172,12 +175,12 @@ static void supervise_stop_with_it(struct supervision *supervision)
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
     terminal_take(terminal);
-    /* If the command had the terminal, ^Z went only to the command: the other
-     * processes of our group, perhaps a script, did not get it. */
+    /* If the command had the terminal, ^Z reached only the command, and not the
+     * other processes of holdfast's group, perhaps a script. */
     kill(given ? 0 : getpid(), SIGTSTP);
-    pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
+    pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* this process stops here */
     pthread_sigmask(SIG_BLOCK, &stop, NULL);
-    supervise_check_locks(supervision); /* no renewal was sent meanwhile */
+    supervise_check_locks(supervision); /* renewals had stopped, too */
     if (given)
         terminal_give(terminal, supervision->command->pid);
     supervise_signal_group(supervision, SIGCONT);
@@ -194,13 +197,14 @@ static void supervise_stopped(struct supervision *supervision,
         supervise_signal_group(supervision, SIGCONT);
         return;
     }
-    /* Without a terminal, or if another process stopped the command, we
-     * continue to renew. */
+    /* Otherwise there is no terminal, or another process has stopped the
+     * command: holdfast continues to renew. */
     if (terminal->fd >= 0 && (terminal->given || signal_number != SIGSTOP))
         supervise_stop_with_it(supervision);
 }
 
-/* We or the guardian have sent KILL: what is still there cannot be ended. */
+/* Returns true if KILL is due or has been sent, by this process or by the
+ * guardian: what is still running then cannot be ended. */
 static bool supervise_is_beyond_us(const struct supervision *supervision)
 {
     return !supervision->only_warn &&
@@ -229,8 +233,9 @@ static void supervise_keep_guardian(struct supervision *supervision)
     supervise_update_guardian(supervision);
 }
 
-/* If we are process 1 of a container, or replaced a shell, children of other
- * processes are ours, and become zombies unless we wait for them. */
+/* Waits for children that this process has not started. Process 1 of a
+ * container, or a process that has replaced a shell, has such children, and
+ * they would remain zombies. */
 static void supervise_reap_others(const struct supervision *supervision)
 {
     const struct command *command = supervision->command;
@@ -246,7 +251,8 @@ static void supervise_reap_others(const struct supervision *supervision)
     }
 }
 
-/* True when the command has ended. */
+/* Handles children that have stopped or ended. Returns true when the command
+ * has ended. */
 static bool supervise_reap(struct supervision *supervision)
 {
     struct command *command = supervision->command;
@@ -267,7 +273,8 @@ static bool supervise_reap(struct supervision *supervision)
     return false;
 }
 
-/* True when the command has ended. */
+/* Handles the signals that have arrived. Returns true when the command has
+ * ended. */
 static bool supervise_take_signals(struct supervision *supervision)
 {
     struct signalfd_siginfo info;
@@ -329,15 +336,16 @@ static void supervise_loop(struct supervision *supervision)
         if (polled[TIMER].revents || lost < n)
             supervise_check_locks(supervision);
         if (supervision->lost)
-            n = FIRST_LOCK; /* the other descriptors stay readable */
+            n = FIRST_LOCK; /* the descriptors of lost locks stay readable */
     }
 }
 
-/* No process of the group may continue without the lock. */
+/* Ends what the command has left running in its group, if the lock is lost: no
+ * process of the group may continue without the lock. */
 static void supervise_end_group(struct supervision *supervision)
 {
     /* The guardian may have ended the command, at the last deadline that it was
-     * given (unless we only warn). Then the lock counts as lost, too. */
+     * given (unless only_warn is set). The lock then counts as lost, too. */
     if (held_locks_explain(supervision->held, NULL, NULL) != HF_OK ||
         (!supervision->only_warn &&
          cli_now_ns(CLOCK_BOOTTIME) >=

@@ -1,5 +1,5 @@
 /*
- * Supervises the command of `holdfast run`: passes signals on, keeps the
+ * Supervises the command of `holdfast run`: passes signals on, enforces the
  * deadline of the locks, and ends the command if they are lost. It blocks only
  * to wait for the next event.
  */
@@ -20,15 +20,15 @@ struct supervision {
     bool only_warn; /* --on-lost warn */
 
     bool ended;         /* the command ended, and was waited for */
-    bool lost;          /* and a message was printed */
+    bool lost;          /* a lock is or will be lost; this was printed */
     int64_t deadline;   /* the earliest one, as last read */
-    int64_t span;       /* length of a fresh lease */
-    int64_t kill_at;    /* when, after TERM was sent; else HF_NO_DEADLINE */
+    int64_t span;       /* the length of a fresh lease */
+    int64_t kill_at;    /* when KILL is due after TERM, or HF_NO_DEADLINE */
     int signals, timer; /* descriptors */
 };
 
-/* Call it before the command starts: the guardian gets the deadline. Returns
- * CLI_OK or CLI_OSERR. */
+/* Opens the descriptors, and gives the guardian the deadline. Call it before
+ * the command starts. Returns CLI_OK or CLI_OSERR. */
 int supervise_init(struct supervision *supervision);
 /* Closes the descriptors. */
 void supervise_fini(struct supervision *supervision);

@@ -22,7 +22,8 @@ static void server_wait_on_signal(int number)
     hf_cancel_fire(&cancel);
 }
 
-/* What is left of the time limit. */
+/* Returns what is left of the time limit; a negative number if there is
+ * none. */
 static int64_t server_wait_time_left(const struct server_wait *p)
 {
     int64_t most = p->only_try ? 0 : p->options->wait_ms, left = most;
@@ -39,13 +40,13 @@ static int64_t server_wait_with_jitter(int64_t ms)
     uint16_t chance = 0;
 
     if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0) {
-        /* Then there is no jitter. */
+        /* Without a random number there is no jitter. */
     }
     return ms - ms / 2 * chance / UINT16_MAX;
 }
 
-/* A signal that arrives after server_wait_caught was read ends the sleep, too.
- */
+/* Sleeps. A signal ends the sleep, even one that arrives after
+ * server_wait_caught was read. */
 static void server_wait_nap(int64_t ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
@@ -58,9 +59,9 @@ static void server_wait_nap(int64_t ms)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* After a failure: pauses, each time for longer, and returns whether there is
- * time to try again. If the pause uses up the rest of the time, the caller
- * returns that failure. */
+/* Pauses after a failure, longer each time. Returns whether the failure may
+ * pass and there is time to try again. If the pause uses up the rest of the
+ * time, the caller returns that failure. */
 static bool server_wait_try_again(struct server_wait *p, int rc,
                                   const hf_error *err)
 {
@@ -87,10 +88,10 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
            strcmp(p->said.text, err->text) == 0;
 }
 
-/* -w counts from the start. Like every call of the library with a time
- * limit, connecting may take a little longer: less than a second. Returns 0,
- * which is the limit of the URL, without -w and for -n, which leaves no time
- * to connect. */
+/* Returns the time limit of hf_open(). The time of -w counts from the start.
+ * Like every call of the library with a time limit, connecting may take a
+ * little longer: less than a second. Returns 0, which means the limit of the
+ * URL, without -w, and with -n, which leaves no time to connect. */
 static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
     int64_t most = server_wait_time_left(p) + 800;
@@ -128,13 +129,13 @@ static void server_wait_add_unless_ignored(sigset_t *set, const int *numbers,
 void server_wait_signals(sigset_t *set)
 {
     sigemptyset(set);
-    /* A signal that we were started to ignore (nohup) is ignored by the
-     * command, too. */
+    /* A signal that was ignored when holdfast was started (nohup) is ignored by
+     * the command, too. */
     server_wait_add_unless_ignored(set, ending, ENDING);
     server_wait_add_unless_ignored(set, others, sizeof others / sizeof *others);
     sigaddset(set, SIGCHLD);
-    /* Not passed on, but blocked, so that they do not stop us when we touch the
-     * terminal. */
+    /* These are not passed on, but blocked, so that they do not stop this
+     * process when it uses the terminal. */
     sigaddset(set, SIGTTIN);
     sigaddset(set, SIGTTOU);
 }

@@ -1,11 +1,11 @@
 /*
- * How the command is started.
+ * Starts the command.
  *
- * The command is forked, and waits before it executes until the guardian has
- * joined its process group; it gives up if we die before. From its first
- * instruction on the kernel kills it when we die (PR_SET_PDEATHSIG). That is
- * sooner than the guardian can, but does not reach processes that the command
- * starts.
+ * The forked child waits until the guardian has joined its process group, and
+ * then executes the command; it gives up if its parent dies before. From its
+ * first instruction on, the kernel kills it when the parent dies
+ * (PR_SET_PDEATHSIG). That is sooner than the guardian can act, but does not
+ * reach processes that the command starts.
  */
 #include "start_command.h"
 
@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs in the forked child, whose other threads are gone: only calls that are
- * safe there. */
+/* Executes the command in the forked child. The child has only this thread, so
+ * only calls are allowed that are safe after a fork. */
 static _Noreturn void command_become(const struct command *command,
                                      pid_t parent, int go, int failure)
 {
@@ -57,7 +57,8 @@ static int command_give_up(struct command *command, const char *what, int why)
     return CLI_OSERR;
 }
 
-/* Lets the child execute, and learns whether it could. */
+/* Lets the child execute the command, and waits until it has or could not.
+ * Returns CLI_OK, or the exit status after printing the reason. */
 static int command_let_go(struct command *command, int go, int failure)
 {
     ssize_t n;
@@ -85,17 +86,17 @@ static int start_between(struct command *command, const struct held_locks *held,
     if (command->pid < 0)
         return command_give_up(command, "cannot fork", errno);
     if (command->pid == 0) {
-        close(go[1]); /* so that it closes when we die */
+        close(go[1]); /* it must close when the parent dies */
         command_become(command, parent, go[0], failure[1]);
     }
     close(failure[1]);
     failure[1] = -1;
-    /* Here and in the child, because either may run first. */
+    /* The child does the same, because either may run first. */
     setpgid(command->pid, command->pid);
     if (guardian_join(&command->guardian, command->pid) < 0)
         return command_give_up(command, "cannot guard the command", errno);
-    /* We may have been stopped for longer than the lease, and the guardian may
-     * have ended before it had a group to end. */
+    /* This process may have been stopped for longer than the lease, and the
+     * guardian may have ended before it was in the group. */
     if (held_locks_explain(held, NULL, &why) != HF_OK) {
         cli_say(command->verb, "%s: not started: %s", command->argv[0],
                 why.text);

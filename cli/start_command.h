@@ -1,6 +1,6 @@
 /*
- * Starts the command of `holdfast run` in a process group of its own, guarded,
- * and only if the locks are still held then. There are three processes:
+ * Starts the command of `holdfast run` in its own process group, guarded, and
+ * only if the locks are still held at that time. There are three processes:
  *
  *   holdfast   holds the locks, passes signals on, waits for the command
  *   guardian   see guardian.h
@@ -20,12 +20,12 @@
 struct command {
     const struct cli_verb *verb; /* for messages */
     char **argv;
-    pid_t pid; /* also its process group */
+    pid_t pid; /* also the number of its process group */
     int status;
     struct guardian guardian;
     struct terminal terminal;
-    sigset_t mask;        /* signals that were blocked when we were started */
-    void (*on_pipe)(int); /* and the action of SIGPIPE */
+    sigset_t mask;        /* signals that were blocked at the start */
+    void (*on_pipe)(int); /* the action of SIGPIPE at the start */
 };
 
 /* Returns CLI_OK, or the exit status after printing the reason. */

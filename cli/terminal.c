@@ -1,9 +1,10 @@
 /*
- * Only the foreground process group may read from the terminal. A command that
- * is an interactive job by itself gets the terminal at once. In a script or a
- * pipeline other processes of our group may need it. There the command gets it
- * when it asks: it is stopped by TTIN or TTOU (run_supervise.c). Until then ^C
- * goes to us, who pass it on, and to the script as well.
+ * Passes the terminal to the command and takes it back: only the foreground
+ * process group may read from it. A command that is an interactive job by
+ * itself gets the terminal at once. In a script or a pipeline, other processes
+ * of holdfast's group may need it. The command then gets it only when it uses
+ * it and is stopped by TTIN or TTOU (run_supervise.c). Until then ^C goes to
+ * holdfast, which passes it on to the command, and to the script.
  */
 #include "terminal.h"
 
@@ -37,7 +38,7 @@ bool terminal_give(struct terminal *terminal, pid_t group)
     return terminal->given;
 }
 
-/* TTOU is blocked, so that this does not stop us. */
+/* TTOU is blocked, so tcsetpgrp() does not stop this process. */
 void terminal_take(struct terminal *terminal)
 {
     if (terminal->given)

@@ -1,5 +1,5 @@
 /*
- * Decides which process group may read from the terminal: ours or the
+ * Decides which process group may read from the terminal: holdfast's or the
  * command's. The functions have no effect if there is no terminal. SIGTTOU must
  * be blocked.
  */
@@ -17,10 +17,11 @@ struct terminal {
 /* Opens /dev/tty, if there is a terminal. */
 void terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
-/* True if the command is an interactive job of its own, which gets the terminal
- * at once. */
+/* Returns true if the command is an interactive job by itself, which gets the
+ * terminal at once. */
 bool terminal_wanted_at_once(const struct terminal *terminal);
-/* Makes that group the foreground group. False if ours is not. */
+/* Makes that group the foreground group. Returns false if the group of this
+ * process is not the foreground group. */
 bool terminal_give(struct terminal *terminal, pid_t group);
 /* Takes the terminal back, if it was given. */
 void terminal_take(struct terminal *terminal);

@@ -1,8 +1,8 @@
 /*
- * The thread inspects the lock. A short wait prints nothing. Then one line says
- * who holds the lock, or that the backend cannot say. After that the thread
- * ends, unless standard error is a terminal: there the line is updated every
- * second, and requests to the server become less and less frequent.
+ * Inspects the lock in a separate thread. A short wait prints nothing. Then one
+ * line says who holds the lock, or that the backend cannot say. After that the
+ * thread ends, unless standard error is a terminal: there the line is updated
+ * every second, and requests to the server become less frequent.
  *
  * Every signal is blocked in the thread, because the waiting thread handles
  * them.
@@ -27,10 +27,12 @@ enum { SILENT_MS = 150, TICK_MS = 1000, INSPECT_MAX_S = 4 };
 /* What the live line shows. */
 struct view {
     struct cli_party holder; /* "": not known */
-    size_t place, of;        /* in the queue, from 1; 0: not known */
+    size_t place, of;        /* position in the queue, from 1, and its length;
+                              * 0: not known */
 };
 
-/* The lock that is acquired next. */
+/* Returns the name of the lock that is acquired next, or NULL if all are
+ * held. */
 static const char *message_blocking(const struct held_locks *held)
 {
     const char *first = NULL;
@@ -109,7 +111,8 @@ static void message_show(const struct wait_message *w, const char *name,
              view->holder.text);
 }
 
-/* Called with w->mu locked; unlocks it during the request to the server. */
+/* Inspects the lock and fills in *view. Called with w->mu locked, which it
+ * unlocks during the request to the server. */
 static void message_inspect(struct wait_message *w, const char *name,
                             struct view *view)
 {
@@ -136,7 +139,7 @@ static void message_inspect(struct wait_message *w, const char *name,
     hf_info_free(info);
 }
 
-/* Called with w->mu locked. False: there is nothing more to do. */
+/* Sleeps. Called with w->mu locked. Returns false if the wait is over. */
 static bool message_rest(struct wait_message *w, int64_t ms)
 {
     int64_t until = cli_now_ns(CLOCK_MONOTONIC) + ms * 1000000;
@@ -154,7 +157,7 @@ static void *message_report(void *arg)
     int ticks = 0;
 
     pthread_mutex_lock(&w->mu);
-    /* Many processes may begin to wait at the same moment: they must not all
+    /* Many processes may begin to wait at the same moment, and must not all
      * send requests at once. */
     for (int64_t ms = SILENT_MS + getpid() % 16 * 20; message_rest(w, ms);
          ms = TICK_MS) {

@@ -1,8 +1,9 @@
 /*
  * Prints on standard error who holds the lock, while hf_lock_acquire() waits. A
- * thread does that, so that the wait itself is one call, which keeps its place
- * in the queue. The thread reads the handles of the lock set. So it must be
- * joined before they are freed, and after hf_close().
+ * separate thread prints, so that the wait itself is one call, which keeps its
+ * place in the queue. The thread reads the handles of the lock set until
+ * wait_message_end(), so they must not be freed before. It must be joined after
+ * hf_close().
  */
 #ifndef HF_CLI_WAIT_MESSAGE_H
 #define HF_CLI_WAIT_MESSAGE_H
@@ -14,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The thread and what it prints. */
+/* The thread, and what it has printed. */
 struct wait_message {
     const struct held_locks *held;
     hf_client *client;
@@ -22,19 +23,21 @@ struct wait_message {
 
     pthread_t thread;
     bool started;
-    pthread_mutex_t mu; /* guards the rest, and standard error meanwhile */
+    pthread_mutex_t mu; /* guards the rest, and writes to standard error */
     pthread_cond_t changed;
     bool active, over, said;
-    int inspect_after_s; /* between two requests to the server; -1: none */
+    int inspect_after_s; /* seconds between two requests; -1: no request */
 };
 
-/* Call them around each hf_lock_acquire(): nothing is printed after the second.
- * Both may be called when there is nothing to do (-q, -n). */
+/* Called before and after each hf_lock_acquire(): after wait_message_pause()
+ * nothing is printed. Both have no effect if nothing must be printed (-q,
+ * -n). */
 void wait_message_begin(struct wait_message *message);
 void wait_message_pause(struct wait_message *message);
-/* Ends the thread. Call it after the last hf_lock_acquire(). */
+/* Makes the thread end. Call it after the last hf_lock_acquire(). */
 void wait_message_end(struct wait_message *message);
-/* Call it after hf_close(), which ends a request of the thread. */
+/* Joins the thread. Call it after hf_close(), which ends a request of the
+ * thread. */
 void wait_message_join(struct wait_message *message);
 
 #endif

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
         return 1;
     news.fd = hf_client_fd(client);
     while (!wanted) {
-        poll(&news, 1, -1); /* or do a step of work and poll with 0 */
+        poll(&news, 1, -1); /* or do a step of work and call poll with 0 */
         hf_client_dispatch(client);
     }
     puts("another client wants it: released");

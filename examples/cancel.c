@@ -1,5 +1,5 @@
 /*
- * Ends a wait from a signal handler: the program leaves the queue and goes on
+ * Ends a wait from a signal handler: the program leaves the queue and continues
  * normally. Here Ctrl-C ends the wait, or an alarm after a second.
  *
  *     cancel [URL]

@@ -66,7 +66,8 @@ struct counter {
     char token_file[512];
 };
 
-/* Writes as the holder of that token. 0, or -1 and errno; ESTALE: refused. */
+/* Reads the counter as the holder of that token. Returns 0, or -1 with errno;
+ * ESTALE says that the token was refused. */
 static int read_counter(const struct counter *c, uint64_t token, long *count)
 {
     int fence = fence_enter(c->token_file, token);
@@ -112,7 +113,8 @@ static void complain(const struct counter *c, uint64_t token)
         perror(c->file);
 }
 
-/* Counts one up under the lock. Returns the token, or 0 on failure. */
+/* Adds one to the counter under the lock. *token is 0 if that has failed.
+ * Returns 0 or an error code. */
 static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
                     hf_error *err)
 {
@@ -122,7 +124,7 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     *token = 0;
     if (rc)
         return rc;
-    /* Reading shows the token, too: from here on, no earlier holder can
+    /* Reading records the token, too: from here on, no earlier holder can
      * change the value that was read. */
     hf_lock_token(lock, token);
     if (read_counter(c, *token, &count) ||

@@ -1,5 +1,5 @@
 /*
- * Prints the holders and waiters of every lock that is in use, or of those
+ * Prints the holders and waiters of every lock that is in use, or of the locks
  * whose names begin with PREFIX.
  *
  *     inspect [URL [PREFIX]]

@@ -30,7 +30,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* One client; with several, pass a series for each of them in one call. */
+/* There is one client here. With several clients, pass a series for each of
+ * them in one call. */
 static int print(hf_client *client, hf_error *err)
 {
     const hf_label labels[] = {{"program", "example"}};

@@ -18,8 +18,8 @@ static int work(hf_lock *lock, hf_error *err)
     if (hf_lock_token(lock, &token) == 0)
         printf("held, token %" PRIu64 "\n", token);
     /* HF_ELOST here means that the lock was lost during the work, and another
-     * holder may have worked meanwhile. Then only those changes count whose
-     * token the resource has accepted. */
+     * holder may have worked in the meantime. Then only those changes count
+     * whose token the resource has accepted. */
     return hf_lock_release(lock, err);
 }
 

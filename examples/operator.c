@@ -1,8 +1,8 @@
 /*
  * Handles a stuck holder. Prints what locks guarantee with the server's
  * settings (hf_diagnose), shows who holds NAME (hf_inspect), and takes the lock
- * away from exactly that holder (hf_break_hold). If another client has got the
- * lock meanwhile, nothing is broken.
+ * away from exactly that holder (hf_break_hold). If another client has acquired
+ * the lock in the meantime, nothing is broken.
  *
  *     operator URL NAME
  */

@@ -47,15 +47,15 @@ int main(int argc, char **argv)
     must(hf_lock_timed(first, 10000, &err));
     must(write_stock(first, "3"));
     /* In practice the first client is stopped, its session ends, and the second
-     * gets the lock. Here the lock is taken away instead, which the first
-     * client does not know, either. */
+     * client acquires the lock. Here the lock is broken instead, of which the
+     * first client does not know, either. */
     must(hf_break(b, "shop", HF_CSTRING, &err));
     must(hf_lock_timed(second, 10000, &err));
     must(write_stock(second, "2"));
     rc = write_stock(first, "9"); /* the first client continues */
     printf("a late write: %s, %s\n", hf_error_name(rc), err.text);
 
-    hf_lock_release(first, NULL); /* HF_ELOST, too */
+    hf_lock_release(first, NULL); /* returns HF_ELOST, too */
     must(hf_lock_release(second, &err));
     hf_lock_free(first);
     hf_lock_free(second);

@@ -1,11 +1,12 @@
 /*
  * Latches in a loop: in each round all workers start together, and the next
- * round begins when the last worker has finished. Here they are processes.
+ * round begins when the last worker has finished. Here the workers are
+ * processes.
  *
- * A latch that was not set is 0, and a wait for it returns at once. So the
- * start of the next round is set *before* this round starts, and no worker can
- * pass it too early. Two names alternate, so that a latch is set again only
- * when all its waiters are known to have gone on.
+ * A latch that was not set is 0, and a wait for it returns at once. Therefore
+ * the start latch of the next round is set *before* this round starts, and no
+ * worker can pass it too early. Two names alternate, so that a latch is set
+ * again only when all its waiters are known to have returned.
  *
  *     rounds [URL]
  */
@@ -50,7 +51,7 @@ static void work(const char *url)
     open_latches(url); /* the parent's handles are unusable here */
     for (int i = 0; i < ROUNDS; i++) {
         must(hf_latch_wait(start[i % 2], 30000, NULL, &err));
-        /* the work of this round */
+        /* the work of this round goes here */
         must(hf_latch_down(done, NULL, &err));
     }
     close_latches();

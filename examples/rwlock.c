@@ -1,6 +1,7 @@
 /*
- * A catalogue that many read and one rewrites. After the rewrite the writer
- * goes on as a reader, with no other writer in between, to check what it wrote.
+ * A catalogue that many clients read and one rewrites. After the rewrite the
+ * writer becomes a reader, with no other writer in between, to check what it
+ * wrote.
  *
  *     rwlock [URL]
  */

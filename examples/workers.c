@@ -1,7 +1,7 @@
 /*
  * A semaphore and a latch. Eight workers on any number of machines share three
  * licences; the process that started them waits until the last one has
- * finished. Here they are processes, each with a client of its own.
+ * finished. Here the workers are processes, each with its own client.
  *
  *     workers [URL]
  */
@@ -18,7 +18,8 @@ static int work(hf_lock *licence, hf_latch *done, hf_error *err)
 
     if (rc)
         return rc;
-    /* At most three workers are here. The licence of a dead one is returned. */
+    /* At most three workers are here at a time. The licence of a worker that
+     * dies is returned. */
     rc = hf_lock_release(licence, err);
     return rc ? rc : hf_latch_down(done, NULL, err);
 }
@@ -63,7 +64,7 @@ static int supervise(const char *url)
         pid_t pid = fork();
 
         if (pid == 0)
-            _exit(worker(url)); /* opens a client of its own */
+            _exit(worker(url)); /* opens its own client */
         rc = pid < 0;
     }
     if (!rc)

@@ -190,7 +190,7 @@ typedef struct hf_client_options {
     /* Called by hf_client_dispatch() only; by several threads at a time if
      * several dispatch. Until the program dispatches, events are queued: the
      * loss of each lock that it has a handle on, and 1024 others. Further
-     * events are dropped, and one HF_EVENT_OVERFLOW stands for them: check the
+     * events are dropped, and one HF_EVENT_OVERFLOW represents them: check the
      * locks yourself (hf_lock_check). */
     void (*on_event)(void *arg, const hf_event *event);
     void *event_arg;
@@ -337,7 +337,7 @@ typedef struct hf_lock_options {
  * permits), ENOMEM, EBACKEND (a limit of the backend is reached), ECLOSED,
  * EFORK. Returns at once, except in shared memory: there the first handle on a
  * name waits for up to op_timeout while another process changes the file's
- * tables, and then fails with EBACKEND. The caller frees it with
+ * tables, and then fails with EBACKEND. The caller frees the handle with
  * hf_lock_free().
  */
 HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
@@ -584,9 +584,9 @@ HF_API int hf_synchronized_result(void);
 
 /*
  * A count that is set once and counted down; waiters pass when it is 0. It has
- * no holder: it survives the death of the client that set it, and is gone when
- * it has reached 0 (so that it may be set again). A latch that was never set
- * counts 0 and keeps no waiter: set it before the waiters can arrive
+ * no holder: it survives the death of the client that set it, and is removed
+ * when it has reached 0 (so that it may be set again). A latch that was never
+ * set counts 0 and keeps no waiter: set it before the waiters can arrive
  * (examples/rounds.c).
  *
  * hf_latch_new() creates a handle on a latch: EINVAL (name), ENOTSUP,
@@ -602,8 +602,8 @@ HF_API int hf_latch_free(hf_latch *latch);
  * is lost, they ask again under the same request id, so that a set or a
  * count-down counts once. EUNKNOWN: there was no answer in time. hf_latch_set()
  * sets the count; EBUSY: the latch is set already; EINVAL: count is 0 or more
- * than INT32_MAX. hf_latch_down() counts one down, but not below 0. left may be
- * NULL.
+ * than INT32_MAX. hf_latch_down() counts down by one, but not below 0. left may
+ * be NULL.
  */
 HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
 HF_API int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err);

@@ -32,8 +32,8 @@ struct cli_hint cli_similar(const char *typed, const char *before,
     return hint;
 }
 
-/* Prints that there is no such option, and a similar one. `word' begins with
- * its dashes, and a value may follow. */
+/* Prints that there is no such option, and suggests a similar one. `word'
+ * begins with its dashes, and a value may follow. */
 static void args_unknown_option(const struct cli_verb *verb, const char *word,
                                 const struct option *options)
 {
@@ -71,7 +71,7 @@ int cli_option(const struct cli_verb *verb, int argc, char **argv,
 {
     int answer;
 
-    opterr = 0; /* it quotes a word in full */
+    opterr = 0; /* getopt_long() would quote the whole word */
     answer = getopt_long(argc, argv, brief, options, NULL);
     if (answer != ':' && answer != '?')
         return answer;
@@ -162,7 +162,7 @@ int cli_duration(const struct cli_verb *verb, const char *option,
     return CLI_OK;
 }
 
-/* "  -b, --backend URL  where ..." */
+/* Prints "  -b, --backend URL  where ...". */
 static void args_help_flag(const struct cli_flag *flag)
 {
     bool brief = flag->id < 256;

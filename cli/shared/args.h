@@ -1,6 +1,7 @@
 /*
  * Parses the command line by the table of a verb, prints what is wrong with it,
- * and prints --help. Every verb calls this first. Nothing here needs a client.
+ * and prints --help. Every verb calls these functions first. Nothing here needs
+ * a client.
  */
 #ifndef HF_CLI_ARGS_H
 #define HF_CLI_ARGS_H
@@ -19,8 +20,8 @@
  * -V print help or version and end the program.
  */
 int cli_flag(const struct cli_verb *verb, int argc, char **argv);
-/* The same for a list of getopt_long(), whose short options must begin with a
- * colon. The caller handles -h. */
+/* The same for a list of getopt_long(), whose short options, `brief', must
+ * begin with a colon. The caller handles -h. */
 int cli_option(const struct cli_verb *verb, int argc, char **argv,
                const char *brief, const struct option *options);
 extern const struct cli_flag cli_flags_of_all[]; /* -h and -V */

@@ -1,8 +1,8 @@
 /*
  * Completion of a command line in a shell: `holdfast __complete -- WORD...',
  * which the files in completions/ call. The words are those after `holdfast',
- * up to the one to be completed, which may be empty. What may stand in its
- * place is printed as records that end with NUL bytes:
+ * up to the one to be completed, which may be empty. The candidates for it are
+ * printed as records that end with NUL bytes:
  *
  *     words | part      a heading; no blank follows a part
  *     WORD DESCRIPTION  two records, as often as there are words
@@ -12,7 +12,8 @@
  *     files N           names of files, after the first N bytes of the word
  *     command N         word N, from 0, is the first of a command
  *
- * or nothing. All of it comes from the tables of the verbs.
+ * or nothing. Verbs and options come from the tables of the verbs, the names of
+ * locks from the server.
  */
 #include "complete.h"
 
@@ -37,7 +38,7 @@ enum { WAIT_MS = 300, WAIT_MAX_MS = 3600000 };
 /* The word to be completed, and what has been printed about it. */
 struct completion {
     const char *word;
-    size_t fixed; /* bytes before the value: "--kind=" */
+    size_t fixed; /* how many bytes precede the value, as in "--kind=" */
     const char *url;
     bool has_heading;
 };
@@ -73,10 +74,10 @@ static void complete_offer(struct completion *c, const char *heading,
 static void complete_give_up(int number)
 {
     (void)number;
-    _exit(CLI_OK); /* without output that is not flushed yet */
+    _exit(CLI_OK); /* drops output that is not flushed yet */
 }
 
-/* Returns the time in milliseconds. */
+/* Sets a time limit that ends the process, and returns it in milliseconds. */
 static int64_t complete_limit_the_time(void)
 {
     const char *text = getenv("HOLDFAST_COMPLETE_MS");
@@ -103,9 +104,9 @@ static bool complete_is_latch(hf_client *client, const struct hf_name *name)
     return is;
 }
 
-/* Does the verb accept the kind of this name? To ask for the kinds of many
- * names takes too long for a user who is typing. So after until_ns every name
- * that may be a lock is offered. */
+/* Returns whether the verb accepts the kind of this name. Asking the server for
+ * the kinds of many names takes too long for a user who is typing. After
+ * until_ns, every name that may be a lock is therefore offered. */
 static bool complete_is_fit(hf_client *client, const struct hf_name *name,
                             enum cli_operand wanted, int64_t until_ns)
 {
@@ -124,7 +125,7 @@ static void complete_offer_names(struct completion *c, enum cli_operand wanted)
     hf_names *names = NULL;
     int64_t until_ns = cli_now_ns(CLOCK_MONOTONIC);
 
-    options.flags = HF_OPEN_EXISTING; /* after a key press */
+    options.flags = HF_OPEN_EXISTING; /* completion must not create anything */
     options.open_timeout_ms = complete_limit_the_time();
     until_ns += options.open_timeout_ms * 1000000 / 2;
     if (hf_open(cli_url(c->url), &options, &client, NULL) == HF_OK &&
@@ -138,7 +139,7 @@ static void complete_offer_names(struct completion *c, enum cli_operand wanted)
     hf_close(client);
 }
 
-/* "kill|warn" */
+/* Offers the words of a list such as "kill|warn". */
 static void complete_offer_alternatives(struct completion *c, const char *list)
 {
     char word[64];
@@ -150,8 +151,8 @@ static void complete_offer_alternatives(struct completion *c, const char *list)
     }
 }
 
-/* The library lists the options of a backend when it finds an unknown one,
- * before it connects. */
+/* Offers the options of a URL's backend. The library lists them when it finds
+ * an unknown option, before it connects. */
 static void complete_offer_url_options(struct completion *c, size_t question)
 {
     static const char unknown[] = "?.=1", there[] = " has ";
@@ -200,7 +201,7 @@ static void complete_offer_values(struct completion *c,
     else if (strcmp(flag->value, "URL") == 0)
         complete_offer_urls(c);
     else if (strcmp(flag->value, "NAME") == 0)
-        complete_offer_names(c, CLI_LOCK_NAME); /* of run and hold */
+        complete_offer_names(c, CLI_LOCK_NAME); /* -l of run and hold */
     else if (strcmp(flag->value, "FILE") == 0)
         printf("files %zu%c", c->fixed, '\0');
 }
@@ -220,7 +221,8 @@ static void complete_offer_flags(struct completion *c,
     }
 }
 
-/* By its name, which getopt_long() allows to be abbreviated. */
+/* Finds a flag by its name, which may be abbreviated, as getopt_long()
+ * allows. */
 static const struct cli_flag *complete_flag_called(const struct cli_flag *flag,
                                                    const char *name)
 {
@@ -265,14 +267,14 @@ complete_flag_with_value(const struct cli_flag *flags, const char *word,
     return NULL;
 }
 
-/* What the earlier words have set. */
+/* What the words before the one to be completed have set. */
 struct said {
-    const struct cli_flag *pending; /* the next word is its value */
+    const struct cli_flag *pending; /* the flag whose value is the next word */
     const char *url;
     int operands;
-    bool has_ended; /* the flags have ended, by -- */
-    bool has_names; /* given by a flag: the first operand is the command */
-    int command;    /* its first word, or -1 */
+    bool has_ended; /* -- has ended the flags */
+    bool has_names; /* a flag gave the names: the first operand is COMMAND */
+    int command;    /* index of the command's first word, or -1 */
 };
 
 static void complete_take_value(struct said *said, const struct cli_flag *flag,
@@ -297,7 +299,8 @@ static void complete_take_flag(const struct cli_verb *verb, struct said *said,
         said->pending = flag;
 }
 
-/* NAME [--] COMMAND; if a flag gives the name, only the command. */
+/* Takes an operand of NAME [--] COMMAND, or of COMMAND only if a flag gave the
+ * name, and sets where the command begins. */
 static void complete_take_operand(const struct cli_verb *verb,
                                   struct said *said, int i, int n, char **words)
 {
@@ -393,7 +396,8 @@ static void complete_offer_verbs(struct completion *c,
         complete_offer(c, "words", (*verbs)->name, (*verbs)->summary);
 }
 
-/* A verb that is a program of its own completes by itself. */
+/* Runs a verb that is a separate program, which completes its words by
+ * itself. */
 static int complete_run_the_program(const struct cli_verb *verb, int n,
                                     char **words)
 {

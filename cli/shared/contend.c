@@ -1,7 +1,7 @@
 /*
- * Runs processes of contenders and adds up their counts. They report on one
- * pipe that they are ready, and all start when another pipe is closed. The
- * first pipe closes when the last process has ended.
+ * Runs processes of contenders and adds up their counts. The contenders report
+ * on one pipe that they are ready, and all start when another pipe is closed.
+ * The first pipe reaches its end when the last process has ended.
  */
 #include "contend.h"
 
@@ -97,7 +97,7 @@ static unsigned contend_start_groups(struct arena *arena, pid_t *pids)
     return n;
 }
 
-/* A process died before the start. */
+/* Returns whether a process has died before the start. */
 static bool contend_has_one_died(const pid_t *pids, unsigned n)
 {
     siginfo_t gone = {0};
@@ -111,8 +111,8 @@ static bool contend_has_one_died(const pid_t *pids, unsigned n)
 /* What contend_wait_for() saw. */
 enum event { NOTHING, WORD, END, SIGNAL };
 
-/* Waits for a byte of a contender (WORD), the end of all (END) or a signal,
- * which is kept in result->signal. */
+/* Waits for a byte of a contender (WORD), the end of all contenders (END) or a
+ * signal (SIGNAL), which is kept in result->signal. */
 static enum event contend_wait_for(const struct arena *arena, int64_t ms,
                                    struct contend_result *result, size_t *words)
 {
@@ -139,8 +139,9 @@ static enum event contend_wait_for(const struct arena *arena, int64_t ms,
     return len > 0 ? WORD : END;
 }
 
-/* Waits until all contenders are ready, or one has failed: it then writes a
- * byte as well. One that dies does not. */
+/* Waits until all contenders are ready, or one has failed. A contender that
+ * fails writes a byte, too; a process that dies writes none, so the processes
+ * are checked regularly. */
 static void contend_wait_until_ready(struct arena *arena, const pid_t *pids,
                                      unsigned n, struct contend_result *result)
 {
@@ -196,7 +197,8 @@ static void wait_while_they_contend(const struct arena *arena, int64_t start,
     }
 }
 
-/* True if all have ended by themselves. */
+/* Waits until all contenders have ended. Returns true if they did so by
+ * themselves. */
 static bool contend_wait_until_ended(const struct arena *arena,
                                      struct contend_result *result)
 {
@@ -210,7 +212,7 @@ static bool contend_wait_until_ended(const struct arena *arena,
         left = end - cli_now_ns(CLOCK_MONOTONIC);
         event = contend_wait_for(arena, left / 1000000 + 1, result, NULL);
         if (event == SIGNAL && hurried)
-            return false; /* a second signal: at once */
+            return false; /* a second signal ends the wait at once */
         if (event == SIGNAL) {
             hurried = true;
             end = cli_now_ns(CLOCK_MONOTONIC) + HURRY_MS * INT64_C(1000000);
@@ -258,7 +260,7 @@ static void contend_sum_up(const struct arena *arena, bool have_ended,
     }
     for (unsigned i = 0; i < contend->names; i++)
         bumps += arena->cells[i].entries;
-    /* An increment was lost: two were inside at once. */
+    /* A lost increment means that two holders were inside at once. */
     if (have_ended && contend->kind != HF_SEMAPHORE &&
         contend->mode == HF_WRITE)
         result->violations += entries - bumps;
@@ -321,7 +323,8 @@ static int contend_run_in(struct arena *arena, pid_t *pids,
     if (!have_ended && !result->signal)
         contender_fail(arena, HF_ETIMEDOUT,
                        &(hf_error){.text = "a contender does not end"});
-    /* Before a process is killed in a critical section. */
+    /* This precedes contend_bury(), which may kill a process in a critical
+     * section and so cause a false violation. */
     contend_sum_up(arena, have_ended, result);
     contend_bury(arena, pids, n, !have_ended);
     rc = atomic_load(&arena->shared->failed);

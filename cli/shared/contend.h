@@ -1,7 +1,7 @@
 /*
  * Contenders: processes and threads that take and release locks as fast as they
- * can, count, and detect two of them inside at once. Shared by `holdfast bench`
- * and bench/ratios.
+ * can, count the pairs, and detect two holders inside at once. Shared by
+ * `holdfast bench` and bench/ratios.
  */
 #ifndef HF_CLI_CONTEND_H
 #define HF_CLI_CONTEND_H
@@ -18,16 +18,16 @@ struct contend {
     uint32_t handoff, permits; /* permits: size of a semaphore */
     unsigned procs, threads, names;
     int64_t run_ms;
-    int64_t hold_ms, think_ms; /* sleeps in the lock, and after the release */
+    int64_t hold_ms, think_ms; /* sleep while holding, and after the release */
     bool nowait;               /* do not wait for the answer to a release */
-    bool time_handovers;       /* reads the clock at each release, too */
-    bool pin;                  /* pins each process to a processor of its own */
+    bool time_handovers;       /* reads the clock more often, for handover_us */
+    bool pin;                  /* pins each process to its own processor */
     /* Called in the process that runs the contenders, a few times a second
      * while they contend; or NULL. */
     void (*progress)(const struct contend *contend, double seconds,
                      uint64_t pairs);
-    int signals; /* a signalfd, or 0: a signal ends the run. These signals must
-                    be blocked. */
+    int signals; /* a signalfd, whose signals must be blocked and end the run;
+                  * or 0 */
 };
 
 struct contend_result {
@@ -36,21 +36,24 @@ struct contend_result {
     uint64_t handovers; /* of a lock, from one contender to another */
     uint64_t violations;
     double p50_us, p99_us; /* of acquire */
-    double handover_us;    /* median, from a release to the return of the next
-                              acquire, if that was waiting; only on request */
-    double jain;           /* 1: all got the same; 1/n: one got all */
+    double handover_us;    /* median time from a release to the return of the
+                            * next acquire, if that was waiting; only with
+                            * time_handovers */
+    double jain;           /* Jain's index: 1 if all got the same, 1/n if one of
+                            * n got all */
     bool fair;             /* as the backend chose, unless it was given */
     int signal;            /* the signal that ended the run early, or 0 */
     hf_error error;        /* of the first contender that failed */
 };
 
-/* Asks the backend whether it can be used, and whether it is fair: once, and
- * not from each contender. Returns HF_OK, or a code with result->error. */
+/* Finds out whether the backend can be used, and whether its locks are fair:
+ * once, instead of in each contender. Returns HF_OK, or a code with
+ * result->error. */
 int contend_probe(const struct contend *contend, struct contend_result *result);
-/* One run, after a probe. Returns HF_OK, or a code with result->error. */
+/* Makes one run, after a probe. Returns HF_OK, or a code with result->error. */
 int contend_measure(const struct contend *contend,
                     struct contend_result *result);
-/* The probe and one run. */
+/* Makes a probe and one run. */
 int contend_run(const struct contend *contend, struct contend_result *result);
 
 #endif

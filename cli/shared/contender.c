@@ -1,7 +1,7 @@
 /*
- * One process of contenders. The holder of a name's lock checks and raises the
- * name's cell without atomics. So two holders at once show as a foreign mark or
- * as a lost increment.
+ * One process of contenders. The holder of a lock checks and raises the cell of
+ * its name without atomics. Two holders at once therefore show as a foreign
+ * mark or as a lost increment.
  */
 #include "contender.h"
 
@@ -19,8 +19,8 @@
 
 enum {
     CALIBRATION = 256, /* pairs after which their speed is known */
-    FAST_NS = 2000,    /* reading the clock slows down a pair this fast */
-    SAMPLE_EVERY = 61, /* of those only each n-th acquire is timed */
+    FAST_NS = 2000,    /* reading the clock slows down pairs this fast */
+    SAMPLE_EVERY = 61, /* of such pairs only each n-th acquire is timed */
 };
 
 struct contender {
@@ -83,7 +83,8 @@ static void contender_visit(const struct contend *contend, struct cell *cell,
         contender_enter_exclusive(cell, counts, me);
 }
 
-/* We were waiting when another contender released it. */
+/* Records the time of a handover, if this contender was already waiting when
+ * another one released the lock. */
 static void contender_time_handover(const struct cell *cell,
                                     struct counts *counts, uint32_t me,
                                     int64_t called_at, int64_t now)
@@ -183,7 +184,8 @@ static void *contender_thread_main(void *arg)
     struct arena *arena = self->group->arena;
     char end;
 
-    /* Connections, scripts and memory are allocated on first use: now. */
+    /* One pair for each name, before the start, makes connections, scripts and
+     * memory available that are allocated on first use. */
     for (unsigned i = 0; i < self->group->names; i++) {
         if (contender_pair(self, i, false) != HF_OK)
             return NULL;
@@ -198,7 +200,7 @@ static void *contender_thread_main(void *arg)
 
 void contender_name(const struct arena *arena, unsigned i, char out[64])
 {
-    /* Different kinds, fairness and runs use different names. */
+    /* Different kinds, fairness and parent processes use different names. */
     snprintf(out, 64, "holdfast-bench-%d-%d-%d-%u", (int)arena->owner,
              (int)arena->contend->kind, (int)arena->contend->fairness, i);
 }
@@ -251,7 +253,7 @@ static int contender_run_threads(struct contender_group *group)
         if (pthread_create(&one->thread, NULL, contender_thread_main, one) != 0)
             break;
     }
-    if (started < n) /* stops the others */
+    if (started < n) /* stops those that have started */
         contender_fail(group->arena, HF_ENOMEM,
                        &(hf_error){.text = "no more threads can be started"});
     for (unsigned i = 0; i < started; i++)
@@ -287,7 +289,7 @@ _Noreturn void contender_main(struct arena *arena, unsigned number)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != arena->owner)
-        _exit(0); /* it died before */
+        _exit(0); /* the parent died before prctl() */
     if (arena->contend->pin)
         contender_pin(number);
     close(arena->ready[0]);

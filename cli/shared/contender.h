@@ -1,7 +1,7 @@
 /*
  * One process of contenders, in the child: opens its client, waits for the
  * start, and takes and releases locks until the arena says stop. contend.c
- * makes the arena, forks these processes and adds up their counts.
+ * creates the arena, forks these processes and adds up their counts.
  */
 #ifndef HF_CLI_CONTENDER_H
 #define HF_CLI_CONTENDER_H
@@ -19,15 +19,16 @@ enum { CACHE_LINE = 64 };
 /* What the lock of one name guards. */
 struct cell {
     _Alignas(CACHE_LINE) volatile uint64_t entries;
-    volatile uint32_t inside; /* contender number + 1, or 0 */
+    volatile uint32_t inside; /* number of the contender inside, + 1; or 0 */
     volatile uint32_t last;   /* the previous holder */
-    _Atomic uint32_t sharing; /* present holders of a read lock or semaphore */
+    _Atomic uint32_t sharing; /* current holders of a read lock or semaphore */
     volatile int64_t released_at;
 };
 
 struct counts {
     _Alignas(CACHE_LINE) uint64_t pairs; /* pairs before the end */
-    uint64_t entries; /* of the cells, also before and after these pairs */
+    uint64_t entries; /* entries into cells, including those before the start
+                       * and after the end */
     uint64_t handovers, violations;
     struct hist waits, handovers_ns;
 };
@@ -45,7 +46,7 @@ struct arena {
     struct cell *cells;    /* one per name */
     struct counts *counts; /* one per contender */
     size_t size, contenders;
-    pid_t owner; /* makes names differ from those of other runs */
+    pid_t owner; /* the parent; its pid makes the names unique */
     /* each contender writes to ready; all start when go is closed */
     int ready[2], go[2];
 };
@@ -61,7 +62,7 @@ struct contender_group {
 
 /* Writes the name of lock i. */
 void contender_name(const struct arena *arena, unsigned i, char out[64]);
-/* Opens the client and makes the locks of a group. Returns HF_OK or a code,
+/* Opens the client and creates the locks of a group. Returns HF_OK or a code,
  * with *err. Call contender_close() in both cases. */
 int contender_open(struct contender_group *group, hf_error *err);
 void contender_close(struct contender_group *group);

@@ -1,11 +1,13 @@
 /*
- * The exit statuses of the command and of the lab, and which of them stands for
- * an error of the library. The manual lists them: a number never changes.
+ * The exit statuses of the command and of the lab, and which of them represents
+ * an error of the library. The manual lists the numbers, so a number never
+ * changes.
  */
 #ifndef HF_CLI_EXIT_CODE_H
 #define HF_CLI_EXIT_CODE_H
 
-/* From sysexits.h where it has one; 79 is ours. */
+/* The numbers of sysexits.h where it has a suitable one; 79 is holdfast's
+ * own. */
 enum cli_exit {
     CLI_OK = 0,
     CLI_FAILED = 1,
@@ -19,9 +21,10 @@ enum cli_exit {
     CLI_NOT_FOUND = 127,
 };
 
-/* The exit status for an hf_error_code. */
+/* Returns the exit status for an enum hf_code. */
 int cli_exit_of(int code);
 
-/* Dies of a signal that was caught, as if there were no handler. */
+/* Ends the process by a signal that was caught or blocked. The signal must have
+ * its default action again. */
 void cli_die_of(int number);
 #endif

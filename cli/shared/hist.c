@@ -15,7 +15,7 @@ static size_t hist_bucket_of(uint64_t ns)
     return bucket < HIST_BUCKETS ? bucket : HIST_BUCKETS - 1;
 }
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket, in nanoseconds. */
 static double hist_value_of(size_t bucket)
 {
     size_t shift;

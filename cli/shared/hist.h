@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Buckets of 1/32 of a power of two of nanoseconds. */
+/* Each power of two of nanoseconds is divided into 32 buckets. */
 enum { HIST_SUB = 32, HIST_BUCKETS = HIST_SUB * 36 };
 
 struct hist {
@@ -18,8 +18,8 @@ struct hist {
 void hist_add(struct hist *hist, int64_t ns);
 /* Adds the counts of `from`. */
 void hist_merge(struct hist *into, const struct hist *from);
-/* The value that a share (0 to 1) of all measurements does not exceed, in
- * microseconds. */
+/* Returns the value that a share (0 to 1) of all measurements does not exceed,
+ * in microseconds. */
 double hist_quantile_us(const struct hist *hist, double share);
 
 #endif

@@ -6,11 +6,12 @@
 
 enum { LINE_MAX_LEN = 1024 };
 
-/* screen.c sets it, to remove a line that is replaced later. Programs without
- * such a line leave it NULL. */
+/* Set by screen.c, to remove the line of cli_live(). Programs without such a
+ * line leave it NULL. */
 void (*cli_before_a_line)(void);
 
-/* One write, so that lines of several processes do not mix. */
+/* Prints the line by one write, so that lines of several processes do not
+ * mix. */
 static void message_say(const struct cli_verb *verb, const char *line)
 {
     if (cli_before_a_line)
@@ -32,14 +33,15 @@ void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     message_say(verb, line);
 }
 
-/* From the colon in the quoted word to the end of the word. */
+/* Removes what follows the colon in the quoted word, which may be a
+ * password. */
 static void message_hide_secret(char *line)
 {
     char *colon = strchr(line + strcspn(line, "`"), ':');
     const char *end = strrchr(line, '\'');
 
     if (colon && !end)
-        colon[1] = '\0'; /* the line was too long */
+        colon[1] = '\0'; /* the line was too long and ends within the word */
     else if (colon && colon < end)
         memmove(colon + 1, end, strlen(end) + 1);
 }

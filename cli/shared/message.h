@@ -16,14 +16,14 @@ extern void (*cli_before_a_line)(void);
 /* Prints "holdfast VERB: text" on standard error. */
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same, and how to get help. Its value is CLI_USAGE, and a macro shows that
- * to the compiler. In a word of the user's, quoted `so', nothing is printed
- * after a colon: it may be a URL in the wrong place, with a password in it. */
+/* The same, and how to get help. It is a macro, so that the compiler sees its
+ * value, CLI_USAGE. In a word of the user, quoted `so', nothing is printed
+ * after a colon: the word may be a URL in the wrong place, with a password. */
 #define cli_misuse(...) (cli_misused(__VA_ARGS__), CLI_USAGE)
 void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Prints the library's error; returns the exit status for it. */
+/* Prints the library's error, and returns the exit status for it. */
 int cli_failed(const struct cli_verb *verb, const char *what, int code,
                const hf_error *err);
 #endif

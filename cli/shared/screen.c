@@ -74,7 +74,7 @@ bool cli_is_live(void)
 static void screen_remove_live_line(void)
 {
     if (live_is_shown && write(STDERR_FILENO, "\r\033[K", 4) < 0) {
-        /* The terminal is gone. */
+        /* The terminal is closed. */
     }
     live_is_shown = false;
 }
@@ -95,7 +95,7 @@ void cli_live(const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line + begin, sizeof line - begin, fmt, args);
     va_end(args);
-    /* A line that wraps could not be removed. */
+    /* The line is cut at the width: a line that wraps could not be removed. */
     end = strlen(line);
     most = begin + (size_t)cli_width(STDERR_FILENO) - 1;
     if (end > most)

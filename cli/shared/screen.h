@@ -1,6 +1,7 @@
 /*
- * The terminal: colours, width, one line that is replaced, a question, and
- * bytes that must not control it. If there is no terminal it prints plain text.
+ * Output to a terminal: colours, the width, one line that is replaced, a
+ * question, and bytes that must not control the terminal. Without a terminal,
+ * plain text is printed.
  */
 #ifndef HF_CLI_SCREEN_H
 #define HF_CLI_SCREEN_H
@@ -18,23 +19,25 @@ enum cli_colour {
     CLI_YELLOW
 };
 
-/* Sequences for standard output; "" unless it is a terminal with colours
- * (NO_COLOR is not set, TERM is not dumb). CLI_PLAIN ends a colour. */
+/* Returns the escape sequence of a colour for standard output, or "" unless
+ * that is a terminal with colours (NO_COLOR is not set, TERM is not dumb).
+ * CLI_PLAIN ends a colour. */
 const char *cli_colour(enum cli_colour colour);
-/* The width of the terminal on a descriptor; 80 if there is none. */
+/* Returns the width of the terminal on a descriptor, or 80 if there is none. */
 int cli_width(int fd);
-/* Prints text on standard output, wrapped at the width. All lines begin at the
- * column where the cursor is now. */
+/* Prints a text on `out', wrapped at `width'. All lines begin at `column',
+ * where the cursor is now. */
 void cli_wrap(FILE *out, int column, int width, const char *text);
 /* Prints a line on standard error that the next one replaces. Without a
- * terminal it prints nothing. NULL removes the line; cli_say() removes it,
+ * terminal, prints nothing. NULL removes the line; cli_say() removes it,
  * too. */
 void cli_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-bool cli_is_live(void); /* Can cli_live() print? */
-/* Asks on the terminal: true for yes. False if there is no terminal. */
+bool cli_is_live(void); /* returns whether cli_live() prints */
+/* Asks on the terminal. Returns true for yes, and false if there is no
+ * terminal. */
 bool cli_confirm(const char *question);
 
-/* Bytes of a name or a text for people: control characters, what is not UTF-8
- * and backslashes are written as \xNN. */
+/* Prints the bytes of a name, or of a text for people. Control characters,
+ * backslashes and bytes that are not UTF-8 are written as \xNN. */
 void cli_print_bytes(FILE *out, const void *bytes, size_t len);
 #endif

@@ -10,9 +10,11 @@
 /* Parses a decimal number in [min, max]. Returns 0 or -1. */
 int cli_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
-/* The URL to use: the option's, else HOLDFAST_URL, else shared memory. */
+/* Returns the URL to use: the option's, else HOLDFAST_URL, else shared
+ * memory. */
 const char *cli_url(const char *option);
-/* What precedes the URL's first colon: safe to print, unlike the rest. */
+/* Writes what precedes the URL's first colon, which is safe to print, unlike
+ * the rest. */
 void cli_scheme(const char *url, char *out, size_t size);
 
 int64_t cli_now_ns(int clock); /* clock: a clockid_t */

@@ -1,15 +1,15 @@
 /*
- * What the command knows about a verb and its options. It has only data: args.c
- * parses by these tables and prints --help from them; complete.c completes by
- * them.
+ * What the command knows about a verb and its options. It is only data: args.c
+ * parses the command line and prints --help by these tables, and complete.c
+ * completes by them.
  */
 #ifndef HF_CLI_VERB_H
 #define HF_CLI_VERB_H
 
 #include <stdbool.h>
 
-/* An option of a verb. It is parsed by this, shown by --help, suggested for a
- * misspelt one, and completed. */
+/* An option of a verb. By this entry the option is parsed, shown by --help,
+ * suggested for a misspelt one, and completed. */
 struct cli_flag {
     int id;            /* what cli_flag() returns; below 256: the letter */
     const char *name;  /* after the two dashes; NULL: it has only the letter */
@@ -18,7 +18,7 @@ struct cli_flag {
     const char *help;  /* NULL: another name of an option shown before */
 };
 
-/* Options of all verbs. -h and -V are always there. */
+/* Options that several verbs have. -h and -V are added to all verbs. */
 enum { CLI_JSON = 1000 };
 #define CLI_FLAG_BACKEND                                                       \
     {                                                                          \
@@ -52,7 +52,8 @@ struct cli_verb {
     enum cli_operand operand;
     /* the fixed words of the first operand, then NULL; or NULL */
     const char *const *words;
-    /* a program of its own has the flags, the help and the completion */
+    /* the verb is a separate program, which has the flags, the help and the
+     * completion */
     bool is_program;
     int (*main)(int argc, char **argv);
 };

@@ -1,4 +1,4 @@
-/* holdfast lab: options, help, and the choice of scenarios. */
+/* holdfast lab: the options, the help, and the selection of scenarios. */
 #include "../cli/shared/args.h"
 #include "../cli/shared/complete.h"
 #include "../cli/shared/exit_code.h"
@@ -26,7 +26,7 @@ enum {
     OPT_SERVERS,
     OPT_HTML,
     OPT_WORKERS,
-    OPT_OWN /* then the switches */
+    OPT_OWN /* OPT_OWN + i is switches[i] */
 };
 
 static const struct cli_flag common[] = {
@@ -46,7 +46,7 @@ static const struct cli_flag common[] = {
 };
 enum { COMMON = sizeof common / sizeof *common };
 
-/* Options of some scenarios. */
+/* The options that only some scenarios take. */
 static const struct lab_switch {
     const char *name;
     enum lab_option bit;
@@ -99,7 +99,7 @@ static unsigned main_options_of_all(void)
     return all;
 }
 
-/* The flags of one scenario; of all if it is NULL. */
+/* The flags of one scenario, or of all scenarios. */
 struct lab_flags {
     struct cli_flag flags[COMMON + SWITCHES + 1];
 };
@@ -168,7 +168,7 @@ static int main_help(const struct lab_scenario *scenario)
     return CLI_OK;
 }
 
-/* What may follow `lab'. */
+/* Prints the completions of the words that follow `lab'. */
 static int main_complete(int n, char **words)
 {
     const char *names[SCENARIOS + 3] = {"all", "list"};
@@ -342,7 +342,7 @@ static int main_parse(struct lab *lab, struct typed *typed, int argc,
     return status;
 }
 
-/* An option that has no effect is an error. */
+/* Refuses an option that would have no effect. */
 static int main_check_options(const struct lab *lab,
                               const struct lab_scenario *scenario)
 {
@@ -366,7 +366,8 @@ static void main_run_one(struct lab *lab, const struct lab_scenario *scenario)
 {
     char why[LAB_TEXT_MAX];
 
-    /* one of all scenarios: for a single one main() has printed it */
+    /* Only possible if all scenarios run: main() has already checked a single
+     * one. */
     if (places_lack(lab, scenario, why)) {
         report_begin(lab, scenario);
         report_skip(lab, why);
@@ -399,8 +400,8 @@ static int main_no_scenario(const char *name)
                                    : "; `holdfast lab list' has them");
 }
 
-/* Finds the scenario. Returns an exit status; CLI_OK with *done: there is
- * nothing more to do. */
+/* Selects the scenario. Returns an exit status. Clears *done if scenarios must
+ * be run; otherwise the request has been answered. */
 static int main_take_scenario(struct lab *lab, const struct typed *typed,
                               int operands, char **argv, bool *done)
 {
@@ -447,7 +448,7 @@ int main(int argc, char **argv)
     setlocale(LC_CTYPE, "");
     if (argc > 3 && strcmp(argv[1], "__complete") == 0)
         return main_complete(argc - 3, argv + 3);
-    lab_describe(&lab, argc, argv); /* as typed: parsing reorders the words */
+    lab_describe(&lab, argc, argv); /* before parsing reorders the words */
     status = main_parse(&lab, &typed, argc, argv);
     if (status == CLI_OK)
         status = main_take_scenario(&lab, &typed, argc - optind, argv + optind,

@@ -55,7 +55,7 @@ void lab_describe(struct lab *lab, int argc, char **argv)
              name.sysname, name.release);
 }
 
-/* An existing page is replaced in one step, or not at all. */
+/* Writes the page. An existing file is replaced in one step, or not at all. */
 static void supervisor_write_page(const struct lab *lab)
 {
     struct stat there;
@@ -81,7 +81,7 @@ static void supervisor_write_page(const struct lab *lab)
         printf("The page is %s\n", lab->html);
 }
 
-/* A bad file name is an error now, and not after minutes. */
+/* Dies if the page cannot be written: now, and not at the end of a long run. */
 static void supervisor_check_page(const struct lab *lab)
 {
     char directory[PATH_MAX];
@@ -137,7 +137,8 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
         lab_die(CLI_OSERR, "getrandom: %s", strerror(errno));
     snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
              random[1]);
-    /* In case the supervisor is killed. */
+    /* The supervisor removes the directory at the end; this cleanup process
+     * does so if the supervisor is killed. */
     cleanup_start(supervisor_remove_directory, lab->directory);
     if (lab->html)
         supervisor_check_page(lab);
@@ -158,14 +159,15 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
     exit(lab->as_expected ? CLI_OK : CLI_FAILED);
 }
 
-/* The functions from here on run in the supervisor, those from
- * supervisor_write_page() to here in the runner. */
+/* The functions from here on run in the supervisor; those from
+ * supervisor_write_page() to here run in the runner. */
 enum { KILL_AFTER_S = 1 };
 
-static volatile pid_t runner; /* -1: it is gone */
+static volatile pid_t runner; /* -1 once it has been reaped */
 
-/* The runner ends by itself when it next checks. A second signal kills it,
- * unless it came together with the first, as from timeout(1). */
+/* Passes a signal on to the runner, which ends at its next lab_tick(). A signal
+ * that arrives more than KILL_AFTER_S after the first one kills the runner. An
+ * earlier one does not, because timeout(1) sends its signal twice. */
 static void supervisor_pass_on(int number)
 {
     static time_t first;
@@ -200,8 +202,9 @@ static int supervisor_make_directory(struct lab *lab)
     return CLI_OSERR;
 }
 
-/* Waits for the runner and for all processes that it has left behind. Returns
- * its status, and how many cleanup processes failed. */
+/* Waits for the runner and for all processes that it leaves behind. Returns the
+ * wait status of the runner, and adds to *failures the number of cleanup
+ * processes that failed. */
 static int supervisor_wait_for_all(unsigned *failures)
 {
     int status = 0, end = CLI_OSERR << 8;
@@ -245,8 +248,9 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
     sigset_t mask, old;
     int status;
 
-    signal(SIGCHLD, SIG_DFL); /* a shell may have started us with it ignored */
-    /* We become the parent of cleanup processes. */
+    signal(SIGCHLD, SIG_DFL); /* a shell may have left it ignored */
+    /* Makes this process the parent of cleanup processes whose runner has
+     * ended, so that it can wait for them. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);

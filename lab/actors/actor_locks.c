@@ -44,7 +44,8 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
     options.lease_ms = lease_ms;
     actor_waits("");
     lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
-    /* If the machine stands still, the hold is lost before we can ask. */
+    /* If the machine stalls after the grant, the hold is lost before its token
+     * and deadline have been read; it is then acquired once more. */
     while (hf_lock_token(hold->lock, &grant.token) == HF_ELOST ||
            hf_lock_deadline(hold->lock, &grant.deadline) == HF_ELOST) {
         hf_lock_release(hold->lock, NULL);
@@ -64,7 +65,8 @@ int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms)
     left_ms = (grant->deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000;
     if (left_ms <= ttl_ms)
         return ttl_ms;
-    /* The deadline comes one percent before the end of the lease. */
+    /* Rounds up, because the deadline comes one percent before the end of the
+     * lease. */
     return (left_ms + ROUND_MS - 1) / ROUND_MS * ROUND_MS;
 }
 

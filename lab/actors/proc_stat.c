@@ -13,10 +13,11 @@
 
 enum {
     STATUS = 4096,
-    MANY_THREADS = 200, /* of a server */
+    MANY_THREADS = 200, /* most threads of a server that are checked */
 };
 
-/* Opens the status of up to max threads of a process; returns how many. */
+/* Opens the status files of up to max threads of a process. Returns how many
+ * were opened. */
 static unsigned proc_stat_open_threads(pid_t pid, int *fds, unsigned max)
 {
     struct dirent *entry;
@@ -39,7 +40,7 @@ static unsigned proc_stat_open_threads(pid_t pid, int *fds, unsigned max)
     return n;
 }
 
-/* False: the thread has ended. */
+/* Returns false if the thread has ended. */
 static bool read_status(int fd, char text[STATUS])
 {
     ssize_t len = pread(fd, text, STATUS - 1, 0);
@@ -48,7 +49,7 @@ static bool read_status(int fd, char text[STATUS])
     return len > 0;
 }
 
-/* Returns what a status says after the key. */
+/* Returns what follows the key in a status file. Dies if the key is missing. */
 static const char *proc_stat_find(const char *status, const char *key)
 {
     const char *at = strstr(status, key);

@@ -27,12 +27,12 @@ enum {
     POLL_MS = 50,
 };
 
-/* One actor's, shared with it. */
+/* What an actor records, in memory that it shares with the runner. */
 struct script {
     struct die_words words;
     int64_t values[ACTOR_VALUES];
     unsigned spans_len, marks_len;
-    struct lab_span spans[SPANS]; /* to is 0 while it lasts */
+    struct lab_span spans[SPANS]; /* to is 0 while the span lasts */
     struct lab_mark marks[MARKS];
 };
 
@@ -40,7 +40,7 @@ struct actor {
     struct stage *stage;
     struct script *script;
     char name[24];
-    pid_t pid; /* 0: gone */
+    pid_t pid; /* 0 once it has been reaped */
     int fd;
     bool pauses;
     int64_t stopped_at, gone_at;
@@ -50,12 +50,12 @@ struct stage {
     struct lab *lab;
     struct actor actors[STAGE_ACTORS];
     unsigned actors_len;
-    struct script *scripts; /* one for each */
-    int64_t stood; /* ns: longest time for which the runner was not scheduled */
+    struct script *scripts; /* one for each actor */
+    int64_t stood;          /* longest delay of a poll(), in ns */
 };
 
-/* Set in an actor. The functions from here to actor_report() run in actors,
- * those after it in the runner. */
+/* Set only in an actor. The functions from here to actor_report() run in
+ * actors, those after it in the runner. */
 static struct actor *self;
 
 static void stage_copy(char *out, size_t size, const char *text)
@@ -70,7 +70,7 @@ void actor_step(const char *step)
     stage_copy(name, sizeof name, step);
     if (send(self->fd, name, sizeof name, MSG_NOSIGNAL) != sizeof name ||
         recv(self->fd, &go, 1, 0) != 1)
-        _exit(1); /* the runner is gone */
+        _exit(1); /* the runner has ended */
 }
 
 static void stage_begin_span(enum lab_span_kind kind, const char *label)
@@ -165,7 +165,8 @@ struct stage *stage_new(struct lab *lab)
 _Noreturn static void stage_play_out(struct actor *actor, pid_t runner,
                                      void (*play)(void *arg), void *arg)
 {
-    /* Closes the ends of the other actors, which are not for this one. */
+    /* Closes the runner's sockets of the earlier actors, which this actor has
+     * inherited. */
     for (unsigned i = 0; i + 1 < actor->stage->actors_len; i++)
         if (actor->stage->actors[i].fd >= 0)
             close(actor->stage->actors[i].fd);
@@ -201,7 +202,8 @@ struct actor *stage_enter(struct stage *stage, const char *name,
     return actor;
 }
 
-/* The actor has ended. That is right only if it was requested. */
+/* Reaps an actor that has ended. Dies if the actor failed, or if its end was
+ * not expected. */
 static void stage_reap(struct actor *actor, bool is_expected)
 {
     int status = 0;
@@ -219,7 +221,7 @@ static void stage_reap(struct actor *actor, bool is_expected)
         die_of_child(&actor->script->words, actor->name, status);
 }
 
-/* Calls poll(), and notes how late it returned. */
+/* Calls poll(), and records in stage->stood how late it returned. */
 static int stage_poll_actors(struct stage *stage, struct pollfd *polled,
                              int64_t ms)
 {
@@ -237,8 +239,8 @@ int64_t stage_stood_ms(const struct stage *stage)
     return stage->stood / 1000000;
 }
 
-/* An actor that the scenario does not wait for now may have failed, and then
- * the others would wait for ever. One that ended normally is reaped by
+/* Dies if any actor has failed. The scenario may be waiting for another actor,
+ * which would then wait forever. An actor that ended normally is left to
  * actor_end(). */
 static void stage_reap_failed(struct stage *stage)
 {
@@ -254,8 +256,8 @@ static void stage_reap_failed(struct stage *stage)
     }
 }
 
-/* Waits for a message or the end. Returns 1; 0 (the end); -1 (the time has
- * passed). */
+/* Waits for a message from the actor. Returns 1, 0 if the actor has ended, or
+ * -1 if the time has passed. */
 static int stage_read_ready(struct actor *actor, char step[STEP], int64_t ms)
 {
     struct pollfd polled = {actor->fd, POLLIN, 0};
@@ -327,7 +329,8 @@ void actor_kill(struct actor *actor)
 {
     if (!actor->pid)
         return;
-    /* Other actors may get its lock before it is reaped. */
+    /* The end is noted before the kill, because another actor may get the lock
+     * before this one has been reaped. */
     actor->gone_at = lab_now();
     kill(actor->pid, SIGKILL);
     while (waitpid(actor->pid, NULL, 0) < 0 && errno == EINTR) {

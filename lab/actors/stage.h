@@ -37,41 +37,43 @@ struct actor;
 
 enum { STAGE_ACTORS = 16, ACTOR_VALUES = 8 };
 
-/* Makes a stage, which stage_close() frees. */
+/* Creates a stage, which stage_close() frees. */
 struct stage *stage_new(struct lab *lab);
-/* Forks. The actor has a copy of arg. */
+/* Forks an actor, which calls play() with its own copy of arg. */
 struct actor *stage_enter(struct stage *stage, const char *name,
                           void (*play)(void *arg), void *arg);
-/* Waits until the actor pauses at that step; another step is an error. Gives up
- * after two minutes, which means a defect. */
+/* Waits until the actor pauses at that step. Dies if it pauses at another step,
+ * or after two minutes, which means a defect. */
 void actor_until(struct actor *actor, const char *step);
-/* Does it reach the step within so many ms? For what must not happen. */
+/* Returns whether the actor reaches the step within ms milliseconds. Unlike
+ * actor_until(), it does not die if the step is not reached. */
 bool actor_comes(struct actor *actor, const char *step, int64_t ms);
-/* Lets it continue from the step at which it pauses. */
+/* Lets the actor continue from the step at which it pauses. */
 void actor_go(struct actor *actor);
-/* Lets it continue to its end. It must not pause again. */
+/* Lets the actor continue to its end. It must not pause again. */
 void actor_end(struct actor *actor);
-void actor_kill(struct actor *actor); /* SIGKILL; it is gone on return */
+void actor_kill(struct actor *actor); /* SIGKILL; it is dead on return */
 void actor_stop(struct actor *actor); /* SIGSTOP; it is stopped on return */
 /* SIGCONT, after actor_stop(). */
 void actor_continue(struct actor *actor);
-/* what it reported, or 0 */
+/* Returns the value that the actor reported, or 0. */
 int64_t actor_value(const struct actor *actor, unsigned i);
-/* The longest time for which the machine, or the runner, stood still while the
- * scenario waited for an actor. If that is long, a row is worthless that
- * measures a time or needs a renewal to be on time. */
+/* Returns the longest time for which the machine or the runner stalled while
+ * the scenario waited for an actor. After a long stall, a row is worthless if
+ * it measures a time or needs a renewal to be on time. */
 int64_t stage_stood_ms(const struct stage *stage);
-/* Kills the remaining actors; moves spans and marks to the row, if any. */
+/* Kills the remaining actors. Moves their spans and marks to the row, unless
+ * row is NULL. */
 void stage_close(struct stage *stage, struct lab_row *row);
 
-/* Marks in the timeline what happens to a server now. */
+/* Mark in the timeline what happens to a server, now or at another time. */
 void stage_mark(struct lab_row *row, const char *server, const char *label);
 void stage_mark_at(struct lab_row *row, const char *server, const char *label,
-                   int64_t at); /* lab_now() */
-/* Pauses for a moment, so that spans can be seen. */
+                   int64_t at); /* a time of lab_now() */
+/* Waits for a moment, so that spans become visible in the timeline. */
 void stage_rest(struct lab *lab, int64_t ms);
 
-void actor_step(const char *step); /* reports it, and pauses */
+void actor_step(const char *step); /* reports the step, and pauses */
 /* Begin a span: from now on the actor believes that it holds the lock, by
  * itself or together with others, or it waits. The span lasts until
  * actor_lets_go() or the actor's end. */
@@ -82,7 +84,7 @@ void actor_waits(const char *label);
  * lock before the release returns. */
 void actor_lets_go(void);
 void actor_let_go_at(int64_t at); /* the same, at an earlier time */
-/* Marks this moment in the timeline; bad: something goes wrong. */
+/* Marks this moment in the timeline; `bad' if something goes wrong. */
 void actor_mark(bool bad, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Sets the value that the scenario reads by actor_value(). */

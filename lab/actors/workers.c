@@ -1,6 +1,7 @@
 /*
- * Workers report on one pipe that they are ready. All begin when another pipe
- * is closed. The first pipe closes when the last worker has ended.
+ * Workers report on one pipe that they are ready. All of them begin when the
+ * runner closes another pipe. The first pipe reaches its end when the last
+ * worker has ended.
  */
 #include "workers.h"
 
@@ -33,7 +34,7 @@ enum {
 
 struct counts {
     uint64_t attempts, done, retries;
-    uint64_t timed; /* done, with their times */
+    uint64_t timed; /* successes whose times are in `took' */
     int64_t last_done, cpu_ns;
     struct hist took;
 };
@@ -49,7 +50,7 @@ struct common {
     int64_t began;
     struct lab_span spans[SPANS];
     _Alignas(64) unsigned char shared[WORKERS_SHARED];
-    struct counts counts[]; /* of each worker */
+    struct counts counts[]; /* one for each worker */
 };
 
 struct workers {
@@ -60,11 +61,11 @@ struct workers {
     int ready[2], go[2];
     pid_t *pids;
     unsigned processes;
-    int64_t cpu_began; /* of this process, when all began */
+    int64_t cpu_began; /* CPU time of this process when all began */
 };
 
-/* A thread of a worker. The functions from here to workers_process_main() run
- * in workers, those after it in the runner. */
+/* The thread of one worker. The functions from here to workers_process_main()
+ * run in workers, those after it in the runner. */
 struct hand {
     struct workers *workers;
     struct worker worker;
@@ -274,7 +275,8 @@ static void workers_check_for_dead(const struct workers *workers)
     }
 }
 
-/* How many bytes have arrived; 0: all workers have ended; -1: none yet. */
+/* Returns how many bytes have arrived, 0 if all workers have ended, or -1 if
+ * nothing has arrived within POLL_MS. */
 static ssize_t workers_read_ready(struct workers *workers, int64_t until)
 {
     struct pollfd polled = {workers->ready[0], POLLIN, 0};
@@ -306,9 +308,9 @@ static void workers_wait_until_ready(struct workers *workers)
     }
 }
 
-/* Waits until the time has passed and every worker has begun. A worker
- * completes what it has begun, so each makes an attempt, however late it starts
- * to run. */
+/* Waits until run_ms has passed and every worker has begun, or a worker stops
+ * the run. A worker completes an attempt that it has begun, so each of them
+ * makes an attempt, however late it is scheduled. */
 static void workers_let_them_run(struct workers *workers)
 {
     struct common *common = workers->common;
@@ -342,7 +344,7 @@ static void workers_wait_until_ended(struct workers *workers)
     do {
         int64_t next = atomic_load(&workers->common->next);
 
-        if (next != left || !until) /* they make progress */
+        if (next != left || !until) /* the workers make progress */
             until = lab_now() + STUCK_MS * 1000000LL;
         left = next;
     } while (workers_read_ready(workers, until) != 0);
@@ -353,8 +355,9 @@ static void workers_wait_until_ended(struct workers *workers)
     close(workers->ready[0]);
 }
 
-/* A server that is both backend and store is counted once. Shared memory and a
- * file have no server. */
+/* Returns whether the CPU time of places[i] is not counted: its server is both
+ * backend and store and has been counted already, or it is shared memory or a
+ * file, which has no server. */
 static bool workers_is_left_out(const struct workers_plan *plan, size_t i)
 {
     for (size_t k = 0; k < i; k++)

@@ -1,6 +1,6 @@
 /*
- * The page of --html: one file, without scripts and without anything from
- * elsewhere. page.css has the styles, page_table.c the tables, page_times.c and
+ * The page of --html: one file, without scripts and without references to other
+ * files. page.css has the styles, page_table.c the tables, page_times.c and
  * page_timeline.c the timelines.
  */
 #include "page.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Timelines of a scenario; further ones are folded. */
+/* If a scenario has more timelines than this, all of them can be folded. */
 enum { TIMELINES_OPEN = 6 };
 
 static const char *const style[] = {
@@ -55,7 +55,7 @@ static void page_write_head(FILE *out)
           out);
     for (size_t i = 0; i < sizeof(style) / sizeof(*style); i++)
         fprintf(out, "%s\n", style[i]);
-    /* definitions that the drawings refer to */
+    /* Definitions that the drawings refer to. */
     fputs("</style>\n</head>\n<body>\n"
           "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\">"
           "<defs>"
@@ -173,7 +173,7 @@ static void page_write_contents(FILE *out, const struct lab_report *report)
     fputs("</ul>\n</nav>\n", out);
 }
 
-/* A paragraph ends with an empty line. */
+/* Writes the paragraphs of a text, which are separated by empty lines. */
 static void page_write_text(FILE *out, const char *text)
 {
     while (*text) {
@@ -247,7 +247,7 @@ static void page_write_timeline(FILE *out, const struct lab_row *row,
     fputs("</span> ", out);
     page_write_overlaps(out, times);
     fprintf(out, "</span></span></%s>\n", title);
-    if (fold) /* inside the folded part: a link to it unfolds it */
+    if (fold) /* the id is inside <details>, so that a link to it unfolds it */
         fprintf(out, "<figure id=\"%s-%zu-timeline\">", name, number);
     page_timeline(out, times);
     fputs(fold ? "</figure></details>\n" : "</figure>\n", out);
@@ -261,8 +261,8 @@ static void page_write_timelines(FILE *out, const struct lab_section *section)
     if (!len)
         return;
     fputs("<h3>Who held it when</h3>\n<div class=\"timelines\">\n", out);
-    /* of the folded ones, the first with an overlap and the first without are
-     * open */
+    /* Of timelines that can be folded, two are unfolded at first: the first one
+     * with an overlap, and the first one without. */
     bool seen[2] = {false, false};
     for (size_t i = 0; i < section->rows_len; i++) {
         const struct lab_row *row = section->rows[i];
@@ -314,7 +314,7 @@ int lab_page_write(FILE *out, const struct lab_report *report)
     fputs("</main>\n</body>\n</html>\n", out);
     if (!fflush(out) && !ferror(out))
         return 0;
-    if (!errno) /* an earlier call failed, and its errno is gone */
+    if (!errno) /* an earlier call failed, and its errno has been lost */
         errno = EIO;
     return -1;
 }

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Returns 0, or -1 with errno. */
+/* Writes the page. Returns 0, or -1 with errno set. */
 int lab_page_write(FILE *out, const struct lab_report *report);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The table of a scenario. One column may be drawn as bars. If the values
- * differ much the scale is logarithmic, so that small ones stay visible.
+ * The table of a scenario. One column may be drawn as bars. If its values
+ * differ much, the scale is logarithmic, so that small ones stay visible.
  */
 #include "page_table.h"
 
@@ -11,12 +11,12 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* The lengths of the bars. */
+/* The scale of the bars. */
 struct scale {
     const struct lab_column *column; /* NULL: no bars */
     size_t index;
     bool log;
-    double low, high; /* least and greatest value, or logarithm */
+    double low, high; /* ends of the scale, as logarithms if `log' */
 };
 
 enum { MANY_COLUMNS = 8, LINEAR_UP_TO = 10 };
@@ -45,7 +45,7 @@ static struct scale page_table_scale_of(const struct lab_section *section)
     scale.high = most;
     scale.log = most / least > LINEAR_UP_TO;
     if (scale.log) {
-        /* even the smallest bar is visible */
+        /* Even the smallest bar must be visible. */
         scale.low = floor(log10(least) - 0.1);
         scale.high = ceil(log10(most));
     }
@@ -123,7 +123,7 @@ static void page_table_write_cell(FILE *out, const struct lab_row *row,
                                   size_t i, const struct scale *scale)
 {
     const struct lab_column *column = &row->scenario->columns[i];
-    /* the first column names the row */
+    /* The first column names the row. */
     fprintf(out, "<%s class=\"%s\" data-title=\"",
             i ? "td role=\"cell\"" : "th scope=\"row\" role=\"rowheader\"",
             page_table_class_of(column, scale));

@@ -43,7 +43,7 @@ void page_text(FILE *out, const char *text)
     }
 }
 
-/* Widths of DejaVu Sans, which is wider than most fonts. */
+/* Returns the width in DejaVu Sans, which is wider than most fonts. */
 static double page_text_character_px(const unsigned char *s)
 {
     bool space = !strncmp((const char *)s, "\u202f", 3) ||
@@ -74,7 +74,7 @@ double page_bold_px(const char *text)
 
 const char *page_fixed(double number, int decimals, char out[PAGE_NUMBER])
 {
-    static const char space[] = "\u202f"; /* narrow, no line breaks at it */
+    static const char space[] = "\u202f"; /* a narrow no-break space */
     char digits[32];
     snprintf(digits, sizeof(digits), "%.*f", decimals, fabs(number));
     size_t whole = strcspn(digits, ".");

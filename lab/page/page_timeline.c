@@ -1,7 +1,7 @@
 /*
  * The drawing of a timeline: a lane for each actor, its spans as boxes, and
  * notes below for marks and for labels that do not fit into a span. Where two
- * hold at once, a hatched band crosses their lanes.
+ * actors hold at once, a hatched band crosses their lanes.
  *
  * Text in a drawing cannot wrap, so each timeline is drawn twice. The narrow
  * drawing has numbers instead of notes, and a list of the notes below.
@@ -121,9 +121,9 @@ static bool timeline_is_free(const struct view *view, const struct note *note)
     return true;
 }
 
-/* Places the notes from the last to the first, each in the highest line that is
- * free. So the line from an earlier mark to its text is left of the later
- * texts. */
+/* Places the notes from the last to the first, each in the topmost line that
+ * has room. Therefore the vertical line from a mark to its text passes to the
+ * left of later texts. */
 static void timeline_place_notes(struct view *view, struct page_lane *lanes)
 {
     for (size_t i = view->notes_len; i-- > 0;) {
@@ -189,8 +189,8 @@ static void timeline_draw_text(FILE *out, double x, double y, const char *class,
     fputs("</text>", out);
 }
 
-/* Returns 1, 2 or 5 times a power of ten, so that there are about nine ticks at
- * most, or five in the narrow drawing. */
+/* Returns the distance of two ticks: 1, 2 or 5 times a power of ten, so that
+ * there are about nine ticks at most, or five in the narrow drawing. */
 static double timeline_tick_step(const struct view *view)
 {
     double span = (double)(view->times->to - view->times->from);
@@ -210,7 +210,8 @@ static void timeline_draw_axis(FILE *out, const struct view *view)
     long last = (long)floor((double)(times->to - times->zero) / step);
     int decimals = step < 1e6 ? (int)ceil(6 - log10(step)) : 0;
     double bottom = view->height - AXIS;
-    double space = view->width; /* of the labels; the last label has the unit */
+    double space = view->width; /* right limit of the next label; the last
+                                   label, with the unit, comes first */
     for (long i = last; i >= first; i--) {
         char label[PAGE_NUMBER];
         double x =
@@ -271,7 +272,8 @@ static void timeline_draw_span(FILE *out, const struct view *view,
     fputs("</title></rect>", out);
 }
 
-/* Inside the span, and to the right of marks that would cross it. */
+/* Draws the text inside the span, to the right of marks that would cross it if
+ * there is room. */
 static void timeline_draw_span_text(FILE *out, const struct view *view,
                                     const struct lab_span *span)
 {
@@ -294,8 +296,8 @@ static void timeline_draw_span_text(FILE *out, const struct view *view,
     timeline_draw_text(out, x, lane->y + 15, class, timeline_span_text(span));
 }
 
-/* A band across all lanes from the first holder to the last; hatched in the
- * lanes of holders. */
+/* Draws a band across all lanes from the topmost holder to the lowest, hatched
+ * in the lanes of holders. */
 static void timeline_draw_overlap(FILE *out, const struct view *view,
                                   const struct page_overlap *overlap)
 {
@@ -336,7 +338,8 @@ timeline_longest(const struct page_times *times, const bool *done)
     return best;
 }
 
-/* Labels the longest overlaps, as many as fit into two lines. */
+/* Labels the longest overlaps: at most OVERLAPS_MAX, and as many as fit into
+ * two lines. */
 static void timeline_draw_overlap_labels(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;

@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* Prints two drawings, a wide and a narrow one; the style shows one of them. */
+/* Prints two drawings, a wide and a narrow one; the style sheet shows one of
+ * them. */
 void page_timeline(FILE *out, const struct page_times *times);
 
 #endif

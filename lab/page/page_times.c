@@ -1,5 +1,5 @@
-/* Reads from a row's spans and marks who takes part, from when to when, and
- * when two or more hold at once. */
+/* Finds in the spans and marks of a row who takes part, from when to when, and
+ * when two or more actors hold at once. */
 #include "page_times.h"
 
 #include "../runner/memory.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_NS = 10000 }; /* a shorter axis has no use */
+enum { LEAST_NS = 10000 }; /* the shortest visible time */
 
 bool page_has_times(const struct lab_row *row)
 {
@@ -84,7 +84,8 @@ static bool page_times_holds(const struct lab_row *row, const char *lane,
     return false;
 }
 
-/* Adds an overlap if two or more hold between two neighbouring events. */
+/* Adds an overlap if two or more actors hold between two neighbouring events,
+ * or extends the last overlap if it ends there. */
 static void page_times_find_overlap(struct page_times *times, int64_t from,
                                     int64_t to)
 {

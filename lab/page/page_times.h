@@ -11,19 +11,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Two or more spans of LAB_HOLDS at once, in different lanes. */
+/* A time in which spans of LAB_HOLDS in two or more lanes overlap. */
 struct page_overlap {
     int64_t from, to;
-    size_t least, most; /* how many at once */
-    size_t top, bottom; /* lanes */
+    size_t least, most; /* how many actors hold at once */
+    size_t top, bottom; /* indices of its lanes */
 };
 
 struct page_lane {
     const char *name;
     int64_t first; /* its first moment */
-    bool strip;    /* has spans inside spans, in a strip below */
-    size_t rows;   /* of notes */
-    double y;      /* of its spans */
+    bool strip;    /* has spans that overlap a hold, drawn in a strip below */
+    size_t rows;   /* lines of notes */
+    double y;      /* top of its spans */
 };
 
 /* What a timeline is drawn from, for any width. */
@@ -33,11 +33,12 @@ struct page_times {
     size_t lanes_len;
     struct page_overlap *overlaps; /* in the order of time */
     size_t overlaps_len;
-    int64_t zero;     /* the first span's beginning */
+    int64_t zero;     /* origin of the axis: beginning of the first span, or
+                         first mark */
     int64_t from, to; /* the visible time */
 };
 
-/* Has the row anything for a timeline? */
+/* Returns whether the row has spans or marks. */
 bool page_has_times(const struct lab_row *row);
 /* Computes the lanes, the overlaps and the visible time of a row;
  * page_times_fini() frees them. */
@@ -45,9 +46,10 @@ void page_times_init(struct page_times *times, const struct lab_row *row);
 void page_times_fini(struct page_times *times);
 /* Returns the index of the lane of that name; lanes_len if there is none. */
 size_t page_lane(const struct page_times *times, const char *name);
-/* Is it inside a span of its lane that holds or shares? */
+/* Returns whether the span waits or is stopped, and overlaps a span of its lane
+ * that holds or shares. */
 bool page_nested(const struct lab_row *row, const struct lab_span *span);
-/* "2 holders for 312 ms". */
+/* Writes a text such as "2 holders for 312 ms". */
 void page_overlap_text(const struct page_overlap *overlap, char *out,
                        size_t size);
 

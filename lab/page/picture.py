@@ -28,7 +28,7 @@ def run(command):
 
 
 def words(line):
-    """Pairs of a column and a word or a bar, for each word in the line."""
+    """Returns pairs of a column and a word (or a bar) for each word of the line."""
     return [(found.start(), found[0]) for found in re.finditer(r'\S+', line)]
 
 
@@ -80,7 +80,7 @@ def svg(lines):
 
 
 def texts(picture):
-    """The words of a picture, line by line."""
+    """Returns the words of a picture, line by line."""
     lines = {}
     for y, word in re.findall(r'<text x="[^"]*" y="(\d+)"[^>]*>([^<]*)<',
                               picture):

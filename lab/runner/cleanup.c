@@ -1,6 +1,6 @@
 /*
- * The two ends are a socket pair and not a pipe, so that a cleanup process can
- * also report the pid of its child.
+ * The runner and a cleanup process are connected by a socket pair and not by a
+ * pipe, so that a cleanup process can also report the pid of its child.
  */
 #include "cleanup.h"
 
@@ -35,8 +35,8 @@ struct plan {
     void *arg;
 };
 
-/* The functions from here to cleanup_main() run in a cleanup process, those
- * after it in the runner. */
+/* The functions from here to cleanup_main() run in a cleanup process; those
+ * after it run in the runner. */
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 static void cleanup_set_signals(void (*handler)(int))
@@ -50,8 +50,10 @@ static void cleanup_set_signals(void (*handler)(int))
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Keeps only the socket and standard error open. A reader of the runner's
- * output must see its end, and so must the other cleanup processes. */
+/* Closes all descriptors except the socket and standard error. A copy of
+ * standard output would keep a reader of the runner's output from seeing its
+ * end; a copy of another cleanup process's socket would keep that process
+ * waiting. */
 static void cleanup_drop_descriptors(int end_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -90,14 +92,14 @@ static void cleanup_await_end(void)
 
 static void cleanup_end_child(pid_t child)
 {
-    kill(child, SIGKILL); /* it may not have reached setsid() */
+    kill(child, SIGKILL); /* it may not have called setsid() yet */
     kill(-child, SIGKILL);
     while (wait(NULL) > 0 || errno == EINTR)
         ;
 }
 
-/* The time limit of clean(): only a given server that does not answer can make
- * it slow. */
+/* Ends clean() at its time limit. Only a given server that does not answer can
+ * make clean() so slow. */
 static void cleanup_give_up(int number)
 {
     static const char text[] =
@@ -106,7 +108,7 @@ static void cleanup_give_up(int number)
 
     (void)number;
     if (write(2, text, sizeof(text) - 1) < 0) {
-        /* no process would read it */
+        /* There is no other place for the message. */
     }
     _exit(CLEANUP_FAILED);
 }
@@ -119,7 +121,7 @@ static _Noreturn void cleanup_main(int end_fd, const struct plan *plan)
     cleanup_set_signals(SIG_IGN);
     cleanup_drop_descriptors(end_fd);
     if (plan->run) {
-        /* Reaps what the child leaves behind. */
+        /* Lets this process reap what the child leaves behind. */
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         child = cleanup_start_child(plan);
         send(END_FD, &child, sizeof(child), MSG_NOSIGNAL);
@@ -183,7 +185,7 @@ void cleanup_end(int end)
         i++;
     if (i == cleanups_len)
         return;
-    shutdown(end, SHUT_RDWR); /* actors have copies of it */
+    shutdown(end, SHUT_RDWR); /* actors have copies of the socket */
     close(end);
     while (waitpid(cleanups[i].pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -194,7 +196,7 @@ static int cleanup_remove_one(const char *path, const struct stat *st, int type,
                               struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
-    remove(path); /* and the others, even if this one failed */
+    remove(path); /* continues with the others even if this fails */
     return 0;
 }
 

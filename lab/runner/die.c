@@ -18,7 +18,7 @@
 
 enum { WRITING = -1 };
 
-static struct die_words *own_words; /* NULL: this is the runner */
+static struct die_words *own_words; /* NULL in the runner */
 static struct {
     void (*finish)(struct lab *lab, int number, char name[DIE_NAME_MAX]);
     struct lab *lab;
@@ -36,16 +36,16 @@ void die_in_child(struct die_words *words, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
-        _exit(1); /* the runner is gone already */
-    /* The runner gets these signals as well, and ends us. */
+        _exit(1); /* the runner has already ended */
+    /* The runner gets these signals too, and then ends this process. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     own_words = words;
 }
 
-/* Returns the exit status that was left with the text; 0: none. Waits if
- * another thread is just writing the text. */
+/* Returns the exit status that was left with the message, or 0. Waits while
+ * another thread is writing the message. */
 static int die_last_words(const struct die_words *words)
 {
     int status = atomic_load(&words->status);
@@ -61,7 +61,7 @@ _Noreturn static void die_end_child(int status, const char *text)
 {
     int alive = 0;
 
-    /* Of several threads or workers, the first is reported. */
+    /* If several threads or workers fail, the first is reported. */
     if (atomic_compare_exchange_strong(&own_words->status, &alive, WRITING)) {
         snprintf(own_words->text, sizeof own_words->text, "%s", text);
         atomic_store(&own_words->status, status);

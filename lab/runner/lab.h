@@ -16,28 +16,30 @@ struct lab;
 /* "lab", for messages. */
 extern const struct cli_verb lab_verb;
 
-/* What was requested; the defaults are in main.c. */
+/* What was requested; main.c has the defaults. */
 struct lab_settings {
     uint64_t workers, stock, buyers, waiters, readers, trains;
-    bool workers_given; /* otherwise a scenario may have its own number */
+    bool workers_given; /* otherwise a scenario may use its own number */
     int64_t seconds_ms, ttl_ms;
 };
 
-/* The settings of this run. */
+/* Returns the settings of this run. */
 const struct lab_settings *lab_settings(const struct lab *lab);
-/* Was it requested, by name or by `all`? */
+/* Returns whether the strategy was requested: by name, by `all', or because
+ * --strategy was not given. */
 bool lab_wants(const struct lab *lab, const char *strategy);
-/* Was it requested by name? Then what it needs must be there. */
+/* Returns whether the strategy was requested by name. If what it needs is
+ * missing, that is then an error. */
 bool lab_insists(const struct lab *lab, const char *strategy);
 
-/* A name that no other run uses: "holdfast-lab-1234-abcd-WORD". It begins the
- * keys, tables (by lab_table) and locks of this run: cleanup processes find
- * them by it. */
+/* Writes a name that no other run uses: "holdfast-lab-1234-abcd-WORD". The
+ * names of this run's keys, tables (lab_table()) and locks begin with its first
+ * part, by which cleanup processes find them. */
 void lab_name(const struct lab *lab, const char *word, char out[96]);
-/* The same with underscores, for SQL. */
+/* Writes the same name with underscores, for SQL. */
 void lab_table(const struct lab *lab, const char *word, char out[96]);
-/* The directory of this run, which is removed at its end. Servers are below
- * it. */
+/* Returns the directory of this run, which contains those of its servers and is
+ * removed at the end. */
 const char *lab_directory(struct lab *lab);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * struct lab, the state of a run: only data. main() creates it, main.c and
+ * struct lab, the state of a run: data only. main() creates it, main.c and
  * places.c fill it in, and it contains the report. Scenarios do not see it;
- * they call lab.h.
+ * they call the functions of lab.h.
  */
 #ifndef HF_LAB_LAB_STATE_H
 #define HF_LAB_LAB_STATE_H
@@ -20,24 +20,25 @@ enum { PLACES_MAX = 8 };
 struct lab_wish {
     struct lab_place place;
     bool ready;      /* the place can be used */
-    bool by_default; /* it is a default */
+    bool by_default; /* one of the defaults of --servers */
 };
 
 struct lab {
     struct lab_settings settings;
-    const struct lab_scenario *scenario; /* runs now; NULL: none yet */
-    const struct lab_scenario *chosen;   /* NULL: all */
+    const struct lab_scenario *scenario; /* the one that runs; NULL: none yet */
+    const struct lab_scenario *chosen;   /* the only one to run; NULL: all */
     unsigned options;       /* enum lab_option: those that were given */
-    const char *strategies; /* a list; NULL: all */
+    const char *strategies; /* the list of --strategy; NULL: all */
     struct lab_wish backends[PLACES_MAX];
     size_t backends_len;
-    struct lab_wish stores[LAB_ENGINES]; /* by engine; name NULL: none */
+    struct lab_wish stores[LAB_ENGINES]; /* by engine; place.name is NULL if
+                                            there is none */
     bool servers, json, all;
     const char *html;
     char id[32]; /* "1234-abcd" */
     char directory[96];
     struct lab_report report;
-    bool as_expected; /* every row so far */
+    bool as_expected; /* true while every row is as expected */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A place for locks or a stock: only data. servers/places.h says which places
- * there are in this run.
+ * A place for locks or for a stock: data only. The functions of
+ * servers/places.h return the places of this run.
  */
 #ifndef HF_LAB_PLACE_H
 #define HF_LAB_PLACE_H
@@ -19,15 +19,15 @@ enum lab_engine {
     LAB_ENGINES,
 };
 
-/* A place for locks or a stock: given by a URL, or a temporary server. */
+/* A place is given by a URL, or is a temporary server. */
 enum { LAB_REDLOCK_SERVERS = 5 };
 
 struct lab_place {
     enum lab_engine engine;
-    const char *name; /* "redis": its name in rows */
+    const char *name; /* its name in rows, such as "redis" */
     char url[256];    /* may contain a password: never print it */
-    pid_t pid;        /* of a temporary server, else 0 */
-    pid_t others[LAB_REDLOCK_SERVERS - 1]; /* further ones of Redlock */
+    pid_t pid;        /* of a temporary server, or 0 */
+    pid_t others[LAB_REDLOCK_SERVERS - 1]; /* the other servers of Redlock */
     bool given; /* by a URL: the run must leave nothing in it */
 };
 

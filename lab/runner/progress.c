@@ -30,7 +30,8 @@ void lab_catch(void (*handler)(int number))
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (sigaction(numbers[i], NULL, &old) == 0 &&
-            old.sa_handler != SIG_IGN) /* nohup, or a background job */
+            old.sa_handler != SIG_IGN) /* ignored by nohup, or in a background
+                                          job */
             sigaction(numbers[i], &action, NULL);
 }
 
@@ -46,7 +47,7 @@ void progress_init(void)
     live_line.live = isatty(STDERR_FILENO);
     live_line.began = lab_now();
     lab_catch(progress_on_signal);
-    signal(SIGPIPE, SIG_IGN); /* a server was killed, or our reader */
+    signal(SIGPIPE, SIG_IGN); /* a server or a reader of ours may die */
 }
 
 void progress_hide_after_fork(void)

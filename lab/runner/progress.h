@@ -7,21 +7,21 @@
 
 struct lab;
 
-/* The live line on a terminal: what is being tried now. */
+/* Sets the text of the live line on a terminal: what is being tried now. */
 void lab_progress(struct lab *lab, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Call it regularly while the runner waits: it updates the line. */
 void lab_tick(struct lab *lab);
 
-/* In the runner, before any wait: SIGPIPE is ignored, and the signals of
- * lab_catch() end the runner at the next lab_tick(). */
+/* Call it in the runner before any wait. SIGPIPE is then ignored, and the
+ * signals of lab_catch() end the runner at the next lab_tick(). */
 void progress_init(void);
 /* Removes the line from the terminal. */
 void progress_clear(void);
-/* In a child, which draws no line. */
+/* Call it in a child, which must not draw the line. */
 void progress_hide_after_fork(void);
 
-/* INT, TERM and HUP, unless they are ignored. */
+/* Sets the handler of SIGINT, SIGTERM and SIGHUP, unless they are ignored. */
 void lab_catch(void (*handler)(int number));
 
 #endif

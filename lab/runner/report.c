@@ -57,7 +57,8 @@ size_t report_character(const unsigned char *s)
     for (size_t i = 1; i < len; i++)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
-    /* overlong, surrogates, beyond U+10FFFF */
+    /* Overlong forms, surrogates, and characters beyond U+10FFFF are
+     * invalid. */
     if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
         (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
         return 0;
@@ -150,7 +151,7 @@ static bool report_in_utf8(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* Bars are left out if lines would wrap. */
+/* Returns false if bars would make lines wrap on this terminal. */
 static bool report_has_bars(void)
 {
     struct winsize size = {0};
@@ -314,7 +315,7 @@ void report_end(struct lab *lab)
 {
     if (!lab->scenario || !lab->report.sections_len)
         return;
-    lab->scenario = NULL; /* if printing fails, it is not tried again */
+    lab->scenario = NULL; /* a failure while printing must not print again */
     progress_clear();
     if (!lab->json)
         report_print_section(report_section(lab));

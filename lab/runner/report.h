@@ -1,8 +1,9 @@
 /*
- * The results of a run: scenarios, their rows and claims. Rows are printed as
- * they come (as a table or JSON) and kept for the page, in the report of struct
- * lab. Only the runner calls these functions: scenarios call lab_...(), main.c
- * and supervisor.c report_...(). They die if they cannot print.
+ * The results of a run: scenarios, their rows and claims. With --json a row is
+ * printed when it is done; otherwise the table of a scenario is printed at its
+ * end. All results are kept for the page, in the report of struct lab. Only the
+ * runner calls these functions: scenarios call lab_...(), main.c and
+ * supervisor.c call report_...(). They die if they cannot print.
  */
 #ifndef HF_LAB_REPORT_H
 #define HF_LAB_REPORT_H
@@ -16,19 +17,19 @@ struct lab_scenario;
 
 enum lab_column_flag {
     LAB_BAR = 1 << 0,       /* drawn as a bar; one column per scenario */
-    LAB_WIDE = 1 << 1,      /* not on a terminal, but on the page */
+    LAB_WIDE = 1 << 1,      /* on the page, but not in printed tables */
     LAB_LEFT = 1 << 2,      /* text, aligned left */
-    LAB_JSON_ONLY = 1 << 3, /* not on the page either */
+    LAB_JSON_ONLY = 1 << 3, /* neither printed in tables nor on the page */
 };
 
 struct lab_column {
     const char *key;   /* its name in JSON */
     const char *title; /* its name in tables */
-    int width;         /* its width on a terminal */
+    int width;         /* its width in printed tables */
     unsigned flags;
 };
 
-/* Did it go well? A row in which it must go wrong is good, too, if it does. */
+/* Whether it went well. A row that is expected to fail is good if it fails. */
 enum lab_outcome { LAB_OK, LAB_FAILS };
 
 enum { LAB_TEXT_MAX = 200, LAB_COLUMNS_MAX = 20 };
@@ -74,8 +75,8 @@ struct lab_row {
     size_t marks_len;
 };
 
-/* A claim of the source documents about speed. It is reported, never
- * asserted. */
+/* A claim of the documents about speed. It is reported, and does not affect the
+ * exit status. */
 struct lab_claim {
     char text[LAB_TEXT_MAX];    /* "one statement > for update > optimistic" */
     char figures[LAB_TEXT_MAX]; /* "9120 > 4410 > 380 per second" */
@@ -99,36 +100,41 @@ struct lab_report {
     char machine[128]; /* "2 processors, x86_64, Linux 6.1" */
 };
 
-/* Begins a row; lab_row_done() prints it. expected: the result that it must
- * have. */
+/* Begins a row, which lab_row_done() ends. `expected' is the outcome that it
+ * must have. */
 struct lab_row *lab_row(struct lab *lab, enum lab_outcome expected);
-/* key: the column of the scenario. A field that is not set stays empty. */
+/* Set a field of the row. `key' names a column of the scenario. A field that is
+ * not set stays empty. */
 void lab_row_text(struct lab_row *row, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void lab_row_number(struct lab_row *row, const char *key, double number);
-/* The number of a field; 0 if it has none. */
+/* Returns the number of a field, or 0 if it has none. */
 double lab_row_get(const struct lab_row *row, const char *key);
 /* Add a span or a mark to the timeline. Both are copied. */
 void lab_row_span(struct lab_row *row, const struct lab_span *span);
 void lab_row_mark(struct lab_row *row, const struct lab_mark *mark);
-/* The verdict: one sentence, without a full stop, such as "oversold by 37". */
+/* Ends the row with its outcome and its verdict: one sentence, without a full
+ * stop, such as "oversold by 37". */
 void lab_row_done(struct lab *lab, struct lab_row *row,
                   enum lab_outcome outcome, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* Adds a claim to the scenario; fmt: its figures. */
+/* Adds a claim to the scenario, with the figures that confirm it or not. */
 void lab_claim(struct lab *lab, bool confirmed, const char *text,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* Begins the section of a scenario; report_skip() says why it is not run. */
 void report_begin(struct lab *lab, const struct lab_scenario *scenario);
 void report_skip(struct lab *lab, const char *why);
-/* Prints the table so far. Only the first call has an effect. */
+/* Ends the scenario and prints its table so far. A second call has no
+ * effect. */
 void report_end(struct lab *lab);
-/* Prints a string of JSON, which is valid for any bytes. */
+/* Prints a JSON string, which is valid whatever bytes the text contains. */
 void report_json_text(const char *text);
-/* Dies if the output cannot be written; silently if its reader is gone. */
+/* Flushes standard output. Dies if that fails; without a message if no process
+ * reads it. */
 void report_flush(void);
-/* How many bytes the UTF-8 character at s has; 0 if it is not one. */
+/* Returns the length in bytes of the UTF-8 character at s, or 0 if there is
+ * none. */
 size_t report_character(const unsigned char *s);
 
 #endif

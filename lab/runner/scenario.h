@@ -1,5 +1,5 @@
 /*
- * What a scenario is: only data.
+ * Describes a scenario: data only.
  *
  * A scenario is a file in scenarios/ and a line in scenarios/list.h. It makes
  * something go wrong (or right) on real servers, and writes a row for each way
@@ -27,9 +27,9 @@ enum lab_option {
 /* What a scenario needs. */
 enum lab_need {
     LAB_NEEDS_MARIADB = 1 << 0, /* as a store */
-    LAB_NEEDS_SERVERS = 1 << 1, /* servers that it kills: only --servers */
-    /* Not a need: it has rows for Redlock unless other backends are requested.
-     * In the other scenarios they would repeat those of Redis. */
+    LAB_NEEDS_SERVERS = 1 << 1, /* servers that it breaks: needs --servers */
+    /* Not a need: by default, the scenario has rows for Redlock. In the other
+     * scenarios they would repeat those of Redis. */
     LAB_HAS_REDLOCK = 1 << 2,
     /* The same for the lock on MariaDB. */
     LAB_HAS_MARIADB = 1 << 3,
@@ -42,14 +42,16 @@ struct lab_note {
 
 struct lab_scenario {
     const char *name;
-    const char *summary; /* one line of `holdfast lab list` */
+    const char *summary; /* its line in `holdfast lab list' */
     const char *text;    /* what it does and shows, in some lines */
-    const struct lab_column *columns; /* ends with a key that is NULL */
+    const struct lab_column *columns; /* the last one has the key NULL */
     unsigned options;                 /* enum lab_option */
     unsigned needs;                   /* enum lab_need */
-    /* Names that --strategy takes, ends with NULL; NULL: none. */
+    /* The names that --strategy takes, with NULL at the end; NULL if there are
+     * none. */
     const char *const *strategies;
-    /* For rows with a column "strategy"; ends with NULL; NULL: none. */
+    /* For rows with a column "strategy"; the last one has the strategy NULL.
+     * NULL if there are none. */
     const struct lab_note *notes;
     void (*run)(struct lab *lab);
 };

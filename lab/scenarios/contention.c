@@ -1,9 +1,9 @@
 /*
- * Runs the strategies of oversell that sell exactly, with more and more
- * workers: how many sales per second remain, how often an optimistic one must
- * retry, how much CPU a sale takes, and how long the slowest one in a hundred
- * waits. The documents say that optimistic locking is very slow under high
- * concurrency, and that polling wastes performance. No worker pauses here.
+ * Runs the strategies of oversell that sell exactly with more and more workers,
+ * and measures the sales per second, the retries of optimistic sales, the CPU
+ * time of a sale, and the duration of the slowest sale in a hundred. The
+ * documents say that optimistic locking is very slow under high concurrency,
+ * and that polling wastes performance. No worker pauses here.
  */
 #include "../actors/workers.h"
 #include "../runner/lab.h"
@@ -21,11 +21,12 @@
 #include <string.h>
 
 enum {
-    LARGEST = 64, /* how many workers, unless --workers is given */
+    LARGEST = 64, /* most workers, unless --workers is given */
     GROWTH = 4,
     SIZES = 8,
     STOCK = 9999999, /* more than can be sold in the time; see stock.c */
-    STARVED = 10,    /* how many times as many by one worker as by another */
+    STARVED = 10,    /* reported ratio of the most to the fewest sales of a
+                        worker */
 };
 
 static const char *const names[] = {
@@ -38,10 +39,10 @@ struct curve {
     double per_s[SIZES], cpu_us[SIZES], retries[SIZES];
 };
 
-/* The results that others are compared with. */
+/* The results that rows and claims compare with others. */
 struct curves {
     struct curve update, version, spin, redis;
-    struct curve fair; /* of the present backend */
+    struct curve fair; /* of the current backend */
 };
 
 static double contention_per_sale(const struct workers_result *result,
@@ -50,7 +51,8 @@ static double contention_per_sale(const struct workers_result *result,
     return result->done ? all / (double)result->done : 0;
 }
 
-/* times: its sales divided by those of the fair lock; 0: not known. */
+/* Writes the verdict. `times' is the rate divided by that of the fair lock, or
+ * 0 if that is not known. */
 static void contention_judge(const struct race *race, struct lab_row *row,
                              const struct workers_result *result,
                              int64_t oversold, double times)
@@ -142,7 +144,7 @@ static void contention_remember(struct curves *curves, const struct race *race,
         curves->redis = *curve;
 }
 
-/* 1, 4, 16, ... and the largest. */
+/* Sells with 1, 4, 16, ... workers, and then with the largest number. */
 static void contention_sweep(const struct race *race, void *arg)
 {
     unsigned most = contention_largest(race->lab), workers = 1;
@@ -150,7 +152,7 @@ static void contention_sweep(const struct race *race, void *arg)
     struct curve curve = {0};
 
     if (race->fairness == HF_FAIR)
-        curves->fair.len = 0; /* of another backend */
+        curves->fair.len = 0; /* it belongs to another backend */
     while (workers < most && curve.len < SIZES - 1) {
         contention_sell_with(race, workers, &curve, &curves->fair);
         workers *= GROWTH;

@@ -1,12 +1,13 @@
 /*
  * Crash: the holder dies while it holds the lock (case 1 of the documents).
  *
- * A is killed by SIGKILL while B waits: for how long? For ever, if the key of
- * the lock has no expiry (SETNX), or if A dies between SETNX and EXPIRE; until
- * the lease has ended, on Redis with an expiry. One document says that
- * ZooKeeper frees the lock at once, because the node is ephemeral. That is true
- * if the client closes its session; a dead client looks to the server like a
- * slow one until the session's timeout has passed.
+ * A is killed by SIGKILL while B waits for the lock; the scenario measures for
+ * how long B waits. B waits for ever if the key of the lock has no expiry
+ * (SETNX), or if A dies between SETNX and EXPIRE. On Redis with an expiry, B
+ * waits until the lease has ended. One document says that ZooKeeper frees the
+ * lock at once, because the node is ephemeral. That is true if the client
+ * closes its session; a dead client looks to the server like a slow one until
+ * the session's timeout has passed.
  */
 #include "../../cli/shared/values.h"
 #include "../actors/actor_locks.h"
@@ -34,17 +35,19 @@ struct play {
 
 enum {
     /* What actors report; times are ns of CLOCK_BOOTTIME. */
-    A_TTL_MS = 0, /* that the server granted */
-    A_DEADLINE,   /* no client may enter before; 0: the hold ends with A */
+    A_TTL_MS = 0, /* the TTL that the server granted */
+    A_DEADLINE,   /* B must not get the lock before it; 0: before A dies */
     B_BUSY = 0,   /* B tried while A held the lock, and was refused */
     B_CAME_AT,
 
-    WAITS_MS = 50, /* for the timeline: B waits beside A */
-    /* If the lock is not free by then, it never is: much more than a lease and
-     * a tick of the server, because a machine may stand still. */
+    WAITS_MS = 50, /* for the timeline: B waits while A holds the lock */
+    /* A lock that is not free by then counts as never free. The limit is much
+     * longer than a lease and a tick of the server, because the machine may
+     * stall. */
     NEVER_MS = 30000,
     AT_ONCE_MS = 100,
-    STOOD_MS = 200, /* the machine stood still: the figure is worthless */
+    STOOD_MS = 200, /* after a longer stall of the machine the figure is
+                       worthless */
     TRIES = 4,
 };
 
@@ -60,7 +63,7 @@ static void crash_setnx_a(void *arg)
 
     rd_number(redis, "SETNX %s A", play->name);
     actor_holds("");
-    actor_step("holds"); /* it is killed here, and never deletes the key */
+    actor_step("holds"); /* A is killed here, and never deletes the key */
 }
 
 static void crash_setnx_expire_a(void *arg)
@@ -70,12 +73,12 @@ static void crash_setnx_expire_a(void *arg)
 
     rd_number(redis, "SETNX %s A", play->name);
     actor_holds("");
-    actor_step("holds"); /* between the two commands */
+    actor_step("holds"); /* A is killed here, between the two commands */
     rd_number(redis, "PEXPIRE %s %lld", play->name, (long long)play->ttl_ms);
 }
 
-/* The earliest time at which the key may expire. The clock of Redis is another
- * one, so one percent is subtracted, as holdfast does. */
+/* Returns the earliest time at which the key may expire. The clock of Redis is
+ * a different one, so one percent is subtracted, as holdfast does. */
 static int64_t crash_hand_deadline(redisContext *redis, const struct play *play)
 {
     int64_t at = crash_now();
@@ -105,7 +108,7 @@ static void crash_lock_a(void *arg)
         actor_report(A_DEADLINE, grant.deadline);
     actor_step("holds");
     actor_lets_go();
-    hf_close(hold.client); /* if it was not killed: no release */
+    hf_close(hold.client); /* without a release; only if A was not killed */
 }
 
 static void crash_asking_hand_b(void *arg)
@@ -139,15 +142,16 @@ static void crash_asking_hold_b(void *arg)
 
 struct found {
     bool in;        /* B has got the lock */
-    bool early;     /* before A's hold had ended */
+    bool early;     /* B got it before A's hold had ended */
     bool lost;      /* A's hold ended before A died */
     long long pttl; /* expiry of the key if B does not get it; -1: none */
-    double wait_ms; /* since A's death */
+    double wait_ms; /* from A's death until B got the lock */
     int64_t ttl_ms;
     int64_t stood_ms;
 };
 
-/* B waits for three TTLs; then longer, unless the key has no expiry. */
+/* Waits for three TTLs until B has the lock, and then up to NEVER_MS, unless
+ * the key has no expiry. */
 static void crash_await_b(const struct play *play, struct actor *b,
                           struct found *found)
 {
@@ -162,7 +166,8 @@ static void crash_await_b(const struct play *play, struct actor *b,
         found->in = actor_comes(b, "in", NEVER_MS);
 }
 
-/* B tries while A holds the lock, and then waits for it. */
+/* Returns whether B, which tries while A holds the lock, is refused and then
+ * waits. */
 static bool crash_is_kept_out(struct actor *b)
 {
     bool busy;
@@ -170,7 +175,7 @@ static bool crash_is_kept_out(struct actor *b)
     actor_until(b, "asked");
     busy = actor_value(b, B_BUSY);
     if (!busy)
-        return false; /* B pauses there, and reports when it got the lock */
+        return false; /* B stays there, and has reported when it got the lock */
     actor_go(b);
     return !actor_comes(b, "in", WAITS_MS);
 }
@@ -188,7 +193,7 @@ static void crash_read_actors(const struct play *play, const struct actor *a,
     found->wait_ms = (double)(in_at - died) / 1e6;
     found->ttl_ms = actor_value(a, A_TTL_MS);
     if (found->ttl_ms == 0)
-        found->ttl_ms = play->ttl_ms; /* by hand */
+        found->ttl_ms = play->ttl_ms; /* A reports none by hand */
 }
 
 static struct stage *crash_play_once(struct lab *lab, struct play *play,
@@ -246,8 +251,8 @@ static struct found crash_lead(struct lab *lab, struct play play,
 
     lab_progress(lab, "%s on %s", play.strategy, play.place->name);
     stage = crash_play_once(lab, &play, &found);
-    /* A machine that stands still may starve A's renewals and delay B. Then the
-     * figure is not about the lock. */
+    /* A stall of the machine may starve A's renewals and delay B. The figure is
+     * then not about the lock, so the row is repeated. */
     while (!found.early && (found.lost || found.stood_ms > STOOD_MS) &&
            ++tries < TRIES) {
         stage_close(stage, NULL);
@@ -288,7 +293,8 @@ static void crash_lead_by_hand(struct lab *lab)
     }
 }
 
-/* For the lab's own ZooKeeper, whose sessions last for two ticks or more. */
+/* Said of the lab's own ZooKeeper, where a session lasts for two ticks or
+ * more. */
 #define SHORT_SESSIONS                                                         \
     " (this server is configured for short ones: with the tickTime of 2000 "   \
     "that packages have, a session lasts 4000 ms at the least)"

@@ -1,13 +1,13 @@
 /*
- * Two ways to wait for oneself. In the first, two processes take two locks in
- * opposite order: each has its first lock when both ask for the other one, and
- * both wait until their time limit, while each holds what the other one wants.
- * If the two are acquired as several locks at once, all processes take them in
- * the same order.
+ * Two ways in which processes wait for each other or for themselves. In the
+ * first, two processes take two locks in opposite order: each of them acquires
+ * its first lock, both request the other lock, and both wait until their time
+ * limit, while each holds what the other one wants. If the two locks are
+ * acquired as several locks at once, all processes take them in the same order.
  *
  * The second is the documents' methodA, which holds a lock and calls methodB,
- * which takes the same lock. By hand (SET NX) it waits for itself; a lock that
- * is not reentrant refuses; a reentrant lock counts.
+ * which takes the same lock. By hand (SET NX) methodB waits for methodA, and so
+ * for itself; a lock that is not reentrant refuses; a reentrant lock counts.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -29,8 +29,8 @@
 #include <stdio.h>
 
 enum {
-    WAIT_MS = 300,   /* time limit for a lock that does not come */
-    LONG_MS = 30000, /* time limit for one that does */
+    WAIT_MS = 300,   /* time limit for a lock that is not granted */
+    LONG_MS = 30000, /* time limit for a lock that is granted */
     ROUNDS = 20,
     SETNX_TTL_MS = 60000,
     SETNX_RETRY_MS = 20,
@@ -77,7 +77,8 @@ static void deadlock_two_close(struct two *two)
     hf_close(two->client);
 }
 
-/* Reports how often it had both, and the code at the end. */
+/* Takes the two locks one by one. Reports whether it got both, the result code,
+ * and how long it waited for the second one in ms. */
 static void deadlock_one_by_one(void *arg)
 {
     const struct plan *plan = arg;
@@ -87,7 +88,7 @@ static void deadlock_one_by_one(void *arg)
     int rc;
 
     lab_check(hf_lock_acquire(two.first, NULL, &err), "acquire", &err);
-    /* Not an overlap, because each holds another lock. */
+    /* This is not an overlap, because each actor holds a different lock. */
     actor_shares(plan->first ? "holds lock 2" : "holds lock 1");
     actor_step("has one");
     actor_waits(plan->first ? "wants lock 1" : "wants lock 2");
@@ -101,7 +102,7 @@ static void deadlock_one_by_one(void *arg)
     actor_lets_go();
     if (rc != HF_OK)
         actor_mark(true, "its time is over");
-    actor_step("has waited"); /* while it still holds the first one */
+    actor_step("has waited"); /* still holding the first lock */
     if (rc == HF_OK)
         lab_check(hf_lock_release(two.second, &err), "release", &err);
     lab_check(hf_lock_release(two.first, &err), "release", &err);
@@ -109,8 +110,8 @@ static void deadlock_one_by_one(void *arg)
     deadlock_two_close(&two);
 }
 
-/* Reports how often it had both, and how often another actor was inside,
- * too. */
+/* Takes both locks at once, ROUNDS times. Reports how often it had both, the
+ * last result code, and how often another actor was inside at the same time. */
 static void deadlock_all_at_once(void *arg)
 {
     const struct plan *plan = arg;
@@ -143,7 +144,7 @@ static void deadlock_all_at_once(void *arg)
     deadlock_two_close(&two);
 }
 
-/* Holds both until A and B have asked for them, each in its own order. */
+/* Holds both locks until A and B have requested them, each in its own order. */
 static void deadlock_gatekeeper(void *arg)
 {
     const struct plan *plan = arg;
@@ -156,7 +157,7 @@ static void deadlock_gatekeeper(void *arg)
     actor_step("has both");
     while (atomic_load(plan->asking) < 2)
         lab_sleep_ms(1);
-    /* Their requests are on their way to the server. */
+    /* Gives the requests time to reach the server. */
     lab_sleep_ms(WAIT_MS / 3);
     actor_lets_go();
     lab_check(hf_lock_release(two.second, &err), "release", &err);
@@ -249,7 +250,7 @@ static void deadlock_several_at_once(struct lab *lab, struct plan *plan)
     deadlock_judge_all(lab, row, got, met);
 }
 
-/* True if another client does not get the lock. */
+/* Returns whether another client does not get the lock. */
 static bool deadlock_is_held_for_others(const struct plan *plan)
 {
     hf_client *client = lab_open(plan->place, 0);
@@ -261,8 +262,8 @@ static bool deadlock_is_held_for_others(const struct plan *plan)
     return rc == HF_EBUSY;
 }
 
-/* Reports the code of the inner acquire, the count, how long it took, and
- * whether methodA still has the lock after methodB has returned. */
+/* Reports the count, the code of the inner acquire, how long that took in ms,
+ * and whether methodA still has the lock after methodB has returned. */
 static void deadlock_method_a(void *arg)
 {
     const struct plan *plan = arg;
@@ -279,7 +280,7 @@ static void deadlock_method_a(void *arg)
     lab_check(hf_lock_acquire(lock, NULL, &err), "acquire", &err);
     actor_holds("methodA");
     began = lab_now();
-    rc = hf_lock_timed(lock, LONG_MS, &err); /* methodB */
+    rc = hf_lock_timed(lock, LONG_MS, &err); /* this is methodB */
     actor_report(1, rc);
     actor_report(2, (lab_now() - began) / 1000000);
     if (rc == HF_OK) {

@@ -1,8 +1,8 @@
 /*
  * The documents' latch: "I am about to lock the door, five people are still
  * inside, please leave." The guard waits at a latch of five. Each person counts
- * it down on leaving, and the last one lets the guard lock the door. A guard
- * without a latch checks only once, and locks a slow person in.
+ * the latch down on leaving, and the last one lets the guard lock the door. A
+ * guard without a latch checks only once, and locks a slow person in.
  */
 #include "../actors/stage.h"
 #include "../runner/lab.h"
@@ -100,12 +100,13 @@ static void door_guard_without(void *arg)
     seen = atomic_load(&room->door->inside);
     actor_mark(false, "looks once: %d inside", seen);
     actor_step("looks once");
-    if (seen > 0) /* they have time to leave; it does not check again */
+    if (seen > 0) /* they have time to leave, but are not counted again */
         actor_step("gives them time");
     lock_door(room);
 }
 
-/* A person inside checks that the guard would not be let through now. */
+/* A person inside checks that the latch would not let the guard through now,
+ * and reports it otherwise. */
 static void door_ask(const struct latch *latch)
 {
     hf_error err = HF_ERROR_INIT;
@@ -143,7 +144,7 @@ static void door_person(void *arg)
 }
 
 struct found {
-    int locked_in; /* when the guard locked the door */
+    int locked_in; /* people inside when the guard locked the door */
     int open;      /* people who found the latch open while inside */
 };
 
@@ -164,8 +165,8 @@ static void door_finish(struct lab *lab, struct lab_row *row,
                      PEOPLE);
 }
 
-/* All but the last person leave, the guard must not lock the door, and the last
- * person leaves. */
+/* Lets all but the last person leave, waits for a while, in which a guard with
+ * a latch must not lock the door, and lets the last person leave. */
 static void door_leave(const struct room *room, struct actor *guard_actor,
                        struct actor *people[PEOPLE])
 {

@@ -1,12 +1,13 @@
 /*
  * Eviction: Redis is full and evicts the key of a lock that is held.
  *
- * A document names this, beside expiry, as a way to lose a lock ("or evicted by
- * Redis"). A holds the lock and has read a stock of 10. Other keys fill the
- * memory until the key of the lock is gone. B takes the lock and writes 7, then
- * A writes 9. With holdfast A notices at its next renewal, and the token
- * protects the store until then. With maxmemory-policy noeviction Redis refuses
- * to write instead: A keeps its lock, and no other client gets it.
+ * One of the documents names this as a way to lose a lock in addition to expiry
+ * ("or evicted by Redis"). A holds the lock and has read a stock of 10. Other
+ * keys fill the memory until the key of the lock is evicted. B takes the lock
+ * and writes 7, then A writes 9. With holdfast A notices the loss at its next
+ * renewal, and the token protects the store until then. With maxmemory-policy
+ * noeviction Redis refuses to write instead: A keeps its lock, and no other
+ * client gets it.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/actor_locks.h"
@@ -32,7 +33,8 @@ enum {
     VALUE = 16384,     /* size of a value that fills the memory */
     NEAR = 16 * VALUE, /* how close to the limit counts as full */
     VALUES = 500000,
-    RENEWED = 3, /* TTLs, so that A does not lose the lock because of the lab */
+    RENEWED = 3, /* A's TTL in units of --ttl: no delay in the lab must end its
+                    hold */
     TRIES = 4,
 };
 
@@ -44,7 +46,7 @@ struct play {
     int64_t ttl_ms;
     struct lab_server *server;
     char name[96];
-    int written; /* values */
+    int written; /* values that fill the memory */
 };
 
 static const char *eviction_policy_of(const struct play *play)
@@ -52,7 +54,7 @@ static const char *eviction_policy_of(const struct play *play)
     return play->evicts ? "allkeys-lru" : "noeviction";
 }
 
-/* Reads a number from Redis' INFO. */
+/* Returns a number from the INFO of Redis, or -1. */
 static long long eviction_info(redisContext *redis, const char *section,
                                const char *field)
 {
@@ -66,7 +68,7 @@ static long long eviction_info(redisContext *redis, const char *section,
     return number;
 }
 
-/* False: Redis refuses, because its memory is full. */
+/* Returns false if Redis refuses to write because its memory is full. */
 static bool eviction_put(redisContext *redis, int n)
 {
     static char value[VALUE];
@@ -85,10 +87,10 @@ static bool eviction_put(redisContext *redis, int n)
     return !refused;
 }
 
-/* With noeviction, near the limit: writes a value that is larger than the rest,
- * so that Redis stays full when connections come and go. Redis checks the limit
- * only before a command; it must be a script, because a large request needs
- * memory itself. */
+/* With noeviction, and near the limit, writes a value that is larger than the
+ * free memory, so that Redis stays full when connections are opened and closed.
+ * Redis checks the limit only before a command. A script must create the value,
+ * because a large request needs memory itself. */
 static void eviction_overfill(const struct play *play, redisContext *redis)
 {
     static const char script[] =
@@ -100,7 +102,8 @@ static void eviction_overfill(const struct play *play, redisContext *redis)
         rd_number(redis, "EVAL %s 1 fill-last %d", script, 4 * NEAR);
 }
 
-/* Writes until the key is gone. True: Redis refused before that. */
+/* Writes values until the key of the lock is removed. Returns true if Redis
+ * refused to write before that. */
 static bool eviction_fill(struct play *play, redisContext *redis)
 {
     for (int n = 1; n < VALUES; n++) {
@@ -115,8 +118,8 @@ static bool eviction_fill(struct play *play, redisContext *redis)
     lab_die(CLI_FAILED, "Redis evicts nothing and refuses nothing");
 }
 
-/* B tries once where it must not get the lock. Returns the code that it
- * gets. */
+/* Tries once, as B and by hand, to take the lock, which must fail. Returns the
+ * result as a code of holdfast. */
 static int eviction_try_by_hand(const struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
@@ -157,12 +160,12 @@ static void eviction_play_try(void *arg)
 
 struct kept {
     bool full;  /* Redis refused to write */
-    int told;   /* B */
-    bool there; /* A's key, when B has tried */
+    int told;   /* the code that B got */
+    bool there; /* A's key still existed after B had tried */
     struct late_result a;
 };
 
-/* The holder's lock is gone, but no other client has taken it. */
+/* Returns whether A lost the lock although no other client took it. */
 static bool eviction_is_lost(const struct kept *kept)
 {
     return kept->told != HF_OK && (!kept->there || kept->a.a_checked != HF_OK);
@@ -171,8 +174,8 @@ static bool eviction_is_lost(const struct kept *kept)
 static void eviction_judge_kept(const struct play *play, struct lab_row *row,
                                 const struct kept *kept)
 {
-    /* The request of holdfast reads before it writes; SET is refused before it
-     * does anything. */
+    /* B gets HF_EBUSY from holdfast, whose request reads before it writes. By
+     * hand B gets OOM, because Redis refuses SET before executing it. */
     int expected = play->by_hand ? HF_EBACKEND : HF_EBUSY;
     const char *told = play->by_hand ? "OOM" : hf_error_name(kept->told);
 
@@ -194,8 +197,8 @@ static void eviction_judge_kept(const struct play *play, struct lab_row *row,
                      "Redis was full: A kept its lock, B got %s", told);
 }
 
-/* Returns false if A lost the lock: the machine may have stood still, so the
- * row is repeated with a longer TTL. The last try returns true in any case. */
+/* Returns false if A lost the lock. The machine may have stalled, so the row is
+ * then repeated with a longer TTL. The last try returns true in any case. */
 static bool eviction_lead_kept(struct play *play, struct late *by_a,
                                struct lab_row *row, bool last)
 {
@@ -209,12 +212,13 @@ static bool eviction_lead_kept(struct play *play, struct late *by_a,
     actor_until(a, "read");
     kept.full = eviction_fill(play, redis);
     full_at = lab_now();
-    /* Any earlier renewal has run out by then. */
+    /* Waits until every renewal that was made before Redis was full has
+     * expired. */
     stage_rest(play->lab, play->ttl_ms * 3 / 2);
     b = stage_enter(stage, "B", eviction_play_try, play);
     actor_until(b, "tried");
     kept.told = (int)actor_value(b, 0);
-    kept.full = kept.full && !eviction_put(redis, VALUES); /* still */
+    kept.full = kept.full && !eviction_put(redis, VALUES); /* still full */
     kept.there = rd_number(redis, "EXISTS %s", play->name) > 0;
     redisFree(redis);
     actor_go(a);
@@ -253,8 +257,8 @@ static void eviction_judge(struct lab *lab, struct lab_row *row,
                      result->a_refused, knows_ms);
 }
 
-/* Fills the memory until the lock is gone. Returns whether it was evicted: if
- * the machine stands still, it may also have expired. */
+/* Fills the memory until the lock is removed. Returns whether it was evicted;
+ * if the machine stalls, it may have expired instead. */
 static bool eviction_evict(struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);
@@ -269,7 +273,8 @@ static bool eviction_evict(struct play *play)
     return evicted;
 }
 
-/* B sells, then A. Returns after how many ms A noticed, if it should. */
+/* Lets B sell, and then A. Returns how many ms after the eviction A noticed the
+ * loss, or 0 if A does not wait for that. */
 static double eviction_sell(struct play *play, const struct late *by_a,
                             struct stage *stage, struct actor *a,
                             struct late_result *result)
@@ -299,7 +304,8 @@ static double eviction_sell(struct play *play, const struct late *by_a,
     return (double)(actor_value(a, LATE_KNOWS_AT) - evicted) / 1e6;
 }
 
-/* False as for eviction_lead_kept(). */
+/* Returns false if the lock expired before Redis evicted it, so that the row
+ * must be repeated. Dies if this was the last try. */
 static bool eviction_lead_evicted(struct play *play, struct late *by_a,
                                   struct lab_row *row, bool last)
 {
@@ -319,14 +325,15 @@ static bool eviction_lead_evicted(struct play *play, struct late *by_a,
     stage_mark(row, "Redis", "has evicted the lock");
     knows_ms = eviction_sell(play, by_a, stage, a, &result);
     actor_end(a);
-    stage_close(stage, row); /* B's key may have been evicted as well */
+    stage_close(stage, row); /* kills B, whose key may have been evicted too */
     result.left = fence_value(play->lab, NULL);
     lab_row_number(row, "written", play->written);
     eviction_judge(play->lab, row, &result, knows_ms);
     return true;
 }
 
-/* With a server of its own. False: to be repeated. */
+/* Plays the row on its own server. Returns false if the row must be
+ * repeated. */
 static bool eviction_try_row(struct play *play, struct late *by_a,
                              struct lab_row *row, bool last)
 {
@@ -369,7 +376,7 @@ static void eviction_lead(struct lab *lab, const char *strategy, bool by_hand,
     for (int tries = 1; !done; tries++) {
         if (by_hand || (evicts && !by_a.learns))
             by_a.ttl_ms =
-                ACTOR_LOCK_LONG_MS; /* is not renewed, or needs no renewal */
+                ACTOR_LOCK_LONG_MS; /* not renewed, or no renewal is needed */
         else
             by_a.ttl_ms = evicts ? RENEWED * play.ttl_ms : play.ttl_ms;
         done = eviction_try_row(&play, &by_a, row, tries == TRIES);

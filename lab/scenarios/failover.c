@@ -7,18 +7,18 @@
  * Redis. A takes the lock at the master, the master dies, its replica becomes
  * the master, and B takes the same lock there: two holders. A has read a stock
  * of 10 before and writes 9 after B has written 7. A's deadline does not help,
- * because it is still ahead. The token does: holdfast takes it from the
+ * because it has not passed yet. The token helps: holdfast takes it from the
  * server's clock if that is higher than the counter, so B's token is higher
- * than A's although the replica never heard of A's grant. (Here both servers
- * have one clock. On two machines the replica's clock must not be behind the
- * master's by more than the failover took.)
+ * than A's although the replica never received A's grant. (Here both servers
+ * have one clock. On two machines the replica's clock must not lag the master's
+ * by more than the failover took.)
  *
  * Redlock. A takes the lock from five independent servers. Two of them die, and
- * two new ones that know nothing take their place. B asks all five: two would
- * grant it, the other three know the lock, so B is refused.
+ * two new ones without any data take their place. B asks all five: two would
+ * grant the lock, the other three know A's hold, so B is refused.
  *
  * etcd. A takes the lock from a cluster of three, and its leader dies. B asks
- * the others, and is refused, because they know the lock.
+ * the others, and is refused, because they know A's hold.
  *
  * With Redlock and etcd B sells when A has released.
  */
@@ -45,8 +45,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Cuts the replica off by giving it a port on which no server listens. (If it
- * were stopped, what the master has sent would wait in its socket.) */
+/* A replica is cut off by giving it NO_PORT, on which no server listens. (If
+ * the replica were stopped, what the master has sent would wait in its
+ * socket.) */
 enum {
     NO_PORT = 1,
     POLL_MS = 5,
@@ -60,7 +61,7 @@ struct pair {
     redisContext *to_master, *to_replica;
 };
 
-/* Waits until the replica has what was written to the master. */
+/* Waits until the replica has everything that was written to the master. */
 static void failover_await_replica(struct lab *lab, struct pair *pair)
 {
     int64_t until = lab_now() + SYNC_MS * 1000000LL;
@@ -105,7 +106,8 @@ static void failover_end(struct pair *pair)
     lab_server_end(pair->master);
 }
 
-/* Another client has had the lock before, and the replica knows it. */
+/* A client takes and releases the lock before A, so that the replica knows the
+ * lock. */
 static void failover_play_before(void *arg)
 {
     const struct late *sale = arg;
@@ -138,7 +140,7 @@ static void failover_act(struct pair *pair, struct late *by_a,
     actor_go(b);
     actor_until(b, "done");
     actor_go(a);
-    actor_until(a, "done"); /* the server of its release is gone */
+    actor_until(a, "done"); /* A does not release: its server is dead */
     stage_rest(lab, lab_settings(lab)->ttl_ms / 4);
     late_read(result, a, b);
     actor_end(b);
@@ -160,7 +162,7 @@ static void failover_tell_result(struct lab_row *row,
     lab_row_number(row, "holders", holders);
     lab_row_number(row, "left", (double)result->left);
     if (result->a_token) {
-        /* As texts, because every digit counts. */
+        /* As text, because a double does not hold every digit. */
         lab_row_text(row, "a_token", "%" PRIu64, result->a_token);
         lab_row_text(row, "b_token", "%" PRIu64, result->b_token);
     }
@@ -189,12 +191,13 @@ static void failover_judge(struct lab *lab, struct lab_row *row,
 /* Servers of which a majority knows the lock, and how some of them die. */
 struct cluster {
     struct lab_server *member[LAB_REDLOCK_SERVERS];
-    struct lab_place place; /* of all of them */
-    struct lab_place after; /* of those that are there after the failure */
+    struct lab_place place; /* all of them */
+    struct lab_place after; /* the servers that exist after the failure */
     void (*hurt)(struct lab *lab, struct cluster *cluster, struct lab_row *row);
 };
 
-/* B tries after that, and gets the lock after A's release. */
+/* A takes the lock, some servers die, and B tries. B gets the lock after A's
+ * release. */
 static void failover_act_on_several(struct lab *lab, struct cluster *cluster,
                                     struct lab_row *row,
                                     struct late_result *result)
@@ -259,7 +262,7 @@ static void failover_lead_on_several(struct lab *lab, struct cluster *cluster)
                       : "B came in, A lost its hold, or a sale is missing");
 }
 
-/* As many as may fail: two of five. */
+/* Replaces as many servers as may fail: two of five. */
 static void failover_replace_some(struct lab *lab, struct cluster *cluster,
                                   struct lab_row *row)
 {

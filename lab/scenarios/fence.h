@@ -1,7 +1,7 @@
 /*
- * A number in a store, protected as docs/fencing.md says: from the first
- * contact on the store remembers the highest token it has seen, reads included,
- * and refuses a lower one. Check and access are one step.
+ * A number in a store, protected as docs/fencing.md says: the store remembers
+ * the highest token that it has seen in any access, reads included, and refuses
+ * a lower one. Check and access are one step.
  */
 #ifndef HF_LAB_FENCE_H
 #define HF_LAB_FENCE_H
@@ -15,17 +15,19 @@ struct lab;
 
 struct fence;
 
-/* In the runner: creates it, in Redis, in MariaDB, or in a file (store is NULL,
- * or a file). */
+/* In the runner: creates the number, in Redis, in MariaDB, or in a file (store
+ * is NULL, or a file). */
 void fence_make(struct lab *lab, const struct lab_place *store, int64_t value);
-/* In the runner: the present number. */
+/* In the runner: returns the current number. */
 int64_t fence_value(struct lab *lab, const struct lab_place *store);
 
-/* In an actor, for as long as the actor lives. */
+/* In an actor: opens the number. It is not closed before the actor ends. */
 struct fence *fence_open(struct lab *lab, const struct lab_place *store);
-/* token 0: the store does not check. False: refused, nothing was done. */
+/* Reads the number. With token 0 the store does not check. Returns false if the
+ * store refused the token. */
 bool fence_read(struct fence *fence, uint64_t token, int64_t *value);
-/* The same for a write. */
+/* Writes the number in the same way. If the store refused, nothing was
+ * written. */
 bool fence_write(struct fence *fence, uint64_t token, int64_t value);
 
 #endif

@@ -10,9 +10,9 @@
 #include <mysqld_error.h>
 
 enum {
-    MYSQL_NOWAIT = 3572,      /* of MySQL; MariaDB has 1205 */
+    MYSQL_NOWAIT = 3572,      /* MySQL's error number; MariaDB has 1205 */
     LOCK_WAIT_TIMEOUT_S = 40, /* shorter than the limit of a step */
-    SEEN_MS = 10,             /* only for the timeline */
+    SEEN_MS = 10,             /* only to be visible in the timeline */
 };
 
 struct sql *goods_session(const struct lab_place *place, const char *isolation)
@@ -24,9 +24,9 @@ struct sql *goods_session(const struct lab_place *place, const char *isolation)
            isolation ? isolation : "REPEATABLE READ");
     sql_do(sql, "SET SESSION autocommit = 1, innodb_lock_wait_timeout = %d",
            LOCK_WAIT_TIMEOUT_S);
-    /* Newer servers have this setting, and since MariaDB 11.6 it is on: the
-     * update of a row that the snapshot does not show is then an error. The
-     * documents are older. */
+    /* Since MariaDB 11.6 this setting is on by default, and the update of a row
+     * that the snapshot does not show is then an error. The documents are older
+     * than the setting, and so are some servers, which reject it. */
     error = sql_try(sql, "SET SESSION innodb_snapshot_isolation = OFF");
     if (error && error != ER_UNKNOWN_SYSTEM_VARIABLE)
         sql_fail(sql, "SET SESSION innodb_snapshot_isolation = OFF");
@@ -63,7 +63,7 @@ void goods_make(struct sql *sql, const char *table)
     sql_do(sql,
            "UPDATE %s SET code = CONCAT('p-', id), name = CONCAT('p-', id)",
            table);
-    /* The optimizer decides by the statistics of the table. */
+    /* These statistics decide whether the optimizer uses the index. */
     sql_do(sql, "ANALYZE TABLE %s", table);
 }
 

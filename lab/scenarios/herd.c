@@ -1,18 +1,18 @@
 /*
  * The documents' herd: ten thousand processes wait for one lock, a release
  * wakes all of them, and one of them gets it. A fair lock wakes only the next
- * one. Two ways to wait are measured. In the first each waiter is a client in a
- * process of its own, so the server has all of them. In the second all of them
+ * one. Two ways to wait are measured. In the first each waiter is a client in
+ * its own process, so the server knows all of them. In the second the waiters
  * are asynchronous waits of a few processes, each of which is one waiter at the
  * server.
  *
  * Wake-ups are counted from outside. A process that sleeps has no context
  * switches; a process was woken if its number of voluntary switches
  * (/proc/PID/task/TID/status) changes between a release and the time when all
- * is quiet again. A director, the first of the workers, has the holder release
- * again and again. What clients do by themselves now and then (pings; the
- * helper threads of clients that all began at the same moment) can only add to
- * the count, so the row has the lowest count of all releases.
+ * is quiet again. A director, the first of the workers, repeatedly makes the
+ * holder release. What clients occasionally do by themselves (pings; helper
+ * threads of clients that all began at the same moment) can only add to the
+ * count, so the row has the lowest count of all releases.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/proc_stat.h"
@@ -43,26 +43,28 @@
 
 enum {
     CLIENTS = 100,      /* waiters in processes of their own */
-    GIVEN_CLIENTS = 40, /* ZooKeeper's default for one host is 60 */
-    PROCESSES = 20,     /* with asynchronous waits */
-    RELEASES = 5,       /* at least */
-    MANY_RELEASES = 20, /* at most, until one was quiet */
-    LEAST = PROCESSES,  /* waiters */
+    GIVEN_CLIENTS = 40, /* for given servers: ZooKeeper's default limit for one
+                           host is 60 */
+    PROCESSES = 20,     /* processes with asynchronous waits */
+    RELEASES = 5,       /* at least this many */
+    MANY_RELEASES = 20, /* at most, while each release wakes many */
+    LEAST = PROCESSES,  /* fewest waiters */
     FEW = 5,
     POLL_MS = 20, /* between two checks whether all is quiet */
     QUIET_CHECKS = 2,
     STUCK_MS = 100000,
-    TTL_MS = 300000 /* so that hardly any client sends a ping in between */
+    TTL_MS = 300000 /* so long that clients hardly send any pings */
 };
 
 /* What the waiters and the director share. */
 struct board {
     _Atomic int queued;   /* processes whose waits have begun */
-    _Atomic int holder;   /* number of the holder; 0: none yet, or a release */
-    _Atomic bool rejoin;  /* the bell means: wait again, and not: release */
-    _Atomic int answered; /* how many bells were answered */
+    _Atomic int holder;   /* number of the holder; 0 from a release to the next
+                             grant */
+    _Atomic bool rejoin;  /* the bell means "wait again" and not "release" */
+    _Atomic int answered; /* bells that were answered so far */
     _Atomic bool over;
-    _Atomic pid_t pids[CLIENTS + 2]; /* by number, from 1 */
+    _Atomic pid_t pids[CLIENTS + 2]; /* by number of the worker, from 1 */
     double woken, cpu_us;            /* the lowest of all releases */
 };
 
@@ -72,7 +74,7 @@ struct plan {
     const struct lab_place *backend;
     enum hf_fairness fairness;
     unsigned processes;
-    unsigned waiters; /* besides the holder */
+    unsigned waiters; /* not including the holder */
     char name[96];
     struct board *board;
     int *bells; /* an eventfd for each process, by number */
@@ -91,7 +93,7 @@ static void herd_granted(void *arg, hf_lock *lock, int result)
     struct waiter *waiter = arg;
 
     if (waiter->over)
-        return; /* closed */
+        return; /* the client is being closed */
     lab_check(result, "acquire", NULL);
     waiter->held = lock;
     atomic_store(&waiter->plan->board->holder, (int)waiter->number);
@@ -127,7 +129,8 @@ static void herd_ring(const struct plan *plan, unsigned number)
         lab_die(CLI_OSERR, "eventfd: %s", strerror(errno));
 }
 
-/* Sleeps until the client has something to do, or the bell rings. */
+/* Sleeps until the client has something to do or the bell rings, handles
+ * either, and repeats that until the run is over. */
 static void herd_wait_on(struct waiter *waiter)
 {
     const struct plan *plan = waiter->plan;
@@ -150,7 +153,7 @@ static void herd_wait_on(struct waiter *waiter)
 
 static unsigned herd_share_of(const struct plan *plan, unsigned number)
 {
-    unsigned all = plan->waiters + 1; /* and the holder */
+    unsigned all = plan->waiters + 1; /* including the holder */
 
     return number * all / plan->processes -
            (number - 1) * all / plan->processes;
@@ -180,7 +183,7 @@ static enum work herd_wait_in_queue(struct worker *worker)
     return WORK_DONE;
 }
 
-/* If a release wakes more processes than these, it is a herd. */
+/* Returns the most processes that a release may wake without being a herd. */
 static unsigned herd_few(const struct plan *plan)
 {
     return plan->processes / 10 > FEW ? plan->processes / 10 : FEW;
@@ -192,8 +195,9 @@ static void herd_note_all(const struct plan *plan, struct proc_stat *stats)
         proc_stat_note(&stats[i]);
 }
 
-/* How many processes were woken since. Not counted: the one that was asked to
- * release, unless it has the lock again. */
+/* Returns how many processes were woken since herd_note_all(). `ordered', which
+ * was asked to release, counts only if it has the lock again. Sets *busy if any
+ * of them runs. */
 static unsigned herd_count_woken(const struct plan *plan,
                                  const struct proc_stat *stats,
                                  unsigned ordered, bool *busy)
@@ -210,13 +214,14 @@ static unsigned herd_count_woken(const struct plan *plan,
     return woken;
 }
 
-/* Waits until no process runs, hardly one wakes up, and the server is idle,
- * too. */
+/* Waits until no process runs, hardly any wakes up, and the server is idle.
+ * Returns how many processes were woken. */
 static unsigned herd_await_quiet(const struct plan *plan,
                                  const struct proc_stat *stats,
                                  unsigned ordered)
 {
-    pid_t server = plan->backend->pid; /* 0: not ours */
+    pid_t server = plan->backend->pid; /* 0: a given server, which cannot be
+                                          watched */
     unsigned woken = 0, before, quiet = 0;
 
     while (quiet < QUIET_CHECKS) {
@@ -257,7 +262,7 @@ static unsigned herd_await_holder(const struct plan *plan)
     return (unsigned)holder;
 }
 
-/* Rings, and returns when the bell was answered. */
+/* Rings the bell of a process, and returns when the bell was answered. */
 static void herd_order(const struct plan *plan, unsigned number, bool rejoin)
 {
     struct board *board = plan->board;
@@ -280,7 +285,8 @@ static void herd_await_queue(const struct plan *plan, struct proc_stat *stats)
     while (herd_await_quiet(plan, stats, 0) > plan->processes / 20 + 1);
 }
 
-/* The holder releases, and waits again when all is quiet. */
+/* Makes the holder release, measures until all is quiet, and makes it wait
+ * again. */
 static void herd_have_released(const struct plan *plan, struct proc_stat *stats)
 {
     struct board *board = plan->board;
@@ -372,7 +378,7 @@ static void herd_run_workers(struct plan *plan)
 
 static void herd_measure(struct plan *plan, const char *strategy)
 {
-    /* There all of them watch the one key. */
+    /* On these backends all waiters for an unfair lock watch the same key. */
     bool all_wake = (plan->backend->engine == LAB_ZOOKEEPER ||
                      plan->backend->engine == LAB_ETCD) &&
                     plan->fairness == HF_UNFAIR;

@@ -13,7 +13,8 @@
 
 struct lab;
 
-/* A reads 10 and is about to write 9; meanwhile B sells three: 7. */
+/* A reads 10 and is about to write 9; in the meantime B sells three and writes
+ * 7. */
 enum { LATE_STOCK = 10, LATE_BY_A = 1, LATE_BY_B = 3 };
 
 struct late {
@@ -25,39 +26,41 @@ struct late {
     bool by_hand;             /* SET NX PX on Redis; otherwise holdfast */
     bool token;               /* the store checks it */
     bool deadline;            /* calls hf_lock_check() before it writes */
-    bool tries;               /* before it waits for the lock */
-    bool learns;              /* waits at the end until it knows of its loss */
-    int64_t ttl_ms, lease_ms; /* 0: a long lease; renewed */
+    bool tries;               /* tries once before it waits for the lock */
+    bool learns;              /* at the end, waits until it notices that the
+                                 hold is lost */
+    int64_t ttl_ms, lease_ms; /* ttl_ms 0: long by hand, or the default;
+                                 lease_ms 0: renewed */
 };
 
-/* What it reports. */
+/* What the actor reports. */
 enum late_report {
     LATE_WROTE,
     LATE_REFUSED,
-    LATE_CHECKED, /* hf_lock_check() before the write; by hand: 0 */
+    LATE_CHECKED, /* hf_lock_check() before the write; 0 by hand */
     LATE_TOKEN,
     LATE_KNOWS_AT, /* lab_now() at which it noticed the loss */
-    LATE_BUSY,     /* if it tries: another client had the lock */
+    LATE_BUSY,     /* if `tries': another client had the lock */
 };
 
-/* The script of an actor; arg is a struct late. Its steps: "asked" (if it
+/* The script of an actor; arg is a struct late. Its steps: "asked" (only if it
  * tries, and not by hand), "read" (it has the lock and has read), "done" (it
- * has written, or not). Then it releases the lock. If it should notice a loss
- * there is a third step before that, "knows". */
+ * has written, or has decided not to), and "knows" (only if `learns': it has
+ * noticed the loss). Then it releases the lock. */
 void late_play(void *arg);
 
 struct late_result {
     bool came_in;            /* B got the lock before A was done */
-    bool a_wrote, a_refused; /* by the store */
+    bool a_wrote, a_refused; /* the store accepted, or refused, A's write */
     int a_checked;           /* HF_OK: A believed that it held the lock */
     uint64_t a_token, b_token;
     int64_t left; /* the stock */
 };
 
-/* Call it when both are done. */
+/* Fills in what A and B have reported. Call it when both are done. */
 void late_read(struct late_result *result, const struct actor *a,
                const struct actor *b);
-/* Was A's late write accepted? Then it overwrote B's. */
+/* Returns whether A's late write was accepted, and so overwrote B's. */
 bool late_is_lost(const struct late_result *result);
 
 #endif

@@ -2,8 +2,9 @@
  * Ten cars before a car park of three places: the documents' RSemaphore. Each
  * car drives in, parks for a while and drives out. The cars count in shared
  * memory how many of them are inside. The first cars do not leave before as
- * many as possible have come in, and every other car has asked for a place. So
- * the limit is reached in every run, and a fourth car that is let in is seen.
+ * many as possible have come in, and every other car has requested a place.
+ * Therefore the limit is reached in every run, and a fourth car that is let in
+ * is noticed.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -61,7 +62,7 @@ static void limiter_await(const _Atomic int *count, int at_least,
     }
 }
 
-/* Inside means: after the gate in, before the gate out. */
+/* Parks. A car counts as inside after the gate in, and before the gate out. */
 static void limiter_park(const struct gate *gate)
 {
     struct park *place = gate->park;
@@ -91,7 +92,7 @@ static void limiter_arrive(const struct gate *gate)
 
 static void limiter_drive_in(void)
 {
-    actor_lets_go(); /* no longer waits */
+    actor_lets_go(); /* ends the span of the wait */
     actor_shares("inside");
 }
 
@@ -105,7 +106,7 @@ static void limiter_car_without(void *arg)
     actor_lets_go();
 }
 
-/* A counter by hand: reading it and raising it are two steps. */
+/* A counter by hand is read and incremented in two steps. */
 static void limiter_car_with_counter(void *arg)
 {
     const struct gate *gate = arg;

@@ -1,11 +1,11 @@
 /*
- * Misdelete: a holder releases the lock of another one.
+ * Misdelete: a holder releases the lock of another holder.
  *
  * The documents compare the value of the key with their own, then delete the
  * key: two steps. If the key expires between the two, and another client takes
  * the lock, the second step deletes the lock of that other holder. Their remedy
  * is a script that compares and deletes. Here A pauses between the two steps
- * until B has the lock; then A deletes, and C tries while B is inside.
+ * until B has the lock; then A deletes the key, and C tries while B is inside.
  */
 #include "../actors/actor_locks.h"
 #include "../actors/stage.h"
@@ -27,8 +27,8 @@ struct play {
     struct contest contest;
 };
 
-/* What A reports: how many locks its release claims to have freed, or the code
- * of holdfast. */
+/* What A reports: how many locks its release by hand claims to have freed, or
+ * the result code of holdfast. */
 enum { RESULT };
 
 /* A takes the lock, works, and is about to release it. */
@@ -44,7 +44,8 @@ static void misdelete_two_steps_a(void *arg)
     const struct play *play = arg;
     redisContext *redis = rd_open(play->contest.place);
 
-    /* If the machine stands still, the key is gone before it is compared. */
+    /* Repeats if the machine stalled and the key expired before the
+     * comparison. */
     do
         misdelete_work(redis, play);
     while (!hand_owns(redis, play->contest.name, "A"));
@@ -112,7 +113,7 @@ static void misdelete_lead(struct lab *lab, struct play *play,
     a = stage_enter(stage, "A", cast->a, play);
     actor_until(a, "pauses");
     b = stage_enter(stage, "B", cast->b, &play->contest);
-    actor_until(b, "in"); /* so A's lease has ended */
+    actor_until(b, "in"); /* therefore A's lease has ended */
     actor_go(a);
     actor_until(a, "released");
     c = stage_enter(stage, "C", cast->c, &play->contest);

@@ -3,9 +3,9 @@
  * stock, and each way of guarding it that the documents describe is tried on
  * the same stock with the same buyers. A sale reads the stock, and writes one
  * less. In its first sale each worker pauses between the two until another
- * worker has read as well (worker_meet). So a strategy that does not keep the
- * others out oversells in every run. redis-setnx does keep them out, but its
- * release is wrong, so its pause is before the release (sale.c).
+ * worker has read too (worker_meet). Therefore a strategy that does not keep
+ * the others out oversells in every run. redis-setnx does keep them out, but
+ * its release is wrong, which is why its pause is before the release (sale.c).
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/workers.h"
@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For redis-setnx: the first sale, and two more of the rest. */
+/* redis-setnx needs a first sale, and then two buyers who read the same
+ * rest. */
 enum { LEAST_STOCK = 2, LEAST_BUYERS = 3 };
 
 static void oversell_judge(struct lab *lab, struct lab_row *row, int64_t sold,
@@ -68,8 +69,10 @@ static struct lab_row *oversell_sell_all(const struct race *race)
 /* The results that the claims compare. */
 struct seen {
     const struct lab_row *update, *for_update, *version, *spin;
-    const struct lab_row *redis, *zookeeper, *etcd; /* fair, on a file */
-    const struct lab_row *redis_on_redis;           /* the unfair one */
+    const struct lab_row *redis, *zookeeper, *etcd; /* fair locks, stock in a
+                                                       file */
+    const struct lab_row *redis_on_redis;           /* the unfair lock, stock in
+                                                       Redis */
 };
 
 static void oversell_remember(struct seen *seen, const struct race *race,
@@ -155,7 +158,7 @@ static double oversell_per_s(const struct lab_row *row)
     return lab_row_get(row, "per_s");
 }
 
-/* CPU time of all processors for one sale, in microseconds. */
+/* Returns the CPU time of workers and servers for one sale, in microseconds. */
 static double oversell_cpu_us(const struct lab_row *row)
 {
     return (lab_row_get(row, "cpu_ms") + lab_row_get(row, "server_cpu_ms")) *

@@ -8,8 +8,8 @@
  * stopped, so that it receives what the master did and does not apply it.
  *
  * The result: a row that is locked at the replica is not locked at the master.
- * The check of the version is made by the update, at the master: it lets
- * nothing wrong through, but it refuses for as long as the replica lags.
+ * The version is checked by the update, at the master. This check lets no wrong
+ * sale through, but it refuses every sale while the replica lags.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -33,7 +33,7 @@ enum {
     REST_MS = 30, /* so that a wait is visible in the timeline */
 };
 
-/* What actors report, in addition to what goods.h has. */
+/* What actors report, in addition to the values of goods.h. */
 enum { READ = GOODS_VALUES };
 
 struct play;
@@ -42,8 +42,8 @@ struct scene {
     const char *strategy, *variant;
     enum lab_outcome expected;
     void (*lead)(struct lab *lab, struct play *play, struct lab_row *row);
-    bool at_replica; /* where it reads */
-    bool follows;    /* each retry waits for the replica */
+    bool at_replica; /* it reads at the replica, not at the master */
+    bool follows;    /* each retry first waits for the replica */
 };
 
 struct play {
@@ -51,10 +51,11 @@ struct play {
     const struct lab_place *master, *replica;
     char table[96];
     struct lab_server *servers[2];
-    struct sql *to_master, *to_replica; /* the runner's */
+    struct sql *to_master, *to_replica; /* connections of the runner */
 };
 
-/* Waits until the replica has applied what the master has done so far. */
+/* Waits until the replica has applied everything that the master has done so
+ * far. */
 static void replica_read_catch_up(struct sql *to_master, struct sql *to_replica)
 {
     char position[256], reached[256];
@@ -92,7 +93,7 @@ static void replicate(struct lab *lab, struct play *play)
     sql_do(play->to_replica, "START SLAVE");
 }
 
-/* Resets the table on both; the replica lags from now on. */
+/* Resets the table on both servers. The replica lags from then on. */
 static void replica_read_begin_lag(const struct play *play)
 {
     sql_do(play->to_replica, "START SLAVE SQL_THREAD");
@@ -107,8 +108,8 @@ static struct sql *reader(const struct play *play)
                          NULL);
 }
 
-/* Puts into the row what is left. Returns how many sales were not subtracted
- * from it. */
+/* Sets the fields sold, left and oversold of the row. Returns how many sales
+ * were not subtracted from the stock. */
 static long long replica_read_tell_left(const struct play *play,
                                         struct lab_row *row, int sold)
 {
@@ -138,7 +139,8 @@ static void reads_and_writes(void *arg)
     sql_close(to);
 }
 
-/* B begins when A has ended, as with any lock. */
+/* B begins only when A has ended, as if a lock guarded both. At a replica that
+ * lags, B still reads the old count. */
 static void replica_read_lead_plain(struct lab *lab, struct play *play,
                                     struct lab_row *row)
 {

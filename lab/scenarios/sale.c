@@ -21,17 +21,17 @@
 
 enum {
     THINK_NS = 50000,  /* between reading a file and writing it */
-    KEPT_OUT_MS = 300, /* a pause in which no other worker gets in */
-    MEET_MS = 60000,   /* a pause that ends as soon as one does */
-    RETRY_MS = 20,     /* for the optimistic ones, as in the documents */
-    SPIN_MS = 50,      /* for redis-spin, as in the documents */
+    KEPT_OUT_MS = 300, /* limit of a pause that keeps the others out */
+    MEET_MS = 60000,   /* limit of a pause in which another worker arrives */
+    RETRY_MS = 20,     /* before an optimistic retry, as in the documents */
+    SPIN_MS = 50,      /* between tries of redis-spin, as in the documents */
     SPIN_TTL_MS = 10000,
     SETNX_MS = 2,
     SETNX_TTL_MS = 120000,
     SHORT_TTL_MS = 100, /* the rest of the lease when its holder is late */
 };
 
-/* What a worker has. */
+/* The state of a worker. */
 struct clerk {
     struct stock *stock;
     hf_client *client;
@@ -50,7 +50,8 @@ static struct clerk *sale_clerk_of(const struct worker *worker)
     return worker->mine;
 }
 
-/* The pause between the two steps, in which another worker may get in. */
+/* Pauses between the two steps until another worker arrives there, for at most
+ * KEPT_OUT_MS if the strategy must keep it out. */
 static void sale_await_another(struct worker *worker)
 {
     const struct race *race = sale_race_of(worker);
@@ -67,7 +68,7 @@ static void sale_meet_another(struct worker *worker)
     sale_await_another(worker);
 }
 
-/* The same where nothing keeps the other worker out. */
+/* Does the same for optimistic strategies, which keep no worker out. */
 static void sale_meet_freely(struct worker *worker)
 {
     if (sale_race_of(worker)->pauses)
@@ -99,7 +100,7 @@ static enum work sale_sell(struct worker *worker)
         return WORK_NOTHING;
     sale_meet_another(worker);
     if (sale_race_of(worker)->store->engine == LAB_FILE)
-        nanosleep(&think, NULL); /* the database, the payment, the network */
+        nanosleep(&think, NULL); /* represents database, payment and network */
     stock_write(clerk->stock, seen - 1);
     worker_span(worker, begin);
     return WORK_DONE;
@@ -146,8 +147,8 @@ static void sale_open_tx(struct worker *worker)
            sale_race_of(worker)->variant);
 }
 
-/* The mutex is released before the transaction commits: in between the next
- * worker reads the old stock. */
+/* Releases the mutex before the transaction commits. Between the two the next
+ * worker reads the old stock, unless the isolation level prevents it. */
 static enum work sale_local_mutex_tx(struct worker *worker)
 {
     struct stock *stock = sale_clerk_of(worker)->stock;
@@ -194,7 +195,8 @@ static enum work sale_sql_for_update(struct worker *worker)
     return seen > 0 ? WORK_DONE : WORK_NOTHING;
 }
 
-/* Has the row changed since it was read? Then retry. */
+/* Sells with an update that has an effect only if the row has not changed since
+ * it was read. Otherwise retries. */
 static enum work sale_optimistic(struct worker *worker, const char *seen_as,
                                  const char *next)
 {
@@ -258,19 +260,19 @@ static enum work sale_redis_watch(struct worker *worker)
     }
 }
 
-/*
- * The first holder is late: it has written, but its lease ends before it
- * releases. The second one gets the lock, and has read when the first releases.
- * If that deletes the second one's lock, a third one gets it and reads the
- * same, and both write. Only the first one loses the lock because of its lease.
- */
+/* The relay of redis-setnx. The first holder is late: it has written, but its
+ * lease ends before it releases. The second holder gets the lock, and has read
+ * when the first one releases. If that release deletes the second holder's
+ * lock, a third one gets the lock and reads the same, and both write. Only the
+ * first holder loses the lock because its lease ends. */
 static const char *const setnx_releases[] = {"DEL", "owner check", NULL};
 static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
 
 struct relay {
     _Atomic unsigned holders, reads; /* so far */
-    _Atomic unsigned released;       /* 1: the first one has released */
-    _Atomic unsigned refused;        /* tried after that, and did not get it */
+    _Atomic unsigned released;       /* 1 once the first holder has released */
+    _Atomic unsigned refused;        /* tries after that release which did not
+                                        get the lock */
 };
 
 static void sale_setnx_lock(struct worker *worker)
@@ -309,7 +311,8 @@ static void sale_outlive_lease(struct worker *worker)
     worker_pause(worker, &relay->reads, 2, MEET_MS);
 }
 
-/* The second one has read, and waits for a third. */
+/* Pauses the second holder, which has read, until the first one has released
+ * and a third one has read or was kept out. */
 static void sale_await_third(struct worker *worker)
 {
     struct relay *relay = worker->shared;
@@ -518,7 +521,7 @@ void sale_each_lock(struct race *race, const char *word,
                 continue;
             race->fairness = fairness[i];
             race->variant = i ? "unfair" : "fair";
-            /* A fair and an unfair lock must not have the same name. */
+            /* A fair and an unfair lock must not share a name. */
             snprintf(name, sizeof name, "%s-%s", word, race->variant);
             lab_name(race->lab, name, race->lock_name);
             sell_by(race, arg);

@@ -1,7 +1,7 @@
 /*
  * Sales from one stock (stock.h), guarded in every way that the documents
- * describe, as the work of workers. A sale reads the stock and writes one less;
- * the strategies differ in what they do around these two steps.
+ * describe; workers make them. A sale reads the stock and writes one less; the
+ * strategies differ in what they do around these two steps.
  */
 #ifndef HF_LAB_SALE_H
 #define HF_LAB_SALE_H
@@ -23,13 +23,13 @@ enum {
 
 struct strategy {
     const char *name;
-    unsigned stores; /* bits of enum lab_engine */
+    unsigned stores; /* ON_FILE, ON_REDIS, ON_MARIADB */
     enum lab_outcome expected;
     bool threads; /* workers are threads of one process */
     void (*open)(struct worker *worker);
     enum work (*work)(struct worker *worker);
-    const char *const *variants;         /* NULL: one, without a name */
-    const enum lab_outcome *expected_of; /* variants, if they differ */
+    const char *const *variants;         /* NULL: only one, without a name */
+    const enum lab_outcome *expected_of; /* of each variant, if they differ */
 };
 
 /* One row. */
@@ -48,27 +48,27 @@ extern const struct strategy sale_strategies[];
 extern const char *const sale_names[]; /* all strategies; ends with NULL */
 enum { SALE_STRATEGIES = 12 };
 
-/* How large the stock is, and how many workers sell it: so many attempts in
- * all, or as many as fit into run_ms. */
+/* The size of the stock, the number of workers that sell it, and when they
+ * stop: after that many attempts in all, or after run_ms if attempts is 0. */
 struct sale_size {
     unsigned workers;
     uint64_t stock, attempts;
     int64_t run_ms;
 };
 
-/* Creates the stock, sells, and fills in the row: who, where, and the figures
- * of the workers. Returns what is left. */
+/* Creates the stock, sells, and fills in the row: the strategy, the places, and
+ * the figures of the workers. Returns what is left. */
 int64_t sale_run(const struct race *race, const struct sale_size *size,
                  struct workers_result *result, struct lab_row *row);
 
-/* Called if there is no store for the strategy: dies if it was requested by
- * name. */
+/* Called if there is no store for the strategy. Dies if the strategy was
+ * requested by name. */
 void sale_lacks_store(struct lab *lab, const struct strategy *strategy);
 
-/* Does it use a lock of holdfast? */
+/* Returns whether the strategy uses a lock of holdfast. */
 bool sale_is_lock(const struct strategy *strategy);
-/* Calls sell_by() for each backend, fair and unfair where it has both. word:
- * part of the names of these locks. */
+/* Calls sell_by() for each backend, with a fair and an unfair lock if it has
+ * both. `word' becomes part of the names of these locks. */
 void sale_each_lock(struct race *race, const char *word,
                     void (*sell_by)(const struct race *race, void *arg),
                     void *arg);

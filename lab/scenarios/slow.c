@@ -1,6 +1,6 @@
 /*
- * Slow: the holder works for three times the TTL, awake (case 2 of the
- * documents).
+ * Slow: the holder works for three times the TTL, without being stopped (case 2
+ * of the documents).
  *
  * With a fixed lease and no watchdog, B gets the lock while A works. A's plain
  * DEL then deletes B's lock, so that C gets it, too. The documents' own
@@ -46,9 +46,9 @@ struct cast {
 enum {
     A_TOOK,     /* when it got the lock */
     A_ENDED,    /* when it stopped believing that it has the lock */
-    A_RENEWALS, /* of watchdog-once */
+    A_RENEWALS, /* how often watchdog-once renewed the lock */
     A_LOST,     /* holdfast reported that the hold is lost */
-    A_TTL_MS,   /* that the server granted */
+    A_TTL_MS,   /* the TTL that the server granted */
 };
 
 enum { WORK_MS = 10, TRIES = 4 };
@@ -108,7 +108,8 @@ static bool slow_once_renew(redisContext *redis, const char *key,
                      (long long)expire_ms);
 }
 
-/* False: "You don't have this lock!" */
+/* Returns false if uuid does not have the lock; the documents then print "You
+ * don't have this lock!". */
 static bool slow_once_unlock(redisContext *redis, const char *key,
                              const char *uuid)
 {
@@ -120,7 +121,8 @@ static bool slow_once_unlock(redisContext *redis, const char *key,
     return rd_number(redis, "EVAL %s 1 %s %s", script, key, uuid) >= 0;
 }
 
-/* As in the documents: scheduled again only if the renewal has failed. */
+/* Renews as the documents do: schedules the next renewal only if the last one
+ * has failed. */
 static void *slow_once_watch(void *arg)
 {
     const struct play *play = arg;
@@ -190,7 +192,8 @@ static void slow_once_c(void *arg)
     slow_once_unlock(redis, contest->name, "C");
 }
 
-/* Does it have the lock? If not, the hold ended at the last known deadline. */
+/* Returns whether A still has the lock. If not, reports that the hold ended at
+ * *deadline, the last deadline that was known. */
 static bool slow_has(const struct hold *hold, int64_t *deadline)
 {
     int rc;
@@ -206,7 +209,8 @@ static bool slow_has(const struct hold *hold, int64_t *deadline)
     return false;
 }
 
-/* Works for three TTLs, or until it hears that the hold has ended. */
+/* Works for three TTLs. Returns false as soon as it finds that the hold has
+ * ended. */
 static bool slow_work(const struct hold *hold, int64_t ttl_ms,
                       int64_t *deadline)
 {
@@ -234,11 +238,12 @@ static void slow_lock_a(void *arg)
     actor_step("holds");
     mine = slow_work(&hold, ttl_ms, &grant.deadline);
     actor_step("worked");
-    /* It may have been lost since. */
+    /* The hold may have been lost since A worked. */
     mine = mine && slow_has(&hold, &grant.deadline);
     if (mine)
         actor_report(A_ENDED, slow_now());
-    /* HF_OK: the server had A's hold until now, so no other. */
+    /* HF_OK means that the server knew A's hold until now, so no other client
+     * had the lock. */
     if (hold_release(&hold) != HF_OK && mine)
         actor_report(A_LOST, 1);
     actor_step("released");
@@ -252,13 +257,13 @@ static const struct cast fixed = {slow_fixed_a, hand_b, hand_c},
 struct found {
     bool overlap; /* B got the lock while A believed that it had it */
     bool came;    /* B got the lock before A released it */
-    bool lost;    /* A knew */
+    bool lost;    /* A lost the lock, and noticed it */
     bool kept, c_in;
-    bool spoiled; /* perhaps because the machine stood still: to be repeated */
+    bool spoiled; /* to be repeated, because the machine may have stalled */
     int64_t renewals;
     int64_t ttl_ms;
     double second_ms; /* from A's grant to B's */
-    double known_ms;  /* how long before B's grant A's belief ended */
+    double known_ms;  /* from the end of A's belief to B's grant */
 };
 
 static bool slow_is_renewed(const struct play *play)
@@ -266,10 +271,10 @@ static bool slow_is_renewed(const struct play *play)
     return play->cast == &lock && play->lease_ms == 0;
 }
 
-/* A renewal is late if A, the server or the machine stands still, which no
- * process can detect for sure. So a loss is tried again with a longer TTL; a
- * watchdog that does not renew loses the lock each time. Two holders are never
- * excused. */
+/* Returns whether the row must be repeated with a longer TTL. A renewal is late
+ * if A, the server or the machine stalls, which no process can detect for sure,
+ * so a loss is not final. A watchdog that does not renew loses the lock each
+ * time. Two holders are never excused. */
 static bool slow_is_spoiled(const struct play *play, const struct found *found)
 {
     if (play->cast == &once)
@@ -290,7 +295,7 @@ static void slow_read_actors(const struct play *play, struct found *found,
     found->renewals = actor_value(a, A_RENEWALS);
     found->ttl_ms = actor_value(a, A_TTL_MS);
     if (found->ttl_ms == 0)
-        found->ttl_ms = play->ttl_ms; /* by hand */
+        found->ttl_ms = play->ttl_ms; /* A reports none by hand */
     found->second_ms = (double)(in - actor_value(a, A_TOOK)) / 1e6;
     found->known_ms = (double)(in - ended) / 1e6;
     found->kept = actor_value(b, B_KEPT);
@@ -309,8 +314,8 @@ static struct stage *slow_play_once(struct lab *lab, struct play *play,
     actor_go(a);
     b = stage_enter(stage, "B", play->cast->b, &play->contest);
     actor_until(a, "worked");
-    /* If the lock is not renewed, B gets it sooner or later, before A may
-     * continue; otherwise B must not. */
+    /* If the lock is not renewed, B must get it sooner or later, before A
+     * continues; otherwise B must not get it. */
     found->came = actor_comes(
         b, "in", slow_is_renewed(play) ? play->ttl_ms / 4 : ACTOR_LOCK_LONG_MS);
     actor_go(a);

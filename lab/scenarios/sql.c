@@ -6,7 +6,7 @@
  * locked depends on the index and on the condition; two rows must be locked in
  * one order; a plain select does not respect the lock; ABA; no retry inside a
  * transaction; and one statement does not return the state before and after.
- * This scenario shows each of these, beside the correct way.
+ * This scenario shows each of these, alongside the correct way.
  */
 #include "../servers/sql.h"
 #include "../actors/stage.h"
@@ -30,7 +30,7 @@ enum {
 
 struct play;
 
-/* One row of the table. */
+/* One row of the report. */
 struct scene {
     const char *strategy, *variant;
     enum lab_outcome expected;
@@ -38,20 +38,21 @@ struct scene {
     const char *isolation; /* NULL: the default */
     const char *where;     /* the condition of "for update" */
     int other;             /* a row that the condition does not select */
-    void (*a)(void *arg);  /* variants of A, if it has any */
-    bool careful;          /* the correct way */
+    void (*a)(void *arg);  /* what A runs, if lead() does not decide that */
+    bool careful;          /* does it the correct way */
 };
 
 struct play {
     const struct scene *scene;
     const struct lab_place *place;
     char table[96];
-    struct sql *sql; /* the runner's */
-    int first;       /* the actor's: the row that it locks first */
+    struct sql *sql; /* the runner's connection */
+    int first;       /* the row that the next actor locks first */
 };
 
-/* What actors report, in addition to what goods.h has. RESULT: rows that are
- * locked, an error, or whether a check passed. */
+/* What actors report, in addition to the values of goods.h. RESULT is the
+ * number of rows that are locked, an error number, or whether a check
+ * passed. */
 enum { BEFORE = GOODS_VALUES, AFTER, RESULT };
 
 static struct sql *sql_session(const struct play *play)
@@ -59,7 +60,7 @@ static struct sql *sql_session(const struct play *play)
     return goods_session(play->place, play->scene->isolation);
 }
 
-/* B, if it only has to change the row. */
+/* What B runs if it only has to change the row. */
 static void sql_sells_one(void *arg)
 {
     const struct play *play = arg;
@@ -80,7 +81,7 @@ static struct goods sql_tell_left(const struct play *play, struct lab_row *row,
     return goods;
 }
 
-/* A, if it works correctly. */
+/* What A runs if it works correctly. */
 static void sql_sells_for_update(void *arg)
 {
     const struct play *play = arg;
@@ -98,7 +99,8 @@ static void sql_sells_for_update(void *arg)
     sql_close(sql);
 }
 
-/* Pauses at "has tried", then waits for the row if it must. */
+/* Sells one of a row in a transaction. Pauses at "has tried", then waits for
+ * the row if it must. */
 static void sql_sell_row(struct sql *sql, const struct play *play, int id)
 {
     sql_do(sql, "START TRANSACTION");
@@ -107,8 +109,9 @@ static void sql_sell_row(struct sql *sql, const struct play *play, int id)
     goods_commit(sql);
 }
 
-/* A pauses with its locks, and B has tried. If B is blocked, it waits until A
- * has ended; otherwise B ends while A still pauses. */
+/* Ends A, which pauses with its locks, and B, which has tried. If B is blocked,
+ * it waits until A has ended; otherwise B ends while A still pauses. Returns
+ * whether B was blocked. */
 static bool sql_end_both(struct lab *lab, struct actor *a, struct actor *b)
 {
     bool blocked = actor_value(b, GOODS_BLOCKED);
@@ -227,7 +230,7 @@ static void sql_lead_two(struct lab *lab, struct play *play,
         actors[i] = stage_enter(stage, i ? "B" : "A", sql_sells_two_rows, play);
         actor_until(actors[i], "has tried");
     }
-    /* Each has its first row now, or B waits for A's. */
+    /* Now each actor has its first row, or B waits for A's first row. */
     actor_go(actors[1]);
     stage_rest(lab, REST_MS);
     actor_go(actors[0]);
@@ -395,7 +398,7 @@ static void sql_lead_retry(struct lab *lab, struct play *play,
                      retried, version);
 }
 
-/* One statement, and then a look at the result. */
+/* Sells by one statement, and then selects the result. */
 static void sql_updates_and_selects(void *arg)
 {
     const struct play *play = arg;
@@ -426,7 +429,8 @@ static void sql_sells_too(void *arg)
     sql_close(sql);
 }
 
-/* A sells before B does, so it leaves one less than there was at first. */
+/* A sells before B does, so it must see the original count before its sale, and
+ * one less after it. */
 static void sql_lead_state(struct lab *lab, struct play *play,
                            struct lab_row *row)
 {

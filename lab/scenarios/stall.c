@@ -3,10 +3,10 @@
  *
  * A reads a stock of 10 under the lock and is stopped before it writes 9. Its
  * hold ends, B takes the lock and sells three: 7. Then A continues. Without a
- * token its late write puts 9 over 7. With the token the store refuses it
- * (docs/fencing.md). With the deadline A checks before it writes, and knows
- * without a request to the server that the hold is lost. In shared memory a
- * stopped process keeps its lock, unless it has a fixed lease.
+ * token A's late write replaces 7 by 9. With the token the store refuses that
+ * write (docs/fencing.md). With the deadline A checks before it writes, and
+ * knows without a request to the server that the hold is lost. In shared memory
+ * a stopped process keeps its lock, unless it has a fixed lease.
  */
 #include "../actors/actor_locks.h"
 #include "../actors/stage.h"
@@ -33,7 +33,8 @@ struct play {
     int64_t ttl_ms, lease_ms;
 };
 
-/* In shared memory, without a lease: no other client may get the lock. */
+/* Returns whether a stopped holder keeps the lock: in shared memory, without a
+ * fixed lease. */
 static bool stall_is_kept(const struct play *play)
 {
     return play->place->engine == LAB_SHM && play->lease_ms == 0;
@@ -45,8 +46,9 @@ static void stall_finish(struct actor *b)
     actor_until(b, "done");
 }
 
-/* Does B get the lock while A is stopped? If it must not, B has tried before;
- * so it is not kept out by being late. */
+/* Returns whether B gets the lock while A is stopped. If it must not, B has
+ * tried before: this proves that the lock keeps B out, and that B is not merely
+ * late. */
 static bool stall_is_in(struct actor *b, bool tries)
 {
     bool busy;
@@ -156,7 +158,7 @@ static void stall_lead_by_hand(struct play play)
         stall_lead(play, LAB_FAILS);
 }
 
-/* The other stores refuse as well. */
+/* Shows that the other stores refuse too. */
 static void stall_lead_stores(struct play play)
 {
     static const enum lab_engine engines[] = {LAB_REDIS, LAB_MARIADB};

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 
 enum {
-    PROCESSES = 4, /* processes; the readers are threads of these */
+    PROCESSES = 4, /* the readers are threads of these */
     POOL = 4,      /* connections of each process to the database */
     QUERY_MS = 20,
     STUCK_MS = 100000,
@@ -36,8 +36,8 @@ enum {
 /* What all readers share. */
 struct hot {
     _Atomic unsigned looked;  /* readers that have seen that it is missing */
-    _Atomic unsigned queries; /* if there is no database */
-    _Atomic bool cached;      /* if there is no Redis */
+    _Atomic unsigned queries; /* counted here if there is no database */
+    _Atomic bool cached;      /* kept here if there is no Redis */
 };
 
 /* One row. */
@@ -51,7 +51,8 @@ struct plan {
     char lock_name[96], key[96], table[96];
 };
 
-/* One process: its client, its lock, and its pool of connections. */
+/* The state of one process: its client, its lock, and its pool of
+ * connections. */
 struct desk {
     hf_client *client;
     hf_lock *lock;
@@ -164,7 +165,7 @@ static void stampede_unlock(const struct worker *worker)
     lab_check(hf_lock_release(desk->lock, &err), "release", &err);
 }
 
-/* It is missing: continues when all readers have seen that. */
+/* Waits until all readers have seen that the entry is missing. */
 static void stampede_await_all(const struct worker *worker)
 {
     const struct plan *plan = worker->arg;
@@ -203,8 +204,8 @@ static enum work stampede_look_up(struct worker *worker)
     return WORK_DONE;
 }
 
-/* Resets what the readers share: the entry has expired, and there was no query
- * yet. */
+/* Resets what the readers share: the entry has expired, and no query has been
+ * made. */
 static void stampede_prepare(const struct plan *plan)
 {
     if (plan->cache) {

@@ -14,9 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file contains one number of constant length, so that no write leaves digits
- * of another. Up to seven digits share eight bytes with the newline, which are
- * copied at once: no reader sees half of a number. */
+/* A file contains one number of constant length, so that a write leaves no
+ * digits of an earlier number. A number of up to seven digits shares eight
+ * bytes with the newline, which are copied at once: no reader sees half of
+ * it. */
 #define FILE_FORMAT "%15lld\n"
 enum { FILE_LEN = 16 };
 

@@ -14,10 +14,11 @@ struct lab;
 
 struct stock;
 
-/* In the runner: creates it with that count. place NULL: a file. In a given
- * place it is removed after the run. */
+/* In the runner: creates the stock with that count. If place is NULL, the stock
+ * is a file. In a place that was given by a URL, it is removed after the
+ * run. */
 void stock_make(struct lab *lab, const struct lab_place *place, int64_t count);
-/* In the runner: the present count. */
+/* In the runner: returns the current count. */
 int64_t stock_left(struct lab *lab, const struct lab_place *place);
 
 /* In a worker. Reading and writing are two steps, on purpose. */
@@ -25,13 +26,13 @@ struct stock *stock_open(struct lab *lab, const struct lab_place *place);
 void stock_close(struct stock *stock);
 int64_t stock_read(struct stock *stock);
 void stock_write(struct stock *stock, int64_t count);
-/* The underlying connection, for other access; NULL if it is of another
- * kind. */
+/* Return the underlying connection, for other access, or NULL if the stock is
+ * of another kind. */
 struct sql *stock_sql(struct stock *stock);
 struct redisContext *stock_redis(struct stock *stock);
-/* The file; the key of Redis; the table of MariaDB, which has one row: id = 1,
- * count, version (0 at first) and updated, a TIMESTAMP(6). stock_write() sets
- * only the count. */
+/* Returns the name of the file, the key of Redis, or the table of MariaDB. That
+ * table has one row: id = 1, count, version (0 at first) and updated, a
+ * TIMESTAMP(6). stock_write() sets only the count. */
 const char *stock_key(const struct stock *stock);
 
 #endif

@@ -22,11 +22,11 @@
 
 enum {
     SEATS = 1000000,     /* more than can be sold in the time */
-    DATABASE_NS = 300000 /* duration of a sale, in the lock */
+    DATABASE_NS = 300000 /* duration of a sale, which holds the lock */
 };
 
-/* In memory that all sellers share. Reading and writing the rest are two steps,
- * which the lock must guard. What was sold is counted separately. */
+/* A train, in memory that all sellers share. Reading and writing `left' are two
+ * steps, which the lock must guard. Sold tickets are counted separately. */
 struct train {
     _Atomic int64_t left, sold;
 };
@@ -39,7 +39,7 @@ struct office {
     unsigned trains_len, locks_len;
 };
 
-/* What a worker has. */
+/* The state of a worker. */
 struct seller {
     hf_client *client;
     uint64_t random;
@@ -75,7 +75,8 @@ static void tickets_end(struct worker *worker)
     free(seller);
 }
 
-/* xorshift64: each seller has its own sequence, the same in each run. */
+/* Returns a random number below n, by xorshift64. Each seller has its own
+ * sequence, which is the same in each run. */
 static unsigned tickets_choose(struct seller *seller, unsigned n)
 {
     seller->random ^= seller->random << 13;
@@ -112,7 +113,8 @@ static enum work tickets_work(struct worker *worker)
     return sold;
 }
 
-/* Trains of which more tickets were sold than are missing. */
+/* Returns the number of trains whose tickets, sold and left, do not add up to
+ * SEATS. */
 static unsigned tickets_wrong_trains(const struct office *office)
 {
     unsigned wrong = 0;

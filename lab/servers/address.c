@@ -17,8 +17,8 @@ static int address_hex(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Copies [from, end) with %XX decoded. False: there is no room, or a bad
- * %XX. */
+/* Copies [from, end) and decodes %XX. Returns false if there is no room, or on
+ * a bad %XX. */
 static bool address_decode(const char *from, const char *end, char *out,
                            size_t size)
 {

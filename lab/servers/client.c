@@ -26,7 +26,8 @@ hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
     char what[32];
 
     options.ttl_ms = ttl_ms;
-    /* Many workers begin at the same time, on few processors. */
+    /* Many workers connect to a temporary server at the same time, on few
+     * processors. */
     options.connect_timeout_ms = place->given ? 5000 : 30000;
     options.op_timeout_ms = options.connect_timeout_ms;
     snprintf(what, sizeof what, "open %s", place->name);
@@ -54,7 +55,8 @@ hf_lock *lab_lock(hf_client *client, const char *name,
     return lock;
 }
 
-/* A new JVM is ten times slower than it is after a while. */
+/* Acquires a lock repeatedly, because a JVM that has just started is ten times
+ * slower than later. */
 void lab_warm(struct lab *lab, const struct lab_place *place)
 {
     static pid_t warm; /* a run has one such server */

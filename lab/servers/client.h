@@ -11,18 +11,21 @@
 
 struct lab;
 
-/* hf_open(). ttl_ms 0: the default. A client belongs to a process: open it in
- * the actor or worker. */
+/* Calls hf_open(). ttl_ms 0 means the default. A client belongs to one process,
+ * so each actor or worker opens its own. */
 hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms);
-/* hf_lock_new() for a lock of that client; opt may be NULL. */
+/* Calls hf_lock_new() for a lock of that client. opt may be NULL. */
 hf_lock *lab_lock(hf_client *client, const char *name,
                   const hf_lock_options *opt);
-/* hf_client_caps() of that backend; 0 if it does not have the kind. */
+/* Returns hf_client_caps() of that backend, or 0 if it does not have the
+ * kind. */
 int lab_caps(const struct lab_place *place, enum hf_kind kind);
-/* Dies unless rc is HF_OK. what: "acquire", for the text. */
+/* Dies unless rc is HF_OK. `what' names the attempt in the message, such as
+ * "acquire". */
 void lab_check(int rc, const char *what, const hf_error *err);
 
-/* Warms up a temporary server before its speed is measured. */
+/* Warms up a temporary ZooKeeper before its speed is measured. Does nothing for
+ * other places. */
 void lab_warm(struct lab *lab, const struct lab_place *place);
 
 #endif

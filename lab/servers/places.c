@@ -31,7 +31,8 @@ static const struct {
 static const char *const names[LAB_ENGINES] = {
     "shm", "file", "redis", "redlock", "zk", "etcd", "mariadb"};
 
-/* Does an element begin here? A URL may contain commas, between its hosts. */
+/* Returns whether an element of a list begins here. A comma is not enough to
+ * separate elements, because a URL may contain commas between its hosts. */
 static bool places_begins_element(const char *text)
 {
     size_t len = 0;
@@ -51,7 +52,7 @@ static bool places_begins_element(const char *text)
     return false;
 }
 
-/* The length of the first element of a list. */
+/* Returns the length of the first element of a list. */
 static size_t places_element_len(const char *list)
 {
     size_t len = strcspn(list, ",");
@@ -170,8 +171,8 @@ int places_take_stores(struct lab *lab, const char *list)
     return places_take_list(lab, list, places_take_store);
 }
 
-/* What is done by hand uses the same server as the locks: the Redis of
- * --backends. */
+/* Makes a Redis that was given in --backends the store too, so that what is
+ * done by hand uses the same server as the locks. */
 static void places_share_redis(struct lab *lab)
 {
     for (size_t i = 0; i < lab->backends_len; i++) {
@@ -231,7 +232,8 @@ static struct lab_place places_start_redlock(struct lab *lab)
     return place;
 }
 
-/* One temporary server of a kind is both backend and store. */
+/* Makes the place ready for use and returns it. One temporary server of a kind
+ * is both backend and store. */
 static const struct lab_place *places_ready(struct lab *lab,
                                             struct lab_wish *wish)
 {
@@ -239,8 +241,7 @@ static const struct lab_place *places_ready(struct lab *lab,
     enum lab_engine engine = wish->place.engine;
 
     if (!wish->ready && engine == LAB_SHM) {
-        /* Uses a directory of this run's own, so that nothing is left
-         * behind. */
+        /* Uses a directory of this run, so that nothing remains after it. */
         snprintf(wish->place.url, sizeof wish->place.url, "shm://%s/locks",
                  lab_directory(lab));
         wish->ready = true;
@@ -261,7 +262,7 @@ static const struct lab_place *places_ready(struct lab *lab,
     return &wish->place;
 }
 
-/* Must a temporary server of that kind be started? */
+/* Returns whether a temporary server of that kind must be started. */
 static bool places_is_needed(const struct lab *lab, enum lab_engine engine)
 {
     const struct lab_wish *store = &lab->stores[engine];

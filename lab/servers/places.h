@@ -1,5 +1,5 @@
 /*
- * Where the locks and stocks of this run are: --backends and --stores, and the
+ * The places for locks and stocks in this run: --backends and --stores, and the
  * defaults. A temporary server is started when its place is first requested.
  */
 #ifndef HF_LAB_PLACES_H
@@ -14,29 +14,33 @@
 
 struct lab;
 
-/* Parses a list of --backends or --stores. Both return an exit status, after
+/* Parse a list of --backends or --stores. Both return an exit status, after
  * printing what is wrong. */
 int places_take_backends(struct lab *lab, const char *list);
 int places_take_stores(struct lab *lab, const char *list);
-/* Fills in the defaults. Returns an exit status. */
+/* Fills in the defaults of lists that were not given. Returns an exit
+ * status. */
 int places_complete(struct lab *lab, bool backends_given, bool stores_given);
-/* Why the scenario cannot run here; false: it can. */
+/* Returns whether something that the scenario needs is missing, and says in
+ * `out' what. */
 bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
                  char out[LAB_TEXT_MAX]);
 
-/* In the runner, first: dies if a given server cannot be used, or if `all'
- * needs servers that are not installed. */
+/* Call it first in the runner. Dies if a given server cannot be used, or if
+ * `all' needs servers that are not installed. */
 void places_check(struct lab *lab);
-/* True if no place is a server or a database. */
+/* Returns whether no place is a server or a database. */
 bool places_are_bare(const struct lab *lab);
 
-/* Is it one of the backends that were requested? Starts no server. */
+/* Returns whether such a backend was requested. Starts no server. */
 bool lab_uses(const struct lab *lab, enum lab_engine engine);
-/* The backends that were requested, for i = 0, 1, ...; NULL after the last.
- * Starts the temporary server of a place when it is first requested. */
+/* Returns the i-th backend for the current scenario, or NULL after the last.
+ * Of the defaults of --servers, Redlock and MariaDB are left out if the
+ * scenario has no rows for them (LAB_HAS_REDLOCK, LAB_HAS_MARIADB). Starts the
+ * temporary server of a place when it is first requested. */
 const struct lab_place *lab_backend(struct lab *lab, size_t i);
-/* The store of that kind, or NULL if there is none. Never NULL if the scenario
- * declares that it needs it. */
+/* Returns the store of that kind, or NULL if there is none. Never returns NULL
+ * if the scenario declares that it needs the store. */
 const struct lab_place *lab_store(struct lab *lab, enum lab_engine engine);
 
 #endif

@@ -1,6 +1,6 @@
-/* A loopback port for a temporary server, of the lab or of a test. While it is
- * bound no other process gets it: neither before the server has started, nor
- * while the server is down. */
+/* A loopback port for a temporary server, of the lab or of a test. While the
+ * port is bound, no other process gets it: neither before the server has
+ * started, nor while the server is down. */
 #ifndef HF_LAB_PORT_H
 #define HF_LAB_PORT_H
 
@@ -8,8 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Binds a port and does not listen: a connection is refused, and a server that
- * sets SO_REUSEADDR can still listen there. Returns a descriptor, or -1. */
+/* Binds a free port and does not listen: a connection is refused, and a server
+ * that sets SO_REUSEADDR can still listen there. Returns a descriptor, or
+ * -1. */
 static inline int port_reserve(int *port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
@@ -29,7 +30,8 @@ static inline int port_reserve(int *port)
     return -1;
 }
 
-/* *fd is 0 if there is none. */
+/* Closes the descriptor of port_reserve(), and sets it to 0, which means that
+ * there is none. */
 static inline void port_give_back(int *fd)
 {
     if (*fd > 0)

@@ -20,7 +20,7 @@ static bool redis_refused(const char *text)
            !strncmp(text, "WRONGPASS", 9) || strstr(text, "AUTH");
 }
 
-/* Returns 0, or an exit status and the reason. */
+/* Sends one command. Returns 0, or an exit status with the reason in `why'. */
 static int redis_query_once(redisContext *redis, char why[RD_WHY], int argc,
                             const char **argv)
 {
@@ -39,7 +39,8 @@ static int redis_query_once(redisContext *redis, char why[RD_WHY], int argc,
     return status;
 }
 
-/* As the library finds it: in the file, the URL, the environment. */
+/* Finds the password where the library does: in the password file, else in the
+ * URL, else in the environment. Returns false if the file cannot be read. */
 static bool redis_find_password(const struct lab_address *to, char *out,
                                 size_t size, char why[RD_WHY])
 {

@@ -25,7 +25,8 @@
 
 enum { ARGS = 64, ANSWER = 2048 };
 
-/* Called in the server's process, before it executes the server. */
+/* Called in the server's process before it executes the server: leaves the
+ * reason for the runner, and exits. */
 static _Noreturn void recipe_give_up(struct lab_server *server,
                                      const char *what)
 {
@@ -51,8 +52,8 @@ static void recipe_add_list(struct argv *argv, const char *const *list)
         recipe_add(argv, *list);
 }
 
-/* Its memory is not freed, because the process is about to execute the
- * server. */
+/* The memory of the argument is not freed, because the process is about to
+ * execute the server. */
 static void recipe_add_print(struct argv *argv, const char *fmt, ...)
 {
     char *text;
@@ -97,7 +98,8 @@ void server_recipe_run(void *arg)
     struct lab_server *server = launch->server;
     FILE *log;
 
-    /* mkdtemp() writes the name before it creates the directory. */
+    /* mkdtemp() writes the name into shared memory before it creates the
+     * directory, so the cleanup process always knows the name. */
     if (!mkdtemp(server->directory))
         recipe_give_up(server, server->directory);
     log = recipe_create(server, "log");
@@ -115,7 +117,8 @@ static void recipe_execute_redis(const struct launch *launch)
     struct argv argv = {.arg = {launch->program[0]}, .len = 1};
     FILE *f = recipe_create(launch->server, "config");
 
-    /* Not an argument, which other users of this machine could see. */
+    /* The password is not an argument, because other users of this machine
+     * could see it. */
     fprintf(f, "requirepass %s\nmasterauth %s\n", launch->secret,
             launch->secret);
     recipe_finish(launch->server, f);
@@ -145,9 +148,9 @@ static void recipe_write_config(const struct launch *launch)
     struct lab_server *server = launch->server;
     FILE *f = recipe_create(server, "config");
 
-    /* Short ticks, so that sessions may be as short as other leases: a session
-     * lasts for two ticks or more. ZooKeeper's own default is 3000; packages
-     * install its sample configuration, which has 2000. */
+    /* Ticks are short, so that sessions may be as short as other leases: a
+     * session lasts for two ticks or more. ZooKeeper's own default is 3000;
+     * packages install its sample configuration, which has 2000. */
     fprintf(f,
             "tickTime=100\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"
@@ -164,12 +167,12 @@ static void recipe_write_config(const struct launch *launch)
 static void recipe_execute_zookeeper(const struct launch *launch)
 {
     static const char *const plain[] = {
-        "-XX:TieredStopAtLevel=1", /* it runs only for seconds */
+        "-XX:TieredStopAtLevel=1", /* the server runs only for seconds */
         "-XX:+UseSerialGC",
         "-XX:-UsePerfData",
         "-Xms48m",
         "-Xmx256m",
-        "-Djute.maxbuffer=8388608", /* thousands of waiters are in one answer */
+        "-Djute.maxbuffer=8388608", /* one answer lists thousands of waiters */
         "-Dzookeeper.jmx.log4j.disable=true",
         "-Dzookeeper.preAllocSize=1024",
         "-Dzookeeper.forceSync=no",
@@ -192,14 +195,14 @@ static void recipe_execute_zookeeper(const struct launch *launch)
 }
 
 /* Sends the words, and reads what the server answers before it closes the
- * connection; "" if it does not answer. */
+ * connection. The text is "" if the server does not answer. */
 static void recipe_query(const struct lab_server *server, const char *words,
                          char text[ANSWER])
 {
     struct sockaddr_in in = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)server->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct timeval patience = {.tv_usec = 200000}; /* and it is asked again */
+    struct timeval patience = {.tv_usec = 200000}; /* the caller asks again */
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ssize_t n = (ssize_t)strlen(words);
     size_t len = 0;
@@ -214,7 +217,7 @@ static void recipe_query(const struct lab_server *server, const char *words,
         close(fd);
 }
 
-/* The answer has the mode of the server once it serves. */
+/* Returns whether the server is ready: its answer then contains its mode. */
 static bool recipe_zookeeper_answers(const struct lab_server *server)
 {
     char text[ANSWER];
@@ -226,8 +229,8 @@ static bool recipe_zookeeper_answers(const struct lab_server *server)
 static void recipe_execute_etcd(const struct launch *launch)
 {
     static const char *const plain[] = {
-        /* So that leases may be as short as other ones: etcd raises them to
-         * one and a half election timeouts, in whole seconds. */
+        /* Leases may then be as short as other ones: etcd raises them to one
+         * and a half election timeouts, in whole seconds. */
         "--heartbeat-interval=10",
         "--election-timeout=100",
         "--logger=zap",
@@ -240,7 +243,7 @@ static void recipe_execute_etcd(const struct launch *launch)
 
     if (chdir(directory) || chdir(".."))
         recipe_give_up(launch->server, directory);
-    /* Without it etcd refuses to run on arm64. */
+    /* Without this variable etcd refuses to run on arm64. */
     setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1);
     recipe_add_print(&argv, "--name=m%d", port);
     recipe_add_print(&argv, "--data-dir=%s/data", directory);
@@ -257,7 +260,7 @@ static void recipe_execute_etcd(const struct launch *launch)
     recipe_execute(launch, &argv);
 }
 
-/* It has a leader. */
+/* Returns whether the member is ready, which includes that it has a leader. */
 static bool recipe_etcd_answers(const struct lab_server *server)
 {
     char text[ANSWER];
@@ -283,7 +286,8 @@ bool lab_etcd_leads(const struct lab_server *member)
                strtoull(b + sizeof(leader) - 1, NULL, 10);
 }
 
-/* Both the installation of the files and the server use these. */
+/* Adds the options that both the installation of the files and the server
+ * need. */
 static void recipe_add_mariadb(struct argv *argv, const struct launch *launch)
 {
     static const char *const plain[] = {
@@ -295,7 +299,7 @@ static void recipe_add_mariadb(struct argv *argv, const struct launch *launch)
 
     recipe_add_print(argv, "--datadir=%s/data", launch->server->directory);
     recipe_add_print(argv, "--tmpdir=%s", launch->server->directory);
-    if (geteuid() == 0) /* as root it runs only with this option */
+    if (geteuid() == 0) /* as root, the server runs only with this option */
         recipe_add(argv, "--user=root");
     recipe_add_list(argv, plain);
 }
@@ -323,8 +327,8 @@ static void recipe_install_mariadb(const struct launch *launch)
         _exit(127); /* the log has the reason */
 }
 
-/* One statement a line. None of it goes to replicas. The password is needed
- * because other users of this machine reach the port. */
+/* Writes one statement per line. Replicas receive none of them. root has a
+ * password because other users of this machine can connect to the port. */
 static void recipe_write_init(const struct launch *launch)
 {
     FILE *f = recipe_create(launch->server, "init.sql");
@@ -344,7 +348,8 @@ static void recipe_write_init(const struct launch *launch)
 static void recipe_execute_mariadb(const struct launch *launch)
 {
     static const char *const plain[] = {
-        "--socket=socket", /* in the data directory: its path is short */
+        "--socket=socket", /* relative to the data directory, and so short
+                              enough */
         "--bind-address=127.0.0.1",
         "--performance-schema=0",
         "--max-connections=1000",
@@ -376,8 +381,9 @@ static bool recipe_mariadb_answers(const struct lab_server *server)
     return sql != NULL;
 }
 
-/* A file with a slash is looked up as it is, a program in PATH and in the
- * directories of servers, which are not in every user's PATH. */
+/* Finds a file. A name with a slash is used as it is; a program is looked up in
+ * PATH and in the directories of servers, which are not in every user's
+ * PATH. */
 static bool recipe_find(const char *file, char out[SERVER_RECIPE_PATH])
 {
     const char *env = getenv("PATH");

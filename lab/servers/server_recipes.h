@@ -39,19 +39,20 @@ struct server_recipe {
     bool (*answers)(const struct lab_server *server);
 };
 
-/* Is the member the leader of its etcd cluster? */
+/* Returns whether the member is the leader of its etcd cluster. */
 bool lab_etcd_leads(const struct lab_server *member);
 
-/* By engine; one without execute() has no server. */
+/* By engine. A recipe without execute() has no server. */
 extern const struct server_recipe server_recipes[LAB_ENGINES];
 
-/* Adds the packages that are missing, each after a space. */
+/* Adds to `out' the packages that are missing, each after a space. */
 void server_recipe_missing(const struct server_recipe *recipe, char *out,
                            size_t size);
-/* Finds the files, or dies naming the package that contains them. */
+/* Finds the files. Dies if one is missing, and names the package that contains
+ * it. */
 void server_recipe_find(struct launch *launch);
 /* In the server's process: creates the directory, and executes the server. arg
- * is the launch. */
+ * is the struct launch. */
 void server_recipe_run(void *arg);
 
 #endif

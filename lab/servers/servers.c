@@ -1,7 +1,7 @@
 /*
  * The server's process creates its directory itself, as a child of its cleanup
- * process. So there is no moment at which a directory exists that no process
- * knows of. What both must know is in memory that they share.
+ * process. Therefore no directory ever exists that no cleanup process knows.
+ * What both processes must know is in memory that they share.
  */
 #include "servers.h"
 
@@ -38,8 +38,8 @@ enum {
     LOG_LINES = 6,
 };
 
-/* One password for all servers of a run, because a replica must know its
- * master's. */
+/* Writes the password, which is the same for all servers of a run, because a
+ * replica must know its master's. */
 static void servers_make_secret(char out[SERVER_RECIPE_SECRET])
 {
     static uint64_t random;
@@ -78,7 +78,8 @@ static struct lab_server *servers_make(struct lab *lab, const char *name)
     return server;
 }
 
-/* The last lines of its log, after a newline; "" if there are none. */
+/* Reads the last lines of the server's log, after a newline; "" if there are
+ * none. */
 static void servers_read_log(const struct lab_server *server,
                              char out[LOG_BYTES])
 {
@@ -116,9 +117,9 @@ static _Noreturn void servers_complain(const struct lab_server *server,
             *log ? " ends with:" : " is empty", log);
 }
 
-/* A process with several threads has ended when all of them have, which only a
- * pidfd reports. Its cleanup process does not reap it, so its pid is not
- * reused. */
+/* Returns whether the process ends within ms. A process with several threads
+ * has ended when all of them have, which only a pidfd reports. The cleanup
+ * process does not reap it, so its pid is not reused. */
 static bool servers_is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};
@@ -210,8 +211,8 @@ struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
 void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 {
     char cluster[256] = "--initial-cluster=";
-    /* etcd's defaults: with shorter ones a busy machine has elections all the
-     * time. */
+    /* These are etcd's defaults: with shorter times a busy machine has
+     * elections all the time. */
     const char *const args[] = {cluster, "--heartbeat-interval=100",
                                 "--election-timeout=1000", NULL};
     struct launch launch = servers_prepare(LAB_ETCD, args);
@@ -233,10 +234,10 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 
 /*
  * max_lease=0 says that servers keep their keys through a restart. They do not,
- * but they are never started again. Otherwise a client would not use them
- * before they are as old as the longest lease, because each might be one that
- * has just lost its keys. server_timeout is long because a busy machine is not
- * a dead server, and a dead server refuses connections.
+ * but they are never restarted. Otherwise a client would not use a server that
+ * has run for less than the longest lease, because the server might have just
+ * lost its keys. server_timeout is long because a busy machine is not a dead
+ * server, and a dead server refuses connections.
  */
 static void servers_name_redlock(struct lab_place *place,
                                  struct lab_server *const *servers,
@@ -289,7 +290,7 @@ void lab_server_kill(struct lab_server *server)
     close(process);
 }
 
-/* The memory stays, because a scenario may still have the place. */
+/* *server is not freed, because a scenario may still use its place. */
 void lab_server_end(struct lab_server *server)
 {
     cleanup_end(server->cleanup);

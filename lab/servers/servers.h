@@ -1,8 +1,9 @@
 /*
  * Temporary servers from the installed packages: each on a free loopback port,
- * in a directory of its own. Unlike their packages' defaults they sync nothing
- * to disk, except etcd 3.4, which has no option for that. A process per server
- * stops it and removes its directory when the runner is gone (cleanup.h).
+ * in its own directory. Unlike their packages' defaults they sync nothing to
+ * disk, except etcd 3.4, which has no option for that. For each server a
+ * cleanup process stops it and removes its directory when the runner has ended
+ * (cleanup.h).
  */
 #ifndef HF_LAB_SERVERS_H
 #define HF_LAB_SERVERS_H
@@ -41,24 +42,25 @@ struct lab_server {
  */
 struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args);
-/* The same for n members of one cluster of etcd. */
+/* Does the same for the n members of one etcd cluster. */
 void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n);
-/* The independent servers of Redlock: starts those that are NULL. place: all of
- * them. */
+/* Starts the independent servers of Redlock that are NULL. `place' becomes the
+ * place of all of them. */
 void lab_redlock_start(struct lab *lab,
                        struct lab_server *servers[LAB_REDLOCK_SERVERS],
                        struct lab_place *place);
-/* Dies, naming all packages that are missing, if one of these servers must be
- * started and is not installed. */
+/* Dies if one of these servers must be started and is not installed. Names all
+ * packages that are missing. */
 void lab_servers_check(const enum lab_engine *engines, size_t n);
-/* SIGKILL, gone on return; its cleanup process stays. It is never started
- * again. */
+/* Sends SIGKILL; the server is dead on return, and is never started again. Its
+ * cleanup process stays. */
 void lab_server_kill(struct lab_server *server);
-/* Stops it, and removes its directory. */
+/* Stops the server, and removes its directory. */
 void lab_server_end(struct lab_server *server);
 
-/* CPU time that a place has used so far, in ms: of its process, or as Redis
- * reports it. Negative: not known. */
+/* Returns the CPU time in ms that a place has used so far: that of its
+ * processes, or what a given Redis reports. Returns a negative number if it is
+ * not known. */
 double lab_place_cpu_ms(const struct lab_place *place);
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define CONNECT_S 5
-#define ANSWER_S 90 /* longer than the server waits for a row */
+#define ANSWER_S 90 /* longer than the server waits for a row lock */
 #define GRANTS "CREATE, DROP, SELECT, INSERT, UPDATE, DELETE"
 
 struct sql {
@@ -23,14 +23,15 @@ struct sql {
     char database[160];
 };
 
-/* Client errors have numbers from 2000 to 2999 (and from 5000): they are about
- * the connection, not about the statement. */
+/* Returns whether the connection is lost. Client errors have numbers from 2000
+ * to 2999 (and from 5000): they are about the connection, not about the
+ * statement. */
 static bool sql_is_lost(unsigned error)
 {
     return (error >= 2000 && error < 3000) || error >= 5000;
 }
 
-/* The user exists, and lacks the right. */
+/* Returns whether the user exists but lacks a right. */
 static bool sql_is_refused(unsigned error)
 {
     switch (error) {
@@ -44,7 +45,8 @@ static bool sql_is_refused(unsigned error)
     }
 }
 
-/* Returns an exit status, and its text. what: what was tried. */
+/* Explains the last error in `why', beginning with `what', which was tried.
+ * Returns an exit status. */
 static int sql_explain(const struct sql *sql, const char *what,
                        char why[SQL_WHY])
 {
@@ -83,14 +85,14 @@ static void sql_set_options(MYSQL *conn, const struct lab_address *to)
     mysql_options(conn, MYSQL_OPT_READ_TIMEOUT, &answer);
     mysql_options(conn, MYSQL_OPT_WRITE_TIMEOUT, &answer);
     mysql_options(conn, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    if (to->port) /* "localhost" would mean the socket, and no port */
+    if (to->port) /* otherwise "localhost" means the socket */
         mysql_options(conn, MYSQL_OPT_PROTOCOL, &tcp);
 }
 
 static bool sql_reach(const struct sql *sql, const struct lab_address *to,
                       int *status, char why[SQL_WHY])
 {
-    /* Fewer users see the environment than the command line. */
+    /* Fewer users can see the environment than the command line. */
     const char *ours = getenv("HOLDFAST_LAB_PASSWORD");
     const char *env = ours ? ours : getenv("HOLDFAST_PASSWORD");
     const char *password = *to->password || !env ? to->password : env;
@@ -237,7 +239,8 @@ unsigned sql_try(struct sql *sql, const char *fmt, ...)
     return error;
 }
 
-/* Returns the answer's rows, which the caller frees. Dies if there are none. */
+/* Runs a query. Returns its result, which the caller frees. Dies if there is
+ * none. */
 static MYSQL_RES *sql_query(struct sql *sql, const char *fmt, va_list ap)
 {
     char *statement = sql_print(fmt, ap);

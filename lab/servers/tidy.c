@@ -16,11 +16,12 @@
 
 enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
 
-/* The prefix of everything in this run; it ends with a separator. */
+/* A given place. `prefix' is in the names of all keys or tables of this run; it
+ * ends with a separator. */
 struct tidy {
     struct lab_place place;
     char prefix[96];
-    char names[96]; /* the same, for locks in MariaDB */
+    char names[96]; /* the same for locks in MariaDB */
 };
 
 static int tidy_say(const struct tidy *tidy, const char *why)
@@ -48,8 +49,8 @@ static redisReply *tidy_scan(redisContext *redis, const char *cursor,
     return NULL;
 }
 
-/* Removes all keys once. Returns how many there were; -1: redis->errstr has the
- * reason. */
+/* Removes all keys of the run once. Returns how many there were, or -1 with the
+ * reason in redis->errstr. */
 static long tidy_sweep(redisContext *redis, const char *prefix)
 {
     char cursor[32] = "0";
@@ -72,8 +73,8 @@ static long tidy_sweep(redisContext *redis, const char *prefix)
     return n;
 }
 
-/* Repeats until there are none, because a command of a process that was killed
- * may still arrive. */
+/* Removes the keys of the run. Repeats that until there are none, because a
+ * command of a process that was killed may still arrive. */
 static int tidy_clean_redis(void *arg)
 {
     const struct tidy *tidy = arg;
@@ -96,15 +97,16 @@ static void tidy_check_redis(const struct tidy *tidy)
 {
     redisContext *redis = rd_open(&tidy->place);
 
-    /* The rights that are needed to remove what the lab creates. */
+    /* These commands need the rights to remove what the lab creates. */
     freeReplyObject(rd_send(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
     rd_number(redis, "UNLINK %s", tidy->prefix);
     redisFree(redis);
 }
 
-/* A statement of a process that was killed may still be executed, and create
- * again a table that was just dropped, or the row of a lock, whose name is in
- * hexadecimal there. */
+/* Waits until no other connection executes a statement about this run. A
+ * statement of a process that was killed may still be executed, and recreate a
+ * table that was just dropped, or the row of a lock. Statements about locks
+ * contain the name in hexadecimal. */
 static void tidy_await_others(struct sql *sql, const struct tidy *tidy)
 {
     char statement[STATEMENT];
@@ -123,8 +125,9 @@ static void tidy_await_others(struct sql *sql, const struct tidy *tidy)
     }
 }
 
-/* Returns 0 or the error. A table may refer to another one, so any order may be
- * needed. */
+/* Drops the tables of the run. Returns 0 or the error number. Foreign keys are
+ * not checked, because a table may refer to another one that is dropped
+ * first. */
 static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
 {
     char find[STATEMENT];
@@ -151,8 +154,8 @@ static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
     return 0;
 }
 
-/* Returns 0 or the error. The tables belong to the library, and stay if they
- * exist. */
+/* Deletes the rows of the run's locks. Returns 0 or the error number. The
+ * tables belong to the library: they may not exist yet, and are not dropped. */
 static unsigned tidy_delete_locks(struct sql *sql, const char *names)
 {
     static const char *const tables[] = {"locks", "holds", "requests",
@@ -191,7 +194,8 @@ static int tidy_clean_mariadb(void *arg)
     return error ? -1 : 0;
 }
 
-/* The server checks the right to drop before the existence of the table. */
+/* Dies if the user lacks the right to drop tables. The server checks that right
+ * before it notices that the table does not exist. */
 static void tidy_check_mariadb(const struct tidy *tidy)
 {
     struct sql *sql = sql_open(&tidy->place);
@@ -222,16 +226,16 @@ static void tidy_redis(struct lab *lab, struct tidy *tidy)
     cleanup_start(tidy_clean_redis, tidy);
 }
 
-/* Each server of Redlock, by a URL of its own. */
+/* Cleans up each server of Redlock, with a URL for that server. */
 static void tidy_redlock(struct lab *lab, const struct lab_place *place)
 {
     struct tidy tidy = {.place = *place};
     const char *host = strstr(place->url, "://"), *end, *user;
-    const char *scheme =
-        strstr(place->url, "tls=yes") ? "rediss" : "redis"; /* none has TLS */
+    /* rd_open() refuses rediss: the lab's own connections have no TLS. */
+    const char *scheme = strstr(place->url, "tls=yes") ? "rediss" : "redis";
 
     if (!host)
-        return; /* places_check() reports it */
+        return; /* places_check() reports the bad URL */
     user = host += 3;
     end = host + strcspn(host, "/?");
     for (const char *at = host; at < end; at++)

@@ -1,4 +1,4 @@
-/* Leaves nothing of a run in a database that was given to it. */
+/* Removes everything of a run from a database that was given to it. */
 #ifndef HF_LAB_TIDY_H
 #define HF_LAB_TIDY_H
 

@@ -1,14 +1,15 @@
 /*
- * Every allocation fails in turn: the n-th of a scene (only that one, or all
- * from there on), for n = 1, 2, 3 ... until the scene passes without a failed
- * one. Each time the call must return a code for it, leave no lock half held,
- * work again once there is memory, and leave nothing allocated.
+ * Every allocation fails in turn: the n-th allocation of a scene, either only
+ * that one or all from there on, for n = 1, 2, 3 ... until the scene passes
+ * without a failed allocation. Each time the call must return a code that a
+ * failed allocation explains, leave no lock half held, work again once there is
+ * memory, and leave nothing allocated.
  *
  *     alloc NAME|URL [PATTERN]
  *
  * NAME and URL are as for the conformance suite. With WHOLE_PROCESS malloc()
- * itself fails instead of our allocator: that includes libc, hiredis and thread
- * structures, and leaks are not counted.
+ * itself fails instead of the test's allocator. This includes the allocations
+ * of libc, hiredis and thread structures, and leaks are not counted.
  */
 #include "alloc.h"
 
@@ -18,10 +19,10 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-#define MOST 500 /* allocations; no call needs that many */
+#define MOST 500 /* no call allocates this often */
 
 static long blocks;    /* atomic: number of blocks that are not freed */
-static long countdown; /* atomic: allocations until one fails; 0: none does */
+static long countdown; /* atomic: allocations until one fails, or 0 */
 static long failed;    /* atomic: how many allocations have failed */
 static bool for_good;  /* all later ones fail too, until disarm() */
 
@@ -79,7 +80,7 @@ static void *give(void *ctx, size_t size)
     }
     p = malloc(size);
     if (p) {
-        memset(p, 0xa5, size); /* the hook need not zero it */
+        memset(p, 0xa5, size); /* the allocator need not return zeroed memory */
         __atomic_add_fetch(&blocks, 1, __ATOMIC_SEQ_CST);
     }
     return p;
@@ -134,9 +135,10 @@ int open_client(struct stage *s, hf_client **c)
     return hf_open(conf.url, &opt, c, E);
 }
 
-/* Long enough for a machine that stalls for seconds. A session may be renewed
- * with a third of its time left, and its end cancels all requests in flight, so
- * a session lasts as long as any wait. */
+/* Returns a TTL that is long enough for a machine that stalls for seconds. A
+ * session may have only a third of its time left when it is renewed, and its
+ * end cancels all requests in flight, so a session lasts as long as any
+ * wait. */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))
@@ -153,7 +155,8 @@ static void set(struct stage *s, const struct scene *scene)
     s->lock = conf_lock_flags(s->c, s->name, HF_OWNER_HANDLE);
 }
 
-/* Asserts that another client can acquire the lock: nothing is half held. */
+/* Asserts that another client can acquire the lock, so that no part of a hold
+ * is left. */
 static void theirs_again(struct stage *s)
 {
     OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));
@@ -179,8 +182,8 @@ static void strike(struct stage *s)
     OK(hf_close(s->other));
 }
 
-/* Asserts that a failed call reports missing memory; 0 is right too. If
- * malloc() itself fails, a connection may be lost as well. */
+/* Asserts that the call succeeded or that its error reports missing memory. If
+ * malloc() itself fails, the connection may be lost too. */
 void check_code(int rc, const char *verb, long n)
 {
     if (rc == 0 || rc == HF_ENOMEM)
@@ -202,7 +205,8 @@ void they_let_go(struct stage *s, long n)
         check_code(rc, "their hf_lock_release", n);
 }
 
-/* Returns how many attempts had a failed allocation before one had none. */
+/* Plays the scene until no allocation fails; returns the number of attempts in
+ * which one failed. */
 static long play_until_it_comes_through(const struct scene *scene)
 {
     long before = __atomic_load_n(&blocks, __ATOMIC_SEQ_CST), n = 0, hits = 0;

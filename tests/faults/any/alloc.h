@@ -8,18 +8,18 @@ struct stage {
     hf_client *c, *other; /* c's allocations fail, other's do not */
     hf_lock *lock, *theirs;
     const char *name;
-    int64_t ttl_ms; /* of c */
+    int64_t ttl_ms; /* the TTL of c */
     int lost;       /* number of loss events */
 };
 
-/* arm(): from now on the n-th allocation fails; disarm(): none fails. */
+/* arm() makes the n-th allocation from now on fail; disarm() ends that. */
 void arm(long n);
 void disarm(void);
 bool any_failed(void); /* true if one has failed since arm() */
 
 int open_client(struct stage *, hf_client **);
-/* Releases the other client's lock. With WHOLE_PROCESS its memory fails as
- * well, and then the release is retried later. */
+/* Releases the other client's lock. With WHOLE_PROCESS that client's
+ * allocations fail too, and then the release is retried later. */
 void they_let_go(struct stage *, long n);
 /* Fails the test unless rc is 0 or a code that a failed allocation explains. */
 void check_code(int rc, const char *verb, long n);
@@ -41,18 +41,19 @@ enum scene_flag {
     SCENE_INSPECTS = 1 << 0, /* needs HF_CAP_INSPECT */
     SCENE_ONCE = 1 << 1,     /* without any memory the hold is rightly lost */
     SCENE_TWICE = 1 << 2,    /* has two variants, so runs at least twice */
-    SCENE_SURELY = 1 << 3,   /* must have failed at least once */
+    SCENE_SURELY = 1 << 3,   /* at least one allocation must fail */
     SCENE_RENEWS = 1 << 4,   /* a round takes as long as a lease */
     SCENE_KINDS = 1 << 5,    /* needs locks other than the mutex */
 };
 
 struct scene {
     const char *name;
-    /* Makes the n-th allocation fail, once, and checks the outcome. */
+    /* Runs the scene while the n-th allocation fails, and checks the
+     * outcome. */
     void (*play)(struct stage *, long n);
     unsigned flags;
 };
 
-extern const struct scene scenes[]; /* the last has no name */
+extern const struct scene scenes[]; /* the last entry has no name */
 
 #endif

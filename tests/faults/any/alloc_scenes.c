@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-/* Takes HF_EUNKNOWN for 0: it does not matter whether a release arrived. */
+/* Treats HF_EUNKNOWN as 0: it does not matter whether a release arrived. */
 static int known(int rc)
 {
     return rc == HF_EUNKNOWN ? 0 : rc;
@@ -61,7 +61,7 @@ static void acquire(struct stage *s, long n)
 struct waiter {
     struct conf_thread t;
     hf_lock *lock;
-    uint32_t go; /* atomic: the thread runs, so memory may fail */
+    uint32_t go; /* atomic: the thread has started, so memory may fail */
     int rc;
 };
 
@@ -175,8 +175,8 @@ static void release(struct stage *s, long n)
     EXPECT(HF_ENOTOWNER, hf_lock_check(s->lock));
 }
 
-/* More releases at once than earlier requests had memory for: one that cannot
- * be sent because memory is missing is sent later. */
+/* Sends more releases at once than earlier requests reserved memory for. A
+ * release that cannot be sent because memory is missing is sent later. */
 static void release_many(struct stage *s, long n)
 {
     enum { MANY = 12 };
@@ -198,7 +198,7 @@ static void release_many(struct stage *s, long n)
                    n);
     disarm();
     if (n == 1 && !strncmp(conf.url, "zk:", 3))
-        assert_true(any_failed()); /* there each needs memory */
+        assert_true(any_failed()); /* on ZooKeeper each release needs memory */
     for (int i = 0; i < MANY; i++) {
         OK(hf_lock_timed(theirs[i], WAIT_LONG_MS, E));
         OK(hf_lock_release(theirs[i], E));
@@ -223,8 +223,8 @@ static bool is_good_beyond(hf_lock *lock, int64_t then)
     return deadline > then || deadline == HF_NO_DEADLINE;
 }
 
-/* A renewal that had no memory, the first or the second, is repeated before the
- * hold ends. */
+/* The first or the second renewal has no memory: it is repeated before the hold
+ * ends. */
 static void watchdog(struct stage *s, long n)
 {
     int64_t begun, deadline;
@@ -241,8 +241,8 @@ static void watchdog(struct stage *s, long n)
     OK(hf_lock_release(s->lock, E));
 }
 
-/* The event may be missing without memory; hf_lock_check() and the descriptor
- * still report the loss. */
+/* If memory is missing, the event may not be delivered; hf_lock_check() and the
+ * descriptor still report the loss. */
 static void loss(struct stage *s, long n)
 {
     int fd = hf_lock_fd(s->lock);
@@ -257,8 +257,8 @@ static void loss(struct stage *s, long n)
     EXPECT(HF_ELOST, hf_lock_release(s->lock, E));
 }
 
-/* Uses a folder of its own: listing a ZooKeeper folder allocates for each node
- * in it, and the server removes the nodes of unused names at any time. */
+/* Uses its own folder: listing a ZooKeeper folder allocates for each node in
+ * it, and the server removes the nodes of unused names at any time. */
 static void queries(struct stage *s, long n)
 {
     char folder[80], name[96];
@@ -294,14 +294,15 @@ static void diagnose(struct stage *s, long n)
     arm(n);
     rc = hf_diagnose(s->c, &diagnosis, E);
     disarm();
-    /* If there is no room for a long reply, the connection ends. */
+    /* If there is no memory for a long reply, the connection ends. */
     if (rc != HF_EUNKNOWN && rc != HF_ENOTSUP)
         check_code(rc, "hf_diagnose", n);
     assert_int_equal(diagnosis == NULL, rc != 0);
     hf_diagnosis_free(diagnosis);
 }
 
-/* The code tells whether the hold was broken. */
+/* The code of hf_break() tells whether the hold was broken, unless it is
+ * HF_EUNKNOWN. */
 static void break_it(struct stage *s, long n)
 {
     int rc, released;
@@ -313,7 +314,7 @@ static void break_it(struct stage *s, long n)
         EXPECT(rc ? 0 : HF_ELOST, released);
 }
 
-/* A holder asks for its own lock. Whether it hears of that or not, it keeps the
+/* A holder asks for its own lock. Whether it is notified or not, it keeps the
  * hold. */
 static void ask(struct stage *s, long n)
 {
@@ -358,7 +359,7 @@ static void permits(struct stage *s, long n)
     conf_free(lock);
 }
 
-/* The result of the call or, if that succeeded, of its callback. */
+/* Returns the result of the call or, if the call succeeded, of its callback. */
 static int outcome(struct stage *s, int rc, struct conf_call *call)
 {
     if (rc)
@@ -368,7 +369,7 @@ static int outcome(struct stage *s, int rc, struct conf_call *call)
     return call->result;
 }
 
-/* The lock is held as before, or for reading. */
+/* Afterwards the lock is held as before or for reading. */
 static void downgrade(struct stage *s, long n)
 {
     hf_lock *lock =
@@ -398,7 +399,8 @@ static void note_latch(void *call, hf_latch *latch, int result)
     conf_note(call, NULL, result);
 }
 
-/* The latch was counted down, or the call says that it was not. */
+/* Unless the call returns HF_EUNKNOWN, its code tells whether the latch was
+ * counted down. */
 static void latch_down(struct stage *s, long n)
 {
     struct conf_call call = {0, 0};
@@ -424,7 +426,8 @@ static void latch_down(struct stage *s, long n)
     OK(hf_latch_free(latch));
 }
 
-/* Another request is in flight, and uses the reserved memory. */
+/* Waits for the latch while another request is in flight and uses the reserved
+ * memory. */
 static void latch_wait(struct stage *s, long n)
 {
     struct conf_call call = {0, 0};
@@ -454,7 +457,7 @@ static bool is_seen(struct stage *s, const int *calls)
     return hf_client_dispatch(s->c) < 0 || *calls;
 }
 
-/* Once the watch exists, missing memory loses no change. */
+/* Once the watch exists, missing memory must not lose a change. */
 static void watch_name(struct stage *s, long n)
 {
     hf_watch *w = NULL;
@@ -466,7 +469,7 @@ static void watch_name(struct stage *s, long n)
     arm(n);
     began = wait_fair();
     rc = hf_watch_new(s->c, s->name, HF_CSTRING, 0, see, &calls, &w, E);
-    /* The call must not wait until there is memory. */
+    /* The call must not wait until memory is available. */
     assert_true(wait_within(began, WAIT_LONG_MS / 2));
     if (rc != HF_EUNKNOWN) /* the failure may have ended the connection */
         check_code(rc, "hf_watch_new", n);

@@ -43,8 +43,8 @@ CASE(test_release_answer_swallowed)
     WITHIN(any_faults.op_ms + 1000,
            EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err)));
     EXPECT(HF_ENOTOWNER, hf_lock_check(a));
-    /* The release was executed and another client holds the lock; the retry
-     * must not free that hold. */
+    /* The release was executed and another client holds the lock: the retried
+     * release must not end that hold. */
     world_takes(w, b, 1000);
     world_heal(w);
     FAILS(hf_lock_timed(a, 300, &w->err));
@@ -112,8 +112,8 @@ CASE(test_renewal_swallowed_is_retried)
     OK(hf_lock_release(a, NULL));
 }
 
-/* The connection stays open and never answers again; only the client can find
- * that out. */
+/* The connection stays open, but no reply arrives any longer; only the client
+ * can find that out. */
 CASE(test_silent_connection_is_given_up)
 {
     hf_lock *a = world_far(w, any_faults.ttl_ms + 2500, 5000);
@@ -186,10 +186,10 @@ CASE(test_stopped_acquire_times_out_and_leaves_nothing)
     world_free_for_all(w, b);
 }
 
-/* More time than a timed wait may take beyond its limit. */
+/* Longer than the time by which a timed wait may exceed its limit. */
 #define STANDS_MS 1500
 
-/* A try waits for the server's reply, but not for another holder. */
+/* A try waits for the reply of a stopped server, but not for another holder. */
 static void try_meets_a_server_that_stands(
     struct world *w,
     struct taker *(*start)(struct world *, hf_lock *, int64_t wait_ms))
@@ -245,8 +245,8 @@ CASE(test_stopped_claim_ends_at_its_deadline)
     take(w, a);
     OK(server_stop(w->process));
     deadline = deadline_of(a);
-    /* The limit is longer, because a renewal whose reply is on its way may move
-     * the deadline once more. */
+    /* The limit is longer than the time to the deadline, because a renewal
+     * whose reply is on its way may extend the lease once more. */
     COMES_MS(hf_lock_check(a) == HF_ELOST,
              (deadline - wait_now()) / 1000000 + 1300);
     OK(server_continue(w->process));
@@ -266,8 +266,9 @@ static void *play(void *arg)
     return (void *)failed;
 }
 
-/* The message and the reply come in either order, and none is lost: a lost one
- * would cost almost 2 s, until the next safety poll. */
+/* Two clients take turns. The message and the reply to the waiter's request
+ * arrive in either order, and no message is lost: a lost message would cost
+ * almost 2 s, until the next safety poll. */
 static void to_and_fro(struct world *w, enum hf_fairness fair, int64_t ttl_ms)
 {
     hf_lock *a = world_lock(w, w->near_url, ttl_ms, 5000, fair);
@@ -291,8 +292,8 @@ CASE_OF(unfair, test_unfair_hand_overs_are_heard)
     to_and_fro(w, HF_UNFAIR, 30000);
 }
 
-/* The lease is too short to hand anything over, so waiters are notified
- * instead. */
+/* The lease is too short for the lock to be handed over, so waiters are
+ * notified instead. */
 CASE_IS(test_fair_calls_are_heard, to_and_fro(w, HF_FAIR, 5000))
 
 CASE_OF(unfair, test_unfair_calls_are_heard)

@@ -48,8 +48,8 @@ CASE_IS(test_reset_in_the_middle_of_an_answer, cut_all(w, PROXY_RESET))
 CASE_IS(test_half_close_in_the_middle_of_an_answer,
         cut_all(w, PROXY_HALF_CLOSE))
 
-/* Pauses between connections grow from about 10 ms to an eighth of op_timeout;
- * a backend may open two at a time. */
+/* The pauses between connection attempts grow from about 10 ms to an eighth of
+ * op_timeout; a backend may open two connections at a time. */
 static void are_paced(uint64_t connections)
 {
     if (connections > 60)
@@ -58,7 +58,7 @@ static void are_paced(uint64_t connections)
 
 #define REPEAT_MS 2000 /* a waiter polls at least this often */
 
-/* An endless wait that began at `asked` and polls within look_ms fails once the
+/* An endless wait that began at `asked` polls within look_ms. It fails once the
  * server has not answered for op_timeout. */
 static void is_failed(struct taker *t, int64_t asked, int64_t look_ms)
 {
@@ -108,7 +108,7 @@ CASE(test_every_look_is_cut)
     world_free_for_all(w, b);
 }
 
-/* A waiter that is queued loses its server. */
+/* A waiter in the queue loses its server. */
 static void lose_server(struct world *w, enum proxy_mode mode)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
@@ -128,9 +128,9 @@ static void lose_server(struct world *w, enum proxy_mode mode)
 CASE_IS(test_waiter_cannot_connect, lose_server(w, PROXY_REFUSE))
 CASE_IS(test_waiter_is_cut_off, lose_server(w, PROXY_BLACK_HOLE))
 
-/* Some polls are cut, again and again for longer than op_timeout, but the
- * server answers in between. (If the machine stalled for op_timeout, the wait
- * would rightly end.) */
+/* Some of the waiter's polls are cut for longer than op_timeout, but the server
+ * answers others in between: the wait continues. (If the machine stalled for
+ * op_timeout, the wait would rightly end.) */
 CASE(test_waiter_survives_cuts)
 {
     enum { LONG_OP_MS = 5000, CUTS_MS = 7000 };

@@ -1,6 +1,6 @@
 /*
- * A request that timed out is not executed later: once the caller has heard
- * that there was no reply, the call must not take effect when the server can be
+ * A request that timed out is not executed later: once a call has returned that
+ * there was no reply, its request must not take effect when the server can be
  * reached again. Either the request was never sent, or it reaches the server
  * after all requests that followed it.
  */
@@ -14,8 +14,8 @@ enum { OP_MS = 1000 };
 
 enum way { UNSENT, LATE };
 
-/* A call of the client behind the proxy, and how to tell whether it changed the
- * server. */
+/* A call of the client behind the proxy, and how to tell whether the call
+ * changed anything at the server. */
 struct verb {
     int (*call)(hf_client *, hf_error *);
     void (*prepare)(struct world *, hf_client *near);
@@ -57,13 +57,14 @@ static void not_done_later(struct world *w, const struct verb *verb,
     hf_client *near;
 
     world_far(w, any_faults.ttl_ms, OP_MS);
-    /* Whatever this client leaves at the server also expires soon. */
+    /* This client has a short TTL too, so whatever it leaves at the server
+     * expires soon. */
     world_lock(w, w->near_url, any_faults.ttl_ms, OP_MS, HF_FAIR_DEFAULT);
     near = w->clients[1];
     assert_true(can_ask(w->clients[0])); /* loads the scripts */
     begin(w, way);
-    /* The first request finds the connection broken. When the last one has
-     * timed out, so have the earlier ones. */
+    /* The first request may find the connection broken. When the last request
+     * has timed out, so have the earlier ones. */
     for (int i = 0; i < 3; i++) {
         int rc = verb->call(w->clients[0], &w->err);
 
@@ -235,7 +236,7 @@ CASE_IS(test_async_down_that_was_not_sent,
         not_done_later(w, &async_downs, UNSENT))
 CASE_IS(test_async_down_that_comes_late, not_done_later(w, &async_downs, LATE))
 
-static struct world *asked; /* its client without a proxy holds the lock */
+static struct world *asked; /* the client without a proxy holds the lock */
 
 static int call_ask(hf_client *c, hf_error *err)
 {
@@ -248,8 +249,8 @@ static void hold_and_listen(struct world *w, hf_client *near)
     hold(w, near);
 }
 
-/* Some backends deliver a request with a renewal. A slow renewal is no
- * failure. */
+/* Some backends deliver hf_ask() with a renewal, so this renews. A renewal that
+ * takes too long is not a failure. */
 static bool is_not_asked(hf_client *near)
 {
     int rc = hf_lock_renew(asked->locks[1], 0, &asked->err);
@@ -278,9 +279,9 @@ static void ask_is_not_done_later(struct world *w, enum way way)
 CASE_IS(test_ask_that_was_not_sent, ask_is_not_done_later(w, UNSENT))
 CASE_IS(test_ask_that_comes_late, ask_is_not_done_later(w, LATE))
 
-/* A put is not kept until there is a connection. (A put that arrives late is
- * executed if the hold still exists: no server with this call has a clock by
- * which to refuse it.) */
+/* A put that cannot be sent must not be stored in the client until it
+ * reconnects. (A put that arrives late is executed if the hold still exists: no
+ * server that supports puts has a clock by which to refuse it.) */
 CASE(test_put_that_was_not_sent)
 {
     hf_lock *far = world_far(w, any_faults.ttl_ms, OP_MS);

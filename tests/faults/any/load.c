@@ -20,7 +20,8 @@ static void enter(struct worker *k)
         k->last = token;
     }
     wait_tick();
-    /* A client whose hold was lost meanwhile does not count as being inside. */
+    /* A client that lost its hold in the meantime does not count as a
+     * holder. */
     k->grants += hf_lock_check(k->lock) == 0;
     __atomic_sub_fetch(k->inside, 1, __ATOMIC_SEQ_CST);
 }
@@ -53,7 +54,8 @@ static bool goes_on(const struct worker *k, bool (*hurt)(void))
     return WAIT_FOR(__atomic_load_n(&k->grants, __ATOMIC_RELAXED) > before + 3);
 }
 
-/* Asserts nothing while the threads run, because they use this stack. */
+/* While the threads run, nothing is asserted, because a failed assertion would
+ * leave the stack that they use. */
 void any_load(struct world *w, const char *const url[ANY_LOAD],
               bool (*hurt)(void))
 {

@@ -1,4 +1,5 @@
-/* The reason of a loss, on any server, in every text that reports it. */
+/* The reason for the loss of a hold, on any server, in every message that
+ * reports it. */
 #include "any_faults.h"
 
 #include "../../lib/proc.h"
@@ -9,7 +10,7 @@ GROUP("loss");
 
 enum {
     TTL_MS = 5000,   /* long enough for a machine that stalls */
-    SHORT_MS = 1000, /* lease of a process that is stopped */
+    SHORT_MS = 1000, /* the lease of a process that is stopped */
 };
 
 static void pass(int64_t ms)
@@ -58,7 +59,7 @@ CASE(test_loss_names_the_error_and_since_when)
     began = time(NULL);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    /* The server's error is known before the loss. */
+    /* The server's error is known before the hold is lost. */
     COMES(hf_lock_explain(a, &err) != 0 || err.text[0]);
     expect_words(err.text, unreachable);
     assert_true(time_in(err.text) >= began - 1);
@@ -70,14 +71,14 @@ CASE(test_loss_names_the_error_and_since_when)
     names_the_proxy(w, w->ears[0].reason);
     OK(hf_lock_release(b, NULL));
     world_is_clean(w);
-    /* The next hold starts without a reason. */
+    /* The next hold begins without a reason for a loss. */
     take(w, a);
     OK(hf_lock_explain(a, &err));
     assert_string_equal(err.text, "");
     OK(hf_lock_release(a, NULL));
 }
 
-/* The server does not answer, and no error says that it is gone. */
+/* The server does not answer, and no error reports that it is down. */
 CASE(test_loss_by_silence_says_so)
 {
     hf_lock *a = world_far(w, TTL_MS, 1000);
@@ -89,7 +90,7 @@ CASE(test_loss_by_silence_says_so)
     world_heal(w);
 }
 
-/* After the loss hf_close() has no request to wait for. */
+/* After the loss there is no request for which hf_close() must wait. */
 CASE(test_loss_leaves_close_nothing_to_wait_for)
 {
     enum { OP_MS = 15000 };
@@ -123,7 +124,8 @@ CASE(test_loss_by_break_says_so)
     expect_words(w->ears[0].reason, "broken");
 }
 
-/* The hold was broken, and the release is the first to find out. */
+/* Another client has broken the hold, and the release is the first call to find
+ * out. */
 static void found_by_the_release(struct world *w, bool is_quiet)
 {
     hf_lock *a;
@@ -159,8 +161,8 @@ void any_puppet(struct world *w, struct proc *p, int64_t ttl_ms)
     assert_int_equal(r.rc, 0);
 }
 
-/* The holder is stopped until another client has the lock. Its release runs as
- * soon as it continues, perhaps before its other threads. */
+/* The holder is stopped until another client has the lock. The holder's release
+ * runs as soon as the process continues, perhaps before its other threads. */
 CASE(test_loss_while_stopped_says_so)
 {
     struct proc_cmd give = {.op = PROC_GIVE};
@@ -223,7 +225,7 @@ void any_holder_stopped(struct world *w, int64_t ttl_ms, int64_t within_ms)
         EXPECT(HF_ELOST, r.rc);
     }
     assert_int_equal(w->server->left(w), 1);
-    EXPECT(HF_ENOTOWNER, hf_lock_check(b)); /* the taker's thread has it */
+    EXPECT(HF_ENOTOWNER, hf_lock_check(b)); /* the taker's thread holds it */
     taker_gives(t);
     OK(proc_end(&p));
 }
@@ -248,7 +250,7 @@ void any_outage_is_two_lines(struct world *w)
     world_free_for_all(w, a);
     assert_int_equal(world_lines(w, 0), 0);
     server_kill(w->process);
-    /* each of these tries to connect several times */
+    /* Each of these acquires tries to connect several times. */
     for (int i = 0; i < 3; i++)
         EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(world_lines(w, 0), 1);

@@ -10,11 +10,11 @@
 
 GROUP("names");
 
-/* The state of our own resolver: the addresses 127.0.0.host, or ::1 for host
- * 0. */
+/* The state of the test's own resolver. Addresses are 127.0.0.host, or ::1 if
+ * host is 0. */
 static struct {
     struct {
-        int host, port; /* atomic; port 0: no such address */
+        int host, port; /* atomic; no such address if port is 0 */
     } at[2];
     bool hangs;     /* atomic: lookups hang (not forever) */
     int fails;      /* atomic: EAI_... instead of an answer, or 0 */
@@ -25,8 +25,8 @@ static struct {
 typedef int lookup_fn(const char *, const char *, const struct addrinfo *,
                       struct addrinfo **);
 
-/* One at a time, because TSan does not see libc's locks unless its own
- * getaddrinfo makes the call. */
+/* Calls libc's resolver for one thread at a time, because TSan does not see
+ * libc's locks unless its own getaddrinfo() makes the call. */
 static int ask_libc(const char *node, const char *service,
                     const struct addrinfo *hints, struct addrinfo **list)
 {
@@ -115,7 +115,7 @@ void any_proxy_gone(struct proxy *proxy)
     proxy_cut(proxy);
 }
 
-/* A lock at a host name that leads to the proxy. */
+/* Returns a lock at a host name that leads to the proxy. */
 static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
 {
     char url[128];
@@ -125,7 +125,8 @@ static hf_lock *named_lock(struct world *w, int64_t ttl_ms)
     return world_lock(w, url, ttl_ms, 1000, HF_FAIR_DEFAULT);
 }
 
-/* The server moves; the name is resolved again before the session ends. */
+/* The server moves to another address: the client resolves the name again
+ * before its session ends. */
 CASE(test_server_that_moves_is_found)
 {
     struct proxy *elsewhere = proxy_start_at(2, w->port);
@@ -160,14 +161,15 @@ CASE(test_server_that_moved_long_ago_is_found)
     proxy_end(elsewhere);
 }
 
-/* The server is gone, and the resolver does not answer. */
+/* From here on the server cannot be reached, and the resolver does not
+ * answer. */
 static void nothing_is_found(struct world *w)
 {
     resolver_hangs(true);
     any_proxy_gone(w->proxy);
 }
 
-/* Returns a held lock and makes no call while a lookup hangs. */
+/* Returns a held lock while a lookup hangs and no call waits for it. */
 static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
 {
     hf_lock *a = named_lock(w, ttl_ms);
@@ -238,7 +240,8 @@ CASE(test_lookup_that_hangs_keeps_no_close)
     resolver_hangs(false);
 }
 
-/* True if the error of hf_open() says that it may succeed later. */
+/* Returns whether hf_open() fails with an error that says that it may succeed
+ * later. */
 static bool may_pass(struct world *w)
 {
     hf_error err = HF_ERROR_INIT;
@@ -252,8 +255,8 @@ static bool may_pass(struct world *w)
     return err.may_pass;
 }
 
-/* A resolver that has no answer now differs from one that knows no such
- * name. */
+/* The error tells a resolver that has no answer now from a resolver that says
+ * that the name does not exist. */
 CASE(test_unknown_name_does_not_pass)
 {
     resolver_leads_to(1, w->proxy);

@@ -1,8 +1,8 @@
 /*
- * A server that answers and refuses: every acquire must fail with the server's
- * own words, each time and at once; nothing may stay pending; and an acquire
- * must work as soon as the server stops refusing. For each kind of lock and
- * each refusal of the server (any_refusals).
+ * A server answers but refuses requests. Every acquire must fail at once with
+ * the server's own error message, each time; nothing may stay pending; and an
+ * acquire must work as soon as the server stops refusing. The cases run for
+ * each kind of lock and each refusal of the server (any_refusals).
  */
 #include "any_faults.h"
 
@@ -59,7 +59,7 @@ static hf_acquire_options wish(int64_t wait_ms)
     return opt;
 }
 
-/* What is wrong with the result; NULL if it is right. */
+/* Returns what is wrong with the result, or NULL if it is right. */
 static const char *judge(int rc, const hf_error *err, int64_t began)
 {
     static _Thread_local char text[1000];
@@ -98,7 +98,7 @@ struct threads {
     pthread_t thread[THREADS];
     hf_lock *lock;
     uint32_t wrong;  /* atomic */
-    char text[1000]; /* text of the first wrong result */
+    char text[1000]; /* the description of the first wrong result */
 };
 
 static void *hear_it(void *arg)
@@ -155,7 +155,8 @@ static void takes_at_once(struct world *w, hf_lock *lock)
     OK(hf_lock_acquire(lock, &opt, &w->err));
 }
 
-/* Nothing may be left by then. */
+/* Asserts that nothing is left at the server before the refusal's own
+ * tidy(). */
 static void tidy(struct world *w)
 {
     world_end_things(w);
@@ -183,7 +184,7 @@ static void test_refused_acquires(struct world *w)
     tidy(w);
 }
 
-/* A refused acquire leaves nothing pending that hf_close() would wait for. */
+/* A refused acquire leaves nothing pending for which hf_close() would wait. */
 static void test_refused_acquire_then_close(struct world *w)
 {
     hf_client *c = new_client(w);
@@ -231,7 +232,7 @@ static void test_refused_release(struct world *w)
     tidy(w);
 }
 
-/* The watchdog keeps trying while renewals are refused. */
+/* The client keeps trying to renew while the server refuses. */
 static void test_refused_renewal(struct world *w)
 {
     hf_client *c = new_client(w);
@@ -240,8 +241,8 @@ static void test_refused_renewal(struct world *w)
 
     takes_at_once(w, lock);
     picked->refusal->begin(w);
-    /* Tries until it fails: a hold that was renewed in the same millisecond
-     * needs no write. */
+    /* Retries until a renewal fails: a hold that was renewed in the same
+     * millisecond needs no write. */
     COMES(hf_lock_renew(lock, 0, &err) != 0);
     assert_int_equal(err.code, picked->refusal->code);
     expect_words(err.text, picked->refusal->says);

@@ -58,7 +58,8 @@ static size_t holders(const struct seen *s)
     return len;
 }
 
-/* Inspects after each call, as a program that follows the lock does. */
+/* Inspects the lock after each call of the watch, as a program that follows the
+ * lock does. */
 static bool comes_to(struct seen *s, unsigned *calls, size_t n)
 {
     if (!is_seen(s, *calls))
@@ -103,7 +104,7 @@ CASE(test_watch_hears_after_a_cut)
     }
 }
 
-/* Changes during an outage are reported after it. */
+/* A watch reports after an outage what changed during it. */
 CASE(test_watch_hears_of_an_outage)
 {
     unsigned calls = 0;
@@ -124,7 +125,8 @@ CASE(test_watch_hears_of_an_outage)
     hears(w, &s, b);
 }
 
-/* A watch can be freed without a connection, but no new one can be made. */
+/* A watch can be freed while there is no connection, but no new watch can be
+ * created. */
 CASE(test_watch_is_freed_while_cut)
 {
     struct seen s, other;

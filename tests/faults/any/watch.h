@@ -1,5 +1,5 @@
-/* Watches under faults, for every server that reports changes. The cases change
- * the world's lock "n" through another client. */
+/* Watches during faults, for every server that reports changes. The cases
+ * change the world's lock "n" through another client. */
 #ifndef ANY_WATCH_H
 #define ANY_WATCH_H
 
@@ -9,17 +9,19 @@ struct seen {
     hf_client *client;
     hf_watch *watch;
     unsigned calls;
-    char name[64]; /* name that the last call gave */
+    char name[64]; /* the name that the last call passed */
 };
 
 /* Watches `name` (or that prefix) through the i-th client, until the case
  * ends. */
 void watch(struct world *, size_t i, const char *name, unsigned flags,
            struct seen *);
-/* Asserts that hf_watch_new() is refused with that code and word. */
+/* Asserts that hf_watch_new() fails with this code, and that its error contains
+ * this word. */
 void watch_is_refused(struct world *, hf_client *, const char *name,
                       unsigned flags, int code, const char *word);
-/* Dispatches; true if the watch has been called more than `before` times. */
+/* Dispatches; returns whether the watch has been called more than `before`
+ * times. */
 bool is_seen(const struct seen *, unsigned before);
 /* Acquires and releases the lock, and waits until the watch has reported
  * both. */
@@ -28,8 +30,8 @@ void hears(struct world *, struct seen *, hf_lock *);
  * often the watch was called. */
 unsigned watch_taken(struct world *, struct seen *, hf_lock *);
 
-/* Watches the same name many times, every other time with these flags: late
- * events of a freed watch must reach no watch. */
+/* Creates and frees watches of the same name many times, every other one with
+ * these flags: late events of a freed watch must not reach a later one. */
 void watch_again_and_again(struct world *, unsigned other_flags);
 
 #endif

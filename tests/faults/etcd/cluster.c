@@ -28,7 +28,7 @@ static bool is_cluster(void)
     return etcd_three.members[0];
 }
 
-/* A member that answers. */
+/* Returns a member that answers. */
 static struct etcd_server *asked(void)
 {
     struct etcd_server *s = etcd_three.server;

@@ -1,5 +1,4 @@
-/* Faults of a cluster of three etcds, and of a single one that requires a
- * user. */
+/* Faults of a cluster of three etcds, and of one etcd that requires a user. */
 #ifndef ETCD_CLUSTER_H
 #define ETCD_CLUSTER_H
 
@@ -9,11 +8,11 @@
 #define PASSWORD "secret-of-worker"
 
 extern struct etcd_cluster etcd_three;
-/* The first of them, as a single server: the worker may use all keys below
- * p/. */
+/* The first member, run as a single server. Its user "worker" may use all keys
+ * below p/. */
 extern struct etcd_server *const etcd_locked;
 
-/* Starts etcd_three, for a group that uses the cluster. */
+/* Starts etcd_three for a group that uses the cluster. */
 int cluster_start_three(void);
 
 #endif

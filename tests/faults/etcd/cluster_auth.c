@@ -19,7 +19,7 @@ static void ctl(const char *args)
         fail_msg("etcdctl %s: %s", args, out);
 }
 
-/* What the server refuses, for any/refusals.c. */
+/* The ways in which the server refuses, for any/refusals.c. */
 
 const int64_t any_refused_ttl_ms = 10000;
 
@@ -82,7 +82,8 @@ const struct any_refusal any_refusals[] = {
     {NULL},
 };
 
-/* '#' is replaced by the server's port, '$' by its directory. */
+/* Copies the string; replaces '#' by the server's port and '$' by its
+ * directory. */
 static void expand(char *to, size_t size, const char *from)
 {
     size_t len = 0;
@@ -141,7 +142,7 @@ static void token_ends(void)
     assert_true(NEVER_MS(false, 3500));
 }
 
-/* A lock through the proxy, which counts bytes. */
+/* Returns a lock through the proxy, which counts bytes. */
 static hf_lock *far(struct world *w, int64_t ttl_ms)
 {
     return world_lock(w,
@@ -199,8 +200,8 @@ CASE(test_token_ends_while_held_and_waited_for)
     taker_gets_it(t, 1000);
 }
 
-/* A client whose user was deleted gets an error, but loses nothing that it
- * holds: leases need no rights. */
+/* A client whose user was deleted gets errors but loses no hold: keeping a
+ * lease alive needs no rights. */
 CASE(test_password_changes)
 {
     hf_lock *a = world_near(w);
@@ -217,7 +218,8 @@ CASE(test_password_changes)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The holder keeps the lock, and the waiter gets the refusal. */
+/* The user's rights are revoked: the holder keeps the lock, and the waiter gets
+ * the refusal. */
 CASE(test_rights_taken_while_held_and_waited_for)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -238,7 +240,7 @@ CASE(test_rights_taken_while_held_and_waited_for)
     world_free_for_all(w, b);
 }
 
-/* A holder can release when there is no space for a new entry. */
+/* A holder can release even when the server has no space for a new entry. */
 CASE(test_full_server_lets_go)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -296,7 +298,8 @@ CASE(test_full_server_and_a_lost_connection)
     taker_gets_it(t, 2000);
 }
 
-/* The lock is handed to a waiter that queued before the space ran out. */
+/* The lock passes to a waiter that queued before the server ran out of
+ * space. */
 CASE(test_full_server_passes_on)
 {
     hf_lock *a = far(w, 30000), *b = far(w, 30000);
@@ -318,8 +321,8 @@ CASE(test_full_server_passes_on)
     taker_gives(t);
 }
 
-/* The client's lease has ended, and there is no space for another one: acquires
- * fail at once with the server's error until there is space. */
+/* The client's lease has ended, and the server has no space for another one:
+ * acquires fail at once with the server's error until there is space. */
 CASE(test_full_server_and_no_lease)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;

@@ -1,4 +1,5 @@
-/* A cluster of three loses its leader, its quorum, or the client's member. */
+/* A cluster of three members loses its leader, its quorum or the member that
+ * the client uses. */
 #include "cluster.h"
 
 #include "../../lib/diagnosis.h"
@@ -34,7 +35,7 @@ static struct etcd_server *follower(int n)
     return s;
 }
 
-/* The URL of all members, the one with that port first. */
+/* Returns a URL of all members that begins with the member at that port. */
 static const char *first_at(int port)
 {
     static char url[96];
@@ -56,7 +57,8 @@ static void waits_for(struct world *w, long entries)
     }
 }
 
-/* True: another member leads, and the killed one is back. */
+/* Kills the leader; returns whether another member leads and the killed one has
+ * rejoined. */
 static bool kill_leader(void)
 {
     struct etcd_server *s = NULL;
@@ -99,8 +101,9 @@ CASE(test_leader_killed_under_load)
     any_load(w, (const char *[]){urls[0], urls[1], urls[2]}, kill_leader);
 }
 
-/* A request that a member forwarded to a leader that dies is lost; the member
- * reports that only after 5 s and two elections. */
+/* A member has forwarded a request to a leader that dies, so the request is
+ * lost. The member reports that only after 5 s and two elections; the client
+ * sends the request again before that. */
 CASE(test_request_lost_with_the_leader_is_sent_again)
 {
     hf_lock *a = world_far(w, 30000, 20000);
@@ -113,7 +116,7 @@ CASE(test_request_lost_with_the_leader_is_sent_again)
     assert_true(s->port != w->port);
     OK(etcd_server_stop(s));
     before = proxy_sent(w->proxy);
-    t = taker_start(w, a, 5500); /* before the member reports it */
+    t = taker_start(w, a, 5500); /* before the member reports the loss */
     COMES(proxy_sent(w->proxy) > before);
     assert_true(NEVER_MS(taker_back(t), 150)); /* the request is forwarded */
     etcd_server_kill(s);
@@ -135,7 +138,8 @@ CASE(test_all_killed_hold_survives)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The client switches to another member; its hold and its wait go on there. */
+/* The client switches to another member, where its hold and its wait
+ * continue. */
 static void goes_on_elsewhere(struct world *w, const char *url,
                               void (*cut)(struct world *), int64_t ttl_ms)
 {
@@ -188,7 +192,8 @@ CASE_IS(test_member_stopped,
 CASE_IS(test_leader_stopped,
         goes_on_elsewhere(w, first_at(leader()->port), stop_leader, TTL_MS))
 
-/* The first member of the URL is behind the proxy. */
+/* Runs goes_on_elsewhere() with the first member of the URL behind the
+ * proxy. */
 static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
 {
     goes_on_elsewhere(w,
@@ -197,8 +202,8 @@ static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
                       cut, TTL_MS);
 }
 
-/* The waiter hears nothing until it has left that member, and must leave it
- * long before its lease requires that. */
+/* The waiter gets no event from a member that is cut off. It must leave that
+ * member long before its lease requires that. */
 static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
 {
     hf_lock *a = at(w, etcd_three.url, 30000, 5000), *b;
@@ -233,7 +238,7 @@ static void go_on(void)
     OK(etcd_cluster_heal(&etcd_three));
 }
 
-/* The member that is left is not the leader: its replies confirm nothing. */
+/* The only member left is not the leader: its replies confirm nothing. */
 CASE(test_no_quorum_confirms_nothing)
 {
     enum { MOST_MS = 4000 };
@@ -257,8 +262,8 @@ CASE(test_no_quorum_confirms_nothing)
     world_free_for_all(w, b);
 }
 
-/* A leader confirms requests until it knows that it lost its quorum. The claim
- * ends all the same, and no client is granted anything. */
+/* A leader confirms requests until it knows that it lost its quorum. The
+ * holder's claim ends nevertheless, and no client is granted anything. */
 CASE(test_leader_without_quorum_grants_nothing)
 {
     enum { MOST_MS = 3000 };
@@ -277,8 +282,8 @@ CASE(test_leader_without_quorum_grants_nothing)
     world_free_for_all(w, a);
 }
 
-/* A write that is not undone. If it is executed later, so was the earlier
- * request on the same path. */
+/* A key that is written right after a request, on the same path, and that
+ * nothing undoes. If this write is executed later, so was the request. */
 #define PROBE "holdfast:client/probe"
 
 static bool was_done(struct etcd_server *s)
@@ -289,7 +294,8 @@ static bool was_done(struct etcd_server *s)
     return out[0] == '1';
 }
 
-/* Starts an acquire that the member does not answer and that is given up. */
+/* Starts an acquire whose request the member does not answer, so that the
+ * client gives it up. */
 static void give_up(struct world *w, hf_lock *lock, struct etcd_server *member)
 {
     uint64_t before = proxy_sent(w->proxy);
@@ -302,7 +308,8 @@ static void give_up(struct world *w, hf_lock *lock, struct etcd_server *member)
     taker_end(t);
 }
 
-/* The lock belongs to a client behind the proxy, which leads to the member. */
+/* Acquires and releases a lock whose client uses this member through the
+ * proxy. */
 static void take_and_release_at(struct world *w, hf_lock *lock,
                                 struct etcd_server *member)
 {
@@ -312,8 +319,8 @@ static void take_and_release_at(struct world *w, hf_lock *lock,
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* The leader has logged the request and executes it when the others are
- * back. */
+/* The leader has logged the request and executes it when the other members run
+ * again. */
 static bool leader_does_it_later(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader();
@@ -326,8 +333,8 @@ static bool leader_does_it_later(struct world *w, hf_lock *a)
 }
 
 /* A member forwards the request to a leader that is stopped. When that leader
- * continues it follows another one and forwards the request, after all later
- * ones. */
+ * continues, it follows a new leader and forwards the request to it, after all
+ * later requests. */
 static bool passed_on_late(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader(), *member = follower(0);
@@ -343,8 +350,9 @@ static bool passed_on_late(struct world *w, hf_lock *a)
     return WAIT_FOR_MS(was_done(member), 1000);
 }
 
-/* An acquire that was given up is executed later and leaves nothing behind.
- * Whether that happens depends on etcd, so the test tries several times. */
+/* A request for the lock that was given up is executed later, and must leave
+ * nothing at the server. Whether it is executed depends on etcd, so the test
+ * tries several times. */
 static void given_up(struct world *w,
                      bool (*is_done)(struct world *, hf_lock *))
 {
@@ -373,8 +381,9 @@ static bool came_back(hf_client *c, const int *result)
     return *result != 1;
 }
 
-/* The youngest writer before the reader gives up between the reader's two
- * polls, while an older writer holds the lock. */
+/* One writer holds the lock, another one waits for it, and a reader waits for
+ * both. The waiting writer gives up between two polls of the reader, which must
+ * not get the lock. */
 CASE(test_writer_that_gives_up_lets_no_reader_in)
 {
     hf_lock *a, *b = NULL, *c;

@@ -95,7 +95,7 @@ static void print_left(struct world *w)
     etcd_server_keys(&etcd_one, true);
 }
 
-/* The oldest entry holds the lock. */
+/* Returns 1 if the lock has an entry: the oldest entry holds it. */
 static long holds(struct world *w)
 {
     return left(w) > 0;
@@ -121,8 +121,8 @@ static void try_it(struct world *w, hf_lock *lock)
     COMES(hf_lock_timed(lock, 1000, &w->err) == 0);
 }
 
-/* The client gives up on making an entry, and that request reaches the server
- * after all later ones. */
+/* The client gives up creating an entry, and that request reaches the server
+ * after all later ones: it must not create the entry. */
 CASE(test_entry_is_not_made_late)
 {
     hf_lock *lock = world_far(w, 30000, 1000);
@@ -131,7 +131,7 @@ CASE(test_entry_is_not_made_late)
     proxy_hoard(w->proxy);
     FAILS(hf_lock_timed(lock, 500, &w->err));
     assert_true(proxy_hoarded(w->proxy) > 0);
-    try_it(w, lock); /* on another connection */
+    try_it(w, lock); /* uses another connection */
     OK(hf_lock_release(lock, &w->err));
     world_is_clean(w);
     proxy_deliver(w->proxy);
@@ -139,15 +139,15 @@ CASE(test_entry_is_not_made_late)
     world_free_for_all(w, world_near(w));
 }
 
-/* A release is retried, the lock is acquired again, and then the first release
- * reaches the server. */
+/* A release is retried and the lock acquired again. Then the first release
+ * reaches the server: it must not end the new hold. */
 CASE(test_release_is_not_done_late)
 {
     hf_lock *lock = world_far(w, 30000, 1000);
 
     try_it(w, lock);
     proxy_hoard(w->proxy);
-    hf_lock_release(lock, &w->err); /* it may have to be retried */
+    hf_lock_release(lock, &w->err); /* may fail and be retried later */
     assert_true(proxy_hoarded(w->proxy) > 0);
     try_it(w, lock);
     proxy_deliver(w->proxy);

@@ -1,4 +1,4 @@
-/* Faults of one etcd, which the cases of a group share. */
+/* Faults of one etcd server, which the cases of a group share. */
 #ifndef ETCD_FAULTS_H
 #define ETCD_FAULTS_H
 
@@ -9,9 +9,9 @@ extern struct etcd_server etcd_one;
 
 /* Runs etcdctl with these arguments and asserts that it succeeds. */
 void ctl(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The n-th oldest key below "n/"; false: there are fewer. */
+/* Copies the n-th oldest key below "n/"; returns false if there are fewer. */
 bool entry(unsigned n, char *key, size_t size);
-/* Waits until there are that many. */
+/* Waits until n entries exist. */
 void has_entries(unsigned n);
 
 #endif

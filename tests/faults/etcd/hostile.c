@@ -1,5 +1,5 @@
-/* A fake server that speaks HTTP/2 as etcd does, knows nothing of locks, and
- * sends a malformed or false reply to one kind of call. */
+/* A fake server speaks HTTP/2 as etcd does, knows nothing of locks, and sends a
+ * malformed or false reply to one kind of call. */
 #include "etcd_faults.h"
 
 #include "../../lib/h2_frame.h"
@@ -15,26 +15,26 @@
 #include <sys/socket.h>
 
 #define STREAMS 4096
-#define FRAME 16384 /* every client of HTTP/2 accepts that much */
+#define FRAME 16384 /* every HTTP/2 client accepts a frame of this length */
 
 struct lie {
-    const char *path; /* the end of the path of those calls */
-    const char *data; /* the message; NULL: the call fails */
+    const char *path; /* how the path of these calls ends */
+    const char *data; /* the message, or NULL if the call fails */
     size_t len;
-    int repeat;  /* how often it is sent */
-    bool is_raw; /* data is raw frames and not a message */
+    int repeat;  /* how often the message is sent */
+    bool is_raw; /* data is raw frames, not a message */
 };
 
 static struct liar {
     pthread_t thread;
     int listener, port;
-    const struct lie *lie[2]; /* atomic; NULL: none */
+    const struct lie *lie[2]; /* atomic; NULL if there is none */
     uint32_t stop;            /* atomic */
     uint32_t txns, watches;   /* atomic: number of calls received */
     int fd;
     nghttp2_session *http;
     int64_t lease, revision;
-    char path[STREAMS][24]; /* the end of each stream's path */
+    char path[STREAMS][24]; /* how each stream's path ends */
     uint8_t body[STREAMS][1024];
     size_t len[STREAMS];
     bool is_begun[STREAMS];
@@ -82,7 +82,7 @@ static void say_message(int32_t id, const void *data, size_t len, bool is_last)
                   sizeof(tail) - 1);
 }
 
-/* Fails the call as a server without that service does. */
+/* Fails the call, as a server that does not know the service does. */
 static void say_failed(int32_t id)
 {
     static const char only[] = "\x88\0\x0c"
@@ -104,7 +104,8 @@ static void say_packed(int32_t id, const void *message, bool is_last)
     say_message(id, data, len, is_last);
 }
 
-/* Executes whatever is asked for, and reports no client in front of another. */
+/* Reports every request of the transaction as executed, and no entry of another
+ * client. */
 static void say_done(int32_t id, Etcd__Header *h)
 {
     Etcd__TxnAnswer t = ETCD__TXN_ANSWER__INIT;
@@ -324,7 +325,7 @@ static hf_lock *victim(struct world *w)
                       HF_FAIR);
 }
 
-/* The lock is not granted during the i-th lie, and is granted after it. */
+/* The server lies with the i-th lie: the lock is granted only after that. */
 static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
 {
     int64_t began = wait_fair();
@@ -342,12 +343,12 @@ static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
         path, text, sizeof(text) - 1, 1, false                                 \
     }
 #define H "\x0a\x02\x18\x7f"       /* a header: revision 127 */
-#define OLD "\x0a\x01\x6e\x10\x05" /* a key "n" of revision 5 */
-/* A range that has an entry of revision 5. */
+#define OLD "\x0a\x01\x6e\x10\x05" /* a key "n" with revision 5 */
+/* A range that contains one entry with revision 5. */
 #define BEFORE "\x1a\x0d\x0a\x0b\x12\x09\x0a\x05n/123\x10\x05"
 #define EACH(all) for (size_t i = 0; i < sizeof(all) / sizeof(*(all)); i++)
 
-/* hf_open() fails and returns no client. */
+/* hf_open() fails and creates no client. */
 CASE(test_greeting_that_lies)
 {
     static const struct lie all[] = {
@@ -368,7 +369,7 @@ CASE(test_greeting_that_lies)
         {"LeaseGrant", "\xff\xff\xff\0\0\0\0\0\1", 9, 1, true},
         {"LeaseGrant", "\0\0\1\0\0\0\0\0\1\0", 10, 50, true},
         {"LeaseGrant", "HTTP/1.1 400 Bad Request\r\n\r\n", 28, 1, true},
-        /* Endless headers. */
+        /* The headers of the reply never end. */
         {"LeaseGrant", "\0\0\2\1\0\0\0\0\1\0\0\0\0\2\x09\0\0\0\0\1\0\0", 22, 1,
          true},
     };
@@ -429,7 +430,7 @@ CASE(test_server_that_is_too_old)
     lies(NULL, NULL);
 }
 
-/* They grant nothing, and the acquire ends in time. */
+/* False replies to transactions grant nothing, and the acquire ends in time. */
 CASE(test_transactions_that_lie)
 {
     static const struct lie all[] = {
@@ -443,10 +444,11 @@ CASE(test_transactions_that_lie)
         SAYS("Txn", H "\x10\x01\x1a\x00\x1a\x00"),
         SAYS("Txn", H "\x10\x01\x1a\x02\x12\x00\x1a\x02\x12\x00"),
         SAYS("Txn", H "\x10\x01\x1a\x02\x1a\x00"),
-        SAYS("Txn", H), /* failed, without a reason */
+        SAYS("Txn", H), /* the transaction failed, without a reason */
         SAYS("Txn", H "\x1a\x02\x0a\x00\x1a\x02\x0a\x00"),
         SAYS("Txn", H "\x1a\x7f\x0a\x7f"),
-        /* There is always more, and always the same; or nothing. */
+        /* Each of these ranges has more keys to come and always lists the same
+         * one. */
         SAYS("Txn", H "\x10\x01\x1a\x02\x12\x00\x1a\x0b\x0a\x09\x12\x05" OLD
                       "\x18\x01"),
         SAYS("Txn", H "\x10\x01\x1a\x0b\x0a\x09\x12\x05" OLD "\x18\x01"
@@ -462,7 +464,8 @@ CASE(test_transactions_that_lie)
     }
 }
 
-/* They never extend a hold beyond what the true replies said. */
+/* False replies to keep-alives never extend a hold beyond the deadline that the
+ * true replies gave it. */
 CASE(test_keep_alives_that_lie)
 {
     static const struct lie all[] = {
@@ -491,7 +494,8 @@ CASE(test_keep_alives_that_lie)
     }
 }
 
-/* They do not let a waiter in: it polls, and finds the same state. */
+/* False events do not let a waiter acquire: it polls and finds the same
+ * state. */
 CASE(test_events_that_lie)
 {
     static const struct lie waits = SAYS("Txn", H "\x10\x01" BEFORE BEFORE);
@@ -541,7 +545,7 @@ CASE(test_watches_that_fail)
     taker_gets_it(t, 3000);
 }
 
-static long given, most_given; /* atomic: bytes in use, now and at most */
+static long given, most_given; /* atomic: bytes in use, currently and at most */
 
 static void *give(void *ctx, size_t size)
 {
@@ -560,11 +564,12 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* A reply of the maximum length in which every two bytes are a key. */
+/* The server sends a reply of the maximum length in which every two bytes are a
+ * key. */
 CASE(test_answer_that_swells)
 {
     enum { KEYS = 2000000, LEN = 2 * KEYS };
-    static const char head[] = H "\x10\x01\x1a\x02\x12\x00" /* put */
+    static const char head[] = H "\x10\x01\x1a\x02\x12\x00" /* a put */
                                  "\x1a\x85\x92\xf4\x01"     /* LEN + 5 */
                                  "\x0a\x80\x92\xf4\x01";    /* LEN */
     hf_hooks hooks = {.alloc = give, .free = take_back};

@@ -13,8 +13,8 @@ GROUP("lease");
 
 enum { SOON_MS = 2000, WAIT_MS = 30000 };
 
-/* The key that identifies the i-th client. Clients of earlier cases have older
- * keys. */
+/* Finds the key that identifies the i-th client. The clients of earlier cases
+ * have older keys. */
 static bool has_guard(const struct world *w, size_t i, char *key, size_t size)
 {
     static char keys[65536];
@@ -41,13 +41,13 @@ static void revoke_lease(const struct world *w, size_t i)
     ctl("lease revoke %s", strchr(key, '/') + 1);
 }
 
-/* A kind of lock, and how it is held while another client waits. */
+/* A kind of lock, and how it is held while another client waits for it. */
 struct manner {
     enum hf_kind kind;
     enum hf_fairness fairness;
     enum hf_mode mode;
     uint32_t size;
-    unsigned entries; /* of a holder and a waiter */
+    unsigned entries; /* entries of a holder and a waiter */
 };
 
 static const struct manner manners[] = {
@@ -81,8 +81,9 @@ static void close_all(struct world *w)
     w->len = 0;
 }
 
-/* The client of etcd 3.4 would take the lock, because it asks only which
- * entries precede its own. Ours queues again and gets the lock in its turn. */
+/* A waiter's lease is revoked, which deletes its entry. The client of etcd 3.4
+ * would now believe that it has the lock, because it only asks which entries
+ * precede its own. Our client queues again and gets the lock in its turn. */
 static void revoked_while_waiting(struct world *w, const struct manner *m)
 {
     hf_lock *a = lock_in(w, m), *b = lock_in(w, m);
@@ -111,7 +112,8 @@ CASE(test_lease_revoked_while_waiting)
         revoked_while_waiting(w, &manners[i]);
 }
 
-/* The waiter notices it at the latest when the holder before it releases. */
+/* An administrator deletes the waiter's entry. The waiter notices that, at the
+ * latest when the holder before it releases. */
 CASE(test_entry_deleted_while_waiting)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -128,19 +130,19 @@ CASE(test_entry_deleted_while_waiting)
     OK(hf_lock_release(a, &w->err));
     taker_has_it(t, 2000 + SOON_MS);
     assert_true(entry(0, again, sizeof(again)));
-    assert_string_equal(again, key); /* it has an entry */
+    assert_string_equal(again, key); /* the waiter has an entry */
     taker_gives(t);
 }
 
-/* An entry is deleted between the holder's and the waiter's: the waiter is not
- * let in. */
+/* An entry between the holder's and the waiter's is deleted: the waiter must
+ * not get the lock. */
 CASE(test_entry_deleted_before_a_waiter)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
     struct taker *t;
 
     OK(hf_lock_timed(a, 5000, &w->err));
-    ctl("put n/1f ''"); /* as Go's client does */
+    ctl("put n/1f ''"); /* as Go's client creates an entry */
     t = taker_start(w, b, WAIT_MS);
     has_entries(3);
     ctl("del n/1f");
@@ -149,7 +151,7 @@ CASE(test_entry_deleted_before_a_waiter)
     taker_gets_it(t, SOON_MS);
 }
 
-/* A program with an event callback hears of the loss long before the
+/* A program with an event callback is notified of the loss long before the
  * deadline. */
 static void revoked_while_holding(struct world *w, const struct manner *m)
 {
@@ -168,7 +170,7 @@ static void revoked_while_holding(struct world *w, const struct manner *m)
     EXPECT(HF_ENOTOWNER, hf_lock_release(a, &w->err));
     assert_int_equal(w->server->left(w), 1);
     taker_gives(t);
-    world_free_for_all(w, a); /* with another lease */
+    world_free_for_all(w, a); /* b has another lease */
     close_all(w);
 }
 
@@ -178,8 +180,8 @@ CASE(test_lease_revoked_while_holding)
         revoked_while_holding(w, &manners[i]);
 }
 
-/* In a program without an event callback the release is the first to find
- * out. */
+/* In a program without an event callback the release is the first call to find
+ * out that the lease was revoked. */
 static void revoked_unheard(struct world *w, const struct manner *m)
 {
     hf_lock *a, *b;
@@ -207,7 +209,8 @@ CASE(test_lease_revoked_before_a_quiet_release)
         revoked_unheard(w, &manners[i]);
 }
 
-/* In a program without an event callback the next renewal finds out. */
+/* In a program without an event callback the next renewal finds out that the
+ * lease was revoked. */
 CASE(test_lease_revoked_while_a_quiet_one_holds)
 {
     enum { TTL_MS = 6000 };
@@ -224,8 +227,8 @@ CASE(test_lease_revoked_while_a_quiet_one_holds)
     EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
 }
 
-/* Whether the client knows of the loss or not, it writes and frees nothing any
- * longer for that lease. */
+/* The holder's entry is deleted. Whether the client knows of the loss or not,
+ * it no longer writes a value or releases anything for that hold. */
 CASE(test_entry_deleted_while_holding)
 {
     hf_lock *a = world_lock(w, w->near_url, 6000, 5000, HF_FAIR);
@@ -248,14 +251,16 @@ CASE(test_entry_deleted_while_holding)
     taker_gives(t);
 }
 
-/* Dispatches, because no thread drives the first client. */
+/* Dispatches the first client, because no thread drives it, and looks for its
+ * key. */
 static bool has_guard_again(struct world *w, char *key, size_t size)
 {
     hf_client_dispatch(w->clients[0]);
     return has_guard(w, 0, key, size);
 }
 
-/* The lease and the keys under it remain: the client makes its key again. */
+/* The key that identifies the client is deleted, but its lease and the other
+ * keys of the lease remain: the client creates the key again. */
 CASE(test_guard_deleted)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -293,7 +298,7 @@ CASE(test_holder_killed)
 CASE_IS(test_holder_stopped,
         any_holder_stopped(w, SHORT_MS, SHORT_MS + ETCD_TICK_MS + 1000))
 
-/* The server's shortest lease is longer than the TTL. */
+/* The shortest lease that the server grants is longer than the TTL. */
 CASE(test_diagnose_lease)
 {
     struct etcd_server slow = {

@@ -1,5 +1,5 @@
-/* The network: replies that are cut, late or lost; compaction; a server that is
- * stopped for a moment, or killed. */
+/* Network faults: replies that are cut, late or lost; compaction; a server that
+ * is stopped for a moment or killed. */
 #include "etcd_faults.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ CASE(test_connection_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 5000));
 }
 
-/* Makes a few revisions and compacts all of them. */
+/* Creates a few revisions and compacts all of them. */
 static void compact(void)
 {
     char out[300], *at;
@@ -47,8 +47,8 @@ CASE(test_compaction_while_waiting)
     }
 }
 
-/* The waiter is cut off during the release; when it is back, the server may
- * have compacted the event. */
+/* The waiter has no connection while the holder releases. When the waiter
+ * reconnects, the server may have compacted the event. */
 static void released_unheard(struct world *w, bool compacts)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -67,8 +67,9 @@ static void released_unheard(struct world *w, bool compacts)
 CASE_IS(test_release_while_the_waiter_is_away, released_unheard(w, false))
 CASE_IS(test_compaction_while_the_waiter_is_away, released_unheard(w, true))
 
-/* The holder is cut off when it is asked: it hears that after it reconnects,
- * unless the server has compacted it, and it hears later requests. */
+/* The holder has no connection when another client asks for the lock. It is
+ * notified after it reconnects, unless the server has compacted the event, and
+ * it is notified of later requests. */
 static void asked_unheard(struct world *w, bool compacts)
 {
     hf_lock *a = world_far(w, 30000, 5000);
@@ -93,7 +94,7 @@ static void asked_unheard(struct world *w, bool compacts)
 CASE_IS(test_ask_while_the_holder_is_away, asked_unheard(w, false))
 CASE_IS(test_compaction_while_the_holder_is_away, asked_unheard(w, true))
 
-/* The deadline is counted from when the renewal was sent, and not from its
+/* The deadline counts from the time when the renewal was sent, not from its
  * delayed reply. */
 CASE(test_deadline_counts_from_sending)
 {
@@ -107,8 +108,8 @@ CASE(test_deadline_counts_from_sending)
     for (int changes = 0; changes < 4;) {
         assert_true(wait_now() < until);
         next = deadline_of(a);
-        /* The reply to the lease's grant was not delayed, so it does not
-         * count. */
+        /* The first deadline comes from the reply to the lease's grant. It was
+         * not delayed, so it does not count. */
         if (last && next != last) {
             assert_true((next - wait_now()) / 1000000 <= TTL_MS - DELAY_MS);
             changes++;
@@ -120,8 +121,8 @@ CASE(test_deadline_counts_from_sending)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Each reply arrives after the client gave up on the request: retries create
- * nothing twice. */
+/* Each reply arrives after the client gave up on its request: the retries
+ * create nothing twice. */
 CASE(test_answers_later_than_the_limit)
 {
     hf_lock *a = world_far(w, 30000, 5000), *b = world_near(w);
@@ -192,7 +193,8 @@ CASE(test_server_of_two_addresses_stands)
     assert_int_equal(proxy_connections(w->proxy), before);
 }
 
-/* The server has its data on disk: the hold and the queue survive. */
+/* The server is killed and restarted. Its data is on disk, so the hold and the
+ * queue survive. */
 CASE(test_server_killed)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -214,8 +216,8 @@ CASE(test_server_killed)
     taker_end(t);
 }
 
-/* The holder hears from the server that its lease is gone, long before its
- * deadline. */
+/* The server restarts without its data: it reports to the holder that the lease
+ * does not exist, long before the deadline. */
 CASE(test_server_comes_back_empty)
 {
     hf_lock *a = world_lock(w, etcd_one.url, 60000, 5000, HF_FAIR_DEFAULT),

@@ -1,5 +1,5 @@
-/* Keys of other programs below the name of a lock, and values that make no
- * sense. */
+/* Keys of other programs below the name of a lock, and values that cannot be
+ * parsed. */
 #include "etcd_faults.h"
 
 #include <stdio.h>
@@ -9,15 +9,15 @@ GROUP("strangers");
 
 enum { WAIT_MS = 30000, SOON_MS = 2000, MANY = 1000 };
 
-/* Puts len keys, formatted from the numbers from `from` on, in one transaction:
- * all have the same revision. */
+/* Puts len keys, formatted with the numbers from `from` on, in one transaction,
+ * so that all have the same revision. */
 static void put_some(const char *fmt, unsigned from, unsigned len)
 {
     const char *path = text_of("%s/txn", etcd_one.dir);
     FILE *f = fopen(path, "w");
 
     assert_non_null(f);
-    fputs("\n", f); /* no condition */
+    fputs("\n", f); /* an empty list of conditions */
     for (unsigned i = from; i < from + len; i++) {
         fputs("put ", f);
         fprintf(f, fmt, i); // NOLINT
@@ -36,7 +36,8 @@ static void is_shown(struct world *w, size_t holders, size_t waiters)
     assert_int_equal(info->waiters_len, waiters);
 }
 
-/* Keys that are not entries block no client and are not shown. */
+/* Keys below the name that are not entries block no client and are not
+ * shown. */
 CASE(test_keys_that_are_no_entries)
 {
     static const char *const keys[] = {
@@ -61,7 +62,7 @@ CASE(test_keys_that_are_no_entries)
     world_free_for_all(w, w->locks[0]);
     world_change(w, 0, HF_SEMAPHORE, 2);
     world_free_for_all(w, w->locks[0]);
-    /* "n/x" and the like are read as names below this one. */
+    /* "n/x" and similar keys are read as names below this one. */
     OK(hf_list(w->clients[0], "n/", &names, &w->err));
     for (size_t i = 0; i < names->len; i++)
         assert_true(names->names[i].len > 1);
@@ -69,7 +70,7 @@ CASE(test_keys_that_are_no_entries)
     ctl("del n --prefix");
 }
 
-/* An entry counts until it is gone, whatever its value. */
+/* An entry counts until it is deleted, whatever its value. */
 CASE(test_entry_that_says_nonsense)
 {
     static const char *const values[] = {
@@ -102,7 +103,7 @@ CASE(test_entry_that_says_nonsense)
     }
 }
 
-/* A latch with a value that no client of ours writes must not make clients wait
+/* A latch whose value our clients never write must not make clients wait
  * forever. */
 CASE(test_latch_that_says_nonsense)
 {
@@ -123,7 +124,7 @@ CASE(test_latch_that_says_nonsense)
     assert_int_equal(left, 0);
 }
 
-/* n/5f is the only entry among that many keys, and the client waits for it. */
+/* Waits for n/5f, which is the only entry among this many keys. */
 static void waits_for_5f(struct world *w, unsigned keys)
 {
     struct taker *t = taker_start(w, w->locks[0], WAIT_MS);
@@ -137,7 +138,7 @@ static void waits_for_5f(struct world *w, unsigned keys)
     world_is_clean(w);
 }
 
-/* One entry among keys that are not entries, of which many have the same
+/* One entry is among keys that are not entries, many of which have the same
  * revision. */
 static void entry_among(struct world *w, const char *strangers)
 {
@@ -177,11 +178,12 @@ CASE(test_long_queue)
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     is_shown(w, 1, MANY - 1);
     assert_false(taker_back(t));
-    ctl("del n/0 --prefix"); /* no lease id begins like this */
+    ctl("del n/0 --prefix"); /* no lease id begins with 0 */
     taker_gets_it(t, SOON_MS);
 }
 
-/* The lock's entry is listed after those of thousands of names below it. */
+/* The lock's entry is listed after the entries of thousands of names below the
+ * lock's name. */
 CASE(test_latch_beside_a_lock_with_many_names)
 {
     hf_lock *a;
@@ -204,7 +206,8 @@ CASE(test_latch_beside_a_lock_with_many_names)
     ctl("del n/ --prefix");
 }
 
-/* A holder that does not listen: its entry is left unchanged. */
+/* The holder is another program that does not listen: its entry is left
+ * unchanged. */
 CASE(test_ask_of_a_stranger)
 {
     static const char look[] = "get n/1f -w fields";
@@ -223,8 +226,8 @@ CASE(test_ask_of_a_stranger)
     EXPECT(HF_ENOTOWNER, hf_ask(w->clients[0], "n", 1, &w->err));
 }
 
-/* The request is written with etcdctl. A waiter hears it as soon as it holds
- * the lock. */
+/* Requests for the lock are written with etcdctl: malformed ones are ignored,
+ * and a waiter that is asked is notified as soon as it holds the lock. */
 CASE(test_wishes_that_say_nonsense)
 {
     static const char *const texts[] = {

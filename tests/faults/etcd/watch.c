@@ -1,4 +1,5 @@
-/* Which changes etcd reports, what waiting costs, and events that are lost. */
+/* Which changes etcd reports, how many requests a waiter sends, and events that
+ * are lost. */
 #include "etcd_faults.h"
 
 #include "../../lib/h2_frame.h"
@@ -38,8 +39,8 @@ static double asked(void)
     return n;
 }
 
-/* A waiter polls every 2 s with two or three requests and sends nothing
- * else. */
+/* Asserts that a waiter polls every 2 s with at most two or three requests and
+ * sends nothing else. */
 static void waits_at_no_cost(struct world *w, hf_lock *a, hf_lock *b)
 {
     struct timespec nap = {1, 0};
@@ -50,7 +51,7 @@ static void waits_at_no_cost(struct world *w, hf_lock *a, hf_lock *b)
     world_takes(w, a, 3000);
     t = taker_start(w, b, 10 * WAIT_LONG_MS);
     has_entries(2);
-    nanosleep(&nap, NULL); /* it polls a few times at once */
+    nanosleep(&nap, NULL); /* at first the waiter polls a few times in a row */
     began = wait_now();
     before = asked();
     assert_true(before > 0);
@@ -91,8 +92,8 @@ static double proposed(void)
     return n;
 }
 
-/* The waiter has no entry, and must not try to make one at each look: all
- * members would have to store it, and a full server would refuse it. */
+/* An unfair waiter has no entry, and must not try to create one at each poll:
+ * all members would have to store it, and a full server would refuse it. */
 CASE(test_unfair_waiter_looks_without_writing)
 {
     hf_lock *a = world_lock(w, w->near_url, 60000, 5000, HF_UNFAIR),
@@ -102,7 +103,7 @@ CASE(test_unfair_waiter_looks_without_writing)
 
     world_takes(w, a, 3000);
     t = taker_start(w, b, 10 * WAIT_LONG_MS);
-    assert_true(NEVER_MS(taker_back(t), 1000)); /* the first looks have ended */
+    assert_true(NEVER_MS(taker_back(t), 1000)); /* the first polls have ended */
     before = proposed();
     looks = asked();
     assert_true(WAIT_FOR(asked() >= looks + 2));
@@ -159,8 +160,8 @@ static bool is_silent(struct world *w, struct taker *t)
     return NEVER_MS(taker_back(t), 300) && proxy_sent(w->proxy) == before;
 }
 
-/* Waits until the waiter has polled a few times and waits for the event, and
- * drops events from then on. */
+/* Waits until the waiter has polled a few times and relies on the event, and
+ * drops all events from then on. */
 static void is_asleep(struct world *w, struct taker *t)
 {
     COMES(is_silent(w, t));
@@ -217,8 +218,9 @@ static void *take_and_give(void *arg)
                : NULL;
 }
 
-/* A waiter for a permit becomes the first, but the event is lost: the waiter
- * before it may have died before it could notify it. */
+/* Two clients wait for permits; the second becomes the first when the one
+ * before it has released. The event of that is lost, as if the one before it
+ * had died before it could notify it. */
 CASE(test_event_of_the_one_before_is_lost)
 {
     pthread_t before;
@@ -257,10 +259,11 @@ static bool is_told(const struct world *w, const int *rc)
     return *rc <= 0;
 }
 
-/* The client does not hear that its lease is gone. While the server is stopped,
- * it sends two keep-alives and a release. The reply to the first keep-alive
- * says that the lease is gone, and the reply to the second must not end the
- * connection: only the reply to the release says that the hold was lost. */
+/* The client is not notified that its lease has ended. While the server is
+ * stopped, the client sends two keep-alives and a release. The reply to the
+ * first keep-alive says that the lease does not exist, and the reply to the
+ * second must not end the connection: only the reply to the release says that
+ * the hold was lost. */
 CASE(test_lease_gone_with_two_keep_alives_under_way)
 {
     hf_lock *lock[UNDER_WAY] = {0};

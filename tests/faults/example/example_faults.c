@@ -56,9 +56,9 @@ static int take_away(struct world *w)
     return example_server_break(w->example);
 }
 
-/* The caller has heard that there was no reply. The renewal arrives late: the
- * lease ends as if it had not been sent, and not ten minutes later. (late.c
- * looks by hf_inspect(), which this backend lacks.) */
+/* A renewal has timed out and arrives late: the lease must end as if the
+ * renewal had not been sent, and not ten minutes later. (late.c checks this
+ * with hf_inspect(), which this backend lacks.) */
 CASE(test_renewal_is_not_done_late)
 {
     hf_lock *lock = world_far(w, 30000, 1000);
@@ -69,7 +69,7 @@ CASE(test_renewal_is_not_done_late)
     EXPECT(HF_EUNKNOWN, hf_lock_renew(lock, 600000, &w->err));
     assert_true(proxy_hoarded(w->proxy) > 0);
     proxy_deliver(w->proxy);
-    COMES(holds(w) == 0); /* no release can arrive yet */
+    COMES(holds(w) == 0); /* no release can have arrived yet */
     world_heal(w);
     EXPECT(HF_ELOST, hf_lock_release(lock, &w->err));
 }

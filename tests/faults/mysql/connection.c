@@ -1,11 +1,13 @@
 /* Connections that an administrator kills, that break or that are half open:
- * the holder's, and both of a waiter (for commands and for waiting). */
+ * the holder's, and the two connections of a waiter, for commands and for
+ * waiting. */
 #include "mysql_faults.h"
 
 GROUP("connection");
 
-/* Kills the n-th waiting connection, or the n-th other one. Retries, because
- * the connection may be replaced between the query and the kill. */
+/* Kills the n-th connection that waits at the server, or the n-th one that does
+ * not. Retries, because the client may replace the connection between the query
+ * and the kill. */
 static void kill_thread(bool waits, int n)
 {
     long id = 0;
@@ -14,8 +16,8 @@ static void kill_thread(bool waits, int n)
           !my_server_try(&my_one, "kill %ld", id));
 }
 
-/* The row protects the holder, which keeps the lock. The waiter is nevertheless
- * notified of the release. */
+/* The holder's connection is killed. Its row protects it, so it keeps the lock,
+ * and the waiter is still notified of the release. */
 CASE(test_connection_killed_while_holding)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -71,8 +73,8 @@ CASE_IS(test_waiting_connection_killed, killed_while_waiting(w, true, false))
 CASE_IS(test_waiting_connection_killed_before_the_release,
         killed_while_waiting(w, true, true))
 
-/* KILL QUERY notifies the first waiter, and any session of that user may send
- * it: a waiter that finds the lock held waits again. */
+/* KILL QUERY is how the first waiter is notified, but any session of the same
+ * user may send it: a waiter that finds the lock held waits again. */
 CASE(test_wait_is_interrupted_by_a_stranger)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -90,7 +92,8 @@ CASE(test_wait_is_interrupted_by_a_stranger)
     taker_gets_it(t, SOON_MS);
 }
 
-/* The holder cannot notify the waiter, which polls when the lease ends. */
+/* The holder's connection is half open: the holder cannot notify the waiter,
+ * which polls when the lease ends. */
 CASE(test_holder_half_open)
 {
     enum { TTL_MS = 2000 };
@@ -105,8 +108,8 @@ CASE(test_holder_half_open)
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* A half-open waiter keeps the queue until the server ends its connection,
- * which notifies no client. */
+/* The first waiter's connections are half open: it keeps the queue until the
+ * server ends its connection. That end notifies no client. */
 CASE(test_first_waiter_half_open)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 2000);
@@ -137,8 +140,8 @@ CASE(test_both_connections_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 1000));
 }
 
-/* Every waiting connection is cut as soon as it waits: the client polls
- * meanwhile and opens only a few connections. */
+/* Every waiting connection is cut as soon as it waits: the client polls in the
+ * meantime and opens only a few connections. */
 CASE(test_every_wait_is_cut)
 {
     enum { MS = 2000, MOST = 20 };

@@ -1,4 +1,4 @@
-/* What hf_diagnose() reports about servers that are configured well, and
+/* What hf_diagnose() reports about servers that are configured well or
  * badly. */
 #include "mysql_faults.h"
 
@@ -49,8 +49,8 @@ CASE(test_diagnose_engine)
     diagnosis_says(c, HF_LEVEL_OK, "tables", "4 tables");
 }
 
-/* The rights that are missing on all tables are reported at once, as statements
- * that grant them. */
+/* All missing rights on tables are reported at once, as the statements that
+ * grant them. */
 CASE(test_diagnose_rights)
 {
     hf_error err = HF_ERROR_INIT;
@@ -123,7 +123,7 @@ CASE(test_diagnose_clock)
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
 }
 
-/* With a binary log: without a replica, and with one that may confirm. */
+/* A server with a binary log has no replica, or a replica that may confirm. */
 CASE(test_diagnose_replication)
 {
     struct my_server master = {

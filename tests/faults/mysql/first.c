@@ -1,6 +1,6 @@
-/* For each kind of lock: the first waiter is stopped, or its connections are
- * half open, and the others pass it. Or no client may notify it, and it
- * acquires by polling. */
+/* For each kind of lock, the first waiter is stopped or its connections are
+ * half open, and the other waiters pass it. In other cases no client may notify
+ * the first waiter, and it acquires by polling. */
 #include "mysql_faults.h"
 
 #include "relay.h"
@@ -25,8 +25,8 @@ static const struct shape {
 
 struct holder {
     hf_client *client;
-    hf_lock *lock;   /* one of these */
-    hf_latch *latch; /* set to 1 */
+    hf_lock *lock;   /* NULL for the latch */
+    hf_latch *latch; /* a latch that is set to 1, or NULL */
 };
 
 static void hold(struct world *w, const struct shape *s, const char *url,
@@ -141,9 +141,9 @@ CASE(test_first_is_half_open)
         passed(w, &shapes[i], false);
 }
 
-/* A proxy that shares connections may number them itself: KILL with the
- * server's thread id could end a statement of another session, so clients
- * behind it notify no waiter. */
+/* A proxy that shares connections may number them itself. A KILL with the
+ * server's thread id could then end a statement of another session, so clients
+ * behind the proxy notify no waiter. */
 static void looks_by_itself(struct world *w, const struct shape *s,
                             const char *url, bool breaks)
 {

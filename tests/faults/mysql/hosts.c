@@ -1,5 +1,6 @@
-/* Several hosts: one is read-only, one comes back, and a load balancer leads to
- * either. All connections of a client must lead to the same server. */
+/* A URL with several hosts: one host is read-only, one returns, and a load
+ * balancer leads to either. All connections of a client must lead to the same
+ * server. */
 #include "mysql_faults.h"
 
 #include <mysql.h>
@@ -23,7 +24,7 @@ static int end_other(struct world *w)
 
 GROUP("hosts", .begin = start_other, .end = end_other);
 
-/* The URL that names both servers, the group's own one first. */
+/* Returns a URL that names both servers, the group's own one first. */
 static const char *both(struct world *w)
 {
     static char url[160];
@@ -51,7 +52,7 @@ CASE(test_read_only_leads_to_the_other_host)
     assert_int_equal(held_at(&my_one), 0);
     assert_int_equal(held_at(&other), 1);
     OK(hf_lock_release(a, &w->err));
-    /* A client that opens now does not stay at the first host either. */
+    /* A client that opens now does not stay at the read-only host either. */
     a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
     OK(hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(held_at(&other), 1);
@@ -78,8 +79,8 @@ static long long statements(struct my_server *s)
                                "global_status where variable_name='questions'");
 }
 
-/* A waiter in a queue sends almost nothing; one that polls sends two or three
- * statements every half second. */
+/* Asserts that a waiter sends few statements: almost none if it waits in a
+ * queue, two or three every half second if it polls. */
 static void nobody_spins(struct taker *t)
 {
     enum { MS = 2000, MOST = 60 };
@@ -91,7 +92,7 @@ static void nobody_spins(struct taker *t)
         fail_msg("%lld statements within %d ms", now - before, MS);
 }
 
-/* The clients use the second server although the first one is up. */
+/* The clients use the second server although the first one is running. */
 static void waits_at_the_other(struct world *w, hf_lock *a, hf_lock *b)
 {
     struct taker *t;
@@ -116,7 +117,8 @@ CASE(test_waits_beside_a_read_only_host)
     waits_at_the_other(w, a, b);
 }
 
-/* The client opened while the first host was down, and stays at the other. */
+/* The client opened while the first host was down, and stays at the second when
+ * the first is back. */
 CASE(test_waits_after_the_first_host_is_back)
 {
     hf_lock *a, *b;
@@ -147,8 +149,9 @@ static unsigned long next_number(struct my_server *s)
     return number;
 }
 
-/* Opens sessions of strangers at the first server, each in a statement. The
- * next connections at the other server get the same thread ids. */
+/* Opens sessions of strangers at the first server, each of which executes a
+ * statement. The next connections at the other server get the same thread
+ * ids. */
 static void strangers_begin(MYSQL **db)
 {
     static const char sleep[] = "select sleep(600)";
@@ -178,8 +181,9 @@ static void strangers_end(MYSQL **db)
     }
 }
 
-/* A waiting connection is useless if it leads to another server than the
- * commands: the client polls, and kills no statement of another session. */
+/* A waiting connection is useless if it leads to a server other than the one
+ * for the commands: the client polls, and kills no statement of another
+ * session. */
 CASE(test_balancer_leads_the_waits_elsewhere)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);

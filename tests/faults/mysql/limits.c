@@ -1,4 +1,4 @@
-/* How many connections a client has, and servers that allow no more. */
+/* How many connections a client opens, and servers that accept no more. */
 #include "mysql_faults.h"
 
 #include <stdio.h>
@@ -57,7 +57,8 @@ static bool all_back(struct my_waiter *waiter)
     return true;
 }
 
-/* The URL limits how many waiters have a connection; the others poll. */
+/* The URL limits how many waiters have their own connection; the others
+ * poll. */
 CASE(test_waiting_connections_are_bounded)
 {
     enum { WAITING = 4 };
@@ -119,7 +120,7 @@ CASE_IS(test_too_many_connections_of_the_user,
         no_more_connections(w, "set global max_user_connections=3",
                             "max_user_connections"))
 
-/* No connection is left on which to wait: the client polls. */
+/* The server accepts no connection on which to wait: the client polls. */
 static void no_connection_to_wait_on(struct world *w, const char *set)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -105,8 +105,8 @@ static void writable(struct world *w)
     my_do("set global read_only=0");
 }
 
-/* Every statement checks rights on tables, but rights on a database are checked
- * only when a connection selects it. */
+/* Grants or revokes this. Every statement checks the rights on tables, but
+ * rights on a database are checked only when a connection selects it. */
 static void grant(const char *what, const char *how)
 {
     for (size_t i = 0; i < MY_TABLES; i++)

@@ -8,16 +8,16 @@
 #include <string.h>
 
 enum {
-    SOON_MS = 1500,   /* a notification has arrived by then */
-    REPEAT_MS = 2000, /* a waiter without one has polled by then */
-    /* How late a waiter is behind one that does not take its turn; a fair lock
-     * may wait for that turn. */
+    SOON_MS = 1500,   /* within this time a notification has arrived */
+    REPEAT_MS = 2000, /* within this time a waiter without one has polled */
+    /* The time within which a waiter passes another one that does not take its
+     * turn; a fair lock may first wait for that turn. */
     PASS_MS = 2000,
     FAIR_PASS_MS = 3000,
     WAIT_MS = 60000,
 };
 
-/* The label of all locks, with characters that need quoting. */
+/* The label of all locks; its characters need quoting. */
 #define MY_LABEL "it's a \"label\""
 
 extern struct my_server my_one;
@@ -28,17 +28,18 @@ void my_end(void);
 
 #define my_do(...) my_server_do(&my_one, __VA_ARGS__)
 #define my_number(...) my_server_number(&my_one, __VA_ARGS__)
-/* The URL of the server with these options, "?a=b". Valid until the next
+/* Returns the server's URL with these options, "?a=b". Valid until the next
  * call. */
 const char *my_url(const char *options);
-/* A client, and a lock of it, which end with the case. */
+/* my_open() opens a client, and my_lock() creates a lock of it; both end with
+ * the case. */
 hf_client *my_open(struct world *, const char *url);
-/* Asserts that hf_open() fails with that code and a text that has both
- * words. */
+/* Asserts that hf_open() fails with this code and with an error message that
+ * contains both words. */
 void my_open_refused(struct world *, const char *url, int code,
                      const char *first, const char *second, bool may_pass);
 hf_lock *my_lock(struct world *, hf_client *, const char *name);
-/* A semaphore has one permit. */
+/* As my_lock(), for any kind of lock; a semaphore has one permit. */
 hf_lock *my_lock_as(struct world *, hf_client *, const char *name,
                     enum hf_kind);
 /* Asserts that each kind of lock works between the two clients. */
@@ -48,13 +49,13 @@ void my_all_kinds_work(struct world *, hf_client *, hf_client *);
 extern const char *const my_tables[MY_TABLES];
 void my_drop_tables(void);
 
-/* The thread id of the worker's n-th oldest connection, among those that wait
- * or those that do not. 0: there is none. */
+/* Returns the thread id of the worker's n-th oldest connection among those that
+ * wait, or among those that do not; 0 if there is none. */
 long my_thread(bool waits, int n);
 /* Waits until n clients wait at the server. */
 void my_has_waiters(long n);
-/* Asserts that hf_diagnose() of the client has this word in its finding on
- * waiting. */
+/* Asserts that hf_diagnose() of the client has a finding "waiting" of this
+ * level that contains this word. */
 void my_diagnosis_says(hf_client *, enum hf_level, const char *word);
 
 /* A thread that acquires a lock. */
@@ -64,13 +65,14 @@ struct my_waiter {
     pthread_t thread;
     hf_cancel cancel;
     hf_error err;
-    uint32_t place; /* atomic: its place in the order of grants, from 1 */
+    uint32_t place; /* atomic: place in the order of grants, from 1 */
     uint32_t back;  /* atomic: rc is set */
-    uint32_t done;  /* atomic: it may release */
+    uint32_t done;  /* atomic: the thread may release */
     int rc, release_rc;
 };
 
-/* Waits for the lock of that client, or of another one if it is NULL. */
+/* Starts a thread that acquires the lock. The client is only stored, and may be
+ * NULL. */
 void my_waiter_start(struct my_waiter *, hf_client *, hf_lock *);
 bool my_waiter_back(struct my_waiter *);
 /* Lets the thread release what it holds, and joins it. */

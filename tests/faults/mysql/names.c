@@ -60,8 +60,8 @@ static bool has_row(const struct name *name)
                             hex) == 1;
 }
 
-/* Each name is held by another client at the same time: if two were the same
- * lock, the second would be busy. */
+/* Each name is held by another client at the same time: if two names were the
+ * same lock, the second acquire would find it busy. */
 static void all_names_differ(struct world *w)
 {
     hf_client *c[NAMES], *other = my_open(w, my_one.url);
@@ -116,7 +116,7 @@ CASE_OF(lock_names, test_queues_of_names_differ)
     assert_int_equal(waiter.rc, 0);
 }
 
-/* Adds n locks whose names begin with the prefix, and as many with another
+/* Inserts n locks whose names begin with the prefix, and as many with another
  * prefix. */
 static void hold_many(const char *prefix, int n)
 {
@@ -154,7 +154,7 @@ static void lists(struct world *w, const char *options, const char *prefix,
     my_server_empty(&my_one);
 }
 
-/* The client asks the server for 1000 names at a time. */
+/* The client requests 1000 names at a time. */
 CASE_OF(lock_names, test_long_lists)
 {
     static const int lens[] = {1, 999, 1000, 1001, 2500};
@@ -165,8 +165,9 @@ CASE_OF(lock_names, test_long_lists)
     }
 }
 
-/* A reply with a name of another prefix is an error, because the list would
- * continue after that name, for as long as the server likes. */
+/* The proxy replaces a name in a list by one with another prefix. That must be
+ * an error, because the client continues the list after the last name, and the
+ * server could prolong the list forever. */
 static size_t say_another_name(char *data, size_t *len)
 {
     char *at = memmem(data, *len, "app:n-1", 7);
@@ -191,7 +192,8 @@ CASE_OF(lock_names, test_list_answers_what_was_not_asked_for)
     my_server_empty(&my_one);
 }
 
-/* What one client holds the other cannot acquire, but can inspect. */
+/* Asserts that one client cannot acquire what the other one holds, but can
+ * inspect it. */
 static void excludes(struct world *w, hf_client *a, hf_client *b,
                      enum hf_kind kind)
 {
@@ -241,8 +243,8 @@ void my_all_kinds_work(struct world *w, hf_client *a, hf_client *b)
     latch_works(w, b, a);
 }
 
-/* One client has the setting and the other does not; each of them creates the
- * tables once. */
+/* One client's sessions have the setting and the other's do not; each of them
+ * creates the tables once. */
 static void works_with(struct world *w, const char *variable, const char *value)
 {
     hf_client *a, *b;
@@ -327,7 +329,7 @@ static long long statements_ended(void)
                             "'max_statement_time_exceeded'");
 }
 
-/* The server ends statements that take long, but waiting is not one of them. */
+/* The server ends statements that take long; waiting must not be affected. */
 CASE(test_statement_time_is_limited)
 {
     long long before = statements_ended();
@@ -399,11 +401,11 @@ static void refused_as_old(struct world *w, void (*and)(struct relay *))
     relay_end(relay);
 }
 
-/* The connection's thread id is the server's, so the version is the server's
- * too. */
+/* The connection's thread id is the server's, so the version in the greeting is
+ * the server's too. */
 CASE_IS(test_old_server_is_refused, refused_as_old(w, relay_keeps_number))
 
-/* There is a proxy, but the server does not understand a statement for later
- * versions. */
+/* The version may be a proxy's, but the server behind it does not understand a
+ * statement that only later versions have. */
 CASE_IS(test_old_server_does_not_understand,
         refused_as_old(w, relay_garbles_clock))

@@ -8,7 +8,7 @@ GROUP("process");
 
 enum { SHORT_MS = 2000 };
 
-/* How long the row still protects its holder, in us. */
+/* Returns how long the row still protects its holder, in us. */
 static long long lease_left(void)
 {
     return my_server_number(
@@ -17,8 +17,8 @@ static long long lease_left(void)
         "lease_until)) from holdfast_locks where name='n'");
 }
 
-/* The holder's connections end with it, which wakes the waiter. The row keeps
- * the waiter out until the lease ends. */
+/* When the holder is killed its connections end, which wakes the waiter. The
+ * row still protects the hold until the lease ends. */
 CASE(test_holder_killed)
 {
     hf_lock *b = world_near(w);
@@ -41,7 +41,7 @@ CASE(test_holder_killed)
 
 CASE_IS(test_holder_stopped, any_holder_stopped(w, SHORT_MS, SHORT_MS + 1500))
 
-/* A process that waits for the lock. */
+/* Starts a process that waits for the lock. */
 static void waiting_puppet(struct world *w, struct proc *p)
 {
     struct proc_cmd open = {.op = PROC_OPEN, .ttl_ms = SHORT_MS};
@@ -57,7 +57,7 @@ static void waiting_puppet(struct world *w, struct proc *p)
     my_has_waiters(1);
 }
 
-/* The first waiter in the queue dies: the server frees its place within a
+/* The first waiter in the queue is killed: the server frees its place within a
  * second. */
 CASE(test_first_waiter_killed)
 {
@@ -75,8 +75,8 @@ CASE(test_first_waiter_killed)
 }
 
 /* The first waiter is stopped while it has the queue: the server ends its turn,
- * and the next waiter gets the lock. The first one gets it when it continues,
- * after the next one has released. */
+ * and the next waiter gets the lock. The first waiter gets it when it continues
+ * and the next one has released. */
 CASE(test_first_waiter_stopped)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -102,7 +102,7 @@ CASE(test_first_waiter_stopped)
     OK(proc_end(&p));
 }
 
-/* The row survives the restart; every GET_LOCK is lost. */
+/* The server is restarted: the row survives, but every GET_LOCK is lost. */
 CASE(test_server_restarted)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -138,7 +138,7 @@ CASE(test_tokens_survive)
     }
 }
 
-/* The holder and the server die together; the waiter outlives both. */
+/* The holder and the server are killed together; the waiter survives both. */
 CASE(test_holder_killed_while_the_server_is_down)
 {
     hf_lock *b = world_near(w);

@@ -18,8 +18,8 @@ struct relay {
     uint32_t stop;  /* atomic */
     uint32_t zone;  /* atomic: change the time zone */
     uint32_t name;  /* atomic: hide MariaDB's name */
-    uint32_t old;   /* atomic: send an old version */
-    uint32_t kept;  /* atomic: keep the thread id */
+    uint32_t old;   /* atomic: report an old version */
+    uint32_t kept;  /* atomic: pass the server's thread id unchanged */
     uint32_t clock; /* atomic: garble requests for the clock */
     uint32_t kills; /* atomic: see relay_kills() */
     struct pair {
@@ -49,14 +49,14 @@ static bool say(int fd, const char *data, ssize_t len)
     return true;
 }
 
-/* The greeting: four bytes of packet header, a byte, the version, its NUL, and
- * the thread id. It arrives in one piece. */
+/* The greeting consists of four bytes of packet header, a byte, the version,
+ * its NUL, and the thread id. It arrives in one piece. */
 static void change_number(char *data, ssize_t len)
 {
     char *end = len > 5 ? memchr(data + 5, '\0', (size_t)len - 5) : NULL;
 
     if (end && end + 4 < data + len)
-        end[3] = (char)(end[3] + 1); /* 65536 more */
+        end[3] = (char)(end[3] + 1); /* adds 65536 */
 }
 
 static void hide_name(char *data, ssize_t len)
@@ -67,7 +67,8 @@ static void hide_name(char *data, ssize_t len)
         memcpy(at, "Cloudy.", 7);
 }
 
-/* Changes only the last byte of the packet's length. */
+/* Replaces the version by a shorter one. Of the packet's length, only the
+ * lowest byte changes. */
 static ssize_t change_version(char *data, ssize_t len)
 {
     static const char old[] = "5.5.30";
@@ -91,7 +92,7 @@ static void garble_clock(char *data, ssize_t len)
         *strchr(at, '6') = '?';
 }
 
-/* The statement also arrives in one piece. */
+/* The statement arrives in one piece too. */
 static void change_zone(char *data, ssize_t len)
 {
     static const char said[] = ",time_zone='+00:00',";

@@ -1,5 +1,6 @@
-/* A proxy that seems to share connections: the thread id in its greeting is not
- * that of the server's connection, unless relay_keeps_number(). */
+/* A proxy that appears to share connections: the thread id in its greeting is
+ * not that of the server's connection, unless relay_keeps_number() was
+ * called. */
 #ifndef MYSQL_RELAY_H
 #define MYSQL_RELAY_H
 
@@ -7,20 +8,21 @@
 
 struct relay;
 
-/* Leads to 127.0.0.1:port. NULL on failure. */
+/* Starts a proxy to 127.0.0.1:port; returns NULL on failure. */
 struct relay *relay_start(int port);
 int relay_port(const struct relay *);
-/* From now on the greeting does not name MariaDB; sessions get another time
- * zone than the client sets. */
+/* From now on the greeting does not name MariaDB; with relay_changes_zone(),
+ * sessions get a time zone other than the one that the client sets. */
 void relay_hides_name(struct relay *);
 void relay_changes_zone(struct relay *);
-/* From now on the greeting has version 5.5.30, like that of an old ProxySQL. */
+/* From now on the greeting contains version 5.5.30, like that of an old
+ * ProxySQL; with relay_keeps_number(), it contains the server's thread id. */
 void relay_greets_as_old(struct relay *);
 void relay_keeps_number(struct relay *);
 /* From now on the server does not understand requests for its clock. */
 void relay_garbles_clock(struct relay *);
-/* How many packets of clients tried to kill a thread of the server or listed
- * its threads. */
+/* Returns how many packets of clients tried to kill a thread of the server or
+ * to list its threads. */
 uint32_t relay_kills(struct relay *);
 void relay_end(struct relay *);
 

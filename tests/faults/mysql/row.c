@@ -1,4 +1,5 @@
-/* Rows that an administrator changes, asks, guarded writes, and a full disk. */
+/* Rows that an administrator changes, hf_ask(), guarded writes, and a full
+ * disk. */
 #include "mysql_faults.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@ GROUP("row");
 enum { SHORT_MS = 2000 };
 
 /* A lease that ends later than its length from now, as if the server's clock
- * had been set back, counts as one that begins now. */
+ * had been set back, counts as a lease that begins now. */
 CASE(test_lease_that_ends_too_late)
 {
     hf_lock *b = world_near(w);
@@ -25,7 +26,7 @@ CASE(test_lease_that_ends_too_late)
     taker_gets_it(t, 2 * SHORT_MS + SOON_MS);
 }
 
-/* A live holder keeps the lock for as long as it renews. */
+/* A holder that is alive keeps the lock while it renews. */
 CASE(test_lease_that_ends_too_late_is_kept)
 {
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
@@ -40,7 +41,7 @@ CASE(test_lease_that_ends_too_late_is_kept)
     taker_gets_it(t, SOON_MS);
 }
 
-/* The lease has ended by a clock that was set forward. */
+/* The clock was set forward, so the lease has ended. */
 CASE(test_lease_that_ends_at_once)
 {
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
@@ -56,7 +57,8 @@ CASE(test_lease_that_ends_at_once)
     OK(hf_lock_release(b, &w->err));
 }
 
-/* The change notifies no client: the waiter finds it by polling. */
+/* An administrator changes the row, which notifies no client: the waiter finds
+ * the change by polling. */
 static void changed_while_waiting(struct world *w, const char *sql)
 {
     hf_lock *a = world_lock(w, w->near_url, 3000, 5000, HF_FAIR_DEFAULT);
@@ -82,7 +84,8 @@ CASE_IS(test_row_of_another_owner,
                "lease_until=utc_timestamp(6) + interval 1 second "
                "where name='n'"))
 
-/* Clients wait for a locked row, but not forever. */
+/* A stranger's transaction locks the row: clients wait for it, but not
+ * forever. */
 CASE(test_row_is_locked_by_a_stranger)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -99,8 +102,9 @@ CASE(test_row_is_locked_by_a_stranger)
     world_free_for_all(w, b);
 }
 
-/* The server gives up a transaction because another session has its row. Other
- * requests that the same client sent beside it still succeed, and soon. */
+/* The server gives up a transaction because another session has locked its row.
+ * Other requests that the same client has sent alongside it still succeed, and
+ * soon. */
 CASE(test_row_is_locked_beside_others)
 {
     hf_client *c = my_open(w, my_url("")), *d = my_open(w, my_url(""));
@@ -129,7 +133,7 @@ CASE(test_row_is_locked_beside_others)
     my_waiter_end(&waiter);
 }
 
-/* How often a client has begun a transaction. */
+/* Returns how often clients have begun a transaction. */
 static long begun(void)
 {
     return my_number("select variable_value from information_schema."
@@ -141,9 +145,10 @@ static void *break_it(void *client)
     return (void *)(intptr_t)hf_break(client, "n", 1, NULL);
 }
 
-/* A lock wait that takes too long ends the statement, and the transaction stays
- * open. What it has done by then must be undone before the break is sent again,
- * which would find no holder. */
+/* When a wait for a locked row takes too long, the server ends the statement
+ * but leaves the transaction open. What the transaction has done by then must
+ * be undone before the break is sent again; otherwise the second break would
+ * find no holder. */
 CASE(test_break_is_sent_again)
 {
     hf_lock *a = world_near(w);
@@ -188,7 +193,8 @@ CASE(test_put_needs_the_row)
     OK(hf_lock_release(b, &w->err));
 }
 
-/* The server's clock decides, and not what the client believes. */
+/* The server's clock decides whether the lease has ended, not what the client
+ * believes. */
 CASE(test_put_after_the_lease)
 {
     hf_lock *a = world_near(w);
@@ -202,7 +208,8 @@ CASE(test_put_after_the_lease)
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* Renews and returns how often the first client has heard that it is asked. */
+/* Renews, and returns how often the first client has been asked for its
+ * lock. */
 static unsigned asked(struct world *w)
 {
     OK(hf_lock_renew(w->locks[0], 0, &w->err));
@@ -215,8 +222,8 @@ static void ask(struct world *w)
     OK(hf_ask(w->clients[w->len - 1], "n", 1, &w->err));
 }
 
-/* For each kind of lock, with a fixed lease so that no other renewal comes
- * between. */
+/* Each request is reported once, for each kind of lock. The lease is fixed so
+ * that no other renewal interferes. */
 CASE(test_ask_is_told_once)
 {
     unsigned told = 0;
@@ -244,8 +251,9 @@ CASE(test_ask_is_told_once)
     }
 }
 
-/* Nor if the row has changed its kind since, because another statement grants
- * that. */
+/* A request for an earlier hold is not reported to the next one, even if the
+ * row has changed its kind in between: then another SQL statement grants the
+ * lock. */
 CASE(test_ask_is_not_for_the_next_hold)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_MUTEX, HF_RWLOCK,
@@ -263,7 +271,8 @@ CASE(test_ask_is_not_for_the_next_hold)
     }
 }
 
-/* An expired lease is no hold, and the next holder in the row is not asked. */
+/* A hold whose lease has ended cannot be asked for, and the next holder in the
+ * row is not asked. */
 CASE(test_ask_after_the_lease)
 {
     struct proc p;
@@ -279,8 +288,8 @@ CASE(test_ask_after_the_lease)
     OK(hf_lock_release(w->locks[0], &w->err));
 }
 
-/* The server renewed the hold, but its reply, which carried the ask, is lost:
- * the next renewal reports it on another connection. */
+/* The server has renewed the hold, but the reply, which reported the request,
+ * is lost: the next renewal reports it on another connection. */
 CASE(test_ask_is_not_lost_with_an_answer)
 {
     hf_lock *a = world_far(w, WAIT_MS, 1000);
@@ -298,7 +307,7 @@ CASE(test_ask_is_not_lost_with_an_answer)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Another session with write access changes the row while the holder has no
+/* An administrator writes a request into the row while the holder has no
  * connection. */
 CASE(test_ask_by_hand)
 {
@@ -315,8 +324,8 @@ CASE(test_ask_by_hand)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The tables are in one file with a maximum size: InnoDB reports that like a
- * full disk, and the test needs no root. */
+/* The tables are in one file with a maximum size. When it is full, InnoDB
+ * reports the same error as for a full disk, and the test needs no root. */
 static const char small_file[] =
     "--innodb-data-file-path=ibdata1:12M:autoextend:max:16M";
 static const char large_file[] =
@@ -350,7 +359,7 @@ static void fill(void)
         assert_true(n++ < 100);
     } while (!error);
     assert_int_equal(error, 1114);
-    /* What is left of a page must not suffice for this either. */
+    /* The space that is left in a page must not suffice for this row either. */
     assert_int_equal(my_server_try(&my_one, "insert into filler values('x')"),
                      1114);
 }
@@ -362,8 +371,9 @@ static void refuses(struct world *w, int rc, int64_t began)
     assert_true(wait_within(began, 1000));
 }
 
-/* Everything is refused with the server's error, and the hold lasts as long as
- * its lease. Once there is room, everything works again. */
+/* The disk is full: every acquire and renewal fails with the server's error,
+ * and the hold lasts as long as its lease. Once there is space, everything
+ * works again. */
 CASE_OF(full, test_disk_full)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

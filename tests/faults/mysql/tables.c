@@ -1,5 +1,5 @@
-/* The tables: which user may create them, which rights another user needs, and
- * tables that were altered. */
+/* Who may create the tables, which rights other users need, and tables that
+ * were altered. */
 #include "mysql_faults.h"
 
 #include <ctype.h>
@@ -9,7 +9,8 @@ GROUP("tables");
 
 #define CLERK "clerk"
 
-/* A user with these rights on each table, or on the database. */
+/* Returns the URL of a user that has these rights on each table, or on the
+ * database. */
 static const char *clerk_url(const char *rights, bool of_tables)
 {
     static char url[128];
@@ -77,7 +78,7 @@ CASE(test_few_rights_are_enough)
     all_works(w, clerk_url(MY_SERVER_GRANTS, true));
 }
 
-/* The statement in the error's text, from that word on. */
+/* Returns the SQL statement in the error message, from this word on. */
 static const char *statement_in(const char *text, const char *word)
 {
     const char *at = strcasestr(text, word);
@@ -87,8 +88,8 @@ static const char *statement_in(const char *text, const char *word)
     return at;
 }
 
-/* Runs the statement in each error until hf_open() succeeds; returns how many
- * there were. */
+/* Executes the statement in each error until hf_open() succeeds; returns how
+ * many statements there were. */
 static int do_as_told(struct world *w, const char *url, const char *word)
 {
     hf_client *c = NULL;
@@ -115,13 +116,13 @@ CASE(test_without_create_says_the_statement)
     my_open_refused(w, url, HF_EAUTH, "holdfast_", NULL, false);
     assert_true(do_as_told(w, url, "create table") > 0);
     all_works(w, url);
-    /* A client that creates the tables itself makes the same ones. */
+    /* A client that creates the tables itself creates the same ones. */
     my_drop_tables();
     has_tables(w);
     all_works(w, url);
 }
 
-/* A missing right to write shows only when an existing row or a new one is
+/* A missing right to write is found only when an existing row or a new one is
  * written. */
 CASE(test_without_rights_says_which)
 {
@@ -145,8 +146,8 @@ CASE(test_without_rights_says_which)
     }
 }
 
-/* The right is revoked while the lock is held: the reason of the loss contains
- * the whole statement. */
+/* A right is revoked while the lock is held: the reason for the loss contains
+ * the whole statement that grants it. */
 CASE(test_a_refused_renewal_says_the_statement)
 {
     hf_lock *a = world_lock(w, clerk_url(MY_SERVER_GRANTS, true), 3000, 1000,
@@ -158,7 +159,7 @@ CASE(test_a_refused_renewal_says_the_statement)
     my_do("revoke update on " MY_SERVER_DB ".holdfast_locks from " CLERK);
     reason = world_loses(w, 0, "the server refused to renew it (UPDATE");
     sql = statement_in(reason, "grant select");
-    expect_words(sql, "names the account)"); /* nothing is cut */
+    expect_words(sql, "names the account)"); /* nothing is truncated */
     len = (int)(strstr(sql, " to ") - sql);
     if (my_server_try(&my_one, "%.*s to " CLERK, len, sql))
         fail_msg("\"%s\" is no statement", sql);
@@ -195,7 +196,8 @@ CASE(test_unknown_column)
     my_drop_tables();
 }
 
-/* A table of an older version: the error says how to alter it. */
+/* A table was created by an older version: the error contains the statement
+ * that alters it. */
 CASE(test_missing_column_says_the_statement)
 {
     static const char *const columns[] = {"rings", "since", "lease_us",
@@ -212,7 +214,7 @@ CASE(test_missing_column_says_the_statement)
     my_drop_tables();
 }
 
-/* The tables are dropped while they are used: the holder learns of its loss,
+/* The tables are dropped while they are in use: the holder learns of its loss,
  * and the tables are created again. */
 CASE(test_tables_dropped)
 {

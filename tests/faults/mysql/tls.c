@@ -18,7 +18,8 @@ static void end(void)
 
 GROUP("tls", .start = start, .stop = end);
 
-/* Each '@' in the options is replaced by the server's directory. */
+/* Returns a URL with these options, in which each '@' is replaced by the
+ * server's directory. */
 static const char *tls_url(int port, const char *options)
 {
     static char url[400];
@@ -42,7 +43,8 @@ static void expect(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* Restarts the server with another certificate. */
+/* Restarts the server with another certificate, or without TLS if it is
+ * NULL. */
 static void again(const char *tls)
 {
     my_server_kill(&my_one);
@@ -80,7 +82,8 @@ CASE(test_tls_on_one_side_alone)
     my_do("alter user " MY_SERVER_USER " require none");
 }
 
-/* Cuts in the greeting, in the handshake, in records and between them. */
+/* The connection is cut in the greeting, in the handshake, in records and
+ * between them. */
 CASE_IS(test_tls_reset_anywhere,
         any_cut_answers(w,
                         world_lock(w,
@@ -127,7 +130,7 @@ static void clerk_opens(struct world *w, const char *options, int code,
 }
 
 /* MySQL 8 needs the password itself once, which only TLS keeps secret; later a
- * digest suffices. i = 0 uses the default method of our servers. */
+ * digest suffices. The first round uses the default method of our servers. */
 CASE(test_ways_to_log_in)
 {
     static const char sha2[] = "with caching_sha2_password ";

@@ -1,5 +1,5 @@
 /* Waiting: the queue at the server, waiters that leave it, strangers in it, and
- * servers without one. */
+ * servers without a queue. */
 #include "mysql_faults.h"
 
 #include "relay.h"
@@ -60,8 +60,8 @@ CASE_IS(test_first_come_first_served, served_in_order(w, HF_MUTEX))
 CASE_IS(test_writers_are_served_in_order, served_in_order(w, HF_RWLOCK))
 CASE_IS(test_permits_are_given_in_order, served_in_order(w, HF_SEMAPHORE))
 
-/* A waiter that gives up leaves the queue at once and blocks no other, whether
- * it was the first or in the middle. */
+/* A waiter that gives up leaves the queue at once and blocks no other waiter,
+ * whether it was the first or in the middle. */
 static void cancelled(struct world *w, int which, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
@@ -100,8 +100,8 @@ CASE(test_second_in_the_queue_is_cancelled)
     cancelled(w, 1, HF_RWLOCK);
 }
 
-/* The waiting connection ends with the wait, and the next one is opened at
- * once. */
+/* The waiting connection is closed when the wait ends, and the next wait opens
+ * a new one at once. */
 CASE(test_cancelled_connection_is_closed)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -118,8 +118,8 @@ CASE(test_cancelled_connection_is_closed)
     world_free_for_all(w, b);
 }
 
-/* The hash in the names of the GET_LOCKs of "n", from the statement of a
- * waiter. */
+/* Copies the hash in the GET_LOCK names of lock "n", which it finds in a
+ * waiter's statement. */
 static void hash_of_lock(struct world *w, char *hash, size_t size)
 {
     static struct my_waiter waiter;
@@ -144,9 +144,9 @@ static void hash_of_lock(struct world *w, char *hash, size_t size)
     world_ends(w, c);
 }
 
-/* Any account may take any such name, and there is no way to ask it to release.
- * If the stranger has the queue's name, a waiter passes it after finding the
- * lock free at two polls. */
+/* Any account may take a GET_LOCK of any name, and cannot be asked to release
+ * it. If a stranger has taken the name of the queue, a waiter passes it after
+ * finding the lock free at two polls. */
 enum { STRANGER_MS = 8000 + 3000 + 1000 };
 
 static void stranger_has(struct world *w, const char *which)
@@ -177,8 +177,8 @@ static void tried(void *arg, hf_lock *lock, int result)
 }
 
 /* A try that finds the lock free but its queue taken polls a few more times
- * before it is busy. Counts the client's other requests that are answered
- * meanwhile. */
+ * before it returns HF_EBUSY. Returns how many other requests of the client
+ * were answered in the meantime. */
 static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
 {
     int n = 0, rc = 1;
@@ -195,8 +195,8 @@ static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
     return n;
 }
 
-/* The pauses between these polls are the client's and do not block a connection
- * on which others wait. */
+/* The client itself pauses between these polls and does not block a connection
+ * that other requests need. */
 CASE(test_try_delays_no_others)
 {
     enum { ANSWERS = 10, ROUNDS = 100 };
@@ -234,7 +234,8 @@ static void polls(struct world *w, const char *url, const char *why)
 
 CASE_IS(test_polls_if_told, polls(w, my_url("?wait=poll"), "wait=poll"))
 
-/* The proxy may share connections, so GET_LOCK is useless. */
+/* The proxy may share connections, so the client cannot use GET_LOCK and
+ * polls. */
 static void polls_behind_a_proxy(struct world *w, bool is_old)
 {
     struct relay *relay = relay_start(my_one.port);
@@ -254,12 +255,13 @@ static void polls_behind_a_proxy(struct world *w, bool is_old)
 
 CASE_IS(test_polls_behind_a_proxy_that_shares, polls_behind_a_proxy(w, false))
 
-/* The version is the proxy's own: the server behind it is not too old. */
+/* The version in the greeting is the proxy's own: the server behind it is not
+ * too old. */
 CASE_IS(test_polls_behind_a_proxy_of_an_old_version,
         polls_behind_a_proxy(w, true))
 
-/* Another client's session may have another time zone: no lease ends because of
- * that. */
+/* The proxy gives another client's session another time zone: no lease may end
+ * because of that. */
 CASE(test_proxy_changes_the_time_zone)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_RWLOCK, HF_SEMAPHORE};

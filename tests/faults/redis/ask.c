@@ -1,17 +1,17 @@
-/* What a holder hears of hf_ask() and hf_break() while nothing is renewed, and
- * which holders they leave untouched. */
+/* What a holder that does not renew learns of hf_ask() and hf_break(), and
+ * which holders these leave untouched. */
 #include "side.h"
 
 GROUP("ask");
 
-#define LONG_MS 3600000 /* so long that nothing is renewed */
+#define LONG_MS 3600000 /* long enough that nothing is renewed */
 
 static int ask(struct world *w, size_t i)
 {
     return hf_ask(w->clients[i], "n", 1, &w->err);
 }
 
-/* Events are delivered only by a dispatch. */
+/* Dispatches all clients, because events are delivered only by a dispatch. */
 static void dispatch(struct world *w)
 {
     for (size_t i = 0; i < w->len; i++)
@@ -101,7 +101,7 @@ CASE(test_wish_for_an_earlier_hold)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Malformed messages change nothing. */
+/* A client ignores malformed messages. */
 CASE(test_nonsense_is_not_heard)
 {
     static const char *const texts[] = {"w",
@@ -174,8 +174,8 @@ CASE(test_stranger_with_a_string_is_spared)
     stranger_is_spared(w, "n");
 }
 
-/* Our reader hears the request although a reader of Redisson's holds the lock
- * too. */
+/* One of our readers is notified of the request although a Redisson reader
+ * holds the lock too. */
 CASE(test_ours_beside_redissons_is_asked)
 {
     hf_lock *a = holder(w, &reads);
@@ -191,8 +191,8 @@ static void no_event(void *arg, const hf_event *e)
 {
 }
 
-/* The helper thread connects while the program holds the lock and does
- * nothing. */
+/* The helper thread opens the connection for messages while the program holds
+ * the lock and makes no call. */
 CASE(test_the_ear_needs_no_dispatch)
 {
     hf_client *c =
@@ -206,8 +206,8 @@ CASE(test_the_ear_needs_no_dispatch)
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* The holder gets the reply to that check before the reply to the renewal, so
- * from now on it believes messages. */
+/* Waits until the holder believes messages. The reply to the check of its
+ * connections arrives before the reply to the renewal. */
 static void until_told(struct world *w, hf_lock *a)
 {
     COMES(proofs(w) > 0);
@@ -248,7 +248,8 @@ CASE(test_broken_string_is_heard)
     world_loses(w, 0, "broken by another client");
 }
 
-/* The downgrade has moved the hold to another queue. */
+/* The downgrade has moved the hold to another queue of the client; the holder
+ * is still notified of the break. */
 CASE(test_broken_after_a_downgrade_is_heard)
 {
     hf_lock *a = holder(w, &writes);
@@ -270,7 +271,7 @@ static void say_broken(struct world *w, uint64_t token)
 }
 
 /* The same request may have been granted again after the message was sent; the
- * token says which grant the message is about. */
+ * token in the message says which grant it is about. */
 CASE(test_broken_of_an_earlier_grant)
 {
     hf_lock *a = holder(w, &mutex);
@@ -288,8 +289,8 @@ CASE(test_broken_of_an_earlier_grant)
     redis_do(w, "FLUSHALL");
 }
 
-/* The holder hears of its loss however many requests arrived before it
- * dispatches. */
+/* The holder is notified of its loss, however many requests for its lock
+ * arrived before it dispatches. */
 CASE(test_wishes_leave_room_for_the_loss)
 {
     hf_lock *a = holder(w, &mutex);
@@ -306,7 +307,7 @@ CASE(test_wishes_leave_room_for_the_loss)
     world_loses(w, 0, "broken by another client");
 }
 
-/* One of two readers is broken; the other hears nothing. */
+/* One of two readers is broken; the other one is not notified. */
 CASE(test_only_the_broken_one_hears)
 {
     hf_lock *a = holder(w, &reads), *b = holder(w, &reads);

@@ -1,8 +1,8 @@
-/* Passwords and users, including a user with only the rights that the manual
- * lists. */
+/* Passwords and users, including a user that has only the rights that the
+ * manual lists. */
 #include "redis_faults.h"
 
-/* ACL_KEYS, ACL_CHANNELS, ACL_COMMANDS: as in the manual */
+/* It defines ACL_KEYS, ACL_CHANNELS and ACL_COMMANDS as in the manual. */
 #include "acl_rules.h"
 
 GROUP("auth", .server = &redis_with_password);
@@ -89,8 +89,8 @@ static hf_lock *worker(struct world *w, enum hf_fairness fairness)
     return worker_of(w, KIND(HF_MUTEX, .fairness = fairness));
 }
 
-/* Waiting, renewing, inspecting, listing and breaking all work for that
- * user. */
+/* Asserts that waiting, renewing, inspecting, listing and breaking all work for
+ * that user. */
 static void held_and_waited_for(struct world *w, hf_lock *a, hf_lock *b,
                                 const char *waiters)
 {
@@ -168,7 +168,7 @@ CASE(test_limited_user_suffices_for_latch)
     hf_names *names = NULL;
     uint64_t left = 9;
 
-    w->may_leave = true; /* marks of a latch stay for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
     latch = world_latch(w, w->clients[0], "l");
@@ -191,7 +191,8 @@ CASE(test_limited_user_suffices_for_fair)
     all_of_it(w, HF_FAIR);
 }
 
-/* The same rules for another tenant, whose names begin with "ot:". */
+/* Adds a user with the same rules for another tenant, whose names begin with
+ * "ot:". */
 static void add_tenant(struct world *w)
 {
     char rules[] = ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS;
@@ -212,8 +213,8 @@ static bool is_denied(redisContext *c, const char *command)
     return denied;
 }
 
-/* Two tenants of one server have a prefix each: neither can wake the other or
- * hear its messages. */
+/* Two tenants of one server have a prefix each: neither can wake the other's
+ * clients or receive their messages. */
 CASE(test_tenants_are_kept_apart)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -242,9 +243,9 @@ CASE(test_tenants_are_kept_apart)
 }
 
 /* The same key can be reached with several prefixes. A holder that releases
- * publishes on the waiter's channel, which has the waiter's prefix. If it may
- * not publish there, the release still succeeds and the waiter finds the lock
- * free when it polls. */
+ * publishes on the waiter's channel, whose name contains the waiter's prefix.
+ * If it may not publish there, the release still succeeds and the waiter finds
+ * the lock free when it polls. */
 static void prefixes_meet(struct world *w, const char *user, const char *prefix)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -281,8 +282,8 @@ CASE(test_prefixes_of_one_name_meet)
 
 CASE_IS(test_prefix_that_is_not_allowed, prefixes_meet(w, "worker", "lk:"))
 
-/* True if the waiter has polled again since it subscribed. Its entry is "until
- * seen ear ...". */
+/* Returns whether the waiter has polled again since it subscribed. Its entry
+ * has the format "until seen ear ...". */
 static bool waiter_listens(struct world *w, const char *parties)
 {
     return redis_do(w, "EVAL %s 1 %s",
@@ -291,10 +292,10 @@ static bool waiter_listens(struct world *w, const char *parties)
                     parties) == 1;
 }
 
-/* A fair waiter keeps its place even if the holder may not publish to its
- * channel: it does not hear of the release, but the holder cannot take the lock
- * again before it. A machine that stalls may make the waiter poll too late and
- * lose its place, so one round of five is enough. */
+/* A fair waiter keeps its place even if the holder may not publish on its
+ * channel: the waiter is not notified of the release, but the holder cannot
+ * take the lock again before it. If the machine stalls, the waiter may poll too
+ * late and lose its place, so one successful round of five is enough. */
 static void fair_waiter_keeps_its_place(struct world *w, enum hf_kind kind,
                                         const char *waiters)
 {
@@ -335,7 +336,8 @@ CASE_IS(test_fair_writer_of_another_prefix,
 CASE_IS(test_fair_permits_of_another_prefix,
         fair_waiter_keeps_its_place(w, HF_SEMAPHORE, "holdfast:party:{lk:n}"))
 
-/* A user that may not count listeners always notifies Redisson. */
+/* A user that may not count the listeners of a channel always notifies
+ * Redisson. */
 CASE(test_user_without_pubsub)
 {
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -pubsub");
@@ -371,8 +373,8 @@ static bool has_heard(hf_client *c, const unsigned *wanted)
     return *wanted;
 }
 
-/* A holder whose program handles events may be forbidden to subscribe; it holds
- * the lock anyway. A client that asks for the lock then gets HF_EAUTH. */
+/* A holder with an event callback may be forbidden to subscribe; it holds the
+ * lock anyway. A client that calls hf_ask() then gets HF_EAUTH. */
 static void asks_a_listener(struct world *w, const char *rules, bool may)
 {
     unsigned wanted = 0;
@@ -426,7 +428,7 @@ CASE(test_forbidden_latch_is_eauth)
     hf_latch *latch;
     uint64_t left;
 
-    w->may_leave = true; /* marks of a latch stay for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
     latch = world_latch(w, w->clients[0], "l");

@@ -1,5 +1,5 @@
-/* Sharing the queue of a fair mutex with Redisson. A waiter of Redisson's is
- * simulated by what Redisson writes: an entry in the queue and a deadline, and
+/* Our clients share the queue of a fair mutex with Redisson. A Redisson waiter
+ * is simulated by what it writes, an entry in the queue and a deadline, and by
  * a subscription to the channel on which it is notified. */
 #include "redis_faults.h"
 
@@ -14,8 +14,8 @@ static hf_lock *fair_of(struct world *w)
     return world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
 }
 
-/* Enqueues as RedissonFairLock does: its deadline is that of the last waiter
- * plus its own wait time. */
+/* Enqueues a waiter as RedissonFairLock does: its deadline is that of the last
+ * waiter plus its own wait time. */
 static void comes_behind(struct world *w, const char *owner)
 {
     redis_do(w, "EVAL %s 2 " QUEUE " " DEADLINES " %s %d",
@@ -28,7 +28,7 @@ static void comes_behind(struct world *w, const char *owner)
              owner, REDISSON_WAIT_MS);
 }
 
-/* Returns the ms until Redisson treats the waiter `owner` as dead. */
+/* Returns the time in ms until Redisson treats the waiter `owner` as dead. */
 static long long lives_for(struct world *w, const char *owner)
 {
     return redis_do(
@@ -57,8 +57,9 @@ static struct taker *waits_first(struct world *w, hf_lock *lock)
     return t;
 }
 
-/* Redisson's deadline includes only a short time for our waiter, which polls
- * often; when ours gets the lock, no more than that time is subtracted. */
+/* The deadlines of Redisson waiters include only a short time for our waiter
+ * before them, because it polls often. When our waiter gets the lock, no more
+ * than that time is subtracted. */
 CASE(test_ours_gets_it)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -125,8 +126,8 @@ CASE(test_ours_gives_up)
     forget_redisson(w);
 }
 
-/* Redisson's deadline includes a full wait for our waiter, which is behind one
- * of Redisson's. */
+/* Our waiter is behind a Redisson waiter, so the deadline of the Redisson
+ * waiter after ours includes a full wait time for ours. */
 CASE(test_ours_in_between_gives_up)
 {
     hf_lock *a = fair_of(w);
@@ -145,9 +146,9 @@ CASE(test_ours_in_between_gives_up)
     forget_redisson(w);
 }
 
-/* The deadline of Redisson's waiter is minutes away, but it does not listen:
- * our waiter soon passes it, though the lock is free and no holder will release
- * it. */
+/* The deadline of the Redisson waiter is minutes away, but it does not listen:
+ * our waiter soon passes it, although the lock is free and no holder will
+ * release it. */
 CASE(test_dead_first_is_passed_over)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -160,9 +161,9 @@ CASE(test_dead_first_is_passed_over)
     OK(hf_lock_release(b, NULL));
 }
 
-/* The first request, sent on a lost connection, arrives after the second: the
- * waiter is in the queue once. A second entry would look like a waiter of
- * Redisson's without a known deadline once ours is gone. */
+/* A waiter's first request, sent on a lost connection, arrives after the
+ * second: the waiter must be in the queue only once. After the end of its wait
+ * a second entry would look like a Redisson waiter without a known deadline. */
 CASE(test_first_question_comes_second)
 {
     hf_lock *a = fair_of(w);
@@ -193,7 +194,8 @@ static void looks_now(struct world *w)
     COMES(redis_looked_at(w, SEEN) != at);
 }
 
-/* How long after its last poll Redisson would treat our waiter as dead. */
+/* Returns how long after our waiter's last poll Redisson would treat it as
+ * dead. */
 static long long outlives_its_look_by(struct world *w, int place)
 {
     redisReply *owner = redis_ask(w, "LINDEX " QUEUE " %d", place);
@@ -205,9 +207,10 @@ static long long outlives_its_look_by(struct world *w, int place)
     return ms;
 }
 
-/* Our waiter is behind one of Redisson's, which waits for long. Redisson's gets
- * the lock, which subtracts its wait from the deadline of ours, and releases
- * before our waiter polls again: ours must still be in the queue. */
+/* Our waiter is behind a Redisson waiter with a long wait time. The Redisson
+ * waiter gets the lock, which subtracts its wait time from the deadline of our
+ * waiter, and releases before our waiter polls again: our waiter must still be
+ * in the queue. */
 CASE(test_second_survives_a_quick_first)
 {
     hf_lock *a = fair_of(w);
@@ -239,8 +242,8 @@ static void crowd_waits(struct world *w, int many)
              many);
 }
 
-/* One of Redisson's waiters is before many of ours: a poll from far behind does
- * not walk through all of them. */
+/* A Redisson waiter is in front of many of ours: a poll of the last waiter does
+ * not walk through the whole queue. */
 CASE(test_look_does_not_walk_the_queue)
 {
     hf_lock *a = fair_of(w);
@@ -257,8 +260,8 @@ CASE(test_look_does_not_walk_the_queue)
     OK(hf_lock_release(a, NULL));
 }
 
-/* A client of Redisson's may wait for the key as for an unfair lock (RLock): it
- * is notified although no client of ours waits. */
+/* A Redisson client may wait for the key as for an unfair lock (RLock): it is
+ * notified of a release although no client of ours waits. */
 CASE(test_fair_release_tells_an_rlock)
 {
     hf_lock *a = fair_of(w);

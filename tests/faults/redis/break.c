@@ -1,11 +1,11 @@
-/* hf_break_hold() breaks one hold and no other: by its token, or by its owner
- * as hf_inspect() shows it. */
+/* hf_break_hold() breaks exactly one hold, identified by its token or by its
+ * owner as hf_inspect() shows it. */
 #include "side.h"
 
 GROUP("break");
 
-/* A plain lock of Redisson's does not increment the token counter, so the token
- * of the previous holder must not match this hold. */
+/* A plain Redisson lock does not increment the token counter, so the token of
+ * the previous holder must not match its hold. */
 CASE(test_breaking_a_strangers_hold)
 {
     hf_lock *a = world_near(w);
@@ -25,8 +25,8 @@ CASE(test_breaking_a_strangers_hold)
     assert_int_equal(redis_do(w, "EXISTS n"), 0);
 }
 
-/* Readers of Redisson's in a hash that never expires, whose timeout keys are
- * gone: breaking one leaves the other. */
+/* Two Redisson readers are in a hash that never expires and have no timeout
+ * keys: breaking one leaves the other. */
 CASE(test_breaking_one_of_redissons_readers)
 {
     static const char a[] = STRANGER, b[] = GHOST ":8";
@@ -40,8 +40,8 @@ CASE(test_breaking_one_of_redissons_readers)
     OK(hf_break_hold(w->clients[0], "n", 1, 0, b, &w->err));
 }
 
-/* Redisson identifies permits by random bytes and shows them as hex; of two
- * permits one is broken. */
+/* Redisson identifies permits by random bytes, which hf_inspect() shows as hex;
+ * one of two permits is broken. */
 CASE(test_breaking_one_of_redissons_permits)
 {
     static const char *const ids[] = {"\xff\n:7 456789abcde",
@@ -118,7 +118,8 @@ CASE_IS(test_fair_mutex_held_for_days, held_for_days(w, "", HF_FAIR))
 CASE_IS(test_string_held_for_days,
         held_for_days(w, "?dialect=string", HF_UNFAIR))
 
-/* The lock was handed over before the counter expired. */
+/* A hold that was handed over can be broken by its token even after the token
+ * counter has expired. */
 CASE(test_handed_over_and_held_for_days)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -1,5 +1,5 @@
-/* How many commands and connections an operation costs the server, by the
- * server's own statistics. */
+/* How many commands and connections an operation costs, as the server's own
+ * statistics show. */
 #include "side.h"
 
 GROUP("cost");
@@ -12,7 +12,7 @@ static hf_lock *only_permit(struct world *w)
     return world_change(w, w->len - 1, HF_SEMAPHORE, 1);
 }
 
-/* Unfair waiters that would acquire if they were notified. */
+/* Adds unfair waiters to the list. They would acquire if they were notified. */
 static void crowd_waits(struct world *w, int many)
 {
     redis_do(w, "EVAL %s 2 " LINE " " PARTY " %d " GHOST,
@@ -24,8 +24,8 @@ static void crowd_waits(struct world *w, int many)
              many);
 }
 
-/* A release hands the permit to one waiter; the entries behind it are not
- * read. */
+/* A release hands the permit to one waiter and does not read the entries after
+ * it. */
 CASE(test_release_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w);
@@ -41,8 +41,8 @@ CASE(test_release_does_not_walk_the_line)
     redis_do(w, "FLUSHDB");
 }
 
-/* Nor are those entries read when a waiter gives up while the permit is
- * held. */
+/* A waiter that gives up while the permit is held does not read the other
+ * waiters' entries either. */
 CASE(test_leaving_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);
@@ -57,8 +57,8 @@ CASE(test_leaving_does_not_walk_the_line)
     OK(hf_lock_release(a, NULL));
 }
 
-/* All permits are free and unclaimed: only as many waiters are notified as can
- * acquire. */
+/* A waiter gives up while all permits are free and unclaimed: only as many
+ * waiters are notified as can acquire. */
 CASE(test_leaving_tells_as_many_as_may_come)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);
@@ -127,7 +127,7 @@ static void sleeper_end(struct sleeper *s)
 }
 
 /* A client sends commands on one connection. It opens a second one for messages
- * if it waits, or if it holds something and the program handles events. */
+ * if it waits, or if it holds something and has an event callback. */
 CASE(test_a_client_is_two_connections)
 {
     enum { MANY = 24 };

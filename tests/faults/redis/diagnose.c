@@ -1,4 +1,4 @@
-/* What hf_diagnose() reports about servers that are configured well, and
+/* What hf_diagnose() reports about servers that are configured well or
  * badly. */
 #include "redis_faults.h"
 
@@ -65,9 +65,9 @@ static long long uptime_s(struct world *w)
     return s;
 }
 
-/* A server without persistence has just started, so it has forgotten all holds.
- * The warning ends when persistence is on or the server has been up for longer
- * than the TTL. */
+/* A server without persistence has just started, so it has lost all holds. The
+ * warning ends when persistence is on or the server has been up for longer than
+ * the TTL. */
 CASE(test_diagnose_restart)
 {
     hf_client *c = world_open(w, w->redis->url, CLIENT(.ttl_ms = 3600000));
@@ -87,7 +87,7 @@ CASE(test_diagnose_snapshot_fails)
     const char *path = text_of("%s/dump.rdb", w->redis->dir);
 
     diagnosis_lacks(c, "disk");
-    assert_int_equal(mkdir(path, 0700), 0); /* makes rename() fail */
+    assert_int_equal(mkdir(path, 0700), 0); /* lets rename() fail */
     redis_do(w, "BGSAVE");
     COMES(diagnosis_count(c, "disk", "snapshot") == 1);
     assert_int_equal(rmdir(path), 0);
@@ -160,8 +160,8 @@ static void set_user(struct world *w, const char *more)
                     more);
 }
 
-/* A setting that may not be read is a finding, and so is a lock that may not be
- * acquired. */
+/* A setting that the user may not read is a finding, and so is a lock that the
+ * user may not acquire. */
 CASE(test_diagnose_rights)
 {
     hf_client *c;
@@ -211,8 +211,8 @@ CASE(test_diagnose_clock)
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
 }
 
-/* The server refuses every command for a while: its error is shown and not
- * mistaken for a missing right. */
+/* The server refuses every command for a while: the diagnosis shows the
+ * server's error and does not mistake it for a missing right. */
 CASE(test_diagnose_busy)
 {
     hf_client *c = client_of(w);

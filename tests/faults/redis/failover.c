@@ -1,8 +1,8 @@
 /*
  * A master is lost and its replica takes over at the same address. Redis
  * replicates after it replies, so the new master may lack a lock that is held.
- * Then two clients claim the lock for a while: the resource tells them apart by
- * their tokens, and the old holder hears of its loss.
+ * Then two clients claim the lock for a while: the protected resource tells
+ * them apart by their tokens, and the old holder learns of its loss.
  */
 #include "side.h"
 
@@ -10,7 +10,8 @@ GROUP("failover");
 
 #define TTL 6000
 #define OP 2000 /* op_timeout of a client that gets no reply */
-/* so that a slow machine does not look like a silent server */
+/* An op_timeout with which a slow machine does not look like a silent
+ * server. */
 #define PATIENT 10000
 
 static hf_lock *party(struct world *w, const char *url, const struct side *side,
@@ -19,7 +20,7 @@ static hf_lock *party(struct world *w, const char *url, const struct side *side,
     return lock_of(w, url, ttl_ms, PATIENT, side->kind);
 }
 
-/* Whatever the replica has not received by now is lost. */
+/* Promotes the replica. Whatever it has not received by now is lost. */
 static void detach(struct redis_server *other)
 {
     redis_server_do(other, "REPLICAOF NO ONE");
@@ -32,7 +33,7 @@ static void fail_over(struct world *w, struct redis_server *other)
     redis_server_kill(w->redis);
 }
 
-/* The old master restarts, empty, as a replica. */
+/* Restarts the old master, empty, as a replica of the new one. */
 static void end(struct world *w, struct redis_server *other)
 {
     OK(redis_server_again(w->redis));
@@ -40,8 +41,8 @@ static void end(struct world *w, struct redis_server *other)
     world_is_clean(w);
 }
 
-/* True if both tokens may be equal: one of two successive holders is a reader
- * or has permits. */
+/* Returns whether the token may belong to a later hold. Two successive holders
+ * may have equal tokens if one of them is a reader or has permits. */
 static bool is_later(const struct side *side, uint64_t token, uint64_t before)
 {
     return side->kind == HF_MUTEX ? token > before : token >= before;
@@ -59,7 +60,7 @@ static void replicated(struct world *w, const struct side *side)
     COMES(redis_has(other, "n"));
     fail_over(w, other);
     EXPECT(HF_EBUSY, take_other(b, side, 0, &w->err));
-    world_renews(a); /* at the new master */
+    world_renews(a); /* the request goes to the new master */
     assert_int_equal(token_of(a), token);
     assert_false(world_heard_loss(w, 0));
     OK(hf_lock_release(a, &w->err));
@@ -99,10 +100,10 @@ static void two_claims(struct world *w, const struct side *side)
     assert_true(write_to(&resource, a));
     fail_over(w, other);
     OK(take(b, side, 0, &w->err));
-    OK(hf_lock_check(a)); /* both believe that they hold it */
+    OK(hf_lock_check(a)); /* both clients believe that they hold the lock */
     assert_true(token_of(b) > token_of(a));
     assert_true(write_to(&resource, b));
-    assert_false(write_to(&resource, a)); /* but only one can write */
+    assert_false(write_to(&resource, a)); /* the resource refuses a */
     COMES(world_heard_loss(w, 0));
     assert_true(wait_now() < deadline);
     world_loses(w, 0, "the server restarted empty");
@@ -113,7 +114,8 @@ static void two_claims(struct world *w, const struct side *side)
     end(w, other);
 }
 
-/* No server answers at the address: the hold ends at its deadline. */
+/* No server answers at the address any longer: the hold ends at its
+ * deadline. */
 CASE(test_nobody_takes_over)
 {
     struct redis_server *other = redis_replica(w);
@@ -132,7 +134,7 @@ CASE(test_nobody_takes_over)
     world_free_for_all(w, a);
 }
 
-/* The replica has the holder and the waiters when it takes over. */
+/* When the replica takes over, it has the holder and the waiters. */
 static void queue_moves(struct world *w, const struct side *side,
                         const char *waiters)
 {
@@ -158,7 +160,7 @@ static void queue_moves(struct world *w, const struct side *side,
     end(w, other);
 }
 
-/* The replica has nothing when it takes over: the waiter gets the lock there,
+/* When the replica takes over, it has no keys: the waiter gets the lock there,
  * and the old holder loses it. */
 static void queue_is_lost(struct world *w, const struct side *side,
                           const char *waiters)
@@ -208,8 +210,8 @@ CASE_IS(test_waiter_times_out, gives_up(w, 1000, HF_ETIMEDOUT, 1000 + 1000))
 CASE_IS(test_waiter_that_waits_for_ever_fails,
         gives_up(w, HF_FOREVER, HF_EBACKEND, OP + 1900 + 1000))
 
-/* The old master refuses requests but closes no connection: the client
- * reconnects and finds the new one. */
+/* The old master refuses requests but does not close its connections: the
+ * client reconnects and finds the new master. */
 static void refuses(struct world *w, const char *first, const char *second)
 {
     struct redis_server *other = redis_replica(w);
@@ -220,8 +222,8 @@ static void refuses(struct world *w, const char *first, const char *second)
     OK(hf_lock_acquire(a, NULL, NULL));
     token = token_of(a);
     COMES(redis_has(other, "n"));
-    began = wait_now(); /* a refusal on a young connection does not make the
-                           client reconnect */
+    /* A refusal on a young connection does not make the client reconnect. */
+    began = wait_now();
     COMES(wait_ms_since(began) > 2100);
     detach(other);
     proxy_lead_to(w->proxy, other->port);

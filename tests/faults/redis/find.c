@@ -1,5 +1,4 @@
-/* A master that becomes a replica, while the host name leads to the new
- * master. */
+/* A master becomes a replica, while the host name leads to the new master. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -16,7 +15,8 @@ static hf_lock *by_name(struct world *w, int64_t ttl_ms)
     return world_lock(w, "redis://" ANY_NAME, ttl_ms, 2000, HF_FAIR_DEFAULT);
 }
 
-/* A refusal on a younger connection does not make the client reconnect. */
+/* Waits until the connection is old: a refusal on a younger one does not make
+ * the client reconnect. */
 static void grow_old(void)
 {
     int64_t began = wait_now();
@@ -24,9 +24,9 @@ static void grow_old(void)
     COMES(wait_ms_since(began) > 2100);
 }
 
-/* The server has become a replica and closes no connection. The holder hears of
- * its loss; a waiter and a client that acquires find the new master without an
- * error. */
+/* The server has become a replica but does not close its connections. The
+ * holder is notified of its loss; a waiter and a client that acquires find the
+ * new master without an error. */
 CASE(test_demoted_master_is_left)
 {
     struct redis_server old = {0};
@@ -52,8 +52,8 @@ CASE(test_demoted_master_is_left)
     redis_server_end(&old);
 }
 
-/* The name leads to no other server: requests fail with the server's reason,
- * and succeed again as soon as the server is a master. */
+/* The host name leads to no other server: requests fail with the server's
+ * reason, and succeed again as soon as the server is a master. */
 CASE(test_replica_is_asked_again)
 {
     hf_lock *a;

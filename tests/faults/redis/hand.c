@@ -1,13 +1,12 @@
 /* Handing over read-write locks and semaphores: a release makes the next waiter
- * the holder before that waiter knows. */
+ * the holder before that waiter learns of it. */
 #include "side.h"
 
 GROUP("hand");
 
 #define HAND_TTL_MS 6000 /* nothing is handed over to a shorter lease */
 
-/* Adds a waiter of ours that polled a second ago and polls again again_ms after
- * that. */
+/* Adds a waiter that polled a second ago and will poll again_ms after that. */
 static void ghost_waits(struct world *w, const struct side *s, int again_ms)
 {
     long long seen = redis_now_ms(w) - 1000;
@@ -22,8 +21,8 @@ static void ghost_waits(struct world *w, const struct side *s, int again_ms)
                      is_rw ? 0 : SIZE));
 }
 
-/* Returns the token in the next message; 0 if the waiter is only notified and
- * must poll. */
+/* Returns the token in the next message, or 0 if the message only notifies the
+ * waiter, which must then poll. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("r1 "));
@@ -86,7 +85,8 @@ static void told_to_ask(struct world *w, const struct side *s, int again_ms)
     forget_ghost(w);
 }
 
-/* Redisson's waiter may be as fast as ours, so all are notified instead. */
+/* A Redisson waiter may be as fast as ours, so the lock is not handed over: all
+ * waiters are notified instead. */
 static void told_beside_redisson(struct world *w, const struct side *s)
 {
     redis_listens(w, s->kind == HF_SEMAPHORE ? "redisson_sc:{n}"
@@ -94,15 +94,15 @@ static void told_beside_redisson(struct world *w, const struct side *s)
     told_to_ask(w, s, 3000);
 }
 
-/* A waiter that polls rarely would not learn for long what it holds if the
- * message was lost. */
+/* The lock is not handed to a waiter that polls rarely: if the message was
+ * lost, the waiter would not learn for a long time that it holds the lock. */
 static void told_if_rarely_seen(struct world *w, const struct side *s)
 {
     told_to_ask(w, s, 20000);
 }
 
-/* True if the waiter has polled since it subscribed. Only then is the lock
- * handed to it. */
+/* Returns whether the waiter has polled since it subscribed. The lock is handed
+ * to it only then. */
 static bool is_waiting(struct world *w)
 {
     redisReply *reply = redis_ask(w, "HVALS " PARTY);
@@ -114,8 +114,8 @@ static bool is_waiting(struct world *w)
     return listens;
 }
 
-/* True if the message suffices while the proxy holds back the waiter's own
- * requests. */
+/* Returns whether the waiter acquires by the message only, while the proxy
+ * holds back the waiter's requests. */
 static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
                             hf_lock *b, const char *waiters)
 {
@@ -134,7 +134,8 @@ static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
     return is_unasked;
 }
 
-/* The waiter may happen to poll just then, but not every time. */
+/* The waiter may happen to poll just when the holder releases, but not in every
+ * try. */
 static void unasked(struct world *w, const struct side *s, hf_lock *a,
                     hf_lock *b, const char *waiters)
 {
@@ -165,7 +166,7 @@ CASE(test_fair_handed_needs_no_question)
     unasked(w, &mutex, a, b, SEEN);
 }
 
-/* The message is lost; the waiter finds out that it is the holder when it
+/* The message is lost; the waiter learns that it is the holder when it
  * polls. */
 static void message_lost(struct world *w, const struct side *s)
 {
@@ -186,7 +187,7 @@ static void message_lost(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, a);
 }
 
-/* The waiter gives up before it knows that it has the lock. */
+/* The waiter gives up before it learns that it has the lock. */
 static void given_up(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s), *b = far_of(w, s, 30000, OP_MS);
@@ -205,8 +206,8 @@ static void given_up(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, a);
 }
 
-/* The waiter was stopped when the lock was handed to it and is killed before it
- * knows: its lease ends. */
+/* The waiter is stopped when the lock is handed to it, and is killed before it
+ * learns of that: its lease ends. */
 static void died(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -229,8 +230,8 @@ static void died(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, a);
 }
 
-/* The waiter does not listen, as if killed while it waited: nothing is handed
- * to it for long. */
+/* The waiter does not listen, as if it had been killed while it waited: the
+ * lock is not handed to it. */
 static void dead_are_passed_over(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);

@@ -67,7 +67,7 @@ CASE(test_hostile_answers_to_an_acquire)
         LIE("-\r\n", false),
         LIE("-NOSCRIPT\r\n", false),
         LIE("-ERR %s%n\r\n", false),
-        /* an outdated reply, again and again */
+        /* an outdated reply, repeated */
         LIE("*2\r\n:5\r\n:1700000000000000\r\n", false),
         LIE("*2\r\n:4\r\n:1700000000000000\r\n:1\r\n:1\r\n:1\r\n", false),
     };
@@ -76,7 +76,7 @@ CASE(test_hostile_answers_to_an_acquire)
         lie_to_acquire(w, lies[i].text, lies[i].len, 1, lies[i].closes, 300);
 }
 
-/* An endless reply must not use up the memory of the program. */
+/* A reply that never ends must not use up the program's memory. */
 CASE(test_hostile_answer_without_end)
 {
     static char lie[65536] = "*1000000\r\n";
@@ -87,7 +87,8 @@ CASE(test_hostile_answer_without_end)
     lie_to_acquire(w, lie, sizeof(lie), 300, true, 10000);
 }
 
-/* Nor may an endless list use it up, which always has one more page. */
+/* A list that always has one more page must not use up the program's memory
+ * either. */
 CASE(test_hostile_list_without_end)
 {
     enum { NAMES = 8000, NAME = 500 };
@@ -112,8 +113,8 @@ CASE(test_hostile_list_without_end)
     free(lie);
 }
 
-/* The server greets on every connection and closes it at the next request: the
- * client must back off. */
+/* The server greets each connection and closes it at the next request: the
+ * client must pause between its attempts. */
 CASE(test_server_that_always_hangs_up)
 {
     struct liar l = {.hangs_up = true};
@@ -163,8 +164,9 @@ CASE(test_hostile_greetings)
     }
 }
 
-/* Only a server without redis.setresp, which is older than 6.0, adds its
- * version to the greeting. Redis 5 has no SET ... KEEPTTL. */
+/* The script of the greeting returns the server's version only if redis.setresp
+ * is missing, which is the case before Redis 6.0. Redis 5 has no SET ...
+ * KEEPTTL. */
 CASE(test_server_that_is_too_old)
 {
 #define TIME_AND "*3\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
@@ -200,7 +202,7 @@ CASE(test_server_that_is_too_old)
 #undef TIME_AND
 }
 
-/* Redlock needs only Redis 5.0. */
+/* A redlock needs only Redis 5.0. */
 CASE(test_servers_of_redlock_that_are_too_old)
 {
     static const char info[] = "redis_version:4.0.14\r\nrun_id:a\r\n"

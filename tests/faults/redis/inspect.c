@@ -1,12 +1,13 @@
-/* hf_inspect() of what other clients have left, without changing it; and token
- * counters that do not expire. */
+/* hf_inspect() of what other clients have left, which it must not change; and
+ * token counters that do not expire. */
 #include "side.h"
 
 GROUP("inspect");
 
 #define NOTE "u\nr\n5\n1700000000000\n0 77\nhost\nlabel"
 
-/* A client of a replica of the case's server, which refuses to write. */
+/* Returns a client of a replica of the case's server; the replica refuses to
+ * write. */
 static hf_client *client_of_replica(struct world *w)
 {
     struct redis_server *replica;
@@ -17,8 +18,7 @@ static hf_client *client_of_replica(struct world *w)
     return world_open(w, replica->url, NULL);
 }
 
-/* The entry of a reader that died is still there, beside that of one that
- * lives. */
+/* A reader died and another one lives: both still have entries. */
 CASE(test_look_at_readers_writes_nothing)
 {
     hf_client *c;
@@ -40,7 +40,7 @@ CASE(test_look_at_readers_writes_nothing)
     redis_do(w, "FLUSHDB");
 }
 
-/* A permit whose holder died counts as given back. */
+/* The permit of a holder that died counts as free. */
 CASE(test_look_at_permits_writes_nothing)
 {
     hf_client *c;
@@ -59,7 +59,7 @@ CASE(test_look_at_permits_writes_nothing)
     redis_do(w, "ZADD {n}:timeout 1000 " GHOST ":2:1");
     assert_int_equal(redis_do(w, "WAIT 1 20000"), 1);
     info = world_inspect(w, c);
-    assert_int_equal(info->kind, 0); /* nothing is held, so it has no kind */
+    assert_int_equal(info->kind, 0); /* nothing is held, so there is no kind */
     assert_int_equal(info->holders_len, 0);
     assert_int_equal(redis_do(w, "ZCARD {n}:timeout"), 2);
     redis_do(w, "FLUSHDB");
@@ -84,7 +84,7 @@ CASE(test_look_at_a_latch_and_a_mutex_writes_nothing)
     redis_do(w, "FLUSHDB");
 }
 
-/* The owner that another program writes may have any bytes. */
+/* Another program may store an owner with any bytes. */
 CASE(test_owners_of_others_are_printable)
 {
     static const char owner[] = "\x1b[31m\xff\xc3\xa9\0\n7";
@@ -107,8 +107,8 @@ CASE(test_owners_of_others_are_printable)
     world_free_for_all(w, a);
 }
 
-/* The key belongs to the other dialect: the error text says which URL option to
- * use. */
+/* The key belongs to the other dialect: the error message names the URL option
+ * to use. */
 CASE(test_other_dialect_is_named)
 {
     hf_lock *a = world_near(w), *b;
@@ -127,7 +127,7 @@ CASE(test_other_dialect_is_named)
     OK(hf_lock_release(a, NULL));
 }
 
-/* A key that is no lock of either dialect, for each kind of lock. */
+/* The key is not a lock in either dialect, for each kind of lock. */
 CASE(test_key_of_another_program_is_said)
 {
     static const struct {
@@ -155,8 +155,8 @@ CASE(test_key_of_another_program_is_said)
     }
 }
 
-/* A semaphore is a string in both dialects, so a hash is no reason to name the
- * other one. */
+/* A semaphore is a string in both dialects, so the error about a hash must not
+ * suggest the other dialect. */
 CASE(test_hash_where_a_semaphore_would_be)
 {
     world_near(w);
@@ -194,7 +194,7 @@ static void counter_stays(struct world *w, const struct side *s)
     assert_int_equal(token_ttl(w), -1);
     assert_true(token_of(b) >= before);
     OK(hf_lock_release(b, NULL));
-    OK(take(a, s, 0, &w->err)); /* without keep_tokens */
+    OK(take(a, s, 0, &w->err)); /* a's client lacks keep_tokens */
     OK(hf_lock_release(a, NULL));
     assert_int_equal(token_ttl(w), -1);
     redis_do(w, "DEL " TOKEN);
@@ -209,7 +209,8 @@ CASE_IS(test_counter_of_a_reader_stays, counter_stays(w, &reads))
 CASE_IS(test_counter_of_permits_stays, counter_stays(w, &permits))
 CASE_IS(test_counter_of_all_permits_stays, counter_stays(w, &whole))
 
-/* A client without keep_tokens hands the lock over to a client with it. */
+/* A client without keep_tokens hands the lock over to a client that has the
+ * option. */
 static void handed_over(struct world *w, const struct side *s,
                         const char *waiters)
 {

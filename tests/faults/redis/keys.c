@@ -1,10 +1,10 @@
-/* The keys at the server: those of other programs, what expires when, and in
- * what order requests arrive. */
+/* The keys at the server: those of other programs, when keys expire, and the
+ * order in which requests arrive. */
 #include "side.h"
 
 GROUP("keys");
 
-/* The key where we keep permits belongs to another program: it is left
+/* The key in which we store permits belongs to another program: it is left
  * unchanged. */
 CASE(test_strangers_key_is_spared)
 {
@@ -17,8 +17,8 @@ CASE(test_strangers_key_is_spared)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* The lock is replaced by a key of another program. The waiter leaves no entry
- * behind to which the lock could be handed once it is a lock again. */
+/* Another program replaces the lock's key by its own. The waiter leaves no
+ * entry to which the lock could be handed when the key is a lock again. */
 static void stranger_comes(struct world *w, hf_lock *a, hf_lock *b,
                            const char *list, char letter)
 {
@@ -62,7 +62,8 @@ CASE(test_stranger_comes_to_permits)
     stranger_comes(w, a, b, LINE, 's');
 }
 
-/* Each permit is an entry, and one script writes all of them. */
+/* Each permit is an entry, and one script writes all of them, so their number
+ * is limited. */
 CASE(test_permits_of_one_hold_have_a_limit)
 {
     hf_lock *a;
@@ -78,7 +79,7 @@ CASE(test_permits_of_one_hold_have_a_limit)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* A hold can be renewed, downgraded and released although the server has no
+/* A hold can be renewed, downgraded and released even if the server has no
  * memory left. */
 static void held_without_memory(struct world *w, const struct side *s)
 {
@@ -105,8 +106,8 @@ CASE_IS(test_reader_without_memory, held_without_memory(w, &reads))
 CASE_IS(test_writer_without_memory, held_without_memory(w, &writes))
 CASE_IS(test_permits_without_memory, held_without_memory(w, &permits))
 
-/* The first request arrives after the second: the server sees one waiter and
- * grants its permit once. */
+/* A waiter's first request arrives after the second: the server sees only one
+ * waiter and grants its permit only once. */
 CASE(test_first_question_comes_second)
 {
     hf_lock *a = near_of(w, &permits), *b = far_of(w, &permits, 30000, 3000);
@@ -131,8 +132,7 @@ CASE(test_first_question_comes_second)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* All keys expire if the holder of the permits dies and no other client
- * comes. */
+/* The holder of the permits dies and no other client comes: all keys expire. */
 static void permits_expire(struct world *w)
 {
     static const char *const keys[] = {"n", "{n}:timeout", "holdfast:kind:{n}",
@@ -157,7 +157,8 @@ CASE(test_permits_that_were_handed_over_expire)
     taker_end(t);
 }
 
-/* All permits are back, but the semaphore stays because Redisson listens. */
+/* All permits are free, but the semaphore's key stays because Redisson
+ * listens. */
 CASE(test_permits_of_one_that_stayed_expire)
 {
     hf_lock *a = near_of(w, &permits);
@@ -168,7 +169,7 @@ CASE(test_permits_of_one_that_stayed_expire)
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     OK(take(a, &permits, 0, NULL));
     permits_expire(w);
-    /* Redisson has taken back the permits that it considers expired. */
+    /* As Redisson does, take back the permits that have expired. */
     redis_do(w, "DEL {n}:timeout");
     redis_do(w, "SET n %d KEEPTTL", SIZE);
     OK(take(a, &permits, 0, &w->err));
@@ -176,8 +177,8 @@ CASE(test_permits_of_one_that_stayed_expire)
     redis_do(w, "FLUSHDB");
 }
 
-/* A latch is unused for a day, and its kind key has expired: no client takes
- * permits from it, and it can still be found. */
+/* A latch has not been used for a day, so its kind key has expired: no client
+ * takes permits from it, and it can still be found. */
 CASE(test_latch_that_rests_stays_one)
 {
     hf_lock *a = near_of(w, &permits);
@@ -186,7 +187,7 @@ CASE(test_latch_that_rests_stays_one)
     hf_info *info;
     uint64_t left = 0;
 
-    w->may_leave = true; /* marks of a latch stay for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     hf_lock_free(a);
     w->locks[0] = NULL;
     latch = world_latch(w, w->clients[0], "n");
@@ -221,8 +222,8 @@ static long long in_ms(long long ms)
     return now.tv_sec * 1000LL + ms;
 }
 
-/* One of our waiters died, and Redisson has dropped it from the queue, but our
- * own list still has it. One of Redisson's waits. */
+/* One of our waiters has died. Redisson has removed it from the queue, but our
+ * own list still contains it. A Redisson waiter is in the queue. */
 static void queue_without_the_dead(struct world *w)
 {
     redis_do(w, "HSET n " STRANGER "0 1");
@@ -232,7 +233,7 @@ static void queue_without_the_dead(struct world *w)
     redis_do(w, "ZADD " DEADLINES " %lld " STRANGER, in_ms(300000));
 }
 
-/* Redisson's waiter keeps its place when our waiter polls or gives up. */
+/* The Redisson waiter keeps its place when our waiter polls or gives up. */
 CASE(test_redisson_stays_in_the_queue)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);
@@ -260,7 +261,7 @@ static long long token_ttl(struct world *w)
     return redis_do(w, "PTTL " TOKEN);
 }
 
-/* A time in microseconds, like tokens. */
+/* Returns a time in microseconds, the unit of tokens. */
 static long long hours_ago(int hours)
 {
     struct timespec now;
@@ -269,7 +270,7 @@ static long long hours_ago(int hours)
     return (now.tv_sec - hours * 3600LL) * 1000000;
 }
 
-/* The TTL of the token counter after a hold. */
+/* Acquires and releases; returns the TTL of the token counter. */
 static long long token_ttl_after(struct world *w, hf_lock *lock,
                                  const struct side *s)
 {
@@ -278,8 +279,8 @@ static long long token_ttl_after(struct world *w, hf_lock *lock,
     return token_ttl(w);
 }
 
-/* Redisson's counter has no expiry, and we must not set one: its tokens would
- * start again. */
+/* Redisson's counter never expires, and we must not let it expire: Redisson's
+ * tokens would start again. */
 static void counter_of_redisson_stays(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -303,7 +304,7 @@ static void counter_of_ours_ends(struct world *w, const struct side *s)
         redis_do(w, "SET " TOKEN " %lld PX 50000", hours_ago(ago));
         assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
     }
-    /* The clock was set back. */
+    /* As if the clock had been set back. */
     redis_do(w, "SET " TOKEN " %lld PX 50000", hours_ago(-9));
     assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
 }
@@ -331,7 +332,8 @@ CASE(test_handed_over_counter_stays)
     assert_int_equal(token_ttl(w), -1);
 }
 
-/* A reader also needs a counter, but does not change one that exists. */
+/* A reader also needs a counter, but does not change the expiry of an existing
+ * one. */
 CASE(test_reader_makes_a_counter_that_ends)
 {
     hf_lock *a = near_of(w, &reads);

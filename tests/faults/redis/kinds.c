@@ -1,11 +1,11 @@
-/* Read-write locks, semaphores and latches: clients killed, stopped or cut off,
- * and each reply lost. */
+/* Read-write locks, semaphores and latches whose clients are killed, stopped or
+ * cut off, or lose a reply. */
 #include "side.h"
 
 GROUP("kinds");
 
-/* The holder is killed: a waiter gets the lock within the lease and a
- * second. */
+/* The holder is killed: a waiter gets the lock at most a second after the lease
+ * ends. */
 static void killed(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -23,8 +23,8 @@ CASE_IS(test_reader_killed, killed(w, &reads))
 CASE_IS(test_writer_killed, killed(w, &writes))
 CASE_IS(test_permit_holder_killed, killed(w, &permits))
 
-/* The permits of a killed client have expired, and no client has sent a request
- * since. */
+/* Kills a client whose permits then expire; no client sends a request
+ * afterwards. */
 static void permits_are_due(struct world *w, long long out)
 {
     struct proc p;
@@ -46,7 +46,7 @@ CASE(test_last_release_takes_back_what_is_due)
     OK(hf_lock_release(a, NULL));
 }
 
-/* Inspecting does not take back expired permits, but does not show them
+/* hf_inspect() does not take back expired permits, but does not show them
  * either. */
 CASE(test_inspect_counts_what_is_due_as_back)
 {
@@ -61,7 +61,7 @@ CASE(test_inspect_counts_what_is_due_as_back)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* The holder is stopped past the end of its lease: when it continues it knows
+/* The holder is stopped until its lease has ended: when it continues it learns
  * of its loss and does not disturb the new holder. */
 static void stopped(struct world *w, const struct side *s)
 {
@@ -85,8 +85,8 @@ CASE_IS(test_reader_stopped_past_its_lease, stopped(w, &reads))
 CASE_IS(test_writer_stopped_past_its_lease, stopped(w, &writes))
 CASE_IS(test_permit_holder_stopped_past_its_lease, stopped(w, &permits))
 
-/* A reader with a short lease dies, and one with a longer lease releases
- * meanwhile: the waiter hears of the new, earlier end. */
+/* A reader with a short lease dies, and then a reader with a longer lease
+ * releases: the waiter learns of the new, earlier end. */
 CASE(test_dead_reader_behind_a_longer_lease)
 {
     hf_lock *a = near_of(w, &reads), *b = near_of(w, &reads);
@@ -103,7 +103,7 @@ CASE(test_dead_reader_behind_a_longer_lease)
     taker_end(t);
 }
 
-/* Makes a latch of a client that has no other handle of that name. */
+/* Creates a latch of a client that has no other handle of that name. */
 static hf_latch *latch_of(struct world *w, const char *url)
 {
     lock_of(w, url, 30000, 3000, HF_MUTEX);
@@ -119,7 +119,7 @@ CASE(test_latch_setter_killed)
     uint64_t left = 0;
     struct proc p;
 
-    w->may_leave = true; /* marks of a latch stay for a while */
+    w->may_leave = true; /* the marks of a latch stay for a while */
     puppet_opens(w, &p, HF_LATCH, TTL_MS);
     OK(puppet_do(&p, &set));
     proc_kill(&p);
@@ -151,8 +151,8 @@ static void lost_release(struct world *w, const struct side *s)
     OK(take(a, s, 0, NULL));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
-    /* The release was executed and another client holds the lock; the retry
-     * must not free that hold. */
+    /* The release was executed and another client holds the lock: the retried
+     * release must not end that hold. */
     OK(take_other(b, s, 5000, &w->err));
     world_heal(w);
     FAILS(take(a, s, 300, &w->err));
@@ -201,7 +201,7 @@ static void lost_abandon(struct world *w, const struct side *s)
     all_of_it_is_free(w, s, b);
 }
 
-/* The reply to each request of a hold is cut after n bytes. */
+/* The reply to each request about a hold is cut after n bytes. */
 static void cut_answers(struct world *w, const struct side *s)
 {
     hf_lock *a = far_of(w, s, 30000, 3000), *b = near_of(w, s);
@@ -213,7 +213,7 @@ static void cut_answers(struct world *w, const struct side *s)
         if (take(a, s, 5000, &w->err))
             fail_msg("after %ld bytes: %s", n, w->err.text);
         proxy_set(w->proxy, PROXY_RESET, n);
-        rc = hf_lock_renew(a, 0, &w->err); /* a renewal is not retried */
+        rc = hf_lock_renew(a, 0, &w->err); /* renewals are not retried */
         assert_true(rc == 0 || rc == HF_EUNKNOWN);
         OK(hf_lock_check(a));
         EXPECT(HF_EBUSY, take_other(b, s, 0, NULL));
@@ -251,7 +251,7 @@ EACH(abandon_lost, lost_abandon)
 EACH(answers_cut, cut_answers)
 EACH(claim_ends_in_a_partition, partition)
 
-/* The request does not arrive; the next renewal downgrades the hold. */
+/* The downgrade request is lost; the next renewal downgrades the hold. */
 CASE(test_downgrade_lost_is_made_good)
 {
     hf_lock *a = far_of(w, &writes, 5000, OP_MS), *b = near_of(w, &reads);
@@ -289,7 +289,7 @@ CASE(test_downgrade_answer_lost)
     all_of_it_is_free(w, &reads, b);
 }
 
-/* The request does not arrive, and the hold is released as a read hold before
+/* The downgrade request is lost, and the hold is released as a read hold before
  * any renewal. */
 CASE(test_downgrade_lost_then_released)
 {
@@ -325,7 +325,8 @@ static uint64_t left_of(hf_latch *latch)
     return left;
 }
 
-/* set and down are retried after a lost reply, but count once. */
+/* Calls that set a latch or count it down are retried after a lost reply, but
+ * take effect once. */
 CASE(test_latch_answers_cut)
 {
     hf_latch *far = latch_of(w, w->far_url);
@@ -366,7 +367,8 @@ static void *wait_for_latch(void *arg)
     return (void *)(intptr_t)hf_latch_wait(arg, 20000, NULL, NULL);
 }
 
-/* The connection, and with it the message that the count is 0, is lost. */
+/* The waiter's connection is lost, and with it the message that the count is
+ * 0. */
 CASE(test_latch_waiter_cut_off)
 {
     hf_latch *far = latch_of(w, w->far_url);

@@ -1,4 +1,4 @@
-/* A fake server that greets as Redis does and then answers whatever the case
+/* A fake server that greets as Redis does and then answers as the case
  * wants. */
 #ifndef REDIS_LIAR_H
 #define REDIS_LIAR_H
@@ -11,10 +11,10 @@
 struct liar {
     pthread_t thread;
     int listener, port;
-    const char *hello; /* NULL: the greeting of Redis */
+    const char *hello; /* the greeting, or NULL for that of Redis */
     const char *lie;
     size_t lie_len;
-    int repeat;            /* how often `lie` is sent for one request */
+    int repeat;            /* how often `lie` is sent per request */
     bool hangs_up;         /* close the connection instead of answering */
     uint32_t stop, closed; /* atomic; closed: connections that have ended */
 };

@@ -1,12 +1,11 @@
-/* The network between client and server: replies that are swallowed, late or
- * cut in the middle. */
+/* Network faults: replies that are swallowed, late or cut in the middle. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
 GROUP("net");
 
-/* The reply to a grant is lost, but the client reconnects in time and adopts
- * the grant. */
+/* The reply to a grant is lost, but the client reconnects in time and finds
+ * that it holds the lock. */
 CASE(test_attempt_answer_swallowed_then_adopted)
 {
     hf_lock *a = world_far(w, 30000, 3000);
@@ -30,7 +29,7 @@ CASE(test_both_connections_reset_while_waiting)
 }
 
 /* A request reaches the server after all later ones: the connection was reset
- * on the client's side only, and a new one was faster. */
+ * on the client's side only, and the requests on the new one were faster. */
 static void late_question(struct world *w, int64_t late_ms)
 {
     hf_lock *a = world_far(w, 30000, 1000);
@@ -52,14 +51,16 @@ static void late_question(struct world *w, int64_t late_ms)
     assert_true(NEVER_MS(redis_server_keys(w->redis) != 0, 300));
 }
 
-/* The client has given up on the request: the server refuses it. */
+/* The client has given the request up for so long that the server refuses
+ * it. */
 CASE_IS(test_question_that_is_too_late, late_question(w, 1500))
 
-/* The request is not old enough to be refused: it is granted and taken back. */
+/* The request is not old enough to be refused: the server grants it, and the
+ * client takes the grant back. */
 CASE_IS(test_question_that_is_late, late_question(w, 0))
 
-/* A try is lost, and its retry finds the lock busy. Then the first copy arrives
- * and is granted: that hold must end soon. */
+/* The request of a try is lost, and its retry finds the lock busy. Then the
+ * first copy arrives and is granted: that hold must end soon. */
 CASE(test_late_try_of_one_who_was_refused)
 {
     hf_lock *a = world_far(w, 30000, 2000), *b = world_near(w);
@@ -80,8 +81,8 @@ CASE(test_late_try_of_one_who_was_refused)
     taker_end(t);
 }
 
-/* The caller has given up, and its handle is freed. Then the connection breaks
- * while the request could still be answered. */
+/* A wait for a latch has timed out, and its handle is freed. Then the
+ * connection breaks while the request could still be answered. */
 CASE(test_question_outlives_its_name)
 {
     hf_lock *a = world_far(w, 30000, 5000);
@@ -114,7 +115,7 @@ CASE(test_open_says_at_once_what_is_wrong)
     hf_client *c = NULL;
     int64_t began = wait_fair();
 
-    w->may_leave = true; /* the server is gone */
+    w->may_leave = true; /* the server is down */
     redis_server_kill(w->redis);
     EXPECT(HF_EBACKEND,
            hf_open(text_of("%s", w->redis->url), &opt, &c, &w->err));

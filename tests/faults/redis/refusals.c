@@ -14,11 +14,11 @@ const int64_t any_refused_ttl_ms = 5000;
         redis_do(w, command);                                                  \
     }
 
-/* The administrator is the same user, but the commands it uses here need no
- * keys. */
+/* The administrator is the same user, but the commands that it uses here need
+ * no keys. */
 DOES(forbid_keys, "ACL SETUSER default resetkeys ~other:*")
 DOES(allow_keys, "ACL SETUSER default ~*")
-/* The scripts may run, but fail in the middle. */
+/* The server executes the scripts, but they fail in the middle. */
 DOES(forbid_commands, "ACL SETUSER default -hset -hdel -zadd -zrem -pexpire")
 DOES(allow_commands, "ACL SETUSER default +@all")
 DOES(forbid_eval, "ACL SETUSER default -eval -evalsha")
@@ -39,7 +39,7 @@ static bool saved(struct world *w, const char *how)
     return over;
 }
 
-/* A snapshot in progress must end first. */
+/* A snapshot in progress must end before the next one begins. */
 static void save(struct world *w, const char *how)
 {
     COMES(saved(w, ""));
@@ -47,8 +47,8 @@ static void save(struct world *w, const char *how)
     COMES(saved(w, how));
 }
 
-/* The server refuses writes while it cannot save: a directory is in the way of
- * the file. */
+/* The server refuses writes while it cannot save: a directory has the name of
+ * the snapshot. */
 static void fail_saving(struct world *w)
 {
     const char *path = text_of("%s/dump.rdb", w->redis->dir);
@@ -109,7 +109,7 @@ void loading_tidy(struct world *w)
 
 static redisContext *reloader;
 
-/* Connections survive while the server saves and loads everything. */
+/* The server saves and reloads all data; connections survive this. */
 static void reload(struct world *w)
 {
     int done = 0;

@@ -1,5 +1,5 @@
-/* Renewals that reach the server too late, and the next connection after a
- * renewal could not connect. */
+/* Renewals that reach the server too late, and connecting again after a renewal
+ * could not connect. */
 #include "side.h"
 
 GROUP("renew");
@@ -10,8 +10,8 @@ static hf_lock *lock_by(struct world *w, const char *url, const char *options,
     return lock_of(w, text_of("%s%s", url, options), 30000, 1000, s->kind);
 }
 
-/* The caller has heard that there was no reply. The renewal arrives late: the
- * lease ends as if it had not been sent, and not ten minutes later. */
+/* A renewal has timed out and arrives late: the lease must end as if the
+ * renewal had not been sent, and not ten minutes later. */
 static void late_renewal(struct world *w, const char *options,
                          const struct side *s)
 {
@@ -41,9 +41,9 @@ CASE_IS(test_late_renewal_of_a_reader, late_renewal(w, "", &reads))
 CASE_IS(test_late_renewal_of_a_writer, late_renewal(w, "", &writes))
 CASE_IS(test_late_renewal_of_permits, late_renewal(w, "", &permits))
 
-/* A connection attempt for a renewal may take a sixth of the lease, which is
- * too short here. Once the hold has ended there is enough time to connect
- * again. */
+/* A connection attempt for a renewal may take only a sixth of the lease, which
+ * is too short here. Once the hold has ended, the client has enough time to
+ * reconnect. */
 static bool can_ask(hf_client *c)
 {
     hf_info *info = NULL;

@@ -1,7 +1,7 @@
 /*
  * replicas=n: a grant or a renewal counts only once n replicas have it. A proxy
- * delays what the master sends to its replica, so that the replica lacks
- * whatever was not waited for.
+ * delays what the master sends to its replica, so the replica lacks everything
+ * for which the client did not wait.
  */
 #include "side.h"
 
@@ -10,15 +10,15 @@ GROUP("replica");
 #define LAG_MS 60
 #define TTL 200000
 #define OP 60000
-/* replica_timeout: long, so that a machine that stalls does not lead to too few
- * confirmations. */
+/* A replica_timeout that is long enough for a machine that stalls: too few
+ * confirmations then have another cause. */
 #define CONFIRMED "?replicas=1&replica_timeout=10s"
 #define QUICKLY "?replicas=1&replica_timeout=200ms"
 #define TOO_FEW "0 of 1 replicas confirmed it within 200 ms"
 
 struct pair {
     struct redis_server replica;
-    struct proxy *way; /* from the replica to the master */
+    struct proxy *way; /* leads from the replica to the master */
 };
 
 static int end_pair(void *pair)
@@ -31,7 +31,7 @@ static int end_pair(void *pair)
     return 0;
 }
 
-/* Ends with the case. */
+/* Starts a replica of the world's server, which ends with the case. */
 static struct pair *pair_of(struct world *w, long lag_ms)
 {
     struct pair *p = calloc(1, sizeof(*p));
@@ -42,8 +42,8 @@ static struct pair *pair_of(struct world *w, long lag_ms)
     p->way = proxy_start(w->redis->port);
     assert_non_null(p->way);
     OK(redis_server_follow(&p->replica, proxy_port(p->way)));
-    /* The master counts the replica only after its first message, up to a
-     * second later. */
+    /* The master counts the replica only after the replica's first message, up
+     * to a second later. */
     COMES(redis_do(w, "WAIT 1 100") == 1);
     if (lag_ms)
         proxy_set(p->way, PROXY_DELAY, lag_ms);
@@ -72,7 +72,8 @@ static uint64_t token_at(struct redis_server *s)
     return token;
 }
 
-/* The replica receives nothing more and takes over. */
+/* Kills the master and lets the replica, which receives nothing more, take
+ * over. */
 static void promote(struct world *w, struct pair *p)
 {
     redis_server_do(&p->replica, "REPLICAOF NO ONE");
@@ -87,13 +88,13 @@ static void survives(struct world *w, const struct side *side, bool forgets)
     uint64_t token;
 
     a = careful(w, w->far_url, CONFIRMED, TTL, side);
-    if (forgets) /* the WAIT after a NOSCRIPT proves nothing */
+    if (forgets) /* a WAIT after a NOSCRIPT confirms nothing */
         redis_do(w, "SCRIPT FLUSH");
     takes(w, a, side);
     promote(w, p);
     assert_true(redis_has(&p->replica, "n"));
     token = token_of(a);
-    /* The old master returns as the replica that the new one needs. */
+    /* The old master returns as the replica that the new master needs. */
     OK(redis_server_again(w->redis));
     OK(redis_server_follow(w->redis, p->replica.port));
     if (!WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0))
@@ -112,7 +113,7 @@ CASE_IS(test_permits_survive_failover, survives(w, &permits, false))
 CASE_IS(test_grant_after_noscript_survives_failover, survives(w, &mutex, true))
 
 /* The holder does not use replicas=, and its release hands the lock to a waiter
- * that does. */
+ * that uses it. */
 static void hand_over(struct world *w, enum hf_fairness fair)
 {
     struct pair *p = pair_of(w, 0);
@@ -126,8 +127,8 @@ static void hand_over(struct world *w, enum hf_fairness fair)
     url = text_of("%s" CONFIRMED, w->far_url);
     b = world_lock(w, url, TTL, OP, fair);
     t = taker_behind(w, a, b, 20000);
-    /* Waits until the waiter has proved that it hears messages, and polled
-     * since. */
+    /* Waits until the waiter has proved that it receives messages, and has
+     * polled since then. */
     COMES(redis_calls(w, "publish") > 0);
     looked_at = redis_looked_at(w, who);
     COMES(redis_looked_at(w, who) > looked_at);
@@ -142,8 +143,8 @@ static void hand_over(struct world *w, enum hf_fairness fair)
     taker_end(t);
 }
 
-/* The waiter is not notified: it acquires by a poll, and a WAIT follows that
- * grant. */
+/* The waiter is not notified: it acquires by a poll, and the client sends a
+ * WAIT after that grant. */
 CASE(test_look_is_confirmed)
 {
     struct pair *p = pair_of(w, LAG_MS);
@@ -172,7 +173,7 @@ static void says(const hf_error *err, const char *word)
     expect_words(err->text, word);
 }
 
-/* The replica is stopped or detached. */
+/* The replica is stopped or detached: no grant is confirmed. */
 static void refused(struct world *w, const struct side *side, bool gone)
 {
     struct pair *p = pair_of(w, 0);
@@ -220,7 +221,8 @@ CASE(test_one_of_two)
     world_is_clean(w);
 }
 
-/* The waiter is refused when its turn comes, and does not hold the lock. */
+/* When the waiter's turn comes, its grant is not confirmed: the wait fails, and
+ * the waiter does not hold the lock. */
 CASE(test_waiter_is_refused)
 {
     struct pair *p = pair_of(w, 0);
@@ -254,8 +256,8 @@ CASE(test_claim_ends_without_replica)
     world_is_clean(w);
 }
 
-/* The old master does not know that its only replica, which has the lock, took
- * over. */
+/* The old master's only replica, which has the lock, takes over without the old
+ * master learning of it: the two clients' claims must not overlap. */
 CASE(test_claims_do_not_overlap)
 {
     struct pair *p = pair_of(w, 0);
@@ -302,7 +304,7 @@ CASE(test_claim_goes_on_when_replica_returns)
 }
 
 /* The connection is lost before the client knows whether the replica has the
- * hold. */
+ * hold: the client asks again. */
 CASE(test_cut_in_doubt_is_asked_again)
 {
     struct pair *p = pair_of(w, 0);
@@ -358,7 +360,7 @@ static void *try_and_try(void *arg)
 }
 
 /* However many acquires wait for a replica, another command of the same client
- * waits for at most one replica_timeout. */
+ * waits at most one replica_timeout. */
 CASE(test_others_wait_once)
 {
     struct pair *p = pair_of(w, 0);

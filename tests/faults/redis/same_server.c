@@ -1,8 +1,8 @@
 /*
- * Two servers, one the replica of the other: the connection for commands leads
- * to one of them, the connection for messages to the other. A replica forwards
- * what is published at its master, so messages arrive. But the master counts no
- * listener there, so it hands the lock to no waiter by message.
+ * Two servers, one of which replicates the other: the connection for commands
+ * leads to one of them and the connection for messages to the other. A replica
+ * forwards what is published at its master, so messages arrive. But the master
+ * counts no listener there, so it never hands the lock over by a message.
  */
 #include "side.h"
 
@@ -11,11 +11,11 @@ GROUP("same-server");
 #define FAR_TTL_MS 30000
 #define FAR_OP_MS 2000
 
-/* A way to hold something; fair: it is a fair mutex. */
+/* A way to hold something; `fair` selects a fair mutex. */
 struct way {
     const struct side *side;
     bool fair;
-    const char *waiters; /* the key of the waiters */
+    const char *waiters; /* the key that lists the waiters */
 };
 
 static const struct way unfair = {&mutex, false, WAITERS};
@@ -37,8 +37,9 @@ static void follow(struct redis_server *s, struct redis_server *master)
     OK(redis_server_follow(s, master->port));
 }
 
-/* The other server becomes the master and gets new connections. The oldest
- * `lost` connections are cut; the others now lead to a replica. */
+/* Promotes the other server, to which new connections then lead. Cuts the
+ * oldest `lost` connections; the remaining ones lead to a replica from now
+ * on. */
 static void fail_over(struct world *w, struct redis_server *other,
                       unsigned lost)
 {
@@ -49,8 +50,8 @@ static void fail_over(struct world *w, struct redis_server *other,
     follow(w->redis, other);
 }
 
-/* The holder releases. The taker soon holds the lock, and the server that gets
- * the commands agrees. */
+/* Releases the lock of the holder and asserts that the taker soon holds it, and
+ * that the server for the commands agrees. */
 static void passed_on(struct world *w, const struct way *way, hf_lock *a)
 {
     struct taker *t = &w->taker;
@@ -73,7 +74,7 @@ static struct taker *waits(struct world *w, const struct way *way, hf_lock *a,
     return t;
 }
 
-/* Messages come from the replica from the start. */
+/* From the start, messages come from the replica. */
 static void messages_of_a_replica(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -85,7 +86,7 @@ static void messages_of_a_replica(struct world *w, const struct way *way)
     passed_on(w, way, a);
 }
 
-/* Commands go to the new master, messages come from the old one. */
+/* Commands go to the new master, but messages still come from the old one. */
 static void commands_move(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -97,7 +98,7 @@ static void commands_move(struct world *w, const struct way *way)
     passed_on(w, way, a);
 }
 
-/* Connections stay at a server that has become a replica. */
+/* A server becomes a replica, and some connections to it remain. */
 static void master_is_demoted(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -106,15 +107,15 @@ static void master_is_demoted(struct world *w, const struct way *way)
 
     waits(w, way, a, b);
     COMES(redis_two_listen(w));
-    began = wait_now(); /* READONLY on a young connection does not make the
-                           client reconnect */
+    /* READONLY on a young connection does not make the client reconnect. */
+    began = wait_now();
     COMES(wait_ms_since(began) > 2100);
     fail_over(w, other, 1);
     passed_on(w, way, a);
 }
 
-/* The old master still serves clients that do not know of the new one. A grant
- * by it is worth nothing to a client whose commands go to the new master. */
+/* The old master still serves clients that do not know of the new one. Its
+ * grant is worth nothing to a client whose commands go to the new master. */
 static void old_master_goes_on(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -144,8 +145,8 @@ static bool is_busy(struct redis_server *s)
     return busy;
 }
 
-/* The server for the messages refuses the subscription while it runs a script.
- * Later connections lead to a server that does not. */
+/* The server for the messages executes a script and refuses the subscription in
+ * the meantime. Later connections lead to a server that accepts it. */
 CASE(test_subscription_is_repeated)
 {
     struct redis_server other = {0};
@@ -165,7 +166,7 @@ CASE(test_subscription_is_repeated)
     b = party(w, w->far_url, &unfair);
     proxy_lead_to(w->proxy, other.port);
     waits(w, &unfair, a, b);
-    COMES(world_lines(w, 1) > 0); /* the log says that it was refused */
+    COMES(world_lines(w, 1) > 0); /* the log reports the refusal */
     proxy_lead_to(w->proxy, w->redis->port);
     COMES(redis_two_listen(w));
     passed_on(w, &unfair, a);

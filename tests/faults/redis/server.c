@@ -1,5 +1,5 @@
-/* The server is killed, stopped, loses its data or scripts, or is changed by an
- * administrator; and Redisson clients beside ours. */
+/* The server is killed or stopped, loses its data or scripts, or is changed by
+ * an administrator. Redisson clients use it alongside ours. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -79,7 +79,7 @@ CASE(test_restart_with_persistence_hold_survives)
     OK(hf_lock_acquire(a, NULL, NULL));
     redis_server_kill(w->redis);
     OK(redis_server_again(w->redis));
-    world_renews(a); /* over a new connection */
+    world_renews(a); /* uses a new connection */
     OK(hf_lock_release(a, NULL));
 }
 
@@ -89,7 +89,7 @@ static bool says_loading(hf_lock *lock, hf_error *err)
            strstr(err->text, "LOADING") && err->may_pass;
 }
 
-/* The server refuses new connections while it loads: the client reports that at
+/* The server refuses new connections while it loads: the client reports this at
  * once, and acquires as soon as the server has loaded. */
 CASE(test_restart_loading_is_told_at_once)
 {
@@ -119,9 +119,8 @@ CASE(test_restart_loading_is_told_at_once)
     loading_tidy(w);
 }
 
-/* The server has forgotten the script for a release but knows the one for an
- * acquire: the release must still come before the acquire sent right after
- * it. */
+/* The server has lost the script for releases but knows the one for acquires: a
+ * release must still be executed before the acquire sent right after it. */
 CASE(test_restart_release_is_not_overtaken)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR_DEFAULT);
@@ -135,7 +134,7 @@ CASE(test_restart_release_is_not_overtaken)
     OK(hf_lock_release(a, NULL));
 }
 
-/* The server is stopped until the client gives its connection up. */
+/* The server is stopped until the client gives up the connection. */
 CASE(test_stopped_for_long_leaves_nothing)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 300, HF_FAIR_DEFAULT);
@@ -161,8 +160,8 @@ CASE(test_stopped_answer_after_its_lease_is_no_grant)
         wait_tick();
     OK(redis_server_continue(w->redis));
     taker_has_it(t, WAIT_LONG_MS);
-    /* The grant that counts was requested after the first one had come too
-     * late. */
+    /* The hold comes from a request that was sent after the first grant had
+     * arrived too late. */
     if (hf_lock_deadline(a, &deadline) == 0)
         assert_true(deadline > began + 800 * 1000000LL);
     taker_end(t);
@@ -188,8 +187,8 @@ static void meddle(struct world *w, const char *command)
 CASE_IS(test_deleted_key_is_learned, meddle(w, "DEL n"))
 CASE_IS(test_flushed_database_is_learned, meddle(w, "FLUSHALL"))
 
-/* Another client has acquired the lock before the old holder knows of its loss:
- * the old holder's release must not free it. */
+/* Another client acquires the lock before the old holder learns of its loss:
+ * the old holder's release must not end the new hold. */
 CASE(test_deleted_key_release_frees_nobody)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -279,7 +278,7 @@ static bool is_listened_to(struct world *w)
     return yes;
 }
 
-/* A waiter whose wait ends with an error unsubscribes. */
+/* A waiter whose wait fails with an error unsubscribes. */
 CASE(test_wrong_type_ends_the_wait)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -332,8 +331,8 @@ static bool is_refused(hf_lock *a)
     return !rc;
 }
 
-/* Renewals are refused; the reason is the server's text, even if the refusal
- * makes the client reconnect to look for the master. */
+/* Renewals are refused: the reason for the loss is the server's error message,
+ * even if the refusal makes the client reconnect to look for the master. */
 CASE(test_refused_renewals_are_the_reason_of_the_loss)
 {
     hf_lock *a = world_lock(w, w->redis->url, 5000, 1000, HF_FAIR_DEFAULT);
@@ -348,8 +347,8 @@ CASE(test_refused_renewals_are_the_reason_of_the_loss)
     world_free_for_all(w, a);
 }
 
-/* The release is refused, and its handle has been freed: the release is retried
- * all the same. */
+/* The server refuses a release whose handle has been freed: the release is
+ * retried nevertheless. */
 CASE(test_refused_release_of_a_freed_handle)
 {
     hf_lock *a = world_near(w), *other;
@@ -360,14 +359,14 @@ CASE(test_refused_release_of_a_freed_handle)
     OK(hf_lock_release_nowait(a, NULL));
     OK(hf_lock_free(a));
     w->locks[0] = NULL;
-    /* This reply comes after the one to the release. */
+    /* The reply to this try comes after the reply to the release. */
     EXPECT(HF_EBACKEND, hf_lock_try(other, NULL));
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     redis_do(w, "REPLICAOF NO ONE");
     COMES_MS(redis_do(w, "EXISTS n") == 0, 2000);
 }
 
-/* The server has no connection left for the subscription: the waiter polls. */
+/* The server accepts no connection for the subscription: the waiter polls. */
 CASE(test_waiter_without_subscription_looks)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -402,8 +401,8 @@ CASE(test_stranger_lets_go_and_is_heard)
     taker_end(t);
 }
 
-/* If only Redisson's waiter listens, the message is the usual "0"; if a waiter
- * of ours listens too, it is "00", and both may try. */
+/* If no waiter of ours listens, the message for Redisson's waiters is the usual
+ * "0"; otherwise it is "00", and both may try to acquire. */
 CASE(test_stranger_waits_and_is_told)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -421,8 +420,8 @@ CASE(test_stranger_waits_and_is_told)
     taker_end(t);
 }
 
-/* Redisson's waiter is before ours in the fair queue. Only Redisson's is
- * notified, and when it does not acquire by its deadline, ours gets the
+/* A Redisson waiter is in front of ours in the fair queue. Only the Redisson
+ * waiter is notified; when it does not acquire by its deadline, ours gets the
  * lock. */
 CASE(test_stranger_before_us_in_the_fair_queue)
 {
@@ -439,7 +438,7 @@ CASE(test_stranger_before_us_in_the_fair_queue)
              (long long)now.tv_sec * 1000 + 3000);
     t = taker_start(w, b, 20000);
     world_has_waiter(w, SEEN);
-    OK(hf_lock_try(a, &w->err)); /* acquired a second time */
+    OK(hf_lock_try(a, &w->err)); /* a second hold by the same owner */
     OK(hf_lock_release(a, NULL));
     OK(hf_lock_release(a, NULL));
     redis_hears(ear, "0");
@@ -448,7 +447,7 @@ CASE(test_stranger_before_us_in_the_fair_queue)
     taker_end(t);
 }
 
-/* Redisson holds the lock, our waiter is first in the queue, and Redisson
+/* Redisson holds the lock and our waiter is first in the queue: Redisson
  * notifies it as it notifies its own waiters. */
 CASE(test_stranger_hands_the_fair_lock_to_us)
 {

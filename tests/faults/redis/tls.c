@@ -1,5 +1,5 @@
-/* TLS: which certificates are trusted, the error texts for those that are not,
- * and connections that break. */
+/* TLS: which certificates are trusted, the error messages for those that are
+ * not, and connections that break. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -9,7 +9,8 @@
 
 GROUP("tls", .server = &redis_with_tls);
 
-/* Opens a client with these URL options; each @ is the server's directory. */
+/* Opens a client with these URL options, in which each '@' is replaced by the
+ * server's directory. */
 static int open_by(struct world *w, const char *scheme, const char *host,
                    int port, const char *options)
 {
@@ -62,7 +63,7 @@ CASE(test_files_that_cannot_be_used)
     expect_words(w->err.text, "rediss://");
 }
 
-/* Opening a FIFO would wait for a writer. */
+/* The client must refuse a FIFO: opening it would wait for a writer. */
 CASE(test_files_that_are_no_regular_ones)
 {
     const char *fifo = text_of("%s/fifo", w->redis->dir);
@@ -131,8 +132,9 @@ CASE(test_tls_on_one_side_alone)
     assert_int_not_equal(open_by(w, "redis", "127.0.0.1", w->port, ""), 0);
     expect_words(w->err.text, "With TLS it is rediss://");
     again(w, NULL, false, NULL);
-    /* If the bytes happen to contain no end of a line, the server waits for
-     * one; if this machine then stalls, hf_open() gives up first. */
+    /* If the bytes that the client sends happen to contain no end of a line,
+     * the server waits for one; if this machine then stalls, hf_open() gives up
+     * first. */
     for (int i = 0; i < 5 && !(i && strstr(w->err.text, "TLS")); i++)
         assert_int_not_equal(
             open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);
@@ -148,8 +150,8 @@ static hf_lock *far_lock(struct world *w, int64_t ttl_ms, int64_t op_timeout_ms)
                       ttl_ms, op_timeout_ms, HF_FAIR_DEFAULT);
 }
 
-/* Cuts within records, between them, and in the handshake of the next
- * connection. */
+/* The connection is cut in records, between them, and in the handshake of the
+ * next connection. */
 CASE_IS(test_tls_reset_anywhere,
         any_cut_answers(w, far_lock(w, 30000, 3000), PROXY_RESET, 2400, 191))
 CASE_IS(test_tls_half_close_anywhere,
@@ -163,7 +165,7 @@ CASE(test_tls_waiter_after_cuts)
     any_cut_waiter(w, a, far_lock(w, 30000, 1000));
 }
 
-/* The server is killed and restarted while the client is idle: the client finds
+/* The server is killed and restarted while the client is idle: the client reads
  * the alert and the end of the old connection before it sends anything. */
 CASE(test_tls_server_killed_while_idle)
 {

@@ -1,5 +1,5 @@
-/* Waiters: those that are notified but do not acquire, fair beside unfair ones,
- * and those behind a server that is gone. */
+/* Waiters that are notified but do not acquire, fair waiters alongside unfair
+ * ones, and waiters whose server is down. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 
@@ -61,8 +61,9 @@ static void ghosts_wait_fair(struct world *w, int first, int last)
     }
 }
 
-/* A waiter that may be stopped is notified and does not get the lock. When it
- * does not acquire, the next one does, however many wait behind. */
+/* A waiter that does not acquire, as if it were stopped, is notified, but the
+ * lock is not handed to it. The next waiter acquires instead, however many wait
+ * after it. */
 CASE(test_told_one_that_does_not_come)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -106,8 +107,7 @@ CASE(test_told_fair_one_that_does_not_come)
     taker_end(t);
 }
 
-/* Adds a waiter that polled a second ago and polls again again_ms after
- * that. */
+/* Adds a waiter that polled a second ago and will poll again_ms after that. */
 static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
 {
     long long seen = redis_now_ms(w) - 1000;
@@ -119,15 +119,15 @@ static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
                      fair == HF_FAIR ? "1 " : ""));
 }
 
-/* Returns the token in the next message; 0 if the waiter is only notified and
- * must poll. */
+/* Returns the token in the next message, or 0 if the message only notifies the
+ * waiter, which must then poll. */
 static long long token_told(redisContext *ear)
 {
     return atoll(redis_next(ear) + strlen("u1 "));
 }
 
-/* A waiter that has just polled gets the lock in the script that releases it.
- * Its lease counts from that poll. */
+/* The lock is handed to a waiter that has just polled, by the script of the
+ * release. The new lease counts from that poll. */
 static void handed_over(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
@@ -145,8 +145,9 @@ static void handed_over(struct world *w, enum hf_fairness fair)
 CASE_IS(test_handed_to_one_that_has_just_come, handed_over(w, HF_UNFAIR))
 CASE_IS(test_handed_to_a_fair_one_that_has_just_come, handed_over(w, HF_FAIR))
 
-/* A waiter that will not poll soon would not learn for long what it holds if
- * the message was lost. */
+/* The lock is not handed to a waiter that will not poll soon: if the message
+ * was lost, the waiter would not learn for a long time that it holds the
+ * lock. */
 static void not_handed_over(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
@@ -164,7 +165,8 @@ CASE_IS(test_not_handed_to_one_that_looks_rarely, not_handed_over(w, HF_UNFAIR))
 CASE_IS(test_not_handed_to_a_fair_one_that_looks_rarely,
         not_handed_over(w, HF_FAIR))
 
-/* Returns the interval after which our only real waiter polls again. */
+/* Returns the interval after which the only waiter that is not simulated polls
+ * again. */
 static long long looks_within(struct world *w, const char *hash)
 {
     return redis_do(w, "EVAL %s 1 %s " GHOST,
@@ -204,8 +206,9 @@ static void looks_now(struct world *w, const struct crowd *c, int place)
     freeReplyObject(owner);
 }
 
-/* Whichever waiter is notified, and even if the message is lost, the last one
- * must still acquire: it polls often as long as it is among the last. */
+/* Whichever waiter is notified, and even if the message is lost, the last
+ * waiters must still acquire: a waiter polls often while it is among the
+ * last. */
 static void last_looks_often(struct world *w, const struct crowd *c)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, c->fair);
@@ -233,7 +236,7 @@ static void last_looks_often(struct world *w, const struct crowd *c)
 CASE_IS(test_last_looks_often, last_looks_often(w, &unfair_crowd))
 CASE_IS(test_last_fair_one_looks_often, last_looks_often(w, &fair_crowd))
 
-/* The lease of a dead holder ends: each waiter that polled knows when. */
+/* A dead holder's lease ends: each waiter that has polled knows when. */
 CASE(test_expiry_is_not_missed)
 {
     hf_lock *a = world_near(w);
@@ -255,7 +258,8 @@ static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
     hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, waiter);
     struct taker *t = taker_behind(w, a, b, 30000);
 
-    /* The waiter polls when it has subscribed, and then not for some time. */
+    /* The waiter polls right after it has subscribed, and then not for some
+     * time. */
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
                waiter == HF_FAIR ? SEEN : CROWD, 0);
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
@@ -269,16 +273,16 @@ CASE_IS(test_fair_holder_wakes_unfair_waiter,
 CASE_IS(test_unfair_holder_wakes_fair_waiter,
         wakes_the_other_kind(w, HF_UNFAIR, HF_FAIR))
 
-/* The caller does not notice an outage shorter than its wait and the
- * op_timeout. */
+/* An outage that is shorter than the caller's wait and the op_timeout does not
+ * make the acquire fail. */
 CASE_IS(test_restart_during_timed_acquire,
         any_restart_while_acquiring(w,
                                     world_lock(w, w->redis->url, 30000, 20000,
                                                HF_FAIR_DEFAULT),
                                     2200, 2000))
 
-/* The acquire begins after a silence so long that the client has given the
- * connection up. */
+/* The acquire begins after the server has been silent for so long that the
+ * client has given up the connection. */
 CASE(test_acquire_begun_in_a_long_silence)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 2500, HF_FAIR_DEFAULT);
@@ -296,15 +300,15 @@ CASE(test_acquire_begun_in_a_long_silence)
     taker_gets_it(t, 3000);
 }
 
-/* The client must not send a request while an abandoned one may still be
- * executed: it reports that. */
+/* The client must not send an acquire while its abandoned request may still be
+ * executed: the acquire fails with HF_EBACKEND. */
 CASE(test_acquire_behind_an_unsure_abandon)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 400);
     int64_t began;
 
     OK(hf_lock_acquire(a, NULL, NULL));
-    /* No request is in flight when the server falls silent. */
+    /* Now no request is in flight when the server falls silent. */
     EXPECT(HF_EBUSY, hf_lock_try(b, &w->err));
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     FAILS(hf_lock_timed(b, 300, &w->err));

@@ -1,5 +1,5 @@
-/* hf_watch_new() on Redis: the settings and rights it needs, and which changes
- * it reports. */
+/* hf_watch_new() on Redis: the settings and rights that it needs, and which
+ * changes it reports. */
 #include "redis_faults.h"
 
 #include "../any/watch.h"
@@ -33,7 +33,7 @@ CASE(test_watch_needs_a_setting)
                          SETTING);
     }
     reply = redis_ask(w, "CONFIG GET " SETTING);
-    /* our client has not changed it either */
+    /* Our client must not have changed the setting either. */
     assert_null(strchr(reply->element[1]->str, 'h'));
     freeReplyObject(reply);
     redis_do(w, "CONFIG SET " SETTING " Kg$lhxe");
@@ -58,11 +58,11 @@ CASE(test_watch_needs_rights)
     watch_is_refused(w, w->clients[1], "m", 0, HF_EAUTH, "channel");
     watch_is_refused(w, w->clients[1], "n", HF_WATCH_PREFIX, HF_EAUTH,
                      "channel");
-    hears(w, &s, a); /* the refusals changed nothing */
+    hears(w, &s, a); /* the refused watches changed nothing */
 }
 
-/* Any change of the keys is reported, whether by Redisson, redis-py or another
- * program. */
+/* Any change of the lock's keys is reported, whether by Redisson, redis-py or
+ * another program. */
 CASE(test_watch_hears_others)
 {
     struct seen s;
@@ -83,7 +83,8 @@ CASE(test_watch_hears_others)
     COMES(is_seen(&s, 5));
 }
 
-/* A prefix is not a pattern, and our auxiliary keys are not names. */
+/* A prefix is not a pattern, and our auxiliary keys are not reported as
+ * names. */
 CASE(test_watch_prefix_means_itself)
 {
     struct seen glob, all;
@@ -108,7 +109,7 @@ CASE(test_watch_prefix_means_itself)
     redis_do(w, "FLUSHALL");
 }
 
-/* Both watches use the same connection, so their events arrive in order. */
+/* Both watches share one connection, so their events arrive in order. */
 CASE(test_watch_renewals_are_no_change)
 {
     hf_lock *a = world_lock(w, w->near_url, 600, 5000, HF_FAIR_DEFAULT);

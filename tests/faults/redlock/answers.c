@@ -9,8 +9,8 @@ static const char hello[] =
     "$39\r\n# S\r\nrun_id:abc\r\nuptime_in_seconds:9999\r\n"
     "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
 
-/* A liar takes the place of the first server, and the second one is behind a
- * proxy that a case may cut. */
+/* A liar replaces the first server, and the second one is behind a proxy that a
+ * case may cut. */
 static void lie(struct world *w, const char *text, size_t len)
 {
     struct liar l = {.hello = hello, .lie = text, .lie_len = len, .repeat = 1};
@@ -73,7 +73,7 @@ CASE(test_nonsense_of_one_server)
         LIE("$99999999999\r\nabc"),
         LIE("*99999999999999\r\n"),
         LIE("-\r\n"),
-        LIE("-NOSCRIPT\r\n"), /* forever, like the others */
+        LIE("-NOSCRIPT\r\n"), /* sent forever, like the other lies */
         LIE("-ERR %s%n\r\n"),
         LIE("-WRONGTYPE\r\n"),
         LIE("*2\r\n:5\r\n:1700000000000000\r\n"),
@@ -89,12 +89,13 @@ CASE(test_nonsense_of_one_server)
 
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
         lie(w, lies[i].text, lies[i].len);
-    cut(1); /* leaves three real servers */
+    cut(1); /* three real servers are left */
     for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
         lie(w, lies[i].text, lies[i].len);
 }
 
-/* An unusable reserve at two servers does not become a token. */
+/* An unusable reserve of token numbers at two servers does not become a
+ * token. */
 CASE(test_numbers_that_cannot_be_counted)
 {
     static const char *const reserves[] = {
@@ -124,7 +125,8 @@ CASE(test_numbers_that_cannot_be_counted)
     }
 }
 
-/* False while a slow server executes a grant between the two commands. */
+/* Stores other data at the key; returns false if a slow server has executed a
+ * grant between the two commands. */
 static bool is_spoilt(int i)
 {
     do_at(i, "DEL n");
@@ -136,7 +138,7 @@ static void spoil(int i)
     COMES(is_spoilt(i));
 }
 
-/* Other data is at the key of two servers, then of three. */
+/* The keys of two servers contain other data, and then those of three. */
 CASE(test_key_of_another_type)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT),
@@ -149,7 +151,7 @@ CASE(test_key_of_another_type)
     spoil(3);
     renews(w, a);
     t = taker_start(w, b, 60000);
-    assert_true(NEVER_MS(taker_back(t), 300)); /* it waits */
+    assert_true(NEVER_MS(taker_back(t), 300)); /* the client waits */
     gives(w, a);
     taker_gets_it(t, 3000);
     for (int i = 0; i < 3; i++)
@@ -165,7 +167,7 @@ CASE(test_key_of_another_type)
     world_free_for_all(w, a);
 }
 
-/* A key of another program that stays at one server, whichever that is, blocks
+/* A key of another program stays at one server, whichever that is: it blocks
  * neither waiters nor clients that try again. */
 CASE(test_key_that_stays_at_one_server)
 {
@@ -242,7 +244,8 @@ CASE(test_user_without_rights)
     }
 }
 
-/* Two servers that refuse the user count as gone: waiters keep waiting. */
+/* Two servers that refuse the user count as unreachable: waiters keep
+ * waiting. */
 CASE(test_user_without_rights_at_two_servers)
 {
     hf_lock *a, *b;

@@ -66,7 +66,8 @@ CASE(test_diagnose_replicas)
     COMES(diagnosis_count(c, "replication", "no server has") == 1);
 }
 
-/* Servers are stopped or killed: the findings come from those that answer. */
+/* Servers are stopped or killed: the findings come from the servers that
+ * answer. */
 CASE(test_diagnose_servers_down)
 {
     hf_client *c = open_with(w, "server_timeout=300ms", 4000);
@@ -83,8 +84,8 @@ CASE(test_diagnose_servers_down)
     COMES(diagnosis_count(c, "servers", "5 servers answer") == 1);
 }
 
-/* A client opens when a majority is connected; the diagnosis still waits for
- * the last one. */
+/* hf_open() returns when a majority is connected; the diagnosis still waits for
+ * the last server. */
 CASE(test_diagnose_waits_for_the_last)
 {
     hf_client *c;
@@ -98,8 +99,8 @@ CASE(test_diagnose_waits_for_the_last)
     heal_all();
 }
 
-/* The diagnosis ends before any server has answered; the replies still
- * arrive. */
+/* The diagnosis ends before any server has answered; its replies arrive
+ * later. */
 CASE(test_diagnose_without_time)
 {
     hf_client *c = NULL;
@@ -111,5 +112,5 @@ CASE(test_diagnose_without_time)
         if (!hf_diagnose(c, &d, NULL))
             hf_diagnosis_free(d);
     }
-    hf_close(c); /* which leaves no time for a reply */
+    hf_close(c); /* the client is closed before the replies arrive */
 }

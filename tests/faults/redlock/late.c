@@ -1,11 +1,11 @@
 /* Requests that are executed or answered late, or never: they must grant
- * nothing and leave nothing behind. */
+ * nothing and leave nothing at the servers. */
 #include "redlock_faults.h"
 
 GROUP("late");
 
-/* One server answers later than the lease lasts. With two others gone its vote
- * would be needed, but it grants no client the lock. */
+/* One server answers later than the lease lasts. Two others are down, so its
+ * vote is needed, but it must not grant the lock. */
 CASE(test_answers_later_than_the_lease)
 {
     hf_lock *a = far(w, 1000, 5000, "");
@@ -24,7 +24,7 @@ CASE(test_answers_later_than_the_lease)
     proxy_set(way[0], PROXY_PASS, 0);
 }
 
-/* The replies to a renewal arrive after the claim has ended, and do not revive
+/* The replies to a renewal arrive after the claim has ended, and do not renew
  * it. */
 CASE(test_renewal_answered_after_the_deadline)
 {
@@ -35,7 +35,7 @@ CASE(test_renewal_answered_after_the_deadline)
     for (int i = 0; i < 3; i++)
         proxy_set(way[i], PROXY_DELAY, 3000);
     deadline = deadline_of(a);
-    /* A renewal's reply on its way may move the deadline once more. */
+    /* A renewal whose reply is on its way may extend the lease once more. */
     COMES_MS(hf_lock_check(a) == HF_ELOST,
              (deadline - wait_now()) / 1000000 + 1500 + 300);
     assert_true(NEVER_MS(hf_lock_check(a) != HF_ELOST, 3500));
@@ -45,7 +45,7 @@ CASE(test_renewal_answered_after_the_deadline)
 }
 
 /* The proxies hold requests back for longer than op_timeout and then deliver
- * them, after all that the client has sent on new connections. */
+ * them, after everything that the client has sent on new connections. */
 static void deliver_all(void)
 {
     for (int i = 0; i < SERVERS; i++)
@@ -129,7 +129,7 @@ CASE(test_late_releases_end_nothing_else)
 }
 
 /* Two servers cannot be reached when the lock is released: their keys are
- * deleted as soon as they can be, long before the lease ends. */
+ * deleted as soon as they can be reached, long before the lease ends. */
 static void owed(struct world *w, enum proxy_mode mode, bool is_cut)
 {
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);
@@ -154,7 +154,7 @@ static void owed(struct world *w, enum proxy_mode mode, bool is_cut)
 CASE_IS(test_release_at_servers_that_are_cut_off, owed(w, PROXY_REFUSE, true))
 CASE_IS(test_release_at_servers_that_hear_nothing, owed(w, PROXY_DEAF, false))
 
-/* Two servers are replicas for a while and refuse to write: the release is
+/* Two servers are replicas for a while and refuse writes: the release is
  * retried on the same connection. */
 CASE(test_release_that_is_refused_for_a_while)
 {
@@ -170,8 +170,8 @@ CASE(test_release_that_is_refused_for_a_while)
     COMES_MS(keys() == 0, 5000);
 }
 
-/* Only three servers have the key, and one of their replies is lost: the
- * release is retried on a new connection, in time. */
+/* Only three servers have the key, and the reply of one of them is lost: the
+ * release is retried on a new connection before the call times out. */
 CASE(test_release_answer_of_one_of_three_is_lost)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -187,7 +187,7 @@ CASE(test_release_answer_of_one_of_three_is_lost)
     }
 }
 
-/* Servers that could not be reached when an attempt failed get its undo
+/* Servers that could not be reached when an attempt failed receive its undo
  * later. */
 CASE(test_undo_at_servers_that_are_cut_off)
 {
@@ -208,7 +208,8 @@ CASE(test_undo_at_servers_that_are_cut_off)
     taker_gets_it(t, 5000);
 }
 
-/* A server that keeps its keys over a restart still gets the release. */
+/* A server that keeps its keys when it is restarted still receives the
+ * release. */
 CASE(test_release_at_a_server_that_is_restarted)
 {
     hf_lock *a = far(w, 30000, OP_MS, PATIENT);
@@ -217,7 +218,7 @@ CASE(test_release_at_a_server_that_is_restarted)
     restart(0);
     takes(w, a);
     COMES(has(0) || hf_lock_renew(a, 0, NULL));
-    pass(1100); /* until it is on disk */
+    pass(1100); /* until the key is on disk */
     redis_server_kill(SERVER(0));
     gives(w, a);
     OK(redis_server_again(SERVER(0)));
@@ -245,7 +246,7 @@ CASE(test_script_is_forgotten)
     }
 }
 
-/* NOSCRIPT arrives after the attempt or the release has ended. */
+/* NOSCRIPT replies arrive after the attempt or the release has ended. */
 CASE(test_late_word_that_the_script_is_forgotten)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT), *b = near(w);

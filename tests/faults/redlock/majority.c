@@ -1,9 +1,9 @@
-/* Two of five servers are gone, cut off or stopped, and three. */
+/* Two of five servers are killed, cut off or stopped, and then three. */
 #include "redlock_faults.h"
 
 GROUP("majority");
 
-/* Long enough for a machine that stalls. */
+/* A TTL that is long enough for a machine that stalls. */
 #define TTL_MS 5000
 
 static void stop(int i)
@@ -36,8 +36,8 @@ CASE(test_any_two_cut_off)
         }
 }
 
-/* No request waits for a stopped server longer than server_timeout, nor at all
- * for one that is known to be silent. */
+/* No request waits for a stopped server longer than server_timeout, and none
+ * waits for a server that is known to be silent. */
 CASE(test_two_stopped_delay_nobody)
 {
     enum { TIMES = 60 };
@@ -60,8 +60,8 @@ CASE(test_two_stopped_delay_nobody)
     go_on(3);
 }
 
-/* A hold outlasts several leases, and gets its keys back everywhere when the
- * two servers return, even one that has lost its memory. */
+/* Two servers are down: a hold outlasts several leases. When the servers
+ * return, each gets the key again, even the one that has lost its data. */
 CASE(test_two_gone_hold_goes_on)
 {
     hf_lock *a = far(w, TTL_MS, 2000, PATIENT), *b = near(w);
@@ -93,8 +93,8 @@ static void names(const char *text, int i, bool wanted)
         fail_msg("\"%s\": %s", text, where);
 }
 
-/* The acquire fails in time, and its error names exactly those three servers. A
- * waiter gets the lock when they are back. */
+/* Three servers are down: the acquire fails in time, and its error names
+ * exactly those three. A waiter gets the lock when they return. */
 CASE(test_three_gone_acquire_fails_and_says_why)
 {
     hf_lock *a = far(w, 30000, 15000, "server_timeout=1s");
@@ -104,7 +104,7 @@ CASE(test_three_gone_acquire_fails_and_says_why)
     cut(0);
     stop(2);
     redis_server_kill(SERVER(4));
-    hf_lock_timed(a, 1500, NULL); /* so that the silent one is known */
+    hf_lock_timed(a, 1500, NULL); /* until the silent server is known */
     for (int i = 0; i < 2; i++) {
         WITHIN(500 + 1000,
                EXPECT(HF_ETIMEDOUT, hf_lock_timed(a, 500, &w->err)));
@@ -120,8 +120,8 @@ CASE(test_three_gone_acquire_fails_and_says_why)
     taker_gets_it(t, 4000);
 }
 
-/* The claim ends before another client has the lock, and every call on it says
- * so. */
+/* Three servers are cut off: the claim ends before another client gets the
+ * lock, and every call on the hold reports that. */
 CASE(test_three_cut_hold_ends_in_time)
 {
     hf_lock *a = far(w, TTL_MS, OP_MS, PATIENT), *b = near(w);
@@ -161,7 +161,8 @@ static void continue_three(void)
         go_on(i);
 }
 
-/* A try waits for the servers' replies, as it does with a single server. */
+/* A try waits for the replies of stopped servers, as it does with a single
+ * server. */
 CASE(test_three_stopped_briefly_delay_a_try)
 {
     hf_lock *a = far(w, 30000, 15000, "");
@@ -178,8 +179,8 @@ CASE(test_three_stopped_briefly_delay_a_try)
     }
 }
 
-/* Every acquire ends in time, names the three servers, and gives its votes
- * back. */
+/* Three servers are stopped: every acquire ends in time, names them in its
+ * error, and gives its votes back. */
 CASE(test_three_stopped_end_every_acquire)
 {
     static const struct {
@@ -196,7 +197,7 @@ CASE(test_three_stopped_end_every_acquire)
     for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
         struct wait_mark began;
 
-        takes(w, a); /* connects to all servers */
+        takes(w, a); /* lets the client connect to all servers */
         gives(w, a);
         stop_three();
         began = wait_mark();
@@ -250,7 +251,7 @@ CASE(test_every_request_is_cut)
     world_free_for_all(w, a);
 }
 
-/* From server `first` on, replies take longer than server_timeout. */
+/* Delays the replies of the servers from `first` on; 0 ends the delay. */
 static void answer_late(int first, long ms)
 {
     for (int i = first; i < SERVERS; i++) {
@@ -273,7 +274,7 @@ CASE(test_every_answer_is_late)
 
     world_free_for_all(w, a);
     answer_late(0, LATE_MS);
-    /* The wait ends between two requests or during one. */
+    /* The wait may end between two requests or during one. */
     FAILS(hf_lock_timed(a, PATIENCE_MS - 100, &w->err));
     began = wait_mark();
     is_failed(taker_start(w, a, HF_FOREVER), began);
@@ -282,7 +283,8 @@ CASE(test_every_answer_is_late)
     world_free_for_all(w, a);
 }
 
-/* Two servers keep saying that the lock is held, which is no answer either. */
+/* Two servers keep replying that the lock is held; without a majority this is
+ * no answer either. */
 CASE(test_answers_of_three_are_late_for_a_waiter)
 {
     hf_lock *a = far(w, 30000, PATIENCE_MS, IN_TIME);
@@ -294,7 +296,7 @@ CASE(test_answers_of_three_are_late_for_a_waiter)
     t = taker_start(w, a, HF_FOREVER);
     assert_true(NEVER_MS(taker_back(t), 500));
     answer_late(2, LATE_MS);
-    /* A waiter asks more than one server only at every fourth poll. */
+    /* A waiter sends only every fourth poll to more than one server. */
     if (!WAIT_FOR_MS(taker_back(t), PATIENCE_MS + 3000))
         fail_msg("it still waits");
     taker_end(t);
@@ -333,8 +335,9 @@ CASE(test_keys_deleted_at_three_end_the_hold)
     world_free_for_all(w, b);
 }
 
-/* A key that a renewal has set again does not prove that no other client held
- * the lock meanwhile: the two servers that kept theirs are no majority. */
+/* A renewal sets a missing key again. That key does not prove that no other
+ * client has held the lock in the meantime: the two servers that kept their
+ * keys are no majority. */
 CASE(test_key_that_was_set_again_does_not_count)
 {
     hf_lock *a = far(w, 2000, OP_MS, PATIENT);
@@ -350,8 +353,9 @@ CASE(test_key_that_was_set_again_does_not_count)
     world_free_for_all(w, a);
 }
 
-/* It counts once a renewal has had a majority without it, even if its reply
- * came after that majority. */
+/* A key that a renewal has set again counts once a renewal has reached a
+ * majority without that key, even if the reply about the key arrived after that
+ * majority. */
 CASE(test_key_that_was_set_again_counts_later)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -373,9 +377,9 @@ CASE(test_key_that_was_set_again_counts_later)
     heal_all();
 }
 
-/* A stopped server executes what it was sent when it continues: the grant, and
- * its undo or release. op_ms decides whether the client gives the connection up
- * before. */
+/* When a stopped server continues, it executes what it was sent: the grant, and
+ * its undo or release. op_ms decides whether the client gives up the connection
+ * before that. */
 static void stopped_while_taken(struct world *w, int64_t op_ms, int64_t for_ms)
 {
     hf_lock *a = far(w, 30000, op_ms, "");
@@ -398,7 +402,8 @@ CASE_IS(test_stopped_while_it_is_taken, stopped_while_taken(w, 15000, 0))
 CASE_IS(test_stopped_for_long_while_it_is_taken,
         stopped_while_taken(w, OP_MS, OP_MS + 500))
 
-/* The stopped servers release the first hold late, and not the second. */
+/* The stopped servers receive the release of the first hold late, and must not
+ * release the second one. */
 static void stopped_while_released(struct world *w, int64_t op_ms,
                                    int64_t for_ms)
 {
@@ -452,8 +457,8 @@ static void tell(struct proc *p, const struct proc_cmd *cmd)
         fail_msg("%s", reply.err.text);
 }
 
-/* A client is killed with the votes of two servers, and a third cannot be
- * reached: those votes end with its lease. */
+/* A client is killed when it has the votes of two servers, and a third server
+ * cannot be reached: the two votes end with that client's lease. */
 CASE(test_minority_of_the_dead_ends_with_its_lease)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 3000};
@@ -477,7 +482,7 @@ CASE(test_minority_of_the_dead_ends_with_its_lease)
 }
 
 /* Two servers accept the release, two refuse it and one cannot be reached. The
- * client cannot learn more, so it carries on. */
+ * client cannot find out more, so it carries on. */
 CASE(test_release_without_a_majority_either_way)
 {
     hf_lock *a = far(w, 30000, 1000, PATIENT);

@@ -1,9 +1,9 @@
-/* Servers that lose their memory, and tokens, which rise nevertheless. */
+/* Servers that lose their data, and tokens, which rise nevertheless. */
 #include "redlock_faults.h"
 
 GROUP("memory");
 
-/* Long enough for a machine that stalls. */
+/* A TTL that is long enough for a machine that stalls. */
 #define TTL_MS 5000
 #define OUT "max_lease=5s&" PATIENT
 
@@ -14,9 +14,9 @@ static void is_held(struct world *w, hf_lock *lock, struct taker *t)
     OK(hf_lock_explain(lock, &w->err));
 }
 
-/* A majority is restarted, one server after the other. Each one does not vote
- * until all leases from before its restart have ended, and the others keep the
- * lock: for clients that knew it, and for a new one. */
+/* A majority is restarted, one server after the other. A restarted server does
+ * not vote until all leases from before its restart have ended. The other
+ * servers keep the lock, for clients that knew it and for a new one. */
 CASE(test_restarted_one_after_the_other)
 {
     hf_lock *c;
@@ -24,7 +24,7 @@ CASE(test_restarted_one_after_the_other)
     uint64_t token;
     hf_lock *a = far(w, TTL_MS, 15000, OUT), *b = far(w, TTL_MS, 15000, OUT);
 
-    world_takes(w, a, WAIT_LONG_MS); /* the servers may have just started */
+    world_takes(w, a, WAIT_LONG_MS); /* the servers may just have started */
     token = token_of(a);
     COMES(keys() == SERVERS);
     t = taker_start(w, b, 120000);
@@ -37,7 +37,7 @@ CASE(test_restarted_one_after_the_other)
         assert_true(wait_ms_since(began) >= TTL_MS - 100);
         is_held(w, a, t);
     }
-    restart(3); /* c sees it as just started */
+    restart(3); /* for c, this server has just started */
     c = far(w, TTL_MS, 15000, OUT);
     is_busy(w, c);
     assert_false(has(3));
@@ -50,7 +50,7 @@ CASE(test_restarted_one_after_the_other)
 }
 
 /* A majority is restarted at once: no client is granted anything until the
- * leases have ended. */
+ * leases from before have ended. */
 CASE(test_majority_restarted_at_once)
 {
     hf_lock *a = far(w, TTL_MS, 15000, OUT);
@@ -70,8 +70,8 @@ CASE(test_majority_restarted_at_once)
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* Without max_lease the same restart lets two clients claim the lock. The
- * resource tells them apart by their tokens. */
+/* Without max_lease, restarting a majority lets two clients claim the lock. The
+ * protected resource tells them apart by their tokens. */
 CASE(test_without_max_lease_the_token_protects)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT),
@@ -85,7 +85,7 @@ CASE(test_without_max_lease_the_token_protects)
     OK(hf_lock_check(a));
     OK(hf_lock_check(b));
     highest = token_of(b);
-    /* The resource refuses what a writes. */
+    /* The resource refuses what a writes because of its lower token. */
     assert_true(token_of(a) < highest);
     COMES(hf_lock_renew(a, 0, NULL) == HF_ELOST);
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
@@ -94,7 +94,7 @@ CASE(test_without_max_lease_the_token_protects)
 }
 
 /* A master fails, and its replica, which lacks the key, takes its address: a
- * plain lock then has two owners, a redlock does not. */
+ * plain lock then has two owners, but a redlock does not. */
 CASE(test_failover_that_loses_the_key)
 {
     struct redis_server replica = {0};
@@ -109,7 +109,7 @@ CASE(test_failover_that_loses_the_key)
     proxy_lead_to(way[0], replica.port);
     proxy_cut(way[0]);
     world_takes(w, b, 3000);
-    OK(hf_lock_check(a)); /* two owners */
+    OK(hf_lock_check(a)); /* both a and b own it */
     OK(hf_lock_check(b));
     gives(w, b);
     hf_lock_release(a, NULL);
@@ -180,8 +180,8 @@ static uint64_t take_and_die(void)
     return reply.token;
 }
 
-/* The servers' numbers are an hour apart, holders die without releasing, and
- * each holder has another majority: tokens still rise. */
+/* The servers' token numbers are an hour apart, holders die without releasing,
+ * and each holder has another majority: tokens still rise. */
 CASE(test_tokens_rise_over_numbers_far_apart)
 {
     const long long hour = 3600 * 1000000LL;
@@ -190,8 +190,8 @@ CASE(test_tokens_rise_over_numbers_far_apart)
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < SERVERS; i++)
             for (int j = 0; j < i; j++) {
-                /* Set only at the start; later the holders change the
-                 * numbers. */
+                /* The numbers are set only at the start; later the holders
+                 * change them. */
                 for (int k = 0; !last && k < 2; k++)
                     set_reserve(k, server_us(k) + (k + 1) * hour);
                 cut(i);
@@ -208,8 +208,8 @@ CASE(test_tokens_rise_over_numbers_far_apart)
             }
 }
 
-/* Before the token is used, servers of the majority with a lower number must
- * learn it. */
+/* Before a client uses its token, it must tell the token to those servers of
+ * its majority that have a lower number. */
 CASE(test_second_round_tells_a_majority)
 {
     const long long hour = 3600 * 1000000LL;
@@ -230,10 +230,10 @@ CASE(test_second_round_tells_a_majority)
         told += top_of(i) >= token;
     assert_true(told >= 3);
     redis_server_kill(SERVER(0));
-    redis_server_kill(SERVER(1)); /* the servers that made that number */
+    redis_server_kill(SERVER(1)); /* the token came from these two */
     delete_key(2);
     delete_key(3);
-    world_takes(w, b, 3000); /* by 2, 3 and 4 */
+    world_takes(w, b, 3000); /* granted by 2, 3 and 4 */
     assert_true(token_of(b) > token);
     gives(w, b);
     heal_all();

@@ -4,7 +4,8 @@
 struct redlock_servers five;
 struct proxy *way[SERVERS];
 
-/* Opens our own connection to each server, so that a case does not. */
+/* Opens the administrator's connection to each server, so that no case has
+ * to. */
 static void greet(void)
 {
     for (int i = 0; i < SERVERS; i++)
@@ -158,7 +159,7 @@ void takes(struct world *w, hf_lock *lock)
     int64_t began = wait_now();
 
     world_takes(w, lock, 3000);
-    /* A server may not have been connected yet. */
+    /* The client may not have been connected to a server yet. */
     while (!WAIT_FOR_MS(keys_as(0) == SERVERS, 200)) {
         assert_true(wait_ms_since(began) < WAIT_LONG_MS);
         gives(w, lock);

@@ -12,41 +12,44 @@
 #define do_at(i, ...) redis_server_do(SERVER(i), __VA_ARGS__)
 
 extern struct redlock_servers five;
-extern struct proxy *way[SERVERS]; /* to each of them */
+extern struct proxy *way[SERVERS]; /* one in front of each server */
 
-/* So that a busy server does not look like a silent one. */
+/* A server_timeout with which a busy server does not look like a silent one. */
 #define PATIENT "server_timeout=2s"
-/* An op_timeout that holds even then, but ends soon. */
+/* An op_timeout that suffices even then, but ends soon. */
 #define OP_MS 1500
 
-/* A URL or lock through the proxies; options as for redlock_servers_url(). */
+/* Returns a URL, or a lock, that leads through the proxies; the options are
+ * those of redlock_servers_url(). */
 const char *far_url(const char *options);
 hf_lock *far(struct world *, int64_t ttl_ms, int64_t op_ms,
              const char *options);
-/* A direct lock, with long timeouts. */
+/* Returns a lock that leads to the servers directly, with long timeouts. */
 hf_lock *near(struct world *);
 
-/* Resets the connections to that server and refuses new ones; undoes that. */
+/* cut() resets the connections to that server and refuses new ones; heal()
+ * undoes that. */
 void cut(int i);
 void heal(int i);
 void heal_all(void);
-/* Kills that server and starts it again, empty. */
+/* Kills that server and restarts it, empty. */
 void restart(int i);
-/* Does server i have the lock's key? Deletes it there. */
+/* has() returns whether server i has the lock's key; delete_key() deletes it
+ * there. */
 bool has(int i);
 void delete_key(int i);
-/* How many servers have the key. All must answer. */
+/* Returns how many servers have the key. All servers must answer. */
 int keys(void);
-/* How many have the same key as server i. */
+/* Returns how many servers have the same key as server i. */
 int keys_as(int i);
 
 void pass(int64_t ms);
-/* Acquires the lock, soon, with a key at each server. */
+/* Acquires the lock, soon, so that each server has the key. */
 void takes(struct world *, hf_lock *);
 void gives(struct world *, hf_lock *);  /* releases it successfully */
-void renews(struct world *, hf_lock *); /* likewise */
+void renews(struct world *, hf_lock *); /* renews it successfully */
 void says(const char *text, const char *words);
-/* Asserts that another client holds it. */
+/* Asserts that another client holds the lock. */
 void is_busy(struct world *, hf_lock *);
 
 #endif

@@ -16,14 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPEN_MS = 60000 }; /* limit of a call, whatever the load */
+enum { OPEN_MS = 60000 }; /* the limit of a call on a busy machine */
 
 const struct stage_cast *stage_cast;
 struct actor holder, waiter, prober;
 int64_t stage_worst_ns;
 uint64_t stage_last_token;
 
-static pid_t pid_of[ROLES]; /* of the actors that live; otherwise 0 */
+static pid_t pid_of[ROLES]; /* those of living actors; otherwise 0 */
 
 void stage_victim_is(pid_t pid)
 {
@@ -132,7 +132,7 @@ int sit(struct seat *s, enum stage_role role, hf_error *err)
 {
     hf_lock_options opt = stage_lock_options();
     int rc;
-    /* The holder gets events of breaks. */
+    /* The holder's callback receives the events of breaks. */
     rc = hf_open(stage_shm.url,
                  CLIENT(.connect_timeout_ms = OPEN_MS,
                         .on_event = role == HOLDER ? on_event : NULL),
@@ -154,8 +154,9 @@ void stand_up(struct seat *s)
     hf_close(s->client);
 }
 
-/* When a process is killed the kernel closes its files, which may free the
- * lock, a moment before it reports that the process has ended. */
+/* Returns whether the process has ended. When a process is killed, the kernel
+ * closes its files, which may free the lock, a moment before it reports the end
+ * of the process. */
 static bool is_gone(pid_t pid)
 {
     struct pollfd p = {(int)syscall(SYS_pidfd_open, pid, 0), POLLIN, 0};
@@ -169,7 +170,7 @@ static bool is_gone(pid_t pid)
 }
 
 static hf_cancel cancel = HF_CANCEL_INIT;
-static int64_t entered_at; /* time when the last call in enter() returned */
+static int64_t entered_at; /* when the last call in enter() returned */
 
 static void on_signal(int sig)
 {
@@ -210,7 +211,7 @@ static void go_out(int pid)
         }
 }
 
-/* True if the holders have more permits than there are. */
+/* Returns whether the holders have more permits than exist. */
 static bool is_too_much(void)
 {
     uint32_t sum = 0;
@@ -230,7 +231,7 @@ static void carry_out_the_dead(void)
     }
 }
 
-static struct stage_hold *my_hold; /* the last one */
+static struct stage_hold *my_hold; /* this process's last hold */
 
 static void go_in(const struct seat *s)
 {
@@ -281,7 +282,7 @@ int go_down(struct seat *s, hf_error *err)
 static hf_lock *more[8];
 static unsigned more_len;
 
-/* Acquires the smallest possible share of "y", with one more handle. */
+/* Acquires the smallest possible share of "y" with a new handle. */
 static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                      hf_error *err)
 {
@@ -296,7 +297,7 @@ static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                                 HOW(wait_ms, .lease_ms = lease_ms), err);
 }
 
-/* Releases all holds of "y"; returns the first error. */
+/* Releases all holds of "y" and returns the first error. */
 static int drop_more(hf_error *err)
 {
     int rc = 0;
@@ -348,7 +349,7 @@ static bool hear_order(int fd, struct order *o)
 
     do
         n = read(fd, o, sizeof(*o));
-    while (n < 0 && errno == EINTR); /* a nudge that came late */
+    while (n < 0 && errno == EINTR); /* a nudge may arrive late */
     return n == sizeof(*o);
 }
 
@@ -396,8 +397,9 @@ void actor_begin(struct actor *a, enum stage_role role)
         stage_blame("an actor could not open");
 }
 
-/* The kernel marks a client when its threads end, which is before its process
- * can be waited for. So no client finds a death only by its poll every 2 s. */
+/* Checks that the kernel has marked the clients of a killed process. It marks
+ * them when their threads end, before the process can be waited for. Otherwise
+ * other clients would find the death only by their poll every 2 s. */
 static void check_marked(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_SLOTS; i++) {
@@ -458,7 +460,8 @@ bool actor_hear(struct actor *a, struct answer *answer, int timeout_ms)
            read(a->fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
-/* Shared grants do not raise the token, and a latch has none. */
+/* Checks that the token has risen. Shared grants need not raise the token, and
+ * a latch has none. */
 static void check_token(const struct actor *a, uint64_t token)
 {
     bool is_alone = stage_permits(a->role) == stage_cast->size &&
@@ -478,7 +481,7 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     if (!actor_hear(a, &answer, OPEN_MS + 2000) || answer.rc)
         stage_blame(answer.text);
     else if (verb == 'a' && (answer.token || !lease_ms))
-        check_token(a, answer.token); /* unless its lease has already ended */
+        check_token(a, answer.token); /* its lease may already have ended */
     return answer;
 }
 

@@ -1,15 +1,16 @@
 /*
- * Flips bits in the shared-memory file while clients use it. No value of any
- * byte may end a process, make it write elsewhere (checked by ASan) or delay a
- * call for more than a second beyond its limit. Calls may return anything.
+ * Flips bits in the shared-memory file while clients use it. Whatever value any
+ * byte has, no process may end or write elsewhere (ASan checks this), and no
+ * call may be delayed for more than a second beyond its limit. Calls may return
+ * anything.
  *
- *     shm_flips single SHARD SHARDS    every bit of each kind of object
- *     shm_flips random [SEED [ROUNDS]] 100 flips in each round, under load
- *     shm_flips one REGION BIT         repeats one trial of `single`
+ *     shm_flips single SHARD SHARDS     every bit of each kind of object
+ *     shm_flips random [SEED [ROUNDS]]  100 flips in each round, under load
+ *     shm_flips one REGION BIT          repeats one trial of `single`
  *
  * A worker process runs one trial after the other, each with a fresh file. If
- * it dies, or a call does not return, this process prints the flip, and the
- * next worker continues after it.
+ * the worker dies, or one of its calls does not return, this process prints the
+ * flip, and the next worker continues after that trial.
  */
 #include "flips.h"
 
@@ -64,7 +65,7 @@ static void build(void)
     snprintf(flips_url, sizeof(flips_url), "%s?connect_timeout=%dms", place.url,
              OPEN_MS);
     flips_note = map(-1, sizeof(*flips_note));
-    /* because the machine may have stalled */
+    /* Retries, because the machine may stall for the whole timeout. */
     while (hf_open(flips_url, NULL, &client, NULL))
         wait_tick();
     hf_close(client);
@@ -73,11 +74,11 @@ static void build(void)
     memcpy(&golden, &flips_file->header, sizeof(golden));
 }
 
-/* Empties the file. Its pages stay allocated: a hole would have to be filled
- * again, and the memory may be full by then (SIGBUS). An abandoned open may
- * still run on its thread, take the file for one of another version and
- * truncate it: so this waits until the file is unused, and allocates it again
- * if necessary. */
+/* Empties the file for the next trial. The file's pages stay allocated: a hole
+ * would have to be filled again, and the memory may be full by then (SIGBUS).
+ * An abandoned hf_open() may still run on its thread, mistake the file for one
+ * of another version and truncate it. Therefore this function waits until no
+ * client has locked the file, and allocates its pages again if necessary. */
 static void make_anew(void)
 {
     int rc = flock(fd, LOCK_EX) ? errno
@@ -95,8 +96,8 @@ static void make_anew(void)
 
 struct plan {
     const char *name;
-    uint32_t first, step, end; /* trials */
-    uint64_t seed;             /* 0: single flips */
+    uint32_t first, step, end; /* numbers of trials */
+    uint64_t seed;             /* 0 for single flips */
 };
 
 static void find_single(uint32_t n, unsigned *region, size_t *bit)
@@ -141,8 +142,8 @@ static void worker_main(const struct plan *plan, uint32_t from)
     _exit(0);
 }
 
-/* Returns the worker's exit status, or -1 if a call of it does not return. The
- * worker's end of the pipe is closed when it ends. */
+/* Returns the worker's exit status, or -1 if one of its calls does not return.
+ * The worker's end of the pipe is closed when the worker ends. */
 static int watch(pid_t pid, int pipe_fd)
 {
     struct pollfd end = {pipe_fd, POLLIN, 0};
@@ -194,8 +195,8 @@ static void tell(const struct plan *plan, uint32_t n, int status)
            (unsigned long long)atomic_load(&flips_note->offset));
 }
 
-/* Runs a worker from trial *from on; sets *from to the trial at which it ended,
- * and returns its status. */
+/* Runs a worker that begins with trial *from; sets *from to the trial at which
+ * the worker ended, and returns the worker's status. */
 static int run_worker(const struct plan *plan, uint32_t *from)
 {
     int fds[2], status;

@@ -1,7 +1,7 @@
 /*
- * One trial: one client holds a lock of each kind, a second waits for each of
- * them, and a third has died (as far as the file says). One bit is flipped, and
- * all clients carry on to the end. Calls may return anything.
+ * One trial: a client holds a lock of each kind, a second one waits for each of
+ * these locks, and a third one has died, as far as the file shows. One bit is
+ * flipped, and all clients carry on to the end. Calls may return anything.
  */
 #include "flips.h"
 
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The delays of this thread and of the machine when the trial began: what is
- * added to them later is not counted as a call's time. Slow calls are asleep,
- * so it does not matter that other threads wait for a CPU. */
+/* The delays of this thread and of the machine when the trial began. Delays
+ * since then do not count as a call's time. A call that takes long is asleep,
+ * so it does not matter how long other threads wait for a CPU. */
 static _Thread_local int64_t waited_before;
 static int64_t stood_before;
 
@@ -170,7 +170,7 @@ void party_look(struct party *p)
         hf_names_free(names);
 }
 
-/* Handles that are held are freed after their client. */
+/* A lock that is still held can be freed only after its client. */
 void party_go(struct party *p)
 {
     for (int i = 0; i < LOCKS; i++)
@@ -197,8 +197,9 @@ static void on_latch(void *arg, hf_latch *latch, int result)
     ++*(int *)arg;
 }
 
-/* Begins asynchronous waits, for which the helper thread waits, for all locks
- * but the fair mutex; for that one a thread waits in wait_main(). */
+/* Begins asynchronous waits, which the helper thread drives, for all locks
+ * except the fair mutex and the read-write lock; wait_main() waits for the fair
+ * mutex. Returns the number of waits. */
 static int wait_async(struct party *p, int *done)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -228,7 +229,8 @@ static void *wait_main(void *arg)
     return NULL;
 }
 
-/* The callbacks run at the latest when the wait time has passed. */
+/* Dispatches until the callbacks have run, which they must do when the wait
+ * time has passed. */
 static void end_async(struct party *p, const int *done, int pending)
 {
     int64_t then = wait_now();
@@ -241,12 +243,12 @@ static void end_async(struct party *p, const int *done, int pending)
     }
 }
 
-/* Where the trial's objects are in the file. */
+/* The places of the trial's objects in the file. */
 static struct {
-    unsigned holder, waiter, dead, unused;          /* slots */
-    unsigned lock[LOCKS], latch;                    /* entries */
-    unsigned waiting_cell, holding_cell, dead_cell; /* cells */
-    /* the entry that the dead client holds */
+    unsigned holder, waiter, dead, unused;          /* indexes of slots */
+    unsigned lock[LOCKS], latch;                    /* indexes of entries */
+    unsigned waiting_cell, holding_cell, dead_cell; /* indexes of cells */
+    /* index of the entry that the dead client holds */
     unsigned of_dead;
 } at;
 
@@ -258,7 +260,8 @@ static unsigned entry_of(const char *name)
     return 0;
 }
 
-/* Returns the first cell of that client at the entry, or SHM_CELLS. */
+/* Returns the first cell of that client at that entry, or SHM_CELLS if there is
+ * none. */
 static unsigned cell_of(unsigned entry, unsigned slot)
 {
     for (unsigned i = 0; i < SHM_CELLS; i++)
@@ -369,7 +372,7 @@ static bool is_queued(void)
     return cell_of(fair, slot_after(slot_of_holder(fair) + 1)) != SHM_CELLS;
 }
 
-enum { NO_PID = 1 << 22 }; /* more than any process has */
+enum { NO_PID = 1 << 22 }; /* greater than any process id */
 
 /* Makes the file look as if the slot's process had been killed. */
 static void pretend_death(unsigned slot)
@@ -398,8 +401,8 @@ static void after_the_flip(struct party *holder, struct party *newcomer,
         release(*dead);
 }
 
-/* Retries before the flip, because the machine may stall for the whole
- * timeout. */
+/* Retries, because the machine may stall for the whole timeout; only calls
+ * after the flip may fail. */
 static void come_surely(struct party *p)
 {
     do

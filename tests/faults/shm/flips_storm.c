@@ -31,7 +31,8 @@ static void *load_main(void *arg)
     return NULL;
 }
 
-/* Returns a place behind the header that so few clients use. */
+/* Returns a random offset after the header, where a few clients keep their
+ * data. */
 static size_t busy_place(uint64_t *seed)
 {
     size_t n = chance(seed);

@@ -3,26 +3,26 @@
  * all the time. Every call must return in time nevertheless, with an error if
  * it failed, and a client must retry a release that failed.
  *
- * A real process would not hit every moment on a busy machine. So at each point
- * between two steps (HF__SHM_POINTS) the calling thread changes the word
- * itself, and no swap of that word ever succeeds.
+ * On a busy machine, a real process would not hit every moment. Therefore the
+ * calling thread itself changes the word at each point between two steps
+ * (HF__SHM_POINTS), so that no compare-and-swap of that word ever succeeds.
  */
 #include "../../unit/backends/shm/shm_fixture.h"
 
 enum { BEYOND_MS = 1000, WAIT_MS = 50, TABLES_MS = 1000 };
 
-/* How the hammer changes the word: it adds what a client would, flips bits, or
- * stores random bits. */
+/* How the word is changed: the hammer adds what a client would add, flips bits,
+ * or stores random bits. */
 struct hammer {
     const char *name;
     size_t offset;
     uint64_t add, flip;
-    uint64_t kept; /* bits that the blows do not change */
+    uint64_t kept; /* bits that the hammer does not change */
 };
 
 static const struct hammer *hammer;
-static struct shm_file *_Atomic file; /* NULL: the hammer rests */
-static atomic_int blows = -1;         /* blows left; negative: any number */
+static struct shm_file *_Atomic file; /* NULL while the hammer rests */
+static atomic_int blows = -1;         /* blows left; no limit if negative */
 
 static uint64_t anything(void)
 {
@@ -93,8 +93,8 @@ struct party {
 static const struct kind {
     enum hf_kind kind;
     enum hf_fairness fairness;
-    uint64_t stir, flags; /* of the word */
-    uint64_t kept;        /* bits that random blows do not change */
+    uint64_t stir, flags; /* bits of the word that a client changes */
+    uint64_t kept;        /* bits that the hammer does not change */
 } kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS, ~SHM_STIR_MASK},
              {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING,
               ~SHM_STIR_MASK},
@@ -151,7 +151,8 @@ static void *use_main(void *arg)
     return NULL;
 }
 
-/* One client holds the lock, as far as it can, and two others use it. */
+/* One client holds the lock, as far as it can acquire it, and two others use
+ * the lock: every call must return in time. */
 static void everybody_ends(const struct locks_place *p, const struct kind *k,
                            const struct hammer *h)
 {
@@ -260,7 +261,7 @@ static void scene_end(struct scene *s, const struct locks_place *p)
 }
 
 /* Asserts that the call fails while the word is hammered, and that its error
- * says why. */
+ * gives the reason. */
 #define GIVES_UP(scene, call)                                                  \
     do {                                                                       \
         hf_error err = HF_ERROR_INIT;                                          \
@@ -273,7 +274,7 @@ static void scene_end(struct scene *s, const struct locks_place *p)
         expect_words(err.text, "changes all the time");                        \
     } while (0)
 
-/* Long enough for any machine. */
+/* A time that is long enough on any machine. */
 #define SURELY_MS 60000
 
 static void for_each_lock(const struct locks_place *p,
@@ -296,7 +297,7 @@ static void for_each_lock(const struct locks_place *p,
     }                                                                          \
     struct CMUnitTest
 
-/* Acquires all permits. */
+/* Acquires the whole lock; for a semaphore, all permits. */
 static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                     int64_t lease_ms)
 {
@@ -306,9 +307,9 @@ static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
                            NULL);
 }
 
-/* The owner has released the lock, but no other client gets it until the blows
- * end. Then any client gets it, whatever the owner does with its handle and
- * client. */
+/* The owner's release has failed, so no other client can acquire until the
+ * hammer stops. Then any client can, whatever the owner does with its handle
+ * and client. */
 static void play_release(struct scene *s, const struct kind *k, int64_t lease)
 {
     OK(take_all(s->one.lock, k, 0, lease));
@@ -344,7 +345,8 @@ CASE_HERE(test_a_release_that_gives_up)
     for_each_lock(p, play_releases_of_leases);
 }
 
-/* The client that could not release is closed: it holds nothing any longer. */
+/* After its release has failed, the owner closes its client: the lock is
+ * free. */
 static void play_close(struct scene *s, const struct kind *k)
 {
     hf_client *client = s->one.client;
@@ -363,7 +365,7 @@ static void play_close(struct scene *s, const struct kind *k)
 
 EACH_LOCK(test_a_close_after_it, play_close);
 
-/* A hold that cannot be renewed now is not lost. */
+/* A renewal that fails because of the hammer does not end the hold. */
 static void play_renewal(struct scene *s, const struct kind *k)
 {
     OK(take_all(s->one.lock, k, 0, SURELY_MS));
@@ -398,8 +400,9 @@ static int break_under(struct scene *s, int n)
     return rc;
 }
 
-/* hf_break() reports that it broke all holds, or that it gave up, whichever
- * hold the blows hit. After it has given up once, 64 tries are too many. */
+/* hf_break() reports that it broke all holds or that it gave up, whichever hold
+ * the blows hit. It gives up in the first round, so that in the next ones it
+ * gives up after 64 tries (see retry.c). */
 CASE_HERE(test_a_break_of_several)
 {
     struct scene s;
@@ -420,8 +423,8 @@ CASE_HERE(test_a_break_of_several)
     scene_end(&s, p);
 }
 
-/* The owner's hold has ended and could not be released: the rest of that hold
- * in the file must not grant the next request. */
+/* The owner's hold has ended, but its release failed: what is left of the hold
+ * in the file must not grant the owner's next request. */
 static void play_remains(struct scene *s, const struct kind *k)
 {
     int64_t begun;
@@ -432,7 +435,7 @@ static void play_remains(struct scene *s, const struct kind *k)
     rc = hf_lock_release(s->one.lock, NULL);
     assert_true(rc == HF_EBACKEND || rc == HF_ELOST);
     begun = wait_now();
-    /* the release was retried */
+    /* Wait until the release has been retried. */
     COMES(wait_ms_since(begun) > 600);
     rc = hf_lock_try(s->one.lock, NULL);
     file = NULL;
@@ -450,8 +453,8 @@ static void play_acquire(struct scene *s, const struct kind *k)
 
 EACH_LOCK(test_an_acquire_that_gives_up, play_acquire);
 
-/* The client has the word but cannot write its lease: it must not keep the
- * word. */
+/* The client has acquired the word but cannot write its lease: it must not keep
+ * the lock. */
 CASE_HERE(test_a_lease_that_cannot_be_written)
 {
     struct scene s;
@@ -487,7 +490,8 @@ CASE_HERE(test_a_count_that_gives_up)
     scene_end(&s, p);
 }
 
-/* A name beside one that is hammered can still use all its attempts. */
+/* A client that could not release one name can still use all its attempts for
+ * another. */
 static void play_neighbour(struct scene *s, const struct kind *k)
 {
     int rc, left;

@@ -1,8 +1,8 @@
 /*
  * A process is stopped at every step, in turn, and continues when a cell has
- * changed hands: its owner has released it, and a client uses the cell for
- * another name ("y"). What was decided about the old owner must not be done to
- * the new one.
+ * changed hands: its owner has released the cell, and a client uses it for
+ * another name ("y"). What the process had decided about the old owner must not
+ * be done to the new one.
  */
 #include "stage.h"
 
@@ -14,8 +14,8 @@
 
 enum { LONG_MS = 20000, LEASE_MS = 60000 };
 
-static struct seat here; /* client for inspecting */
-static int hands;        /* how often a cell changed hands */
+static struct seat here; /* the client that inspects */
+static int hands;        /* how often a cell has changed hands */
 static int all_pauses;
 
 static void hand_over(struct seat *s, int n)
@@ -48,7 +48,7 @@ static pid_t begin(void (*play)(struct seat *, int), int n)
     victim_stays(&s);
 }
 
-/* Waits until the victim has reached that phase or is paused. */
+/* Waits until the victim has reached this phase or is paused. */
 static void await_phase(int phase)
 {
     int64_t until = now_ns() + LONG_MS * 1000000LL;
@@ -62,7 +62,7 @@ static void await_phase(int phase)
     }
 }
 
-/* Returns whether the victim was paused. */
+/* Lets the victim continue to its end; returns whether it was paused. */
 static bool go_on(void)
 {
     bool was_paused = atomic_load(&stage->paused);
@@ -92,7 +92,8 @@ static hf_info *inspect(const char *name)
     return info;
 }
 
-/* The holder's pid, and whether its hold has an end. */
+/* Returns the holder's pid; *is_leased is set to whether its hold has a
+ * lease. */
 static pid_t holder_of(const char *name, bool *is_leased)
 {
     hf_info *info = inspect(name);
@@ -115,7 +116,8 @@ static bool is_waited_for(const char *name)
     return is;
 }
 
-/* The waiter was not notified: signals make it poll. */
+/* The waiter was not notified, so signals make it poll until it has the
+ * lock. */
 static void waiter_looks_and_has_it(void)
 {
     int64_t until = now_ns() + LONG_MS * 1000000LL;
@@ -135,8 +137,8 @@ static void waiter_waits_for_another(void)
         stage_blame("the waiter does not wait for another name");
 }
 
-/* The waiter gets the lock while the victim is paused, and waits for another
- * name with a lease before the victim continues. */
+/* The waiter gets the lock while the victim is paused, and waits with a lease
+ * for another name before the victim continues. */
 static bool hand_over_to_one_who_goes_on(const void *scenario, int n)
 {
     pid_t pid = begin(hand_over, n);
@@ -190,7 +192,7 @@ static void check_permits(void)
     }
 }
 
-/* Returns the cell with which that process holds x. */
+/* Returns the cell with which this process holds "x". */
 static unsigned cell_of(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_CELLS; i++) {
@@ -210,8 +212,9 @@ static bool is_of_prober(unsigned cell)
     return atomic_load(&stage_file->slot[slot].pid) == (uint32_t)prober.pid;
 }
 
-/* The holder closes, and the prober acquires some of y: one of its cells was
- * the holder's, and the word names another. */
+/* The holder closes its client, and the prober acquires some permits of "y".
+ * One of the prober's cells was the holder's, while the word of "x" names
+ * another cell. */
 static void holder_leaves_its_cell_to_prober(void)
 {
     unsigned cell = cell_of(holder.pid);
@@ -241,10 +244,10 @@ static bool break_what_has_changed_hands(const void *scenario, int n)
     if (holder.pid)
         actor_end(&holder, 0);
     actor_tell(&waiter, 'r', 0, 0);
-    actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* broken */
+    actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* the hold was broken */
     actor_ask(&prober, 'n', 0, 0);
     check_permits();
-    actor_ask(&prober, 'a', 0, 0); /* all permits */
+    actor_ask(&prober, 'a', 0, 0); /* needs all permits */
     actor_ask(&prober, 'r', 0, 0);
     end(pid);
     return was_paused;
@@ -259,7 +262,7 @@ static void walk(bool (*run)(const void *, int), const char *what)
         &(struct stage_walk){.name = what, .run = run, .once = true}, &faults);
     all_pauses += pauses;
     if (!hands)
-        faults++; /* a test in which no cell changes hands tests nothing */
+        faults++; /* unless a cell changes hands, nothing is tested */
     stage_case(faults,
                "%s, %s: paused at each of %d steps, %d cells changed "
                "hands",

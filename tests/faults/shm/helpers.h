@@ -1,4 +1,4 @@
-/* What all programs of this folder need. */
+/* Helpers for all programs in this folder. */
 #ifndef SHM_HELPERS_H
 #define SHM_HELPERS_H
 
@@ -12,7 +12,7 @@ static inline void nap_us(long us)
     nanosleep(&t, NULL);
 }
 
-/* The next random number. */
+/* Returns the next random number. */
 static inline uint32_t chance(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;

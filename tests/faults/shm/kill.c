@@ -1,16 +1,16 @@
 /*
  * Kills random processes that lock in shared memory, and checks the contract. A
- * run has acts; each of them kills another kind of process: the holder, a
- * waiter, both at once, any.
+ * run consists of acts, each of which kills other victims: the holder, a
+ * waiter, both at once, or any worker.
  *
  *     shm_kill [kills [seed]]
  *
- * Workers acquire locks (of all kinds; with and without a limit, tried, with a
- * lease) and increment a plain counter under each that they hold exclusively.
- * The parent kills one of them, then has the prober acquire the name that the
- * dead one was busy with, and measures how long after the kill that is granted.
- * Parent and prober are never killed. After each act the checkers (history.h)
- * judge the whole history.
+ * Workers acquire locks of all kinds (with and without a time limit, by trying,
+ * with a lease) and increment a plain counter under each lock that they hold
+ * exclusively. The parent kills a worker. Then the prober acquires the lock
+ * with which the dead worker was busy, and the parent measures how long after
+ * the kill it is granted. The parent and the prober are never killed. After
+ * each act the checkers (history.h) judge the whole history.
  */
 #include "kill.h"
 
@@ -57,8 +57,8 @@ static void start(int seat, uint64_t seed)
     atomic_store(&w->pid, pid);
 }
 
-/* Adds the log of a process that has ended; returns `at`, or the time of its
- * last event if that is later. */
+/* Adds the log of a process that has ended to the history; returns `at`, or the
+ * time of the log's last event if that is later. */
 static int64_t collect(int seat, int64_t at)
 {
     struct worker *w = &shared->worker[seat];
@@ -84,8 +84,8 @@ static void bury(int seat, int64_t killed_at)
     history_add(&history, &e);
 }
 
-/* A write that a killed process had announced was done, unless another process
- * wrote that value. */
+/* A killed process had announced a write. The write was done, unless another
+ * process wrote the same value. */
 static void settle_doubts(void)
 {
     for (size_t i = 0; i < doubtful.len; i++) {
@@ -113,8 +113,8 @@ static const struct act {
             {"the holder and a waiter", HOLDER_AND_WAITER},
             {"any worker", ANY}};
 
-/* Returns a worker that is doing that with that name, or (-1) any name; if none
- * is found soon, a random worker. */
+/* Returns a worker that is doing this with this lock (-1 for any lock), or a
+ * random worker if none is found soon. */
 static int find(uint64_t *seed, int doing, int name)
 {
     int seat = 0;
@@ -137,8 +137,9 @@ static void read_cpu_waits(int64_t *waits)
         waits[i] = cpu_wait_of_first(atomic_load(&shared->worker[i].pid));
 }
 
-/* Counts the delay of a dead process twice: its helper thread has to end as
- * well, and has waited about as long. */
+/* Returns how long the processes have waited for a CPU since then. A dead
+ * process counts twice: its helper thread had to end too, and has waited about
+ * as long. */
 static int64_t cpu_waited(const int64_t *before, const bool *is_dead)
 {
     int64_t now[SEATS], sum = 0;
@@ -167,7 +168,8 @@ static int64_t probe(const struct prober *p, int name)
     return granted;
 }
 
-/* How long the machine has delayed processes since blame_begin(). */
+/* What had delayed the processes until blame_begin(); blame_end() returns how
+ * much has been added since then. */
 struct blame {
     int64_t waits[SEATS], stalled, stood;
 };
@@ -190,7 +192,7 @@ static int64_t blame_end(const struct blame *b, const bool *is_dead)
            canary_stood_by_now(&canary) - b->stood;
 }
 
-/* Returns how long after the kill the lock was granted. */
+/* Kills the victims and returns how long afterwards the lock was granted. */
 static int64_t kill_some(enum victim victim, uint64_t *seed,
                          const struct prober *prober, int *late)
 {
@@ -237,7 +239,8 @@ static void tap(bool ok, const char *act, const char *what)
     failed += !ok;
 }
 
-/* excused: how long the machine kept processes from running. */
+/* Checks the history of an act; `excused` is how long the machine kept
+ * processes from running. */
 static void judge(const char *act, int64_t excused)
 {
     static const struct {
@@ -293,14 +296,14 @@ static void report(const char *act, int64_t *took, int kills, int late)
         "no other call fails");
 }
 
-/* Counts what the file contains although it has no clients. */
+/* Counts what the file still contains when it has no clients; -1 on failure. */
 static int leaks(void)
 {
     int fd = -1, found = 0;
     hf_client *client;
     struct shm_file *f;
 
-    /* cleans up after dead clients */
+    /* Opening a client cleans up after dead ones. */
     if (hf_open(place.url, NULL, &client, NULL))
         return -1;
     hf_close(client);

@@ -1,7 +1,7 @@
 /*
  * Processes that lock until they are killed. Each of them writes what it does
- * into a log in shared memory, which outlives it. kill.c kills them, reads the
- * logs and judges.
+ * into a log in shared memory, which outlives the process. kill.c kills them,
+ * reads the logs and judges.
  */
 #ifndef SHM_KILL_H
 #define SHM_KILL_H
@@ -17,33 +17,34 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The contract's limit; instrumented code gets more time. */
+/* The contract's limit for a grant after a death; instrumented code gets more
+ * time. */
 enum { LIMIT_MS = SANITIZED ? 2000 : 100 };
 enum { WORKERS = 8, PROBER = WORKERS, SEATS, NAMES = 4, LOG_ROOM = 1 << 18 };
 
 /* The locks, by number. */
 struct kill_lock {
     int kind, fairness;
-    uint32_t size; /* permits of a semaphore */
+    uint32_t size; /* the permits of a semaphore */
 };
 extern const struct kill_lock kill_locks[NAMES];
 
-/* What the lock of that number guards; not atomic, on purpose. */
+/* What the lock of the same number protects; deliberately not atomic. */
 struct guarded {
     volatile uint64_t counter, token;
 };
 
 enum doing { IDLE, ACQUIRING, HOLDING };
 
-/* A process. An event counts once `len` includes it. A write to the guarded
- * counter cannot be done and logged in one step: `about_to` announces it, and
- * after a kill the outcome of an announced write is unknown. */
+/* A process. An event counts once `len` includes it. A write to the protected
+ * counter and its log entry cannot be one step. Therefore `about_to` announces
+ * the write, and after a kill the outcome of an announced write is unknown. */
 struct worker {
     _Atomic pid_t pid;
-    _Atomic int busy_with; /* number of the lock; while IDLE the last one */
+    _Atomic int busy_with; /* number of the lock, or of the last one if IDLE */
     _Atomic int doing;
     _Atomic uint32_t len;
-    _Atomic uint32_t about_to; /* what len will be after the write */
+    _Atomic uint32_t about_to; /* the value of `len` after the write */
     struct history_event log[LOG_ROOM];
 };
 
@@ -57,10 +58,11 @@ struct shared {
 extern struct shared *shared;
 extern struct locks_place place;
 
-/* Runs a worker, at that index of shared->worker, with that process number in
+/* Runs a worker with this index in shared->worker and this process number in
  * the history. */
 void worker_main(int seat, uint32_t process, uint64_t seed);
-/* Acquires the names that are written to `in`, and answers when it got each. */
+/* Acquires the locks whose numbers arrive from `in`, and writes to `out` when
+ * each was granted. */
 void prober_main(uint32_t process, int in, int out);
 
 #endif

@@ -94,8 +94,8 @@ static void tell_return(struct worker_self *me, int name, int result,
     tell(me);
 }
 
-/* Stores the holder's token, and increments the counter if the hold is
- * exclusive. */
+/* While the lock is held: stores the token, and increments the counter if the
+ * hold is exclusive. */
 static void work(struct worker_self *me, int name,
                  const hf_acquire_options *opt, long spin)
 {
@@ -205,7 +205,7 @@ static void one_lock(struct worker_self *me, uint64_t *seed)
         opt.wait_ms = 1 + chance(seed) % 3;
         break;
     case 3:
-        opt.lease_ms = 5000; /* longer than any stall here */
+        opt.lease_ms = 5000; /* longer than the machine ever stalls here */
         break;
     }
     if (kill_locks[name].kind == HF_SEMAPHORE)

@@ -1,8 +1,8 @@
 /*
  * Kills a process at every step of what it does with a latch, in turn (see
  * points.c): setting, counting down, waiting, breaking, closing. Afterwards the
- * latch has been changed or not, and nothing in between; other clients can
- * count down what is left, and the waiter returns.
+ * latch has either been changed or not; other clients can count it down, and
+ * the waiter returns.
  */
 #include "stage.h"
 
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* If a client is killed between the last count and the last wake-up, the other
- * waiters return at their next poll. */
+/* A limit for waiters that poll: if a client is killed between its last count
+ * and its last wake-up, the other waiters return at their next poll. */
 enum { REPEAT_MS = 2500 };
 
 static void v_set(struct seat *s)
@@ -51,11 +51,11 @@ static void v_close(struct seat *s)
 static const struct scenario {
     const char *name;
     void (*victim)(struct seat *);
-    int set;             /* the holder sets it to this */
-    bool waits;          /* the latch is counted down once the victim waits */
+    int set;             /* the count that the holder sets */
+    bool waits;          /* counted down once the victim waits */
     int low, high, step; /* the counts that may be left */
     int after;           /* what is left if the victim survives */
-    int limit_ms;        /* limit for the waiter, if the count is 0 */
+    int limit_ms;        /* limit for the waiter if the count is 0 */
 } scenarios[] = {
     {"set", v_set, 0, false, 0, 2, 2, 2, STAGE_LIMIT_MS},
     {"count down", v_count_down, 2, false, 0, 2, 1, 0, REPEAT_MS},
@@ -72,7 +72,8 @@ static int left(void)
     return (int)shm_left(atomic_load(&stage_file->entry[0].word));
 }
 
-/* Counts down what is left, and expects the waiter to return. */
+/* Checks the count, counts down what is left, and expects the waiter to
+ * return. */
 static void aftermath(const struct scenario *sc, bool was_killed)
 {
     struct moment since = moment_now();
@@ -90,7 +91,7 @@ static void aftermath(const struct scenario *sc, bool was_killed)
     check_leaks(3);
 }
 
-/* Returns false if the victim survived. */
+/* Runs the scenario; returns false if the victim survived. */
 static bool run(const void *scenario, int n)
 {
     const struct scenario *sc = scenario;

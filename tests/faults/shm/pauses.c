@@ -1,14 +1,18 @@
 /*
- * Stops a process at every step, in turn, and lets others do something before
- * it continues: a systematic walk through what the scheduler could do to it
- * once. Two clients must never hold the lock at once, tokens must rise, no
- * waiter may be forgotten, and nothing may be left in the file.
+ * Stops a process at every step, in turn, and lets other processes do something
+ * before it continues: a systematic walk through everything that the scheduler
+ * could do to the process once. Two clients must never hold the lock at once,
+ * tokens must rise, no waiter may be forgotten, and nothing may be left in the
+ * file.
  *
- *     shm_pauses mutex|rwlock|semaphore [what the victim does [what happens
- * meanwhile]]
+ *     shm_pauses [KIND [PART [MEANWHILE]]]
  *
- * `holder` holds the lock, or held it; `waiter` waits for it, before the victim
- * or behind it; `prober` comes from outside.
+ *     KIND       mutex, rwlock or semaphore
+ *     PART       what the stopped process, the victim, does: see `parts`
+ *     MEANWHILE  what happens while the victim is stopped: see `meanwhiles`
+ *
+ * `holder` holds the lock, or has held it; `waiter` waits for the lock, before
+ * or after the victim; `prober` tries to acquire from outside.
  */
 #include "stage.h"
 
@@ -19,9 +23,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Long enough that no actor gives up because the machine is slow; whether a
- * grant is in time is checked separately. The victim's limit is longer, so that
- * a victim that is stuck is found. */
+/* PATIENCE_MS is long enough that no actor gives up because the machine is
+ * slow; whether a grant is in time is checked separately. The victim's limit is
+ * longer still, so that a victim that is stuck is found. */
 enum {
     PATIENCE_MS = 20000,
     STUCK_MS = STAGE_STUCK_MS,
@@ -29,7 +33,7 @@ enum {
 };
 
 static bool holder_holds, waiter_waits, may_break;
-static bool waiter_is_doomed; /* it has the lock and will die with it */
+static bool waiter_is_doomed; /* the waiter has the lock and will be killed */
 
 static void acquire_release(struct seat *s)
 {
@@ -122,7 +126,7 @@ static const struct part {
     {"break", break_it, HELD_AND_WAITED_FOR},
 };
 
-/* True if the part is possible with this cast. */
+/* Returns whether the part is possible with this cast. */
 static bool is_playable(const struct part *part)
 {
     if (part->before == HELD_AND_WAITED_FOR && stage_is_shared(HOLDER, WAITER))
@@ -191,7 +195,8 @@ static void waiter_comes_and_dies(void)
     waiter_dies();
 }
 
-/* Whether the prober gets the lock depends on where the victim is. */
+/* The prober tries briefly to acquire. Whether it gets the lock depends on
+ * where the victim is. */
 static void prober_visits(void)
 {
     struct answer a = {-1, 0, 0, ""};
@@ -215,7 +220,9 @@ static void holder_passes_to_waiter(void)
     waiter_comes();
 }
 
-/* If the victim already has the lock the waiter does not get it, and lives. */
+/* The holder releases, and the waiter will be killed later if it gets the lock.
+ * If the victim has the lock already, the waiter does not get it and is not
+ * killed. */
 static void waiter_has_it_and_dies_later(void)
 {
     struct answer a = {-1, 0, 0, ""};
@@ -264,7 +271,8 @@ static void set_scene(const struct part *part)
     }
 }
 
-/* The waiter must get the lock at some time, and releases it for the victim. */
+/* Waits until the waiter gets the lock, which must happen in time, and lets it
+ * release the lock for the victim. */
 static void free_waiter(void)
 {
     struct answer a = {-1, 0, INT64_MAX, ""};
@@ -299,8 +307,8 @@ static void await_phase_3(void)
         nap_us(20);
 }
 
-/* Kills the waiter, which has the lock, when the victim sleeps or never gets
- * that far. */
+/* Kills the waiter, which has the lock, when the victim sleeps or after 50
+ * ms. */
 static void kill_waiter(void)
 {
     int64_t until = now_ns() + 50000000LL;
@@ -317,8 +325,8 @@ static void kill_waiter(void)
     check_in_time(&victim, &since, STAGE_LIMIT_MS, "victim");
 }
 
-/* Waits until the victim is paused or has ended; actors in its way release the
- * lock. */
+/* Waits until the victim is paused or has ended. Actors that the victim waits
+ * for release the lock. */
 static void await_pause(const struct part *part, pid_t pid)
 {
     int64_t began = now_ns();
@@ -332,7 +340,7 @@ static void await_pause(const struct part *part, pid_t pid)
             waiter_comes();
             atomic_store(&stage->phase, 2);
         }
-        /* The victim waits for the holder, so it will not be paused before. */
+        /* The victim waits for the holder, so it cannot be paused earlier. */
         if (holder_holds && queued() > waiter_waits &&
             now_ns() > began + 3000000)
             holder_lets_go();
@@ -388,7 +396,8 @@ struct scenario {
     const struct meanwhile *meanwhile;
 };
 
-/* Returns false if there is no n-th step. */
+/* Runs the scenario with a pause at the n-th step; returns false if there is no
+ * such step. */
 static bool run(const void *scenario, int n)
 {
     const struct scenario *sc = scenario;
@@ -429,7 +438,8 @@ static int walk(const struct part *part, const struct meanwhile *m, int *runs)
     return faults;
 }
 
-/* Plays the part once with everything that can happen meanwhile. */
+/* Plays the part with each of the things that can happen during a pause, or
+ * only with `during`. */
 static void play_part(const struct part *part, const char *during, int *runs)
 {
     int faults = 0, before = *runs;
@@ -438,7 +448,7 @@ static void play_part(const struct part *part, const char *during, int *runs)
         if (!during || !strcmp(during, meanwhiles[i].name))
             faults += walk(part, &meanwhiles[i], runs);
     if (*runs == before)
-        faults++; /* without a pause it tests nothing */
+        faults++; /* without any pause, nothing is tested */
     stage_case(faults, "%s, %s: paused at each step, %d times in all",
                part->name, stage_cast->name, *runs - before);
 }

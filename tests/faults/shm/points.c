@@ -1,12 +1,14 @@
 /*
- * Kills a process at every step, in turn: the n-th of the points in the backend
- * ends the victim, for n = 1, 2, 3 ... until it survives. It is killed as
- * holder and as waiter, while it hands over, gives up, takes a dead client's
- * lock, cleans up after that client, creates the file, breaks, asks or renews.
+ * Kills a process, the victim, at every step, in turn: the n-th of the points
+ * in the backend ends the victim, for n = 1, 2, 3 ... until it survives. The
+ * victim is killed as holder and as waiter, while it hands the lock over, gives
+ * up, takes a dead client's lock, cleans up after that client, creates the
+ * file, breaks, asks or renews.
  *
- * `holder` and `waiter` live beside it. Afterwards the waiter and then a third
- * actor, the prober, must get the lock within 100 ms, with rising tokens, and
- * the file must contain only what the living actors have.
+ * The actors `holder` and `waiter` live alongside the victim. Afterwards the
+ * waiter and then a third actor, the prober, must get the lock within 100 ms,
+ * with rising tokens, and the file must contain only what belongs to the living
+ * actors.
  *
  *     shm_points mutex|rwlock|semaphore [scenario [n]]
  */
@@ -24,19 +26,20 @@ static struct actor dead;
 
 struct scenario {
     const char *name;
-    /* Runs in the victim; the client is open unless `early`. */
+    /* Runs in the victim, whose client is open unless `early` is set. */
     void (*victim)(struct seat *);
-    /* Run in the parent, before the victim starts and while it runs. */
+    /* Run in the parent, prepare() before the victim starts and drive() while
+     * it runs. */
     void (*prepare)(void);
     void (*drive)(pid_t victim);
-    bool early;        /* the victim opens its client itself */
-    bool waiter_waits; /* prepare or drive makes it acquire */
+    bool early;        /* the victim itself opens its client */
+    bool waiter_waits; /* prepare() or drive() makes it acquire */
     enum excluded {
         VICTIM_AND_WAITER = 1,
         HOLDER_AND_WAITER = 2,
         HOLDER_AND_DEAD = 4,
-        VICTIM_WRITES = 8, /* a read-write lock */
-    } excluded;            /* pairs that must not be able to hold it together */
+        VICTIM_WRITES = 8, /* needs a victim that writes */
+    } excluded;            /* pairs that must not share the lock */
 };
 
 static void v_acquire_release(struct seat *s)
@@ -152,7 +155,7 @@ static void waiter_waits_for(pid_t victim)
     actor_tell(&waiter, 'a', 10000, 0);
 }
 
-/* The waiter queues up once the victim has the lock. */
+/* The waiter joins the queue while the victim has the lock. */
 static void d_wait_for_victim(pid_t victim)
 {
     waiter_waits_for(victim);
@@ -166,8 +169,8 @@ static void p_another_waiter(void)
     actor_begin(&dead, DEAD);
 }
 
-/* Two actors queue up; both must get the lock after the victim, together or in
- * turn. */
+/* Two actors join the queue; both must get the lock after the victim, together
+ * or in turn. */
 static void d_two_wait_for_victim(pid_t victim)
 {
     struct moment since;
@@ -175,7 +178,7 @@ static void d_two_wait_for_victim(pid_t victim)
 
     waiter_waits_for(victim);
     await_settled(1, victim);
-    is_early = has_ended(victim); /* if so, the two would race each other */
+    is_early = has_ended(victim); /* then the two actors would race */
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
         await_settled(2, victim); /* otherwise it would race the first */
@@ -197,7 +200,8 @@ static void d_two_wait_for_victim(pid_t victim)
     actor_end(&dead, 0);
 }
 
-/* The victim, then the waiter, queue up behind the holder, which releases. */
+/* The victim and then the waiter join the queue after the holder, which
+ * releases. */
 static void d_victim_in_front(pid_t victim)
 {
     await_queue(1, victim);
@@ -225,8 +229,8 @@ static void p_held_and_waited_for(void)
     await_settled(1, 0);
 }
 
-/* The holder releases when the victim has given up, with the waiter behind it
- * or before it. */
+/* The victim gives up, with the waiter after it or before it in the queue. Then
+ * the holder releases. */
 static void d_gives_up_in_front(pid_t victim)
 {
     await_queue(1, victim);
@@ -241,7 +245,8 @@ static void d_gives_up_behind(pid_t victim)
     actor_ask(&holder, 'r', 0, 0);
 }
 
-/* The holder dies, and the victim is the first to notice. */
+/* The client that holds the lock is killed, and the victim is the first to
+ * notice. */
 static void p_dead_holds(void)
 {
     actor_begin(&dead, DEAD);
@@ -256,8 +261,8 @@ static void d_kill_the_holder(pid_t victim)
     actor_end(&dead, SIGKILL);
 }
 
-/* No actor waits, so none has noticed the death; the victim opened its client
- * before. */
+/* The holder is killed. No actor waits, so none has noticed the death; the
+ * victim opened its client before. */
 static void d_kill_unnoticed(pid_t victim)
 {
     await_phase_1(victim);
@@ -272,7 +277,7 @@ static void p_dead_held(void)
     actor_end(&dead, SIGKILL);
 }
 
-/* A waiter in the middle of the queue is dead, and the victim is behind it. */
+/* A waiter in the middle of the queue is killed, and the victim is after it. */
 static void p_dead_waits(void)
 {
     p_held();
@@ -297,7 +302,7 @@ static void d_kill_the_waiter(pid_t victim)
     actor_ask(&holder, 'r', 0, 0);
 }
 
-/* The holder is stopped, its lease ends, and the victim takes the lock. */
+/* The holder is stopped, its lease ends, and the victim acquires the lock. */
 static void p_lease_ends(void)
 {
     actor_begin(&dead, DEAD);
@@ -319,7 +324,7 @@ static void p_no_file(void)
     unlink(stage_shm.file);
 }
 
-/* Switches the file's namespace between ours and another one. */
+/* Changes the file's namespace from ours to another one, or back. */
 static void change_namespace(void)
 {
     off_t at = offsetof(struct shm_header, world);
@@ -348,7 +353,8 @@ static void d_no_file(pid_t victim)
     actors_begin();
 }
 
-/* A victim that died early leaves the other namespace: undo that. */
+/* If the victim was killed early, it has left the other namespace in the file,
+ * which must be undone. */
 static void d_other_namespace(pid_t victim)
 {
     await_end(victim);
@@ -418,7 +424,7 @@ static const struct scenario scenarios[] = {
      true, VICTIM_AND_WAITER},
 };
 
-/* True if the scenario is possible with this cast. */
+/* Returns whether the scenario is possible with this cast. */
 static bool is_playable(const struct scenario *sc)
 {
     if ((sc->excluded & VICTIM_AND_WAITER) && stage_is_shared(VICTIM, WAITER))
@@ -432,11 +438,11 @@ static bool is_playable(const struct scenario *sc)
             stage_permits(VICTIM) == stage_cast->size);
 }
 
-/* Checks the waiter, then the prober, and then the file. */
+/* Checks the waiter, then the prober and then the file. */
 static void aftermath(const struct scenario *sc)
 {
-    /* If a client dies while it breaks a lock, the others may learn of the rest
-     * only when they poll. */
+    /* If a client is killed while it breaks a lock, other clients may learn
+     * only from their next poll what it has changed. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct moment since = moment_now();
 
@@ -452,7 +458,7 @@ static void aftermath(const struct scenario *sc)
     check_leaks(3);
 }
 
-/* Returns false if the victim survived. */
+/* Runs the scenario; returns false if the victim survived. */
 static bool run(const void *scenario, int n)
 {
     const struct scenario *sc = scenario;

@@ -20,7 +20,7 @@ void (*stage_at_point)(void);
 
 static int cases, failed;
 static int64_t began;
-static _Atomic int countdown; /* 0: not armed */
+static _Atomic int countdown; /* 0 if not armed */
 
 void hf__shm_point(const char *file, int line); /* called by the backend */
 
@@ -158,7 +158,7 @@ static bool is_shared(void)
     return stage_cast->kind == HF_RWLOCK || stage_cast->kind == HF_SEMAPHORE;
 }
 
-/* Returns the permits that the cell holds, for a shared kind. */
+/* Returns the permits that the cell holds of a lock of a shared kind. */
 static unsigned has(unsigned cell)
 {
     struct shm_entry *e = &stage_file->entry[0];
@@ -185,7 +185,7 @@ int queued(void)
     return n;
 }
 
-/* Counts waiters that sleep until they are notified: they have checked the
+/* Counts the waiters that sleep until they are notified, which have checked the
  * queue since they joined it. */
 static int settled(void)
 {
@@ -196,8 +196,8 @@ static int settled(void)
     return n;
 }
 
-/* True if the cell is in use. A living client may keep one for its next
- * acquire. */
+/* Returns whether the cell is in use. A living client of a shared lock may keep
+ * a cell for its next acquire, which does not count. */
 static bool is_left(unsigned cell)
 {
     struct shm_cell *c = &stage_file->cell[cell];
@@ -344,7 +344,7 @@ int stage_kill_at_each(const char *name, int only,
         &faults);
 
     if (!kills)
-        faults++; /* without a kill it tests nothing */
+        faults++; /* without any kill, nothing is tested */
     stage_case(faults, "%s, %s: killed at each of %d steps", name,
                stage_cast->name, kills);
     return kills;

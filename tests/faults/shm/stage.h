@@ -1,9 +1,9 @@
 /*
- * A stage for tests of the shared-memory backend: processes that obey commands
- * (actors), one that is killed or stopped (the victim), and access to the file.
- * The backend's sources are compiled with HF__SHM_POINTS, which adds a call
- * between any two steps that others can see; the n-th of these calls in the
- * victim does what the test says.
+ * A stage for tests of the shared-memory backend: processes that execute
+ * commands (actors), one that is killed or stopped (the victim), and access to
+ * the file. The backend's sources are compiled with HF__SHM_POINTS, which adds
+ * a call between any two steps that other processes can see; the n-th of these
+ * calls in the victim does what the test wants.
  */
 #ifndef SHM_STAGE_H
 #define SHM_STAGE_H
@@ -19,9 +19,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The contract's limit; instrumented code gets more time. */
+/* The contract's limit for a grant after a death; instrumented code gets more
+ * time. */
 enum { STAGE_LIMIT_MS = SANITIZED ? 2000 : 100 };
-/* An actor that has not answered by then is stuck. */
+/* An actor that has not answered within this time is stuck. */
 enum { STAGE_STUCK_MS = 25000 };
 enum { STAGE_PLACES = 512, STAGE_HOLDS = 16 };
 
@@ -31,29 +32,30 @@ struct stage_place {
     int visits;
 };
 
-/* Shared by all processes of the test. */
+/* Memory that all processes of the test share. */
 struct stage {
-    struct stage_place at; /* where the victim was stopped */
+    struct stage_place at; /* where the victim was killed or paused */
     struct stage_place place[STAGE_PLACES];
-    _Atomic int phase;      /* of the scenario */
-    _Atomic int paused, go; /* the victim's */
+    _Atomic int phase;      /* the phase of the scenario */
+    _Atomic int paused, go; /* the victim is paused; it may go on */
     struct stage_hold {
         _Atomic int pid, permits;
-    } inside[STAGE_HOLDS]; /* the holders; pid 0: no holder */
+    } inside[STAGE_HOLDS]; /* the holders; no holder if pid is 0 */
     _Atomic int overlaps;
 };
 
-/* The roles. A cast says what each of them acquires: all of a mutex, one or all
- * permits of a read-write lock, some of a semaphore. */
+/* The roles of the processes. A cast determines what each of them acquires: all
+ * of a mutex, one or all permits of a read-write lock, some of a semaphore. */
 enum stage_role { VICTIM, HOLDER, WAITER, PROBER, DEAD, ROLES };
 
 struct stage_cast {
     const char *name;
     enum hf_kind kind;
     enum hf_fairness fairness;
-    /* All permits; roles that need more together exclude each other. */
+    /* The permits of the lock; roles that need more than this together exclude
+     * each other. */
     uint32_t size;
-    uint32_t permits[ROLES]; /* 0: all, to write */
+    uint32_t permits[ROLES]; /* 0 means all, for writing */
 };
 
 struct answer {
@@ -78,127 +80,143 @@ struct seat { /* a client and its lock or latch */
 
 extern struct stage *stage;
 extern struct canary stage_canary;
-extern struct shm_file *stage_file; /* read-only */
+extern struct shm_file *stage_file; /* mapped read-only */
 extern const struct stage_cast *stage_cast;
 extern char stage_fault[200]; /* the first fault, or "" */
 extern struct locks_place stage_shm;
-/* The usual actors; pid 0: not there. */
+/* The usual actors; an actor whose pid is 0 is not running. */
 extern struct actor holder, waiter, prober;
-extern int64_t stage_worst_ns; /* longest time until a grant */
+extern int64_t stage_worst_ns; /* the longest time until a grant */
 extern uint64_t stage_last_token;
-/* What the victim does at its point; NULL: it is killed. */
+/* What the victim does at its n-th point; it is killed if this is NULL. */
 extern void (*stage_at_point)(void);
-void stage_pause(void); /* until `go` */
+void stage_pause(void); /* pauses the victim until `go` */
 
 void stage_build(const char *name);
-/* Prints how many steps there were ("kills"), at how many places and for how
- * long, and the plan after the last case. Returns the exit status, 0 or 1. */
+/* To be called after the last case: prints how many steps ("kills") there were,
+ * at how many places and for how long, and the TAP plan. Returns the exit
+ * status, 0 or 1. */
 int stage_end(int steps, const char *what);
 void stage_map(void);
-/* Before a victim starts: there is no holder, and nothing has happened. */
+/* Resets the stage before a victim starts: there is no holder, and nothing has
+ * happened. */
 void stage_reset(void);
 void stage_blame(const char *what); /* notes a fault */
 void stage_note_place(void);
 
-/* Prints one line of TAP for what was tried since the last one; it passed
- * unless there were faults. All other output begins with "# ". */
+/* Prints one TAP line for everything that was tried since the last one; the
+ * case passes if there were no faults. All other output begins with "# ". */
 void stage_case(int faults, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* A scenario that is run for n = 1, 2, 3 ... as long as the victim has an n-th
+/* A scenario that is run for n = 1, 2, 3 ... while the victim has an n-th
  * step. */
 struct stage_walk {
     const char *name, *meanwhile; /* for the faults; meanwhile may be NULL */
-    bool (*run)(const void *scenario, int n); /* false: there is no n-th step */
+    bool (*run)(const void *scenario, int n); /* false after the last step */
     const void *scenario;
-    int only;  /* the only n; 0: all */
-    bool once; /* end with the first fault, which leaves an unknown state */
+    int only;  /* the only n, or 0 for all */
+    bool once; /* the first fault leaves an unknown state and ends the walk */
 };
-/* Prints the faults and adds their number; returns the number of steps. */
+/* Runs the scenario, prints its faults and adds their number to *faults;
+ * returns the number of steps. */
 int stage_walk(const struct stage_walk *, int *faults);
 
 int64_t now_ns(void);
 
-/* A time, and how long until then each role and this process had waited for a
- * CPU, any thread had waited for one, and the machine had stalled. */
+/* A point in time, and what had been delayed until then: how long each role and
+ * this process had waited for a CPU, how long any thread had, and how long the
+ * machine had stalled. */
 struct moment {
     int64_t at, stalled, stood;
     pid_t pid_of[ROLES];
     int64_t cpu_waits[ROLES + 1];
 };
 struct moment moment_now(void);
-void stage_victim_is(pid_t); /* pid of the victim; 0: it has ended */
-/* Returns the time that passed, without waits for a CPU or stalls of the
- * machine. */
+void stage_victim_is(pid_t); /* the victim's pid, or 0 when it has ended */
+/* Returns the time from `since` to `at`, less the waits for a CPU and the
+ * stalls of the machine. */
 int64_t moment_until(const struct moment *since, int64_t at);
 
-/* The next cast of that kind (mutex, rwlock, semaphore, latch) after that one,
- * or the first. NULL: there is none. */
+/* Returns the cast of that kind (mutex, rwlock, semaphore, latch) after the
+ * given one, or the first if that is NULL. Returns NULL if there is none. */
 const struct stage_cast *stage_next_cast(const char *kind,
                                          const struct stage_cast *);
 
 /* Arms the countdown to the n-th point in the victim; 0 disarms it. */
 void stage_arm(int n);
 
-/* Starts a victim that runs `play` and dies at its n-th point. With `sits` its
- * client is open before. */
+/* Starts a victim that runs play() and is killed at its n-th point. If `sits`
+ * is set, its client is opened first. */
 pid_t victim_begin(void (*play)(struct seat *), bool sits, int n);
-/* Waits until the victim has ended. False if it survived. */
+/* Waits until the victim has ended; returns false if it survived. */
 bool victim_was_killed(pid_t);
-/* Ends a victim that was to be paused: it closes its client and exits when `go`
- * is 2, because its death would repair things. The phase is 3 meanwhile. */
+/* Called by a victim that was to be paused, when its part is over. Sets the
+ * phase to 3, and waits until `go` is 2 before it closes the client and exits:
+ * if the victim ended earlier, the cleanup after it would repair what is to be
+ * checked. */
 _Noreturn void victim_stays(struct seat *);
-/* Walks with `run`, which says whether the victim was killed, and prints one
+/* Walks with run(), which returns whether the victim was killed, and prints one
  * case. Returns the number of kills. */
 int stage_kill_at_each(const char *name, int only,
                        bool (*run)(const void *scenario, int n),
                        const void *scenario);
 
-/* The permits that role acquires. */
+/* Returns the permits that this role acquires. */
 uint32_t stage_permits(enum stage_role);
-/* True if the two roles can hold it together. */
+/* Returns whether the two roles can hold the lock together. */
 bool stage_is_shared(enum stage_role, enum stage_role);
 void stage_nobody_inside(void);
 
 int sit(struct seat *, enum stage_role, hf_error *);
 void stand_up(struct seat *);
-/* Acquires, and checks which others are inside; releases. */
+/* enter() acquires and checks that the permits of all holders do not exceed
+ * those of the lock; leave() releases. */
 int enter(struct seat *, int64_t wait_ms, int64_t lease_ms, hf_error *);
 int leave(struct seat *, hf_error *);
-int go_down(struct seat *, hf_error *); /* from writing to reading */
+int go_down(struct seat *, hf_error *); /* downgrades from writing to reading */
 
 void actor_begin(struct actor *, enum stage_role);
-void actor_end(struct actor *, int sig); /* 0: it closes and exits */
+void actor_end(struct actor *, int sig); /* if 0 it closes and exits */
 /* Begins the holder, the waiter and the prober, and maps the file. */
 void actors_begin(void);
-/* Ends those that are there. */
+/* Ends those of them that are running. */
 void actors_end(void);
-/* Verbs: a acquire or wait for the latch (SIGUSR1 cancels, SIGUSR2 makes a
- * waiter poll), r release, o reopen, b break, q quit; m acquire the least of
- * "y", with one more handle each time, n release all of that; for a latch: s
- * set to lease_ms, d count down. */
+/* Sends a command. The verbs:
+ *   a  acquire, or wait for the latch; SIGUSR1 cancels this, and SIGUSR2
+ *      makes a waiter poll
+ *   r  release
+ *   o  reopen the client
+ *   b  break
+ *   q  quit
+ *   m  acquire the smallest share of "y", each time with a new handle
+ *   n  release all of these shares
+ *   s  set the latch to lease_ms
+ *   d  count the latch down */
 void actor_tell(struct actor *, char verb, int64_t wait_ms, int64_t lease_ms);
 bool actor_hear(struct actor *, struct answer *, int timeout_ms);
-/* Tells and hears; any rc but 0 is a fault. */
+/* Sends a command and waits for the answer; any rc except 0 is a fault. */
 struct answer actor_ask(struct actor *, char verb, int64_t wait_ms,
                         int64_t lease_ms);
 /* Checks that the grant came within the limit. */
 bool check_in_time(const struct answer *, const struct moment *since,
                    int limit_ms, const char *who);
-/* Also checks that it has a higher token. */
+/* Checks that the grant came within the limit and has a higher token. */
 void check_grant(const struct actor *, const struct answer *,
                  const struct moment *since, int limit_ms, const char *who);
-/* Waits for the answer, and checks it as a grant. */
+/* Waits for the answer, and checks it like check_grant(). */
 void check_gets_it(struct actor *, const struct moment *since, int limit_ms,
                    const char *who);
 
 int queued(void);
 bool has_ended(pid_t);
 void await_end(pid_t);
-/* Waits until n actors wait, or the victim has ended or is paused. */
+/* Waits until n actors wait in the queue, or the victim has ended or is
+ * paused. */
 void await_queue(int n, pid_t victim);
-/* Also waits until each of them sleeps and acquires only when notified. */
+/* Like await_queue(), but also waits until each of the actors sleeps and
+ * acquires only when it is notified. */
 void await_settled(int n, pid_t victim);
-/* Checks that the file contains only what that many idle clients have. */
+/* Checks that the file contains only what this number of idle clients has. */
 void check_leaks(int clients);
 
 #endif

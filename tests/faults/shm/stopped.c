@@ -1,9 +1,9 @@
 /*
- * A process is stopped (SIGSTOP) while it has locked the tables, which every
- * new client and every new name needs. No other client may be delayed for more
- * than a moment: calls that need the tables fail and name the culprit, and
- * other calls work. Afterwards, whether the process continues or is killed, the
- * names that were freed meanwhile are reclaimed.
+ * A process is stopped (SIGSTOP) while it holds the table lock, which every new
+ * client and every new name needs. No other client may be delayed for more than
+ * a moment: calls that need the table lock fail and name the stopped process,
+ * and other calls work. Afterwards, whether the process continues or is killed,
+ * the names that were freed in the meantime are reclaimed.
  */
 #include "stage.h"
 
@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* OP_MS: the op_timeout of crowds. */
+/* OP_MS is the op_timeout of crowds. */
 enum { NAMES = 100, OP_MS = 600, MOMENT_MS = 900, WAIT_MS = 5000 };
 
-struct crowd { /* the victim's work: a client and many names */
+struct crowd { /* a client with many names */
     hf_client *client;
     hf_lock *lock[NAMES];
 };
@@ -31,8 +31,8 @@ static void stop_here(void)
     kill(getpid(), SIGSTOP);
 }
 
-/* Stops a process at the first point of a new name, when it has just locked the
- * tables. */
+/* Stops a process at the first point of creating a name, when it has just
+ * acquired the table lock. */
 static pid_t stop_one_in_the_tables(void)
 {
     int status = 0;
@@ -63,8 +63,9 @@ static void expect(bool good, const char *what)
         stage_blame(what);
 }
 
-/* How long this process has waited for a CPU, or the machine has stalled. The
- * measured calls mostly sleep, so it does not matter that others wait. */
+/* Returns how long this process has waited for a CPU or the machine has
+ * stalled. The measured calls mostly sleep, so it does not matter how long
+ * other processes wait. */
 static int64_t excused(void)
 {
     return cpu_wait_of(getpid()) + wait_stolen() +
@@ -118,8 +119,9 @@ static void crowd_come(struct crowd *c, const char *kind)
     }
 }
 
-/* The client's helper gives up and names the culprit a moment before the
- * timeout; if the machine stalls just then, too late. */
+/* The client's helper thread gives up and names the culprit a moment before the
+ * timeout. If the machine stalls just then, the helper is too late, so this
+ * tries up to three times. */
 static void a_client_is_refused(pid_t culprit)
 {
     hf_error err = HF_ERROR_INIT;
@@ -183,7 +185,8 @@ static void what_does_not(struct crowd *held, struct crowd *idle)
         hf_lock_free(held->lock[i]);
 }
 
-/* The client that creates the next name reclaims the others. */
+/* The culprit continues or is killed. The client that creates the next name
+ * reclaims the freed ones. */
 static void afterwards(pid_t culprit, int sig, const char *what)
 {
     hf_error err = HF_ERROR_INIT;
@@ -204,7 +207,7 @@ static void afterwards(pid_t culprit, int sig, const char *what)
     else
         hf_lock_free(lock);
     stand_up(&here);
-    expect(!sit(&here, HOLDER, &err), err.text); /* reclaims */
+    expect(!sit(&here, HOLDER, &err), err.text); /* reclaims the last name */
     check_leaks(1);
     end(WAIT_MS, what);
 }

@@ -9,7 +9,7 @@
 GROUP("diagnose");
 static const struct world_group ensemble = {.name = "ensemble"};
 
-#define LONG_MS 30000 /* within the server's limits */
+#define LONG_MS 30000 /* a TTL within the server's limits */
 
 static hf_client *open_with(struct world *w, const char *user, int64_t ttl_ms)
 {
@@ -40,13 +40,13 @@ CASE(test_diagnose_rights)
 
     diagnosis_says(c, HF_LEVEL_OK, "rights", "only the user of the URL");
     world_ends(w, c);
-    world_is_clean(w); /* only that user may use its nodes */
+    world_is_clean(w); /* only that user may use the nodes */
     c = open_with(w, "", LONG_MS);
     diagnosis_says(c, HF_LEVEL_OK, "rights", "every client");
 }
 
-/* Another client holds the lock that the diagnosis tries. It does not say which
- * client. */
+/* Another client holds the lock that the diagnosis tries to acquire. The
+ * finding does not say which client. */
 CASE(test_diagnose_lock_is_taken)
 {
     hf_client *c = open_with(w, "", LONG_MS), *other;

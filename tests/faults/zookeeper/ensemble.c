@@ -5,8 +5,8 @@
 
 GROUP("ensemble", .start = zk_start_three, .stop = zk_end_three);
 
-/* The servers that are a quorum when the first one, a follower, is cut off. */
-
+/* Returns the URL of the two servers that are a quorum when the first server, a
+ * follower, is cut off. */
 static const char *majority_url(void)
 {
     static char url[96];
@@ -16,8 +16,8 @@ static const char *majority_url(void)
     return url;
 }
 
-/* The follower does not know that it is cut off, and the leader ends the
- * client's session. The client's claim must end before the next one begins. */
+/* A follower is cut off without noticing it, and the leader ends the session of
+ * its client. That client's claim must end before the next one begins. */
 CASE(test_cut_off_follower_claim_ends_before_the_next)
 {
     hf_lock *a = world_far(w, 2000, 1000);
@@ -27,9 +27,9 @@ CASE(test_cut_off_follower_claim_ends_before_the_next)
     uint64_t token = token_of(a);
 
     zk_ensemble_cut(&zk_three);
-    /* The last deadline stays readable. */
+    /* The last deadline stays readable after the loss. */
     COMES_MS(hf_lock_deadline(a, &until) == HF_ELOST, 2500);
-    assert_true(zk_server_serves(w->zk)); /* as far as it knows */
+    assert_true(zk_server_serves(w->zk)); /* the follower has not noticed */
     taker_has_it(t, 2000 + ZK_TICK_MS + 1000);
     assert_true(until && t->returned > until);
     assert_true(t->token > token);
@@ -40,8 +40,8 @@ CASE(test_cut_off_follower_claim_ends_before_the_next)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* On the wrong side of the cut no client is granted anything, and every call
- * returns. */
+/* While the client's follower is cut off, the client is granted nothing, and
+ * every call returns. */
 CASE(test_cut_off_follower_grants_nothing)
 {
     hf_lock *a = world_far(w, 30000, 700);
@@ -56,8 +56,7 @@ CASE(test_cut_off_follower_grants_nothing)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* Starts a process that waits for the lock, connected to the first server
- * only. */
+/* Starts a process that waits for the lock and uses the first server only. */
 static void start_waiter(struct world *w, struct proc *p)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = 2000};
@@ -86,9 +85,10 @@ static void ends_with_it(struct proc *p)
     proc_end(p);
 }
 
-/* The waiter was next when the follower was cut off, and was stopped until its
- * session had ended. A request that the follower refuses by itself, because it
- * checks rights early, does not prove that the session lives. */
+/* A waiter is first in the queue when it is stopped and its follower is cut
+ * off; its session ends. When the waiter continues, the follower refuses a
+ * request by itself, because it checks rights early: that must not prove that
+ * the session is alive. */
 CASE(test_cut_off_follower_denies_and_proves_nothing)
 {
     hf_lock *a = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);
@@ -106,7 +106,7 @@ CASE(test_cut_off_follower_denies_and_proves_nothing)
     world_has_entries(w, 1);
     zk_ensemble_cut(&zk_three);
     OK(hf_lock_timed(c, 10000, &w->err));
-    assert_true(zk_server_serves(w->zk)); /* as far as it knows */
+    assert_true(zk_server_serves(w->zk)); /* the follower has not noticed */
     OK(proc_continue(&b));
     granted = proc_ready(&b, 2000);
     OK(zk_ensemble_heal(&zk_three));
@@ -117,7 +117,7 @@ CASE(test_cut_off_follower_denies_and_proves_nothing)
     ends_with_it(&b);
 }
 
-/* The other two servers are stopped, so there is no quorum anywhere. The last
+/* Two of three servers are stopped, so there is no quorum. The last
  * acknowledgement keeps the session for its timeout and no longer. */
 CASE(test_no_quorum_claim_ends_by_itself)
 {
@@ -135,8 +135,8 @@ CASE(test_no_quorum_claim_ends_by_itself)
     OK(zk_ensemble_serves(&zk_three));
 }
 
-/* So long that nothing times out while three servers start or elect a leader,
- * which is not the library's doing. */
+/* A time that is so long that nothing times out while three servers start or
+ * elect a leader, which the library cannot speed up. */
 #define PATIENT_MS 300000
 
 static hf_lock *patient_lock(struct world *w)
@@ -144,7 +144,8 @@ static hf_lock *patient_lock(struct world *w)
     return world_lock(w, zk_three.url, PATIENT_MS, PATIENT_MS, HF_FAIR_DEFAULT);
 }
 
-/* True: another server leads, and the killed one is back. */
+/* Kills the leader; returns whether there is a leader again and the killed
+ * server has restarted. */
 static bool kill_leader(void)
 {
     struct zk_server *leader = NULL;

@@ -1,5 +1,5 @@
-/* Finding the servers: peers that are not ZooKeeper, host names that lead
- * elsewhere or nowhere, and hosts that are down. */
+/* Finding the servers: peers that are not ZooKeeper, host names that lead to
+ * other servers or to none, and hosts that are down. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -23,7 +23,7 @@ static int dead_port(int *fd)
 struct stranger {
     pthread_t thread;
     int fd, port;
-    const char *says; /* NULL: it never answers */
+    const char *says; /* NULL if it never answers */
     uint32_t visits;  /* atomic */
 };
 
@@ -91,14 +91,15 @@ CASE(test_open_where_somebody_else_answers)
 
 CASE_IS(test_open_where_nobody_speaks, open_stranger(w, NULL, HF_EBACKEND))
 
-/* One host of several that answers suffices, whatever the others are. */
+/* If one of several hosts is a server that answers, it suffices, whatever the
+ * others are. */
 CASE(test_open_beside_strangers)
 {
     struct stranger s[2];
 
     stranger_begin(&s[0], "220 mail ESMTP, who is there?\r\n");
     stranger_begin(&s[1], NULL);
-    for (int i = 0; i < 3; i++) /* the client tries them in any order */
+    for (int i = 0; i < 3; i++) /* the client tries the hosts in any order */
         world_lock(w,
                    text_of("zk://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
                            s[0].port, s[1].port, w->port),
@@ -112,7 +113,8 @@ CASE(test_open_beside_strangers)
     stranger_end(&s[1]);
 }
 
-/* No server answers within the first attempt, but each would with more time. */
+/* No server answers within the first attempt, but each would if it had more
+ * time. */
 CASE(test_open_where_all_are_slow)
 {
     struct proxy *other = proxy_start(w->port);
@@ -128,8 +130,9 @@ CASE(test_open_where_all_are_slow)
     proxy_end(other);
 }
 
-/* A later lookup finds two servers: the client must try both repeatedly. The
- * ZooKeeper library would return to only one of them. */
+/* A later lookup of the host name finds two other addresses: the client must
+ * try both repeatedly. The ZooKeeper library would return to only one of
+ * them. */
 CASE(test_each_of_two_found_later_is_asked)
 {
     struct stranger s[2];
@@ -155,9 +158,9 @@ CASE(test_each_of_two_found_later_is_asked)
     taker_gets_it(t, 5000);
 }
 
-/* The URL names the proxy and dead ports, and the client tries them in random
- * order: it must find the proxy again each time, and pause while the proxy is
- * gone. */
+/* The URL names the proxy and dead ports, which the client tries in random
+ * order: it must find the proxy again each time, and pause between its attempts
+ * while the proxy refuses. */
 static void found_among_dead(struct world *w, int dead)
 {
     int fd, port = dead_port(&fd), len;

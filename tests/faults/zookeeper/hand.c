@@ -20,9 +20,9 @@ static void delete_last_entry(struct world *w)
     deallocate_String_vector(&names);
 }
 
-/* The second of two waiters is granted the lock as soon as the first entry is
- * gone. If its own entry was deleted meanwhile, it learns of its loss long
- * before its renewal. */
+/* The second of two clients is granted the lock as soon as the first entry is
+ * deleted. If its own entry was deleted in the meantime, it learns of its loss
+ * long before its renewal. */
 CASE(test_second_without_an_entry_is_told)
 {
     hf_lock *a = deaf_lock(w), *b = deaf_lock(w), *c = deaf_lock(w);
@@ -48,10 +48,11 @@ static void join_queue(struct world *w, char *path, size_t size)
                       ZOO_EPHEMERAL_SEQUENTIAL, path, size, NULL));
 }
 
-/* The waiter lost its entry, and its proofs are old when the first entry goes:
- * it lists the entries, finds its own gone and makes another one, but hears
- * only that this was done. It was second to the old first entry, which must not
- * count for the new one. */
+/* The second client has lost its entry, and its last proof of the session is
+ * old when the first entry is deleted. It lists the entries, does not find its
+ * own and creates another one, but receives only the reply to that create. The
+ * client was second to the old first entry, which must not count for its new
+ * entry. */
 CASE(test_second_with_another_entry_is_not_second)
 {
     enum { OTHERS = 40 }; /* enough for a list that is cut before its end */
@@ -77,8 +78,8 @@ CASE(test_second_with_another_entry_is_not_second)
     COMES(!zk_hand_delete(hand(w), NODE));
 }
 
-/* Deletes only the holder's node, and not the lock's, whose session lives
- * on. */
+/* Deletes only the node that names the holder, not the lock's node. The session
+ * of the lock's node stays alive. */
 static void delete_holder(struct world *w)
 {
     struct String_vector names = {0};

@@ -1,6 +1,6 @@
 /*
- * What only ZooKeeper shows: new names, latches, holders that are asked,
- * downgrades and guarded writes as nodes at the server, and lost replies.
+ * What only ZooKeeper shows: new names; latches; holders that are asked;
+ * downgrades and guarded writes, as nodes at the server; and lost replies.
  */
 #include "zk_faults.h"
 
@@ -77,7 +77,8 @@ static bool counts(struct world *w, unsigned count)
            strncmp(text, want, strlen(want)) == 0;
 }
 
-/* Only the latch and its round remain, and no mark. */
+/* At the server only the latch and its round remain, and no mark of a
+ * client. */
 CASE(test_latch_leaves_no_marks)
 {
     hf_latch *l;
@@ -92,7 +93,7 @@ CASE(test_latch_leaves_no_marks)
     OK(hf_latch_down(l, NULL, &w->err));
 }
 
-/* The server has counted down, but the reply is lost: the retry must not count
+/* The server has counted down, but its reply is lost: the retry must not count
  * again. */
 CASE(test_latch_answer_swallowed_counts_once)
 {
@@ -121,8 +122,8 @@ static bool is_zero(struct world *w)
     return zk_hand_get(hand(w), "/l/latch", text, sizeof(text)) == ZNONODE;
 }
 
-/* The lost reply was to the last count: the retry finds no latch, and the mark
- * is removed too. */
+/* The reply to the last count is lost: the retry finds no latch, and the
+ * client's mark is removed too. */
 CASE(test_latch_last_answer_swallowed_leaves_no_mark)
 {
     struct downer d = {0};
@@ -140,7 +141,7 @@ CASE(test_latch_last_answer_swallowed_leaves_no_mark)
     COMES(zk_server_children(w->zk, "/l") <= 0);
 }
 
-/* No request is in flight when the connection is lost: the client reconnects
+/* The connection is lost while no request is in flight: the client reconnects
  * anyway and removes its mark. */
 CASE(test_latch_idle_after_last_leaves_no_mark)
 {
@@ -157,8 +158,8 @@ CASE(test_latch_idle_after_last_leaves_no_mark)
     }
 }
 
-/* The mark ended with the session: the outcome is unknown, and nothing counts
- * twice. */
+/* The client's mark was removed with its session: the call returns
+ * HF_EUNKNOWN, and nothing counts twice. */
 CASE(test_latch_session_lost_is_unknown)
 {
     struct downer d = {0};
@@ -182,7 +183,7 @@ CASE(test_latch_session_lost_is_unknown)
         OK(hf_latch_down(d.latch, NULL, &w->err));
 }
 
-/* Curator's holder looks only for that word. */
+/* A Curator holder looks only for the word __REVOKE__. */
 CASE(test_ask_reaches_curators_holder)
 {
     char path[256];
@@ -253,9 +254,9 @@ static bool has_reader(struct world *w)
     return strstr(path, "__READ__") != NULL;
 }
 
-/* Neither the downgrade nor the holder's watch request reached the server: the
- * entry still has its old name, and the client must not take the missing new
- * name for a loss. */
+/* Neither the downgrade nor the holder's request for a watch reaches the
+ * server: the entry still has its old name, and the client must not take it for
+ * a loss that no entry has the new name. */
 CASE(test_downgrade_lost_with_its_ear)
 {
     int granted = 1, lowered = 1;
@@ -290,8 +291,9 @@ static hf_lock *kazoo_lock(struct world *w)
                       HF_FAIR_DEFAULT);
 }
 
-/* In kazoo's layout a writer looks like a mutex: a client that waits behind it
- * hears that its node has gone, but the holder keeps reading. */
+/* In kazoo's layout a writer looks like a mutex. A client that waits after the
+ * writer learns that the writer's node was removed, but the holder now reads:
+ * the wait fails with HF_EMISMATCH. */
 CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
 {
     hf_lock *a, *b[2];
@@ -305,7 +307,8 @@ CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
         OK(hf_lock_timed(a, 5000, &w->err));
         t = taker_start(w, b[i], WAIT_LONG_MS);
         world_has_entries(w, 2);
-        /* One is the watch of the holder, which listens. */
+        /* One of the two watches is that of the holder, which has an event
+         * callback. */
         COMES(zk_server_number(w->zk, "zk_watch_count") >= 2);
         OK(hf_lock_downgrade(a, &w->err));
         taker_fails(t, HF_EMISMATCH, WAIT_LONG_MS);
@@ -327,7 +330,7 @@ CASE(test_put_is_for_the_holder)
     EXPECT(HF_EINVAL, hf_lock_put(a, "w/v", 3, "x", 1, &w->err));
     EXPECT(HF_EINVAL, hf_lock_put(a, "n/lock", 6, "x", 1, &w->err));
     EXPECT(HF_ENOTOWNER, hf_lock_put(b, "v", 1, "x", 1, &w->err));
-    /* Take the hold away without an event. */
+    /* Delete the hold's node; the holder is not notified. */
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_delete(hand(w), path));
     OK(hf_lock_timed(b, 5000, NULL));
@@ -339,7 +342,7 @@ CASE(test_put_is_for_the_holder)
     OK(zk_hand_delete(hand(w), "/v"));
 }
 
-/* The error texts use the caller's words, key and value. */
+/* The error messages use the caller's words, key and value. */
 CASE(test_put_says_what_is_wrong)
 {
     static const struct {
@@ -372,7 +375,8 @@ CASE(test_put_says_what_is_wrong)
     OK(hf_lock_release(a, NULL));
 }
 
-/* Any hold suffices, including an unfair one, whose node is shared. */
+/* Any hold suffices, including an unfair one, whose node is shared with other
+ * clients. */
 CASE(test_put_by_every_kind)
 {
     static const struct manner each[] = {{HF_MUTEX, HF_UNFAIR, HF_WRITE},

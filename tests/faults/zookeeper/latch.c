@@ -1,5 +1,5 @@
-/* Latches: another client acts between two requests of one set or down, or
- * replies are lost just then. */
+/* Latches: another client acts between two requests of one call, or the replies
+ * to these requests are lost. */
 #include "zk_faults.h"
 
 #include <dlfcn.h>
@@ -9,17 +9,17 @@
 #define LATCH NAME "/latch"
 #define LOCK NAME "/_c_00000000-0000-4000-8000-000000000001-lock-0000000007"
 
-/* What happens beside a request of the client. The thread that drives the
- * client calls these while the case waits for its call. */
+/* What happens before or after a request of the client. The thread that drives
+ * the client calls these functions while the case waits for its own call. */
 static struct {
-    struct world *w; /* atomic; NULL: nothing happens */
+    struct world *w; /* atomic; NULL if nothing happens */
     const zhandle_t *hand;
     void (*before_multi[2])(struct world *);
     void (*after_multi[2])(struct world *);
     void (*before_mark_deleted)(struct world *);
-    void (*after_mark_deleted)(struct world *); /* of the first mark */
+    void (*after_mark_deleted)(struct world *); /* first mark only */
     unsigned multis, deletes;                   /* atomic */
-    unsigned stale_reads; /* atomic: so many reads miss the latch */
+    unsigned stale_reads; /* atomic: reads that miss the latch */
 } meddler;
 
 static void meddle(struct world *w)
@@ -90,8 +90,8 @@ zoo_adelete(zhandle_t *zh, const char *path, int version,
 typedef int get_fn(zhandle_t *, const char *, watcher_fn, void *,
                    data_completion_t, const void *);
 
-/* Reads from a server that has not applied the latch yet, although another one
- * has. */
+/* Simulates reads from a server that has not applied the creation of the latch
+ * yet, although another server has. */
 __attribute__((visibility("default"))) int
 zoo_awget(zhandle_t *zh, const char *path, watcher_fn watcher, void *context,
           data_completion_t done, const void *arg)
@@ -141,7 +141,7 @@ static bool is_set(struct world *w)
     return zk_hand_stat(hand(w), LATCH, NULL) == 0;
 }
 
-/* Changes the latch's count within the same round. */
+/* Changes the count of the latch within the same round. */
 static void count_down(struct world *w)
 {
     char data[128] = "", *five;
@@ -170,7 +170,8 @@ static void go_deaf(struct world *w)
     proxy_set(w->proxy, PROXY_DEAF, 0);
 }
 
-/* Whatever was sent is lost for sure. */
+/* Cuts the connection, so that everything sent before is certainly lost, and
+ * lets new ones pass. */
 static void cut_and_heal(struct world *w)
 {
     proxy_cut(w->proxy);
@@ -183,7 +184,7 @@ static hf_latch *far_latch(struct world *w)
 
     world_far(w, 30000, 10000);
     latch = world_latch(w, w->clients[0], "l");
-    /* No container, so that it stays. */
+    /* Not a container, so that the server does not remove it. */
     OK(zk_hand_create(hand(w), NAME, "", 0, NULL, 0, NULL));
     return latch;
 }
@@ -196,8 +197,8 @@ static void drop_latch(struct world *w, hf_latch *latch)
     world_is_clean(w);
 }
 
-/* The client finds a lock beside its new latch and removes the latch, which
- * another client has counted down by then. */
+/* The client finds a lock next to its new latch and must remove the latch,
+ * which another client has counted down in the meantime. */
 CASE(test_latch_counted_before_it_is_taken_back)
 {
     hf_latch *latch = far_latch(w);
@@ -212,8 +213,9 @@ CASE(test_latch_counted_before_it_is_taken_back)
     drop_latch(w, latch);
 }
 
-/* The reply to that removal is lost, and the lock is gone: the retry must set
- * the latch again, and not report success because it was set before. */
+/* As in the case before, but the reply to the removal is lost, and then the
+ * lock is removed: the retry must set the latch again, and must not report
+ * success because the latch was set before. */
 CASE(test_latch_taken_back_unheard)
 {
     hf_latch *latch = far_latch(w);
@@ -231,7 +233,8 @@ CASE(test_latch_taken_back_unheard)
     drop_latch(w, latch);
 }
 
-/* The connection breaks when the mark is to be deleted: it is deleted later. */
+/* The connection breaks when the mark is to be deleted: the client deletes it
+ * after reconnecting. */
 CASE(test_latch_mark_is_deleted_at_last)
 {
     hf_latch *latch = far_latch(w);

@@ -1,13 +1,13 @@
-/* The nodes of a lock at the server: its token, the requests it needs, kazoo's
- * locks, and where names may be. */
+/* The nodes of a lock at the server: its token, how many round trips it needs,
+ * kazoo's locks, and where names may be. */
 #include "zk_faults.h"
 
 #include <stdio.h>
 
 GROUP("layout");
 
-/* All nodes of a hold have the same czxid: one transaction made them, or it has
- * one node. */
+/* Asserts that the token is the czxid of all nodes of the hold: one transaction
+ * has created them, or there is only one node. */
 static void token_is_czxid(struct world *w, hf_lock *lock, const char *dir)
 {
     struct String_vector names = {0};
@@ -45,8 +45,8 @@ CASE(test_token_is_the_czxid)
     }
 }
 
-/* A plain `lock` cannot be broken by its token, because the next holder's node
- * has the same name. */
+/* A plain `lock` node cannot be broken by its token, because the next holder's
+ * node has the same name. */
 CASE(test_breaking_a_plain_lock)
 {
     struct Stat stat = {0};
@@ -67,8 +67,8 @@ CASE(test_breaking_a_plain_lock)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* Has the server answered another request of that session after the create? If
- * nothing else, a ping. */
+/* Returns whether the server has answered another request of that session after
+ * the create; if there is no other request, a ping is sent. */
 static bool was_asked_more(struct world *w, const struct Stat *made)
 {
     char text[8192];
@@ -83,9 +83,9 @@ static bool was_asked_more(struct world *w, const struct Stat *made)
            strncmp(line + strlen(sid), "lop=CREA,", strlen("lop=CREA,")) != 0;
 }
 
-/* The proxy delays the replies, and holds back what the client sends once they
- * arrive: the client must have asked for everything it needs with its first
- * requests. */
+/* The proxy delays the replies and, once they pass, holds back what the client
+ * sends next: the client must have requested everything that it needs in its
+ * first requests. */
 CASE(test_free_lock_is_one_trip)
 {
     hf_lock *a = world_far(w, 30000, 10000);
@@ -151,7 +151,8 @@ static void is_party(const hf_party *p, const char *owner, const char *label,
     assert_int_equal(p->left_ms, -1);
 }
 
-/* Waiters are listed in their order, which is not that of their names. */
+/* Waiters are listed in the order of their sequence numbers, not of their
+ * names. */
 CASE(test_kazoos_lock_is_seen)
 {
     struct Stat first = {0};
@@ -190,8 +191,8 @@ CASE(test_kazoos_readers_are_seen)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* Waits until the server has swept an empty container, so that it has swept all
- * others too. */
+/* Waits until the server has swept a container that has become empty; then it
+ * has swept all other empty ones too. */
 static void is_swept(struct world *w)
 {
     struct Stat stat;
@@ -202,7 +203,8 @@ static void is_swept(struct world *w)
     COMES(zk_hand_stat(hand(w), "/swept", &stat) == ZNONODE);
 }
 
-/* A Lock object of kazoo creates its path once and then relies on it. */
+/* A kazoo Lock object creates its path once and then relies on it: the path
+ * must stay. */
 CASE(test_kazoos_path_stays)
 {
     static const struct manner each[] = {{HF_MUTEX, HF_FAIR, HF_WRITE},
@@ -229,7 +231,7 @@ CASE(test_kazoos_path_stays)
 }
 
 /* tooz locks at /tooz/locks/NAME. A name must not have a part `locks', but the
- * path of the URL may. */
+ * path in the URL may. */
 CASE(test_leading_parts_go_into_the_url)
 {
     hf_lock *lock = NULL;

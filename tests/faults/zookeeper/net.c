@@ -1,5 +1,4 @@
-/* The network between client and server: replies that are swallowed, late or
- * cut in the middle. */
+/* Network faults: replies that are swallowed, late or cut in the middle. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -7,15 +6,15 @@ GROUP("net");
 
 #define OP_MS 1000
 
-/* The connection breaks right after the create, whose reply is lost: the client
- * finds the node and adopts it, and makes no second one. */
+/* The connection breaks right after a create whose reply is lost: the client
+ * finds its node, uses it and creates no second one. */
 CASE(test_created_then_cut_is_adopted)
 {
     hf_lock *a = world_far(w, 30000, 5000);
     struct taker *t;
 
     world_free_for_all(w, a);
-    /* Another lock's node below it keeps the parent from being swept. */
+    /* A node of another lock below it prevents the sweeping of the parent. */
     create_below(w, NODE, NODE "/x", ZOO_CONTAINER, NULL, 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);
@@ -27,7 +26,8 @@ CASE(test_created_then_cut_is_adopted)
     taker_gives(t);
 }
 
-/* The same in a queue: the client keeps the place that it did not know of. */
+/* The reply to the create of a waiter's entry is lost: the waiter finds its
+ * entry and keeps the place. */
 CASE(test_queued_then_cut_keeps_its_place)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -56,7 +56,7 @@ CASE(test_connection_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 5000));
 }
 
-/* The holder releases while no event can reach the waiter. */
+/* The holder releases while the proxy lets no event reach the waiter. */
 CASE(test_release_while_the_waiter_is_away)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -108,7 +108,7 @@ CASE(test_close_in_a_black_hole)
     began = wait_fair();
     rc = hf_close(w->clients[0]);
     w->clients[0] = NULL;
-    /* If the machine stalled until the hold was lost, there was nothing to
+    /* If the machine stalled until the hold was lost, there is nothing to
      * release. */
     if (rc || wait_ms_since(taken) < TTL_MS / 2)
         assert_int_equal(rc, HF_EUNKNOWN);
@@ -117,7 +117,7 @@ CASE(test_close_in_a_black_hole)
     OK(hf_lock_release(b, NULL));
 }
 
-/* A break that timed out must not hit the holders that follow. */
+/* A break that timed out must not break a later hold. */
 CASE(test_break_in_an_outage_is_not_done_later)
 {
     hf_lock *b;
@@ -127,11 +127,10 @@ CASE(test_break_in_an_outage_is_not_done_later)
     b = world_near(w);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    /* The first request finds that the connection is gone. */
+    /* The first request finds that the connection is closed. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "n", 1, &w->err));
-    /* When the last request has ended, the time of the one before it has
-     * passed. */
+    /* When the last request has timed out, so have the earlier ones. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     OK(hf_lock_timed(b, 5000, &w->err));
     proxy_set(w->proxy, PROXY_PASS, 0);

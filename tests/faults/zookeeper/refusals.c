@@ -1,10 +1,11 @@
-/* Rights that a ZooKeeper server may refuse, for any/refusals.c. */
+/* Rights that a ZooKeeper server denies, for any/refusals.c. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
 const int64_t any_refused_ttl_ms = 10000;
 
-/* The server may sweep a container below the name's node at any time. */
+/* Sets the rights unless the node is missing: the server may sweep a container
+ * below the name's node at any time. */
 static void set_rights_if_there(struct world *w, const char *path, int rights)
 {
     int rc = try_rights(w, path, rights);
@@ -12,7 +13,7 @@ static void set_rights_if_there(struct world *w, const char *path, int rights)
     assert_true(rc == ZOK || rc == ZNONODE);
 }
 
-/* The name's node is no container, so that it stays. */
+/* The name's node is not a container, so that the server does not remove it. */
 static void prepare(struct world *w)
 {
     OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));

@@ -1,4 +1,5 @@
-/* Rights: users that are kept apart, and rights that are taken away. */
+/* Rights: users that must not affect each other, and rights that are
+ * revoked. */
 #include "zk_faults.h"
 
 #include <stdio.h>
@@ -49,7 +50,7 @@ CASE(test_users_have_their_own)
     says(w, "CREATE below /t/n as user bob");
     EXPECT(HF_EAUTH, try_as(w, none, "t/n"));
     says(w, "CREATE below /t/n without a user");
-    EXPECT(HF_EAUTH, try_as(w, bob, "t/m")); /* below ann's */
+    EXPECT(HF_EAUTH, try_as(w, bob, "t/m")); /* below ann's node */
     says(w, "CREATE above /t/m as user bob");
     OK(try_as(w, bob, "u"));
     EXPECT(HF_EAUTH, hf_break(bob, "t/n", 3, &w->err));
@@ -67,8 +68,9 @@ static bool is_quiet(struct world *w)
     return NEVER_MS(proxy_sent(w->proxy) != before, 300);
 }
 
-/* All users may write below the name's node, but only the holder may change its
- * entry: the waiter waits silently, and does not repeat its request. */
+/* All users may create nodes below the name's node, but only the holder may
+ * change its entry: the waiter sends nothing while it waits, and does not
+ * repeat its request. */
 static void waits_behind_another_user(struct world *w,
                                       enum hf_fairness fairness)
 {
@@ -101,8 +103,8 @@ static void count_refusals(void *count, const char *text)
         __atomic_add_fetch((int *)count, 1, __ATOMIC_RELAXED);
 }
 
-/* The entry may not be deleted: that is logged once and retried rarely, and
- * works once the right is back. */
+/* The client may not delete its entry: the refusal is logged once, the deletion
+ * is retried rarely and succeeds once the right is granted again. */
 CASE(test_rights_to_delete_are_taken_away)
 {
     static int refusals; /* the client is closed after the case */
@@ -123,7 +125,7 @@ CASE(test_rights_to_delete_are_taken_away)
     COMES_MS(!zk_server_children(w->zk, NODE), 12000);
     COMES(hf_lock_timed(a, 1000, &w->err) == 0);
     OK(hf_lock_release(a, &w->err));
-    OK(hf_close(w->clients[0])); /* before its log goes out of scope */
+    OK(hf_close(w->clients[0])); /* its log is about to go out of scope */
     w->clients[0] = NULL;
 }
 
@@ -138,8 +140,9 @@ static bool became(hf_client *c, const int *result, int wanted)
     return *result == wanted;
 }
 
-/* The entry of a waiter that gave up cannot be deleted. The next waiter of this
- * process would wait behind it, so it fails with the reason. */
+/* A waiter has given up, but its entry cannot be deleted. The next waiter of
+ * this process would wait after that entry, so its wait fails with the
+ * reason. */
 CASE(test_given_up_place_cannot_be_deleted)
 {
     hf_lock *x = deaf_lock(w), *a = deaf_lock(w),
@@ -147,7 +150,7 @@ CASE(test_given_up_place_cannot_be_deleted)
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
     int first = 1, second = 1;
 
-    fixed.lease_ms = 60000; /* so that its request differs */
+    fixed.lease_ms = 60000; /* lets its request differ from the first */
     OK(hf_lock_timed(x, 5000, &w->err));
     OK(hf_lock_acquire_async(a, NULL, note_result, &first, NULL));
     world_has_entries(w, 2);
@@ -165,8 +168,8 @@ CASE(test_given_up_place_cannot_be_deleted)
     COMES(hf_lock_free(b) == 0);
 }
 
-/* A writer that may not become a reader at the server stays a writer there, and
- * its entry goes when it is released. */
+/* A writer is not allowed to become a reader at the server: it stays a writer
+ * there, and its entry is removed when it is released. */
 CASE(test_rights_to_downgrade_are_taken_away)
 {
     hf_lock *a, *b;
@@ -190,8 +193,8 @@ static bool is_gone(struct world *w, const char *path)
     return zk_hand_stat(hand(w), path, NULL) == ZNONODE;
 }
 
-/* The nodes in the URL's path stay, and belong to its user, when no lock below
- * them is in use. Otherwise the next user would own them. */
+/* When no lock below them is in use, the nodes of the URL's path remain and
+ * belong to the URL's user. Otherwise the next user would own them. */
 CASE(test_root_stays)
 {
     struct zk_hand *h = hand(w);
@@ -199,7 +202,8 @@ CASE(test_root_stays)
 
     OK(try_as(w, ann, "d/n"));
     COMES(is_gone(w, "/teams/a/d"));
-    /* The server has swept this container, so it would have swept those too. */
+    /* When the server has swept this container, it has had the time to sweep
+     * the path's nodes. */
     zk_hand_create(h, "/mark", "", ZOO_CONTAINER, NULL, 0, NULL);
     zk_hand_create(h, "/mark/x", "", 0, NULL, 0, NULL);
     zk_hand_delete(h, "/mark/x");
@@ -217,7 +221,7 @@ CASE(test_root_stays)
     OK(zk_hand_delete(h, "/teams"));
 }
 
-/* The client must not retry without end what it may not create. */
+/* Some nodes may not be created: the client must not retry forever. */
 CASE(test_semaphore_and_latch_may_not_be_made)
 {
     hf_lock *a;
@@ -238,9 +242,10 @@ CASE(test_semaphore_and_latch_may_not_be_made)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-#define TENANT "/top/team" /* clients may not create in its parent */
+#define TENANT "/top/team" /* a path whose parent is closed to clients */
 
-/* A client of the tenant behind the proxy, which knows that the path exists. */
+/* Opens a client of the tenant behind the proxy; the client then knows that the
+ * path exists. */
 static hf_client *open_tenant(struct world *w)
 {
     hf_client *c = NULL;
@@ -267,8 +272,8 @@ static void note_set(void *arg, hf_latch *latch, int result)
     *(int *)arg = result;
 }
 
-/* The name's node exists when the client looks, and is swept then: the client
- * creates it again, like any other. */
+/* The name's node exists when the client looks for it, and is swept afterwards:
+ * the client creates it again, as it creates any other. */
 CASE(test_tenants_latch_is_swept)
 {
     hf_client *c = open_tenant(w);
@@ -281,7 +286,8 @@ CASE(test_tenants_latch_is_swept)
     proxy_set(w->proxy, PROXY_DELAY, 300);
     answered = proxy_answered(w->proxy);
     OK(hf_latch_set_async(l, 1, note_set, &set, NULL));
-    /* The replies to a sync, to a list, and that there is no latch. */
+    /* The client has received the replies to a sync and to a list, and that
+     * there is no latch. */
     COMES(proxy_answered(w->proxy) > answered + 60);
     OK(zk_hand_delete(hand(w), TENANT "/l"));
     proxy_set(w->proxy, PROXY_PASS, 0);
@@ -292,7 +298,8 @@ CASE(test_tenants_latch_is_swept)
     tenant_is_clean(w);
 }
 
-/* The same for the leases node of an idle semaphore. */
+/* The leases node of an idle semaphore exists when the client looks for it, and
+ * is swept afterwards: the client creates it again. */
 CASE(test_tenants_semaphore_is_swept)
 {
     hf_client *c = open_tenant(w);

@@ -1,6 +1,6 @@
 /*
- * The nodes of semaphores at the server: beside Curator's, with lost replies,
- * and with deleted leases.
+ * The nodes of semaphores at the server: alongside Curator's, with lost
+ * replies, and with leases that are deleted.
  */
 #include "zk_faults.h"
 
@@ -26,7 +26,8 @@ CASE(test_semaphore_has_curators_layout)
     assert_int_equal(zk_server_children(w->zk, LEASES), 0);
 }
 
-/* A lease of Curator's counts as taken, and its waiter is before ours. */
+/* A lease of a Curator client counts as taken, and a Curator waiter is in front
+ * of ours. */
 CASE(test_semaphore_beside_curators_leases)
 {
     struct zk_hand *h = hand(w);
@@ -36,7 +37,7 @@ CASE(test_semaphore_beside_curators_leases)
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 1);
-    OK(hf_lock_try(a, NULL)); /* makes the nodes */
+    OK(hf_lock_try(a, NULL)); /* creates the nodes */
     OK(hf_lock_release(a, NULL));
     create_below(w, LEASES, LEASES "/_c_" UUID "-lease-",
                  ZOO_EPHEMERAL_SEQUENTIAL, lease, sizeof(lease));
@@ -46,12 +47,12 @@ CASE(test_semaphore_beside_curators_leases)
     t = taker_start(w, a, 20000);
     COMES(zk_server_children(w->zk, LOCKS) == 2);
     OK(zk_hand_delete(h, lease));
-    assert_false(taker_back(t)); /* it is not our turn */
+    assert_false(taker_back(t)); /* Curator's turn comes first */
     OK(zk_hand_delete(h, turn));
     taker_gets_it(t, 4000);
 }
 
-enum { PASS_MS = 500 }; /* how long a try waits for clients before it */
+enum { PASS_MS = 500 }; /* limit for waiting for the clients before a try */
 
 static void turn_of_another(struct world *w, char *turn, size_t size)
 {
@@ -59,7 +60,7 @@ static void turn_of_another(struct world *w, char *turn, size_t size)
                  turn, size);
 }
 
-/* A client before the try is about to finish: the try waits for that with one
+/* A client in front of the try finishes soon: the try waits for that with one
  * watch, and then gets a permit. */
 CASE(test_semaphore_try_waits_for_who_passes)
 {
@@ -71,7 +72,7 @@ CASE(test_semaphore_try_waits_for_who_passes)
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 2);
-    for (int i = 0; i < 20 && rc; i++) { /* busy if the machine stalled */
+    for (int i = 0; i < 20 && rc; i++) { /* HF_EBUSY if the machine stalled */
         turn_of_another(w, turn, sizeof(turn));
         watches = zk_server_number(w->zk, "zk_watch_count");
         t = taker_start(w, a, 0);
@@ -85,8 +86,8 @@ CASE(test_semaphore_try_waits_for_who_passes)
     assert_int_equal(rc, 0);
 }
 
-/* The client before it does not finish: the try is busy, soon, and sends few
- * requests. */
+/* The client in front of the try does not finish: the try soon returns
+ * HF_EBUSY, and sends few requests. */
 CASE(test_semaphore_try_behind_one_that_stands)
 {
     char turn[256];
@@ -121,8 +122,8 @@ static void *try_main(void *arg)
     return NULL;
 }
 
-/* There are as many tries at once as permits: each gets one, unless the machine
- * stalled so that one waited too long for another. */
+/* There are as many simultaneous tries as permits: each gets one, unless the
+ * machine stalled so that one of them waited too long for another. */
 CASE(test_semaphore_tries_at_once)
 {
     enum { ALL = WORLD_CLIENTS, ROUNDS = 20 };
@@ -153,7 +154,7 @@ CASE(test_semaphore_answer_swallowed)
 
     world_far(w, 30000, 5000);
     a = world_change(w, 0, HF_SEMAPHORE, 2);
-    /* No container, so that it stays. */
+    /* LOCKS is not a container, so that the server does not remove it. */
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
     OK(zk_hand_create(hand(w), LOCKS, "", 0, NULL, 0, NULL));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
@@ -166,8 +167,8 @@ CASE(test_semaphore_answer_swallowed)
     COMES(!zk_hand_delete(hand(w), LOCKS));
 }
 
-/* The first client writes the number of permits before it gets one, so a
- * connection that breaks then does not lose it. */
+/* The first client stores the number of permits before it gets one, so a
+ * connection that breaks afterwards does not lose the number. */
 CASE(test_semaphore_size_is_there_with_the_lease)
 {
     char text[64] = "";
@@ -190,8 +191,8 @@ CASE(test_semaphore_size_is_there_with_the_lease)
     taker_gives(t);
 }
 
-/* A semaphore must not be used beside a lease of kazoo's or another unknown
- * node, but may be used beside locks whose names continue below its own. */
+/* A semaphore must not be used alongside a kazoo lease or another unknown node,
+ * but it may be used alongside locks whose names continue its own. */
 CASE(test_semaphore_minds_strangers)
 {
     static const char lease[] = NODE "/00000000000040008000000000000001";
@@ -212,7 +213,7 @@ CASE(test_semaphore_minds_strangers)
     OK(hf_lock_release(below, &w->err));
 }
 
-/* kazoo's semaphore uses other nodes: beside ours, both would grant n
+/* kazoo's semaphore uses other nodes: if a client used both, each would grant n
  * permits. */
 CASE(test_kazoo_has_no_semaphore)
 {
@@ -250,8 +251,8 @@ static bool is_lost(struct world *w, hf_lock *lock)
     return hf_lock_check(lock) == HF_ELOST;
 }
 
-/* Whichever lease is deleted, the hold is lost and none of its other leases
- * stays. */
+/* Asserts that, whichever lease of a hold is deleted, the hold is lost and its
+ * other leases are removed. */
 static void loses_any_lease(struct world *w, hf_lock *a, int permits,
                             int64_t within_ms)
 {
@@ -280,11 +281,11 @@ static hf_lock *deaf_semaphore(struct world *w, int64_t ttl_ms, uint32_t size)
 CASE_IS(test_semaphore_one_of_its_leases_is_deleted,
         loses_any_lease(w, deaf_semaphore(w, 1500, 3), 2, 5000))
 
-/* More leases than one transaction has room for. */
+/* The hold has more leases than one transaction can create. */
 CASE_IS(test_semaphore_one_of_many_leases_is_deleted,
         loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000))
 
-/* A program with an event callback hears of the loss long before its
+/* A program with an event callback is notified of the loss long before its
  * renewal. */
 CASE(test_semaphore_deleted_lease_is_heard_of)
 {
@@ -293,12 +294,12 @@ CASE(test_semaphore_deleted_lease_is_heard_of)
 }
 
 /* Deletes leases right after the server has created them and before the client
- * lists them. */
+ * lists them; or deletes a turn. */
 static struct {
     struct zk_hand *hand;
-    int times;        /* atomic: how many */
-    int made;         /* atomic: leases created, deleted or not */
-    const char *turn; /* atomic: or deletes this node with the first lease */
+    int times;        /* atomic: leases still to be deleted */
+    int made;         /* atomic: creates that were sent */
+    const char *turn; /* atomic: a turn to delete after the first lease */
 } vandal;
 
 static void delete_turn(const char *lease)
@@ -333,7 +334,8 @@ zoo_acreate2(zhandle_t *zh, const char *path, const char *data, int len,
     return rc;
 }
 
-/* No container, which would be swept: every create must succeed. */
+/* Creates the node of the leases, not as a container, which would be swept:
+ * every create must succeed. */
 static void make_leases_node(struct world *w)
 {
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
@@ -345,7 +347,8 @@ static void drop_leases_node(struct world *w)
     COMES(!zk_hand_delete(hand(w), LEASES));
 }
 
-/* No other thread may use the hand until the leases are deleted. */
+/* Lets the next `times` leases be deleted. Until then no other thread may use
+ * the hand. */
 static void meddle(struct world *w, int times)
 {
     vandal.hand = hand(w);
@@ -353,7 +356,8 @@ static void meddle(struct world *w, int times)
     __atomic_store_n(&vandal.times, times, __ATOMIC_RELEASE);
 }
 
-/* Two are deleted at a time: the client creates all leases again, once. */
+/* Each attempt creates two leases: if one or both of them were deleted, the
+ * client creates all leases again, once. The last attempt has kept two. */
 static void has_two_leases(struct world *w, int times)
 {
     assert_int_equal(__atomic_load_n(&vandal.made, __ATOMIC_RELAXED),
@@ -378,8 +382,8 @@ CASE(test_semaphore_lease_deleted_unseen)
     drop_leases_node(w);
 }
 
-/* The same for a client that has waited, and hears of each lease that comes or
- * goes. */
+/* Leases are deleted right after they were created. The client has waited, so
+ * it is notified of each lease that is created or deleted. */
 CASE(test_semaphore_waiters_lease_deleted_unseen)
 {
     struct taker *t;
@@ -437,9 +441,9 @@ static void only_turn(struct world *w, char *path, size_t size)
     deallocate_String_vector(&names);
 }
 
-/* A client's turn is deleted when it has made its leases. The next client waits
- * for these leases, so the first one must not keep them while it waits behind
- * the next one's turn. */
+/* A client's turn is deleted when it has created its leases. The next client
+ * waits for these leases, so the first one must not keep them while it waits
+ * behind the next one's turn. */
 CASE(test_semaphore_turn_deleted_with_leases_out)
 {
     char turn[256];
@@ -468,9 +472,10 @@ CASE(test_semaphore_turn_deleted_with_leases_out)
     OK(hf_lock_release(first, &w->err));
 }
 
-/* The lease is deleted while the reply is on its way: it is granted, and lost
- * as soon as the client watches it. (If it was deleted before the client's
- * list, which is unlikely, the client creates it again.) */
+/* A lease is deleted while the reply to its create is on its way: the lock is
+ * granted, and lost as soon as the client watches the lease. (If the lease is
+ * deleted before the client lists them, which is unlikely, the client creates
+ * it again.) */
 CASE(test_semaphore_lease_deleted_behind_its_answer)
 {
     struct taker *t;

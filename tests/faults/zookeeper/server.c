@@ -1,4 +1,4 @@
-/* One server is killed, stopped, ends sessions, or is changed by an
+/* A single server is killed or stopped, ends sessions, or is changed by an
  * administrator. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
@@ -21,7 +21,7 @@ CASE(test_restart_hold_survives)
     token = token_of(a);
     zk_server_kill(w->zk);
     OK(zk_server_again(w->zk));
-    world_renews(a); /* over the new connection */
+    world_renews(a); /* uses the new connection */
     assert_true(token_of(a) == token);
     FAILS(hf_lock_try(b, NULL));
     OK(hf_lock_release(a, &w->err));
@@ -30,16 +30,16 @@ CASE(test_restart_hold_survives)
     OK(hf_lock_release(b, NULL));
 }
 
-/* The caller does not notice an outage shorter than its wait and the
- * op_timeout. */
+/* An outage that is shorter than the caller's wait and the op_timeout does not
+ * make the acquire fail. */
 CASE_IS(test_restart_during_timed_acquire,
         any_restart_while_acquiring(w,
                                     world_lock(w, w->zk->url, 30000, 60000,
                                                HF_FAIR_DEFAULT),
                                     500, 3000))
 
-/* A forked child also has the connection's descriptor: when the connection has
- * ended, a waiter must not be woken for that again and again. */
+/* A forked child has a copy of the connection's descriptor: when the connection
+ * has ended, a waiter must not be woken repeatedly because of that copy. */
 CASE(test_restart_while_a_child_lives)
 {
     hf_lock *a = world_lock(w, w->zk->url, 30000, 60000, HF_FAIR_DEFAULT);
@@ -67,8 +67,8 @@ CASE(test_restart_while_a_child_lives)
     waitpid(child, NULL, 0);
 }
 
-/* The server ends the session while nothing gets through; then the client
- * learns of it. */
+/* The server ends the session while nothing reaches the client, which learns of
+ * that afterwards. */
 CASE(test_expired_session_is_replaced)
 {
     hf_lock *a = world_far(w, 3000, 2000), *b = world_near(w);
@@ -88,7 +88,7 @@ CASE(test_expired_session_is_replaced)
     world_free_for_all(w, a);
     world_takes(w, a, 3000);
     assert_true(token_of(a) > token);
-    /* The new session is kept alive like the old one. */
+    /* The client keeps the new session alive like the old one. */
     world_renews(a);
     world_renews(a);
     OK(hf_lock_release(a, NULL));
@@ -100,15 +100,16 @@ CASE(test_expired_session_of_a_waiter)
     struct taker *t = taker_behind(w, a, b, 20000);
 
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
-    world_has_entries(w, 1); /* its entry is gone */
+    world_has_entries(w, 1); /* the waiter's entry was removed */
     world_heal(w);
-    world_has_entries(w, 2); /* the waiter has queued again, by itself */
+    world_has_entries(w, 2); /* the waiter has queued again by itself */
     assert_false(taker_back(t));
     OK(hf_lock_release(a, NULL));
     taker_gets_it(t, 2000);
 }
 
-/* The session is closed in the client's name, before the deadline. */
+/* Another connection closes the session in the client's name, before the
+ * deadline. */
 CASE(test_ended_session_is_the_reason_of_the_loss)
 {
     hf_lock *a = world_lock(w, w->zk->url, 20000, 5000, HF_FAIR_DEFAULT);
@@ -118,7 +119,7 @@ CASE(test_ended_session_is_the_reason_of_the_loss)
     OK(hf_lock_timed(a, 5000, NULL));
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_stat(zk_server_hand(w->zk), path, &stat));
-    do /* the client may take it back first */
+    do /* the client may take its session back first */
         zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->zk->port),
                                     stat.ephemeralOwner));
     while (hf_lock_check(a) == 0 &&
@@ -164,8 +165,7 @@ CASE(test_deleted_node_is_learned)
 }
 
 /* A waiter whose entry was deleted queues again; or it is granted the lock
- * without an entry, as if its hold had been deleted, and then hears of the
- * loss. */
+ * without an entry, and then learns that the hold was lost. */
 CASE(test_deleted_place_is_learned)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -195,7 +195,7 @@ CASE(test_parent_swept_between)
 
     for (int i = 0; i < 3; i++) {
         world_free_for_all(w, a);
-        world_is_clean(w); /* with its container */
+        world_is_clean(w); /* also without its container */
     }
 }
 
@@ -217,7 +217,7 @@ static void *sweep(void *arg)
     return NULL;
 }
 
-/* The parent is deleted whenever it has no child. */
+/* The lock's parent node is deleted whenever it has no child. */
 CASE(test_parent_swept_all_the_time)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -259,8 +259,8 @@ static void *be_refused(void *arg)
     return NULL;
 }
 
-/* The client may not create another name's parent: that must not affect this
- * one. */
+/* The client may not create the parent of another name: this must not affect
+ * the acquires of the first name. */
 CASE(test_parent_swept_while_another_is_refused)
 {
     hf_lock *a = world_near(w), *anns;
@@ -289,7 +289,7 @@ CASE(test_parent_swept_while_another_is_refused)
     OK(hf_lock_release(anns, &w->err));
 }
 
-/* A node of another lock below ours does not matter. */
+/* A node of another lock below ours has no effect. */
 CASE(test_deeper_names_are_other_locks)
 {
     hf_lock *a = world_near(w), *deep;
@@ -303,9 +303,9 @@ CASE(test_deeper_names_are_other_locks)
 #define ENTRY(n)                                                               \
     NODE "/_c_00000000-0000-4000-8000-00000000000" n "-lock-000000000"
 
-/* When the server's sequence numbers are used up, all entries get the same one,
- * and the order of creation decides. (The entries here are made by hand with
- * the number that the next client gets.) */
+/* When the server's sequence numbers are used up, all entries get the same
+ * number, and the order of their creation decides. (The test creates entries
+ * with the number that the next client gets.) */
 CASE(test_one_number_is_ordered_by_creation)
 {
     struct zk_hand *h = zk_server_hand(w->zk);
@@ -314,7 +314,7 @@ CASE(test_one_number_is_ordered_by_creation)
 
     OK(zk_hand_create(h, NODE, NULL, ZOO_CONTAINER, NULL, 0, NULL));
     OK(zk_hand_create(h, ENTRY("1") "1", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
-    EXPECT(HF_EBUSY, hf_lock_try(a, &w->err)); /* its number is 1, too */
+    EXPECT(HF_EBUSY, hf_lock_try(a, &w->err)); /* its number is also 1 */
     OK(zk_hand_create(h, ENTRY("2") "2", NULL, ZOO_EPHEMERAL, NULL, 0, NULL));
     t = taker_start(w, b, WAIT_LONG_MS); /* its number is 3 */
     world_has_entries(w, 3);

@@ -1,5 +1,6 @@
-/* How a session survives outages, and ends: what errors say, how soon the
- * client is back, and refused users, missing descriptors and missing memory. */
+/* How a session survives outages, and how it ends: what errors say, how soon
+ * the client reconnects, and refused users, missing descriptors and missing
+ * memory. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -10,14 +11,14 @@
 
 #define NO_DIGEST "-Dzookeeper.DigestAuthenticationProvider.enabled=false"
 
-static struct rlimit descriptors; /* before the test */
+static struct rlimit descriptors; /* the limit before the test */
 
 static int note_limit(struct world *w)
 {
     return getrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
-/* A test that fails may leave the lower limit in place, but the check of the
+/* Restores the limit, which a failed test may have lowered: the check of the
  * server after the test needs a descriptor. */
 static int restore_limit(struct world *w)
 {
@@ -50,7 +51,7 @@ CASE(test_dead_server_is_named)
 
 CASE_IS(test_outage_is_two_lines, any_outage_is_two_lines(w))
 
-/* However long the server takes to start. */
+/* A limit that holds however long the server takes to start. */
 #define PATIENT_MS 120000
 
 static void back_soon(struct world *w, enum hf_fairness fair)
@@ -65,20 +66,22 @@ static void back_soon(struct world *w, enum hf_fairness fair)
     zk_server_kill(w->zk);
     OK(zk_server_again(w->zk));
     OK(hf_lock_release(a, &w->err));
-    /* The server has served since then. While it starts it may accept a
-     * connection and forget it, which costs the client a second. */
+    /* The server has been serving since before the release. While it starts, it
+     * may accept a connection and forget it, which costs the client a
+     * second. */
     taker_gets_it(t, 2000);
 }
 
 CASE_IS(test_waiter_is_back_soon, back_soon(w, HF_FAIR))
 CASE_IS(test_unfair_waiter_is_back_soon, back_soon(w, HF_UNFAIR))
 
-/* A session of minutes: the ZooKeeper library would pause for a sixtieth of
- * it. */
+/* The session lasts minutes: the ZooKeeper library would pause for a sixtieth
+ * of that time. */
 CASE_IS(test_long_session_is_back_soon,
         any_gone_for(w, PROXY_REFUSE, 300000, 1500, 1500))
 
-/* The longest session time: the server reduces it to what it allows. */
+/* The client requests the longest possible session, and the server reduces it
+ * to what it allows. */
 CASE(test_longest_session_is_opened)
 {
     hf_lock *a = world_lock(w, w->near_url, INT32_MAX, 5000, HF_FAIR_DEFAULT);
@@ -105,8 +108,8 @@ CASE(test_refused_user_is_told_by_open)
     zk_server_end(&s);
 }
 
-/* The server refuses the user only later: the client retries now and then, but
- * not all the time. */
+/* The server refuses the user only after the client was opened: the client
+ * retries occasionally, not all the time. */
 CASE(test_user_refused_later)
 {
     struct zk_server s = {.flags = {NULL}};
@@ -124,7 +127,7 @@ CASE(test_user_refused_later)
     for (int i = 0; i < 3; i++)
         EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
     expect_words(w->err.text, "refuses the user");
-    assert_true(world_lines(w, 0) <= 2); /* that it was lost, and its session */
+    assert_true(world_lines(w, 0) <= 2); /* the lost connection and session */
     assert_true(cpu_ms() - cpu < 500);
     zk_server_kill(&s);
     s.flags[0] = NULL;
@@ -168,8 +171,8 @@ static int find_sockets(int port, int fd[], int max)
     return n;
 }
 
-/* There is a descriptor for the library's socket but none for ours: replies do
- * not wake the client, so it polls. */
+/* There is a descriptor for the library's socket but none for our copy of it:
+ * replies do not wake the client, so it polls. */
 CASE(test_no_descriptor_to_watch)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -185,7 +188,7 @@ CASE(test_no_descriptor_to_watch)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
     while (hogs < 1024 && (hog[hogs] = dup(fd[0])) >= 0)
         hogs++;
-    /* copies of the connection would keep it alive */
+    /* Copies of the connection's descriptor would keep the connection open. */
     for (int i = 0; i < hogs; i++)
         dup2(2, hog[i]);
     shutdown(fd[0], SHUT_RDWR);
@@ -214,7 +217,7 @@ static void take_back(void *ctx, void *p)
 }
 
 /* Without memory the client cannot send what keeps the session alive: it
- * retries now and then, but not all the time. */
+ * retries occasionally, not all the time. */
 CASE(test_no_memory_to_stay_alive)
 {
     hf_hooks hooks = {.alloc = give, .free = take_back};
@@ -225,7 +228,7 @@ CASE(test_no_memory_to_stay_alive)
                &w->clients[0], &w->err));
     w->len = 1;
     OK(hf_lock_new(w->clients[0], "n", 1, NULL, &w->locks[0], &w->err));
-    /* Uses up the reserved memory for requests that stay in flight. */
+    /* Requests that stay in flight use up the reserved memory. */
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     for (int i = 0; i < 10; i++)
         FAILS(hf_lock_try(w->locks[0], NULL));
@@ -237,11 +240,11 @@ CASE(test_no_memory_to_stay_alive)
     __atomic_store_n(&no_memory, false, __ATOMIC_RELAXED);
     world_heal(w);
     COMES(hf_lock_timed(w->locks[0], 1000, NULL) == 0);
-    hf_lock_release(w->locks[0], NULL); /* its session may have ended */
+    hf_lock_release(w->locks[0], NULL); /* the session may have ended */
 }
 
-/* The driving thread may sleep for long when another thread sends a request: it
- * must wake in time to find the server silent. */
+/* The thread that drives the client may sleep for long when another thread
+ * sends a request: it must wake in time to notice that the server is silent. */
 CASE(test_silence_is_noticed_by_who_sleeps)
 {
     hf_lock *waits = world_far(w, 30000, 5000), *b = world_near(w), *a;
@@ -284,7 +287,7 @@ static void is_refused(struct world *w, const struct zk_server *s,
 }
 
 /* The server allows such sessions but does not tell clients its tick. The URL
- * may give it; where it is needed but missing the log says so. */
+ * may contain the tick; if it is needed but missing, the log says so. */
 CASE(test_session_shorter_than_two_ticks)
 {
     struct zk_server s = {.tick_ms = 2000, .min_session_ms = 500};
@@ -298,7 +301,7 @@ CASE(test_session_shorter_than_two_ticks)
     lock = with_options(w, &s, "?tick=2s", 3000);
     assert_int_equal(world_lines(w, 0), 0);
     COMES(hf_lock_timed(lock, 5000, &w->err) == 0);
-    hf_lock_release(lock, NULL); /* unless it has ended by now */
+    hf_lock_release(lock, NULL); /* the hold may have ended by now */
     with_options(w, &s, "", 3000);
     assert_int_equal(world_lines(w, 1), 1);
     with_options(w, &s, "", 4000);
@@ -336,10 +339,10 @@ static size_t lost_of(hf_lock *const *lock, size_t len)
     return lost;
 }
 
-/* However many holds were taken away and however slow the network is, one
- * renewal finds all of them and keeps the others. One round trip for each would
- * take longer than the session. The client has no event callback, or it would
- * hear of each. */
+/* However many holds were deleted and however slow the network is, one renewal
+ * finds all of them and keeps the others. One round trip for each hold would
+ * take longer than the session. The client has no event callback, with which it
+ * would be notified of each loss. */
 CASE(test_renewal_finds_all_that_are_gone)
 {
     static const struct manner mutex = {HF_MUTEX, HF_FAIR, HF_WRITE};
@@ -381,8 +384,8 @@ static hf_lock *quiet_hold(struct world *w, const char *url)
 }
 
 /* An administrator closes the session in the client's name, before the
- * deadline. Until that connection is made the client may take its session
- * back. */
+ * deadline. Repeats this, because the client may take its session back
+ * first. */
 static void close_its_session(struct world *w)
 {
     char path[256];
@@ -395,7 +398,8 @@ static void close_its_session(struct world *w)
                                     stat.ephemeralOwner));
 }
 
-/* The server has closed a connection whose other end is still open here. */
+/* Returns whether the server has closed a connection that is still open on this
+ * side. */
 static bool is_cut_off(int port)
 {
     int fd[16], n = find_sockets(port, fd, 16);
@@ -409,7 +413,7 @@ static bool is_cut_off(int port)
     return false;
 }
 
-/* The release is the client's next request. */
+/* The release is the client's first request after its session was closed. */
 CASE(test_quiet_release_after_the_session_ended)
 {
     hf_lock *a = quiet_hold(w, w->zk->url);

@@ -1,6 +1,6 @@
 /*
- * Children of no known form, about which the client asks the server: they come
- * and go meanwhile, or the client gives the request up.
+ * Children of unknown form, about which the client asks the server: they are
+ * created and deleted in the meantime, or the client gives the request up.
  */
 #include "zk_faults.h"
 
@@ -9,13 +9,15 @@
 
 GROUP("strangers");
 
-/* A lease of kazoo's semaphore, whose name is always the same. */
+/* A lease of a kazoo semaphore. Its name has no sequence number, so it is the
+ * same each time. */
 #define STRANGER NODE "/00000000000040008000000000000001"
 
 /* What happens before a request is sent. The thread that drives the client
- * calls these, so no other thread may use the world's hand meanwhile. */
+ * calls these functions, so no other thread may use the world's hand in the
+ * meantime. */
 static struct {
-    struct world *w; /* atomic; NULL: nothing happens */
+    struct world *w; /* atomic; NULL if nothing happens */
     const zhandle_t *hand;
     void (*before_exists)(struct world *);
     void (*before_list)(struct world *);
@@ -82,7 +84,7 @@ static void come(struct world *w)
 static void go(struct world *w)
 {
     if (zk_hand_delete(hand(w), STRANGER))
-        abort(); /* this may be another thread than the case's */
+        abort(); /* may be a thread other than the case's */
 }
 
 static void keep_back(struct world *w)
@@ -127,7 +129,8 @@ static hf_lock *far_handle(struct world *w, enum hf_fairness fairness)
     return w->locks[0];
 }
 
-/* The request reaches the server after the client has given up. */
+/* The client cancels its acquire while its request is held back, and the
+ * request reaches the server afterwards. */
 static void gives_up(struct world *w, hf_lock *a)
 {
     int result = 1;
@@ -164,8 +167,8 @@ CASE_IS(test_stranger_asked_for_in_vain, minds_after_giving_up(w, HF_FAIR))
 CASE_IS(test_unfair_stranger_asked_for_in_vain,
         minds_after_giving_up(w, HF_UNFAIR))
 
-/* The client got the reply and then gave up: the reply is stale at its next
- * attempt. */
+/* The client receives the reply about a stranger and then gives up: at its next
+ * attempt the reply is stale. */
 CASE(test_stranger_of_an_earlier_question)
 {
     hf_lock *a = far_handle(w, HF_FAIR);
@@ -182,9 +185,10 @@ static void come_again(struct world *w)
     zk_hand_create(hand(w), STRANGER, "", ZOO_EPHEMERAL, NULL, 0, NULL);
 }
 
-/* The stranger goes whenever the client asks for it, and returns behind the
- * client, which gets the lock. Next time it is before the client, and must not
- * count as one that was found to be harmless. */
+/* The stranger is removed whenever the client asks about it, and returns after
+ * the client's entry; the client gets the lock. Next time the stranger is
+ * before the client, and must not count as a node that was found to be
+ * harmless. */
 static void minds_its_return(struct world *w, hf_lock *a)
 {
     come(w);
@@ -225,7 +229,8 @@ static void one_more(struct world *w)
         abort();
 }
 
-/* Other locks whose names continue below this one are created all the time. */
+/* Other locks whose names continue this one are created all the time: acquires
+ * succeed nevertheless. */
 static void comes_to_rest(struct world *w, hf_lock *a)
 {
     char path[64];

@@ -1,6 +1,6 @@
 /*
- * Children of no known form, beside all kinds of locks: which are waited for,
- * which mean another kind, and which are ignored.
+ * Children of unknown form alongside all kinds of locks: which of them are
+ * waited for, which belong to another kind of lock, and which are ignored.
  */
 #include "zk_faults.h"
 
@@ -9,7 +9,7 @@
 GROUP("strays");
 
 #define LEN(a) (sizeof(a) / sizeof(*(a)))
-#define FIRST "0000000000" /* of all sequences */
+#define FIRST "0000000000" /* the first sequence number */
 
 static const struct manner manners[] = {{HF_MUTEX, HF_FAIR, HF_WRITE},
                                         {HF_MUTEX, HF_UNFAIR, HF_WRITE},
@@ -67,8 +67,8 @@ static void remove_it(struct world *w, const char *child)
     OK(zk_hand_delete(hand(w), below(child, path)));
 }
 
-/* Makes a parent that stays, whose sequence no longer begins with the first
- * number. */
+/* Creates a parent that stays and whose next sequence number is no longer the
+ * first. */
 static void make_node(struct world *w)
 {
     OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
@@ -76,7 +76,7 @@ static void make_node(struct world *w)
     remove_it(w, "x");
 }
 
-/* A client that has no lock of that name yet. */
+/* Adds a client that has no lock of that name yet. */
 static void begin(struct world *w)
 {
     world_near(w);
@@ -93,7 +93,8 @@ static void remove_node(struct world *w)
     world_is_clean(w);
 }
 
-/* An entry of Curator's or kazoo's is before ours, whatever is beside it. */
+/* Asserts that an entry of Curator or kazoo precedes ours, whatever other nodes
+ * exist. */
 static void minds_entries(struct world *w)
 {
     static const char *const entries[] = {
@@ -109,7 +110,7 @@ static void minds_entries(struct world *w)
     OK(hf_lock_free(lock));
 }
 
-/* Neither Curator nor kazoo counts these. */
+/* Neither Curator nor kazoo counts these nodes, so our client ignores them. */
 CASE(test_strays_are_ignored)
 {
     static const char *const strays[] = {"aaa",
@@ -138,7 +139,8 @@ CASE(test_strays_are_ignored)
     remove_node(w);
 }
 
-/* The nodes of other locks are not logged, whatever their names. */
+/* The nodes of other locks below this one are not logged, whatever their
+ * names. */
 CASE(test_other_locks_are_no_strays)
 {
     static const char *const names[] = {"aaa",
@@ -159,7 +161,8 @@ CASE(test_other_locks_are_no_strays)
     remove_node(w);
 }
 
-/* The client waits for an entry that another client or a recipe made. */
+/* Asserts that the client waits for this entry, which another client or a
+ * recipe created. */
 static void is_waited_for(struct world *w, const char *child,
                           const struct manner *m)
 {
@@ -206,7 +209,7 @@ CASE(test_foreign_entries_are_waited_for)
     remove_node(w);
 }
 
-/* Entries that mean another kind than the client's. */
+/* These entries belong to a kind of lock other than the client's. */
 CASE(test_foreign_entries_of_another_kind)
 {
     static const struct {
@@ -246,7 +249,7 @@ CASE(test_foreign_holder_is_seen)
 
     make_node(w);
     put(w, "x-1a-" FIRST, ZOO_EPHEMERAL);
-    put(w, "xlock-" FIRST, 0); /* another lock */
+    put(w, "xlock-" FIRST, 0); /* a node of another lock */
     t = taker_start(w, a, WAIT_LONG_MS);
     world_has_entries(w, 3);
     info = world_inspect(w, w->clients[0]);
@@ -259,7 +262,7 @@ CASE(test_foreign_holder_is_seen)
     remove_node(w);
 }
 
-/* Children whose names fill a packet are treated like any other. */
+/* Children whose names almost fill a packet are treated like any others. */
 CASE(test_stray_with_a_long_name)
 {
     hf_lock *a = world_near(w);
@@ -272,7 +275,7 @@ CASE(test_stray_with_a_long_name)
     world_free_for_all(w, a);
     OK(zk_hand_delete(hand(w), path));
     path[strlen(NODE "/")] = '0';
-    path[strlen(NODE "/") + 1] = '-'; /* before all sequences */
+    path[strlen(NODE "/") + 1] = '-'; /* sorts before all sequence numbers */
     OK(zk_hand_create(hand(w), path, "", ZOO_EPHEMERAL, NULL, 0, NULL));
     EXPECT(HF_EPROTO, hf_lock_timed(a, WAIT_LONG_MS, &w->err));
     OK(zk_hand_delete(hand(w), path));

@@ -1,4 +1,5 @@
-/* Which waiters are woken: one of a fair queue, all of an unfair one. */
+/* Which waiters are woken: one waiter of a fair queue, all waiters for an
+ * unfair lock. */
 #include "zk_faults.h"
 
 #include <limits.h>
@@ -10,11 +11,11 @@ GROUP("wait");
 #define THREADS 16
 #define ROUNDS 500
 
-/* Clients in one process, each of which is a waiter at the server. */
+/* Clients of one process, each of which is a waiter at the server. */
 struct herd {
     hf_client *holder, *client[WAITERS];
     hf_lock *held, *lock[WAITERS];
-    int granted[WAITERS]; /* 1: has the lock; negative: a code */
+    int granted[WAITERS]; /* 1 if it has the lock, negative for an error */
 };
 
 static void note(void *arg, hf_lock *lock, int result)
@@ -73,8 +74,9 @@ static long woken(struct world *w)
            sum_of(w, "zk_sum_node_created_watch_count");
 }
 
-/* How many were woken; waits until it is at least `least`, as the server counts
- * what it has sent a little later. */
+/* Returns how many waiters were woken since then. Waits until there are at
+ * least `least`, because the server counts a little after it has sent an
+ * event. */
 static long woken_since(struct world *w, long before, long least)
 {
     WAIT_FOR(woken(w) - before >= least);
@@ -91,7 +93,7 @@ static void scatter(struct herd *h)
     }
 }
 
-/* Counts the wake-ups of one release and of the next. */
+/* Counts how many waiters are woken by one release and by the next. */
 static void release_twice(struct world *w, enum hf_fairness fairness,
                           long *first, long *second)
 {
@@ -107,7 +109,7 @@ static void release_twice(struct world *w, enum hf_fairness fairness,
     one = who_has_it(h);
     assert_int_equal(h->granted[one], 1);
     *first = woken_since(w, before, fairness == HF_FAIR ? 1 : WAITERS);
-    /* The other waiters watch again. */
+    /* Wait until the other waiters watch again. */
     COMES(zk_server_number(w->zk, "zk_watch_count") >= WAITERS - 1);
     before = woken(w);
     h->granted[one] = 0;
@@ -177,8 +179,8 @@ CASE(test_threads_of_a_process_are_one_waiter)
 
 struct sleeper {
     pthread_t thread;
-    hf_lock *lock;   /* waits for this, */
-    hf_latch *latch; /* or for this */
+    hf_lock *lock;   /* waits for this lock, */
+    hf_latch *latch; /* or for this latch */
     int rc;
     long sleeps;
 };
@@ -239,9 +241,10 @@ static long sleeps_for_latch(struct world *w)
     return s.sleeps;
 }
 
-/* A waiter for a latch, like one for a lock, is woken for replies to others but
- * not for their requests; otherwise it would sleep twice in each round. On a
- * busy machine a thread sleeps more often, but not in every try. */
+/* A waiter for a latch or a lock drives its client. It is woken for the replies
+ * to other threads but not for their requests; otherwise it would sleep twice
+ * in each round. On a busy machine a thread sleeps more often, but not in every
+ * try. */
 CASE(test_driver_is_woken_for_answers)
 {
     enum { TRIES = 10, MOST = ROUNDS * 3 / 2 };
@@ -263,8 +266,8 @@ CASE(test_driver_is_woken_for_answers)
 }
 
 /* Some callers give up while they wait for the connection, wherever they are in
- * the queue. When it is back the requests of the others are sent, including
- * those that came later. */
+ * the queue. When the client has reconnected, the requests of the others are
+ * sent, including later ones. */
 CASE(test_some_give_up_while_it_is_down)
 {
     enum { ALL = 6, LATE = ALL - 1 };
@@ -302,7 +305,8 @@ CASE(test_some_give_up_while_it_is_down)
 
 enum { REPEAT_MS = 2000, TRIP_MS = 300 };
 
-/* The event for the waiter's watch is lost: it finds the change by polling. */
+/* The event of the waiter's watch is lost: the waiter finds the change by
+ * polling. */
 static void waiter_finds_out(struct world *w, const char *name,
                              enum hf_kind kind, enum hf_fairness fairness,
                              int64_t lease_ms)

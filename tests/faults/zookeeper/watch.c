@@ -7,7 +7,8 @@
 
 GROUP("watch");
 
-/* The server's watches end with the session. */
+/* The session ends, and the server's watches with it: the client's watch
+ * continues. */
 CASE(test_watch_outlives_its_session)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -19,7 +20,7 @@ CASE(test_watch_outlives_its_session)
 
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_stat(hand(w), path, &stat));
-    do /* the client may take it back first */
+    do /* the client may take its session back first */
         zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->zk->port),
                                     stat.ephemeralOwner));
     while (hf_lock_check(a) == 0 &&

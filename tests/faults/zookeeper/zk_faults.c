@@ -23,7 +23,7 @@ int zk_start_three(void)
 {
     three = true;
     zk_three.can_be_cut = true;
-    for (int i = 0; i < ZK_ENSEMBLE; i++) /* not the default */
+    for (int i = 0; i < ZK_ENSEMBLE; i++) /* the default is false */
         zk_three.server[i].flags[0] = "-Dzookeeper.enableEagerACLCheck=true";
     return zk_ensemble_start(&zk_three);
 }
@@ -156,7 +156,7 @@ int try_rights(struct world *w, const char *path, int rights)
 
     assert_int_equal(
         zoo_aset_acl(zk_hand_handle(hand(w)), path, -1, &acl, note_rc, &rc), 0);
-    OK(zk_hand_sync(hand(w))); /* answered after it */
+    OK(zk_hand_sync(hand(w))); /* answered after zoo_aset_acl() */
     return rc;
 }
 

@@ -8,43 +8,45 @@
 #include "../../lib/zk_server.h"
 
 #define MS 1000000LL
-#define NODE "/n" /* of the lock in all cases */
+#define NODE "/n" /* the node of the lock in all cases */
 
 extern struct zk_ensemble zk_three;
 
-/* For a group that uses zk_three. */
+/* Start and end zk_three for a group that uses it. */
 int zk_start_three(void);
 void zk_end_three(void);
 
-/* The administrator's session. */
+/* Returns the administrator's session. */
 struct zk_hand *hand(struct world *);
-/* Creates a child of the lock's node or of a container below it; retries,
- * because the server may sweep that while it is empty. */
+/* Creates a child of the lock's node or of a container below it. Retries,
+ * because the server may sweep the container while it is empty. */
 void create_below(struct world *, const char *container, const char *path,
                   int mode, char *out, size_t size);
-/* Waits until the lock's node has n entries, holders and waiters. */
+/* Waits until the lock's node has n entries of holders and waiters. */
 void world_has_entries(struct world *, long n);
-/* The path of the first entry by its sequence number. */
+/* Copies the path of the entry with the lowest sequence number. */
 void world_first_entry(struct world *, char *path, size_t size);
 
-/* Sets what all users may do with the node: ZOO_PERM_... try_rights() returns
- * the library's code; set_rights() asserts that it succeeds. */
+/* Set what all users may do with the node, as ZOO_PERM_... values. try_rights()
+ * returns the library's code; set_rights() asserts that it succeeds. */
 int try_rights(struct world *, const char *path, int rights);
 void set_rights(struct world *, const char *path, int rights);
-/* Another handle of that client and the same name, with HF_OWNER_HANDLE. */
+/* Returns another handle of that client for the same name, with
+ * HF_OWNER_HANDLE. */
 hf_lock *own_handle(struct world *, size_t client, enum hf_kind);
-/* A kind of hold. */
+/* How a lock is held. */
 struct manner {
     enum hf_kind kind;
     enum hf_fairness fairness;
     enum hf_mode mode;
 };
-/* A new handle of the first client, which holds the lock in that manner. */
+/* Returns a new handle of the first client, which holds the lock in that
+ * manner. */
 hf_lock *held_as(struct world *, const char *name, const struct manner *);
-/* A client without an event callback, with an own_handle(). */
+/* Adds a client without an event callback, and returns its own_handle(). */
 hf_lock *deaf_lock(struct world *);
 
-/* The CPU time of this process. */
+/* Returns the CPU time of this process in ms. */
 int64_t cpu_ms(void);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Registration of test cases. CASE() defines a case and registers it;
- * CASES_MAIN() runs the cases of the program in the order of their lines. A
- * case may use the parameter of CASE_WITH(). set_up() runs before the case, and
+ * CASES_MAIN() runs the cases of the program in the order of their lines.
+ * CASE_WITH() passes the case a parameter. set_up() runs before the case, and
  * tear_down() after it.
  */
 #ifndef UNIT_CASES_H
@@ -27,7 +27,8 @@ static struct CMUnitTest all_cases[128];
 static int case_lines[128];
 static size_t cases_len;
 
-/* Constructors of a file may run in any order. */
+/* The constructors of a file may run in any order, so the cases are sorted by
+ * line. */
 static inline void add_case(const char *name, CMUnitTestFunction run,
                             CMFixtureFunction set_up,
                             CMFixtureFunction tear_down, int line)
@@ -44,9 +45,9 @@ static inline void add_case(const char *name, CMUnitTestFunction run,
     case_lines[at] = line;
 }
 
-/* Calls that a case has deferred run after it, last deferred first, before
- * tear_down(), unless they were forgotten. They do not run if the case
- * fails. */
+/* Calls that a case has deferred with defer(). They run after the case and
+ * before tear_down(), the last deferred first, except those that forget() has
+ * removed. They do not run if the case fails. */
 static struct deferred {
     void (*end)(void *what);
     void *what;
@@ -76,7 +77,7 @@ static inline void end_deferred(void)
     }
 }
 
-/* `call` must call the case with its parameter. */
+/* `call` is the expression that calls the case with its parameter. */
 #define CASE_CALLED(fn, parameter, set_up, tear_down, call)                    \
     static void fn(parameter);                                                 \
     static void run_##fn(void **state)                                         \
@@ -91,7 +92,7 @@ static inline void end_deferred(void)
     }                                                                          \
     static void fn(parameter)
 
-/* A case whose parameter is what set_up() has stored in *state. */
+/* Defines a case whose parameter is what set_up() has stored in *state. */
 #define CASE_WITH(fn, set_up, tear_down, parameter)                            \
     CASE_CALLED(fn, parameter, set_up, tear_down, fn(*state))
 
@@ -100,7 +101,7 @@ static inline void end_deferred(void)
 
 #define CASE(fn) CASE_AROUND(fn, NULL, NULL)
 
-/* A case that is one call of a function shared by several cases. */
+/* Defines a case that is one call of a function shared by several cases. */
 #define ROW(fn, call)                                                          \
     CASE(fn)                                                                   \
     {                                                                          \

@@ -1,10 +1,11 @@
-/* Options of the public interface: the defaults, except for what is given. */
+/* Initializers for the options of the public interface: the defaults, except
+ * for the fields that are given. */
 #ifndef UNIT_OPTIONS_H
 #define UNIT_OPTIONS_H
 
 #include <holdfast.h>
 
-/* An initializer that is given overrides the default. */
+/* A given field is initialized twice: its value overrides the default. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Winitializer-overrides"
 #else

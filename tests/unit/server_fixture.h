@@ -1,6 +1,6 @@
 /*
- * A test backend: the test decides when and what it answers. To be linked with
- * the internals of the library.
+ * A test backend: the test decides when requests are answered, and how. A test
+ * that includes this file must link the internals of the library.
  */
 #ifndef TESTS_SERVER_FIXTURE_H
 #define TESTS_SERVER_FIXTURE_H
@@ -21,11 +21,11 @@
 static struct {
     const struct hf__core *core;
     hf_client *client;
-    struct hf__req *asked; /* not answered yet */
-    int answers;           /* how many requests advance() answers, and with */
+    struct hf__req *asked; /* requests not answered yet */
+    int answers;           /* requests that advance() answers with `answer` */
     int16_t answer;
-    bool answers_late; /* the answer comes while abandon() runs */
-    unsigned refusals; /* releases to be refused before one is done */
+    bool answers_late; /* answers arrive while abandon() runs */
+    unsigned refusals; /* releases to refuse before one is accepted */
     unsigned released;
     bool at_once;        /* attempts are answered immediately */
     bool keeps_releases; /* releases are answered like all other requests */
@@ -130,8 +130,9 @@ static int server_attempt(void *self, struct hf__req *req)
     return server.answer;
 }
 
-/* As if a driver had read the answer after the core decided to abandon and
- * before the backend heard of that. */
+/* Abandons the request. With answers_late, a driver reads the answer first:
+ * after the core decided to abandon the request, but before the backend is
+ * notified. */
 static int server_abandon(void *self, struct hf__req *req)
 {
     while (server.asked && server.answers_late)
@@ -164,7 +165,7 @@ static int server_query(void *self, struct hf__query *query)
     return server_ask(self, &query->req);
 }
 
-/* A test may change it before it opens a client. */
+/* A test may change these fields before it opens a client. */
 static struct hf__backend backend = {
     .abi = HF__ABI,
     .name = "test",
@@ -187,7 +188,7 @@ static struct hf__backend backend = {
     .query = server_query,
 };
 
-/* Replaces the function of module.c. */
+/* Replaces the function of module.c: every URL leads to the test backend. */
 int hf__backend_find(const char *scheme, const struct hf__backend **out,
                      hf_error *err)
 {
@@ -219,7 +220,7 @@ static inline hf_lock *make_lock(hf_client *c, const char *name,
     return lock;
 }
 
-/* From now on attempts get that answer at once. */
+/* Opens a client whose attempts are answered immediately with `answer`. */
 static inline hf_client *open_at_once(int16_t answer)
 {
     hf_client *c = open_with(NULL);

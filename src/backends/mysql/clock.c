@@ -1,7 +1,7 @@
 #include "clock.h"
 
-/* The time of arrival is later than that of the answer, so the server's clock
- * is at least as late as the estimate. */
+/* The time of arrival is later than that of the answer; the server's clock is
+ * therefore at least as late as the estimate. */
 void hf__my_clock(struct mysql *m, uint64_t us)
 {
     m->server_us = us;

@@ -1,8 +1,9 @@
 /*
- * Any number of requests can be in flight: the server handles one after the
- * other. But nothing is sent behind a transaction before its answer, because an
- * error leaves the transaction open, and the next statements would be part of
- * it. A ROLLBACK ends it then.
+ * Sends requests on cmd and handles their answers. Any number of requests can
+ * be in flight; the server handles one after the other. But after a
+ * transaction, nothing is sent until its answer has arrived, because an error
+ * leaves the transaction open, and the statements after it would become part of
+ * it. In that case a ROLLBACK ends the transaction.
  */
 #include "cmd.h"
 
@@ -16,7 +17,8 @@
 
 /* A ping is sent when a third of the server's idle timeout has passed. */
 #define PING_PART 3
-/* While more bytes than this are to be written, the core keeps its requests. */
+/* While more bytes than this wait to be written, the core keeps its
+ * requests. */
 #define OUT_HIGH (64u << 10)
 
 static my_answer_fn cmd_answered;
@@ -38,9 +40,9 @@ static bool cmd_has_room(const struct mysql *m)
            l->stream.out.len - l->stream.out.from < OUT_HIGH;
 }
 
-/* True for a transaction, which is sent only when nothing is in flight: the
- * answer to an earlier request may cause another statement to be sent, which
- * would then be behind the transaction. */
+/* Returns true for a transaction, which is sent only when nothing is in flight.
+ * Otherwise the answer to an earlier request might cause another statement to
+ * be sent, which would then follow the transaction. */
 static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
@@ -62,7 +64,8 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
 {
     int rc;
 
-    /* Only ready() and advance() can make room. */
+    /* Once requests are put off, only ready() and advance() can make room for
+     * more. */
     if (!hf__link_wanted(&m->cmd.link) || m->put_off || !cmd_fits(m, req)) {
         m->put_off = true;
         return HF__LATER;
@@ -70,7 +73,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
     rc = cmd_op_of(m, req->op)->encode(m, req);
     if (rc)
         return rc;
-    if (!req->parked) /* a parked one is flushed by hf__my_pump() */
+    if (!req->parked) /* hf__my_pump() flushes a parked one */
         hf__net_flush(&m->cmd.link.stream);
     return HF__PENDING;
 }
@@ -84,8 +87,9 @@ void hf__my_pump(struct mysql *m)
     m->core->go_on(m->client);
 }
 
-/* Another try (of BREAK) may find the transaction of the last one open, and
- * would commit what that has done. */
+/* A repeated request (BREAK) may find the transaction of its last try still
+ * open, and would commit what that try has done. It therefore begins with a
+ * ROLLBACK. */
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);
@@ -152,7 +156,7 @@ static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
         hf__my_finish(m, f->req, code);
 }
 
-/* The request is not in flight: the core keeps it. */
+/* Gives a request that is not in flight back to the core, which keeps it. */
 static void cmd_give_back(struct mysql *m, struct hf__req *req)
 {
     if (req->op == HF__ATTEMPT)
@@ -196,9 +200,9 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
         cmd_failed(m, f, rc);
 }
 
-/* Ends the connection, because a new one, maybe to another server, may work. A
- * request that was refused before it was begun is sent again by the core, but a
- * renewal fails with the reason. */
+/* Ends the connection, because a new one, perhaps to another server, may work.
+ * A request that was refused before anything was done for it is sent again by
+ * the core, but a renewal fails with the reason. */
 static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
     struct my_flight *f = (struct my_flight *)a->sent;
@@ -212,17 +216,17 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
-/* True for requests that the core itself sends again, behind the requests of
- * others. */
+/* Returns true for requests that the core itself sends again, after the
+ * requests of others. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
            f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
 }
 
-/* PUT is not sent again, because the core's line may be gone. BREAK is only
- * sent again if the first one has certainly not been done; else the second one
- * would find no holder. */
+/* PUT is not sent again, because the core's line may no longer exist. BREAK is
+ * sent again only if the first one has certainly not been executed; otherwise
+ * the second one would find no holder. */
 static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_means(error, MY_AGAIN) && f->tries < MY_TRIES &&
@@ -231,7 +235,8 @@ static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
            !cmd_is_repeated(f);
 }
 
-/* Returns a code to end the connection. */
+/* Handles an answer that ends with an error. Returns 0, or a code that ends the
+ * connection. */
 static int cmd_refused(struct mysql *m, const struct my_answer *a)
 {
     const struct my_flight f = *(const struct my_flight *)a->sent;
@@ -279,7 +284,8 @@ static void cmd_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    /* hf_open() has a timeout of its own */
+    /* hf_open() makes the first connection with its own timeout; later ones
+     * have connect_ms. */
     hf__my_aim(m, c, &m->peer, m->connect_ms);
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
     m->here.len = 1;
@@ -295,7 +301,7 @@ static void cmd_up(struct my_conn *c, hf__time now)
     m->core->trouble(m->client, NULL);
 }
 
-/* Requests of which no byte was written go back to the core. */
+/* Gives requests of which no byte was written back to the core. */
 static void cmd_unsend(struct mysql *m, struct my_conn *c)
 {
     const struct my_flight *f;
@@ -325,7 +331,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
     while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
         if (f->refused) {
-            back = *f; /* the oldest of all goes back last */
+            back = *f; /* the oldest one must go back last */
             continue;
         }
         cmd_failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
@@ -338,7 +344,8 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
     m->exclusive = false;
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
-    /* A refusal counts as an answer, unless another address is tried now. */
+    /* A refusal counts as an answer, unless another address is tried at
+     * once. */
     if (l->refused_at == now && l->timer > now)
         m->core->refuse(m->client, code);
 }

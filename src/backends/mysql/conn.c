@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define COM_QUERY 3
-/* Small values take more memory as rows than on the wire: 1 byte takes 16. */
+/* Small values take more memory as rows than on the wire: a value of 1 byte
+ * takes 16. */
 #define ARENA_MAX (4u * MY_ANSWER_MAX)
 #define IN_MIN 1024
 #define IN_KEPT 65536 /* a larger buffer is freed once it is empty */
@@ -43,7 +44,7 @@ static void conn_forget_input(struct my_conn *c)
     c->in = (struct net_out){0};
 }
 
-/* Drops the state of the connection that has ended. */
+/* Drops the state of a connection that has ended. */
 static void conn_clear(struct my_conn *c)
 {
     conn_forget_input(c);
@@ -223,13 +224,13 @@ static int conn_answered(struct my_conn *c, hf__time now)
     c->seq = 1;
     if (!rc)
         conn_go_up_if_answered(c, now);
-    else /* it counts as unanswered */
+    else /* the request counts as unanswered */
         hf__sent_untake(&c->sents);
     return rc;
 }
 
-/* Handles a packet that answers no request: the server says why it ends the
- * connection, with any sequence number. */
+/* Handles a packet that answers no request. By such a packet, with any sequence
+ * number, the server says why it ends the connection. */
 static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];
@@ -253,7 +254,7 @@ static int conn_take_answer(struct my_conn *c, struct my_packet *p,
     return rc == 1 ? conn_answered(c, now) : rc;
 }
 
-/* rest: the number of bytes that have arrived behind the packet. */
+/* `rest` is the number of bytes that have arrived after the packet. */
 static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
                             hf__time now)
 {
@@ -276,7 +277,7 @@ static int conn_take_packet(struct my_conn *c, struct my_packet *p, size_t rest,
     return rc;
 }
 
-/* Takes all complete packets. *used: the number of their bytes. */
+/* Takes all complete packets, and stores the number of their bytes in *used. */
 static int conn_take_packets(struct my_conn *c, const char *bytes, size_t len,
                              size_t *used, hf__time now)
 {
@@ -371,7 +372,7 @@ static void conn_down(void *self, int code, bool was_up, hf__time now)
     struct my_conn *c = self;
 
     if (!was_up)
-        conn_clear(c); /* only the packets of the hello */
+        conn_clear(c); /* only the packets of the hello can be in flight */
     c->type->down(c, code, was_up, now);
     conn_clear(c);
 }

@@ -2,13 +2,13 @@
  * A connection to one MySQL or MariaDB server: the protocol, the login, and
  * statements, which are answered in the order of sending. It knows nothing of
  * locks: conn.c, login.c and wire.c need only src/net and OpenSSL. README.md
- * says why this is not libmariadb.
+ * gives the reason why this is not libmariadb.
  *
  * The client's mutex is held in all functions. The owner (struct my_owner) is
  * called from hf__link_ready(), hf__link_advance() and hf__link_fail() on
  * c->link, never from a function that sends. The owner reads the link's state,
- * text and where; it sets the fields that link.h marks as the owner's except
- * talk, owner and understood; and it starts, drives and fails the link.
+ * text and where. It sets the fields that link.h marks as the owner's, except
+ * talk, owner and understood. It starts, drives and fails the link.
  */
 #ifndef HF_MYSQL_CONN_H
 #define HF_MYSQL_CONN_H
@@ -26,8 +26,8 @@ struct my_result;
 struct my_row;
 
 /* Handles the whole answer to a packet of statements. Returns 0, or a code that
- * ends the connection, as data() does (link.h): then the packet counts as
- * unanswered, and the function must not have sent anything. */
+ * ends the connection, as data() does (link.h). If it returns a code, the
+ * packet counts as unanswered, and the function must not have sent anything. */
 typedef int my_answer_fn(struct my_conn *, const struct my_answer *);
 
 /* A packet in flight. The owner's own struct begins with this. */
@@ -36,29 +36,31 @@ struct my_sent {
     my_answer_fn *fn;
 };
 
-/* The memory belongs to the connection: valid until the function returns. */
+/* An answer. Its memory belongs to the connection and is valid until the
+ * function returns. */
 struct my_answer {
     struct my_sent *sent; /* not valid once another packet is sent */
     const struct my_result *first, *last; /* one result per statement */
     hf__time now;
 };
 
-/* The value of a letter in statements. */
+/* The value of a letter in a statement. */
 struct my_param {
     const void *bytes; /* 'x', 'h' */
-    uint64_t n;        /* the number of bytes; 'u': the value */
+    uint64_t n;        /* the number of bytes; for 'u', the value */
     char as;           /* 'x', 'h' or 'u', with the meaning of hf__my_sql() */
 };
 
 struct my_owner {
     /* Called when the login is complete. Sends the statements that must be
-     * answered before the connection is up; their answers may send more. The
-     * connection is up when nothing is in flight. Returns as a my_answer_fn. */
+     * answered before the connection is up; the functions that handle their
+     * answers may send more. The connection is up when nothing is in flight.
+     * Returns the same as a my_answer_fn. */
     int (*hello)(struct my_conn *, hf__time now);
     void (*up)(struct my_conn *, hf__time now);
     /* Called like the down() of a link (link.h). If was_up, it can take out the
-     * packets in flight with hf__sent_lost() and hf__sent_unsent(); the rest is
-     * dropped afterwards. */
+     * packets in flight with hf__sent_lost() and hf__sent_unsent(); any others
+     * are dropped afterwards. */
     void (*down)(struct my_conn *, int code, bool was_up, hf__time now);
 };
 
@@ -68,14 +70,14 @@ struct my_conn {
     void *owner;
     const struct my_login *login;
     struct net_sents sents;
-    /* Taken from the server's greeting. */
+    /* Taken from the server's greeting: */
     uint32_t thread; /* the connection id, for KILL */
     bool is_mariadb;
     bool is_too_old; /* by its version, which a proxy may have invented */
     char version[64];
     /* Private from here on: wire.c, login.c, conn.c. */
     uint8_t phase; /* enum my_phase */
-    uint8_t seq;   /* of the next packet in either direction */
+    uint8_t seq;   /* sequence number of the next packet in either direction */
     struct hf__arena arena;
     struct net_out in; /* an incomplete packet: [from, len) */
     struct my_gather {
@@ -99,22 +101,30 @@ enum my_phase {
     MY_READY,
 };
 
-/* size: the size of the owner's struct that begins with my_sent. */
+/* `size` is the size of the owner's struct that begins with my_sent. */
 void hf__my_conn_init(struct my_conn *, const struct hf__core *, hf_client *,
                       const struct my_owner *, void *owner, size_t size);
 void hf__my_conn_fini(struct my_conn *);
-/* Closes the connection, which is no longer wanted. down() is not called. */
+/* Closes a connection that is no longer wanted. down() is not called. */
 void hf__my_conn_stop(struct my_conn *);
 
 /*
- * A packet of statements, separated by ";": begin, sql as often as needed, end.
- * It goes out with the next hf__net_flush().
+ * A packet of statements, separated by ";". hf__my_begin() begins it,
+ * hf__my_sql() appends to it as often as needed, and hf__my_end() ends it. It
+ * is sent by the next hf__net_flush().
  *
- * sql: %x const void *, size_t: these bytes as a literal, x'6162'; %h the same
- * without x''; %u uint64_t; %s const char *, a constant; %A to %Z: the value
- * that was bound to the letter; %% a percent sign. Everything else is copied.
- * end: the owner's struct, zero except for its my_sent. NULL: out of memory, or
- * the packet is too long; then nothing of it is left.
+ * hf__my_sql() replaces in `fmt`:
+ *   %x        const void *, size_t: these bytes as a literal, x'6162'
+ *   %h        the same, without x''
+ *   %u        uint64_t
+ *   %s        const char *, a constant
+ *   %A to %Z  the value that was bound to the letter
+ *   %%        a percent sign
+ * Everything else is copied.
+ *
+ * hf__my_end() returns the owner's struct, which is zero except for its
+ * my_sent. It returns NULL if out of memory or if the packet is too long; the
+ * packet is then removed.
  */
 void hf__my_begin(struct my_conn *);
 void hf__my_sql(struct my_conn *, const char *fmt, ...);
@@ -123,8 +133,8 @@ void *hf__my_end(struct my_conn *, my_answer_fn *);
 /* Sends a packet of these statements, in which letters are replaced. Returns 0
  * or HF_ENOMEM. */
 int hf__my_say(struct my_conn *, const char *sql, my_answer_fn *);
-/* Binds a letter until it is bound again. as: 'x' or 'h'. The bytes must stay
- * valid until the packet ends. */
+/* Binds a letter until it is bound again. `as` is 'x' or 'h'. The bytes must
+ * stay valid until the packet ends. */
 void hf__my_bind_bytes(struct my_conn *, char letter, char as, const void *,
                        size_t len);
 void hf__my_bind_number(struct my_conn *, char letter, uint64_t);

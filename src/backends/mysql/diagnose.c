@@ -1,8 +1,10 @@
 /*
- * First each right is tried by a statement that changes no row. All these
+ * Examines a server for hf_diagnose.
+ *
+ * First, each right is tested by a statement that changes no row. All these
  * statements are sent in one packet, which ends at the first error; then the
- * remaining ones are sent. query->count is the first right that was not tried
- * yet, query->token has a bit for each missing right. Then the server's
+ * remaining ones are sent. query->count is the first right that was not tested
+ * yet; query->token has a bit for each missing right. After that, the server's
  * variables, its status and the engines of the tables are read.
  */
 #include "diagnose.h"
@@ -105,8 +107,8 @@ static bool diagnose_is(const struct my_result *list, const char *name,
     return strcasecmp(diagnose_value_of(list, name), value) == 0;
 }
 
-/* A server may report any number; the result is limited, so that two of them
- * can be multiplied. */
+/* Returns a number that the server reports. It may report any number; the
+ * result is limited, so that two of them can be multiplied. */
 static long diagnose_number(const struct my_result *list, const char *name)
 {
     long n = strtol(diagnose_value_of(list, name), NULL, 10);
@@ -144,8 +146,8 @@ static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
 }
 
 /* In a Galera cluster clients poll (session.c). If two nodes grant the same
- * name at the same time, one of them is refused when it commits, and attempts
- * again. */
+ * name at the same time, one of the two grants is refused when it commits, and
+ * that client attempts again. */
 static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
                                  const struct my_result *status)
 {
@@ -171,7 +173,7 @@ static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
                                       const struct my_result *list,
                                       const struct my_result *status)
 {
-    /* MariaDB */
+    /* the names of MariaDB */
     const char *replicas = diagnose_value_of(status, "Slaves_connected");
     bool waits = diagnose_is(list, "rpl_semi_sync_master_enabled", "ON") ||
                  diagnose_is(list, "rpl_semi_sync_source_enabled", "ON");
@@ -230,7 +232,7 @@ static void diagnose_find_engines(struct mysql *m, struct hf__query *q,
              engines->rows_len, m->login.database);
 }
 
-/* Writes an account as SQL has it: 'shop'@'%' for shop@%. */
+/* Writes an account in SQL syntax: 'shop'@'%' for shop@%. */
 static void diagnose_quote(const char *account, char *to, size_t size)
 {
     const char *at = strrchr(account, '@');
@@ -239,7 +241,7 @@ static void diagnose_quote(const char *account, char *to, size_t size)
     snprintf(to, size, "'%.*s'@'%s'", len, account, at ? at + 1 : "%");
 }
 
-/* One GRANT for each table that lacks a right. */
+/* Advises one GRANT for each table that lacks a right. */
 static void diagnose_find_rights(struct mysql *m, struct hf__query *q,
                                  const struct my_row *account)
 {
@@ -285,7 +287,7 @@ static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
     bool is_own = own_most && own * most > used * own_most, is_full;
     const char *limit = is_own ? "max_user_connections" : "max_connections";
 
-    if (is_own) { /* more of this limit is in use */
+    if (is_own) { /* a larger part of this limit is in use */
         most = own_most;
         used = own;
     }
@@ -340,7 +342,7 @@ static bool diagnose_is_whole(const struct my_result *first)
     return hf__my_at(first, ACCOUNT)->rows != NULL;
 }
 
-/* Notes which right was refused, and tries the next ones. */
+/* Notes which right was refused, and tests the next ones. */
 static int diagnose_tried(struct mysql *m, struct hf__query *q,
                           const struct my_answer *a)
 {

@@ -1,8 +1,8 @@
 /*
  * The findings about a server: rights, tables, persistence, replication, clock
- * and connections. query.c calls this with a packet begun on cmd and with its
- * answer, again as long as the result is HF__PENDING. The client's mutex is
- * held.
+ * and connections. query.c calls these functions with a packet begun on cmd and
+ * with its answer, repeatedly while the result is HF__PENDING. The client's
+ * mutex is held.
  */
 #ifndef HF_MYSQL_DIAGNOSE_H
 #define HF_MYSQL_DIAGNOSE_H
@@ -11,7 +11,7 @@
 
 /* Writes the next statements. */
 void hf__my_diagnose_put(struct mysql *, const struct hf__query *);
-/* Handles an answer. Returns HF__DONE, or HF__PENDING: more was sent. */
+/* Handles an answer. Returns HF__DONE, or HF__PENDING if more was sent. */
 int hf__my_diagnosed(struct mysql *, struct hf__query *,
                      const struct my_answer *);
 

@@ -1,5 +1,5 @@
-/* MySQL and MariaDB use the same error numbers, except for a few that only one
- * of them has. */
+/* Classifies the errors of the server. MySQL and MariaDB use the same error
+ * numbers, except for a few that only one of them has. */
 #include "error.h"
 
 #include "tables.h"
@@ -20,8 +20,8 @@ static const struct {
     {3058, IN_THE_WAY}, /* a deadlock of user locks; MySQL */
     {1205, IN_THE_WAY}, /* a row lock took too long */
     {1020, IN_THE_WAY}, /* the record has changed */
-    {3100, IN_THE_WAY}, /* Group Replication refused the commit, */
-    {3101, IN_THE_WAY}, /* or rolled it back for another member */
+    {3100, IN_THE_WAY}, /* Group Replication refused the commit */
+    {3101, IN_THE_WAY}, /* a conflict with another member of it */
     {1317, MY_AGAIN},   /* KILL QUERY */
     {1969, MY_AGAIN},   /* max_statement_time; MariaDB */
     {3024, MY_AGAIN},   /* max_execution_time; MySQL */
@@ -32,7 +32,7 @@ static const struct {
     {1047, MY_LEAVES}, /* Galera: not ready for use */
     {1927, MY_LEAVES}, /* the connection was killed */
     {4031, MY_LEAVES}, /* the connection was idle for too long */
-    /* The next connection makes the table, or says what is missing. */
+    /* The next connection creates the table, or reports what is missing. */
     {MY_NO_TABLE, REFUSED | MY_LASTS},
     {MY_NO_COLUMN, REFUSED | MY_LASTS},
     {1049, MY_LASTS}, /* no such database */
@@ -46,7 +46,7 @@ static const struct {
     {1820, DENIED}, /* the password has expired */
     {1862, DENIED},
     {3118, DENIED}, /* the account is locked; MySQL */
-    {4151, DENIED}, /* the same; MariaDB */
+    {4151, DENIED}, /* the account is locked; MariaDB */
 };
 
 bool hf__my_means(uint16_t error, enum my_meaning what)
@@ -64,8 +64,8 @@ int hf__my_code(uint16_t error)
 
 /* ---- advice ------------------------------------------------------------- */
 
-/* Advises about an error like "Unknown column 'lease_us' in 'field list'",
- * which does not name the table. */
+/* Advises how to repair an error like "Unknown column 'lease_us' in 'field
+ * list'", which does not name the table. */
 static void error_advise_column(const char *error, const struct my_table *t,
                                 const char *database, char *to, size_t size)
 {
@@ -82,9 +82,9 @@ static void error_advise_column(const char *error, const struct my_table *t,
                      t->name, t->column[i]);
 }
 
-/* Advises about an error like "INSERT command denied to user 'shop'@'%' for
- * table ...". SELECT is the first right that a client needs: if it is missing,
- * the advice is for all tables. */
+/* Advises how to repair an error like "INSERT command denied to user 'shop'@'%'
+ * for table ...". SELECT is the first right that a client needs: if it is
+ * missing, the advice is for all tables. */
 static void error_advise_right(const char *error, size_t table,
                                const char *database, char *to, size_t size)
 {

@@ -1,7 +1,7 @@
 /*
  * Latches: the attempt of a waiter (from lock.c), and the requests that set,
- * count down and read a latch (from query.c). Each request counts once, however
- * often it is sent. The client's mutex is held.
+ * count down and read a latch (from query.c). Each request counts once, no
+ * matter how often it is sent. The client's mutex is held.
  */
 #ifndef HF_MYSQL_LATCH_H
 #define HF_MYSQL_LATCH_H
@@ -13,10 +13,10 @@ void hf__my_latch_take(struct mysql *);
 /* Returns 0 or HF_EPROTO. */
 int hf__my_latch_taken(struct mysql *, struct hf__req *,
                        const struct my_answer *);
-/* The statements of the requests: %R is the number of the request, %S the count
- * to set, %U the time for which an answer is kept, in us. */
+/* The statements of the requests. In them, %R is the number of the request, %S
+ * the count to set, %U the time in us for which an answer is kept. */
 extern const char hf__my_latch_set[], hf__my_latch_down[], hf__my_latch_get[];
-/* Returns HF__DONE, HF__PENDING (sent again) or a code. */
+/* Returns HF__DONE, HF__PENDING if the request was sent again, or a code. */
 int hf__my_latch_counted(struct mysql *, struct hf__query *,
                          const struct my_answer *);
 

@@ -42,8 +42,9 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* ---- slots -------------------------------------------------------------- */
 
-/* True for a lock whose last grant had to wait: it does not attempt, but queues
- * at once. This saves a round trip where many clients want the lock. */
+/* Returns whether the lock queues at once, without an attempt, because its last
+ * grant had to wait. This saves a round trip where many clients want the
+ * lock. */
 static bool lock_goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
@@ -97,7 +98,8 @@ int hf__my_abandon(void *self, struct hf__req *req)
     struct my_lock *lock = req->remote->impl;
     bool is_latch = req->remote->kind == HF_LATCH;
 
-    /* A repeated abandon may be about an earlier hold id than the attempt. */
+    /* A repeated abandon may be about a hold id that is older than that of the
+     * attempt. */
     if (lock->attempt_id != req->hold_id)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
     if (req->remote->attempt)
@@ -106,7 +108,7 @@ int hf__my_abandon(void *self, struct hf__req *req)
     lock->attempting = false;
     hf__my_wait_end(m, lock);
     if (!lock->sent || is_latch)
-        return HF__DONE; /* nothing of it was sent */
+        return HF__DONE; /* no packet of the attempt was sent */
     return hf__my_submit(m, req);
 }
 

@@ -1,4 +1,6 @@
 /*
+ * The login, step by step:
+ *
  *   server: greeting
  *   client:                  SSLRequest, then the TLS handshake, if tls=yes
  *   client:                  user, database, and the plugin's hash of the
@@ -7,7 +9,7 @@
  *   client:                  the hash of that plugin
  *   server: more (caching_sha2_password): needs the password itself
  *   client:                  the password, over a private connection
- *   server: OK, ERR
+ *   server: OK or ERR
  */
 #include "login.h"
 
@@ -49,7 +51,7 @@ enum {
 
 /* ---- scrambles ---------------------------------------------------------- */
 
-/* Writes the digest of two pieces, of which the second may be empty. */
+/* Writes the digest of two parts, the second of which may be empty. */
 static bool login_digest(const EVP_MD *md, const void *a, size_t a_len,
                          const void *b, size_t b_len, unsigned char *to)
 {
@@ -91,7 +93,7 @@ bool hf__my_scramble(bool is_sha2, const char *password,
 
 /* ---- failures ----------------------------------------------------------- */
 
-/* Sets a permanent failure, which the server's answer has shown. */
+/* Sets a permanent failure that follows from the server's answer. */
 #define REFUSED(c, now, ...)                                                   \
     ((c)->link.lasts = true, (c)->link.refused_at = (now),                     \
      hf__link_why(&(c)->link, __VA_ARGS__))
@@ -118,15 +120,15 @@ static const struct {
     {1927, ENDS},   /* killed; MariaDB */
     {3032, ENDS},   /* the server is offline */
     {3169, ENDS},   /* killed; MySQL */
-    {4031, ENDS},   /* it was idle for too long */
+    {4031, ENDS},   /* the connection was idle for too long */
     {1130, DENIES}, /* this host may not connect */
     {1251, DENIES}, /* the client's protocol is too old */
     {1862, DENIES}, /* the password has expired */
     {3118, DENIES}, /* the account is locked; MySQL */
-    {4151, DENIES}, /* the same; MariaDB */
+    {4151, DENIES}, /* the account is locked; MariaDB */
 };
 
-/* Returns what the error means; 0 for errors not in the list. */
+/* Returns what the error means, or 0 if it is not in the list. */
 static int login_error_is(uint16_t error)
 {
     for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
@@ -140,8 +142,8 @@ bool hf__my_error_ends(uint16_t error)
     return login_error_is(error) == ENDS;
 }
 
-/* The server's text is shown, because it names the account for which it takes
- * the client. */
+/* The server's message is shown, because it names the account as which the
+ * server identified the client. */
 static int login_access_denied(struct my_conn *c, const char *text)
 {
     bool wants_tls = (c->offers & CAN_SSL) && !c->link.stream.ssl;
@@ -201,9 +203,9 @@ static bool login_uses(const struct my_conn *c, const char *plugin)
     return strcmp(c->plugin, plugin) == 0;
 }
 
-/* True if the client has the plugin. If the default plugin of the server is
- * another one, the login begins with mysql_native_password, and the server
- * switches to the plugin of the user. */
+/* Returns whether the client has the plugin. If the default plugin of the
+ * server is one that the client does not have, the login begins with
+ * mysql_native_password, and the server switches to the plugin of the user. */
 static bool login_is_known(const struct my_conn *c)
 {
     return login_uses(c, "mysql_native_password") ||
@@ -221,7 +223,8 @@ static int login_unknown_plugin(struct my_conn *c, hf__time now)
                    c->plugin);
 }
 
-/* True if the connection is protected from readers and attackers on the way. */
+/* Returns whether the connection is protected from readers and attackers on the
+ * way. */
 static bool login_is_private(const struct my_conn *c)
 {
     return c->link.stream.ssl || !c->link.peer->hosts;
@@ -240,7 +243,8 @@ static int login_send_packet(struct my_conn *c)
     return hf__my_packet_end(c, c->seq++);
 }
 
-/* Appends the hash of the plugin. with_length: as part of the login packet. */
+/* Appends the plugin's hash. `with_length` is true in the login packet, where
+ * the length precedes the hash. */
 static bool login_put_answer(struct my_conn *c, bool with_length)
 {
     unsigned char to[32];
@@ -276,8 +280,8 @@ static void login_take_name(char *to, size_t size, const char *from, size_t len)
 }
 
 /* In "5.5.5-10.11.6-MariaDB" the first part is for old replicas. Only MariaDB
- * writes "5.5.5-" before another number, so such a server is MariaDB whatever
- * follows. */
+ * writes "5.5.5-" before another number; such a server is therefore MariaDB, no
+ * matter what follows. */
 static void login_take_version(struct my_conn *c, const char *text, size_t len)
 {
     static const char prefix[] = "5.5.5-";
@@ -329,7 +333,8 @@ static uint32_t login_capabilities(const struct my_conn *c)
            (c->login->tls ? CAN_SSL : 0);
 }
 
-/* Begins the login packet. This part of it, sent by itself, requests TLS. */
+/* Begins the login packet. Sent by itself, this part of the packet requests
+ * TLS. */
 static void login_put_head(struct my_conn *c)
 {
     static const char zeros[23];
@@ -359,9 +364,9 @@ int hf__my_login_send(struct my_conn *c)
     return ok ? login_send_packet(c) : HF_ENOMEM;
 }
 
-/* True if the version is too old. Before MySQL 5.7 a session can only own one
- * user lock; MariaDB before 10.1 has no max_statement_time. A version that does
- * not begin with a number is not known to be old. */
+/* Returns whether the version is too old. Before MySQL 5.7 a session can own
+ * only one user lock; MariaDB before 10.1 has no max_statement_time. A version
+ * that does not begin with a number is not known to be old. */
 static bool login_says_old(const struct my_conn *c)
 {
     unsigned major = 0, minor = 0;
@@ -379,13 +384,13 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
                    c->is_mariadb ? "MariaDB" : "MySQL", c->version);
 }
 
-/* Only missing capabilities fail here. The version is judged after the hello,
- * because only the hello detects a proxy. */
+/* Fails only if capabilities are missing. The version is judged after the
+ * hello, because only the hello detects a proxy. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {
-    /* Without OpenSSL's atexit handler, because the helper thread may still use
-     * it when the program exits. */
+    /* OpenSSL must not install its atexit handler, because the helper thread
+     * may still use OpenSSL when the program exits. */
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (!login_read_greeting(c, body))
         return HF_EPROTO;
@@ -438,9 +443,9 @@ static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
     case SHA2_DONE:
         return 0;
     case SHA2_FULL:
-        /* The password is only sent over a private connection. On others the
-         * server would send a public key to encrypt it, and an attacker could
-         * replace that key. */
+        /* The password is sent only over a private connection. On others the
+         * server would send a public key to encrypt the password, and an
+         * attacker could replace that key. */
         return login_is_private(c)
                    ? login_send_password(c)
                    : REFUSED(c, now, HF_EAUTH,

@@ -1,20 +1,23 @@
 /* clang-format off */
 /*
- * The mutex: one row of holdfast_locks. It is free if lease_until is in the past.
+ * The mutex: one row of holdfast_locks, which is free if lease_until is in the
+ * past.
  *
  * An attempt sends one of three packets (enum my_step). It first assumes that
- * the row exists and is free (UPDATE); if not, it finds out what is in the way
- * (SELECT). If there is no row, or the hold may already be ours, it uses the
- * statement that is correct in every case (UPSERT). A released row is kept,
- * because it contains the token, and because deleting rows causes deadlocks.
+ * the row exists and is free (UPDATE). If that is wrong, it finds out what is
+ * in the way (SELECT). If the row does not exist, or the hold may already be
+ * ours, it uses the statement that is correct in every case (UPSERT). The row
+ * of a released mutex is kept, because it contains the token, and because
+ * deleting rows causes deadlocks.
  *
- * This is what goes over the wire for a fair mutex. :owner and :hold identify
- * the hold, :waiter is the connection id of the connection that waits for the
- * lock (0: none), <hash> is the hash of the name. unit-mysql-sql compares these
- * statements with those that the code sends, and tests which statement or
- * outcome follows an answer.
+ * The statements below are those that are sent for a fair mutex. :owner and
+ * :hold identify the hold, :waiter is the connection id of the connection that
+ * waits for the lock, or 0, and <hash> is the hash of the name. unit-mysql-sql
+ * compares these statements with those that the code sends, and tests which
+ * statement or outcome follows an answer.
  *
- * The packets of UPDATE and UPSERT begin with the turn and the bell (outcome.c):
+ * The packets of UPDATE and UPSERT begin with a statement that checks whose
+ * turn it is and takes the bell (outcome.c):
  *
  *     set @b=if(is_used_lock('hfb:<hash>')<=>connection_id(),1,
  *               if(ifnull(is_used_lock('hfq:<hash>'),:waiter)=:waiter,
@@ -136,11 +139,11 @@
  *                                row, but @b is NULL
  *       the rest, >> 4         as LEFT_US               as LEFT_US
  *
- * "Refused" is hf__my_refused(): the attempt waits, polls, naps or is BUSY.
+ * "Refused" means hf__my_refused(): the attempt waits, polls, naps or is BUSY.
  *
  * A lease that ends later than its own length from now (MY_ODD) is treated as
- * if it began now. The comparison uses sysdate(), because utc_timestamp() is the
- * time at which the statement began, and a holder may have renewed since.
+ * if it began now. The comparison uses sysdate(), because utc_timestamp() is
+ * the time at which the statement began, and a holder may have renewed since.
  */
 /* clang-format on */
 #include "mutex.h"
@@ -151,23 +154,23 @@
 #include "outcome.h"
 #include "wire.h"
 
-/* Insert ids from here on are not tokens. */
+/* Insert ids from this value on are not tokens. */
 #define REFUSED "4611686018427387904"
 #define REFUSED_FROM (1ULL << 62)
 /* The bits of such an insert id. */
 enum {
     HOLDER_RINGS = 1, /* the holder owns the bell */
-    HAVE_BELL = 2,    /* cmd owns it, to no use */
+    HAVE_BELL = 2,    /* cmd owns the bell, which is of no use */
     OTHER_KIND = 4,
-    IS_FREE = 8,    /* but others go first */
-    LEFT_SHIFT = 4, /* above: us until the lease ends */
+    IS_FREE = 8,    /* the lock is free, but others go first */
+    LEFT_SHIFT = 4, /* the bits above: us until the lease ends */
 };
 
 /* ---- statements --------------------------------------------------------- */
 
 #define MY_OURS "if(hold=%H and owner=%O and kind=1,"
 
-/* By enum my_step. name.h and cmd.h explain the letters. */
+/* The statements, by enum my_step. name.h and cmd.h explain the letters. */
 static const char *const statements[] = {
     /* For the usual case that the row exists and is free: it costs half as much
      * as an INSERT that finds a row. */
@@ -177,7 +180,7 @@ static const char *const statements[] = {
         "since=" MY_NOW ",lease_us=%L,lease_until=" MY_NOW
         "+interval %L microsecond where name=%N and kind=1 and "
         "lease_until<=" MY_NOW " and @b is not null",
-    /* Takes no lock on the row. */
+    /* This takes no lock on the row. */
     [MY_STEP_SELECT] =
         "select kind=1,owner=%O and hold=%H and lease_until>" MY_NOW
         ",lease_until<=" MY_NOW ",rings," MY_ODD
@@ -228,9 +231,9 @@ void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
     hf__my_sql(&m->cmd, statements[lock->step]);
 }
 
-/* The bell is released after the row, so that the waiter that wakes finds it
- * free. If cmd no longer owns the bell, the last result is the connection id of
- * the waiter to be woken. */
+/* The bell is released after the row, so that the waiter that the bell wakes
+ * finds the row free. If cmd no longer owns the bell, the last result is the
+ * connection id of the waiter that must be woken. */
 void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct my_lock *lock = req->remote->impl;
@@ -239,7 +242,7 @@ void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
                         " where name=%N and kind=1 and owner=%O and hold=%H "
                         "and lease_until>" MY_NOW);
     if (lock->attempt_id ==
-        req->hold_id) /* else the bell is that of the next hold */
+        req->hold_id) /* otherwise the bell belongs to the next hold */
         hf__my_sql(&m->cmd, ";select if(release_lock('hfb:%Q')=1,0,"
                             "is_used_lock('hfq:%Q'))");
 }

@@ -1,5 +1,5 @@
 /*
- * The backend's table, and a client's beginning and end.
+ * The backend's table, and how a client is opened and closed.
  *
  *   mysql://[user[:password]@]host[:3306][,host2...]/database
  *   mariadb://...           the same
@@ -29,7 +29,7 @@
 #define PORT 3306
 #define WAITS 16
 #define WAITS_MAX 1000
-/* The server closes a connection that is silent for so long: this frees the
+/* The server closes a connection that is silent for this long. This frees the
  * bells and the places of a client that has crashed or is stopped. */
 #define IDLE_MIN_S 60
 
@@ -291,11 +291,10 @@ static hf__time mysql_next_timeout(void *self)
     return hf__min_time(at, hf__my_waits_timeout(m));
 }
 
-/* Only the mutex has HF_CAP_EVENTS: its bell needs no right. For the other
- * kinds a release wakes the waiter by KILL, which does not work between clients
- * that log in as different users. (A client behind a proxy that shares
- * connections wakes no waiter; guarantees/mysql.md
- * says so.) */
+/* Only the mutex has HF_CAP_EVENTS, because its bell needs no right. For the
+ * other kinds a release wakes the waiter by KILL, which does not work between
+ * clients that log in as different users. (A client behind a proxy that shares
+ * connections wakes no waiter; guarantees/mysql.md says so.) */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

@@ -9,7 +9,7 @@
  * Connections (conn.h):
  *
  *   cmd    carries every request; answers come in the order of submission
- *   waits  up to wait_connections, made when a lock first has to wait: each
+ *   waits  up to wait_connections, created when a lock first has to wait: each
  *          waits at the server for one lock and does nothing else (wait.h)
  *
  * User locks: two per name, named by its hash, and one per client:
@@ -21,10 +21,10 @@
  *   hfc:<owner>  owned by the client's command connection (session.c)
  *
  * Releasing a mutex wakes the first of the queue by the bell. The other kinds
- * can have several holders, each of which may be the one in the way: there the
- * first of the queue sleeps, and each release ends its sleep by KILL QUERY.
- * A wake-up is only a hint: the first of the queue also checks the row every
- * 1.5 s, and when a lease ends.
+ * can have several holders, each of which may be the one in the way. For these
+ * kinds the first of the queue sleeps, and each release ends its sleep by KILL
+ * QUERY. A wake-up is only a hint: the first of the queue also checks the row
+ * every 1.5 s, and when a lease ends.
  *
  * The client's mutex is held in all functions except open(), which runs on the
  * helper thread before the client exists for others.
@@ -58,7 +58,7 @@
 struct my_op;
 struct my_wait;
 
-/* The statement that an attempt for a mutex sends next (my_lock.step): UPDATE
+/* The statement that an attempt for a mutex sends next (my_lock.step). UPDATE
  * assumes that the row exists and is free; SELECT finds out what is in the way;
  * UPSERT (INSERT .. ON DUPLICATE KEY UPDATE) is correct in every case. */
 enum my_step { MY_STEP_UPDATE, MY_STEP_SELECT, MY_STEP_UPSERT };
@@ -71,23 +71,23 @@ struct my_lock {
     struct hf__remote *remote;
     struct my_wait *wait; /* the connection that waits for it, or NULL */
     struct my_lock *next_nap;
-    struct hf__req *napping; /* a paused attempt: the lock is in m->naps */
+    struct hf__req *napping; /* a paused attempt; the lock is in m->naps */
     hf__time nap_until;      /* when the attempt is sent again */
     uint64_t attempt_id;     /* the hold id of the last attempt */
-    uint64_t round; /* latch: the round that is waited for; 0: not known yet */
-    uint64_t reported_id; /* hold id that `reported` is about */
+    uint64_t round; /* for a latch, the awaited round; 0 if not known yet */
+    uint64_t reported_id; /* the hold id that `reported` is about */
     uint64_t reported;    /* how many asks were reported to the program */
     uint8_t hash[MY_HASH_LEN];
     uint8_t conversion;  /* enum my_conversion, for attempt_id */
-    uint8_t step;        /* mutex: enum my_step */
+    uint8_t step;        /* for a mutex, enum my_step */
     uint8_t tries;       /* how often SELECT was followed by UPDATE */
     uint8_t naps;        /* pauses of the attempt so far */
-    uint8_t polls;       /* polls in a row */
+    uint8_t polls;       /* how often in a row it has polled */
     bool sent : 1;       /* a packet of attempt_id was written */
     bool attempting : 1; /* remote->attempt was submitted and is not finished */
     bool rang : 1;       /* the bell rang while the attempt was pending */
-    bool seen_free : 1;  /* the last check found it free, so the first of the
-                            queue seems not to come */
+    bool seen_free : 1;  /* the last check found it free; the first of the queue
+                          * seems not to take it */
     bool crowded : 1;    /* the last grant had to wait */
 };
 
@@ -112,18 +112,19 @@ struct mysql {
     bool wants_alone;  /* a transaction waits until nothing is in flight */
     bool must_poll;    /* the URL has wait=poll */
     bool listens;      /* the program has an event handler */
-    bool has_stray;    /* the thread of an earlier connection is alive */
-    bool is_proxied;   /* a proxy may share connections: send no KILL */
-    const char *polls; /* why waiting clients poll; NULL: they queue */
-    /* The server's clock was at least server_us at our time server_at. */
+    bool has_stray;    /* the thread of an earlier connection still runs */
+    bool is_proxied;   /* a proxy may share connections: no KILL is sent */
+    const char *polls; /* why waiting clients poll, or NULL if they queue */
+    /* The server's clock was at least server_us when our clock was
+     * server_at. */
     uint64_t server_us;
     hf__time server_at;
     uint32_t renew_ms; /* the shortest lease that is being renewed */
     size_t renewing;
     struct my_wait *waits;
     uint32_t waits_len, waits_most;
-    hf__time waits_from;     /* no connection is made before that time */
-    uint32_t waits_pause_ms; /* the pause before it, if a loss was the reason */
+    hf__time waits_from;     /* when the next connection may be made */
+    uint32_t waits_pause_ms; /* the pause before it, if due to a loss */
     struct my_lock *naps;    /* locks that pause between two attempts */
     uint8_t tries;           /* of the request that is being sent again */
 };

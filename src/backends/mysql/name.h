@@ -1,21 +1,22 @@
 /*
- * A lock as statements show it: the hash in the names of its user locks, the
- * part of its label that a row holds, and the letters that statements contain.
+ * How statements refer to a lock: the hash in the names of its user locks, the
+ * part of its label that a row holds, and the letters that statements
+ * contain.
  */
 #ifndef HF_MYSQL_NAME_H
 #define HF_MYSQL_NAME_H
 
 #include "mysql.h"
 
-/* The hash of the database and the name, because user locks are common to all
- * databases of the server. */
+/* Writes the hash of the database and the name. It includes the database
+ * because user locks are common to all databases of the server. */
 void hf__my_hash(const struct mysql *, const char *name, size_t len,
                  uint8_t to[MY_HASH_LEN]);
 /* Returns the length of the label, cut to the size of the column. */
 size_t hf__my_label_len(const struct hf__remote *);
 
-/* Bind letters of statements (hf__my_sql()): those of a name, those of the
- * client, or all letters below.
+/* These bind letters of statements (hf__my_sql()): those of a name, those of
+ * the client, or all letters below.
  *
  *   name    %N the name, %Q its hash for the names of user locks
  *   client  %O the owner, %C the same for the name of its user lock, %A the

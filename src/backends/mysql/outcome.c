@@ -6,11 +6,11 @@
 #include "wait.h"
 #include "wire.h"
 
-/* A waiter that is not the first also checks the row now and then, in case its
- * connection is dead, or a stranger owns the queue's user lock. */
+/* A waiter that is not the first also checks the row occasionally, in case its
+ * connection is dead, or another program owns the queue's user lock. */
 #define CHECK_MS 4000        /* the shortest time between checks */
 #define CHECK_SPREAD_MS 4000 /* a random time up to this is added */
-#define NAPS 3               /* how often an attempt may nap */
+#define NAPS 3               /* how often an attempt may pause */
 #define NAP_MS 10
 #define EXPIRY_SLACK_MS 2
 
@@ -24,9 +24,9 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
 
 /* ---- whose turn it is ---------------------------------------------------- */
 
-/* A fair lock does not pass the waiters, unless the first of them seems not to
- * take the lock. Nor does a reader of an unfair lock, because writers would
- * starve. */
+/* An attempt for a fair lock does not overtake the waiters, unless the first of
+ * them seems not to take the lock. Nor does an attempt to read an unfair lock,
+ * because writers would starve. */
 bool hf__my_must_queue(const struct mysql *m, const struct my_lock *lock)
 {
     const struct hf__remote *r = lock->remote;
@@ -51,8 +51,8 @@ void hf__my_put_turn(struct mysql *m, const struct my_lock *lock, bool bell)
 
 /* ---- naps --------------------------------------------------------------- */
 
-/* Pauses the attempt in the client. A pause at the server would delay all
- * requests behind the attempt. */
+/* Pauses the attempt in the client, because a pause at the server would delay
+ * all requests after the attempt. */
 static void outcome_nap(struct mysql *m, struct hf__req *req, hf__time now)
 {
     struct my_lock *lock = req->remote->impl;
@@ -111,7 +111,8 @@ void hf__my_granted(struct mysql *m, struct hf__req *req, uint64_t token)
     hf__my_finish(m, req, HF__GRANTED);
 }
 
-/* Every 50 to 100 ms at first, then less and less often. */
+/* Returns the pause before the next poll, in ms: 50 to 100 at first, then
+ * longer and longer. */
 static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
 {
     uint32_t most = 2 * MY_POLL_MS << (lock->polls < 4 ? lock->polls : 4);
@@ -122,8 +123,9 @@ static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
     return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
 }
 
-/* Returns when to check next. The first waiter also checks when the lease ends,
- * because the process that owns the bell may be stopped. */
+/* Returns the pause before the next check, in ms. The first waiter also checks
+ * when the lease ends, because the process that owns the bell may be
+ * stopped. */
 static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
                                 const struct my_place *p)
 {
@@ -139,7 +141,7 @@ static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
 
 /* An attempt that finds the lock free but another client in the queue is not
  * BUSY at once: that client may be the last holder, if its statement to leave
- * the queue has not arrived yet. So such an attempt naps. */
+ * the queue has not arrived yet. Such an attempt therefore naps. */
 void hf__my_refused(struct mysql *m, struct hf__req *req,
                     const struct my_place *p, hf__time now)
 {
@@ -170,7 +172,8 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
 
 /* ---- another kind ------------------------------------------------------- */
 
-/* An unused name may become a lock of any kind and size. */
+/* Converts the name if it is unused: an unused name may become a lock of any
+ * kind and size. */
 void hf__my_convert(struct mysql *m)
 {
     hf__my_sql(
@@ -186,7 +189,7 @@ void hf__my_convert(struct mysql *m)
         "size from holdfast_locks where name=%N");
 }
 
-/* row: the name's kind and size, or NULL if they are not known. */
+/* `row` has the name's kind and size, or is NULL if they are not known. */
 static void outcome_mismatched(struct mysql *m, struct hf__req *req,
                                const struct my_row *row)
 {

@@ -15,8 +15,8 @@
 
 #define LIST_ROWS 1000
 
-/* After a downgrade, asks that were already reported for the hold are not
- * reported again. */
+/* Takes over which asks were already reported, so that they are not reported
+ * again after a downgrade. */
 static void query_go_along(const struct my_lock *lock, struct my_lock *into)
 {
     into->reported_id = lock->reported_id;
@@ -115,7 +115,7 @@ static void query_unhex(char *to, size_t size, const char *hex, size_t len)
     hf__copy_text(to, size, bytes, n);
 }
 
-/* Reads the comment that wait_sql.c writes in front of its statement. */
+/* Reads the comment that wait_sql.c writes before its statement. */
 static int query_add_waiter(struct mysql *m, struct hf__query *q,
                             const char *text)
 {
@@ -155,8 +155,8 @@ static int query_earlier(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* True if both are the same waiter. A client counts as only one waiter of a
- * mutex, whatever its hold id. */
+/* Returns whether both are the same waiter. A client counts as only one waiter
+ * of a mutex, even with different hold ids. */
 static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                                  const hf_party *b)
 {
@@ -165,8 +165,8 @@ static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                : strcmp(a->owner, b->owner) == 0;
 }
 
-/* Removes waiters that are listed twice, because they have just begun their
- * next statement: the later entry counts. */
+/* Removes waiters that are listed twice because they have just begun their next
+ * statement. The later entry is kept. */
 static void query_drop_doubles(hf_info *info)
 {
     size_t kept = 0;
@@ -231,8 +231,8 @@ static int query_inspected(struct mysql *m, struct hf__query *q,
 
 /* ---- list --------------------------------------------------------------- */
 
-/* Writes the first name after all names that begin with the prefix. False:
- * there is no such name. */
+/* Writes the first name after all names that begin with the prefix. Returns
+ * false if there is no such name. */
 static bool query_behind(const struct hf__query *q, char to[HF_NAME_MAX],
                          size_t *len)
 {
@@ -259,7 +259,7 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
         hf__my_sql(&m->cmd, "%s and name>=%N", parts[i]);
         if (ends)
             hf__my_sql(&m->cmd, " and name<%x", end, len);
-        if (q->names->len) /* q->count: the length of the client's prefix */
+        if (q->names->len) /* q->count is the length of the client's prefix */
             hf__my_sql(&m->cmd, " and name>x'%h%h'", q->name, (size_t)q->count,
                        q->names->names[q->names->len - 1].bytes,
                        q->names->names[q->names->len - 1].len);
@@ -267,8 +267,8 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
     hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
 }
 
-/* True if the name belongs to the list. Others are refused, because the next
- * page begins at the last name. */
+/* Returns whether the name belongs to the list. Other names are refused,
+ * because the next page begins at the last name. */
 static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
@@ -298,8 +298,8 @@ static int query_listed(struct mysql *m, struct hf__query *q,
 
 /* ---- break -------------------------------------------------------------- */
 
-/* Writes the condition for the hold to be broken. An owner in a format that is
- * not ours matches no hold. */
+/* Writes the condition that selects the hold to break. An owner in a format
+ * that is not ours matches no hold. */
 static void query_put_whom(struct mysql *m, const struct hf__query *q)
 {
     const char *colon = strchr(q->owner, ':');
@@ -404,7 +404,7 @@ static int query_gone_down(struct mysql *m, struct hf__query *q,
     return hf__my_num(last->rows, 0) ? HF__DONE : HF_ENOTOWNER;
 }
 
-/* The row of the hold is locked, and joined to the UPDATE that writes the
+/* The row of the hold is locked, and then joined to the UPDATE that writes the
  * value. */
 static void query_put_put(struct mysql *m, const struct hf__query *q)
 {
@@ -429,7 +429,8 @@ static void query_put_put(struct mysql *m, const struct hf__query *q)
         table, r->name, (size_t)r->name_len);
 }
 
-/* A late PUT is not sent again, because the core's line may be gone. */
+/* A PUT that came too late is not sent again, because the core's line may no
+ * longer exist. */
 static int query_written(struct mysql *m, struct hf__query *q,
                          const struct my_answer *a)
 {
@@ -449,11 +450,11 @@ static int query_written(struct mysql *m, struct hf__query *q,
 
 /* ---- sending, answers --------------------------------------------------- */
 
-/* For each request: how its answer is read; and its statements, or the function
- * that writes them if letters are not enough. */
+/* For each request, the function that reads its answer; and its statements, or
+ * the function that writes them if letters are not enough. */
 static const struct {
-    /* Returns HF__DONE, HF__PENDING (sent again) or a code; HF_EPROTO ends the
-     * connection. */
+    /* Returns HF__DONE, HF__PENDING if the request was sent again, or a code;
+     * HF_EPROTO ends the connection. */
     int (*answer)(struct mysql *, struct hf__query *, const struct my_answer *);
     const char *sql;
     void (*put)(struct mysql *, const struct hf__query *);

@@ -1,11 +1,11 @@
 /*
- * Holds of one kind and lease are renewed by one UPDATE by key; a SELECT in the
- * same packet says which of them exist. The server locks rows in the order of
- * the key, whatever the order in the statement is.
+ * Renews holds. Those of one kind and lease are renewed by one UPDATE by key; a
+ * SELECT in the same packet shows which of them exist. The server locks rows in
+ * the order of the key, no matter which order the statement has.
  *
  * The row also counts how often other clients have asked for the hold, and
  * my_lock how many of these asks were reported. The row's counter is never
- * reset, so no ask is lost with an answer.
+ * reset, so that no ask is lost if an answer is lost.
  */
 #include "renew.h"
 
@@ -14,12 +14,12 @@
 #include "wire.h"
 
 #define CHUNK 256
-/* Lower bound of the time for an answer. A slower connection cannot serve so
- * short a lease. */
+/* The minimum time to wait for an answer. A slower connection cannot serve such
+ * a short lease. */
 #define PATIENCE_MIN_MS 200
 
-/* Limits the time for an answer, so that a renewal can be repeated more than
- * once before the lease ends. */
+/* Limits the time to wait for an answer, so that a renewal can be repeated more
+ * than once before the lease ends. */
 static void renew_hurry(struct mysql *m)
 {
     uint32_t ms = m->renew_ms / 6, most = m->cmd.link.silence_ms;
@@ -74,8 +74,8 @@ static void renew_put_which(struct mysql *m, const struct hf__renewal *item,
     hf__my_sql(&m->cmd, ")");
 }
 
-/* A hold for reading may have been downgraded without the server knowing, so
- * the renewal also sets its mode. */
+/* A hold may have been downgraded to reading without the server's knowledge;
+ * therefore the renewal also sets its mode. */
 static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
                             uint32_t first, uint32_t len)
 {
@@ -102,12 +102,12 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
         return HF_ENOMEM;
     f->first = first;
     f->len = len;
-    if (b->chunks) /* leases count from the first packet */
+    if (b->chunks) /* leases count from the time of the first packet */
         b->req.sent_at = before;
     return 0;
 }
 
-/* The core never keeps a batch of which a part was sent: chunks for which there
+/* The core never keeps a batch of which a part was sent. Chunks for which there
  * is no memory are not renewed this time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
@@ -136,7 +136,7 @@ static void renew_landed(struct mysql *m, struct hf__batch *b)
 
 enum { HOLD, ASKS, TOKEN, ROW };
 
-/* Reports once for all asks since the last renewal. */
+/* Makes one report of all asks since the last renewal. */
 static void renew_report_asks(struct mysql *m, const struct hf__renewal *item,
                               const struct my_row *row)
 {

@@ -1,8 +1,9 @@
 /*
- * The thread of the previous command connection may still be running at the
- * server, on requests that are no longer wanted. So cmd owns a user lock of the
- * client (hfc:<owner>): a new connection that finds it taken kills that thread,
- * and waits until the lock is free.
+ * The first statements of a connection. The thread of the previous command
+ * connection may still be running at the server, on requests that are no longer
+ * wanted. For this reason cmd owns a user lock of the client (hfc:<owner>): a
+ * new connection that finds it taken kills that thread, and waits until the
+ * lock is free.
  */
 #include "session.h"
 
@@ -18,10 +19,10 @@
 
 /* ---- all connections ---------------------------------------------------- */
 
-/* The server closes idle connections soon, statements have no time limit, and
- * nothing depends on the server's defaults. The executable comments select the
- * setting of MariaDB or that of MySQL, because the version text of the server
- * may say anything. */
+/* Sets the session: the server closes idle connections soon, statements have no
+ * time limit, and nothing depends on the server's defaults. The executable
+ * comments select the setting of MariaDB or that of MySQL, because the version
+ * that the server reports may be anything. */
 void hf__my_put_session(const struct mysql *m, struct my_conn *c,
                         uint32_t idle_s)
 {
@@ -91,7 +92,7 @@ static int session_tables_made(struct my_conn *c, const struct my_answer *a)
     return a->last->error ? hf__my_hello_refused(c, a) : 0;
 }
 
-/* Makes the first missing table, and checks again. Existing tables are not
+/* Creates the first missing table, and checks again. Existing tables are not
  * touched, because CREATE TABLE IF NOT EXISTS needs the right to create even if
  * the table exists. */
 static int session_tables_seen(struct my_conn *c, const struct my_answer *a)
@@ -122,13 +123,14 @@ static bool session_is_on(const struct my_row *row, const char *name)
            row->value[1].text && strcmp(row->value[1].text, "ON") == 0;
 }
 
-/* True for the errors of a server that really is too old. Other errors may be
- * temporary. The version proves nothing, because it may be that of a proxy. */
+/* Returns true for the errors of a server that is definitely too old. Other
+ * errors may be temporary. The version proves nothing, because it may be that
+ * of a proxy. */
 static bool session_is_not_understood(uint16_t error)
 {
     return error == 1064 || /* syntax */
            error == 1193 || /* no such variable */
-           error == 1238;   /* no variable of a session, only a global one */
+           error == 1238;   /* not a variable of a session, only a global one */
 }
 
 static int session_check_server(struct mysql *m, struct my_conn *c,
@@ -162,9 +164,9 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
 
 /* ---- the previous thread ------------------------------------------------ */
 
-/* Handles the answer to KILL. The thread may have ended meanwhile. If it may
- * not be killed, it belongs to another user and is not this client's: any user
- * can take a user lock of that name. */
+/* Handles the answer to KILL. The thread may have ended in the meantime. If the
+ * client has no right to kill it, the thread belongs to another user and is not
+ * one of this client: any user can take a user lock of that name. */
 static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;

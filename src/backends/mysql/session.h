@@ -1,10 +1,10 @@
 /*
- * The first statements of a connection: the settings of its session, and for
- * cmd also: what the server is, whether the tables exist (if not, they are
- * made), and whether the thread of an earlier connection is still running.
+ * The first statements of a connection. They set up its session. On cmd they
+ * also find out what the server is, whether the tables exist (missing ones are
+ * created), and whether the thread of an earlier connection is still running.
  *
- * cmd.c and wait.c call this from the hello of their connections. A code that
- * is returned ends the connection. The client's mutex is held.
+ * cmd.c and wait.c call these functions from the hello of their connections. A
+ * code that is returned ends the connection. The client's mutex is held.
  */
 #ifndef HF_MYSQL_SESSION_H
 #define HF_MYSQL_SESSION_H
@@ -21,8 +21,8 @@ int hf__my_session_hello(struct my_conn *, hf__time now);
 /* Begins the packet of a hello, with the settings of the session. */
 void hf__my_put_session(const struct mysql *, struct my_conn *,
                         uint32_t idle_s);
-/* Sets the text of an answer that ends with an error, with advice. Returns the
- * code. */
+/* Sets the message for an answer that ends with an error, with advice. Returns
+ * the code. */
 int hf__my_hello_refused(struct my_conn *, const struct my_answer *);
 
 #endif

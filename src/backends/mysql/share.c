@@ -1,7 +1,7 @@
 /*
  * Read-write locks and semaphores. An attempt is a short transaction, sent as
- * one packet. It locks the row of the name first, so there are no deadlocks;
- * its last result says what it found.
+ * one packet. It locks the row of the name first, which prevents deadlocks; its
+ * last result shows what it found.
  */
 #include "share.h"
 
@@ -14,8 +14,8 @@
 
 enum { GRANTED, IS_KIND, IS_FREE, LEFT, TOKEN, OVER, COLUMNS };
 
-/* Returns the condition for a grant, where @u permits and @w writers are held
- * by others. */
+/* Returns the SQL condition for a grant, in which @u permits and @w writers are
+ * those of others. */
 static const char *share_rule(const struct hf__remote *r)
 {
     return r->kind == HF_SEMAPHORE ? "@u+%M<=@s"

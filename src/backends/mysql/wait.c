@@ -2,7 +2,7 @@
 /*
  * Connections that wait; wait.h has the table of states.
  *
- *             get_lock(queue), of a mutex the bell behind it
+ *             get_lock(queue); for a mutex, also the bell after it
  *   IDLE -------------------------------------------------> QUEUES
  *    ^                                                        | its answer
  *    |  release_lock                                          v
@@ -12,16 +12,17 @@
  *      or checks the row and sleeps (SLEEPS)                 v   |
  *                                                      BELL, SLEEPS
  *
- * In FIRST the core shall attempt on cmd. A client that is stopped or cut off
- * does not. So wait_timeout is only a second or two: then the server closes the
- * silent connection, and the next waiter becomes the first.
+ * In FIRST the core must attempt on cmd. A client that is stopped or cut off
+ * does not. For this reason wait_timeout is only a second or two: after that
+ * time the server closes the silent connection, and the next waiter becomes the
+ * first.
  *
  * A latch has no order: each of its waiters counts as the first.
  *
  * A wait that is cancelled in QUEUES, BELL or SLEEPS is ended together with its
  * connection, by KILL on cmd. KILL QUERY serves as a bell: it ends the sleep of
- * the first waiter. That statement also checks the row, so it cannot miss a
- * release.
+ * the first waiter. The statement that sleeps also checks the row, so that it
+ * cannot miss a release.
  *
  * The core times how long a caller waits, because GET_LOCK counts by the wall
  * clock in MariaDB, and in whole seconds in MySQL.
@@ -39,10 +40,12 @@
 
 /* An unused connection is closed before the server does so. */
 #define LINGER_MS 500
-/* No new connection is made for so long after the server has refused one. */
+/* After the server has refused a connection, no new one is created for this
+ * long. */
 #define REFUSED_MS 1000
-/* The same after one was lost. There is a pause only if the loss follows soon
- * after the last pause; then it grows. */
+/* The pause after a connection was lost. It is 0, unless the loss follows the
+ * end of the last pause within LOST_SOON_MS; in that case it doubles, from
+ * LOST_MS up to LOST_MAX_MS. */
 #define LOST_MS 10
 #define LOST_MAX_MS 1000
 #define LOST_SOON_MS 1000
@@ -80,7 +83,7 @@ static void wait_ring(struct mysql *m, struct my_wait *w)
         m->core->bell(m->client, w->lock->remote);
 }
 
-/* Ends the connection, which is no longer wanted; advance() frees it. */
+/* Ends a connection that is no longer wanted; advance() frees it. */
 static void wait_end(struct my_wait *w)
 {
     if (w->state == MY_OVER)
@@ -94,8 +97,8 @@ static void wait_end(struct my_wait *w)
 
 static my_answer_fn wait_answered, wait_left;
 
-/* Sets how long the server may be silent. In QUEUES: for ever, unless a
- * statement that leaves a queue is in flight before. */
+/* Sets how long the server may be silent. In QUEUES this is for ever, unless a
+ * statement that leaves a queue is still in flight. */
 static void wait_be_patient(struct my_wait *w)
 {
     uint32_t ms = 2 * w->m->op_timeout_ms;
@@ -149,8 +152,8 @@ static bool wait_is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* An error only says that KILL QUERY has ended the wait. The waiter may be the
- * first then, so the core is to attempt. */
+/* An error here only means that KILL QUERY has ended the wait. The waiter may
+ * then be the first, and the core must attempt. */
 static int wait_answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->last;
@@ -177,8 +180,8 @@ static int wait_answered(struct my_conn *c, const struct my_answer *a)
 }
 
 /* A KILL QUERY that was sent while this client was the first may hit the
- * statement that leaves the queue. Then the connection ends, which leaves the
- * queue too. */
+ * statement that leaves the queue. In that case the connection is ended, which
+ * also leaves the queue. */
 static int wait_left(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
@@ -194,8 +197,8 @@ static int wait_left(struct my_conn *c, const struct my_answer *a)
 
 /* ---- the connection ----------------------------------------------------- */
 
-/* Connection ids and user locks belong to one server, so this connection must
- * end at the server of cmd. A proxy may lead to several servers. */
+/* Connection ids and user locks belong to one server; this connection must
+ * therefore lead to the server of cmd. A proxy may lead to several servers. */
 static int wait_session_set(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
@@ -232,8 +235,8 @@ static void wait_up(struct my_conn *c, hf__time now)
         wait_say(w);
 }
 
-/* Separates the connection from its lock, which is rung: it attempts, and then
- * waits on another connection, or polls. */
+/* Separates the connection from its lock and rings the lock, which then
+ * attempts again and waits on another connection, or polls. */
 static void wait_unassign(struct mysql *m, struct my_wait *w)
 {
     struct my_lock *lock = w->lock;
@@ -245,8 +248,8 @@ static void wait_unassign(struct mysql *m, struct my_wait *w)
     lock->wait = NULL;
 }
 
-/* Pauses because something on the way may cut each connection as soon as it
- * waits. Several losses within one pause count as one. */
+/* Pauses, because a device or proxy on the way may cut each connection as soon
+ * as it waits. Several losses within one pause count as one. */
 static void wait_pause_after_loss(struct mysql *m, hf__time now)
 {
     uint32_t ms = m->waits_pause_ms ? 2 * m->waits_pause_ms : LOST_MS;
@@ -275,8 +278,8 @@ static void wait_down(struct my_conn *c, int code, bool was_up, hf__time now)
 static const struct my_owner waiting = {
     .hello = wait_hello, .up = wait_up, .down = wait_down};
 
-/* Returns a new connection, or NULL. It asks for advance() to connect, because
- * a slot may call this. */
+/* Returns a new connection, or NULL. The connection is opened by advance(), not
+ * here, because a slot may call this. */
 static struct my_wait *new_wait(struct mysql *m)
 {
     hf__time now = m->core->now();
@@ -312,9 +315,9 @@ static void free_wait(struct mysql *m, struct my_wait **at)
 
 /* ---- locks -------------------------------------------------------------- */
 
-/* Finds an unused connection, or makes one. A connection that is leaving a
- * queue is the last choice, because the bell of that queue may still hit it and
- * end its next wait. */
+/* Finds an unused connection, or creates one. A connection that is leaving a
+ * queue is the last choice, because the bell of that queue may still hit the
+ * connection and end its next wait. */
 static struct my_wait *find_wait(struct mysql *m)
 {
     struct my_wait *leaving = NULL, *w;

@@ -4,8 +4,8 @@
  * assign locks to them; mysql.c drives them; cmd.c ends all of them when cmd is
  * lost.
  *
- * A connection is made when a lock first has to wait, up to m->waits_most, and
- * is in m->waits until hf__my_waits_advance() frees it. my_lock.wait and
+ * A connection is created when a lock first has to wait, up to m->waits_most,
+ * and is in m->waits until hf__my_waits_advance() frees it. my_lock.wait and
  * my_wait.lock point to each other, or are NULL. The client's mutex is held.
  */
 #ifndef HF_MYSQL_WAIT_H
@@ -16,16 +16,16 @@
 /* clang-format off */
 /*
  * The states of a waiting connection: the statement that it has at the server,
- * the request of its lock that may be in flight on cmd meanwhile, and whether
- * `lock` is set. Only these combinations are legal.
+ * the request of its lock that may be in flight on cmd at the same time, and
+ * whether `lock` is set. Only these combinations are legal.
  *
  *   state  | waits at the server, on this connection  | on cmd         | lock
  *   -------+------------------------------------------+----------------+------
  *   OFF    | nothing: the login, the settings         | an attempt (1) | maybe
  *   IDLE   | nothing; `leaving` RELEASE_LOCKs, of the | any, of others | no (2)
  *          |   queues in which it was the first       |                |
- *   QUEUES | GET_LOCK of the queue; behind it, of a   | an attempt (1) | yes
- *          |   mutex, GET_LOCK of the bell            |                |
+ *   QUEUES | GET_LOCK of the queue; for a mutex also  | an attempt (1) | yes
+ *          |   GET_LOCK of the bell, after it         |                |
  *   FIRST  | nothing; it owns the queue (3)           | an attempt     | yes
  *   BELL   | GET_LOCK of the bell; it owns the queue  | an attempt (1) | yes
  *   SLEEPS | GET_LOCK of the client's own hfc: lock,  | an attempt (1) | yes
@@ -35,20 +35,21 @@
  * (1) The core attempts again without a bell when poll_at is reached. If that
  *     attempt is refused, the wait stays as it is. A grant, a refusal without
  *     may_queue, and an abandon end the wait: in QUEUES, BELL and SLEEPS by
- *     KILL, which ends the connection too; in FIRST by going to IDLE.
- * (2) A lock is set only while the stream is broken and down() is yet to come.
- * (3) A latch has no queue: its connection goes from IDLE to SLEEPS.
+ *     KILL, which also ends the connection; in FIRST by changing to IDLE.
+ * (2) A lock is set only while the stream is broken and down() has not been
+ *     called yet.
+ * (3) A latch has no queue: its connection changes from IDLE to SLEEPS.
  *
- * `rings` chooses the state after FIRST: BELL if it is set, else SLEEPS. In
- * QUEUES it is set for every mutex. `skips_bell` is set when KILL QUERY ends the
- * statement of QUEUES, and reset by the next answer.
+ * `rings` selects the state after FIRST: BELL if it is set, else SLEEPS. In
+ * QUEUES it is set for every mutex. `skips_bell` is set when KILL QUERY ends
+ * the statement of QUEUES, and reset by the next answer.
  */
 /* clang-format on */
 enum my_wait_state {
     MY_OFF,    /* not logged in yet */
     MY_IDLE,   /* in no queue */
-    MY_QUEUES, /* waits for the queue; may own it by now */
-    MY_FIRST,  /* owns the queue; the core is to attempt on cmd */
+    MY_QUEUES, /* waits for the queue; may already own it */
+    MY_FIRST,  /* owns the queue; the core must attempt on cmd */
     MY_BELL,   /* owns the queue, waits for the bell */
     MY_SLEEPS, /* owns the queue, sleeps */
     MY_OVER,   /* stopped; advance() frees it */
@@ -59,31 +60,35 @@ struct my_wait {
     struct my_wait *next;
     struct mysql *m;
     struct my_conn conn;
-    struct my_lock *lock; /* the lock that waits; NULL: none */
-    hf__time began_at;    /* when `lock` was assigned */
-    hf__time idle_at;     /* since when no lock has used it */
-    uint64_t since_us;    /* server's clock at began_at */
+    struct my_lock *lock; /* the lock that waits, or NULL */
+    hf__time began_at;    /* the time at which `lock` was assigned */
+    hf__time idle_at;     /* the time since which no lock has used it */
+    uint64_t since_us;    /* the server's clock at began_at */
     uint32_t permits;
-    uint32_t turn_s; /* the wait_timeout of the session; 0: not known */
+    uint32_t turn_s; /* the wait_timeout of the session, or 0 if not known */
     uint8_t state;   /* enum my_wait_state */
     uint8_t leaving; /* how many RELEASE_LOCKs of queues are in flight */
     bool rings : 1;  /* the next statement waits for the bell */
-    /* KILL QUERY ended the last statement: the next tries the bell only once */
+    /* KILL QUERY ended the last statement; the next one tries the bell only
+     * once */
     bool skips_bell : 1;
 };
 
-/* Makes the lock wait, for the first time or again. rings: the holder owns the
- * bell. False: there is no connection for it, so the lock has to poll. */
+/* Makes the lock wait, for the first time or again. `rings` is true if the
+ * holder owns the bell. Returns false if there is no connection for the lock,
+ * which must then poll. */
 bool hf__my_wait(struct mysql *, struct my_lock *, bool rings,
                  uint32_t permits);
-/* True if the lock is the first of the queue, as far as this client knows. */
+/* Returns whether the lock is the first of the queue, as far as this client
+ * knows. */
 bool hf__my_is_first(const struct my_lock *);
-/* True if the lock has waited so long that the queue cannot have been empty. */
+/* Returns whether the lock has waited so long that the queue cannot have been
+ * empty. */
 bool hf__my_waited(const struct my_lock *, hf__time now);
 /* Ends the wait of the lock, if it waits. */
 void hf__my_wait_end(struct mysql *, struct my_lock *);
 
-/* The command connection is lost: ends all waits. */
+/* Ends all waits, because the command connection is lost. */
 void hf__my_waits_lost(struct mysql *);
 void hf__my_waits_ready(struct mysql *, uint32_t tag, uint32_t events,
                         hf__time now);

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #define MY_TURN_S 1
-#define QUEUE_S 86400 /* after that time it queues again */
-/* How long to wait for the bell before the row is checked: before the client
- * knows that it is the first, and afterwards. */
+#define QUEUE_S 86400 /* after this time it queues again */
+/* How long to wait for the bell before the row is checked: KNOW_S before the
+ * client knows that it is the first, BELL_S afterwards. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
-/* The expression yields 1 if the bell rang, or there is none; 2 if it did not
- * ring in time. */
+/* Writes an expression that yields 1 if the bell rang, or if there is none; 2
+ * if it did not ring in time. */
 static void sql_put_bell(struct my_wait *w)
 {
     const char *s = w->skips_bell          ? "0"
@@ -28,10 +28,10 @@ static void sql_put_bell(struct my_wait *w)
 }
 
 /* The expression SLEEP "seconds" SLEPT waits for at most 1.5 s. It yields 1 if
- * KILL QUERY ends it, else 0. It waits for the user lock of the client, which
- * cmd owns. It does not use SLEEP(), because a KILL QUERY that meets the end of
- * a SLEEP() takes MariaDB 2 s, during which it delays every other SLEEP().
- * MySQL counts whole seconds. */
+ * KILL QUERY ends the wait, else 0. It waits for the user lock of the client,
+ * which cmd owns. It does not use the function SLEEP(): if KILL QUERY arrives
+ * at the end of a SLEEP(), MariaDB takes 2 s for it, during which every other
+ * SLEEP() is delayed. MySQL counts whole seconds. */
 #define SLEEP "ifnull(get_lock('hfc:%C',/*!50700 ceil(*/least(1.5,"
 #define SLEPT ")/*!50700 )*/),1)"
 #define SHARED(is_free)                                                        \
@@ -40,9 +40,9 @@ static void sql_put_bell(struct my_wait *w)
     "min(timestampdiff(microsecond," MY_NOW ",lease_until)) left_us from "     \
     "holdfast_holds where name=%N and lease_until>" MY_NOW ") h"
 
-/* This must be one statement, so that no release is missed: the check sees a
- * release before the statement began, and a later one ends the sleep by KILL
- * QUERY. */
+/* Returns the statement of a sleep. Check and sleep must be one statement, so
+ * that no release is missed: the check sees a release before the statement
+ * began, and a later release ends the sleep by KILL QUERY. */
 static const char *sql_sleep(const struct hf__remote *r)
 {
     switch (r->kind) {
@@ -68,7 +68,8 @@ void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
     struct my_conn *c = &w->conn;
 
     hf__my_bind_lock(w->m, c, w->lock);
-    /* Letters beside those of name.h: the permits, and the round of a latch. */
+    /* The letters in addition to those of name.h are the permits, and the round
+     * of a latch. */
     hf__my_bind_number(c, 'M', w->permits);
     hf__my_bind_number(c, 'G', w->lock->round);
     if (w->turn_s != turn_s)

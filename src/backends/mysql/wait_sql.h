@@ -1,24 +1,25 @@
 /*
- * The statement with which a connection waits, for wait.c, which begins and
- * ends the packet. The client's mutex is held.
+ * The statement with which a connection waits. wait.c calls this file, and
+ * begins and ends the packet. The client's mutex is held.
  */
 #ifndef HF_MYSQL_WAIT_SQL_H
 #define HF_MYSQL_WAIT_SQL_H
 
 #include "wait.h"
 
-/* The wait_timeout of waiting connections: the server closes the connection of
- * a first waiter that is silent for so long. For an unfair lock it is 1 s. */
+/* The wait_timeout of a waiting connection, in s: the server closes the
+ * connection of a first waiter that is silent for this long. For an unfair lock
+ * it is 1 s. */
 #define MY_FAIR_TURN_S 2
 
 /* Writes the statement for the next state, which is QUEUES, BELL or SLEEPS;
  * w->state is still the previous one. The answers:
  *
- *   QUEUES  0: must queue again; else it is the first, and the value is as BELL
+ *   QUEUES  0: must queue again; else it is the first, and the value has the
+ *           meaning of BELL
  *   BELL    1: the bell rang, or there is none; 2: it did not ring in time
  *   SLEEPS  1: an attempt is worthwhile; 0: it is not, after a sleep; no row:
- *           the name is gone, or is of another kind
- */
+ *           the name does not exist, or is of another kind */
 void hf__my_wait_put(struct my_wait *, enum my_wait_state);
 
 #endif

@@ -11,7 +11,7 @@
 #define NULL_VALUE 0xfb
 
 #define MORE_RESULTS 0x0008 /* a bit of the status: more results follow */
-#define COLUMNS_MAX 4096    /* a table has at most so many */
+#define COLUMNS_MAX 4096    /* the most columns that a table can have */
 
 enum my_at {
     AT_FIRST,   /* the first packet of a result */
@@ -150,7 +150,7 @@ static int wire_add_result(struct my_conn *c)
     return 0;
 }
 
-/* Ends a result, whose last packet was read. */
+/* Ends a result whose last packet was read. */
 static int wire_end_result(struct my_conn *c, uint64_t status)
 {
     c->answer.at = AT_FIRST;
@@ -171,8 +171,7 @@ static int wire_add_done(struct my_conn *c, struct my_cursor *body)
     return wire_end_result(c, status);
 }
 
-/* Adds an error, which comes instead of a result, or in the middle of its
- * rows. */
+/* Adds an error, which replaces a result or ends its rows early. */
 static int wire_add_error(struct my_conn *c, struct my_cursor *body)
 {
     char text[512];
@@ -237,7 +236,7 @@ static int wire_add_row(struct my_conn *c, struct my_cursor *body)
     struct my_row *row;
     int rc = 0;
 
-    if (body->len < columns) /* each value has at least a byte */
+    if (body->len < columns) /* each value takes at least a byte */
         return HF_EPROTO;
     row = wire_take(c, sizeof(*row) + columns * sizeof(*row->value), &rc);
     if (!row)
@@ -256,8 +255,8 @@ static int wire_add_row(struct my_conn *c, struct my_cursor *body)
     return 0;
 }
 
-/* True for the packet that ends a result. A row that begins with the same byte
- * is longer. */
+/* Returns true for the packet that ends a result. A row that begins with the
+ * same byte is longer. */
 static bool wire_is_end(const struct my_cursor *body)
 {
     return body->at[0] == END_OF_FILE && body->len == 5;
@@ -343,7 +342,7 @@ uint64_t hf__my_num(const struct my_row *row, size_t i)
 
 /* ---- out ---------------------------------------------------------------- */
 
-/* Returns the place of the unfinished packet, which may move when room is
+/* Returns the position of the unfinished packet, which may move when room is
  * reserved. */
 static size_t wire_packet_at(const struct my_conn *c)
 {
@@ -378,7 +377,7 @@ void hf__my_packet_begin(struct my_conn *c)
 
     c->start = s->written + (s->out.len - s->out.from);
     c->failed = false;
-    hf__my_put(c, "\0\0\0", MY_HEADER); /* packet_end() fills it in */
+    hf__my_put(c, "\0\0\0", MY_HEADER); /* filled in by packet_end() */
 }
 
 void hf__my_put_number(struct my_conn *c, uint64_t n, size_t bytes)

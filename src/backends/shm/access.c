@@ -1,9 +1,10 @@
 /*
  * Checks who owns the directory and the file, and who may write to them.
  *
- * Every user who may write to the file is trusted with the locks in it. So a
- * directory or a file that another user put there for us is refused; one that a
- * group shares must belong to a member of that group.
+ * Every user who may write to the file is trusted with the locks in it.
+ * Therefore a directory or a file that another user put in our place is
+ * refused, and one that a group shares must belong to a member of that
+ * group.
  */
 #include "access.h"
 
@@ -25,8 +26,8 @@ static bool access_is_in(gid_t group, const gid_t *list, int len)
     return false;
 }
 
-/* Is the user a member of the group, by the user database: primary or
- * supplementary? */
+/* Returns whether the user is a member of the group, primary or supplementary,
+ * according to the user database. */
 static bool access_is_member(struct shm *s, uid_t user, gid_t group)
 {
     struct passwd entry, *found = NULL;
@@ -78,10 +79,10 @@ int hf__shm_refuse_stranger(struct shm *s, const struct shm_location *p,
                         path, (unsigned)owner, (unsigned)geteuid());
 }
 
-/* The owner must be our own user or root; or, if the URL asks for a group, a
- * member of the group who has given the file to it. That the file has the right
- * group is not enough: in a directory with the setgid bit the files of any user
- * have it. */
+/* The owner must be our own user or root; or, if the URL names a group, a
+ * member of that group who has given the file to the group. It is not enough
+ * that the file has the right group: in a directory with the setgid bit, the
+ * files of any user have it. */
 int hf__shm_check_owner(struct shm *s, const struct shm_location *p,
                         const char *path, const struct stat *st)
 {

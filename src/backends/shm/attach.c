@@ -1,5 +1,6 @@
-/* An entry is made, or made again, with the tables locked. The client that
- * gives up the last lock on a name never waits for the tables. */
+/* Attaches this client to names, and detaches it. An entry is created, or
+ * recreated as another kind, only under the table lock. The client that gives
+ * up the last lock on a name never waits for the table lock. */
 #include "attach.h"
 
 #include "cell_lock.h"
@@ -47,9 +48,9 @@ static int attach_mismatch(struct shm *s, const struct shm_entry *e)
                         kinds[kind <= HF_LATCH ? kind : 0]);
 }
 
-/* Returns the index of the entry of that name. Makes the entry if there is
- * none, or makes it again if it is of another kind and unused. Returns a code
- * if neither works. */
+/* Returns the index of the entry of that name. Creates the entry if none
+ * exists, or recreates it if it is of another kind and unused. Returns a code
+ * if neither is possible. */
 static int attach_find_or_make_locked(struct shm *s,
                                       const struct hf__remote *remote)
 {
@@ -82,8 +83,8 @@ static void attach_init_lock(struct shm *s, const struct hf__remote *remote,
         (uint32_t)(SHM_OWNER_MASK | (remote->fair ? SHM_FLAGS : 0));
 }
 
-/* This client's first lock on the name: marks the entry as attached, for other
- * clients to see. */
+/* Attaches the client's first lock on the name: marks the entry as attached,
+ * for other clients to see. */
 static int attach_first(struct shm *s, const struct hf__remote *remote,
                         int *index)
 {
@@ -101,8 +102,8 @@ static int attach_first(struct shm *s, const struct hf__remote *remote,
     return *index < 0 ? *index : 0;
 }
 
-/* Kinds other than the mutex have several locks to a name, which are
- * counted. */
+/* Checks the permits, and allocates the table that counts this client's locks
+ * on each name: of a kind other than the mutex there may be several. */
 static int attach_prepare_lock_counts(struct shm *s,
                                       const struct hf__remote *remote)
 {
@@ -152,7 +153,7 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* This client's last lock on the name is gone. */
+/* Detaches this client from the name after its last lock there was removed. */
 static void attach_detach_last(struct shm *s, struct shm_lock *lock)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;

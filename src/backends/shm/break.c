@@ -1,7 +1,7 @@
 /*
- * Takes a lock away from its holders, for hf_break. The tables are locked, but
- * the lock itself may change meanwhile. Only a grant that was read is broken:
- * if the word has changed since, it is read again.
+ * Takes a lock away from its holders, for hf_break. The caller holds the table
+ * lock, but the lock itself may change while it is being broken. Only the grant
+ * that was read is broken: if the word has changed since, it is read again.
  */
 #include "break.h"
 
@@ -29,17 +29,18 @@ static bool break_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
     return false;
 }
 
-/* True if the cell still belongs to this entry; it may have been given to
- * another name since it was found. The caller has read the word before. So its
- * swap of the word succeeds only if the cell stays: a client that removes a
- * cell stirs the word before the cell is free. */
+/* Returns whether the cell still belongs to this entry; since it was found, it
+ * may have been given to another name. The caller has read the word before this
+ * check. Its swap of the word then succeeds only if the cell has stayed,
+ * because a client that removes a cell stirs the word before it frees the
+ * cell. */
 static bool break_is_here(struct shm *s, unsigned index, unsigned cell)
 {
     return hf__shm_queue_next(s, index, cell) == cell;
 }
 
-/* The token of the cell's hold, as of the word that was read before. 0: not
- * known yet, because the owner has not seen its grant. */
+/* Returns the token of the cell's hold, as of the word that was read before, or
+ * 0 if the token is not known yet because the owner has not seen its grant. */
 static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
                                unsigned cell)
 {
@@ -48,8 +49,8 @@ static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
                : 0;
 }
 
-/* Returns DONE if it broke the hold; EBUSY if the query names another hold;
- * ENOTOWNER if the cell holds nothing. */
+/* Returns HF__DONE if it broke the hold; EBUSY if the query names another hold;
+ * ENOTOWNER if the cell holds nothing; or EBACKEND. */
 static int break_cell(struct shm *s, unsigned index, unsigned cell,
                       struct hf__query *q)
 {

@@ -1,13 +1,13 @@
 /*
- * Breaks holds, for hf_break. The caller has the tables locked.
+ * Breaks holds, for hf_break. The caller holds the table lock.
  */
 #ifndef HF_SHM_BREAK_H
 #define HF_SHM_BREAK_H
 
 #include "shm.h"
 
-/* Returns 0; ENOTOWNER if there is no hold; EBUSY if it is another hold than
- * the query names, whose token is then in the query; or EBACKEND. */
+/* Returns 0; ENOTOWNER if there is no hold; EBUSY if the hold is not the one
+ * that the query names (its token is then the query's `count`); or EBACKEND. */
 int hf__shm_break(struct shm *, struct hf__query *);
 
 #endif

@@ -1,13 +1,13 @@
-/* A cell may be freed when it is in no queue, has no permits, and no word names
- * it. */
+/* Frees cells. A cell may be freed when it is in no queue, has no permits, and
+ * no word names it. */
 #include "cell_free.h"
 
 #include "queue.h"
 #include "shared_word.h"
 #include "watch.h"
 
-/* Clears its name first. A client that saw the cell in a queue must not take
- * the next owner's wait for the wait that it saw. */
+/* Clears the cell's name first: a client that saw the cell in a queue must not
+ * mistake the next owner's wait for the one that it saw. */
 void hf__shm_cell_free(struct shm_cell *c)
 {
     atomic_store_explicit(&c->name, SHM_NO_NAME, memory_order_relaxed);
@@ -15,8 +15,8 @@ void hf__shm_cell_free(struct shm_cell *c)
     atomic_store(&c->owner, 0);
 }
 
-/* Takes the cell out of the entry's list. False: the cell still has permits,
- * which could not be given back. */
+/* Removes the cell from the entry's list. Returns false if the cell still has
+ * permits that could not be given back. */
 static bool free_leave_entry(struct shm *s, unsigned index, unsigned cell)
 {
     struct shm_entry *e = &s->file->entry[index];
@@ -37,8 +37,8 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
     unsigned index = atomic_load(&c->name) % SHM_NAMES;
 
     SHM_POINT();
-    /* A cell that could not be given back stays in its list. When its owner has
-     * died, another client takes it back. */
+    /* A cell whose permits could not be given back stays in its list. After its
+     * owner has died, another client takes it back. */
     if ((atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 &
          1) &&
         !free_leave_entry(s, index, cell))

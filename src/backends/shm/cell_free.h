@@ -1,6 +1,6 @@
 /*
- * Gives cells back. The caller owns the cell, or has the tables locked to bury
- * its owner.
+ * Gives cells back. The caller owns the cell, or buries its owner and holds the
+ * table lock.
  */
 #ifndef HF_SHM_CELL_FREE_H
 #define HF_SHM_CELL_FREE_H

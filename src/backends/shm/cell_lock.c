@@ -1,5 +1,5 @@
-/* A lock of a kind that has a cell: takes and gives back the cell, enters and
- * leaves the queue with it. */
+/* Takes and gives back the cell of a lock, and enters and leaves the queue with
+ * it. */
 #include "cell_lock.h"
 
 #include "cell_free.h"

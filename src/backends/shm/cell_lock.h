@@ -1,7 +1,7 @@
 /*
- * A lock of any kind but the mutex. It has a cell, to hold and to wait with,
- * which it keeps while it is idle, if enough cells are free. The caller has the
- * mutex of the line (struct hf__remote) locked.
+ * A lock of any kind but the mutex. It holds and waits with a cell, which it
+ * keeps while it is idle if enough cells are free. The caller has the mutex of
+ * the line (struct hf__remote) locked.
  */
 #ifndef HF_SHM_CELL_LOCK_H
 #define HF_SHM_CELL_LOCK_H
@@ -15,12 +15,12 @@
 #define SHM_KEPT_MAX 64u
 #define SHM_KEPT_BELOW (SHM_CELLS / 4 * 3)
 
-/* Takes a cell for the lock, if it has none. Returns 0 or a code. */
+/* Takes a cell for the lock if the lock has none. Returns 0 or a code. */
 int hf__shm_cell_lock_take_cell(struct shm *, struct shm_cell_lock *,
                                 const struct hf__remote *);
-/* Gives back the cell, if there is one. The lock must be idle. */
+/* Gives back the cell, if the lock has one. The lock must be idle. */
 void hf__shm_cell_lock_give_cell(struct shm *, struct shm_cell_lock *);
-/* Enters the queue: the cell gets a ticket. Returns 0 or a code. */
+/* Enters the queue and gives the cell a ticket. Returns 0 or a code. */
 int hf__shm_cell_lock_enqueue(struct shm *, struct shm_cell_lock *,
                               struct hf__req *);
 /* Leaves the queue, with or without a grant. */
@@ -33,7 +33,7 @@ static inline struct shm_cell *shm_cell_lock_cell(struct shm *s,
                           SHM_CELLS];
 }
 
-/* How many permits the request wants. */
+/* Returns how many permits the request wants. */
 static inline unsigned shm_cell_lock_wanted(const struct shm_cell_lock *l,
                                             const struct hf__req *req)
 {
@@ -42,14 +42,14 @@ static inline unsigned shm_cell_lock_wanted(const struct shm_cell_lock *l,
     return req->permits ? req->permits : 1;
 }
 
-/* Does the cell still hold permits? */
+/* Returns whether the cell still holds permits. */
 static inline bool shm_cell_lock_has(struct shm *s, struct shm_cell_lock *l)
 {
     return shm_has(s->file, atomic_load(&l->lock.entry->word),
                    atomic_load_explicit(&l->cell, memory_order_relaxed));
 }
 
-/* Gives back the cell of an idle lock if it may not keep it (see
+/* Gives back the cell of an idle lock that must not keep it (see
  * SHM_KEPT_MAX). */
 static inline void shm_cell_lock_rest(struct shm *s, struct shm_cell_lock *l)
 {

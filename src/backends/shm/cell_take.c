@@ -1,7 +1,6 @@
 /*
- * A client takes a free cell without the lock of the tables. It begins to
- * search at the number of its slot, so that clients do not all try the same
- * cell.
+ * Takes free cells without the table lock. Each client begins its search at the
+ * number of its slot, so that clients do not all try the same cell.
  */
 #include "cell_take.h"
 
@@ -9,9 +8,9 @@
 #include "retry.h"
 #include "table_lock.h"
 
-/* Raises the end of the range in which clients search for cells. Called before
- * the cell is taken: if it came after, a client that is killed in between would
- * leave a cell that no search finds. */
+/* Raises the end of the range in which clients search for cells. The caller
+ * does this before it takes the cell: a client killed after taking the cell but
+ * before raising the end would leave a cell that no search finds. */
 static void take_raise_high(struct shm *s, uint32_t high)
 {
     shm_u32 *at = &s->file->header.cells_high;

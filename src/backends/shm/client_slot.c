@@ -1,5 +1,5 @@
-/* Each client has a slot for as long as it is open. liveness.c says what the
- * slot tells about the life of its client. */
+/* Takes and gives back the slot that each client has while it is open.
+ * liveness.c describes how the slot shows whether its client is alive. */
 #include "client_slot.h"
 
 #include "dead_clients.h"
@@ -46,9 +46,9 @@ static int slot_take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
     return 0;
 }
 
-/* Finds a free slot and locks its byte. A child process of a client that was
- * killed in that slot may still have the byte locked; then a slot whose byte is
- * free is better, if there is one. Returns 0 if no slot is free. */
+/* Finds a free slot and locks its byte. The byte of a free slot may still be
+ * locked, by a child process of a client that was killed there; a slot whose
+ * byte is unlocked is preferred. Returns 0 if no slot is free. */
 static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
 {
     uint32_t found = 0;
@@ -65,7 +65,7 @@ static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
         if (*has_byte)
             return i;
         if (errno != EAGAIN && errno != EACCES)
-            break; /* this file system has no such locks */
+            break; /* the file system does not support such locks */
     }
     return found;
 }
@@ -94,9 +94,10 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
                         s->path, SHM_SLOTS - 1);
 }
 
-/* Unlocks the byte for the next client of the slot, because closing the
- * descriptor may not unlock it: a child that was forked meanwhile may keep a
- * copy open for long. The order matters, see hf__shm_is_file_closed. */
+/* Unlocks the byte for the next client of the slot. Closing the descriptor
+ * might not unlock the byte, because a child process may keep a copy of the
+ * descriptor open for a long time. hf__shm_is_file_closed relies on the order
+ * of these steps. */
 static void slot_give_byte(struct shm *s, uint32_t n)
 {
     struct flock byte = shm_slot_byte(n);
@@ -109,7 +110,7 @@ static void slot_give_byte(struct shm *s, uint32_t n)
 }
 
 /* Needs no lock: it removes only what belongs to this client, and frees the
- * slot last. If the tables are not free, unused names are left for other
+ * slot last. If the table lock is taken, unused names are left for other
  * clients to take back. */
 void hf__shm_slot_give(struct shm *s)
 {

@@ -55,9 +55,9 @@ static void clients_bury_locked(struct shm *s, uint32_t n)
     atomic_store(&slot->state, SHM_SLOT_FREE);
 }
 
-/* Is the slot one whose byte lock this process checks? The kernel searches all
- * byte locks of the file for each, so with many clients each process checks
- * only some slots. */
+/* Returns whether this process checks the byte lock of the slot. For each check
+ * the kernel searches all byte locks of the file; with many clients each
+ * process therefore checks only some slots. */
 static bool clients_is_checked_now(uint32_t slot, uint32_t high)
 {
     return high <= 64 || (slot ^ (uint32_t)getpid()) % 64 == 0;
@@ -86,7 +86,7 @@ void hf__shm_bury(struct shm *s, uint32_t owner)
     struct shm_thread thread;
 
     if (!hf__shm_tables_trylock(s, &thread))
-        return; /* the next client that opens the file does it */
+        return; /* the next client that opens the file buries `owner` */
     if (hf__shm_is_registered(shm_slot_of(s, owner), owner) &&
         hf__shm_gone(s, owner))
         clients_bury_locked(s, owner & SHM_SLOT_MASK);

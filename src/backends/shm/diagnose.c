@@ -13,10 +13,10 @@
 
 #define LOGIND "/etc/systemd/logind.conf"
 #define LINGER "/var/lib/systemd/linger"
-/* bytes for an entry of the user or group database */
+/* size limit in bytes for an entry of the user or group database */
 #define LOOKUP ((size_t)64 << 10)
-/* the highest user id of a system user: the default of Debian, Fedora and
- * systemd */
+/* the highest user id that counts as a system user; the default of Debian,
+ * Fedora and systemd */
 #define SYSTEM_USER_MAX 999
 
 #define FIND(level, subject, ...)                                              \
@@ -34,7 +34,7 @@ static void diagnose_name_user(struct shm *s, uid_t uid, char *to, size_t size)
     s->core->free(s->client, buf);
 }
 
-/* Writes "locks (1001: ann, bob)". Users whose primary group it is are not
+/* Writes "locks (1001: ann, bob)". Users whose primary group this is are not
  * listed. */
 static void diagnose_name_group(struct shm *s, gid_t gid, char *to, size_t size)
 {
@@ -77,7 +77,7 @@ static void diagnose_find_sharing(struct shm *s, struct hf__query *q,
              s->path, user);
 }
 
-/* Reads RemoveIPC= from the file, if it is there. */
+/* Reads the RemoveIPC= setting from the file, if the file exists. */
 static void diagnose_read_setting(const char *path, bool *removes)
 {
     char text[256];
@@ -95,8 +95,8 @@ static void diagnose_read_setting(const char *path, bool *removes)
         fclose(f);
 }
 
-/* Without a setting systemd deletes them. The files in logind.conf.d are read
- * after logind.conf, in alphabetical order. */
+/* If RemoveIPC= is not set, systemd deletes the files. The files in
+ * logind.conf.d are read after logind.conf, in alphabetical order. */
 bool hf__shm_logind_removes(const char *conf)
 {
     struct dirent **list = NULL;

@@ -1,6 +1,6 @@
 /*
- * The findings of hf_diagnose: who shares the file, where it is, and what may
- * delete it.
+ * The findings of hf_diagnose: which users share the file, where the file is,
+ * and what may delete it.
  */
 #ifndef HF_SHM_DIAGNOSE_H
 #define HF_SHM_DIAGNOSE_H
@@ -9,11 +9,11 @@
 
 /* Adds the findings to the query. Returns HF__DONE or a code. */
 int hf__shm_diagnose(struct shm *, struct hf__query *);
-/* Does logind delete the files of users that log out? Reads `conf` and the
- * directory `conf`.d. */
+/* Returns whether logind deletes the files of users who log out, according to
+ * `conf` and the directory `conf`.d. */
 bool hf__shm_logind_removes(const char *conf);
-/* Does the user linger (loginctl enable-linger)? Then there is a file with the
- * user's name in `dir`. */
+/* Returns whether the user lingers (loginctl enable-linger), which is the case
+ * if `dir` contains a file with the user's name. */
 bool hf__shm_lingers(const char *dir, uid_t);
 
 #endif

@@ -44,8 +44,8 @@ static bool directory_is_empty(int dir_fd)
     return empty;
 }
 
-/* True if the process that created the directory was killed before it gave it
- * to the group. */
+/* Returns whether the directory is incomplete because the process that created
+ * it was killed before it gave the directory to the group. */
 static bool directory_is_half_made(const struct shm *s,
                                    const struct shm_location *p,
                                    const struct stat *st)
@@ -54,8 +54,8 @@ static bool directory_is_half_made(const struct shm *s,
            directory_is_empty(s->dir_fd);
 }
 
-/* The directory could not be opened: returns the code for errno, with a
- * text. */
+/* Returns the code for errno, with a message, after the directory could not be
+ * opened. */
 static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
 {
     int error = errno;
@@ -71,8 +71,8 @@ static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
     return hf__shm_refuse_errno(s, p->dir, "open the directory");
 }
 
-/* Gives the directory to the group and sets its mode; with the sticky bit, so
- * that a member of the group cannot remove files of another. */
+/* Gives the directory to the group and sets its mode. The mode has the sticky
+ * bit, so that a member of the group cannot remove the files of another. */
 static int directory_give_rights(struct shm *s, const struct shm_location *p,
                                  struct stat *st)
 {
@@ -94,8 +94,8 @@ static bool directory_lets_group_in(const struct shm_location *p,
     return !p->group_given || (st->st_mode & needed) == needed;
 }
 
-/* Waits briefly: the process that created the directory may be about to give it
- * to the group. */
+/* Waits briefly for the rights, because the process that created the directory
+ * may be about to give it to the group. */
 static int directory_await_rights(struct shm *s, const struct shm_location *p,
                                   struct stat *st)
 {
@@ -109,8 +109,8 @@ static int directory_await_rights(struct shm *s, const struct shm_location *p,
     return 0;
 }
 
-/* Without the sticky bit, each user who may write to the directory could
- * replace the file. */
+/* Without the sticky bit, any user who may write to the directory could replace
+ * the file. */
 static int directory_check_rights(struct shm *s, const struct shm_location *p,
                                   const struct stat *st)
 {
@@ -162,7 +162,7 @@ int hf__shm_directory_open(struct shm *s, const struct shm_location *p)
         (made || directory_is_half_made(s, p, &st)))
         rc = directory_give_rights(s, p, &st);
     if (rc && made)
-        rmdir(p->dir); /* left with mode 0700, it would lock the group out */
+        rmdir(p->dir); /* with mode 0700 it would lock the group out */
     if (rc || (rc = directory_await_rights(s, p, &st)) ||
         (rc = hf__shm_check_owner(s, p, p->dir, &st)))
         return rc;

@@ -1,5 +1,5 @@
-/* Acquires and releases a mutex by one swap of its word. All other cases are in
- * lock.c. */
+/* Acquires and releases a mutex by one swap of its word. lock.c handles all
+ * other cases. */
 #include "fast_path.h"
 
 #include "lock.h"
@@ -46,8 +46,8 @@ int hf__shm_fast_release(void *self, struct hf__req *req)
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
         return HF_ENOTOWNER;
     SHM_POINT();
-    /* No client waits; or the lock is unfair and a waiter was woken already,
-     * which has not checked yet. */
+    /* Nothing needs to be rung: no client waits; or the lock is unfair, and a
+     * waiter that was woken has not checked yet. */
     if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !shm_is_fair(l))) &&
         atomic_compare_exchange_strong_explicit(
             &l->entry->word, &word, word & ~SHM_OWNER_MASK,

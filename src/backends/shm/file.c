@@ -1,14 +1,15 @@
 /*
- * Opens the file: <directory>/locks. A directory or a file with a wrong owner,
- * mode, size or header is refused, with its name and the reason, and not
- * changed: another user may be using it, or may have planted it. Only a file
- * that a killed process of our own user left half made is completed.
+ * Opens the file <directory>/locks. A directory or a file with a wrong owner,
+ * mode, size or header is refused, with its name and the reason, and is not
+ * changed: another user may be using it, or may have planted it. The only
+ * exception is a file that a process of our own user left incomplete when it
+ * was killed; such a file is completed.
  *
- * Every client holds a shared flock(2) on the file while it is open. So a
- * client that gets the exclusive flock is the only one, and may initialise a
- * file that is new, or from an earlier boot, or from other namespaces, whose
- * clients have all closed it. The magic (of a new file) and the boot id (of an
- * old one) are written last: if an initialisation is killed, the next client
+ * Every client holds a shared flock(2) on the file while it is open. A client
+ * that gets the exclusive flock is therefore the only one. It may initialise a
+ * file that is new, or whose clients, from an earlier boot or from other
+ * namespaces, have all closed it. The magic (of a new file) and the boot id (of
+ * an old one) are written last: if an initialisation is killed, the next client
  * repeats it.
  *
  * The file is allocated in full, so that a full disk is an error here and not a
@@ -37,14 +38,14 @@ static void file_unmap(struct shm *s)
         munmap(s->file, sizeof(struct shm_file));
     s->file = NULL;
     if (s->fd >= 0) {
-        flock(s->fd, LOCK_UN); /* a child may keep the descriptor for long */
+        flock(s->fd, LOCK_UN); /* a child may keep the descriptor open */
         close(s->fd);
     }
     s->fd = -1;
 }
 
-/* Finds the boot, and the pid and time namespaces, to which process ids and
- * times in the file belong. */
+/* Finds the boot id, and the pid and time namespaces, to which the process ids
+ * and times in the file belong. */
 static int file_find_world(struct shm *s, struct shm_location *p)
 {
     static const char boot[] = "/proc/sys/kernel/random/boot_id";
@@ -89,8 +90,8 @@ static int check_file(struct shm *s, const struct shm_location *p,
         return hf__shm_refuse(s, s->path, "has a second name (hard link)");
     if ((rc = hf__shm_check_group(s, p, s->path, st)))
         return rc;
-    /* A new file gets its rights first, then its size: without a size it may
-     * still lack the rights. */
+    /* A new file is given its rights before its size. A file without a size may
+     * therefore still lack the rights. */
     if (p->group_given && st->st_size &&
         (st->st_gid != p->group || (st->st_mode & 060) != 060))
         return hf__shm_keeps_out(s, p, s->path, st, "660");
@@ -109,8 +110,9 @@ static int file_check_size(struct shm *s, const struct stat *st)
 }
 
 /* Deletes a new file whose rights cannot be set, because it would lock the
- * group out. Only with the exclusive flock; a process that opened the file
- * meanwhile sees that it is deleted, and makes another one. */
+ * group out. Deletes it only if it gets the exclusive flock. A process that has
+ * opened the file in the meantime sees that it is deleted, and creates another
+ * one. */
 static void file_remove_new(struct shm *s)
 {
     struct stat ours, there;
@@ -122,7 +124,7 @@ static void file_remove_new(struct shm *s)
         unlinkat(s->dir_fd, SHM_FILE_NAME, 0);
 }
 
-/* Gives a file that has no size yet its group and mode. */
+/* Gives a file that has no size yet its group and its mode. */
 static int file_give_rights(struct shm *s, const struct shm_location *p)
 {
     int rc = 0;
@@ -169,8 +171,8 @@ static int map_file(struct shm *s)
     return 0;
 }
 
-/* Returns the version of a file of another version of holdfast, or 0. All
- * versions begin with the same fields. */
+/* Returns the version of the file if another version of holdfast created it, or
+ * 0. The header begins with the same fields in all versions. */
 static uint32_t file_other_version(const struct shm *s)
 {
     struct {
@@ -184,8 +186,9 @@ static uint32_t file_other_version(const struct shm *s)
                : 0;
 }
 
-/* An unused file of another version is initialised again; its tokens start from
- * the wall clock, as in a new file. Returns HF__PENDING: try again. */
+/* Empties a file of another version if no client uses it; it is then
+ * initialised again, and its tokens start from the wall clock, as in a new
+ * file. Returns HF__PENDING if the caller must try again, or a code. */
 static int file_reinitialise(struct shm *s, struct shm_location *p)
 {
     int rc = HF__PENDING;
@@ -201,8 +204,8 @@ static int file_reinitialise(struct shm *s, struct shm_location *p)
     return rc;
 }
 
-/* Returns HF__DONE: the file can be used as it is; HF__PENDING: a client with
- * the exclusive flock must initialise it. */
+/* Returns HF__DONE if the file can be used as it is; HF__PENDING if a client
+ * with the exclusive flock must initialise it; or EBACKEND. */
 static int file_check_header(struct shm *s, const struct shm_location *p)
 {
     struct shm_header *h = &s->file->header;
@@ -219,8 +222,8 @@ static int file_check_header(struct shm *s, const struct shm_location *p)
     return HF__DONE;
 }
 
-/* Needs the exclusive flock. Tokens continue: the highest token of the old file
- * is the floor of the new one. */
+/* Initialises the file. Needs the exclusive flock. Tokens continue to rise: the
+ * highest token of the old file is the floor of the new one. */
 static int file_initialise(struct shm *s, const struct shm_location *p)
 {
     struct shm_file *f = s->file;
@@ -233,7 +236,7 @@ static int file_initialise(struct shm *s, const struct shm_location *p)
         if (atomic_load(&f->hash[i]) && token > floor)
             floor = token;
     }
-    memset(h->boot, 0, sizeof(h->boot)); /* not valid until the end */
+    memset(h->boot, 0, sizeof(h->boot)); /* invalid until the end */
     atomic_store(&h->floor, floor);
     SHM_POINT();
     memset(f->hash, 0, sizeof(*f) - offsetof(struct shm_file, hash));
@@ -255,8 +258,8 @@ static int file_initialise(struct shm *s, const struct shm_location *p)
     return HF__DONE;
 }
 
-/* Gives a new file its size, and its rights if the process that created it was
- * killed before it set them. */
+/* Gives a new file its size. Also gives it its rights, in case the process that
+ * created the file was killed before it set them. */
 static int file_allocate(struct shm *s, const struct shm_location *p,
                          const struct stat *st)
 {
@@ -272,7 +275,8 @@ static int file_allocate(struct shm *s, const struct shm_location *p,
     return rc ? hf__shm_refuse_errno(s, s->path, "allocate it") : 0;
 }
 
-/* Needs the exclusive flock: no other client uses the file. */
+/* Checks and initialises the file. Needs the exclusive flock, so that no other
+ * client uses the file. */
 static int file_prepare_exclusive(struct shm *s, const struct shm_location *p)
 {
     struct stat st;
@@ -293,7 +297,8 @@ static int file_prepare_exclusive(struct shm *s, const struct shm_location *p)
     return rc;
 }
 
-/* The file is valid, but belongs to another pid or time namespace. */
+/* Returns whether the file is valid, but belongs to another pid or time
+ * namespace. */
 static bool file_is_of_another_world(const struct shm *s,
                                      const struct shm_location *p)
 {
@@ -303,9 +308,11 @@ static bool file_is_of_another_world(const struct shm *s,
            !memcmp(h->boot, p->boot, sizeof(p->boot)) && h->world != p->world;
 }
 
-/* Tries once to open the file, with a shared flock and in order. Returns
- * HF__PENDING, to try again, if another process is initialising it, if the path
- * leads to another file by now, or if we have initialised it. */
+/* Tries once to get a valid file with a shared flock on it. Returns HF__DONE;
+ * HF__PENDING if the caller must try again, because another process is
+ * initialising the file, because the path leads to another file by now, because
+ * the file is in use by another version or in another namespace, or because we
+ * have just initialised it; or a code. */
 static int file_prepare(struct shm *s, struct shm_location *p)
 {
     struct stat st;
@@ -335,9 +342,9 @@ static int file_prepare(struct shm *s, struct shm_location *p)
     if (rc != HF__PENDING)
         return rc;
     p->other_world = st.st_size && file_is_of_another_world(s, p);
-    /* To exchange the shared for the exclusive flock, or back, the kernel first
-     * releases the old one: another process may get the file in between. So
-     * everything is checked again. */
+    /* To exchange the shared flock for the exclusive one, or back, the kernel
+     * first releases the old one, and another process may get the file in
+     * between. Therefore everything is checked again. */
     if (flock(s->fd, LOCK_EX | LOCK_NB)) {
         flock(s->fd, LOCK_UN);
         return HF__PENDING;
@@ -388,11 +395,11 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
             return rc;
         limit = config->open_timeout_ms * HF__MS * 9 / 10;
         if ((p.other_version || p.other_world) && limit > 300 * HF__MS)
-            limit = 300 * HF__MS; /* its users will not close it soon */
+            limit = 300 * HF__MS; /* its users rarely close it soon */
         if (s->core->now() - start >= limit)
             return file_not_in_time(s, &p);
-        /* Pauses of different lengths, or two clients could block each other
-         * for ever. */
+        /* The pauses differ in length; otherwise two clients could block each
+         * other for ever. */
         s->core->random(&chance, 1);
         nap.tv_nsec = 500000 + chance * 10000;
         nanosleep(&nap, NULL);
@@ -414,8 +421,8 @@ int hf__shm_file_lost(struct shm *s)
                           "close and open again");
 }
 
-/* True if our root directory is still the one with which the file was opened:
- * after chroot(2), s->path leads elsewhere. */
+/* Returns whether our root directory is still the one with which the file was
+ * opened. After chroot(2), s->path leads elsewhere. */
 static bool file_is_at_our_root(const struct shm *s)
 {
     struct stat root;
@@ -424,8 +431,9 @@ static bool file_is_at_our_root(const struct shm *s)
            root.st_ino == s->root_ino;
 }
 
-/* Would a client that opens the path now use another file than ours? If we may
- * no longer look there (dropped privileges), the answer is no. */
+/* Returns whether a client that opens the path now would get a file other than
+ * ours. Returns false if we no longer have permission to look there (dropped
+ * privileges). */
 static bool file_is_elsewhere(const struct shm *s, const struct stat *ours)
 {
     bool by_path = file_is_at_our_root(s);

@@ -7,17 +7,18 @@
 
 #include "shm.h"
 
-/* Returns HF__DONE; ENOTOWNER if there is no file in use and none is to be
- * created; or another code. May block for nine tenths of open_timeout_ms. */
+/* Returns HF__DONE; ENOTOWNER if no file is in use and the client must not
+ * create one; or another code. May block for nine tenths of open_timeout_ms. */
 int hf__shm_file_open(struct shm *, const struct hf__config *);
 /* Unmaps and closes the file, and the directory. */
 void hf__shm_file_close(struct shm *);
 /* Returns false, after reporting the loss to the client, if the file was
  * deleted or the path leads to another file. */
 bool hf__shm_file_is_there(struct shm *);
-/* The same, but checks at most once in 64 ms while the file is there. */
+/* Like hf__shm_file_is_there, but checks at most once in 64 ms while the file
+ * is there. */
 bool hf__shm_file_still_there(struct shm *);
-/* Returns EBACKEND, and says that the file is gone. */
+/* Returns EBACKEND with a message that the file was removed or replaced. */
 int hf__shm_file_lost(struct shm *);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Inspect and list. The tables are locked, so that no entry is taken back
- * meanwhile. A lock may change while it is read; the answer is then a mixture
- * of two moments.
+ * Inspects and lists names. The caller holds the table lock, so that no entry
+ * is taken back while it is read. A lock may change while it is read; the
+ * answer is then a mixture of two moments.
  */
 #include "inspect.h"
 
@@ -33,7 +33,8 @@ static void inspect_describe(struct shm *s, hf_party *party, uint32_t owner)
     party->left_ms = -1;
 }
 
-/* Returns the ms until `end`, at which a lease ends; -1: it has no end. */
+/* Returns the milliseconds until `end`, at which a lease ends, or -1 if the
+ * lease has no end. */
 static int64_t inspect_left_ms(struct shm *s, hf__time end)
 {
     hf__time now = s->core->now();
@@ -64,8 +65,8 @@ static bool inspect_is_waiting(struct shm *s, unsigned index, uint64_t word,
     struct shm_cell *c = &s->file->cell[cell];
     uint32_t owner = atomic_load(&c->owner);
 
-    /* the holder may still have a cell in the queue, if it has not yet seen
-     * that it was granted the lock */
+    /* The holder of a mutex may still have a cell in the queue, if it has not
+     * yet seen that it was granted the lock. */
     if (shm_kind(e) == HF_MUTEX)
         return owner != shm_owner(word) && hf__shm_alive(s, owner);
     return atomic_load(&c->ticket) &&

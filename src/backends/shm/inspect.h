@@ -1,6 +1,6 @@
 /*
- * Reads who holds a name and who waits for it. The caller has the tables
- * locked.
+ * Reads which clients hold a name and which wait for it. The caller holds the
+ * table lock.
  */
 #ifndef HF_SHM_INSPECT_H
 #define HF_SHM_INSPECT_H
@@ -12,10 +12,10 @@
 int hf__shm_inspect(struct shm *, struct hf__query *);
 /* Lists the names that are held or waited for. Returns 0 or ENOMEM. */
 int hf__shm_inspect_list(struct shm *, struct hf__query *);
-/* True if a client that is not gone holds the name, or if it is a latch that is
- * set. */
+/* Returns whether a client that is not gone holds the name or, for a latch,
+ * whether the latch is set. */
 bool hf__shm_inspect_is_held(struct shm *, unsigned index, uint64_t word);
-/* Writes the text that identifies the client `owner`: hf_party.owner. */
+/* Writes the string that identifies the client `owner`: hf_party.owner. */
 void hf__shm_inspect_owner(struct shm *, char to[64], uint32_t owner);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * The latch: a count in a word that clients swap, and a cell for each client
- * that waits until the count is 0. The waiters have no order, and watch no
- * other client. Each sleeps on its bell. A wait ends when the count is 0, or if
- * it has been 0 since the wait began: then the round (layout.h) has changed. So
- * a client that sets the latch again at once does not stop the earlier waiters.
+ * that waits until the count is 0. The waiters have no order and watch no other
+ * client; each sleeps on its bell. A wait ends when the count is 0, or if it
+ * has been 0 since the wait began, in which case the round (layout.h) has
+ * changed. A client that sets the latch again at once therefore does not delay
+ * the earlier waiters.
  *
  * A latch is in use until its count is 0, even if all its clients have died. If
- * the client that counted to 0 is killed before it has rung all bells, the
+ * the client that counted down to 0 is killed before it has rung all bells, the
  * other waiters notice at their next check.
  */
 #include "latch.h"
@@ -24,8 +25,8 @@ static uint32_t latch_round_of(uint64_t word)
     return (uint32_t)(word >> 33);
 }
 
-/* Sets QUEUE, so that the client that counts to 0 rings us. False: the word has
- * changed. */
+/* Sets QUEUE, so that the client that counts down to 0 rings us. Returns false
+ * if the word has changed. */
 static bool latch_announce(struct shm_entry *e, uint64_t word)
 {
     if (word & SHM_LATCH_QUEUE)

@@ -1,19 +1,21 @@
 /*
+ * Determines whether clients are alive.
+ *
  * A client is alive while `alive` holds the id of its helper thread. When that
  * thread ends, the kernel marks the word and wakes one of the threads that
  * sleep on it (table_lock.c). A marked client is not yet gone: other threads of
  * its process may still be inside a system call that writes what the lock
- * protects. So the mark is enough to skip a waiter, but a lock is taken from
- * its holder only when the process is gone: its pid is free, or belongs to a
- * zombie or to another process; or its descriptor of the file is closed, as
+ * protects. The mark is therefore enough to skip a waiter, but a lock is taken
+ * from its holder only when the process is gone: its pid is free, or belongs to
+ * a zombie or to another process; or its descriptor of the file is closed, as
  * after execve(2). For the last case each client has an open-file-description
  * lock on the byte of its slot.
  *
  * The kernel finds the word by a list in the thread's own memory. If that
- * memory was taken away before (by the out-of-memory reaper, or
- * process_mrelease(2)), or if the word is damaged, the kernel marks nothing. So
- * a client that has waited in vain checks the process, and marks the word
- * instead of the kernel.
+ * memory was freed before the thread ended (by the out-of-memory reaper, or
+ * process_mrelease(2)), or if the word is damaged, the kernel marks nothing. A
+ * client that has waited in vain therefore checks the process, and marks the
+ * word in place of the kernel.
  */
 #include "liveness.h"
 
@@ -62,7 +64,7 @@ int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
     if (n <= 0)
         return n < 0 && errno == ESRCH ? -1 : 0;
     buf[n] = '\0';
-    at = strrchr(buf, ')'); /* the command may contain any character */
+    at = strrchr(buf, ')'); /* the command name may contain any character */
     if (!at || sscanf(at + 1,
                       " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                       "%*s %*s %*s %*s %ld %*s %llu",
@@ -71,9 +73,10 @@ int hf__shm_read_stat(uint32_t pid, char *state, long *threads, uint64_t *start)
     return 1;
 }
 
-/* True if kill(2) or /proc shows that the process has ended: for where
- * pidfd_open(2) is missing or cannot tell. With hidepid= we may not see the
- * processes of other users; a process that exists is then taken for alive. */
+/* Returns true if kill(2) or /proc shows that the process has ended. This is
+ * for systems where pidfd_open(2) is missing or cannot tell. With hidepid= we
+ * may not see the processes of other users; a process that exists is then
+ * assumed to be alive. */
 static bool liveness_is_process_gone_by_proc(uint32_t pid, uint64_t start)
 {
     char state = '?';
@@ -102,9 +105,9 @@ enum shm_life hf__shm_life_of(uint32_t pid)
 }
 
 /* A closing client clears has_byte, then unlocks the byte, then frees the slot.
- * So has_byte is read before and after the test: while it is set, an unlocked
- * byte means that no process has the descriptor. A child that the client forked
- * may have it: then the answer is false. */
+ * For this reason has_byte is read before and after the test: while it is set,
+ * an unlocked byte means that no process has the descriptor open. If a child
+ * that the client forked has it open, the answer is false. */
 bool hf__shm_is_file_closed(struct shm *s, uint32_t slot)
 {
     shm_u32 *has_byte = &s->file->slot[slot].has_byte;
@@ -138,9 +141,9 @@ void hf__shm_mark_dead(shm_u32 *at, uint32_t word)
 }
 
 /* Reads the word before it checks the process: if another client takes the slot
- * meanwhile, the word changes, and the swap in hf__shm_mark_dead fails. /proc
- * is used only for a client whose byte is unlocked, because a client with a
- * locked byte may be in another pid namespace than ours. */
+ * in the meantime, the word changes, and the swap in hf__shm_mark_dead fails.
+ * /proc is used only for a client whose byte is unlocked, because a client with
+ * a locked byte may be in a pid namespace other than ours. */
 void hf__shm_mark_unmarked(struct shm *s, uint32_t n)
 {
     struct shm_slot *slot = &s->file->slot[n % SHM_SLOTS];

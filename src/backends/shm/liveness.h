@@ -1,7 +1,8 @@
 /*
- * Is a client alive, and if not, is its process gone? `owner` is a slot and its
- * generation, as in the word of a mutex. A client that is dead but not yet gone
- * no longer has a place in a queue, but keeps what it holds.
+ * Determines whether a client is alive and, if not, whether its process is
+ * gone. `owner` is a slot and its generation, as in the word of a mutex. A
+ * client that is dead but not yet gone no longer has a place in a queue, but
+ * keeps its holds.
  */
 #ifndef HF_SHM_LIVENESS_H
 #define HF_SHM_LIVENESS_H
@@ -26,21 +27,21 @@ static inline struct flock shm_slot_byte(uint32_t slot)
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
 }
 
-/* True if the client has not closed and the kernel has not marked it. */
+/* Returns true if the client is open and the kernel has not marked it. */
 bool hf__shm_alive(struct shm *, uint32_t owner);
-/* True if the client is not alive and its process no longer runs, or has closed
- * the file: then its holds may be taken. */
+/* Returns true if the client is not alive and its process no longer runs, or
+ * has closed the file; its holds may then be taken. */
 bool hf__shm_gone(struct shm *, uint32_t owner);
-/* Is the slot in use by the generation that `owner` names? */
+/* Returns whether the slot is in use by the generation that `owner` names. */
 bool hf__shm_is_registered(struct shm_slot *, uint32_t owner);
-/* True if no process has the descriptor of the slot's client open. */
+/* Returns true if no process has the descriptor of the slot's client open. */
 bool hf__shm_is_file_closed(struct shm *, uint32_t slot);
-/* Asks by pidfd_open(2). SHM_LIVES may mean another process with the same
- * pid. */
+/* Checks by pidfd_open(2) whether the process is alive. SHM_LIVES may mean
+ * another process with the same pid. */
 enum shm_life hf__shm_life_of(uint32_t pid);
 /* Reads the state, the number of threads and the start time from
- * /proc/PID/stat. Returns 1; 0 if it cannot be read; -1 if there is no such
- * process. */
+ * /proc/PID/stat. Returns 1; 0 if the file cannot be read; -1 if the process
+ * does not exist. */
 int hf__shm_read_stat(uint32_t pid, char *state, long *threads,
                       uint64_t *start);
 /* Marks a word as the kernel does when the thread that it names ends. */

@@ -1,6 +1,6 @@
 /*
- * Finds the file: in the URL's directory, or in the user's own below /dev/shm.
- * Has the texts with which a location is refused.
+ * Finds the directory of the file: the one in the URL, or else the user's own
+ * below /dev/shm. Also writes the messages with which a location is refused.
  */
 #include "location.h"
 
@@ -35,7 +35,8 @@ int hf__shm_no_parent(struct shm *s, const struct shm_location *p)
                           "its parent does not exist; make that first");
 }
 
-/* Returns 0; ENOENT if there is no such group; or why the lookup failed. */
+/* Returns 0; ENOENT if the group does not exist; or the reason why the lookup
+ * failed. */
 static int location_look_up_group(struct shm *s, const char *name, gid_t *gid)
 {
     struct group group, *found = NULL;
@@ -119,7 +120,8 @@ int hf__shm_location_find(struct shm *s, const struct hf__config *config,
         return core->why(s->client, HF_EINVAL, "waitv=%s: must be yes or no",
                          waitv);
     atomic_init(&s->no_waitv, waitv && waitv[0] == 'n');
-    /* O_NOFOLLOW follows a link with a slash behind it */
+    /* If a slash follows the name of a symbolic link, O_NOFOLLOW does not
+     * prevent the kernel from following the link. */
     while (len > 1 && path[len - 1] == '/')
         len--;
     p->is_default = !len;

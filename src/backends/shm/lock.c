@@ -1,5 +1,5 @@
-/* The verbs of a lock of any kind, off the fast path. Each calls the file of
- * the lock's kind. */
+/* The operations of a lock of any kind, off the fast path. Each calls the file
+ * that implements the lock's kind. */
 #include "lock.h"
 
 #include "cell_lock.h"
@@ -33,8 +33,8 @@ int hf__shm_lock_abandon(void *self, struct hf__req *req)
     return hf__shm_lock_let_go(self, l) == HF_EBACKEND ? HF_EBACKEND : HF__DONE;
 }
 
-/* Is the hold of this request granted already? The core may repeat an attempt
- * with the same hold id. */
+/* Returns whether the hold of this request has already been granted. The core
+ * may repeat an attempt with the same hold id. */
 static bool lock_still_held(struct shm *s, struct shm_lock *l,
                             struct hf__req *req)
 {
@@ -60,7 +60,7 @@ int hf__shm_lock_attempt(struct shm *s, struct hf__req *req)
         hf__shm_lock_let_go(s, l);
         return hf__shm_file_lost(s);
     }
-    /* The lock may still have an earlier hold or wait: it is ended first. */
+    /* An earlier hold or wait of the lock must be ended first. */
     if (atomic_load(&l->hold_id) != req->hold_id) {
         if (hf__shm_lock_let_go(s, l) == HF_EBACKEND)
             return HF_EBACKEND;
@@ -108,8 +108,8 @@ static int lock_renew_one(struct shm *s, const struct hf__renewal *item,
     return HF__DONE;
 }
 
-/* A hold without a lease needs no renewal: this only checks that it is still
- * there. */
+/* Prolongs the leases of the batch. For a hold without a lease, only checks
+ * that it still exists. */
 int hf__shm_lock_renew(void *self, struct hf__batch *batch)
 {
     struct shm *s = self;

@@ -1,7 +1,7 @@
 /*
- * The verbs of a lock of any kind, off the fast path. The core calls attempt
- * and abandon with the mutex of the line (struct hf__remote) locked, and renew
- * with the mutex of the client.
+ * The operations of a lock of any kind, off the fast path. The core calls
+ * attempt and abandon with the mutex of the line (struct hf__remote) locked,
+ * and renew with the mutex of the client.
  */
 #ifndef HF_SHM_LOCK_H
 #define HF_SHM_LOCK_H
@@ -9,12 +9,12 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. If it took the lock
- * from a dead client, it also takes back all else of that client
+/* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. If it took the lock from
+ * a dead client, it also takes back everything else that this client left
  * (dead_clients.h). */
 int hf__shm_lock_attempt(struct shm *, struct hf__req *);
 /* Ends the wait or hold that has the hold id of the request. Returns HF__DONE,
- * or EBACKEND: the core tries again. */
+ * or EBACKEND, after which the core tries again. */
 int hf__shm_lock_abandon(void *, struct hf__req *);
 /* Returns HF__DONE; each item has its own result. */
 int hf__shm_lock_renew(void *, struct hf__batch *);

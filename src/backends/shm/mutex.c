@@ -1,11 +1,12 @@
 /*
  * A mutex, off the fast path: entering and leaving its queue, attempts, and the
- * slow release. mutex_word.c has the queue and passes the lock on.
+ * slow release. mutex_word.c reads the queue and passes the lock on.
  *
- * An attempt checks, again and again with the same hold id: is the word in our
- * name, or free, or in the name of a client that is dead or whose lease has
- * ended? If not, we wait, and the attempt ends by choosing what to sleep on. It
- * reads our bell first, so that anything that happens later prevents the sleep.
+ * The core repeats an attempt with the same hold id. Each attempt checks
+ * whether the word is in our name, or free, or in the name of a client that is
+ * dead or whose lease has ended. Otherwise we wait, and the attempt ends by
+ * choosing what to sleep on. It reads our bell first, so that any event after
+ * that prevents the sleep.
  */
 #include "mutex.h"
 
@@ -35,8 +36,8 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
     SHM_POINT();
     /* The name is set last. A client may have found this cell in the entry's
-     * map when it had another owner; once it reads our name there, it trusts
-     * the other fields. */
+     * map while the cell had another owner; once that client reads our name in
+     * the cell, it trusts the other fields. */
     atomic_store(&c->name, l->index);
     SHM_POINT();
     atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
@@ -44,8 +45,8 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     return 0;
 }
 
-/* Leaves the queue as the holder. The word is in our name, so no client decides
- * by our cell any longer, and the word need not be stirred. */
+/* Leaves the queue as the holder. The word is in our name: no client bases a
+ * decision on our cell any longer, and the word need not be stirred. */
 static void mutex_dequeue(struct shm *s, struct shm_lock *l)
 {
     unsigned n = hf__shm_wait_end(s, l);
@@ -68,8 +69,8 @@ static int mutex_leave_word(struct shm *s, struct shm_lock *l)
         uint64_t w = atomic_load(&e->word);
 
         SHM_POINT();
-        /* The lock was passed to us meanwhile; or it is free, and we may be the
-         * waiter that was rung to take it. */
+        /* The lock was passed to us in the meantime; or it is free, and we may
+         * be the waiter that was rung to take it. */
         if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
             if (hf__shm_mutex_pass(s, l->index, w))
                 return HF__DONE;
@@ -125,8 +126,8 @@ int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
     return hf__shm_retry_refuse(s);
 }
 
-/* The word is in our name: completes the grant. False: the grant was broken
- * meanwhile. */
+/* Completes the grant; the word is in our name. Returns false if the grant was
+ * broken in the meantime. */
 static bool mutex_granted(struct shm *s, struct shm_lock *l,
                           struct hf__req *req, uint64_t word)
 {
@@ -140,7 +141,7 @@ static bool mutex_granted(struct shm *s, struct shm_lock *l,
              s, l->index, word, req->sent_at + req->lease_ms * HF__MS, true)) &&
         shm_mutex_grant(s, l, req, word))
         return true;
-    /* makes any grant to our old cell fail now */
+    /* makes any grant to our old cell fail from now on */
     hf__shm_queue_stir(s, l->entry, 0);
     return false;
 }
@@ -170,7 +171,8 @@ static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
     uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
     struct shm_queue_scan r;
 
-    /* WAKING is cleared: the waiter that was woken is us, or we overtake it */
+    /* WAKING is cleared, because the waiter that was woken is us, or we
+     * overtake it */
     if (l->state == SHM_QUEUED) {
         hf__shm_queue_scan(s, l->index, s->me, 0, &r);
         new &= ~(SHM_FLAGS);
@@ -182,8 +184,8 @@ static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
     return atomic_compare_exchange_strong(&l->entry->word, &old, new);
 }
 
-/* Sets the flag in the word that says that we wait. False: the word has
- * changed. */
+/* Sets the flag in the word that says that we wait. Returns false if the word
+ * has changed. */
 static bool mutex_announce(struct shm_lock *l, const struct shm_wait *wait,
                            uint64_t word)
 {
@@ -195,8 +197,9 @@ static bool mutex_announce(struct shm_lock *l, const struct shm_wait *wait,
     return atomic_compare_exchange_strong(&l->entry->word, &word, new);
 }
 
-/* Chooses whose death to watch for, and when to look again. False: the lock was
- * passed on meanwhile, so we may watch the wrong client. */
+/* Chooses whose death to watch for, and when to check again. Returns false if
+ * the lock was passed on in the meantime, in which case we may watch the wrong
+ * client. */
 static bool mutex_wait_behind(struct shm *s, struct shm_lock *l, uint64_t word)
 {
     struct shm_wait *wait = atomic_load(&l->wait);
@@ -244,8 +247,8 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
         w = atomic_load(&l->entry->word);
         if (!shm_owner(w)) {
             /* A fair lock that is free but has a flag set should have been
-             * passed to a waiter: it is passed now. If it is still free after
-             * that, the entry is damaged, and we take it. */
+             * passed to a waiter. It is passed now; if it is still free after
+             * that, the entry is damaged, and we take the lock. */
             if (l->state != SHM_QUEUED && (w & l->take_mask) && !passed)
                 passed = hf__shm_mutex_pass(s, l->index, w);
             else if (mutex_take(s, l, &w) && mutex_granted(s, l, req, w))
@@ -268,16 +271,16 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
         }
         if (!mutex_announce(l, wait, w))
             continue;
-        /* Other clients may take an unfair lock at any time, so we might never
-         * watch its present holder. One more check is enough: a release rings
-         * the first waiter. */
+        /* Other clients may take an unfair lock at any time, so that we might
+         * never watch its current holder. One more check is enough, because a
+         * release rings the first waiter. */
         if (mutex_wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_wait_sleep(s, wait, req);
         again = true;
     } while (hf__shm_retry(s, &retry));
     if (l->state == SHM_IDLE)
         l->state =
-            SHM_LEAVING; /* the word may be in our name, but not leased */
+            SHM_LEAVING; /* the word may be in our name, but without a lease */
     hf__shm_mutex_let_go(s, l);
     return hf__shm_retry_refuse(s);
 }

@@ -1,7 +1,7 @@
 /*
- * The word and the queue of a mutex. layout.h has the two rules: a grant
- * changes the count, and a client that changes what others decide by stirs the
- * word afterwards.
+ * The word and the queue of a mutex. They follow the two rules of layout.h: a
+ * grant changes the count, and a client that changes data on which other
+ * clients base decisions stirs the word afterwards.
  *
  * In the queue each waiter watches one liveness word: that of the waiter before
  * it, or the holder's if it is the first.
@@ -21,18 +21,18 @@
  *                          | own clock                 | first is stopped, any
  *                          |                           | waiter at its next
  *                          |                           | check
- * a waiter leaves          | the one behind it         | the one behind that
- * a waiter enters with a   | the one behind it         | the one behind that
+ * a waiter leaves          | the one after it          | the one after that
+ * a waiter enters with a   | the one after it          | the one after that
  * ticket below another's   |                           |
  * a client dies            | one that watches it, by   | the others, at their
  *                          | the kernel; that one      | next check
  *                          | wakes the others          |
  *
- * The last row is also that of a client that dies before it has rung: it was
- * the holder or a waiter, and the one that it would have rung watches it. Any
- * client that sees that the holder is dead passes the lock on; the swap of the
- * word lets one succeed. Each waiter checks every 2 s (watch.c), also in case
- * that a client dies that no client watches: one that breaks a hold.
+ * The last row also covers a client that dies before it has rung another: it
+ * was the holder or a waiter, and the one that it would have rung watches it.
+ * Any client that sees that the holder is dead passes the lock on; the swap of
+ * the word lets only one succeed. Each waiter also checks every 2 s (watch.c),
+ * in case a client dies that no client watches, namely one that breaks a hold.
  *
  * A fair lock is never free while a client waits. While an unfair one is free,
  * any client may take it, and no other waiter is rung until the first has
@@ -44,7 +44,7 @@
 #include "retry.h"
 #include "wakeup.h"
 
-/* Rare: once in 2^23 grants, see layout.h. */
+/* This happens only once in 2^23 grants, see layout.h. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *e, uint64_t epoch)
 {
     SHM_POINT();
@@ -69,10 +69,10 @@ hf__time hf__shm_mutex_lease_end(struct shm_entry *e, uint64_t word)
 }
 
 /*
- * Writes the lease of a grant, then sets LEASED in the word. False: the grant
- * has ended. Only the holder itself (`mine`) replaces a lease of this grant:
- * the client that passed the lock on also writes one, perhaps later and with an
- * earlier end.
+ * Writes the lease of a grant, then sets LEASED in the word. Returns false if
+ * the grant has ended. Only the holder itself (`mine`) replaces a lease of this
+ * grant: the client that passed the lock on also writes a lease, perhaps later
+ * and with an earlier end.
  */
 bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
                                hf__time until, bool mine)
@@ -87,12 +87,13 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
         w = atomic_load(&e->word);
         if (!shm_is_grant(w, word) || !hf__shm_retry(s, &retry))
             return false;
-        /* the entry has a lease of this grant, or of one long ago */
+        /* The entry already has a lease of this grant, or one of a grant so
+         * long ago that its count looks the same. */
         if (!((old ^ new) & 0xffffff)) {
             if (!mine)
                 return true;
             if ((w & SHM_LEASED) && old > new)
-                new = old; /* never shorter than its holder believes */
+                new = old; /* never earlier than its holder believes */
         }
         SHM_POINT();
     } while (!atomic_compare_exchange_strong(&e->lease, &old, new));
@@ -105,7 +106,7 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     } while (!atomic_compare_exchange_strong(&e->word, &w,
                                              shm_stirred(w) | SHM_LEASED));
     SHM_POINT();
-    /* the first waiter does not know yet when the lease ends */
+    /* The first waiter does not know yet when the lease ends. */
     if (mine && (w & SHM_WAITERS)) {
         hf__shm_queue_scan(s, index, s->me, 0, &r);
         if (r.first != SHM_NO_CELL)
@@ -114,9 +115,9 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     return true;
 }
 
-/* Rings the first waiter and, unless `is_known`, the second one: that may not
- * watch the first yet, or not know of the lease that the first gets now.
- * Without this no client would notice the death of the first, or the end of its
+/* Rings the first waiter and, unless `is_known`, the second one. The second
+ * might not watch the first yet, or not know of the lease that the first gets
+ * now; then no client would notice the death of the first, or the end of its
  * lease. */
 static void word_ring_first(struct shm *s, unsigned index,
                             const struct shm_queue_scan *r, bool is_known)
@@ -145,11 +146,11 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
 
     hf__shm_queue_scan(s, index, owner, 0, &r);
     /* Reads what the first waiter wants before the swap that grants, because
-     * its cell may belong to another client afterwards. If the cell was given
+     * the cell may belong to another client afterwards. If the cell was given
      * away before the swap, the client that left the queue has stirred the
      * word, and the swap fails. */
     c = &s->file->cell[r.first % SHM_CELLS];
-    /* an unfair lock is not granted here, so no lease begins */
+    /* an unfair lock is not granted here, and no lease begins */
     lease_ms = fair ? atomic_load(&c->lease_ms) : 0;
     announced = atomic_load(&c->announced);
     if (r.first == SHM_NO_CELL)
@@ -169,8 +170,9 @@ bool hf__shm_mutex_pass(struct shm *s, unsigned index, uint64_t word)
     if (lease_ms)
         hf__shm_mutex_lease_write(s, index, new,
                                   s->core->now() + lease_ms * HF__MS, false);
-    /* WAKING: a waiter was woken already and has not checked, so a holder that
-     * releases need not ring again. Other clients that pass the lock on do. */
+    /* WAKING means that a waiter was woken already and has not checked, in
+     * which case a holder that releases need not ring again. Other clients that
+     * pass the lock on always ring. */
     if (fair || owner != s->me || !(word & SHM_WAKING))
         word_ring_first(s, index, &r, announced && !lease_ms);
     return true;

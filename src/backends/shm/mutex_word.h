@@ -9,32 +9,34 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* True if both words are of the same grant. */
+/* Returns whether both words are of the same grant. */
 static inline bool shm_is_grant(uint64_t a, uint64_t b)
 {
     return !((a ^ b) & SHM_GRANT_MASK);
 }
 
-/* Raises the entry's epoch from `epoch` by 1: the count of grants has moved on
- * by half its range, see layout.h. */
+/* Raises the entry's epoch from `epoch` by 1, when the count of grants has
+ * advanced by half its range, see layout.h. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *, uint64_t epoch);
-/* Writes the label of the grant `word`. Needed only if it is not the label of
- * the client. */
+/* Writes the label of the grant `word`. Needed only if that label is not the
+ * label of the client. */
 void hf__shm_mutex_label_grant(struct shm_entry *, const char *, uint64_t word);
-/* Returns when the lease of the grant `word` ends; HF__NEVER if it has none. */
+/* Returns when the lease of the grant `word` ends, or HF__NEVER if it has
+ * none. */
 hf__time hf__shm_mutex_lease_end(struct shm_entry *, uint64_t word);
-/* Sets the lease of the grant `word`; `mine`: we are its holder. False: the
- * grant has ended, or the loop gave up (retry.h). */
+/* Sets the lease of the grant `word`; `mine` is true if we are its holder.
+ * Returns false if the grant has ended or the loop gave up (retry.h). */
 bool hf__shm_mutex_lease_write(struct shm *, unsigned index, uint64_t word,
                                hf__time until, bool mine);
 /* Takes the lock from the word's owner. A fair lock goes to the first waiter;
- * an unfair one becomes free, and the first waiter is rung (wakeup.h). False:
- * the word has changed. */
+ * an unfair one becomes free, and the first waiter is rung (wakeup.h). Returns
+ * false if the word has changed. */
 bool hf__shm_mutex_pass(struct shm *, unsigned index, uint64_t word);
 
 /*
- * The word is in our name: records the grant in the lock and in the entry.
- * False: the grant was broken, and the token may be wrong, too.
+ * Records the grant in the lock and in the entry; the word is in our name.
+ * Returns false if the grant was broken, in which case the token may be wrong,
+ * too.
  */
 static inline bool shm_mutex_grant(const struct shm *s, struct shm_lock *l,
                                    struct hf__req *req, uint64_t word)
@@ -47,14 +49,16 @@ static inline bool shm_mutex_grant(const struct shm *s, struct shm_lock *l,
     if ((atomic_load_explicit(&e->word, memory_order_relaxed) ^ word) &
         SHM_GRANT_MASK)
         return false;
-    /* Seconds are enough for people, and cost half of the finer clock. */
+    /* Seconds are precise enough to show, and cost half as much as the finer
+     * clock. */
     atomic_store_explicit(&e->since, (uint64_t)time(NULL) * 1000,
                           memory_order_relaxed);
     if (__builtin_expect(req->remote->label != s->label, 0))
         hf__shm_mutex_label_grant(e, req->remote->label, word);
     req->token = shm_token(epoch, word);
     l->state = SHM_HELD;
-    /* In this order, because renew reads them in the other one. */
+    /* The order matters, because renew reads these fields in the opposite
+     * order. */
     atomic_store_explicit(&l->hold_id, req->hold_id, memory_order_relaxed);
     atomic_store_explicit(&l->mine, word, memory_order_release);
     return true;

@@ -1,18 +1,19 @@
 /*
- * Names. An entry is in use while a client that lives has a handle on it, or a
- * client holds it or waits for it. After that it is taken back. Without the
- * lock of the tables only attached clients read or change an entry. So with
- * that lock, an entry to which no client is attached can be given another name.
- * A client that gives up a name never waits for the lock of the tables: if it
- * is not free, the next client that attaches or opens takes the name back.
+ * The table of names. An entry is in use while a client that is alive has a
+ * handle on it, while a client holds it or waits for it, or while it is a latch
+ * that is set. After that it is taken back. Without the table lock, only
+ * attached clients read or change an entry. Under that lock, an entry to which
+ * no client is attached can therefore be given another name. A client that
+ * gives up a name never waits for the table lock: if the lock is taken, the
+ * next client that attaches or opens takes the name back.
  *
- * Tokens must continue to rise when an entry is taken back and made again, when
- * the file was deleted, and after a reboot. So an entry starts from the wall
- * clock, in units of 64 ns: only more than 15 million grants of one name per
- * second, all the time, would let tokens get ahead of the clock. And it does
- * not start below the floor, which is the highest token of the entries taken
- * back so far. Counted from 2025, tokens stay exact in a double (2^53) until
- * 2043, which Lua and JSON readers need.
+ * Tokens must continue to rise when an entry is taken back and created again,
+ * when the file was deleted, and after a reboot. An entry therefore starts from
+ * the wall clock, in units of 64 ns: only a constant rate of more than 15
+ * million grants of one name per second would let tokens get ahead of the
+ * clock. Nor does an entry start below the floor, which is the highest token of
+ * the entries taken back so far. Counted from 2025, tokens stay exact in a
+ * double (2^53) until 2043, which Lua and JSON readers need.
  */
 #include "name_table.h"
 
@@ -73,9 +74,9 @@ void hf__shm_name_make_locked(struct shm *s, unsigned index,
     } else {
         atomic_store(&e->epoch, token);
     }
-    /* Two entries never have the same tickets. So a client that comes late with
-     * the lease of a cell that belongs to another entry by now notices it by
-     * the ticket. */
+    /* A client may come late with the lease of a cell that belongs to another
+     * entry by now. It notices this by the ticket, because no two entries have
+     * the same tickets. */
     atomic_store(&e->next_ticket, token);
     atomic_store(&e->kind, shm_entry_kind(remote));
     atomic_store(&e->permits, remote->permits);
@@ -97,8 +98,8 @@ static bool name_table_is_any(shm_u64 *map)
     return false;
 }
 
-/* True if the mutex is held or the latch is set. (A holder of a shared kind has
- * a cell.) */
+/* Returns whether the mutex is held or the latch is set. (A holder of a shared
+ * kind has a cell.) */
 static bool name_table_is_taken(struct shm_entry *e)
 {
     uint64_t word = atomic_load(&e->word);
@@ -126,9 +127,9 @@ bool hf__shm_name_reclaim_locked(struct shm *s, unsigned index)
     return true;
 }
 
-/* A client that is killed may leave a name and not count it in `unswept`. That
- * does no harm: the name is taken back when the table is full, or when a client
- * wants it as another kind. */
+/* A client that is killed may leave a name without counting it in `unswept`.
+ * This does no harm: the name is taken back when the table is full, or when a
+ * client wants the name as another kind. */
 void hf__shm_names_sweep_locked(struct shm *s)
 {
     struct shm_file *f = s->file;

@@ -1,23 +1,23 @@
 /*
- * Notifies holders that listen: the lock is wanted, or their hold was broken.
- * To notify is to leave a mark at the hold and to ring the doorbell (wakeup.h).
- * The doorbell wakes the helper thread of the holder, which looks for marks at
- * all locks of its client. A client that does not listen gets no mark and is
- * not woken.
+ * Notifies holders that listen that their lock is wanted, or that their hold
+ * was broken. To notify is to leave a mark at the hold and to ring the doorbell
+ * (wakeup.h). The doorbell wakes the helper thread of the holder, which looks
+ * for marks at all locks of its client. A client that does not listen gets no
+ * mark and is not woken.
  *
- * A broken mutex gets no mark, because its entry has room for one mark, which
- * the next holder may need. The slot says that a mutex was broken, and the
- * helper thread checks all mutexes.
+ * A broken mutex gets no mark, because its entry has room for one mark only,
+ * which the next holder may need. Instead, a flag in the slot says that a mutex
+ * was broken, and the helper thread checks all mutexes.
  *
  * A mark belongs to one hold. For a mutex it is the word of its grant. For a
  * shared kind it is two bits of `minted`, which the owner of the cell resets
- * for each hold. Clients that mark have the tables locked, so there is one at a
- * time.
+ * for each hold. Clients that mark hold the table lock, so that only one marks
+ * at a time.
  *
- * A grant that its owner has not noticed yet keeps its mark until it has,
- * because the program must not hear of a hold that it does not know. (A mark is
- * lost if it comes while a thread takes a free permit: between its swap of the
- * word and the end of its attempt.)
+ * If the owner of a grant has not noticed it yet, the grant keeps its mark
+ * until the owner has, because the program must not be notified of a hold that
+ * it does not know. (A mark is lost if it comes while a thread takes a free
+ * permit: between its swap of the word and the end of its attempt.)
  *
  * The mutex of the client guards the list of its locks.
  */
@@ -41,8 +41,8 @@ static void notify_ring(struct shm *s, uint32_t owner)
     hf__shm_ring_doorbell(s, owner);
 }
 
-/* Sets a flag for all mutexes of the owner: a mark at the mutex could hit its
- * next holder. */
+/* Sets one flag for all mutexes of the owner, because a mark at the mutex could
+ * reach its next holder. */
 void hf__shm_notify_broken(struct shm *s, uint32_t owner)
 {
     struct shm_slot *slot = shm_slot_of(s, owner);
@@ -90,7 +90,7 @@ static int notify_ask_cells(struct shm *s, unsigned index)
         rc = HF__DONE;
         hf__shm_notify_cell(s, n, atomic_load(&c->owner), SHM_ASKED);
         if (!shm_has(s->file, atomic_load(&e->word), n))
-            /* the hold has ended: the mark would hit the next one */
+            /* The hold has ended, and the mark would apply to the next one. */
             atomic_fetch_and(&c->minted, (uint8_t)~SHM_ASKED);
     }
     return rc;
@@ -177,8 +177,8 @@ static void notify_check_cell_mark(struct shm *s, struct hf__remote *remote)
     if (cell == SHM_NO_CELL || !(mark & (SHM_ASKED | SHM_BROKEN)))
         return;
     is_asked = (mark & SHM_ASKED) && shm_cell_lock_has(s, l);
-    /* Checked again later if the owner has not noticed its grant, or if another
-     * mark came meanwhile. */
+    /* The mark is checked again later if the owner has not noticed its grant,
+     * or if another mark came in the meantime. */
     if ((is_asked && !(mark & SHM_MINTED)) ||
         !atomic_compare_exchange_strong(minted, &mark, mark & SHM_MINTED))
         s->early_marks = true;

@@ -1,7 +1,7 @@
 /*
- * Notifies holders that listen (their programs receive events): their lock is
- * wanted, or their hold was broken. To *mark* a hold is to note that in the
- * file (notify.c); a client that does so has the tables locked. The list of
+ * Notifies holders that listen (whose programs receive events) that their lock
+ * is wanted, or that their hold was broken. To *mark* a hold is to note that in
+ * the file (notify.c); a client that does so holds the table lock. The list of
  * listeners belongs to the client, whose mutex is locked when a lock is added
  * or removed, and when the helper thread checks them.
  */
@@ -11,26 +11,28 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* Allocated behind each lock of a client that listens. */
+/* Allocated after each lock, in the same block, if the client listens. */
 struct shm_listener {
     struct shm_listener *next, *prev;
     struct hf__remote *remote;
 };
 
-/* HF__ASK: marks all holds of the name. Tables locked. Returns DONE, or
- * ENOTOWNER if no client holds it. */
+/* Marks all holds of the name, for HF__ASK. The caller holds the table lock.
+ * Returns HF__DONE, or ENOTOWNER if no client holds the name. */
 int hf__shm_notify_ask(struct shm *, const struct hf__query *);
-/* A mutex of `owner` was broken: makes its helper thread check its mutexes, if
- * it listens. Tables locked. */
+/* Makes the helper thread of `owner`, one of whose mutexes was broken, check
+ * its mutexes, if that client listens. The caller holds the table lock. */
 void hf__shm_notify_broken(struct shm *, uint32_t owner);
-/* Marks the cell of `owner` and makes its helper thread check it, if it
- * listens. `what` is SHM_ASKED or SHM_BROKEN. Tables locked. */
+/* Marks the cell of `owner` and makes the helper thread of `owner` check it, if
+ * that client listens. `what` is SHM_ASKED or SHM_BROKEN. The caller holds the
+ * table lock. */
 void hf__shm_notify_cell(struct shm *, unsigned cell, uint32_t owner,
                          uint8_t what);
-/* The size of a lock of that kind, with its listener if the client listens. */
+/* Returns the size of a lock of that kind, including its listener if the client
+ * listens. */
 size_t hf__shm_notify_lock_size(const struct shm *, uint8_t kind);
-/* Add the lock to the list of listeners, or remove it. No effect if this client
- * does not listen. */
+/* These add the lock to the list of listeners, or remove it. They have no
+ * effect if this client does not listen. */
 void hf__shm_notify_add(struct shm *, struct shm_lock *, struct hf__remote *);
 void hf__shm_notify_remove(struct shm *, struct shm_lock *);
 /* Called by the helper thread: reports to the core the marks that were set

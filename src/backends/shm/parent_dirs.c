@@ -1,14 +1,15 @@
 /*
  * Checks the directories above ours, from / downwards. A user who may rename
- * what is in one of them can move our directory away while it is in use: the
- * next client would create another one, with locks of its own. So each of them,
- * and each symbolic link on the way, must belong to a user who is trusted with
- * the locks. No other user may have write access, unless the sticky bit
- * prevents renaming what belongs to others (as in /tmp and /dev/shm).
+ * the entries of one of them can move our directory away while it is in use;
+ * the next client would then create another directory, with its own locks.
+ * Therefore each of these directories, and each symbolic link on the way, must
+ * belong to a user who is trusted with the locks. No other user may have write
+ * access, unless the sticky bit prevents renaming what belongs to others (as in
+ * /tmp and /dev/shm).
  *
  * Trusted are root, the user of this process, the owner of / and, if the URL
- * names a group, its members. (In a user namespace without a root of its own, /
- * belongs to the overflow user (65534), as does all that belongs to the
+ * names a group, its members. (In a user namespace without its own root, /
+ * belongs to the overflow user (65534), as does everything that belongs to the
  * machine's root.)
  *
  * A group may write to a directory above if it is root's group, the group of
@@ -80,8 +81,8 @@ static int dirs_check_one(struct shm *s, const struct shm_location *p,
     return dirs_refuse_writers(s, path, group, "g-w");
 }
 
-/* Replaces the symbolic link, which is the first `len` bytes of the path, by
- * what it contains. Returns HF__PENDING, or a code. */
+/* Replaces the symbolic link that is the first `len` bytes of the path by its
+ * target. Returns HF__PENDING, or a code. */
 static int dirs_follow(struct shm *s, char path[PATH_MAX], size_t len)
 {
     char symlink_path[PATH_MAX], all[PATH_MAX];
@@ -104,7 +105,8 @@ static int dirs_follow(struct shm *s, char path[PATH_MAX], size_t len)
     return HF__PENDING;
 }
 
-/* Returns HF__PENDING if there was a link, which has been followed. */
+/* Checks each directory of the path. Returns 0; HF__PENDING if it has replaced
+ * a symbolic link in the path, which must then be checked again; or a code. */
 static int dirs_check_from_root(struct shm *s, const struct shm_location *p,
                                 char path[PATH_MAX])
 {

@@ -8,7 +8,7 @@
 #include "shm.h"
 
 /* Returns EBACKEND if a user who is not trusted may rename the directory, or
- * one above it. */
+ * one above it; or if these cannot be checked. */
 int hf__shm_parent_dirs_check(struct shm *, const struct shm_location *);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Sleeping and being woken. A waiter's thread sleeps in futex_waitv(2) on
- * several words at once: the bell of its cell, the liveness words of the
- * clients that it waits behind (mostly one), and the private word by which its
- * own process wakes it. Where that call is missing (before Linux 5.16) or
+ * How threads sleep and are woken. A waiter's thread sleeps in futex_waitv(2)
+ * on several words at once: the bell of its cell, the liveness words of the
+ * clients that it waits for (mostly one), and the private word by which its own
+ * process wakes it. Where that call is missing (before Linux 5.16) or
  * forbidden, the thread sleeps on the bell and checks the other words every 50
  * ms.
  *
@@ -10,14 +10,14 @@
  * liveness word when its owner was seen alive. If either has changed since, the
  * kernel does not let the thread sleep.
  *
- * Asynchronous waits have no thread. For them the helper thread sleeps, on its
- * doorbell (which notify.c rings, too) and on all liveness words that these
+ * Asynchronous waits have no thread. The helper thread sleeps for them, on its
+ * doorbell (which notify.c also rings) and on all liveness words that these
  * waits watch. Without futex_waitv the core checks every 50 ms.
  *
  * Deadlines count by CLOCK_BOOTTIME, which continues while the machine is
- * suspended. A futex has no such clock. So no sleep is longer than a few
- * seconds: a deadline that passes during a suspend is noticed when the sleep
- * ends.
+ * suspended. A futex has no such clock. No sleep is therefore longer than a few
+ * seconds, so that a deadline that passes during a suspend is noticed when the
+ * sleep ends.
  */
 #include "park.h"
 
@@ -34,9 +34,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* the longest sleep of the helper thread, because of suspends */
+/* the longest sleep of the helper thread, which limits the delay after a
+ * suspend */
 #define NAP_NS (5000 * HF__MS)
-/* words that the helper thread watches in one sleep */
+/* how many words the helper thread watches at most in one sleep */
 #define WATCHED_MAX 100u
 
 #ifndef SYS_futex_waitv
@@ -72,9 +73,9 @@ static void park_wait_for(struct wait_on *on, const void *word, uint32_t value,
                            is_private ? 2 | 128 : 2, 0};
 }
 
-/* Sleeps on all words in `on`. False: the kernel cannot (ENOMEM, or no
- * futex_waitv). A seccomp filter may answer instead of the kernel, with any
- * error. */
+/* Sleeps on all words in `on`. Returns false if the kernel cannot do so
+ * (ENOMEM, or no futex_waitv). A seccomp filter may answer in place of the
+ * kernel, with any error. */
 static bool park_sleep_on(struct shm *s, struct wait_on *on, unsigned len,
                           hf__time from_now)
 {
@@ -100,8 +101,8 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     unsigned len = 2;
     hf__time left;
 
-    /* a client that only holds, and waits for nothing, checks the file nowhere
-     * else */
+    /* A client that only holds locks, and waits for none, checks the file
+     * nowhere else. */
     if (!shm_is_lost(s))
         hf__shm_file_still_there(s);
     if (s->early_marks)
@@ -130,9 +131,10 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
     pthread_mutex_unlock(&s->async_mutex);
     if (left <= 0 || park_sleep_on(s, on, len, left))
         return;
-    /* Asleep on `word` only, the helper thread does not hear the doorbell. But
-     * listeners and asynchronous waits rely on it; so does a wait that begins
-     * before no_waitv is known to be set. For them the sleep is short. */
+    /* While it sleeps on `word` only, the helper thread does not notice its
+     * doorbell. Listeners and asynchronous waits rely on the doorbell, as does
+     * a wait that begins before no_waitv is known to be set. If there may be
+     * any of these, the sleep is short. */
     hf__shm_futex_wait(word, FUTEX_WAIT_PRIVATE, expect,
                        is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }

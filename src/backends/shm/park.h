@@ -9,8 +9,8 @@
 
 #include "shm.h"
 
-/* Returns when *word is no longer `expect`, when what is waited for may have
- * happened, at `until`; perhaps earlier. */
+/* Returns when *word is no longer `expect`, when the awaited event may have
+ * happened, or at `until`; perhaps earlier. */
 void hf__shm_park(void *, struct hf__remote *, uint32_t *word, uint32_t expect,
                   hf__time until);
 /* Reports to the core the asynchronous waits that must check again, and the

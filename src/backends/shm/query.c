@@ -1,5 +1,5 @@
-/* The requests that are not part of an attempt. Each is passed to the file that
- * serves it. */
+/* Dispatches the requests that are not part of an attempt to the files that
+ * serve them. */
 #include "query.h"
 
 #include "attach.h"
@@ -29,8 +29,8 @@ static int query_latch_request(struct shm *s, struct hf__query *q,
     return rc == HF_ENOTOWNER ? HF__DONE : rc;
 }
 
-/* No answer can be lost, so the core repeats no request, and its number need
- * not be kept. */
+/* An answer cannot be lost here. Therefore the core repeats no request, and the
+ * number of the request need not be stored. */
 static int query_latch(struct shm *s, struct hf__query *q)
 {
     struct hf__remote remote = {.name = q->name,

@@ -68,9 +68,9 @@ static void queue_scan_once(struct shm *s, unsigned index, uint32_t except,
         uint64_t ticket;
 
         SHM_POINT();
-        /* cell_free.c clears the name before the owner: if the name is still
-         * ours, `owner` belongs to this wait and not to the cell's next
-         * user. */
+        /* cell_free.c clears the name before the owner. If the name is still
+         * ours, `owner` therefore belongs to this wait and not to the cell's
+         * next user. */
         if (!owner || atomic_load(&f->cell[n].name) != index)
             continue;
         ticket = atomic_load(&f->cell[n].ticket);
@@ -87,9 +87,9 @@ static bool queue_is_dead(struct shm *s, unsigned cell)
 }
 
 /*
- * First ignores whether clients are alive. Only if `first`, `before` or
- * `behind` turns out to be a dead one's does it read the queue again, with live
- * clients only.
+ * The first pass ignores whether clients are alive. Only if `first`, `before`
+ * or `behind` turns out to be a cell of a dead client does this function read
+ * the queue again, with live clients only.
  */
 void hf__shm_queue_scan(struct shm *s, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *r)

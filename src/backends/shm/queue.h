@@ -1,7 +1,7 @@
 /*
- * Reads the queue of a name of any kind, without a lock. The result is trusted
- * only if the word of the name has not changed meanwhile, or if a wrong answer
- * does no harm.
+ * Reads the queue of a name of any kind, without a lock. The result may be
+ * trusted only if the word of the name has not changed in the meantime, or if a
+ * wrong answer does no harm.
  */
 #ifndef HF_SHM_QUEUE_H
 #define HF_SHM_QUEUE_H
@@ -18,16 +18,16 @@ struct shm_queue_place {
 
 struct shm_queue_scan {
     unsigned len;    /* cells in the queue, including those of dead clients */
-    unsigned first;  /* the cell with the lowest ticket; or SHM_NO_CELL */
-    unsigned before; /* the one with the highest ticket below `mine`; or
-                        SHM_NO_CELL */
-    unsigned behind; /* the one with the lowest ticket above `mine`; or
-                        SHM_NO_CELL */
+    unsigned first;  /* the cell with the lowest ticket, or SHM_NO_CELL */
+    unsigned before; /* the cell with the highest ticket below `mine`, or
+                      * SHM_NO_CELL */
+    unsigned behind; /* the cell with the lowest ticket above `mine`, or
+                      * SHM_NO_CELL */
     uint32_t first_owner, before_owner;
     uint64_t first_ticket, before_ticket, behind_ticket;
 };
 
-/* Returns the first used cell of the entry whose number is `from` or higher; or
+/* Returns the first used cell of the entry whose number is `from` or higher, or
  * SHM_NO_CELL. */
 unsigned hf__shm_queue_next(struct shm *, unsigned index, unsigned from);
 /* Reads the queue, without the cells of the client `except`. `mine` is the
@@ -35,8 +35,8 @@ unsigned hf__shm_queue_next(struct shm *, unsigned index, unsigned from);
  * `behind` are cells of live clients. */
 void hf__shm_queue_scan(struct shm *, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *);
-/* Changes the word, and sets `flags` in it: decisions that other clients based
- * on the old word fail. Not for a latch. */
+/* Changes the word and sets `flags` in it, so that decisions that other clients
+ * based on the old word fail. Not for a latch. */
 void hf__shm_queue_stir(struct shm *, struct shm_entry *, uint64_t flags);
 
 #endif

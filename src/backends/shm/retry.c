@@ -2,19 +2,20 @@
  * Every change of a word is a swap, which fails if the word has changed since
  * it was read, and is tried again. If all clients keep to the rules, a swap
  * fails only because another one succeeded, and each try is a new chance. But a
- * process that changes the word all the time, or a damaged word, would keep a
- * caller for ever. So a loop ends when its thread has tried in vain for longer
- * than any contention takes: a tenth of a second on a processor. (Time in which
- * the thread does not run does not count.) That is some thousand tries beside
- * the longest queue, and a million beside a short one.
+ * process that changes the word continually, or a damaged word, would keep a
+ * caller for ever. Therefore a loop ends when its thread has tried in vain for
+ * longer than any contention takes: a tenth of a second of processor time.
+ * (Time in which the thread does not run does not count.) That is some thousand
+ * tries with the longest queue, and a million with a short one.
  *
  * The change is then not made, and the caller gets EBACKEND. A release that
  * gives up is like a release that a server refuses: its owner no longer holds
  * the lock, the word stays in our name, and the core repeats the release until
- * it succeeds. The same is true of a wait that could not leave.
+ * it succeeds. The same is true of a wait that could not leave the queue.
  *
- * One call may run several such loops. So after a loop gave up, all loops about
- * the same name are hurried for a second: they give up after 64 tries.
+ * One call may run several such loops. Therefore, after a loop has given up,
+ * all loops on the same name are hurried for a second: they give up after 64
+ * tries.
  */
 #include "retry.h"
 
@@ -34,9 +35,9 @@ static int64_t retry_processor_time(void)
     return (int64_t)now.tv_sec * 1000 * HF__MS + now.tv_nsec;
 }
 
-/* Returns the element of s->hurried for the entry of t; *number is the entry's
- * number plus 1, or 0. While the entry is hurried, the element contains that
- * number in 16 bits and, above these, the end in ms. */
+/* Returns the element of s->hurried for the entry of t. *number is the number
+ * of the entry plus 1, or 0 if t has no entry. While the entry is hurried, the
+ * element contains that number in 16 bits and, above these, the end in ms. */
 static shm_u64 *retry_hurried(struct shm *s, const struct shm_retry *t,
                               uint64_t *number)
 {

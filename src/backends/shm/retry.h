@@ -1,9 +1,9 @@
 /*
- * Limits a loop that swaps a word until no other client has changed it
- * meanwhile. The loop ends after a time that no contention takes, because a
- * process that changes the word all the time must not keep a caller for ever.
- * Every such loop in this folder has a struct shm_retry, which begins as {.of =
- * the entry}.
+ * Limits a loop that repeats the swap of a word until the swap succeeds. The
+ * loop ends after a time that no contention takes, because a process that
+ * changes the word continually must not keep a caller for ever. Every such loop
+ * in this folder has a struct shm_retry, which is initialised as {.of = the
+ * entry}.
  */
 #ifndef HF_SHM_RETRY_H
 #define HF_SHM_RETRY_H
@@ -11,17 +11,16 @@
 #include "shm.h"
 
 struct shm_retry {
-    const struct shm_entry *of; /* the entry whose word the loop swaps; NULL: a
-                                   word outside the entries */
+    const struct shm_entry *of; /* the entry of the word, or NULL if none */
     uint32_t len;
-    int64_t since; /* processor time of the thread, in ns */
+    int64_t since; /* thread's processor time at the first check, in ns */
 };
 
-/* May the loop try again? False: other clients have changed the word for longer
- * than clients that keep to the rules would. The change is not made, and the
- * caller returns hf__shm_retry_refuse. */
+/* Returns whether the loop may try again. Returns false if other clients have
+ * changed the word for longer than clients that keep to the rules would. The
+ * change is then not made, and the caller returns hf__shm_retry_refuse. */
 bool hf__shm_retry(struct shm *, struct shm_retry *);
-/* Returns EBACKEND, with a text. */
+/* Returns EBACKEND with a message that the word changes continually. */
 int hf__shm_retry_refuse(struct shm *);
 
 #endif

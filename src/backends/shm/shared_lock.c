@@ -1,11 +1,11 @@
 /*
- * What the core calls for a read-write lock or a semaphore: attempt, release,
- * downgrade, renew.
+ * The operations that the core calls for a read-write lock or a semaphore:
+ * attempt, release, downgrade, renew.
  *
- * An attempt checks, as for a mutex (mutex.c): does our cell have what it
- * wants; are enough permits free, with no queue; is there a holder whose
- * permits can be taken back? If not, we wait, and the attempt ends by choosing
- * what to sleep on.
+ * An attempt checks, as for a mutex (mutex.c), whether our cell has been
+ * granted its permits, whether enough permits are free and there is no queue,
+ * and whether there is a holder whose permits can be taken back. Otherwise we
+ * wait, and the attempt ends by choosing what to sleep on.
  */
 #include "shared_lock.h"
 
@@ -20,8 +20,8 @@
 
 #include <time.h>
 
-/* Ends a wait: gives back permits that the cell was granted although we stopped
- * waiting. */
+/* Ends a wait: gives back the permits if the cell was granted them although we
+ * have stopped waiting. */
 static int lock_leave_word(struct shm *s, struct shm_cell_lock *l)
 {
     struct shm_entry *e = l->lock.entry;
@@ -75,8 +75,8 @@ static unsigned lock_add_owner(uint32_t *owners, unsigned len, uint32_t owner)
     return len + 1;
 }
 
-/* Watches all holders. False: the word has changed meanwhile, so there may be
- * others. */
+/* Watches all holders. Returns false if the word has changed in the meantime,
+ * in which case there may be others. */
 static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
                                uint64_t word)
 {
@@ -102,8 +102,8 @@ static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
     return atomic_load(&l->lock.entry->word) == word;
 }
 
-/* Chooses whose death to watch for, and when to check again. False: check at
- * once. */
+/* Chooses whose death to watch for, and when to check again. Returns false if
+ * the caller must check again at once. */
 static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
                              uint64_t word, const struct shm_queue_scan *r)
 {
@@ -113,15 +113,16 @@ static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
     hf__shm_wait_announce(s, wait, r->behind);
     if (!r->before_owner)
         return lock_watch_holders(s, l, word);
-    /* Our own death need not wake us. */
+    /* Our own death need not wake us, which is why our own slot is not
+     * watched. */
     hf__shm_watch(s, wait, &r->before_owner, r->before_owner != s->me,
                   HF__NEVER);
     return true;
 }
 
-/* Prolongs the lease: it ends at that time or later. It is never made shorter
- * than its holder believes. False: the cell has no permits, or another client
- * changed the lease. */
+/* Prolongs the lease, which then ends at `until` or later: a lease never ends
+ * earlier than its holder believes. Returns false if the cell has no permits,
+ * or if another client changed the lease. */
 static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
                          uint64_t old, hf__time until)
 {
@@ -142,10 +143,11 @@ static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
     return true;
 }
 
-/* The cell has its permits: completes the grant. False: they were taken away
- * meanwhile; then the token may be wrong, too. `is_known`: other clients could
- * see the grant before, so marks in the cell (notify.c) are for this hold; else
- * they are old, and are cleared. */
+/* Completes the grant; the cell has its permits. Returns false if they were
+ * taken away in the meantime, in which case the token may be wrong, too. If
+ * `is_known`, other clients could see the grant before this call, and marks in
+ * the cell (notify.c) are for this hold; otherwise they are old, and are
+ * cleared. */
 static inline __attribute__((always_inline)) bool
 lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                   bool is_known)
@@ -153,7 +155,7 @@ lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
     struct shm_entry *e = l->lock.entry;
     uint64_t token;
 
-    /* all permits: no other holder */
+    /* a holder of all permits is the only holder, and raises the token */
     if (shm_cell_lock_wanted(l, req) == l->size)
         token = atomic_fetch_add(&e->epoch, 1) + 1;
     else
@@ -175,7 +177,7 @@ lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
     return true;
 }
 
-/* Tries once to take what is free. */
+/* Tries once to take the free permits that the request wants. */
 static bool lock_take(struct shm *s, struct shm_cell_lock *l,
                       struct hf__req *req, uint64_t word)
 {
@@ -195,7 +197,7 @@ static bool lock_take(struct shm *s, struct shm_cell_lock *l,
            lock_finish_grant(s, l, req, false);
 }
 
-/* Another client granted our cell its permits. */
+/* Completes a grant that another client made to our cell. */
 static bool lock_granted(struct shm *s, struct shm_cell_lock *l,
                          struct hf__req *req)
 {
@@ -217,8 +219,8 @@ static bool lock_granted(struct shm *s, struct shm_cell_lock *l,
     return ok;
 }
 
-/* Takes back permits of holders that are gone or whose lease has ended. False:
- * there were none. */
+/* Takes back the permits of holders that are gone or whose lease has ended.
+ * Returns false if there were none. */
 static bool lock_help(struct shm *s, const struct shm_cell_lock *l,
                       uint64_t word, uint32_t *dead)
 {
@@ -240,8 +242,8 @@ static bool lock_help(struct shm *s, const struct shm_cell_lock *l,
     return helped;
 }
 
-/* Helps the queue to move on: takes back permits of dead holders, and grants to
- * the first waiters. False: nothing could be done. */
+/* Advances the queue: takes back permits of dead holders, and grants to the
+ * first waiters. Returns false if nothing could be done. */
 static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
                           uint32_t *dead)
 {
@@ -251,7 +253,7 @@ static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
            hf__shm_shared_pass(s, l->lock.index, atomic_load(&l->cell));
 }
 
-/* One check by a waiter. False: check again. */
+/* Makes one check of a waiter. Returns false if the caller must check again. */
 static bool lock_check_queued(struct shm *s, struct shm_cell_lock *l,
                               uint64_t word, uint32_t *dead)
 {
@@ -263,15 +265,15 @@ static bool lock_check_queued(struct shm *s, struct shm_cell_lock *l,
         hf__shm_cell_lock_dequeue(s, l);
         return false;
     }
-    /* without QUEUE, which we set, the word is damaged: no client would grant
-     * to us */
+    /* We have set QUEUE. If it is missing, the word is damaged, and no client
+     * would grant to us. */
     if (!(word & SHM_QUEUE)) {
         hf__shm_queue_stir(s, l->lock.entry, SHM_QUEUE);
         return false;
     }
     hf__shm_queue_scan(s, l->lock.index, 0, ticket, &r);
-    /* The first waiter helps at its first check; those behind it from their
-     * second check on, in case the first is stopped. */
+    /* The first waiter helps at its first check. The waiters after it help from
+     * their second check on, in case the first is stopped. */
     if ((!r.before_owner || atomic_load(&l->lock.wait)->announced) &&
         lock_bring_on(s, l, word, dead))
         return false;
@@ -350,7 +352,7 @@ bool hf__shm_shared_take(struct shm *s, struct hf__req *req)
            lock_finish_grant(s, l, req, false);
 }
 
-/* Lowers the permits of the cell to `keep`, and passes the others on. */
+/* Lowers the permits of the cell to `keep`, and passes the rest on. */
 static inline int lock_give_back(struct shm *s, struct shm_cell_lock *l,
                                  unsigned keep)
 {
@@ -375,7 +377,7 @@ static int lock_give(struct shm *s, struct shm_cell_lock *l)
 {
     int rc;
 
-    /* Must be cleared before the cell can be granted permits again. */
+    /* `minted` must be cleared before the cell can be granted permits again. */
     atomic_store_explicit(&shm_cell_lock_cell(s, l)->minted, 0,
                           memory_order_relaxed);
     rc = lock_give_back(s, l, 0);
@@ -416,7 +418,7 @@ int hf__shm_shared_release(struct shm *s, struct hf__req *req)
     return lock_give(s, l);
 }
 
-/* Moves the cell, with what it has, to the other lock. */
+/* Moves the cell, with its permits and its lease, to the other lock. */
 static void lock_move(struct shm_cell_lock *from, struct shm_cell_lock *to,
                       uint64_t hold_id)
 {
@@ -447,8 +449,8 @@ int hf__shm_shared_downgrade(struct shm *s, const struct hf__query *q)
     return lock_give_back(s, to, 1);
 }
 
-/* Other threads may use the lock meanwhile. `cell` and `lease` are valid if the
- * hold id, which is read after them, is still that of the item. */
+/* Other threads may use the lock during this call. `cell` and `lease` are valid
+ * if the hold id, which is read after them, is still that of the item. */
 int hf__shm_shared_renew(struct shm *s, const struct hf__renewal *item,
                          hf__time now)
 {

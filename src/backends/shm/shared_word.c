@@ -27,15 +27,16 @@
  *                          |                           | check
  * the lease of a holder    | the first waiter, by its  | as above
  * ends                     | own clock                 |
- * a waiter leaves or dies  | the one behind it         | the one behind that
- * a waiter enters with a   | the one behind it         | the one behind that
+ * a waiter leaves or dies  | the one after it          | the one after that
+ * a waiter enters with a   | the one after it          | the one after that
  * ticket below another's   |                           |
  *
  * The first of those granted is rung last, because it watches the client that
- * passed if that was a holder; it sees that it was not rung (rung_for). If
- * another client passed, it sees so at its next check (watch.c). The first that
- * still waits must watch all holders from then on; it does so already if the
- * only holder is the one that was before it in the queue.
+ * passed, if that client was a holder. If that client dies, the first sees that
+ * it was not rung (rung_for). If a client that was not a holder passed, the
+ * first sees this at its next check (watch.c). The first that still waits must
+ * watch all holders from then on; it does so already if the only holder is the
+ * one that was before it in the queue.
  */
 #include "shared_word.h"
 
@@ -45,8 +46,9 @@
 #include "wakeup.h"
 
 /* Copies what the word says of the cell that it names into the `hold` of that
- * cell. False: the word has changed. The swap is needed even if it changes only
- * the version: it makes clients fail that come late with the same copy. */
+ * cell. Returns false if the word has changed. The swap is needed even if it
+ * changes only the version, because it makes clients fail that come late with
+ * the same copy. */
 static bool word_write_down(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     shm_u64 *hold = &s->file->cell[shm_named(word)].hold;
@@ -78,8 +80,8 @@ bool hf__shm_shared_change(struct shm *s, struct shm_entry *e, uint64_t *word,
 }
 
 /* If the cell has permits and a ticket, the ticket is that of the wait that
- * ended with these permits. It is cleared, because without permits the cell
- * would wait again. */
+ * ended with these permits. The ticket is cleared, because a cell with a ticket
+ * and without permits would wait again. */
 bool hf__shm_shared_take_back(struct shm *s, struct shm_entry *e,
                               uint64_t *word, unsigned cell)
 {
@@ -138,10 +140,10 @@ static void word_queue_head_read(struct shm *s, unsigned index, uint64_t word,
     }
 }
 
-/* What one pass did. */
+/* The result of one pass. */
 struct passed {
     unsigned len, self;
-    unsigned first_left; /* the first cell that still waits; or SHM_NO_CELL */
+    unsigned first_left; /* the first cell that still waits, or SHM_NO_CELL */
     uint32_t granted[QUEUE_HEAD]; /* the cell and, from bit 12 on, 8 bits of its
                                      ticket */
 };
@@ -155,12 +157,13 @@ static void word_ring_granted(struct shm *s, unsigned cell, uint64_t ticket,
         return; /* its owner has seen the grant, and the wait is over */
     if (!is_self)
         hf__shm_ring_cell(s, cell);
-    /* set after ringing: if we die in between, the owner continues */
+    /* Set after ringing: if we die in between, the owner of the cell rings the
+     * rest. */
     atomic_store(&c->rung_for, (uint8_t)ticket);
     SHM_POINT();
 }
 
-/* Rings the granted cells from that one on, the last of them first. */
+/* Rings the granted cells from number `from` on, the last of them first. */
 static void word_ring_granted_from(struct shm *s, struct passed *p,
                                    unsigned from)
 {
@@ -172,8 +175,8 @@ static void word_ring_granted_from(struct shm *s, struct passed *p,
     }
 }
 
-/* Writes the lease of the cell, which begins with the grant. False: the word
- * has changed, or another client changed the lease. */
+/* Writes the lease of the cell, which begins with the grant. Returns false if
+ * the word has changed, or if another client changed the lease. */
 static bool word_begin_lease(struct shm *s, struct shm_entry *e, uint64_t word,
                              const struct shm_queue_place *at)
 {
@@ -195,11 +198,11 @@ static unsigned word_wanted(struct shm_cell *c)
 {
     unsigned want = atomic_load(&c->want) & SHM_PERMITS_MAX;
 
-    return want ? want : 1; /* the file may be damaged */
+    return want ? want : 1; /* never 0, even if the file is damaged */
 }
 
 /* Grants to the waiters in `up` while their permits fit, and notes them in `p`.
- * False: the word has changed. */
+ * Returns false if the word has changed. */
 static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
                        const struct queue_head *up, struct passed *p)
 {
@@ -213,8 +216,8 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
         p->first_left = at->cell;
         if (shm_used(*word) + want > size)
             return true;
-        /* `granted` is full: rings all but the first, which would continue if
-         * we died */
+        /* If `granted` is full, rings all but the first, which would ring the
+         * rest if we died. */
         if (p->len == QUEUE_HEAD)
             word_ring_granted_from(s, p, 1);
         if (!word_begin_lease(s, e, *word, at) ||
@@ -226,8 +229,9 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
     return true;
 }
 
-/* Does the first that still waits watch all that it must? True if the only
- * holder is `last`, which it watches and which gets no lease. */
+/* Returns whether the first that still waits watches everything that it must.
+ * This is the case if the only holder is `last`, which it watches and which
+ * gets no lease. */
 static bool word_is_watched(struct shm *s, uint64_t word, unsigned last)
 {
     struct shm_cell *c = &s->file->cell[last];
@@ -283,7 +287,8 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
 }
 
 /* Finds, below the ticket `below`, the cell with the highest ticket that was
- * granted its permits and not rung for them. False: there is none. */
+ * granted its permits and was not rung for them. Returns false if there is
+ * none. */
 static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
                         struct shm_queue_place *at)
 {

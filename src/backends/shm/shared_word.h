@@ -1,20 +1,20 @@
 /*
  * The word of a read-write lock or a semaphore: permits, and passing them on.
- * Any client may call these for any such name: each change is a swap that fails
- * if the word has changed since it was read.
+ * Any client may call these functions for any such name: each change is a swap
+ * that fails if the word has changed since it was read.
  */
 #ifndef HF_SHM_SHARED_WORD_H
 #define HF_SHM_SHARED_WORD_H
 
 #include "shm.h"
 
-/* All permits of the name. */
+/* Returns the number of all permits of the name. */
 static inline unsigned shm_size(struct shm_entry *e)
 {
     return shm_kind(e) == HF_RWLOCK ? SHM_PERMITS_MAX : e->permits;
 }
 
-/* Returns when the lease of the cell ends; HF__NEVER if it has none. */
+/* Returns when the lease of the cell ends, or HF__NEVER if it has none. */
 static inline hf__time shm_cell_lease_end(struct shm_cell *c)
 {
     uint64_t until = atomic_load(&c->lease) >> 24;
@@ -22,27 +22,28 @@ static inline hf__time shm_cell_lease_end(struct shm_cell *c)
     return until ? (hf__time)until * HF__MS : HF__NEVER;
 }
 
-/* Gives the cell `permits` permits, by a swap of the word from *word; then
- * *word is the new word. False: the word has changed. */
+/* Gives the cell `permits` permits, by a swap of the word from *word, and
+ * stores the new word in *word. Returns false if the word has changed. */
 bool hf__shm_shared_change(struct shm *, struct shm_entry *, uint64_t *word,
                            unsigned cell, unsigned permits);
-/* Takes all permits from the cell, which may be another client's, and its
- * ticket, if it has one. False: the word has changed. */
+/* Takes all permits from the cell, which may belong to another client, and its
+ * ticket, if it has one. Returns false if the word has changed. */
 bool hf__shm_shared_take_back(struct shm *, struct shm_entry *, uint64_t *word,
                               unsigned cell);
-/* Grants to the first waiters, as many as fit, and rings them, except `self`.
- * False: there was nothing to do. */
+/* Grants to as many of the first waiters as fit, and rings them, except `self`.
+ * Returns false if there was nothing to do. */
 bool hf__shm_shared_pass(struct shm *, unsigned index, unsigned self);
 /* Called by the owner of a cell that was granted permits. If the cell was not
- * rung for them, the client that granted them may have died. Then this function
- * does the rest for it: grants to further waiters, and rings those that have a
- * grant and were not rung. */
+ * rung for them, the client that granted them may have died. In that case this
+ * function completes its work: grants to further waiters, and rings those that
+ * have a grant and were not rung. */
 void hf__shm_shared_pass_on(struct shm *, unsigned index, unsigned cell,
                             uint64_t ticket);
-/* Takes the cell out of the queue and gives back its permits. Afterwards the
- * word does not name the cell. False: gave up, see retry.h. */
+/* Removes the cell from the queue and gives back its permits. Afterwards the
+ * word does not name the cell. Returns false if it gave up, see retry.h. */
 bool hf__shm_shared_clear(struct shm *, unsigned index, unsigned cell);
-/* Does the cell have permits according to `word`, and is its owner not gone? */
+/* Returns whether the cell has permits according to `word` and its owner is not
+ * gone. */
 bool hf__shm_shared_is_held_by(struct shm *, uint64_t word, unsigned cell);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * One client of the shared-memory backend, and what all files of this folder
- * share. layout.h says what is in the file, and has the two rules of the queue.
+ * share. layout.h describes the file, and states the two rules of the queue.
  * README.md lists the files from the bottom to the top.
  *
  * Which members of a struct shm_lock a function may use: attempt, abandon and
@@ -18,11 +18,11 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* how often to check for a death where the kernel cannot wake us at one */
+/* how often to check for a death where the kernel cannot wake us */
 #define SHM_POLL_NS (50 * HF__MS)
 
 /* A point at which a test may end the process. There is one between any two
- * steps that other processes can see. */
+ * steps that are visible to other processes. */
 #ifdef HF__SHM_POINTS
 void hf__shm_point(const char *file, int line);
 #define SHM_POINT() hf__shm_point(__FILE__, __LINE__)
@@ -40,7 +40,7 @@ struct shm_robust {
     struct robust_list entry;
 };
 
-/* Length of the table `hurried`. */
+/* length of the table `hurried` */
 #define SHM_HURRIED 8u
 
 /* One client. */
@@ -49,7 +49,7 @@ struct shm {
     hf_client *client;
     const struct hf__core *core;
     uint32_t me;       /* slot and generation, as in a word */
-    atomic_bool lost;  /* the file is gone: nothing is granted from now on */
+    atomic_bool lost;  /* the file was removed; nothing is granted */
     const char *label; /* label of the client; a lock with this pointer writes
                           no label of its own */
     int fd, dir_fd;
@@ -58,37 +58,36 @@ struct shm {
     ino_t root_ino;
     atomic_bool no_waitv; /* futex_waitv is missing or forbidden */
     shm_u64 there_at;     /* when we last checked the file, in units of 64 ms */
-    shm_u64 hurried[SHM_HURRIED]; /* names about which a loop gave up lately,
-                                     see retry.c */
-    uint32_t doorbell_seen; /* what our doorbell was at the last advance */
-    shm_u32 cells;          /* how many cells our locks have */
+    shm_u64 hurried[SHM_HURRIED]; /* names whose loops gave up, see retry.c */
+    uint32_t doorbell_seen; /* the value of our doorbell at the last advance */
+    shm_u32 cells;          /* how many cells our locks have taken */
     uint16_t *lock_counts;  /* locks per entry, for kinds that have several */
     bool listens;           /* the program receives events */
-    bool early_marks; /* true if a marked hold is still unknown to its thread,
-                         see notify.c */
-    uint32_t marks_seen; /* what our slot.marks was at the last poll */
+    bool early_marks; /* a marked hold is unknown to its thread, see notify.c */
+    uint32_t marks_seen; /* the value of our slot.marks at the last poll */
     struct shm_listener *listeners;
     struct shm_robust robust;
 
-    pthread_mutex_t async_mutex; /* under it no other mutex is locked */
-    struct shm_wait *async;      /* waits for which the helper thread sleeps */
+    pthread_mutex_t async_mutex; /* locked last, after all others */
+    struct shm_wait *async;      /* the waits that the helper thread watches */
 };
 
-/* True if nothing may be granted any longer. */
+/* Returns true if nothing may be granted any longer. */
 static inline bool shm_is_lost(const struct shm *s)
 {
     return __builtin_expect(
         atomic_load_explicit(&s->lost, memory_order_relaxed), 0);
 }
 
-/* The time as the file has it, in ms; rounded up, so that no lease ends earlier
- * there than here. */
+/* Returns the time as the file stores it, in ms; rounded up, so that no lease
+ * ends earlier in the file than in this process. */
 static inline uint64_t shm_to_ms(hf__time at)
 {
     return (uint64_t)(at / HF__MS) + 1;
 }
 
-/* The wall clock, in ms. It is coarse, because it is only shown. */
+/* Returns the wall clock in ms. A coarse clock is enough, because the time is
+ * only shown. */
 static inline uint64_t shm_wall_ms(void)
 {
     struct timespec now;
@@ -97,8 +96,8 @@ static inline uint64_t shm_wall_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Texts in the file are copied word by word: a concurrent reader may see a
- * mixture of two texts, but there is no data race. */
+/* Labels in the file are copied word by word: a concurrent reader may see a
+ * mixture of two labels, but there is no data race. */
 static inline void shm_label_put(shm_u64 *to, const char *text)
 {
     uint64_t words[SHM_LABEL / 8] = {0};

@@ -1,6 +1,6 @@
 /*
- * The table of the backend for shm: URLs. It is the one backend that is linked
- * into the library: loop/module.c takes it from here.
+ * The table of the backend for shm: URLs. This is the only backend that is
+ * linked into the library; loop/module.c takes the table from here.
  */
 #ifndef HF_SHM_SHM_BACKEND_H
 #define HF_SHM_SHM_BACKEND_H

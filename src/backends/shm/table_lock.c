@@ -1,9 +1,9 @@
 /*
  * Words with the id of a thread, which the kernel marks when that thread ends:
- * `alive` of each client, and the lock of the tables (slots and names). They
- * are robust futexes, as glibc's robust mutexes are. But a glibc mutex contains
- * pointers, which would be in the file, where any user with write access could
- * change them. So our pointers are all in private memory.
+ * `alive` of each client, and the table lock (which guards slots and names).
+ * They are robust futexes, as glibc's robust mutexes are. But a glibc mutex
+ * contains pointers, which would be in the file, where any user with write
+ * access could change them. Here, all pointers are in private memory.
  *
  * The kernel walks a list that belongs to the thread. To the address of each
  * element it adds an offset, which the thread chooses, and finds the word
@@ -12,19 +12,19 @@
  *
  * The kernel also checks one word per thread that is not in the list: the one
  * whose address is in list_op_pending, a field that is meant for a lock
- * operation in progress. A thread that locks the tables puts the address of
- * their lock there, and leaves it there until it has unlocked them. The field
+ * operation in progress. A thread that takes the table lock puts the address of
+ * the lock there, and leaves it there until it has released the lock. The field
  * is in the list head that the C library has registered for the thread; only
- * the helper thread has a list head of its own. If hooks of the program use a
- * robust mutex meanwhile, the C library overwrites the field. Then the waiters
+ * the helper thread has its own list head. If hooks of the program use a robust
+ * mutex in the meantime, the C library overwrites the field. The waiters then
  * notice the death of the thread by checking it.
  *
- * Every change of the tables takes effect by its last store; before that it can
- * be begun again. So a lock whose owner died needs no repair: it is simply
- * taken.
+ * Every change of the tables takes effect by its last store; before that store,
+ * the change can be started again. A lock whose owner died therefore needs no
+ * repair: it is simply taken.
  *
- * The content of the lock is not trusted: a waiter checks now and then whether
- * the thread that it names exists, and does not wait for ever.
+ * The content of the lock is not trusted: a waiter checks occasionally whether
+ * the thread that the lock names exists, and does not wait for ever.
  */
 #include "table_lock.h"
 
@@ -51,7 +51,7 @@ static uint32_t lock_this_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* Returns the robust list of this thread; NULL: it has none. */
+/* Returns the robust list of this thread, or NULL if it has none. */
 static struct robust_list_head *lock_list_of_thread(void)
 {
     struct robust_list_head *head = NULL;
@@ -60,7 +60,7 @@ static struct robust_list_head *lock_list_of_thread(void)
     return syscall(SYS_get_robust_list, 0, &head, &len) ? NULL : head;
 }
 
-/* Makes the kernel check `word`, too, when the thread ends; NULL: no longer. */
+/* Makes the kernel also check `word` when the thread ends; NULL ends this. */
 static void lock_note(struct robust_list_head *head, shm_u32 *word)
 {
     uintptr_t at = (uintptr_t)word - (uintptr_t)(word ? head->futex_offset : 0);
@@ -83,7 +83,7 @@ static void lock_end(struct shm_thread *me)
         lock_note(me->list, NULL);
 }
 
-/* The caller, the helper thread, has the tables locked. */
+/* The caller is the helper thread and holds the table lock. */
 void hf__shm_robust_begin(struct shm *s, struct shm_thread *me, shm_u32 *alive)
 {
     struct shm_robust *r = &s->robust;
@@ -116,8 +116,9 @@ void hf__shm_robust_end(struct shm *s)
     syscall(SYS_set_robust_list, s->robust.old, sizeof(s->robust.head));
 }
 
-/* Tries once to lock the tables; *seen is what their word was. No thread locks
- * them twice, so our own thread id in it is stale or damage. */
+/* Tries once to take the table lock; *seen is the value that its word had. No
+ * thread takes the lock twice, so that our own thread id in the word is stale
+ * or damage. */
 static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
                       uint32_t *seen)
 {
@@ -133,14 +134,14 @@ static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
     return false;
 }
 
-/* With hidepid= /proc may not show the threads of other users, so kill(2) is
- * asked, too. */
+/* With hidepid= /proc may not show the threads of other users; kill(2) is
+ * therefore tried, too. */
 static bool lock_is_thread_gone(uint32_t tid)
 {
     enum shm_life life = hf__shm_life_of(tid);
     char path[40];
 
-    if (life != SHM_UNKNOWN) /* a process, and its first thread */
+    if (life != SHM_UNKNOWN) /* a process, named by its first thread */
         return life == SHM_EXITED;
     snprintf(path, sizeof(path), "/proc/%u", tid);
     return kill((pid_t)tid, 0) && errno == ESRCH && access(path, F_OK) &&
@@ -155,11 +156,12 @@ static void lock_sleep_on(shm_u32 *word, uint32_t seen, hf__time nap)
         hf__shm_futex_wait(word, FUTEX_WAIT, seen | FUTEX_WAITERS, nap);
 }
 
-/* Waits until it has locked the tables. False: one thread kept them locked for
- * longer than `patience`, or `limit` has passed. *seen is what the word was;
- * *moved is when the lock was last seen in use. A thread that locks and unlocks
- * in a loop may have them at each try, but does not count as one that keeps
- * them: the count of unlocks changes. */
+/* Waits until it has taken the table lock. Returns false if one thread held the
+ * lock for longer than `patience`, or if `limit` has passed. *seen is the last
+ * value of the word; *moved is when the owner of the lock or the count of
+ * unlocks was last seen to change. A thread that takes and releases the lock in
+ * a loop may hold it at each try, but does not count as one that keeps it,
+ * because the count of unlocks changes. */
 static bool lock_wait_for_it(struct shm *s, const struct shm_thread *me,
                              hf__time patience, hf__time limit, uint32_t *seen,
                              hf__time *moved)
@@ -192,8 +194,8 @@ static bool lock_wait_for_it(struct shm *s, const struct shm_thread *me,
     return true;
 }
 
-/* The process that a thread belongs to, or the thread's id if we may not see
- * it. */
+/* Returns the process that a thread belongs to, or the thread's id if we may
+ * not see the process. */
 static unsigned lock_process_of(unsigned tid)
 {
     HF__UNCANCELLED;

@@ -58,7 +58,7 @@ static hf__time wait_add_async(struct shm *s, struct shm_wait *w)
     pthread_mutex_unlock(&s->async_mutex);
     if (atomic_load(&s->no_waitv))
         return hf__min_time(until, s->core->now() + SHM_POLL_NS);
-    /* Wakes the helper thread, so that it sleeps on the words of this wait,
+    /* Wakes the helper thread, which then sleeps on the words of this wait,
      * too. */
     hf__shm_ring_doorbell(s, s->me);
     return until;
@@ -66,7 +66,8 @@ static hf__time wait_add_async(struct shm *s, struct shm_wait *w)
 
 static void wait_remove_async(struct shm *s, struct shm_wait *w)
 {
-    /* in_async changes only under the mutex of the line, which we have */
+    /* in_async changes only under the mutex of the line, which the caller has
+     * locked */
     if (!w->in_async)
         return;
     pthread_mutex_lock(&s->async_mutex);

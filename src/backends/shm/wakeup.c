@@ -1,4 +1,4 @@
-/* Bells, doorbells and the futexes below them. park.c has the sleeps. */
+/* Bells, doorbells and the futexes below them. The sleeps are in park.c. */
 #include "wakeup.h"
 
 #include <limits.h>
@@ -52,9 +52,9 @@ void hf__shm_wake_cell(struct shm *s, unsigned cell)
 }
 
 /* While a wait is asynchronous, ringing its cell wakes only the helper thread.
- * When it becomes synchronous, a thread may sleep on the bell already, because
- * of an earlier check, and the helper thread no longer watches for it. So that
- * thread is woken. */
+ * When the wait becomes synchronous, a thread may already sleep on the bell,
+ * because of an earlier check, and the helper thread no longer watches for the
+ * wait. Therefore that thread is woken. */
 void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
 {
     if (atomic_exchange(&s->file->cell[cell].is_async, is_async) && !is_async)

@@ -1,11 +1,12 @@
 /*
- * Whose death a waiter sleeps for.
+ * Chooses which clients' deaths a waiter sleeps for.
  *
  * The kernel wakes only one of the threads that sleep on the word of a client
- * that dies. So a client that notices a death wakes the others before it does
- * anything else. But that client may be stopped or killed before it does. So
- * waiters that sleep on the same word also check it now and then. The more they
- * are, the less often each checks, because one check is enough.
+ * that dies. A client that notices a death therefore wakes the others before it
+ * does anything else. But that client may be stopped or killed before it does
+ * so. For this reason, waiters that sleep on the same word also check it
+ * occasionally. The more of them there are, the less often each checks, because
+ * one check is enough.
  */
 #include "watch.h"
 
@@ -39,8 +40,8 @@ bool hf__shm_is_over(struct shm *s, uint32_t owner, hf__time lease_end,
 }
 
 /* Returns when to check again a client that is marked as dead but whose process
- * is not gone yet: within a few ms at first. If that lasts (a core is being
- * written), less often. */
+ * is not gone yet: within a few ms at first, and less often if this state lasts
+ * (for example, while a core is being written). */
 static hf__time watch_soon(struct shm *s, struct shm_wait *w)
 {
     hf__time nap = w->dying < 5 ? HF__MS / 10 << w->dying : 3 * HF__MS;
@@ -75,7 +76,7 @@ void hf__shm_unwatch(struct shm *s, struct shm_cell *c, unsigned from)
     }
 }
 
-/* Makes the cell watch the slots of w. Returns how long to sleep at most, which
+/* Makes the cell watch the slots of w. Returns how long to sleep at most; this
  * depends on how many other cells watch the same slots. */
 static hf__time watch_patience(struct shm *s, struct shm_wait *w)
 {
@@ -110,8 +111,8 @@ uint32_t hf__shm_watch_died(struct shm *s, struct shm_wait *w, unsigned i)
     return slot;
 }
 
-/* True if the wait was not woken until its time was up, and has not checked the
- * watched processes for RECHECK_NS. */
+/* Returns whether the wait was not woken until its time was up, and the watched
+ * processes have not been checked for RECHECK_NS. */
 static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
 {
     unsigned cell = atomic_load(&w->cell) % SHM_CELLS;
@@ -124,8 +125,8 @@ static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
     return true;
 }
 
-/* A wait in vain may mean that a client has died and the kernel has not marked
- * its word. */
+/* Nothing may have woken the wait because a client has died and the kernel has
+ * not marked its word. */
 void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 {
     bool in_vain = watch_has_waited_in_vain(s, w);

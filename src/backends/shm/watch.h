@@ -1,7 +1,7 @@
 /*
- * Whose death a waiter sleeps for, and what is done when a client dies. The
- * caller has the mutex of the line (struct hf__remote) locked, except for
- * hf__shm_watch_died.
+ * Chooses which clients' deaths a waiter sleeps for, and reacts when a client
+ * dies. The caller has the mutex of the line (struct hf__remote) locked, except
+ * for hf__shm_watch_died.
  */
 #ifndef HF_SHM_WATCH_H
 #define HF_SHM_WATCH_H
@@ -9,23 +9,23 @@
 #include "shm.h"
 #include "wait.h"
 
-/* Wakes all threads that sleep for the death of `owner`, which has died: the
- * kernel has woken only one. */
+/* Wakes all threads that sleep until the death of `owner`, which has died. The
+ * kernel has woken only one of them. */
 void hf__shm_wake_watchers(struct shm *, uint32_t owner);
-/* True if the hold of `owner` can be taken: its process is gone (then it is
- * *dead), or its lease has ended. */
+/* Returns true if the hold of `owner` can be taken: its process is gone (*dead
+ * is then `owner`), or its lease has ended. */
 bool hf__shm_is_over(struct shm *, uint32_t owner, hf__time lease_end,
                      uint32_t *dead);
 /* Makes the wait check again when one of the owners dies, and at `until` at the
- * latest. At most SHM_WATCHED owners. */
+ * latest. There may be at most SHM_WATCHED owners. */
 void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,
                    unsigned len, hf__time until);
 /* Empties the list of slots that the cell watches, from element `from` on. */
 void hf__shm_unwatch(struct shm *, struct shm_cell *, unsigned from);
-/* Returns the i-th slot that the wait watches if its client has died since; or
- * 0. */
+/* Returns the i-th slot that the wait watches if its client has died since the
+ * last check, or 0. */
 uint32_t hf__shm_watch_died(struct shm *, struct shm_wait *, unsigned i);
-/* If a client that the wait watches is dead: wakes the others that sleep on the
+/* If a client that the wait watches is dead, wakes the others that sleep on the
  * same word. If the wait's time was up and nothing woke it, checks the
  * processes that it watches. */
 void hf__shm_pass_on_death(struct shm *, struct shm_wait *);

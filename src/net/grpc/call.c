@@ -12,10 +12,10 @@
 #define PREFIX 5
 #define DEADLINE_EXCEEDED 4
 #define FIRST_SIZE 512
-/* first size of the buffer: enough for usual answers */
+/* the initial size of the buffer for an answer, enough for most answers */
 #define ANSWER_SIZE 1024
-/* After this many late calls in a row the connection ends: the server answers
- * PINGs, but does not do its work. */
+/* After this many late calls in a row the connection is closed, because the
+ * server may still answer PINGs although it no longer executes calls. */
 #define LATE_MOST 3
 /* how long a slow answer counts as recent */
 #define SLOW_FOR (2000 * HF__MS)

@@ -1,6 +1,6 @@
-/* metrics_print URL: prints the metrics of two clients that each have done
- * something, for metrics_text.py. It runs in a locale with a decimal comma, if
- * the machine has one. */
+/* metrics_print URL: prints the metrics of two clients that have each acquired
+ * and released a lock, for metrics_text.py. It runs in a locale with a decimal
+ * comma, if the machine has one. */
 #include <holdfast.h>
 
 #include <locale.h>
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
             fail(&err);
         hf_close(c);
     }
-    /* Different numbers in each field; the histogram is made up as well. */
+    /* Each field gets a different number. The histogram is made up too. */
     m[0].busy = 3;
     m[0].timed_out = 4;
     m[0].cancelled = 5;

@@ -25,7 +25,7 @@ FAMILIES = list(parser.text_string_to_metric_families(TEXT))
 
 
 def values(name, labels, key='result'):
-    """Returns {value of the label `key`: value of the sample}."""
+    """Returns a dict that maps the value of the label `key` to the value of the sample."""
     found = {}
     for sample in [s for f in FAMILIES for s in f.samples]:
         rest = {k: v for k, v in sample.labels.items() if k != key}
@@ -37,7 +37,7 @@ def values(name, labels, key='result'):
 
 def every_family_is_there_once_with_its_type():
     types = {f.name: f.type for f in FAMILIES}
-    # The parser removes the suffix _total.
+    # The parser removes the suffix _total from the names.
     assert types == {
         'holdfast_acquires': 'counter', 'holdfast_releases': 'counter',
         'holdfast_holds_lost': 'counter', 'holdfast_renewals': 'counter',

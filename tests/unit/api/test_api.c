@@ -1,6 +1,5 @@
 /* The parts of the public interface that do not depend on a backend: numbers
- * that never change, hooks, sizes, modules, and where a password may come
- * from. */
+ * that never change, hooks, sizes, modules, and the sources of a password. */
 #include "../../lib/shm_dir.h"
 #include "../cases.h"
 #include "../options.h"
@@ -127,7 +126,7 @@ CASE(test_api_memory_of_an_idle_handle)
         assert_int_equal(hf_lock_new(c, name, HF_CSTRING, NULL, &lock[i], NULL),
                          0);
     }
-    /* This includes each lock's name and its share of the tables. */
+    /* The limit includes each lock's name and its share of the tables. */
     assert_true((m.bytes - before) / MANY < 512);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(hf_lock_free(lock[i]), 0);
@@ -163,7 +162,8 @@ CASE(test_api_releases_all_without_memory)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* An alloc hook without a free hook cannot work: the library ignores it. */
+/* A pair of hooks without alloc or without free cannot work: the library
+ * ignores both. */
 CASE(test_api_half_a_pair_of_hooks_is_not_used)
 {
     struct memory m = {0, 0, false};
@@ -246,8 +246,8 @@ static void write_module(const char *path, const char *content)
     close(fd);
 }
 
-/* The first file found on HOLDFAST_MODULE_PATH is not a module: the error says
- * so. */
+/* The first file found on HOLDFAST_MODULE_PATH is not a module: hf_open() fails
+ * with an error. */
 CASE(test_api_module_that_is_none)
 {
     char path[128];
@@ -261,7 +261,8 @@ CASE(test_api_module_that_is_none)
     rc = hf_open("redis://127.0.0.1:1?connect_timeout=100ms", NULL, &c, &err);
     unsetenv("HOLDFAST_MODULE_PATH");
     unlink(path);
-    /* A module may be found elsewhere, but no server listens on that port. */
+    /* hf_open() may find the real module in another directory, but no server
+     * listens on that port. */
     assert_int_equal(rc, HF_EBACKEND);
     assert_null(c);
     assert_true(err.text[0] != '\0');
@@ -272,8 +273,8 @@ static void count_event(void *arg, const hf_event *e)
     ++*(int *)arg;
 }
 
-/* The shortest lease is longer than its margin: its deadline is after the
- * grant. */
+/* A lease of the minimum length is longer than its safety margin: its deadline
+ * is later than the grant. */
 CASE(test_api_the_least_lease_can_be_held)
 {
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
@@ -300,8 +301,9 @@ CASE(test_api_the_least_lease_can_be_held)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* A program that never dispatches loses events, not memory: it hears of the
- * loss stored in the line, of 1024 queued ones, and that more were dropped. */
+/* A program that never dispatches loses events, not memory. 1100 holds are
+ * lost: dispatch then reports the loss stored in the line, the 1024 queued
+ * ones, and that the rest were dropped. */
 CASE(test_api_events_have_a_limit)
 {
     hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = HF_LEASE_MIN_MS);
@@ -331,7 +333,8 @@ CASE(test_api_events_have_a_limit)
     assert_int_equal(m.blocks, 0);
 }
 
-/* The text says what was wrong and what it must be. */
+/* Asserts that a call failed with `code`, and that the error text says what was
+ * wrong and what was expected. */
 static void says(int rc, int code, const hf_error *err, const char *text)
 {
     assert_int_equal(rc, code);

@@ -4,7 +4,7 @@
 
 #define LATE_MS 1500 /* longer than hf_close waits for ended leases */
 
-static hf__time answers_from; /* client->mu */
+static hf__time answers_from; /* protected by client->mu */
 
 static void answer_late(hf__time now)
 {
@@ -12,7 +12,8 @@ static void answer_late(hf__time now)
         answer_one();
 }
 
-/* The server grants at once, and answers nothing else. */
+/* Opens a client whose server grants attempts at once and answers nothing
+ * else. */
 static hf_client *open_mute(void)
 {
     hf_client *c = open_with(NULL);
@@ -26,7 +27,7 @@ static hf_client *open_mute(void)
     return c;
 }
 
-/* After that time the server answers everything. */
+/* Lets the server answer everything once `ms` have passed. */
 static void answer_after(hf_client *c, int64_t ms)
 {
     hf__mutex_lock(&c->mu);
@@ -62,7 +63,8 @@ static bool is_asked(hf_client *c, enum hf__op op)
 static void lose(hf_client *c, hf_lock *lock)
 {
     assert_true(WAIT_FOR(hf_lock_check(lock) == HF_ELOST));
-    assert_true(is_asked(c, HF__RELEASE)); /* it is sent nevertheless */
+    /* The hold is lost, but its release is sent nevertheless. */
+    assert_true(is_asked(c, HF__RELEASE));
 }
 
 static void is_not_waited_for(hf_client *c, hf_lock *lock)
@@ -93,19 +95,21 @@ CASE(test_close_does_not_wait_for_unanswered_renewals)
     is_not_waited_for(c, lock);
 }
 
-/* The hold's deadline passes after its release was sent. */
+/* The release is sent in time but not answered, and the hold's deadline
+ * passes. */
 CASE(test_close_does_not_wait_for_a_release_that_is_over)
 {
     hf_client *c = open_mute();
     hf_lock *lock = hold(c, 0, 100, 0);
     int rc = hf_lock_release_nowait(lock, NULL);
 
-    assert_true(rc == 0 || rc == HF_ELOST); /* ELOST: we were stopped */
+    /* The result is HF_ELOST if this process was stopped for too long. */
+    assert_true(rc == 0 || rc == HF_ELOST);
     assert_true(WAIT_FOR(hf__now() > lock->line->queue.lease.until));
     is_not_waited_for(c, lock);
 }
 
-/* The server is slow, but answers. */
+/* The server is slow to answer the release, but answers. */
 CASE(test_close_hears_that_an_ended_lease_was_let_go)
 {
     hf_client *c = open_mute();
@@ -131,7 +135,7 @@ CASE(test_close_waits_for_what_is_held)
     is_waited_for(c, hold(c, 0, 0, 0));
 }
 
-/* max_hold has ended the hold for its owner, but not at the server. */
+/* max_hold has ended the hold for its owner, but the server still keeps it. */
 CASE(test_close_waits_for_what_the_server_still_has)
 {
     hf_client *c = open_mute();

@@ -17,7 +17,7 @@ struct left {
     size_t blocks, descriptors, helpers;
 };
 
-static size_t blocks; /* atomic: blocks that are not freed */
+static size_t blocks; /* atomic: number of blocks not freed yet */
 
 static void *take(void *ctx, size_t size)
 {
@@ -36,7 +36,8 @@ static bool is_any(const char *name)
     return name[0] != '.';
 }
 
-/* Threads of a sanitizer do not count. */
+/* Returns whether the thread is a helper thread of the library; a sanitizer has
+ * threads too. */
 static bool is_helper(const char *tid)
 {
     char path[64], name[32];
@@ -66,7 +67,8 @@ static struct left look(void)
                          count("/proc/self/task", is_helper)};
 }
 
-/* The helper thread may still be exiting. */
+/* Returns whether nothing is left over. The helper thread may still be exiting,
+ * so callers repeat this. */
 static bool is_as_before(const struct left *before)
 {
     struct left now = look();
@@ -95,7 +97,8 @@ static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
     return rc;
 }
 
-/* Opening has no unknown outcome, since it leaves nothing to settle. */
+/* Returns the code of hf_open(). It never returns HF_EUNKNOWN, because a failed
+ * open leaves nothing at the server that is in doubt. */
 static int expected(int code)
 {
     return code == HF_EUNKNOWN ? HF_EBACKEND : code;
@@ -136,7 +139,7 @@ static void open_slowly(const struct hf__config *config)
     WAIT_FOR(__atomic_load_n(&may_return, __ATOMIC_SEQ_CST));
 }
 
-/* The backend's open() returns this code after hf_open() has given up. */
+/* Lets the backend's open() return `opens` after hf_open() has given up. */
 static void return_too_late(int opens)
 {
     struct left before = look();
@@ -184,7 +187,7 @@ CASE(test_open_timeout_is_for_open_alone)
     expect_times(WAIT_LONG_MS, 2 * WAIT_LONG_MS, WAIT_LONG_MS);
 }
 
-/* The backend's open() takes too long, or the server does not answer. */
+/* The backend's open() takes longer than open_timeout. */
 CASE(test_open_ends_at_open_timeout)
 {
     hf_error err = {0};

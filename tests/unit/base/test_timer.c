@@ -1,5 +1,5 @@
-/* The timer heap against a plain array: both have the same timers due at any
- * time. */
+/* The timer heap is compared with a plain array: at any time both must have the
+ * same timer due next. */
 #include "../cases.h"
 #include "base/memory.h"
 #include "base/time.h"
@@ -18,7 +18,7 @@ static uint64_t chance(uint64_t below)
     return seed % below;
 }
 
-/* Finds the next timer by looking at all of them. */
+/* Returns the time of the next timer, by looking at all of them. */
 static hf__time next_of(const struct hf__timer *timer)
 {
     hf__time next = HF__NEVER;
@@ -68,7 +68,7 @@ static void one_step(struct hf__timers *t, struct hf__timer *timer,
     case 3:
         *now += (hf__time)chance(30);
         break;
-    default: /* armed or not; often several with equal times */
+    default: /* sets any timer; equal times are frequent */
         hf__timers_set(t, one, *now + (hf__time)chance(100));
         assert_true(one->place > 0);
         break;

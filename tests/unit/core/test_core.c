@@ -24,7 +24,7 @@ static int acquire_as(hf_lock *lock, enum hf_mode mode)
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* The linker substitutes this for the function of name_table.c. */
+/* The linker replaces the function of name_table.c with this one. */
 void __real_hf__names_put(struct hf__line *);
 void __wrap_hf__names_put(struct hf__line *);
 
@@ -58,7 +58,7 @@ static void free_at_once(enum hf_kind kind, enum hf_mode mode)
     assert_int_equal(acquire_as(a, mode), 0);
     assert_int_equal(pthread_create(&t, NULL, free_and_stop, a), 0);
     assert_true(WAIT_FOR(__atomic_load_n(&put_stopped, __ATOMIC_SEQ_CST)));
-    assert_int_equal(hf_lock_free(b), HF_EBUSY); /* the holder's last one */
+    assert_int_equal(hf_lock_free(b), HF_EBUSY); /* the owner's last handle */
     __atomic_store_n(&put_may_go_on, 1, __ATOMIC_SEQ_CST);
     pthread_join(t, &rc);
     assert_null(rc);
@@ -93,7 +93,8 @@ static void fork_at_event(void *arg, const hf_event *event)
     fork_at_first(arg, NULL, 0);
 }
 
-/* Dispatch or close must return HF_EFORK in the child, which then exits. */
+/* Asserts the results of dispatch or close in both processes. In the child it
+ * must return HF_EFORK; the child then exits. */
 static void both_have_returned(const struct forker *f, int rc, int called)
 {
     int status = -1;
@@ -171,7 +172,7 @@ CASE(test_core_child_of_a_callback_of_close_closes_nothing)
 }
 
 struct heard {
-    int events, last; /* their number, and the type of the last one */
+    int events, last; /* number of events, and the type of the last one */
     char name[16];
 };
 
@@ -194,7 +195,7 @@ static hf_client *open_hearing(struct heard *h)
     return c;
 }
 
-/* One event reports all events that were dropped, each time. */
+/* Whenever events were dropped, a single event reports that. */
 CASE(test_core_events_that_are_dropped_are_told)
 {
     struct heard h;
@@ -214,8 +215,8 @@ CASE(test_core_events_that_are_dropped_are_told)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* The first loss is stored in the line, the second one outside of it; the line
- * is freed with its handle. */
+/* The first loss is stored in the line, the second one outside of it. Both are
+ * reported although the line was freed with its handle. */
 CASE(test_core_loss_is_told_when_its_handle_is_gone)
 {
     struct heard h;
@@ -235,7 +236,7 @@ CASE(test_core_loss_is_told_when_its_handle_is_gone)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* The thread that fires stops in a chosen call. */
+/* The thread that fires a cancel stops in one of these calls. */
 static __thread bool stops_in_post, stops_in_wake;
 static uint32_t fire_stopped, fire_may_go_on; /* atomic */
 
@@ -245,7 +246,7 @@ static void stop_firing(void)
     WAIT_FOR(__atomic_load_n(&fire_may_go_on, __ATOMIC_SEQ_CST));
 }
 
-/* The linker substitutes this for the function of wakeup.c. */
+/* The linker replaces the function of wakeup.c with this one. */
 void __real_hf__fd_post(int fd);
 void __wrap_hf__fd_post(int fd);
 
@@ -258,7 +259,7 @@ void __wrap_hf__fd_post(int fd)
     __real_hf__fd_post(fd);
 }
 
-/* The linker substitutes this for the function of futex.c. */
+/* The linker replaces the function of futex.c with this one. */
 void __real_hf__futex_wake(uint32_t *word, int how_many);
 void __wrap_hf__futex_wake(uint32_t *word, int how_many);
 
@@ -283,7 +284,7 @@ static void *fire_and_stop_in_wake(void *cancel)
     return NULL;
 }
 
-/* Memory with pages of its own: a thread that uses it after it was freed
+/* Each block has its own pages: a thread that uses a block after it was freed
  * crashes. */
 #define OWN_PAGES 65536
 
@@ -305,7 +306,8 @@ static void pages_give(void *ctx, void *p)
 
 static const hf_hooks pages = {.alloc = pages_take, .free = pages_give};
 
-/* Its server queues each attempt. */
+/* Opens a client that uses this memory, and whose server queues each
+ * attempt. */
 static hf_client *open_in_pages(void)
 {
     hf_client *c = open_with(&pages);
@@ -362,8 +364,8 @@ static void *wait_timed(void *arg)
     return (void *)(intptr_t)hf_lock_acquire(t->lock, &t->opt, NULL);
 }
 
-/* The wait ends before the thread that fired goes on. Then the cancel may be
- * freed, but the client must stay until the firing has ended. */
+/* A wait ends before the thread that fires its cancel continues. The cancel may
+ * then be freed, but hf_close() must wait until the firing has ended. */
 static void fire_late(void *(*fire_and_stop)(void *cancel))
 {
     struct closer closer = {open_in_pages(), 0};
@@ -376,7 +378,7 @@ static void fire_late(void *(*fire_and_stop)(void *cancel))
 
     fire_stopped = fire_may_go_on = 0;
     t.opt.cancel = cancel;
-    t.opt.wait_ms = 1000; /* nothing wakes it before that */
+    t.opt.wait_ms = 1000; /* nothing wakes it sooner */
     assert_int_equal(pthread_create(&waiting, NULL, wait_timed, &t), 0);
     assert_true(WAIT_FOR(is_attached(cancel)));
     assert_int_equal(pthread_create(&firing, NULL, fire_and_stop, cancel), 0);
@@ -397,7 +399,8 @@ ROW(test_core_close_waits_for_who_fires, fire_late(fire_and_stop_in_post));
 ROW(test_core_firing_touches_nothing_that_is_free,
     fire_late(fire_and_stop_in_wake));
 
-/* The cancel still points to the client of the last wait. */
+/* A cancel is fired after its wait has ended and the client of that wait is
+ * closed. It still points to the client, which must not be used. */
 CASE(test_core_firing_after_the_wait_touches_no_client)
 {
     hf_client *c = open_in_pages();
@@ -412,8 +415,9 @@ CASE(test_core_firing_after_the_wait_touches_no_client)
     hf_cancel_fire(&cancel);
 }
 
-/* A thread about to fire compares the word. It must not match the word of an
- * ended wait, since the next wait may belong to another client. */
+/* A thread that is about to fire compares the word of the cancel. The word must
+ * not be the same as in a wait that has ended, since the next wait may belong
+ * to another client. */
 CASE(test_core_no_wait_leaves_the_word_as_it_was)
 {
     hf_client *c = open_at_once(HF__QUEUED);
@@ -429,7 +433,8 @@ CASE(test_core_no_wait_leaves_the_word_as_it_was)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* The descriptor belongs to the parent. */
+/* A child fires a cancel of its parent. The descriptor of the client belongs to
+ * the parent, and must not be written to. */
 CASE(test_core_child_fires_nothing_of_its_parent)
 {
     hf_client *c = open_at_once(HF__QUEUED);
@@ -489,7 +494,7 @@ int __real_timerfd_settime(int, int, const struct itimerspec *,
 int __wrap_timerfd_settime(int, int, const struct itimerspec *,
                            struct itimerspec *);
 
-static unsigned set; /* how often one was set; atomic */
+static unsigned set; /* atomic: how often a timer was set */
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *to,
                            struct itimerspec *was)
@@ -519,7 +524,8 @@ static bool is_armed(hf_lock *lock)
     return spec.it_value.tv_sec || spec.it_value.tv_nsec;
 }
 
-/* With many handles, the end of a hold concerns only its own handle. */
+/* With many handles, the end of a hold sets only the descriptor of its own
+ * handle. */
 CASE(test_core_end_of_one_hold_sets_one_descriptor)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -537,7 +543,7 @@ CASE(test_core_end_of_one_hold_sets_one_descriptor)
         assert_true(is_armed(lock[i]));
     }
     renew(c, lock[3]);
-    assert_int_equal(times_set(), 2); /* it might have ended sooner */
+    assert_int_equal(times_set(), 2); /* a renewal may shorten the hold */
     for (int i = 0; i < 8; i++) {
         assert_true(is_armed(lock[i]));
         assert_int_equal(hf_lock_release(lock[i], NULL), 0);
@@ -549,7 +555,7 @@ CASE(test_core_end_of_one_hold_sets_one_descriptor)
     assert_int_equal(hf_close(c), 0);
 }
 
-static uint32_t permits_told; /* client->mu */
+static uint32_t permits_told; /* protected by client->mu */
 
 static void note_permits(const struct hf__batch *batch)
 {
@@ -564,8 +570,9 @@ static void renews_permits(hf_client *c, hf_lock *lock, uint32_t permits)
     hf__mutex_unlock(&c->mu);
 }
 
-/* A line that has sent no request reuses the memory of the semaphore's
- * requests. */
+/* The downgraded hold belongs to a line that has sent no request. That line
+ * reuses the memory of the semaphore's requests, and must not renew as many
+ * permits. */
 CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -651,7 +658,8 @@ static void write_secret(const char *path, size_t len)
     close(fd);
 }
 
-/* Writes two parts, so that the reader gets the first one by itself. */
+/* Writes two parts, so that the reader gets the first part before the second is
+ * written. */
 static void *write_in_parts(void *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC), left;
@@ -709,7 +717,8 @@ CASE(test_core_password_file_is_not_waited_for_long)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* The client no longer uses the name, so the leftover kind does not matter. */
+/* A handle is freed while its release is pending. The client no longer uses the
+ * name, so that another kind of lock may be created. */
 CASE(test_core_name_without_handles_may_be_another_kind)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -756,7 +765,8 @@ static unsigned asked(hf_client *c)
     return n;
 }
 
-/* The newest acquire is the one that was granted last. */
+/* A release ends the acquire that was granted last, even if another one was
+ * requested later. */
 CASE(test_core_release_of_the_permits_that_came_last)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -772,7 +782,7 @@ CASE(test_core_release_of_the_permits_that_came_last)
             pthread_create(&p[i].thread, NULL, take_permits, &p[i]), 0);
         assert_true(WAIT_FOR(asked(c) == i + 1));
     }
-    for (unsigned i = 2; i-- > 0;) { /* the last attempt first */
+    for (unsigned i = 2; i-- > 0;) { /* grants the last attempt first */
         let_answer(c, 1, HF__GRANTED);
         pthread_join(p[i].thread, NULL);
         assert_int_equal(p[i].rc, 0);

@@ -1,6 +1,6 @@
-/* The counters behind hf_client_metrics(), and the text of hf_metrics_text().
- * The conformance suite tests what is counted; metrics_text.py, that Prometheus
- * can parse the text. */
+/* The counters of hf_client_metrics(), and the output of hf_metrics_text(). The
+ * conformance suite tests what is counted; metrics_text.py tests that
+ * Prometheus can parse the output. */
 #include "../../lib/shm_dir.h"
 #include "../cases.h"
 
@@ -45,7 +45,8 @@ static void is(hf_client *c, uint64_t granted, uint64_t released, uint64_t held)
     assert_int_equal(m.wait[0].count, granted);
 }
 
-/* A line's few bits of a counter carry over, so any number can be counted. */
+/* A line counts with a few bits, which carry over: any number can be
+ * counted. */
 CASE(test_metrics_carry)
 {
     const uint64_t many = HF__TALLY_RELEASE / 2 - 2;
@@ -56,8 +57,8 @@ CASE(test_metrics_carry)
     assert_int_equal(hf_open(url, NULL, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "carry", HF_CSTRING, NULL, &lock, NULL), 0);
     for (int i = 0; i < 5; i++) {
-        /* As after many acquires and releases, of which in some rounds many had
-         * waited. */
+        /* Sets the tally as after many releases and, in every second round, as
+         * many acquires. Acquires that had to wait are counted elsewhere. */
         lock->line->tally += many * HF__TALLY_RELEASE;
         released += many;
         if (!(i & 1))
@@ -82,7 +83,8 @@ CASE(test_metrics_carry)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* A bound belongs to its bucket; longer times than all bounds count as well. */
+/* A wait as long as a bound belongs to the bucket of that bound; waits longer
+ * than all bounds are counted too. */
 CASE(test_metrics_buckets)
 {
     hf_client *c = NULL;
@@ -169,7 +171,7 @@ CASE(test_metrics_text_refuses_series)
     assert_int_equal(hf_metrics_text(NULL, 1, NULL, 0, NULL), HF_EINVAL);
 }
 
-/* The buffer may have any size, or none, as for snprintf(). */
+/* The buffer may have any size or be missing, as for snprintf(). */
 CASE(test_metrics_text_is_cut)
 {
     hf_label label = {"name", "a \"name\"\nwith \\ and \x01, \xff"};

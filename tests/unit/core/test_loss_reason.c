@@ -14,8 +14,8 @@ static void trouble(hf_client *c, const char *text)
     hf__mutex_unlock(&c->mu);
 }
 
-/* Returns a lock with a name of its own that is held: it is granted at once,
- * and renewals are not answered. */
+/* Returns a held lock with its own name: the server grants it at once and does
+ * not answer renewals. */
 static hf_lock *held(hf_client *c, const char *name, int64_t ttl_ms)
 {
     hf_lock_options opt = LOCK_OPTIONS(.ttl_ms = ttl_ms);
@@ -65,7 +65,7 @@ static void with_scene(void (*run)(hf_client *))
 
 #define SCENE_CASE(fn) CASE_CALLED(fn, hf_client *c, NULL, NULL, with_scene(fn))
 
-/* Holds are lost in two outages; the error may change in between. */
+/* Holds are lost in two outages. The error may change during an outage. */
 SCENE_CASE(test_reason_of_each_outage)
 {
     hf_error one = HF_ERROR_INIT, two = HF_ERROR_INIT, three = HF_ERROR_INIT;
@@ -92,8 +92,9 @@ SCENE_CASE(test_reason_of_each_outage)
     free_lost(d, three.text);
 }
 
-/* Only a few outages are remembered: the reason still says that the server was
- * unreachable, but the error may be another one of the same outage. */
+/* Only a few outages are remembered: the reason of an earlier loss still says
+ * that the server was unreachable, but may quote another error of the same
+ * outage. */
 SCENE_CASE(test_reason_after_many_outages)
 {
     hf_error first = HF_ERROR_INIT, last = HF_ERROR_INIT;
@@ -118,7 +119,8 @@ SCENE_CASE(test_reason_after_many_outages)
     free_lost(b, last.text);
 }
 
-/* During one outage, an error that explains no loss does not evict others. */
+/* During one outage, errors that explain no loss do not evict the one that
+ * does. */
 SCENE_CASE(test_reason_of_a_long_outage)
 {
     hf_error err = HF_ERROR_INIT;
@@ -153,8 +155,8 @@ SCENE_CASE(test_reason_refused)
     free_lost(a, err.text);
 }
 
-/* The explanation of a loss is kept, however often and with whatever texts
- * renewals are refused. */
+/* The explanation of a loss is kept, however often renewals are refused, and
+ * with whatever messages. */
 SCENE_CASE(test_reason_is_not_evicted_by_refusals)
 {
     hf_error err = HF_ERROR_INIT, word = {.code = HF_EAUTH};
@@ -182,13 +184,13 @@ SCENE_CASE(test_reason_unknown)
 
     loses(a, &err);
     if (!strstr(err.text, "answered no renewal before its deadline"))
-        says(&err, "stopped or suspended"); /* the machine was stopped */
+        says(&err, "stopped or suspended"); /* if this process was stopped */
     free_lost(a, err.text);
 }
 
-static hf__time first_granted; /* client->mu */
+static hf__time first_granted; /* protected by client->mu */
 
-/* Grants the first lock at once, the second when the first is lost. */
+/* Grants the first lock at once, and the second one when the first is lost. */
 static void grant_in_turn(hf__time now)
 {
     if (!server.asked || server.asked->op != HF__ATTEMPT ||
@@ -272,8 +274,8 @@ SCENE_CASE(test_reason_is_not_that_of_an_earlier_hold)
     assert_int_equal(hf_lock_free(r.lock), 0);
 }
 
-/* With long names and errors the text is cut, so it begins with the essential
- * part. */
+/* A message with a long name and a long error is cut off, which is why it
+ * begins with the essential part. */
 SCENE_CASE(test_reason_of_any_length)
 {
     hf_error err = HF_ERROR_INIT;

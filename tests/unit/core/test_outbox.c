@@ -1,6 +1,7 @@
 /*
- * The core parks requests that a backend cannot send now: they are sent in
- * order, none after its time, and a caller that gives up removes its own.
+ * The core parks requests that a backend cannot send now. They are sent in
+ * order, but not after their time limit, and a caller that gives up removes its
+ * own request.
  */
 #include "../cases.h"
 #include "core/watches.h"
@@ -9,17 +10,17 @@
 
 enum { MANY = 8 };
 
-/* Protected by client->mu: */
-static unsigned room;   /* requests that are accepted; others get LATER */
-static bool goes_on;    /* advance() reports that requests can be sent, */
-static bool gives_back; /* or that no accepted request was sent, */
-static int refuses_all; /* or that the server refuses */
+/* The backend of this test, protected by client->mu: */
+static unsigned room;   /* number of requests to accept; others get LATER */
+static bool goes_on;    /* advance() reports that requests can be sent */
+static bool gives_back; /* advance() reports the accepted ones as unsent */
+static int refuses_all; /* advance() reports this refusal of all */
 static bool keeps;      /* accepted requests are not answered at once */
 static struct hf__req *taken[MANY];
 static struct hf__req was[MANY]; /* copies, which outlive the requests */
 static size_t taken_len;
 static unsigned put_off, abandoned;
-static bool gives_back_late; /* while one is being abandoned */
+static bool gives_back_late; /* reports a request as unsent in abandon() */
 
 static int take(struct hf__req *req, int answer)
 {
@@ -105,7 +106,7 @@ static struct scene *begin(void)
     room = put_off = abandoned = 0;
     taken_len = 0;
     s->client = open_with(NULL);
-    hf__mutex_lock(&s->client->mu); /* the helper thread has looked */
+    hf__mutex_lock(&s->client->mu); /* the helper thread reads these */
     server.in_advance = parked_advance;
     server.in_timeout = parked_timeout;
     hf__mutex_unlock(&s->client->mu);
@@ -143,7 +144,7 @@ static void set_latch(struct scene *s)
                      0);
 }
 
-/* In this order: a, the latch, b, c. */
+/* Submits requests in this order: a, the latch, b, c. */
 static void ask_four(struct scene *s)
 {
     acquire(s, 0);
@@ -157,7 +158,7 @@ static void lock(struct scene *s)
     hf__mutex_lock(&s->client->mu);
 }
 
-/* Lets the backend act on what the test has set. */
+/* Unlocks the mutex, and lets the backend act on what the test has set. */
 static void unlock(struct scene *s)
 {
     server.core->due(s->client, server.core->now());
@@ -225,7 +226,7 @@ SCENE_CASE(test_parked_go_in_the_order_of_asking)
     are_in_order(s);
 }
 
-/* Each time one request is accepted: the others keep their places. */
+/* The backend accepts one request at a time: the others keep their places. */
 SCENE_CASE(test_parked_again_keep_their_places)
 {
     ask_four(s);
@@ -240,8 +241,8 @@ SCENE_CASE(test_parked_again_keep_their_places)
     are_in_order(s);
 }
 
-/* Two requests are accepted and two are parked when the connection breaks,
- * before anything is written. */
+/* The connection breaks when two requests are accepted and two are parked,
+ * before anything is written: the accepted ones are sent first. */
 SCENE_CASE(test_unsent_go_before_those_parked)
 {
     keeps = true;
@@ -256,7 +257,8 @@ SCENE_CASE(test_unsent_go_before_those_parked)
     are_in_order(s);
 }
 
-/* No request is sent for it, then or later. */
+/* The callers of parked requests give up: their requests are not sent, then or
+ * later. */
 SCENE_CASE(test_who_gives_up_is_not_parked_any_more)
 {
     ask_four(s);
@@ -280,8 +282,8 @@ SCENE_CASE(test_who_gives_up_is_not_parked_any_more)
     assert_int_equal(taken_len, 1);
 }
 
-/* The caller has left when the backend reports that the request was not
- * sent. */
+/* A caller has given up when the backend reports that its request was not sent:
+ * the request is not sent again. */
 SCENE_CASE(test_unsent_after_its_caller_has_left)
 {
     keeps = true;
@@ -301,7 +303,7 @@ SCENE_CASE(test_unsent_after_its_caller_has_left)
         assert_true(is_of(&was[i], s->locks[i]));
 }
 
-/* The downgrade is effective at once; the server hears of it when it can be
+/* A downgrade takes effect at once; the server is notified when it can be
  * reached. */
 SCENE_CASE(test_parked_downgrade_is_sent_after_all)
 {
@@ -327,8 +329,8 @@ SCENE_CASE(test_parked_downgrade_is_sent_after_all)
     assert_int_equal(hf_lock_free(rw), 0);
 }
 
-/* As if a driver had found the connection broken after the core decided to
- * abandon and before the backend heard of that. */
+/* A driver finds the connection broken after the core decided to abandon a
+ * request, but before the backend is notified. */
 SCENE_CASE(test_unsent_while_it_is_abandoned)
 {
     keeps = gives_back_late = true;
@@ -344,7 +346,8 @@ SCENE_CASE(test_unsent_while_it_is_abandoned)
     hf__mutex_unlock(&s->client->mu);
 }
 
-/* By the clock the caller has left, though it has not noticed yet. */
+/* By the clock the time of a parked request is over, although its caller has
+ * not noticed yet: the request is not sent. */
 SCENE_CASE(test_parked_is_not_sent_after_its_time)
 {
     ask_four(s);
@@ -357,7 +360,7 @@ SCENE_CASE(test_parked_is_not_sent_after_its_time)
     unlock(s);
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
     assert_true(are_taken(s, 3));
-    assert_true(is_of(&was[1], s->locks[1])); /* not that of the latch */
+    assert_true(is_of(&was[1], s->locks[1])); /* the latch's was not sent */
     assert_true(is_of(&was[2], s->locks[2]));
     assert_int_equal(hf_latch_cancel(s->latch), 0);
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
@@ -388,7 +391,8 @@ SCENE_CASE(test_refusal_is_told_in_the_servers_words)
     assert_string_equal(err.text, "test: go away");
 }
 
-/* A slot that is NULL gives ENOTSUP, whatever the capabilities say. */
+/* A verb whose slot is NULL fails with HF_ENOTSUP, whatever the capabilities
+ * say. */
 SCENE_CASE(test_slots_that_are_missing)
 {
     hf_error err = HF_ERROR_INIT;
@@ -415,8 +419,8 @@ static void parked_unlisten(void *self, struct hf__listener *on)
 {
 }
 
-/* The watch was begun, but its caller has left: the server may still report
- * changes. */
+/* A watch was started, but its caller has given up: changes that the server
+ * still reports are ignored. */
 SCENE_CASE(test_watch_that_nobody_got_is_not_called)
 {
     hf_watch *w = NULL;
@@ -441,14 +445,14 @@ SCENE_CASE(test_watch_that_nobody_got_is_not_called)
     assert_int_equal(calls, 0);
 }
 
-/* Requests parked at that time are not answered, and nothing refers to them
- * later. */
+/* Requests that are parked when the client is closed end with an unknown
+ * result, and nothing refers to them later. */
 CASE(test_close_ends_what_is_parked)
 {
     struct scene *s = begin();
 
     ask_four(s);
-    s->client->op_timeout_ms = 100; /* the time for which it waits */
+    s->client->op_timeout_ms = 100; /* how long hf_close() waits */
     assert_int_equal(hf_close(s->client), HF_EUNKNOWN);
     for (int i = 0; i < 3; i++)
         assert_int_equal(s->calls[i].called, 1);

@@ -63,17 +63,19 @@ dev() {
     said=$(cd "$dir" && PATH=$dir/bin:$PATH sh tree/dev "$@" 2>&1) || status=$?
 }
 
-# ends LINE STATUS: true if dev ended with both.
+# ends LINE STATUS: true if this is the last line of dev's output, and this its
+# status.
 ends() {
     [ "$(printf '%s\n' "$said" | tail -n 1)" = "$1" ] && [ "$status" -eq "$2" ]
 }
 
-# has TIMES LINE: true if the output has the line so often.
+# has TIMES LINE: true if the output contains the line this many times.
 has() {
     [ "$(printf '%s\n' "$said" | grep -c -x -F -e "$2")" -eq "$1" ]
 }
 
-# demands_all DIRECTORY: true if its setup requires all backends and tests.
+# demands_all DIRECTORY: true if its `meson setup` requires all backends and
+# tests.
 demands_all() {
     setup=$(printf '%s\n' "$said" | grep -F -e "meson setup $1 ") || return 1
     for option in backends=all tests=enabled; do
@@ -108,7 +110,8 @@ builds_them() {
 verdict 'of the other one what its suites need is built' builds_them
 dev san short
 verdict 'the short ones end well' ends '2 passed, 0 failed' 0
-# The first tree runs unit-one and cli-two, the second unit-one and redis-five.
+# The ASan tree runs unit-one and cli-two, the TSan tree unit-one and
+# redis-five.
 verdict 'what is long is left out under ASan alone' has 2 '2 passed, 0 failed'
 echo "1..$cases"
 exit "$failed"

@@ -1,5 +1,5 @@
-/* A reserved port: only its own server gets it, and it refuses connections
- * until then. */
+/* A reserved port: only the server that it is reserved for can listen on it,
+ * and connections are refused until then. */
 #include "../../../lab/servers/port.h"
 #include "../cases.h"
 
@@ -62,7 +62,7 @@ CASE(test_port_is_its_servers)
     port_give_back(&fd);
 }
 
-/* Two reservations never get the same port, though both allow reuse. */
+/* Two reservations never get the same port, although both allow reuse. */
 CASE(test_ports_differ)
 {
     enum { MANY = 200 };

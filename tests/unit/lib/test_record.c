@@ -3,8 +3,8 @@
 #include "../backends/shm/shm_fixture.h"
 #include "../cases.h"
 
-/* By the killer's clock the process was killed before its last record, while it
- * held the lock. The death must come after that record. */
+/* By the killer's clock, a process was killed before its last record, while it
+ * held the lock. In the history the death must come after that record. */
 CASE_HERE(test_death_is_after_last_words)
 {
     hf_client *c = open_client(p->url);

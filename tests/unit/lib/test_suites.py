@@ -28,7 +28,7 @@ def tap(*lines):
 
 
 class Run:
-    """A run of these suites by the runner."""
+    """A run of the runner with these suites."""
 
     def __init__(self, suites, *options):
         with tempfile.TemporaryDirectory() as place:
@@ -66,7 +66,7 @@ def case(title):
 ONE = suite("one", tap("ok 1 - a", "ok 2 - b", "1..2"))
 TWO = suite("two", ":", protocol="exitcode")
 THREE = suite("three", tap("ok 1 - a"))
-# Fails in its first run, beside others, and passes in the second.
+# Fails in its first run, alongside others, and passes in the second.
 FLAKY = ("if [ -e $PLACE/%s ]; then echo 'ok 1 - f'; else : >$PLACE/%s; "
          "echo \"seed $SEED\"; %s; echo 'not ok 1 - f'; exit 1; fi")
 

@@ -28,9 +28,10 @@ CASE(test_fair_clock_never_runs_ahead)
     }
 }
 
-/* Even on the busiest machine every process has a processor at times, and then
- * the fair clock advances like the real one. It may go back before that,
- * because time that the host has taken is counted once per processor. */
+/* Even on the busiest machine every process gets a processor at times, and then
+ * the fair clock advances like the real one. The fair clock may go backwards
+ * before that, because time that the host has stolen is counted once per
+ * processor. */
 CASE(test_fair_clock_goes)
 {
     int64_t gone = 0, then, step;
@@ -95,7 +96,7 @@ CASE(test_who_runs_is_not_asleep)
     assert_int_equal(wait_state(getpid(), 1), getpid() == 1 ? 'R' : 0);
 }
 
-/* Forks a process that uses that processor only, all the time. */
+/* Forks a process that keeps this processor busy and uses no other. */
 static pid_t spin_on(int cpu)
 {
     cpu_set_t set;
@@ -131,8 +132,8 @@ CASE(test_what_was_stolen_is_counted)
     assert_true(wait_stalled() >= wait_stolen());
 }
 
-/* If the stall time fell back to 0 when its file cannot be opened, the fair
- * clock would jump, and a time limit of seconds would pass at once. */
+/* The stall time must not fall back to 0 when its file cannot be opened: the
+ * fair clock would jump, and a time limit of seconds would pass at once. */
 CASE(test_fair_clock_needs_no_descriptor)
 {
     struct rlimit old, none;
@@ -142,7 +143,7 @@ CASE(test_fair_clock_needs_no_descriptor)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     none = old;
     none.rlim_cur = 0;
-    sleep_ms(30); /* so that it reads the pressure again */
+    sleep_ms(30); /* so that the pressure file is read again */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     without = wait_stalled();
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);

@@ -1,5 +1,5 @@
 /*
- * Which thread drives a backend, and what the backend hears: a stopped
+ * Which thread drives a backend, and what the backend is notified of: a stopped
  * driver, a late answer, ready descriptors.
  */
 #include "../cases.h"
@@ -21,7 +21,7 @@ static void stand(int sig)
         wait_tick();
 }
 
-static struct hf__remote *to_ring; /* client->mu */
+static struct hf__remote *to_ring; /* protected by client->mu */
 
 static void ring_once(hf__time now)
 {
@@ -88,7 +88,7 @@ CASE(test_driver_bell_is_heard_beside_a_stopped_driver)
     server.in_advance = ring_once;
     to_ring = &w[1].lock->line->remote;
     hf__mutex_unlock(&c->mu);
-    helper_looks(c); /* sooner than it would by itself */
+    helper_looks(c); /* sooner than the thread would by itself */
     pthread_join(t[1], NULL);
     assert_int_equal(w[1].rc, 0);
     __atomic_store_n(&handler_may_return, 1, __ATOMIC_SEQ_CST);
@@ -116,7 +116,7 @@ static bool are_asked(hf_client *c, int releases)
     return !releases;
 }
 
-/* A release that is not answered does not delay the other one. */
+/* A release that is not answered does not delay another one. */
 CASE(test_driver_release_all_asks_before_it_waits)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -141,8 +141,8 @@ CASE(test_driver_release_all_asks_before_it_waits)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* The first grant has expired by the time it is read, though it had not when
- * the driver read its clock. */
+/* Grants the first attempt. The grant has expired when it is read, though it
+ * had not when the driver read its clock. */
 static void answer_too_late(hf__time now)
 {
     struct hf__req *req = server.asked;
@@ -178,7 +178,7 @@ CASE(test_driver_grant_that_is_over_when_it_is_read_is_none)
     assert_int_equal(hf_close(c), 0);
 }
 
-static hf__time answers_from; /* client->mu */
+static hf__time answers_from; /* protected by client->mu */
 
 static void answer_at_last(hf__time now)
 {
@@ -188,7 +188,8 @@ static void answer_at_last(hf__time now)
     answer_one();
 }
 
-/* The answer is read at the very moment when the wait for it times out. */
+/* An answer that is read at the very moment when the wait for it times out is
+ * accepted. */
 CASE(test_driver_answer_that_is_there_is_no_silence)
 {
     hf_client *c = open_with(NULL);
@@ -216,9 +217,9 @@ CASE(test_driver_answer_that_is_there_is_no_silence)
 
 enum { TAGS = 2 };
 
-/* client->mu */
+/* Protected by client->mu: */
 static struct {
-    int to[TAGS];   /* the other end of the descriptor watched under each tag */
+    int to[TAGS];   /* the other end of the descriptor that each tag watches */
     int from[TAGS]; /* -1: not watched */
     char order[64]; /* "1": ready() with that tag; "a": advance() */
     bool comes_late;
@@ -247,8 +248,8 @@ static void note_advance(hf__time now)
     note_step('a');
 }
 
-/* As if this thread had been stopped while its deadline passed and an answer
- * came. */
+/* Writes an answer and returns a time that has passed, as if this thread had
+ * been stopped until its deadline. */
 static hf__time timeout_and_answer(void)
 {
     if (!ends.comes_late || !strchr(ends.order, '0'))
@@ -268,7 +269,8 @@ static bool is_helper_asleep(hf_client *c)
     return asleep;
 }
 
-/* This thread drives, and no other thread runs the backend. */
+/* Opens a client that only this thread drives; no other thread runs the
+ * backend. */
 static hf_client *open_with_ends(void)
 {
     hf_client *c = open_with(NULL);
@@ -305,8 +307,8 @@ static void close_with_ends(hf_client *c)
     }
 }
 
-/* The driver reports it, and so does a thread that runs the backend beside the
- * driver. */
+/* The driver reports a descriptor that is ready by its tag, and so does a
+ * thread that runs the backend alongside the driver. */
 CASE(test_driver_backend_hears_what_is_ready_by_its_tag)
 {
     hf_client *c = open_with_ends();

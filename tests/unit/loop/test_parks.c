@@ -1,15 +1,15 @@
 /*
  * A contended wait on a direct backend sleeps once, and sends no needless
- * attempts: one when it begins, one when it queues, and one after its bell.
+ * attempts: one when the wait begins, one when it queues, and one after its
+ * bell.
  */
 #include "../cases.h"
 #include "../server_fixture.h"
 
 /* Atomic: */
 static uint32_t is_free, bell;
-static uint32_t attempts,
-    parks; /* sleeps of waiting threads, not of the helper thread */
-static uint32_t parked; /* threads that sleep in the backend now */
+static uint32_t attempts, parks; /* parks: sleeps of waiting threads only */
+static uint32_t parked;          /* threads that sleep in the backend now */
 
 static uint32_t get(uint32_t *word)
 {
@@ -78,7 +78,7 @@ struct wish {
     hf_lock *lock;
     hf_cancel *cancel;
     int64_t wait_ms;
-    bool stops; /* after its last look for news, before its sleep */
+    bool stops; /* between its last look for news and its sleep */
     pthread_t thread;
     int rc;
 };
@@ -86,7 +86,7 @@ struct wish {
 hf__time __real_hf__now(void);
 hf__time __wrap_hf__now(void);
 
-static __thread int stops_at; /* the number of the hf__now() call */
+static __thread int stops_at; /* the thread stops in this call of hf__now() */
 static uint32_t stopped;      /* atomic */
 
 hf__time __wrap_hf__now(void)
@@ -152,7 +152,8 @@ static void ignore(void *arg, hf_lock *lock, int result)
 {
 }
 
-/* A later acquire asks the thread to sleep when it is already about to. */
+/* A thread is about to sleep when a later acquire requests the same: the thread
+ * sleeps once, without another attempt. */
 CASE(test_parks_asked_to_while_about_to)
 {
     struct wish w = {
@@ -179,7 +180,7 @@ CASE(test_parks_asked_to_while_about_to)
     assert_int_equal(hf_lock_free(other), 0);
 }
 
-/* A cancel at that moment is noticed. */
+/* A cancel that is fired when the thread is about to sleep is noticed. */
 CASE(test_parks_cancelled_while_about_to)
 {
     hf_cancel cancel = HF_CANCEL_INIT;

@@ -1,6 +1,6 @@
 /*
  * Moments that no real server can produce on demand: a test backend answers
- * when the test says so, and the program's free() stops a thread.
+ * when the test says so, and the client's free hook stops a thread.
  */
 #include "../cases.h"
 #include "core/async.h"
@@ -70,7 +70,7 @@ CASE(test_races_answer_between_giving_up_and_saying_so)
 }
 
 /* A thread that dispatches, learns that the answer was lost, sends the request
- * again, and stops there. */
+ * again, and then stops in the free hook. */
 struct asker {
     hf_client *client;
     hf_latch *latch;
@@ -157,8 +157,8 @@ static bool helper_sleeps_for(hf_client *c, int64_t ms)
     return until > hf__now() + ms * HF__MS;
 }
 
-/* A thread drives while a wait without a descriptor is pending; the helper
- * thread must take over before anything else is due. */
+/* The driver leaves while an asynchronous wait is pending, for which no thread
+ * polls: the helper thread must take over before anything else is due. */
 CASE(test_races_driver_leaves_an_asynchronous_wait)
 {
     hf_client *c = open_client();
@@ -188,7 +188,7 @@ CASE(test_races_driver_leaves_an_asynchronous_wait)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* Makes a hold whose release is refused so often. */
+/* Acquires a lock whose release is refused `refusals` times. */
 static hf_client *hold(unsigned refusals, hf_lock **lock)
 {
     hf_client *c = open_client();
@@ -202,7 +202,7 @@ static hf_client *hold(unsigned refusals, hf_lock **lock)
     return c;
 }
 
-/* True if the hold was released and its memory is freed. */
+/* Returns whether the hold was released and its memory freed. */
 static bool is_released(hf_client *c)
 {
     bool released;
@@ -261,7 +261,7 @@ static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
         LOCK_OPTIONS(.kind = kind, .flags = flags, .max_hold_ms = 100);
     hf_lock *lock;
 
-    c->on_event = ignore_event; /* before there is a name */
+    c->on_event = ignore_event; /* before a name exists */
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     return lock;
 }
@@ -273,8 +273,8 @@ static int take_as(hf_lock *lock, enum hf_mode mode)
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* Acquires the lock, and returns at its end, before the helper thread can
- * look. */
+/* Acquires the lock, and returns when the hold has ended, before the helper
+ * thread can notice. */
 static void outlive(hf_lock *lock, enum hf_mode mode)
 {
     int64_t deadline;
@@ -346,10 +346,11 @@ void __wrap_hf__callback_queue_locked(hf_client *, struct hf__async *, int);
 
 #define MARK 1000
 
-static bool marks; /* client->mu */
+static bool marks; /* protected by client->mu */
 
-/* After this call another thread may read the result, so a result written later
- * would not have the mark. */
+/* Queues a callback and marks its result. After this call another thread may
+ * read the result: a result that the library writes later would lack the
+ * mark. */
 void __wrap_hf__callback_queue_locked(hf_client *c, struct hf__async *a,
                                       int result)
 {
@@ -358,8 +359,8 @@ void __wrap_hf__callback_queue_locked(hf_client *c, struct hf__async *a,
         a->result += MARK;
 }
 
-/* The real function calls the locked one within its file, where --wrap has no
- * effect. */
+/* This function is replaced too: within its file, the real one calls the locked
+ * one directly, where --wrap has no effect. */
 void __wrap_hf__callback_queue(struct hf__async *, int);
 
 void __wrap_hf__callback_queue(struct hf__async *a, int result)
@@ -408,7 +409,7 @@ static void let_try(hf_client *c, bool at_once, int16_t answer)
     hf__mutex_unlock(&c->mu);
 }
 
-/* Runs each verb, answered at once and later, with each possible end. */
+/* Runs each verb, answered at once and later, with each possible result. */
 static void run_verbs(hf_client *c, hf_lock *lock, struct call *call)
 {
     let_try(c, true, HF__GRANTED);

@@ -1,7 +1,7 @@
 /*
- * Renewals are batched: each hold that is due is examined once and is in one
- * batch, once. The test sets the clock: with this TTL nothing is due by the
- * real one.
+ * Renewals are batched: each hold that is due is examined once and is in
+ * exactly one batch. The test sets the clock, because with this TTL no renewal
+ * is due by the real one.
  */
 #include "../cases.h"
 #include "base/timer.h"
@@ -13,12 +13,12 @@
 
 #define HOUR (3600 * 1000 * HF__MS)
 #define TTL_MS (24 * 3600 * 1000)
-#define TERM (8 * HOUR) /* a hold is renewed after a third of it */
+#define TERM (8 * HOUR) /* renewals are due after a third of TTL_MS */
 #define FULL 256        /* the most renewals in one batch */
 #define NAMES (2 * FULL + 100)
 
 static hf_lock *locks[NAMES];
-static unsigned replaces_at; /* the first lock is acquired again then */
+static unsigned replaces_at; /* the look at which the first lock is replaced */
 
 static void replace_first(void)
 {
@@ -32,7 +32,7 @@ static void replace_first(void)
 uint64_t __real_hf__line_timer(struct hf__line *, hf__time now);
 uint64_t __wrap_hf__line_timer(struct hf__line *, hf__time now);
 
-static unsigned looks; /* at names, when their timers fired */
+static unsigned looks; /* names examined when their timers fired */
 
 uint64_t __wrap_hf__line_timer(struct hf__line *n, hf__time now)
 {
@@ -43,7 +43,7 @@ uint64_t __wrap_hf__line_timer(struct hf__line *n, hf__time now)
     return renew;
 }
 
-static unsigned renewed[NAMES]; /* how often each one was in a batch */
+static unsigned renewed[NAMES]; /* how often each hold was in a batch */
 static size_t sizes[16], batches;
 
 static size_t index_of(const struct hf__remote *remote)
@@ -64,7 +64,7 @@ static void note_batch(const struct hf__batch *batch)
         renewed[index_of(batch->item[i].remote)]++;
 }
 
-static bool no_memory; /* only the test's thread allocates */
+static bool no_memory; /* allocations fail; only this thread allocates */
 
 static void *take(void *ctx, size_t size)
 {
@@ -76,7 +76,7 @@ static void give(void *ctx, void *p)
     free(p);
 }
 
-/* Opens a client, which acquires that many locks. */
+/* Opens a client and acquires `len` locks. */
 static hf_client *hold(size_t len)
 {
     static const hf_hooks hooks = {.alloc = take, .free = give};
@@ -101,7 +101,7 @@ static hf_client *hold(size_t len)
     return c;
 }
 
-/* The holds from number `from` on are due later by `by`. */
+/* Makes the holds with the numbers from `from` on due later by `by`. */
 static void delay(hf_client *c, size_t from, size_t len, hf__time by)
 {
     for (size_t i = from; i < len; i++) {
@@ -133,7 +133,7 @@ static bool nothing_flies(hf_client *c)
     return none;
 }
 
-/* Answers all batches; this thread or the helper thread delivers the
+/* Answers all batches. Either this thread or the helper thread delivers the
  * answers. */
 static void answer(hf_client *c, int16_t result)
 {
@@ -186,7 +186,8 @@ CASE(test_renewals_each_is_in_one_batch)
     end(c, NAMES);
 }
 
-/* A thread has found that holds are due, and stops before it renews them. */
+/* A thread finds that a hold is due, and stops before it renews the hold:
+ * another thread renews it later. */
 CASE(test_renewals_of_a_stopped_thread_are_made_by_another)
 {
     hf_client *c = hold(2);
@@ -201,7 +202,8 @@ CASE(test_renewals_of_a_stopped_thread_are_made_by_another)
     end(c, 2);
 }
 
-/* The round began before the machine was stopped. */
+/* A round of renewals began before the machine was stopped, which is why its
+ * time is old: the hold is due by the current clock. */
 CASE(test_renewals_are_due_by_the_present_clock)
 {
     hf_client *c = hold(1);
@@ -213,13 +215,14 @@ CASE(test_renewals_are_due_by_the_present_clock)
     hf__line_unlock(n);
     assert_int_not_equal(__real_hf__line_timer(n, now - TERM), 0);
     hf__line_lock(n);
-    assert_true(n->queue.lease.renew_at > now); /* by another, if we stop */
+    /* At that time another thread renews the hold if this one stops. */
+    assert_true(n->queue.lease.renew_at > now);
     hf__line_unlock(n);
     end(c, 1);
 }
 
-/* Holds that are due soon fill the rest of the batch, without those already in
- * it. */
+/* Holds that are due soon fill the rest of a batch; those already in it are not
+ * added again. */
 CASE(test_renewals_due_soon_come_along)
 {
     enum { DUE = 100, SOON = FULL - DUE, LATER = 20 };
@@ -236,8 +239,8 @@ CASE(test_renewals_due_soon_come_along)
     end(c, DUE + SOON + LATER);
 }
 
-/* A batch that was not answered, or not sent for lack of memory, is sent again
- * soon, but not at once. */
+/* A batch that was not answered, or could not be sent for lack of memory, is
+ * sent again after a pause. */
 CASE(test_renewals_are_sent_again_after_a_pause)
 {
     enum { LEN = 10 };
@@ -251,7 +254,7 @@ CASE(test_renewals_are_sent_again_after_a_pause)
     assert_int_equal(looks, LEN);
     deliver(c, now);
     assert_int_equal(looks, 0);
-    deliver(c, now + TERM / 3); /* after a tenth of the lease */
+    deliver(c, now + TERM / 3); /* the pause is a tenth of the lease */
     each_once(0, LEN);
     assert_int_equal(looks, LEN);
     answer(c, HF_EUNKNOWN);
@@ -264,7 +267,7 @@ CASE(test_renewals_are_sent_again_after_a_pause)
 }
 
 /* The same for holds that need no renewal, but are checked because they may
- * have been broken: the helper thread sets their timers. */
+ * have been broken. The helper thread sets their timers. */
 CASE(test_renewals_without_need_are_sent_again)
 {
     enum { LEN = 10 };
@@ -290,8 +293,8 @@ CASE(test_renewals_without_need_are_sent_again)
     backend.flags = 0;
 }
 
-/* A hold that is released after it was examined is not in the batch, nor is the
- * next hold of the same name. */
+/* A hold that is released after it was examined is not in the batch, and
+ * neither is the next hold of the same name. */
 CASE(test_renewals_released_ones_stay_out)
 {
     enum { LEN = 10 };
@@ -331,7 +334,8 @@ static void *ask_it(void *arg)
     return NULL;
 }
 
-/* Makes a hold owned by its handle, which any thread may release. */
+/* Acquires a lock whose hold belongs to the handle: any thread may release
+ * it. */
 static hf_client *hold_by_handle(enum hf_kind kind, int64_t lease_ms)
 {
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
@@ -351,9 +355,8 @@ static void end_by_handle(hf_client *c)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* Another thread releases the handle's hold while a request about it is
- * pending. It may also acquire the lock again: the answer does not concern the
- * new hold. */
+/* Another thread releases the hold while a request about it is pending, and may
+ * acquire the lock again: the answer does not concern the new hold. */
 static void ask_of_released(enum hf_kind kind, int (*verb)(hf_lock *),
                             bool again)
 {
@@ -381,7 +384,7 @@ ROW(test_downgrade_of_what_was_released,
 ROW(test_downgrade_of_what_was_released_and_taken_again,
     ask_of_released(HF_RWLOCK, downgrade, true));
 
-#define SHORT_MS 1000 /* of a fixed lease */
+#define SHORT_MS 1000 /* length of a fixed lease */
 
 static bool lease_is_over(const hf_lock *lock)
 {
@@ -395,7 +398,8 @@ static bool lease_is_over(const hf_lock *lock)
     return over;
 }
 
-/* The server did it in time, but its answer comes too late. */
+/* The server downgrades the hold in time, but its answer arrives after the
+ * deadline. */
 CASE(test_downgrade_that_is_answered_after_the_deadline)
 {
     hf_client *c = hold_by_handle(HF_RWLOCK, SHORT_MS);

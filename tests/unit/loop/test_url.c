@@ -1,5 +1,5 @@
-/* The URL parser: the result of each URL, the error of invalid ones, and that
- * no error text shows a secret. */
+/* The URL parser: the result for each URL, the error for invalid ones, and that
+ * no error message shows a secret. */
 #include "../cases.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-static hf_client client; /* without hooks, so memory is plain malloc() */
+static hf_client client; /* without hooks: memory is plain malloc() */
 
 struct good {
     const char *url, *scheme, *user, *password, *path;
@@ -181,7 +181,7 @@ CASE(test_url_bad_ones_say_what_is_wrong)
     }
 }
 
-/* The password may be anywhere, beside any other mistake. */
+/* The password may be anywhere in the URL, next to any other mistake. */
 CASE(test_url_texts_show_no_secret)
 {
     static const char *const urls[] = {
@@ -253,7 +253,7 @@ CASE(test_url_options_are_found)
     hf__url_free(&client, NULL);
 }
 
-/* Secrets are wiped before they are freed: the test looks at the freed
+/* Secrets are wiped before they are freed, which the test checks in the freed
  * block. */
 static char *freed;
 static size_t freed_len;
@@ -400,7 +400,7 @@ static void shows(const char *text, const char *shown)
     assert_string_equal(party, shown);
 }
 
-/* Texts of other programs may have any bytes. */
+/* Strings from other programs may contain any bytes. */
 CASE(test_url_bytes_of_others_are_made_printable)
 {
     char text[64];
@@ -417,7 +417,8 @@ CASE(test_url_bytes_of_others_are_made_printable)
     shows("\xc0\xaf", "\\xc0\\xaf");          /* overlong */
     shows("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* half a surrogate pair */
     shows("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
-    /* A text is cut where the escapes no longer fit, and never within one. */
+    /* A string is cut where the next escape no longer fits, and never within an
+     * escape. */
     memset(text, 'n', 63);
     text[63] = '\0';
     shows(text, text);
@@ -430,7 +431,8 @@ CASE(test_url_bytes_of_others_are_made_printable)
         cut[61] = '\0';
         shows(text, cut);
     }
-    /* Half a character at the end comes from an earlier cut. */
+    /* Half a character at the end, which an earlier cut has left, is
+     * removed. */
     memset(text, 'n', 63);
     memcpy(text + 61, "\xe2\x82", 2);
     {
@@ -447,7 +449,7 @@ static unsigned mistyped(const char *word, const char *meant)
     return hf__mistyped(word, meant, strlen(meant));
 }
 
-/* A length of time is exact below a second, and has tenths from there on. */
+/* A duration is exact below a second, and rounded to tenths from there on. */
 CASE(test_span_texts)
 {
     static const struct {
@@ -479,13 +481,14 @@ CASE(test_mistyped_counts_letters)
     assert_int_equal(mistyped("bnch", "bench"), 1);
     assert_int_equal(mistyped("benech", "bench"), 1);
     assert_int_equal(mistyped("banch", "bench"), 1);
-    /* one gone, two swapped */
+    /* One letter is missing, and two are swapped. */
     assert_int_equal(mistyped("semahpre", "semaphore"), 2);
     assert_int_equal(mistyped("rnu", "run"), 1);
     assert_int_equal(mistyped("conect_timeuot", "connect_timeout"), 2);
 }
 
-/* One mistake, or one per three letters of the longer word, but not in all. */
+/* At most one mistake is accepted, or one in three letters of the longer word,
+ * but never as many as a word has letters. */
 CASE(test_mistyped_knows_other_words)
 {
     assert_int_equal(mistyped("keep", "help"), UINT_MAX);
@@ -524,7 +527,7 @@ CASE(test_mistyped_empty_and_long_words)
     longer[255] = '\0';
     assert_int_equal(mistyped(longer, "run"), UINT_MAX);
     assert_int_equal(mistyped("run", longer), UINT_MAX);
-    /* Only that many bytes of the other word count. */
+    /* Only the first 3 bytes of the second word count. */
     assert_int_equal(hf__mistyped("runn", "run, lab", 3), 1);
     assert_int_equal(hf__mistyped("r\xc3\xbcn", "run", 3), UINT_MAX);
 }

@@ -1,7 +1,7 @@
 /*
- * gRPC against a server that is a listening socket of the test program. nghttp2
- * reads the requests; the test writes the frames of answers, so that they can
- * be as wrong as a case wants.
+ * gRPC with a server that is a listening socket of the test program. nghttp2
+ * reads the requests; the test itself writes the frames of the answers, which
+ * may be as wrong as a case requires.
  */
 #ifndef TESTS_GRPC_FIXTURE_H
 #define TESTS_GRPC_FIXTURE_H
@@ -37,7 +37,7 @@ struct scene {
     struct grpc g;
     unsigned ups, downs, renewals, pings, acks;
     int down_code;
-    uint8_t ack[8]; /* data of the last PING */
+    uint8_t ack[8]; /* data of the last PING received */
     int hello_rc, renew_rc;
     bool has_hello;
     struct heard heard[HEARD];
@@ -197,8 +197,8 @@ static void go(struct scene *t)
     } while (serve(t));
 }
 
-/* answer_one() is answers(), then waits until the client has read the answer;
- * end_one() does the same with ends(). */
+/* answer_one() sends an answer, and end_one() sends headers that end the
+ * stream; then both wait until the client has read them. */
 static void answer_one(struct scene *t, int32_t id, const char *text)
 {
     answers(t, id, text);
@@ -226,7 +226,8 @@ static void hang_up(struct scene *t)
     t->fd = -1;
 }
 
-/* The client has connected; the server has sent nothing yet. */
+/* Connects the client, and accepts the connection; the server has sent nothing
+ * yet. */
 static void accept_it(struct scene *t)
 {
     nghttp2_session_callbacks *cb;
@@ -250,7 +251,7 @@ static void accept_it(struct scene *t)
     nghttp2_option_del(option);
 }
 
-/* Sends SETTINGS with that limit; 0: any number of streams. */
+/* Connects, and sends SETTINGS with this limit of streams; 0 means no limit. */
 static void connect_with(struct scene *t, uint32_t streams)
 {
     nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
@@ -269,7 +270,7 @@ static void connect_it(struct scene *t)
 }
 
 struct one {
-    struct grpc_call call; /* first: callbacks cast it to struct one */
+    struct grpc_call call; /* first member: callbacks cast it to struct one */
     int overs, messages;
     enum grpc_end end;
     int status;
@@ -357,7 +358,7 @@ static const struct grpc_method greeting = {.path = "/test.Test/Hello",
                                             .most = MOST,
                                             .over = over};
 
-/* ask(), then waits until the server has received the call. */
+/* Calls ask(), and then waits until the server has received the call. */
 static void send_one(struct scene *t, struct one *o, const char *text,
                      uint32_t limit_ms)
 {

@@ -1,6 +1,6 @@
 /*
  * The owner of the connection of a `struct scene`, which the including file
- * defines. It sends a hello, and it renews tokens.
+ * defines. The owner sends a hello, and renews tokens.
  */
 #ifndef TESTS_GRPC_OWNER_H
 #define TESTS_GRPC_OWNER_H

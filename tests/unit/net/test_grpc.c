@@ -1,4 +1,4 @@
-/* Calls over a connection that works or ends. */
+/* Calls on a connection that works or ends. */
 #include "grpc_fixture.h"
 
 #include <poll.h>
@@ -47,7 +47,7 @@ CASE_HERE(test_error_is_trailers_only)
     assert_int_equal(o->end, GRPC_ANSWERED);
     assert_int_equal(o->status, 5);
     assert_string_equal(o->text, "no lease?%2 %zz 100%");
-    /* An HTTP status with the same meaning counts as well. */
+    /* An HTTP status with the same meaning is accepted too. */
     send_one(t, o, "x", 0);
     end_one(t, 3, ":status=400;content-type=application/grpc;grpc-status=13");
     assert_int_equal(o->end, GRPC_ANSWERED);
@@ -98,7 +98,8 @@ CASE_HERE(test_server_allows_few_streams)
     assert_int_equal(c->end, GRPC_UNSENT);
     assert_int_equal(c->overs, 1);
     answers(t, 1, "a");
-    /* nghttp2 counts only the frames that it has sent itself. */
+    /* nghttp2 knows only of the frames that it has sent itself, so it must end
+     * this stream too. */
     assert_int_equal(nghttp2_submit_rst_stream(t->server, 0, 1, 0), 0);
     serve(t);
     go(t);
@@ -164,7 +165,8 @@ CASE_HERE(test_stream_in_both_directions)
     assert_int_equal(o->status, 0);
 }
 
-/* Sent bytes make room, although the buffer is never empty. */
+/* Bytes that were sent make room in the buffer, although the buffer is never
+ * empty. */
 CASE_HERE(test_stream_that_is_never_drained)
 {
     struct one *o = one_of(t, &stream);
@@ -218,7 +220,7 @@ CASE_HERE(test_flow_control)
     go(t);
     headers(t, 3, false, HEAD);
     for (int i = 0; i < BIG / 16000; i++) {
-        /* nghttp2 does not count the frames that the test writes. */
+        /* This window does not count the frames that the test writes. */
         int32_t sent = i * (int32_t)sizeof(piece);
 
         assert_true(nghttp2_session_get_stream_remote_window_size(
@@ -250,7 +252,8 @@ static void go_strictly(struct scene *t)
     } while (serve(t) || moved);
 }
 
-/* Connects to a server with a window so large that it reads whatever comes. */
+/* Connects to a server with a window so large that the server reads all that is
+ * sent to it. */
 static void connect_wide(struct scene *t)
 {
     enum { WINDOW = 16 << 20 };
@@ -264,8 +267,8 @@ static void connect_wide(struct scene *t)
     assert_int_equal(t->g.link.state, NET_UP);
 }
 
-/* A request larger than what is prepared at a time, to a server that reads all
- * of it. */
+/* A request is larger than what the client prepares at a time, and the server
+ * reads all of it. */
 CASE_HERE(test_long_request_goes_on)
 {
     enum { LONG = 900000 };
@@ -308,7 +311,8 @@ CASE_HERE(test_limit_passes)
     assert_int_equal(t->downs, 0);
 }
 
-/* The server answers many calls slowly and in any order: none is sent again. */
+/* The server answers slowly and in any order: the limit of the other calls
+ * grows to twice the longest time that an answer has taken. */
 CASE_HERE(test_limit_grows_while_the_server_is_slow)
 {
     enum { N = 6 };
@@ -323,11 +327,11 @@ CASE_HERE(test_limit_grows_while_the_server_is_slow)
     } /* 240 ms after the first */
     answer_one(t, 2 * (N - 1) + 1, "yes");
     later(t, 59);
-    answer_one(t, 3, "yes"); /* after 259 ms */
+    answer_one(t, 3, "yes"); /* it took 259 ms */
     for (int i = 0; i < N; i++)
         assert_int_equal(o[i]->overs, i == 1 || i == N - 1);
     later(t, 200);           /* 499 ms; less than twice 259 */
-    answer_one(t, 5, "yes"); /* after 419 ms */
+    answer_one(t, 5, "yes"); /* it took 419 ms */
     later(t, 300);           /* 799 ms */
     assert_int_equal(o[0]->overs + o[3]->overs + o[4]->overs, 0);
     later(t, 39); /* twice 419 */
@@ -339,7 +343,8 @@ CASE_HERE(test_limit_grows_while_the_server_is_slow)
     assert_int_equal(t->downs, 0);
 }
 
-/* One call gets lost among others that are answered quickly again. */
+/* One call is lost among others. After a slow answer, the others are answered
+ * quickly again. */
 CASE_HERE(test_limit_shrinks_with_the_next_answers)
 {
     struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
@@ -369,7 +374,7 @@ static void pong(struct scene *t)
     go(t);
 }
 
-/* Three late calls in a row end the connection, although the server answers
+/* Three late calls in a row end the connection, even though the server answers
  * PINGs. */
 CASE_HERE(test_server_that_answers_no_call_is_left)
 {
@@ -399,7 +404,8 @@ CASE_HERE(test_server_that_answers_no_call_is_left)
     assert_int_equal(o->end, GRPC_LATE);
 }
 
-/* Calls that were written become LOST, the oldest first; the others UNSENT. */
+/* When the connection ends, calls that were written become GRPC_LOST, the
+ * oldest first; the others become GRPC_UNSENT. */
 CASE_HERE(test_end_tells_lost_from_unsent)
 {
     struct one *a = one_of(t, &unary), *b = one_of(t, &stream),
@@ -494,7 +500,7 @@ CASE_HERE(test_goaway_lets_calls_finish)
     assert_int_equal(hf__grpc_start(&b->call, 0), HF__LATER);
     answer_one(t, 3, "done");
     assert_string_equal(a->got, "done");
-    assert_int_equal(t->downs, 1); /* only the stream was left */
+    assert_int_equal(t->downs, 1); /* because only the stream was left */
     assert_int_equal(s->end, GRPC_LOST);
     assert_non_null(strstr(s->text, "graceful_stop"));
     connect_it(t);
@@ -518,7 +524,8 @@ CASE_HERE(test_goaway_waits_for_a_while)
     assert_non_null(strstr(a->text, "ENHANCE_YOUR_CALM, too_many_pings"));
 }
 
-/* Stream ids have 31 bits and are not reused. */
+/* Stream ids have 31 bits and are not reused: after the last one, a new
+ * connection is needed. */
 CASE_HERE(test_ids_run_out)
 {
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);
@@ -554,7 +561,7 @@ CASE_HERE(test_resets)
     struct one *o = first_of(t, &unary);
 
     reset(t, 1, NGHTTP2_REFUSED_STREAM);
-    assert_int_equal(o->overs, 0); /* it is repeated, but not at once */
+    assert_int_equal(o->overs, 0); /* reported only after a pause */
     assert_true(hf__grpc_timeout(&t->g) == clock_ns + 50 * HF__MS);
     later(t, 50);
     assert_int_equal(o->overs, 1);
@@ -567,7 +574,7 @@ CASE_HERE(test_resets)
     send_one(t, o, "x", 0);
     headers(t, 5, false, HEAD ";grpc-status=0");
     says(t, 5, "half");
-    reset(t, 5, NGHTTP2_REFUSED_STREAM); /* it has begun: not believed */
+    reset(t, 5, NGHTTP2_REFUSED_STREAM); /* not believed: an answer has begun */
     assert_int_equal(o->end, GRPC_LOST);
     assert_int_equal(o->overs, 3);
     assert_int_equal(t->downs, 0);
@@ -604,8 +611,8 @@ CASE_HERE(test_cancel)
     assert_true(hf__grpc_is_idle(&p->call));
 }
 
-/* A stream that cancels itself in the middle of a frame gets no further
- * message. */
+/* A stream that is canceled by its own callback in the middle of a frame
+ * receives no further message. */
 CASE_HERE(test_cancel_inside_of_a_message)
 {
     struct one *o = first_of(t, &stream);
@@ -674,7 +681,7 @@ CASE_HERE(test_silence_is_asked_about)
     assert_int_equal(o->end, GRPC_LOST);
 }
 
-/* Other bytes do not replace the answer to a PING. */
+/* Data does not replace the acknowledgement of a PING. */
 CASE_HERE(test_ping_has_to_be_answered)
 {
     struct one *o = first_of(t, &stream);
@@ -694,8 +701,8 @@ CASE_HERE(test_ping_has_to_be_answered)
     assert_int_equal(o->messages, 5);
 }
 
-/* The usual PING of the server is acknowledged together with the next request,
- * others at once. */
+/* The usual PING of a gRPC server is acknowledged together with the next
+ * request, any other PING at once. */
 CASE_HERE(test_pings_of_the_server)
 {
     static const uint8_t theirs[8] = {2, 4, 16, 16, 9, 14, 7, 7};
@@ -773,8 +780,8 @@ CASE_HERE(test_token_is_renewed)
     assert_int_equal(b->end, GRPC_ANSWERED);
     assert_int_equal(b->status, 16);
     assert_int_equal(t->renewals, 1);
-    /* The call was sent with the old token, and is refused when there is
-     * already a new one. */
+    /* This call was sent with the old token, and is refused when there is
+     * already a new one: no token is requested. */
     assert_int_equal(hf__grpc_token(&t->g, "t3", 0, ""), 0);
     end_one(t, t->heard[5].id, REFUSED);
     assert_int_equal(t->renewals, 1);
@@ -801,20 +808,21 @@ CASE_HERE(test_no_token_can_be_had)
     assert_int_equal(b->end, GRPC_UNSENT);
     assert_int_equal(b->status, 3);
     assert_string_equal(s->text, "wrong password");
-    /* No token is available now. */
+    /* The owner cannot get a token: the refusal is the answer. */
     t->renew_rc = HF_EAUTH;
     send_one(t, a, "a", 0);
     end_one(t, 3, REFUSED);
     assert_int_equal(a->overs, 2);
     assert_int_equal(a->status, 16);
-    /* No token is available; the next connection asks again. */
+    /* The owner cannot get a token on this connection, which ends: the next
+     * connection requests one. */
     t->renew_rc = HF_EBACKEND;
     send_one(t, a, "a", 0);
     end_one(t, 5, REFUSED);
     assert_int_equal(t->downs, 1);
     assert_int_equal(a->end, GRPC_UNSENT);
     connect_it(t);
-    /* The connection ends while calls are held. */
+    /* The connection ends while calls wait for a token. */
     t->renew_rc = 0;
     send_one(t, a, "a", 0);
     end_one(t, 1, REFUSED);
@@ -823,7 +831,8 @@ CASE_HERE(test_no_token_can_be_had)
     assert_int_equal(a->end, GRPC_UNSENT);
 }
 
-/* After GOAWAY the server gives no more tokens, but open calls may finish. */
+/* After GOAWAY the client requests no more tokens, but open calls may
+ * finish. */
 CASE_HERE(test_no_token_after_goaway)
 {
     struct one *a = one_of(t, &unary), *b = one_of(t, &unary);

@@ -1,7 +1,7 @@
 /* A server that is faulty, hostile, or not a gRPC server at all. */
 #include "grpc_fixture.h"
 
-/* The next connection works, whatever came over this one. */
+/* Asserts that the next connection works, whatever was received on this one. */
 static void works_again(struct scene *t)
 {
     struct one *o = one_of(t, &unary);
@@ -80,12 +80,12 @@ CASE_HERE(test_odd_answers)
         if (!strstr(o->text, odd[i].text))
             fail_msg("%zu: %s", i, o->text);
     }
-    assert_int_equal(t->downs, 0); /* other calls go on */
+    assert_int_equal(t->downs, 0); /* other calls continue */
     one_free(o);
     works_again(t);
 }
 
-/* A message of exactly the greatest length is allowed. */
+/* A message of exactly the maximum length is allowed, a longer one is not. */
 CASE_HERE(test_longest_message)
 {
     struct one *o = first_of(t, &stream);
@@ -100,7 +100,7 @@ CASE_HERE(test_longest_message)
     go(t);
     assert_int_equal(o->end, GRPC_ODD);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
-    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* not ended yet */
+    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* still sending */
     go(t);
     assert_int_equal(o->overs, 1);
     assert_int_equal(t->downs, 0);
@@ -150,7 +150,8 @@ CASE_HERE(test_callbacks_end_the_connection)
     works_again(t);
 }
 
-/* Sending has failed, and an answer arrives before the connection is ended. */
+/* Sending has failed, and an answer arrives before the connection is ended: the
+ * error of the failure is kept. */
 CASE_HERE(test_failure_keeps_its_text)
 {
     connect_it(t);
@@ -239,7 +240,7 @@ CASE_HERE(test_hostile_frames)
     end_by(t, o, ++n, HF_EPROTO);
     frame(t, NGHTTP2_DATA, 0, 0, zeros, 4); /* on stream 0 */
     end_by(t, o, ++n, HF_EPROTO);
-    frame(t, NGHTTP2_DATA, 0, 2, zeros, 4); /* of one never opened */
+    frame(t, NGHTTP2_DATA, 0, 2, zeros, 4); /* on stream 2, never opened */
     end_by(t, o, ++n, HF_EPROTO);
     frame(t, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, "\377\377\377", 3);
     end_by(t, o, ++n, HF_EPROTO);
@@ -264,7 +265,7 @@ CASE_HERE(test_hostile_frames)
     works_again(t);
 }
 
-/* Everything is read and acknowledged, and memory does not grow. */
+/* All data is read and acknowledged, and memory does not grow. */
 CASE_HERE(test_very_much_data)
 {
     enum { FRAMES = 2000, SIZE = 16380 }; /* 8 windows of empty messages */
@@ -283,8 +284,8 @@ CASE_HERE(test_very_much_data)
     works_again(t);
 }
 
-/* While the server reads nothing, the number of PINGs to be acknowledged is
- * limited. */
+/* While the server reads nothing, the number of PINGs that wait for an
+ * acknowledgement is limited. */
 CASE_HERE(test_flood_of_pings)
 {
     uint8_t ping[17] = {0, 0, 8, NGHTTP2_PING};
@@ -387,7 +388,7 @@ CASE_HERE(test_noise)
     works_again(t);
 }
 
-/* Each of the client's allocations fails once. */
+/* Each allocation of the client fails once, in turn. */
 CASE_HERE(test_out_of_memory)
 {
     unsigned n = 0;

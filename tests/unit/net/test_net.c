@@ -1,5 +1,5 @@
-/* A stream with TLS, both ends in one thread over a pair of sockets, and how a
- * link goes through the addresses of an endpoint. */
+/* A stream with TLS, both ends in one thread on a pair of sockets, and how a
+ * link tries the addresses of an endpoint. */
 #include "../cases.h"
 #include "net/link.h"
 #include "net/tls.h"
@@ -107,7 +107,8 @@ static bool is_readable(const struct scene *t)
     return poll(&p, 1, 0) == 1;
 }
 
-/* No bytes stay buffered, where poll() would not report them. */
+/* Reads all that has arrived. No bytes may stay buffered inside TLS, where
+ * poll() would not report them. */
 static size_t read_all(struct scene *t, char *to)
 {
     size_t len = 0;
@@ -139,7 +140,8 @@ WITH_TLS(test_all_that_has_come_is_read)
     assert_int_equal(t->s.broken, 0);
 }
 
-/* SIGPIPE would end this program. */
+/* Writing to a closed connection must not raise SIGPIPE, which would end this
+ * program. */
 WITH_TLS(test_no_sigpipe)
 {
     signal(SIGPIPE, SIG_DFL);
@@ -154,7 +156,7 @@ WITH_TLS(test_no_sigpipe)
     assert_string_equal(hf__net_why(&t->s), strerror(EPIPE));
 }
 
-/* The buffer grows and moves while a record is half sent. */
+/* The buffer grows and moves while a record is partly sent. */
 WITH_TLS(test_what_is_stuck_goes_on)
 {
     enum { PIECE = 100000, PIECES = 12 };
@@ -196,7 +198,7 @@ WITH_TLS(test_an_end_is_found)
     assert_true(t->s.closed);
 }
 
-/* After a reset, or if the server is killed, there is no TLS alert. */
+/* After a reset, or when the server was killed, no TLS alert arrives. */
 WITH_TLS(test_an_end_without_a_word)
 {
     char byte;
@@ -217,8 +219,8 @@ WITH_TLS(test_noise_in_between_is_refused)
     assert_int_equal(t->s.code, HF_EPROTO);
 }
 
-/* Returns the result of a handshake with the server at an address of that
- * host. */
+/* Returns the result of a handshake with the server at an address that belongs
+ * to `host`. */
 static int open_as(struct scene *t, int listener, struct net_addr *a,
                    const char *host)
 {
@@ -265,7 +267,7 @@ WITH_TLS(test_each_host_is_verified_by_its_name)
     unlink(file);
 }
 
-/* The server always chooses `protocol`. */
+/* Makes the server choose `protocol`, or refuse if it is NULL. */
 static int choose(SSL *ssl, const unsigned char **out, unsigned char *len,
                   const unsigned char *in, unsigned in_len, void *protocol)
 {
@@ -315,7 +317,8 @@ static int option_of(const struct net_stream *s, int name)
     return value;
 }
 
-/* Sent bytes are not acknowledged: the connection fails by itself. */
+/* Bytes that were sent are never acknowledged: the connection fails by
+ * itself. */
 CASE(test_packets_that_vanish)
 {
     struct net_addr a = {.family = AF_INET, .len = sizeof(struct sockaddr_in)};
@@ -452,12 +455,12 @@ CASE(test_set_from_outside)
     assert_string_equal(e.addr[0].where, "[::1]:1");
     assert_int_equal(hf__net_set_hosts(&e, two, 2, 65535), 0);
     assert_string_equal(e.hosts, "::1:1,other:65535");
-    assert_int_equal(e.len, 1); /* the old ones, until others are found */
+    assert_int_equal(e.len, 1); /* old addresses, until others are found */
     hf__net_endpoint_fini(&e);
 }
 
-/* The first address of each host comes first, then the second ones; each is
- * verified against the name of its own host. */
+/* The first address of each host comes first, then the second addresses. Each
+ * is verified against the name of its own host. */
 CASE(test_address_knows_its_host)
 {
     struct net_endpoint e = {.core = &with_names};
@@ -499,8 +502,8 @@ static void down(void *link, int code, bool was_up, hf__time now)
 
 static const struct net_talk talk = {.greet = greet, .down = down};
 
-/* No server is at the first address; at the second there is one from the second
- * round on. */
+/* No server listens at the first address. At the second address one does, from
+ * the second round on. */
 CASE(test_link_goes_over_the_addresses)
 {
     struct net_endpoint e = {.core = &core};
@@ -549,8 +552,8 @@ CASE(test_link_goes_over_the_addresses)
     assert_int_equal(greets, 1);
     assert_int_equal(tags, 4);
     assert_int_equal(hf__link_opened(&l), HF__DONE);
-    /* The link was up for a moment: if the addresses are equivalent, the next
-     * one is tried. */
+    /* The link was up for a moment: if the addresses are equivalent, it tries
+     * the next one. */
     l.goes_round = true;
     e.addr[0] = e.addr[1];
     e.addr[1] = absent;
@@ -580,9 +583,9 @@ static int hear(void *link, const char *bytes, size_t len, hf__time now)
     return 0;
 }
 
-/* A link reads while the client's mutex is held, so it reads a part and is due
- * again at once, and other threads run in between. Meanwhile the reply timeout
- * does not start. */
+/* A link reads while the client's mutex is held. It therefore reads a part and
+ * is due again at once, so that other threads run in between. In the meantime
+ * the reply timeout does not start. */
 CASE(test_link_reads_some_at_a_time)
 {
     static const struct net_talk hears = {.data = hear, .down = down};

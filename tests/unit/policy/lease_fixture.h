@@ -63,7 +63,7 @@ static inline int answer(struct hf__lease *l, int result, int64_t ms)
     return answer_full(l, l->hold_id, result, ms, 0);
 }
 
-/* Granted at 100; the attempt was sent at 0. */
+/* Returns a lease that was granted at 100; its attempt was sent at 0. */
 static inline struct hf__lease held(bool endless, bool fixed)
 {
     struct hf__lease l = asking(endless, fixed);
@@ -88,7 +88,8 @@ static inline int renewed(struct hf__lease *l, uint64_t hold_id, int result,
     return hf__lease_renewed(l, hold_id, result, at(sent_ms), lease_ms, at(ms));
 }
 
-/* Released at 1000; the answer was lost. */
+/* Returns a lease that was released at 1000; the answer to the release was
+ * lost. */
 static inline struct hf__lease unsure(void)
 {
     struct hf__lease l = held(false, false);

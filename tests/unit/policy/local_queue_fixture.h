@@ -16,7 +16,7 @@
 
 static struct hf__waiter *woken[16]; /* in the order in which they were woken */
 static size_t woken_len;
-static bool may_queue; /* what the last attempt allowed */
+static bool may_queue; /* whether the last attempt might queue */
 static uint64_t tokens;
 
 static inline hf__time at(int64_t ms)
@@ -76,7 +76,8 @@ static inline const char *run(struct hf__queue *g, int64_t ms)
     return sent;
 }
 
-/* Answers the last attempt, which was sent when the answer came. */
+/* Answers the last attempt, as if it had been sent at the time of the
+ * answer. */
 static inline void answer(struct hf__queue *g, int result, int64_t ms)
 {
     struct hf__req req = {.hold_id = g->lease.hold_id,
@@ -90,14 +91,14 @@ static inline void answer(struct hf__queue *g, int result, int64_t ms)
     hf__queue_answered(g, &req, at(ms), wake);
 }
 
-/* w enters, and an attempt is sent. */
+/* Lets w enter; asserts that an attempt is sent. */
 static inline void ask(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
 {
     assert_int_equal(hf__queue_enter(g, w, at(ms)), HF__PENDING);
     assert_string_equal(run(g, ms), "A");
 }
 
-/* w enters at ms and is granted at once. */
+/* Lets w enter at ms; w is granted the hold at once. */
 static inline void grant(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
 {
     ask(g, w, ms);
@@ -108,7 +109,8 @@ static inline void grant(struct hf__queue *g, struct hf__waiter *w, int64_t ms)
     woken_len = 0;
 }
 
-/* w enters while other waiters are before it. */
+/* Lets w enter while other waiters are ahead of it; asserts that nothing is
+ * sent. */
 static inline void line_up(struct hf__queue *g, struct hf__waiter *w,
                            int64_t ms)
 {
@@ -121,8 +123,8 @@ static inline int release(struct hf__queue *g, uint64_t owner, int64_t ms)
     return hf__queue_release(g, owner, at(ms), wake);
 }
 
-/* The owner releases for the last time, and the release is sent to the
- * server. */
+/* Lets the owner release for the last time; asserts that the release is sent to
+ * the server. */
 static inline void give_up(struct hf__queue *g, uint64_t owner, int64_t ms)
 {
     assert_int_equal(release(g, owner, ms), HF__DONE);
@@ -135,7 +137,7 @@ static inline bool let_go(struct hf__queue *g, int result, int64_t ms)
     return hf__queue_let_go_answered(g, result, at(ms), wake);
 }
 
-/* Defines a case with a queue g, which the expression `made` makes. */
+/* Defines a case with a queue g, which the expression `made` creates. */
 #define CASE_OF(fn, made)                                                      \
     CASE_CALLED(fn, struct hf__queue *g, NULL, NULL,                           \
                 fn((struct hf__queue[]){made}))

@@ -40,8 +40,8 @@ static inline size_t occurs(const struct hf__reader *list,
     return n;
 }
 
-/* Of the entries given out, readers have `readers`, waiters have `waiting`, and
- * the rest must be on the list of those to be taken back. */
+/* Asserts that of the entries given out readers have `readers` and waiters have
+ * `waiting`; the rest must be on the list of those to be taken back. */
 static inline void assert_entries(const struct hf__queue *g, size_t readers,
                                   size_t waiting)
 {

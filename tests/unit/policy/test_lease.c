@@ -79,8 +79,8 @@ CASE(test_lease_lost_answer_asks_the_same_again)
     assert_int_equal(answer(&l, HF__GRANTED, 200), HF__GRANTED);
 }
 
-/* Each answer is lost and the attempt sent again: the server has been silent
- * since the first attempt. */
+/* Loses the answer to each attempt, after which the attempt is sent again: the
+ * server has been silent since the first one. */
 static void lose_answers(struct hf__lease *l, int64_t from_ms)
 {
     for (int64_t ms = from_ms; ms < from_ms + 400; ms += 50) {
@@ -102,8 +102,8 @@ CASE(test_lease_lost_answers_are_silence)
     hf__lease_attempted(&l, at(2480), OP_TIMEOUT / HF__MS);
     lose_answers(&l, 2500);
     assert_int_equal(hf__lease_timer(&l), at(2480) + OP_TIMEOUT);
-    /* The lease is given up, then wanted by another waiter, which gets the full
-     * time. */
+    /* The lease is given up, and then wanted by another waiter, which has the
+     * full time limit. */
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 2950), HF__TODO_LET_GO);
     hf__lease_want(&l, true);
@@ -278,7 +278,7 @@ CASE(test_lease_endless_release_is_never_given_up)
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
-    l = asking(true, true); /* its places in the queue are endless as well */
+    l = asking(true, true); /* its places in the queue are endless too */
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
@@ -300,7 +300,7 @@ CASE(test_lease_silence_counts_from_the_last_listener)
     hf__lease_listen(&l, at(300));
     assert_int_equal(hf__lease_timer(&l), at(300) + OP_TIMEOUT);
     l = queued();
-    hf__lease_listen(&l, at(300)); /* a wait is not silence */
+    hf__lease_listen(&l, at(300)); /* a place in the queue is not silence */
     assert_int_equal(hf__lease_timer(&l), at(2100));
 }
 

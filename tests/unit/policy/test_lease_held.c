@@ -79,7 +79,8 @@ CASE(test_lease_release_remembers_a_longer_renewal)
     assert_true(hf__lease_let_go_answered(&l, HF_EUNKNOWN, at(1000 + 3 * TTL)));
 }
 
-/* It ends with the server's lease: max_hold is a limit of the client. */
+/* A lease that is being released is over when the server's lease ends. max_hold
+ * is a limit of the client only, and does not count. */
 CASE(test_lease_is_over_with_what_was_promised)
 {
     hf__time end = T0 + LENGTH - hf__lease_margin(TTL);
@@ -155,7 +156,8 @@ CASE(test_lease_later_renewal_decides)
     assert_int_equal(l.deadline, less);
 }
 
-/* Threads may deliver answers in any order: here the first one last. */
+/* Threads may deliver the answers to renewals in any order: here the answer to
+ * the first renewal is the last. */
 CASE(test_lease_renewals_answered_in_any_order)
 {
     struct hf__lease l = held(false, true);
@@ -165,29 +167,30 @@ CASE(test_lease_renewals_answered_in_any_order)
     hf__lease_renewing(&l, TTL, at(1001));
     renewed(&l, 41, HF__DONE, 1001, TTL, 1100);
     renewed(&l, 41, HF__DONE, 1000, 6 * TTL, 1100);
-    assert_int_equal(l.deadline, less); /* longer than before */
-    /* If the lengths are equal, it does not matter which was last. */
+    assert_int_equal(l.deadline, less); /* later than before the renewals */
+    /* If the renewals have equal lengths, it does not matter which one the
+     * server executed last. */
     hf__lease_renewing(&l, 6 * TTL, at(2000));
     hf__lease_renewing(&l, 6 * TTL, at(2001));
     renewed(&l, 41, HF__DONE, 2001, 6 * TTL, 2100);
     renewed(&l, 41, HF__DONE, 2000, 6 * TTL, 2100);
     assert_int_equal(l.deadline,
                      at(2000) + 6 * LENGTH - hf__lease_margin(6 * TTL));
-    /* The renewal whose answer was lost may have been the last. */
+    /* The renewal whose answer was lost may have been executed last. */
     hf__lease_renewing(&l, 6 * TTL, at(3000));
     hf__lease_renewing(&l, 500, at(3000));
     renewed(&l, 41, HF_EUNKNOWN, 3000, 500, 3100);
     renewed(&l, 41, HF__DONE, 3000, 6 * TTL, 3100);
     less = at(3000) + 500 * HF__MS - hf__lease_margin(500);
     assert_int_equal(l.deadline, less);
-    /* After that the next renewal decides. */
+    /* When no renewal is pending, the next one decides. */
     hf__lease_renewing(&l, TTL, at(3200));
     renewed(&l, 41, HF__DONE, 3200, TTL, 3300);
     assert_int_equal(l.deadline, at(3200) + LENGTH - hf__lease_margin(TTL));
 }
 
-/* With more renewals than can be counted, no answer may be taken for the
- * last. */
+/* If more renewals are pending than can be counted, no answer must be taken for
+ * the last one. */
 CASE(test_lease_later_renewal_decides_among_very_many)
 {
     enum { MANY = 1 << 14 };
@@ -242,13 +245,13 @@ CASE(test_lease_renewal_of_another_hold_is_nothing)
     assert_int_equal(renewed(&l, 40, HF_ENOTOWNER, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(renewed(&l, 40, HF__DONE, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(l.deadline, deadline);
-    hf__lease_drop(&l); /* nor does it revive a dropped lease */
+    hf__lease_drop(&l); /* a dropped lease is not revived either */
     assert_int_equal(renewed(&l, 41, HF__DONE, 3000, TTL, 3100), HF__DONE);
     assert_int_equal(next(&l, 3100), HF__TODO_LET_GO);
 }
 
-/* A fixed lease is reported to the server again, but not extended: the request
- * may have been sent long after the call. */
+/* A renewal that only reports a fixed lease to the server again does not extend
+ * the lease: the request may have been sent long after the call. */
 CASE(test_lease_renewal_that_changes_nothing)
 {
     struct hf__lease l = held(false, true);
@@ -265,9 +268,9 @@ CASE(test_lease_renewal_that_changes_nothing)
     assert_int_equal(l.renewing, 0);
 }
 
-/* A hold is released and another one granted. When the second is gone, the
- * release of the first is still unsure. A waiter then gets the full time for an
- * answer. */
+/* A hold is released and another one granted. When the second hold is lost, the
+ * release of the first is still unsure. A waiter then has the full time limit
+ * for an answer. */
 CASE(test_lease_gone_while_another_is_let_go)
 {
     struct hf__lease l = held(false, false);
@@ -283,7 +286,7 @@ CASE(test_lease_gone_while_another_is_let_go)
     hf__lease_gone(&l, at(2000));
     hf__lease_want(&l, true);
     assert_true(hf__lease_stuck(&l));
-    assert_int_equal(next(&l, 2000), HF__TODO_LET_GO); /* and no attempt */
+    assert_int_equal(next(&l, 2000), HF__TODO_LET_GO); /* but no attempt */
     assert_int_equal(next(&l, 2000), HF__TODO_NOTHING);
     assert_int_equal(hf__lease_timer(&l), at(2000) + OP_TIMEOUT);
 }

@@ -8,7 +8,8 @@ static hf__time promised(int64_t sent_ms)
     return at(sent_ms) + SESSION * HF__MS - hf__lease_margin(SESSION);
 }
 
-/* Granted at 100; the attempt was sent at 0. */
+/* Returns a lease within a session, granted at 100; its attempt was sent at
+ * 0. */
 static struct hf__lease session_held(bool fixed, int64_t max_hold_ms)
 {
     struct hf__lease l = asking(false, fixed);
@@ -88,7 +89,8 @@ CASE(test_session_fixed_lease_is_made_longer_by_the_program)
     assert_int_equal(l.deadline, promised(1000));
 }
 
-/* The server may have shortened the lease, or not. */
+/* The server may or may not have shortened the lease: the earlier end
+ * counts. */
 CASE(test_session_fixed_lease_that_may_be_shorter)
 {
     struct hf__lease l = session_held(true, 0);
@@ -97,7 +99,7 @@ CASE(test_session_fixed_lease_that_may_be_shorter)
     hf__lease_renewing(&l, TTL / 2, at(1000));
     hf__lease_renewing(&l, 2 * TTL, at(1001));
     assert_int_equal(l.kept_until, end);
-    renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002); /* first or last? */
+    renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002); /* the order is unknown */
     assert_int_equal(l.kept_until, end);
     renewed(&l, 41, HF_EUNKNOWN, 1000, TTL / 2, 1003);
     assert_int_equal(l.kept_until, end);
@@ -107,7 +109,7 @@ CASE(test_session_renewals_answered_in_any_order)
 {
     struct hf__lease l = session_held(true, 0);
 
-    hf__lease_renewing(&l, 0, at(1000)); /* and the session's own renewal */
+    hf__lease_renewing(&l, 0, at(1000)); /* the session's own renewal */
     hf__lease_renewing(&l, 3 * TTL, at(1000));
     hf__lease_renewing(&l, 2 * TTL, at(1001));
     renewed(&l, 41, HF__DONE, 1001, 2 * TTL, 1002);
@@ -117,7 +119,7 @@ CASE(test_session_renewals_answered_in_any_order)
     renewed(&l, 41, HF__DONE, 1000, 0, 1004);
     assert_int_equal(l.kept_until,
                      at(1001) + 2 * LENGTH - hf__lease_margin(2 * TTL));
-    /* Renewals of equal length. */
+    /* The order of renewals of equal length does not matter. */
     hf__lease_renewing(&l, 3 * TTL, at(2000));
     hf__lease_renewing(&l, 3 * TTL, at(2000));
     renewed(&l, 41, HF__DONE, 2000, 3 * TTL, 2001);
@@ -146,7 +148,8 @@ CASE(test_session_renewal_unanswered_is_tried_again_soon)
     assert_int_equal(l.deadline, promised(0));
 }
 
-/* The server keeps the hold as long as the session lives. */
+/* The server keeps the hold as long as the session lives: the release is
+ * repeated until it is confirmed. */
 CASE(test_session_let_go_is_repeated_for_ever)
 {
     struct hf__lease l = session_held(false, 0);

@@ -7,7 +7,8 @@ static struct hf__line_entry line[4];
 static struct hf__reader entry[8];
 static size_t entries;
 
-/* The first line is for writing, as in a client. */
+/* Returns a set of n lines, the first of which is for writing, as in a
+ * client. */
 static struct hf__line_set lines_of(enum hf_kind kind, size_t n)
 {
     struct hf__line_set s = {0};
@@ -42,7 +43,8 @@ static struct hf__queue *led(struct hf__line_set *s, struct hf__waiter *w,
     return found ? found->queue : NULL;
 }
 
-/* w gets a line, sends an attempt and is granted. */
+/* Chooses a line for w, sends an attempt and grants it; returns the queue of
+ * the line. */
 static struct hf__queue *take(struct hf__line_set *s, struct hf__waiter *w,
                               enum hf_mode mode, int64_t ms)
 {
@@ -73,7 +75,7 @@ CASE(test_lines_writers_share_the_first)
     assert_ptr_equal(take(&s, &a, HF_WRITE, 0), &queues[0]);
     assert_ptr_equal(led(&s, &b, HF_WRITE, 1), &queues[0]);
     assert_ptr_equal(held(&s, 1), &queues[0]);
-    assert_ptr_equal(held(&s, 9), &queues[0]); /* it does not know owner 9 */
+    assert_ptr_equal(held(&s, 9), &queues[0]); /* owner 9 has no hold */
 }
 
 CASE(test_lines_readers_share_while_it_is_young)
@@ -100,7 +102,8 @@ CASE(test_lines_read_again_is_where_one_reads)
     struct hf__queue *g = take(&s, &a, HF_READ, 0);
 
     assert_ptr_equal(led(&s, &again, HF_READ, 1000), g);
-    /* The owner learns of the loss from the same line. */
+    /* After a loss the owner uses the same line, from which it learns of the
+     * loss. */
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_ptr_equal(led(&s, &again, HF_READ, 1001), g);
 }
@@ -130,7 +133,8 @@ CASE(test_lines_write_within_a_read_is_refused)
                      HF_ELOST);
 }
 
-/* A reader that comes after a local writer waits behind it, at the server. */
+/* A reader that comes after a local writer waits for it, in the server's
+ * queue. */
 CASE(test_lines_reader_does_not_pass_a_writer)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
@@ -194,7 +198,8 @@ CASE(test_lines_lost_holds_come_last)
     }
 }
 
-/* The owner still has to release the lost hold. */
+/* The owner still has to release the lost hold: no other owner gets its
+ * line. */
 CASE(test_lines_lost_hold_keeps_its_line)
 {
     struct hf__line_set s = lines_of(HF_SEMAPHORE, 1);
@@ -222,11 +227,11 @@ CASE(test_lines_stuck_one_is_waited_for)
     assert_int_equal(hf__queue_enter(g, &b, at(4)), HF__PENDING);
     assert_string_equal(run(g, 4), "R");   /* again, for the new waiter */
     assert_null(led(&s, &a, HF_WRITE, 5)); /* still one per waiter */
-    /* Nor can a downgrade use it, since it cannot wait. */
+    /* A downgrade cannot use this line either, since it cannot wait. */
     assert_null(hf__line_set_unused(&s, HF_WRITE));
 }
 
-/* The quick path is only for an acquire without others beside it. */
+/* The quick path is taken only while no line is in use. */
 CASE(test_lines_quiet_while_none_is_in_use)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);

@@ -99,7 +99,8 @@ QUEUE_CASE(test_queue_try_asks_without_queueing)
     assert_true(hf__queue_idle(g));
 }
 
-/* Other waiters are waiting for an answer as well, and it may be a refusal. */
+/* A try waits for the answer to the attempt of other waiters, which may be a
+ * refusal. */
 QUEUE_CASE(test_queue_try_beside_others_is_busy_when_they_have_it)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -143,7 +144,8 @@ QUEUE_CASE(test_queue_busy_ends_the_try_and_asks_for_the_others)
     assert_int_equal(g->lease.hold_id, 102);
 }
 
-/* A try and a waiter, behind a release that is unsure. */
+/* Returns a queue with a try and a waiter, which came while a release was
+ * unsure. Their attempt has been sent. */
 static struct hf__queue try_and_other(struct hf__waiter *t,
                                       struct hf__waiter *o)
 {
@@ -183,7 +185,7 @@ CASE(test_queue_question_keeps_its_leave_to_queue)
     hf__queue_leave(&g, &o, HF_ETIMEDOUT, wake);
     answer(&g, HF_EUNKNOWN, 5);
     assert_string_equal(run(&g, 5), "A");
-    assert_true(may_queue); /* the first may have a place */
+    assert_true(may_queue); /* the first attempt may have a place */
     answer(&g, HF__QUEUED, 6);
     assert_int_equal(t.result, HF_EBUSY);
     assert_string_equal(run(&g, 6), "B");
@@ -209,7 +211,7 @@ QUEUE_CASE(test_queue_leaving_keeps_the_question_of_others)
     line_up(g, &b, 0);
     line_up(g, &c, 0);
     hf__queue_leave(g, &a, HF_ETIMEDOUT, wake);
-    hf__queue_leave(g, &c, HF_ETIMEDOUT, wake); /* last, then middle */
+    hf__queue_leave(g, &c, HF_ETIMEDOUT, wake); /* the last waiter leaves too */
     assert_string_equal(run(g, 1), "");
     answer(g, HF__GRANTED, 2);
     assert_int_equal(b.result, HF__GRANTED);
@@ -255,9 +257,9 @@ QUEUE_CASE(test_queue_new_waiter_is_not_failed_for_old_silence)
 
     ask(g, &a, 0);
     hf__queue_tick(g, at(500), wake);
-    assert_string_equal(run(g, 500), "B"); /* which is never answered */
+    assert_string_equal(run(g, 500), "B"); /* never answered */
     assert_int_equal(hf__queue_enter(g, &b, at(600)), HF__PENDING);
-    assert_string_equal(run(g, 600), "A"); /* nor is this */
+    assert_string_equal(run(g, 600), "A"); /* never answered either */
     hf__queue_tick(g, at(1100), wake);
     assert_int_equal(b.result, HF_EBACKEND);
     assert_string_equal(run(g, 1100), "");

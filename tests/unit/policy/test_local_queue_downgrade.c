@@ -24,12 +24,11 @@ CASE(test_downgrade_moves_the_hold)
     assert_int_equal(to.lease.hold_id, 101);
     assert_int_equal(to.lease.token, 1);
     assert_int_equal(to.lease.deadline, deadline);
-    /* The next writer's attempt has a hold id of its own, and nothing is
-     * released. */
+    /* The next writer's attempt has a new hold id, and nothing is released. */
     assert_string_equal(run(&from, 10), "A");
     assert_int_equal(from.lease.hold_id, 102);
     assert_string_equal(run(&to, 10), "");
-    /* Readers can join it for as long as any other read hold. */
+    /* Readers can join the downgraded hold as long as any other read hold. */
     assert_true(hf__queue_joinable(&to, &c, at(9 + JOIN_MS)));
     assert_false(hf__queue_joinable(&to, &c, at(10 + JOIN_MS)));
     assert_int_equal(release(&to, 1, 40), HF__PENDING);
@@ -50,7 +49,8 @@ CASE(test_downgrade_is_told_by_the_next_renewal)
     assert_int_equal(hf__lease_timer(&to.lease), at(10));
     assert_true(hf__queue_renewable(&to, at(10)));
     assert_false(hf__queue_renewable(&from, at(5000)));
-    /* A renewal of the write hold that was pending changes neither. */
+    /* The answer to a renewal of the write hold, which was pending, changes
+     * neither queue. */
     hf__queue_renewed(&from, 101, HF_ENOTOWNER, at(5), TTL, at(11));
     assert_false(from.was_lost);
     hf__lease_renewing(&to.lease, TTL, at(11));
@@ -97,8 +97,8 @@ CASE(test_downgrade_of_what_is_gone_is_a_loss)
     assert_entries(&to, 0, 0);
 }
 
-/* An earlier write hold is still being released: the line that it came from
- * stays in use, and the other line does not know of it. */
+/* An earlier write hold is still being released. The line that this hold
+ * belongs to stays in use, and the other line does not know of the release. */
 CASE(test_downgrade_leaves_a_let_go_where_it_was)
 {
     struct hf__queue to = shared_queue(), from = queue(true);
@@ -118,7 +118,8 @@ CASE(test_downgrade_leaves_a_let_go_where_it_was)
     assert_int_equal(from.lease.let_go_id, 101);
 }
 
-/* A waiter that was woken, but too slow, sends an attempt of its own. */
+/* A waiter that was woken, but did not take its turn in time, sends its own
+ * attempt. */
 CASE(test_downgrade_leaves_no_turn_behind)
 {
     struct hf__queue to = shared_queue(), from = queue(false);

@@ -42,13 +42,13 @@ CASE(test_queue_fixed_leases_are_not_handed_over)
     b.fixed = true;
     grant(&g, &a, 0);
     line_up(&g, &b, 1);
-    assert_int_equal(release(&g, 1, 2), HF__DONE); /* b wants a lease */
+    assert_int_equal(release(&g, 1, 2), HF__DONE); /* b wants a fixed lease */
     g = queue(true);
     f.fixed = true;
     b.fixed = false;
     grant(&g, &f, 0);
     line_up(&g, &b, 1);
-    assert_int_equal(release(&g, 3, 2), HF__DONE); /* f has a lease */
+    assert_int_equal(release(&g, 3, 2), HF__DONE); /* f has a fixed lease */
 }
 
 CASE(test_queue_unfair_rouses_and_the_first_to_come_takes)
@@ -61,7 +61,7 @@ CASE(test_queue_unfair_rouses_and_the_first_to_come_takes)
     assert_int_equal(release(&g, 1, 2), HF__PENDING);
     assert_ptr_equal(woken[0], &b);
     assert_true(b.roused);
-    /* Another thread is quicker. */
+    /* Another thread takes the turn first. */
     assert_int_equal(hf__queue_enter(&g, &c, at(3)), HF__GRANTED);
     assert_false(hf__queue_claim(&g, &b, at(3)));
     assert_int_equal(b.state, HF__W_WAITING);
@@ -396,7 +396,7 @@ QUEUE_CASE(test_queue_endless_hold_is_looked_at)
     hf__queue_init(g, true, true, 100);
     assert_false(hf__queue_renewable(g, at(0)));
     grant(g, &a, 0);
-    assert_true(hf__queue_renewable(g, at(1))); /* it may be broken */
+    assert_true(hf__queue_renewable(g, at(1))); /* it may have been broken */
     hf__queue_renewed(g, 101, HF_ENOTOWNER, at(1), TTL, at(1));
     assert_int_equal(hf__queue_check(g, 1, at(2)), HF_ELOST);
 }

@@ -44,8 +44,8 @@ LATCH_CASE(test_latch_lets_all_through_and_holds_nothing)
     assert_int_equal(g->lease.hold_id, 102);
 }
 
-/* The latch may have been set after the pending answer was given, so a new
- * waiter uses another line. */
+/* The latch may have been set after the pending answer was given: a new waiter
+ * uses another line. */
 LATCH_CASE(test_latch_answer_is_for_those_who_were_there)
 {
     struct hf__waiter a = want(1), b = want(2);
@@ -103,8 +103,8 @@ LATCH_CASE(test_latch_at_zero_keeps_no_late_comer)
     assert_nothing_is_held(g, 3);
 }
 
-/* A waiter that needs a new attempt must wait until an earlier one has been
- * abandoned for sure. It waits for that as long as for any answer. */
+/* A waiter that needs a new attempt must wait until the abandon of an earlier
+ * one is confirmed. The time limit for that is the same as for any answer. */
 LATCH_CASE(test_latch_late_comer_that_is_stuck_hears_of_silence)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);

@@ -1,4 +1,4 @@
-/* Why a hold was lost: what the queue remembers of it for each owner. */
+/* Why a hold was lost: the reasons that the queue remembers for each owner. */
 #include "local_queue_fixture.h"
 
 #define SLOW 1000 /* ms; a later timer means that the process was stopped */
@@ -13,7 +13,7 @@ static hf__time since(const struct hf__queue *g, uint64_t owner)
     return (hf__time)hf__queue_loss(g, owner).at;
 }
 
-/* In ms after T0, rounded down. */
+/* Returns the deadline in ms after T0, rounded down. */
 static int64_t deadline_ms(const struct hf__queue *g)
 {
     return (g->lease.deadline - T0) / HF__MS;
@@ -51,7 +51,7 @@ QUEUE_CASE(test_loss_max_hold_ended)
     assert_int_equal(why(g, 1), HF__LOSS_MAX);
 }
 
-/* Of two limits the earlier one is the reason. */
+/* Of two limits, the earlier one is the reason of the loss. */
 QUEUE_CASE(test_loss_max_hold_within_a_fixed_lease)
 {
     struct hf__waiter a = want(1);
@@ -84,9 +84,9 @@ CASE(test_loss_stopped_before_the_renewal)
     assert_int_equal(since(&g, 1), due);
 }
 
-/* When the process continues, the loss is noticed by the timer, by a thread
- * that checks, acquires or releases, or by the answer that the server has no
- * hold. */
+/* When a stopped process continues, its loss is noticed by the timer, by a
+ * thread that checks, acquires or releases, or by the answer that the server
+ * has no such hold. */
 CASE(test_loss_stopped_is_found_by_anyone)
 {
     struct hf__waiter again = want(1);
@@ -111,7 +111,7 @@ CASE(test_loss_stopped_is_found_by_anyone)
     }
 }
 
-/* A renewal was pending, and the deadline was noticed late. */
+/* A renewal is pending, and the deadline is noticed late. */
 CASE(test_loss_stopped_while_renewing)
 {
     struct hf__queue g = held_by(1);
@@ -143,7 +143,7 @@ CASE(test_loss_not_stopped_if_it_ran)
     assert_int_equal(since(&g, 1), g.lease.deadline);
 }
 
-/* The last renewal failed, and was not tried again. */
+/* The last renewal failed, and was not repeated. */
 CASE(test_loss_stopped_after_a_failed_renewal)
 {
     struct hf__queue g = held_by(1);
@@ -154,7 +154,7 @@ CASE(test_loss_stopped_after_a_failed_renewal)
     assert_int_equal(why(&g, 1), HF__LOSS_STOPPED);
 }
 
-/* The last answer counts. */
+/* The last answer to a renewal determines the reason. */
 CASE(test_loss_refused)
 {
     static const int16_t said[][2] = {{HF_EBACKEND, HF__LOSS_REFUSED},
@@ -239,7 +239,8 @@ static void give_entry(struct hf__waiter *w, struct hf__reader *r)
     w->reader = r;
 }
 
-/* A reader that lost an earlier hold of the line keeps its reason. */
+/* A reader that lost an earlier hold of the line keeps the reason of that
+ * loss. */
 QUEUE_CASE(test_loss_of_each_reader_is_its_own)
 {
     struct hf__waiter a = want(1), b = want(2);
@@ -261,7 +262,8 @@ QUEUE_CASE(test_loss_of_each_reader_is_its_own)
     assert_int_equal(why(g, 1), HF__LOSS_SESSION);
 }
 
-/* A fixed lease within a session: the lease ends, or the session ends first. */
+/* A fixed lease within a session: either the lease or the session ends
+ * first. */
 CASE(test_loss_fixed_in_a_session)
 {
     for (int short_session = 0; short_session < 2; short_session++) {

@@ -1,4 +1,5 @@
-/* Refusals of attempts and of releases, and which waiters hear of them. */
+/* Refusals of attempts and of releases, and which waiters are notified of
+ * them. */
 #include "local_queue_fixture.h"
 
 /* Delivers a refusal of the last attempt. */
@@ -63,7 +64,8 @@ QUEUE_CASE(test_refused_question_that_was_lost_before_is_abandoned)
     assert_string_equal(run(g, 2), "B");
 }
 
-/* The attempt is sent again, because a replica received it and did nothing. */
+/* A replica received the attempt and did nothing, which is why the attempt is
+ * sent again. If the second one is refused too, nothing must be abandoned. */
 QUEUE_CASE(test_refused_question_that_did_nothing_twice)
 {
     struct hf__waiter a = want(1);
@@ -100,8 +102,8 @@ CASE(test_refused_let_go_is_said_to_each_who_comes)
 }
 
 /* Each waiter comes before the one ahead of it has left, so that the queue is
- * never empty. A refusal is an answer all the same: the time limit of silence
- * starts again. */
+ * never empty. A refusal is an answer too: the time limit of silence starts
+ * again. */
 CASE(test_refused_let_go_is_no_silence)
 {
     struct hf__queue g = refused_release();
@@ -139,8 +141,8 @@ CASE(test_refused_let_go_is_sent_ever_less_often)
     }
 }
 
-/* The refusal was on its way when these waiters came, so it does not concern
- * them. */
+/* A refusal that was on its way when a waiter came does not concern this
+ * waiter. */
 QUEUE_CASE(test_old_refusal_is_not_for_those_who_came_later)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -176,8 +178,8 @@ CASE(test_old_refusal_of_a_let_go_is_not_either)
     assert_string_equal(run(&g, 6), "A");
 }
 
-/* The next attempt is pending when the release is refused: it would wait behind
- * our own hold. */
+/* The next attempt is pending when the release is refused: the attempt would
+ * wait for our own hold. */
 QUEUE_CASE(test_refused_let_go_before_the_next_question)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -186,7 +188,7 @@ QUEUE_CASE(test_refused_let_go_before_the_next_question)
     give_up(g, 1, 1);
     ask(g, &b, 1);
     assert_false(let_go(g, HF_EAUTH, 2));
-    assert_int_equal(b.state, HF__W_WAITING); /* it came after the release */
+    assert_int_equal(b.state, HF__W_WAITING); /* b came after the release */
     assert_string_equal(run(g, 2), "R");
     answer(g, HF__QUEUED, 3);
     assert_false(let_go(g, HF_EAUTH, 4));
@@ -199,7 +201,8 @@ QUEUE_CASE(test_refused_let_go_before_the_next_question)
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* A local owner has the lock: its waiters do not hear of the refusal. */
+/* While a local owner holds the lock, its waiters are not notified of the
+ * refusal. */
 QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -213,14 +216,14 @@ QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
     assert_string_equal(run(g, 204), "R");
     assert_false(let_go(g, HF_EAUTH, 205));
     assert_int_equal(c.state, HF__W_WAITING);
-    /* Now they do: the new hold cannot be released before the old one. */
+    /* Now they are: the new hold cannot be released before the old one. */
     give_up(g, 2, 300);
     assert_false(let_go(g, HF_EAUTH, 301));
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* Busy is an answer. From then on the remaining waiters wait for the
- * release. */
+/* Busy is an answer, with which the time limit of silence starts again: the
+ * remaining waiters wait for the release. */
 QUEUE_CASE(test_busy_while_unsure_is_not_silence)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);

@@ -39,7 +39,8 @@ SHARED_CASE(test_shared_hold_goes_with_its_last_reader)
     assert_entries(g, 0, 0);
 }
 
-/* Joining does not extend the time, so a writer elsewhere gets its turn. */
+/* Joining does not extend the time in which a hold can be joined, so that a
+ * writer elsewhere gets its turn. */
 SHARED_CASE(test_shared_hold_may_be_joined_while_it_is_young)
 {
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3);
@@ -143,7 +144,8 @@ CASE(test_shared_ends_of_its_own_are_not_shared)
     }
 }
 
-/* A reader with an end of its own waits for a hold of its own. */
+/* A reader whose hold has its own end does not share: it waits for its own
+ * hold. */
 SHARED_CASE(test_shared_grant_is_not_for_those_with_an_end)
 {
     struct hf__waiter a = reads(1), capped = reads(2);
@@ -327,7 +329,8 @@ SHARED_CASE(test_shared_try_joins_what_is_held)
     assert_entries(g, 2, 0);
 }
 
-/* The attempt was that of a try; the waiter beside it needs a new one. */
+/* The attempt belonged to a try; a waiter that has joined it needs a new
+ * attempt. */
 SHARED_CASE(test_shared_waiter_outlasts_a_try)
 {
     struct hf__waiter a = reads(1), b = reads(2);
@@ -382,7 +385,8 @@ SHARED_CASE(test_shared_question_ends_when_all_have_left)
     assert_entries(g, 0, 1);
 }
 
-/* Another release is pending, so the attempt cannot be abandoned yet. */
+/* Another release is pending, which is why the unwanted attempt cannot be
+ * abandoned yet. It is granted, and its hold is released. */
 SHARED_CASE(test_shared_grant_that_nobody_wants_goes_back)
 {
     struct hf__waiter a = reads(1), b = reads(2);

@@ -1,5 +1,6 @@
 /* What backends share: the table of keys, the arena of a reply, the identity of
- * a client, the holders of a lock, latch requests, and findings. */
+ * a client, the holders of a lock, latch requests, and the findings of
+ * hf_diagnose(). */
 #include "../../cases.h"
 #include "backends/common/about.h"
 #include "backends/common/arena.h"
@@ -8,7 +9,7 @@
 #include "backends/common/order.h"
 #include "backends/common/table.h"
 
-static size_t blocks, allowed = SIZE_MAX; /* allocated; the limit */
+static size_t blocks, allowed = SIZE_MAX; /* number allocated, and the limit */
 
 static void *test_take(hf_client *client, size_t size)
 {
@@ -92,7 +93,7 @@ CASE(test_table_goes_through_all_once)
     assert_int_equal(blocks, 0);
 }
 
-/* A table that cannot allocate more buckets gets slower, but works. */
+/* A table that cannot allocate more buckets gets slower, but keeps working. */
 CASE(test_table_without_memory)
 {
     struct hf__table t = {.core = &core};
@@ -104,7 +105,7 @@ CASE(test_table_without_memory)
     for (int i = 0; i < 100; i++) {
         struct item *item;
 
-        allowed = 1; /* the item, or the buckets */
+        allowed = 1; /* enough for the item or for the buckets */
         item = add(&t, 0, i);
         allowed = 1;
         assert_non_null(item ? item : add(&t, 0, i));
@@ -173,9 +174,9 @@ CASE(test_left_of_a_lease)
     assert_true(hf__wall_ms() > 1500000000000);
 }
 
-/* Each letter is an entry, the oldest first: r reads, w writes (or has a
- * mutex), d has downgraded its write hold. Entries in upper case hold the
- * lock. */
+/* Checks which entries of a queue hold the lock. Each letter is an entry, the
+ * oldest first: r reads, w writes (or has a mutex), d has downgraded its write
+ * hold. The entries in upper case must be the holders. */
 static void holds(const char *expected)
 {
     struct hf__order o = {0};
@@ -279,7 +280,7 @@ CASE(test_arena_has_a_bound)
     assert_int_equal(blocks, 0);
 }
 
-/* The findings, as lines like "1 ensemble: ...". */
+/* The findings reported so far, as lines like "1 ensemble: ...". */
 static char found[1024];
 
 static void test_find(hf_client *client, struct hf__query *q,

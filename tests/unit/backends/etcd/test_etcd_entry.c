@@ -1,4 +1,4 @@
-/* Entries of etcd's locks: the forms of their keys, and their values. */
+/* Entries of etcd locks: the forms of their keys, and their values. */
 #include "../../cases.h"
 #include "backends/etcd/entry.h"
 
@@ -81,7 +81,7 @@ CASE(test_strangers)
         "read",
         "read/",
         "read/1",
-        "read/0123456789abcdef", /* a mutex of the name NAME/read */
+        "read/0123456789abcdef", /* a mutex whose name is NAME/read */
         "read/" OWN "/x",
         "reads/" OWN,
         "write/0123456789abcdef",
@@ -109,7 +109,8 @@ CASE(test_strangers)
     assert_int_equal(hf__et_kind(ET_FORM_NONE), 0);
 }
 
-/* hf__et_form() parses what was written, even the longest numbers. */
+/* hf__et_form() parses what hf__et_rest() writes, even with the longest
+ * numbers. */
 CASE(test_rest)
 {
     static const int64_t leases[] = {1, INT64_MAX, INT64_MIN, -1};
@@ -131,7 +132,7 @@ CASE(test_rest)
         }
     assert_int_equal(hf__et_rest(rest, ET_FORM_NONE, 1, 1, 1, 1), 0);
     hf__et_rest(rest, ET_FORM_MUTEX, 0x1f, 0, 0, 0);
-    assert_string_equal(rest, "1f"); /* like Go: without leading zeros */
+    assert_string_equal(rest, "1f"); /* as in Go, without leading zeros */
     hf__et_rest(rest, ET_FORM_READ, 0x1f, 0xa, 0, 0);
     assert_string_equal(rest, "read/000000000000001f-a");
     hf__et_rest(rest, ET_FORM_PERMIT, 0x1f, 0xa, 2, 3);
@@ -162,7 +163,8 @@ CASE(test_value)
     assert_int_equal(p.since_unix_ms, 900000);
     assert_int_equal(p.left_ms, 4000);
     assert_int_equal(read_value(value, len, 2000000).left_ms, 0);
-    assert_int_equal(read_value(value, len, 1).left_ms, 5000); /* its clock */
+    /* The clock of the reader is behind that of the writer. */
+    assert_int_equal(read_value(value, len, 1).left_ms, 5000);
     len = hf__et_value(value, "17\nhost\n", "", 0, 5, 5);
     p = read_value(value, len, 6);
     assert_int_equal(p.left_ms, -1);
@@ -175,7 +177,7 @@ CASE(test_value)
     assert_memory_equal(read_value(value, len, 0).label, label, 63);
 }
 
-/* Values of other programs, and values that are cut anywhere. */
+/* Values that other programs wrote, and values that are cut off anywhere. */
 CASE(test_value_of_strangers)
 {
     static const char *const all[] = {
@@ -236,7 +238,7 @@ CASE(test_count)
 
         assert_true(parse_count(value, len, &count));
         assert_true(count == counts[i]);
-        assert_false(parse_count(value, 15, &count)); /* before the number */
+        assert_false(parse_count(value, 15, &count)); /* number cut off */
     }
     for (size_t i = 0; i < LEN(none); i++)
         if (parse_count(none[i], strlen(none[i]), &count))

@@ -1,5 +1,5 @@
-/* gRPC with a real etcd: its answers to calls, streams, tokens and TLS, and
- * how the client notices that the server is gone. Uses the real clock and
+/* gRPC with a real etcd: its answers to calls, streams, tokens and TLS, and how
+ * the client notices that the server has failed. Uses the real clock and
  * sockets. */
 #include "../../cases.h"
 #include "etcd.pb-c.h"
@@ -27,17 +27,17 @@ struct scene {
     unsigned ups, downs, renewals;
     int down_code;
     bool signs_in;
-    struct one *hello; /* Authenticate */
+    struct one *hello; /* the Authenticate call */
 };
 
 struct one {
-    struct grpc_call call; /* first: callbacks cast it to struct one */
+    struct grpc_call call; /* first member: callbacks cast it to struct one */
     struct scene *t;
     int overs, messages;
     enum grpc_end end;
     int status;
     char text[200];
-    Etcd__WatchAnswer *event; /* of a watch: its last event */
+    Etcd__WatchAnswer *event; /* the last event of a watch */
     Etcd__KeepAliveAnswer *kept;
 };
 
@@ -316,8 +316,8 @@ CASE(test_calls_and_refusals)
     scene_free(t);
 }
 
-/* An answer larger than any window arrives in many pieces; another is too large
- * for the caller. */
+/* An answer larger than any flow control window arrives in many pieces; a
+ * longer one exceeds the caller's limit. */
 CASE(test_long_answers)
 {
     struct scene *t = scene_of(&plain);
@@ -378,7 +378,7 @@ CASE(test_many_at_a_time)
     scene_free(t);
 }
 
-/* A watch and keep-alives run beside calls, on one connection. */
+/* A watch and keep-alives run alongside calls, on one connection. */
 CASE(test_streams)
 {
     struct scene *t = scene_of(&plain);
@@ -484,8 +484,8 @@ CASE(test_transaction)
     scene_free(t);
 }
 
-/* A stopped server accepts what is sent, a killed one does not. In both cases
- * the client goes to the next address. */
+/* A stopped server still accepts what is sent to it, a killed one does not. In
+ * both cases the client connects to the next address. */
 CASE(test_next_address_takes_over)
 {
     struct etcd_server other = {0};
@@ -517,7 +517,7 @@ CASE(test_next_address_takes_over)
     assert_int_equal(p->end, GRPC_LATE);
     assert_true(DRIVE_UNTIL(t, t->downs)); /* the server is stopped */
     assert_int_equal(w->end, GRPC_LOST);
-    t->g.link.connect_ms = 2000; /* keeps trying for that long */
+    t->g.link.connect_ms = 2000; /* for one round over all addresses */
     assert_true(DRIVE_UNTIL(t, t->ups == 2));
     assert_non_null(strstr(t->g.link.where, strchr(plain.url + 7, ':')));
     assert_int_equal(put_it(p, "next/a", "2"), 0);
@@ -638,7 +638,8 @@ CASE(test_tls)
     t = scene_of(&s);
     use_tls(t, &s, "stranger", true);
     fails_with(t, HF_EAUTH, "not trusted");
-    fails_with(scene_of(&s), 0, "is it etcd?"); /* hangs up, or says why */
+    /* Without TLS the server hangs up, or says why. */
+    fails_with(scene_of(&s), 0, "is it etcd?");
     t = scene_of(&plain);
     use_tls(t, &s, "ca", true);
     fails_with(t, 0, "is it etcd?");

@@ -1,5 +1,5 @@
 /* A connection to MySQL, tested without locks. Its server is a listening socket
- * of the test program, which sends what a case wants. */
+ * of the test program, which sends what a case requires. */
 #ifndef TESTS_MYSQL_FIXTURE_H
 #define TESTS_MYSQL_FIXTURE_H
 
@@ -19,11 +19,12 @@
 
 #define SALT_TEXT "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20\21\22\23\24"
 #define CAPS_SSL 0x0800u
-#define CAPS_ALL 0xc1fff7ffu /* what the server supports, without TLS */
-/* What the client uses: neither compression nor LOCAL INFILE nor FOUND_ROWS. */
+#define CAPS_ALL 0xc1fff7ffu /* what the server supports, except TLS */
+/* What the client uses, which excludes compression, LOCAL INFILE and
+ * FOUND_ROWS. */
 #define CAPS_OURS 0x000ba208u
 
-/* A packet that was sent. */
+/* A statement that was sent. */
 struct flight {
     struct my_sent sent;
     int number;
@@ -40,8 +41,8 @@ struct scene {
     int down_code;
     int hello_statements;    /* number of statements in the hello */
     int code;                /* what answered() returns */
-    char answers[512];       /* numbers of those answered, and the answers */
-    char lost[64], not [64]; /* numbers of those lost, or never written */
+    char answers[512];       /* numbers of statements, and their answers */
+    char lost[64], not [64]; /* numbers of lost and of unwritten ones */
 };
 
 static inline void note_answer(struct scene *t, const char *fmt, ...)
@@ -75,7 +76,8 @@ static inline void note_rows(struct scene *t, const struct my_result *r)
     assert_int_equal(rows, r->rows_len);
 }
 
-/* Notes the answer as "1: done 5 7; (a,NULL)(b,''); error 1064 text\n". */
+/* Appends the answer to the notes, as "1: done 5 7; (a,NULL)(b,''); error 1064
+ * text\n". */
 static inline int answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->first;
@@ -239,7 +241,8 @@ static inline void says(struct scene *t, unsigned seq, const void *bytes,
 /* Sends a string constant, which may contain zero bytes. */
 #define SAYS(t, seq, text) says(t, seq, text, sizeof(text) - 1)
 
-/* Reads the next packet at the server: its payload; returns its length. */
+/* Reads the next packet at the server into `to`; returns the length of its
+ * payload. */
 static inline size_t hears(struct scene *t, unsigned seq, char *to, size_t size)
 {
     unsigned char head[4];
@@ -296,7 +299,7 @@ static inline void greets(struct scene *t, unsigned caps, const char *plugin)
 
 #define OK_PACKET "\0\0\0\2\0\0\0"
 
-/* Connects, and logs in. */
+/* Connects and logs in. */
 static inline void log_in(struct scene *t)
 {
     char got[512];

@@ -1,8 +1,8 @@
 """mysql_formats.py COMPILE_COMMANDS: checks that the arguments of each statement
 match its format.
 
-hf__my_sql() has formats of its own (src/backends/mysql/conn.h). This script
-converts them to those of printf, which the compiler compares with the arguments.
+hf__my_sql() has its own formats (src/backends/mysql/conn.h). This script converts
+them to those of printf, which the compiler compares with the arguments.
 """
 import json
 import os
@@ -33,7 +33,7 @@ def call_at(text, begin):
 
 
 def printf(literal):
-    """Returns the literal with formats of printf."""
+    """Returns the literal with its formats converted to those of printf."""
     def like(match):
         return LIKE[match.group(1)]
 
@@ -41,12 +41,12 @@ def printf(literal):
 
 
 def without_bound(text):
-    """Removes %A to %Z, which take no argument, from all literals."""
+    """Replaces %A to %Z, which take no argument, by %% in all literals."""
     return LITERAL.sub(lambda m: re.sub("%[A-Z]", "%%", m[0]), text)
 
 
 def checked(text):
-    """Returns the source with its calls converted, and their number."""
+    """Returns the source with its statements converted, and the number of statements."""
     parts, last, count = [HEAD], 0, 0
     text = without_bound(text)
     for match in CALL.finditer(text):
@@ -64,9 +64,10 @@ def run(command, text=None):
 
 
 def compare(entry):
-    """Returns the number of statements in the file; fails if one is wrong."""
+    """Returns the number of statements in the file; fails if the arguments of one are wrong."""
     command = shlex.split(entry["command"])
-    # No -W options: after -P the compiler cannot tell system headers apart.
+    # The output of -P has no line markers, so the compiler cannot tell system headers from our
+    # files, and with -W options it would warn about the headers.
     command = [a for i, a in enumerate(command)
                if a not in ("-c", "-o", "-MD", "-MQ", "-MF") and
                not a.startswith("-W") and

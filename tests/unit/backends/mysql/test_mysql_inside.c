@@ -1,6 +1,6 @@
 /* Internals of the MySQL backend: the meaning of the server's errors, the
- * report that a new connection is due, the pause of an attempt, and the list of
- * waiters. */
+ * report that a new connection is due, the pause between attempts, and the list
+ * of waiters. */
 #include "../../cases.h"
 #include "backends/mysql/cmd.h"
 #include "backends/mysql/error.h"
@@ -22,7 +22,7 @@ static const struct meaning {
     {1020, true, true, HF_EBACKEND},  /* the record has changed */
     {3058, true, true, HF_EBACKEND},  /* a deadlock of user locks */
     {3100, true, true, HF_EBACKEND},  /* refused by Group Replication */
-    {3101, true, true, HF_EBACKEND},  /* rolled back by it */
+    {3101, true, true, HF_EBACKEND},  /* rolled back by Group Replication */
     {1317, false, true, HF_EBACKEND}, /* KILL QUERY */
     {1969, false, true, HF_EBACKEND}, /* statement timeout of MariaDB */
     {3024, false, true, HF_EBACKEND}, /* statement timeout of MySQL */
@@ -51,8 +51,8 @@ static void note_due(hf_client *client, hf__time at)
     due_at = hf__min_time(due_at, at);
 }
 
-/* The wait may need a new connection. advance() makes it, and is called only
- * when a timeout is due. */
+/* A wait that has no connection yet needs a new one. advance() creates the
+ * connection, and is called only when a timeout is due. */
 CASE(test_new_connection_is_due)
 {
     struct hf__core heeds = core;
@@ -75,7 +75,8 @@ struct attempter {
     struct hf__req req;
 };
 
-/* The attempt pauses: the lock is free, but other clients go first. */
+/* Refuses the attempt although the lock is free, because other clients are
+ * first: the attempt pauses. */
 static void begin_nap(struct mysql *m, struct attempter *a, uint64_t hold_id)
 {
     struct my_place place = {.free = true};
@@ -101,7 +102,8 @@ static bool naps(const struct mysql *m, const struct attempter *a)
     return lock;
 }
 
-/* The list drops a request that was given up, and a lock that was detached. */
+/* An abandoned attempt and a detached lock are removed from the list of
+ * pauses. */
 CASE(test_nap_is_given_up)
 {
     struct hf__core heeds = core;
@@ -131,7 +133,8 @@ static void note_unsent(hf_client *client, struct hf__req *req)
     unsent = req;
 }
 
-/* The connection is lost during the pause: the core keeps the request. */
+/* There is no connection when the pause ends: the request is returned to the
+ * core. */
 CASE(test_nap_ends_without_a_connection)
 {
     struct hf__core heeds = core;
@@ -173,7 +176,8 @@ struct one { /* a row */
 
 static size_t waiters_of(const char *kind, hf_party *waiters)
 {
-    /* Hash, owner, hold, pid, mode, permits, waiting since; host and label. */
+    /* Each row: hash, owner, hold, pid, mode, permits, waiting since; host and
+     * label. */
     static const char *const said[] = {
         "/*hf:00 " ALICE " 7 1 1 1 10000 61. 62.*/ ",
         "/*hf:00 " ALICE " 6 1 1 1 20000 61. 62.*/ ",
@@ -204,7 +208,8 @@ static size_t waiters_of(const char *kind, hf_party *waiters)
     return info.waiters_len;
 }
 
-/* The server's list may still show a statement that has just ended. */
+/* The server's process list may still show a statement that has just ended: a
+ * waiter that appears in two statements is reported once. */
 CASE(test_waiters_are_seen_once)
 {
     hf_party waiters[4] = {0};
@@ -229,8 +234,9 @@ static int note_why(hf_client *client, int code, const char *fmt, ...)
     return code;
 }
 
-/* Returns the error text if the name has this kind, and 3 permits. NULL:
- * another client has converted it again, and its present kind was not read. */
+/* Returns the error message of an attempt for 2 permits if the name has this
+ * kind and 3 permits. With NULL, another client has converted the name again,
+ * and its current kind was not read. */
 static const char *mismatch_with(const char *kind)
 {
     struct hf__core heeds = core;
@@ -269,7 +275,8 @@ CASE(test_mismatch_says_how_many_permits)
 
 /* ---- advice ------------------------------------------------------------- */
 
-/* Long names leave no room for all commands. Those that are there are whole. */
+/* With long names, there is no room for all commands; those that fit must be
+ * complete. */
 CASE(test_advice_is_not_cut_within_a_command)
 {
     static const char text[] =

@@ -1,5 +1,5 @@
-/* The greeting and the login: each way to prove a password, TLS after the
- * greeting, and servers that cannot be trusted. */
+/* The greeting and the login: each way to prove knowledge of the password, TLS
+ * after the greeting, and servers that cannot be trusted. */
 #include "mysql_fixture.h"
 
 #include "../../../lib/certs.h"
@@ -27,7 +27,7 @@ static void is_hex(const void *bytes, size_t len, const char *wanted)
     assert_string_equal(hex, wanted);
 }
 
-/* The server receives a correct login packet. */
+/* Asserts that the server receives a correct login packet. */
 static void hears_login(struct scene *t, const char *plugin, const char *hex)
 {
     char got[512];
@@ -57,7 +57,7 @@ static void failed_with(struct scene *t, int code, const char *part)
     assert_null(strstr(t->c.link.text, "lost"));
 }
 
-/* The buffer is wiped once the password has been sent. */
+/* Asserts that the output buffer was wiped after the password had been sent. */
 static void is_wiped(const struct scene *t)
 {
     const struct net_out *o = &t->c.link.stream.out;
@@ -126,7 +126,7 @@ CASE_HERE(test_greeting_is_cut_anywhere)
     }
 }
 
-/* A greeting that is cut anywhere is refused. */
+/* A greeting that is cut off at any byte is refused. */
 CASE_HERE(test_greeting_is_too_short)
 {
     unsigned char buf[512];
@@ -157,7 +157,8 @@ CASE_HERE(test_something_else_answers)
     }
 }
 
-/* The server waits for the client to speak first, as most protocols do. */
+/* The server waits for the client to speak first, as in most protocols: it is
+ * not MySQL. */
 CASE_HERE(test_nobody_greets)
 {
     connect_it(t);
@@ -185,9 +186,10 @@ static void greets_as(struct scene *t, const char *version)
     says_raw(t, buf, greeting(buf, CAPS_ALL, version, NATIVE));
 }
 
-/* In MySQL before 5.7 a session that takes a second user lock frees the
- * first; MariaDB before 10.1 has no max_statement_time. A proxy may greet with
- * any version, so the connection logs in, and its owner decides. */
+/* In MySQL before 5.7 a session that takes a second user lock releases the
+ * first one; MariaDB before 10.1 has no max_statement_time. A proxy may greet
+ * with any version, which is why the connection logs in, and its owner
+ * decides. */
 CASE_HERE(test_old_versions)
 {
     static const char *const old[][2] = {
@@ -277,7 +279,8 @@ CASE_HERE(test_refusals_are_explained)
     }
 }
 
-/* Such an error has no SQLSTATE, which the client accepts. */
+/* The server refuses the connection before the login. Such an error may lack an
+ * SQLSTATE, which the client accepts. */
 CASE_HERE(test_refusal_instead_of_a_greeting)
 {
     for (size_t i = 0; i < 6; i++) {
@@ -306,7 +309,7 @@ CASE_HERE(test_switch_of_plugins)
     char got[64];
 
     connect_it(t);
-    greets(t, CAPS_ALL, "client_ed25519"); /* the default of others */
+    greets(t, CAPS_ALL, "client_ed25519"); /* the server's default */
     hears_login(t, NATIVE, NATIVE_HEX);
     SAYS(t, 2, "\xfe" SHA2 "\0" SALT_TEXT "\0");
     is_hex(got, hears(t, 3, got, sizeof(got)), SHA2_HEX);
@@ -344,7 +347,8 @@ CASE_HERE(test_unknown_plugins)
     failed_with(t, HF_EPROTO, "do not understand");
 }
 
-/* Without TLS the server, or a man in the middle, could read the password. */
+/* The server requests the password in clear text. Without TLS the server may be
+ * an impostor, or a man in the middle may read the password. */
 CASE_HERE(test_clear_password_needs_tls)
 {
     char got[512];
@@ -368,8 +372,8 @@ CASE_HERE(test_sha2_that_is_cached)
     assert_int_equal(t->ups, 1);
 }
 
-/* On a Unix socket nothing can be intercepted, so the password is sent as it
- * is. */
+/* On a Unix socket no third party can read the connection, which is why the
+ * password is sent in clear text. */
 CASE_HERE(test_sha2_in_private)
 {
     char got[512];
@@ -385,7 +389,8 @@ CASE_HERE(test_sha2_in_private)
     assert_int_equal(t->ups, 1);
 }
 
-/* A man in the middle could ask for the password as well. */
+/* A man in the middle could request the password too: it is not sent over TCP
+ * without TLS. */
 CASE_HERE(test_sha2_in_full_wants_a_safe_way)
 {
     char got[512];
@@ -395,7 +400,7 @@ CASE_HERE(test_sha2_in_full_wants_a_safe_way)
     greets(t, CAPS_ALL, SHA2);
     hears(t, 1, got, sizeof(got));
     SAYS(t, 2, "\1\4");
-    t->peer.hosts = NULL; /* no name is looked up */
+    t->peer.hosts = NULL; /* avoids a lookup */
     failed_with(t, HF_EAUTH, "use TLS");
 }
 
@@ -485,7 +490,7 @@ CASE_HERE(test_tls_begins_behind_the_greeting)
     assert_true(len > 70);
     assert_int_equal(got[3], 2); /* sequence numbers continue */
     assert_string_equal(got + 4 + 32, "me");
-    SSL_write(ssl, "\2\0\0\3\1\4", 6); /* asks for the password */
+    SSL_write(ssl, "\2\0\0\3\1\4", 6); /* the server requests the password */
     turn(t);
     assert_int_equal(SSL_read(ssl, got, sizeof(got)), 11);
     assert_memory_equal(got, "\7\0\0\4secret\0", 11);
@@ -529,8 +534,8 @@ CASE_HERE(test_server_without_tls)
     SSL_CTX_free(ctx);
 }
 
-/* A man in the middle may have added bytes after the greeting: the client must
- * not take them for bytes of the server inside TLS. */
+/* A man in the middle may append bytes to the greeting: the client must not
+ * take them for what the server sends inside TLS. */
 CASE_HERE(test_plain_bytes_behind_the_greeting)
 {
     SSL_CTX *ctx;
@@ -544,7 +549,7 @@ CASE_HERE(test_plain_bytes_behind_the_greeting)
     failed_with(t, HF_EPROTO, "11 bytes follow the server's greeting");
     assert_true(hears_nothing(t));
     t->downs = 0;
-    connect_it(t); /* the bytes come a little later */
+    connect_it(t); /* the bytes arrive a little later */
     says_raw(t, buf, len);
     hears_request(t);
     says_raw(t, buf + len, 11);
@@ -562,7 +567,8 @@ CASE_HERE(test_handshake_has_its_time)
     clock_ns += 1000 * HF__MS;
     hf__link_advance(&t->c.link, clock_ns);
     failed_with(t, HF_EBACKEND, "no answer within 1 s");
-    assert_null(strstr(t->c.link.text, "is it MySQL")); /* it has said so */
+    /* The greeting has shown that it is. */
+    assert_null(strstr(t->c.link.text, "is it MySQL"));
     assert_false(t->c.link.securing);
     SSL_CTX_free(ctx);
 }

@@ -1,6 +1,6 @@
-/* The statements of a mutex attempt as they are sent: they must be those in the
- * comment of mutex.c. Also which statement or outcome follows each answer; what
- * RINGS, LEFT_US and @b lead to is left to the fault tests.
+/* The statements of a mutex attempt: those that are sent must be the ones that
+ * the comment of mutex.c shows. Also which statement or outcome follows each
+ * answer. What RINGS, LEFT_US and @b lead to is left to the fault tests.
  *
  *     test_mysql_sql MUTEX_C
  *     test_mysql_sql             prints the statements, for that comment */
@@ -16,7 +16,7 @@
 #include "../../../lib/bare_core.h"
 
 #define THREAD 298
-#define HEAD 5 /* a packet's header and command byte */
+#define HEAD 5 /* length of a packet's header and command byte */
 
 static const char *mutex_c;
 static char database[] = "d";
@@ -42,7 +42,7 @@ static void note_unsent(hf_client *client, struct hf__req *req)
     unsent = req;
 }
 
-/* A fair mutex whose waiter has connection id 298. */
+/* Sets up an attempt at a fair mutex, whose waiter has connection id 298. */
 static void set_up(struct scene *s)
 {
     *s = (struct scene){.core = core,
@@ -102,8 +102,8 @@ static void replace(char *text, size_t size, const char *what, const char *by)
     }
 }
 
-/* Writes the statement with names for the values that differ between
- * attempts. */
+/* Writes the statement of the step, with names in place of the values that
+ * differ between attempts. */
 static void statement(enum my_step step, char *to, size_t size)
 {
     struct scene s;
@@ -134,7 +134,8 @@ static void statement(enum my_step step, char *to, size_t size)
     tear_down(&s);
 }
 
-/* Removes blanks and the asterisks of a comment. */
+/* Removes white space, and the asterisk at the beginning of each comment
+ * line. */
 static void squeeze(char *text)
 {
     char *to = text;
@@ -202,9 +203,9 @@ struct row {
 static const struct {
     const char *what;
     unsigned columns;
-    int step;     /* sent next; -1: none */
-    int converts; /* enum my_conversion */
-    int result; /* of an attempt that may not queue, if no statement follows */
+    int step;     /* the next statement, or -1 for none */
+    int converts; /* an enum my_conversion */
+    int result;   /* if no statement follows and the attempt may not queue */
 } selects[] = {
     {"held by another client", KIND | RINGS | LEFT, -1, 0, HF__BUSY},
     {"the same, on our turn", KIND | RINGS | LEFT | TURN, -1, 0, HF__BUSY},
@@ -251,7 +252,7 @@ CASE(test_select_leads_on)
     }
 }
 
-/* No row, and the answers to the other two statements. */
+/* The answers to a SELECT without a row, and to the other two statements. */
 CASE(test_others_lead_on)
 {
     struct my_result none = {.columns = COLUMNS}, nothing = {.affected = 0},

@@ -55,7 +55,8 @@ CASE_HERE(test_statement_that_is_too_long)
 #define COLUMN "\3def\0\0\0\1a\0\x0c\x2d\0\1\0\0\0\xfd\0\0\0\0\0"
 #define END(status) "\xfe\0\0" status "\0"
 
-/* Rows with NULL and an empty text, an OK packet, an error. */
+/* An answer of three results: rows with NULL and an empty string, an OK packet,
+ * and an error. */
 static const char chain[] = "\1\0\0\1\2" /* two columns */
                             "\x17\0\0\2" COLUMN "\x17\0\0\3" COLUMN /* */
                             "\5\0\0\4" END("\2")                    /* */
@@ -170,7 +171,8 @@ CASE(test_numbers)
     assert_false(hf__my_number(NULL, NULL));
 }
 
-/* Whole packets, one after the other, sent in answer to a statement. */
+/* Each answer is one or more whole packets that a server sends in reply to a
+ * statement. */
 #define ODD(text)                                                              \
     {                                                                          \
         text, sizeof(text) - 1                                                 \
@@ -185,28 +187,28 @@ static const struct {
     ODD("\xff\xff\xff\1"),            /* a packet of 16 MB */
     ODD("\1\0\x80\1"),                /* longer than any answer */
     ODD("\7\0\0\2" OK_PACKET),        /* a wrong sequence number */
-    ODD("\7\0\0\0" OK_PACKET),        /* another one */
+    ODD("\7\0\0\0" OK_PACKET),        /* another wrong number */
     ODD("\1\0\0\1\0"),                /* OK, cut off */
-    ODD("\4\0\0\1\0\xfe\1\2"),        /* with a cut length */
-    ODD("\5\0\0\1\0\xff\0\0\0"),      /* with no length */
+    ODD("\4\0\0\1\0\xfe\1\2"),        /* OK, a number cut off */
+    ODD("\5\0\0\1\0\xff\0\0\0"),      /* OK, an invalid number */
     ODD("\1\0\0\1\xff"),              /* ERR, cut off */
     ODD("\3\0\0\1\xff\0\0"),          /* error number 0 */
     ODD("\x0c\0\0\1\xfb/etc/passwd"), /* LOCAL INFILE */
     ODD("\5\0\0\1" END("\2")),        /* EOF without rows */
-    ODD("\3\0\0\1\xfc\0\0"),          /* no columns */
+    ODD("\3\0\0\1\xfc\0\0"),          /* 0 columns */
     ODD("\3\0\0\1\xfc\1\x10"),        /* 4097 columns */
     ODD("\2\0\0\1\1\1"),              /* extra bytes */
     ODD("\x09\0\0\1\xfe\xff\xff\xff\xff\xff\xff\xff\xff"), /* 2^64 - 1 */
     ODD("\1\0\0\1\1\x17\0\0\2" COLUMN "\1\0\0\3\0"), /* no EOF of columns */
-    /* a sequence number is skipped */
+    /* The next answer skips a sequence number. */
     ODD("\1\0\0\1\1\x17\0\0\3" COLUMN),
-    ODD(ROWS1 "\1\0\0\4\1"),           /* a value without its text */
+    ODD(ROWS1 "\1\0\0\4\1"),           /* a value without its bytes */
     ODD(ROWS1 "\3\0\0\4\1ab"),         /* extra bytes */
     ODD(ROWS1 "\3\0\0\4\xfc\xff\xff"), /* 65535 bytes, all missing */
     ODD(ROWS1 "\x0b\0\0\4\xfe\xff\xff\xff\xff\xff\xff\xff\xff"
               "ab"),
     ODD("\1\0\0\1\2\x17\0\0\2" COLUMN "\x17\0\0\3" COLUMN
-        "\5\0\0\4" END("\2") "\1\0\0\5\xfb"), /* one of two values */
+        "\5\0\0\4" END("\2") "\1\0\0\5\xfb"), /* one value of two */
 };
 
 CASE_HERE(test_odd_answers_end_it)
@@ -239,8 +241,8 @@ CASE_HERE(test_answer_nobody_asked_for)
     assert_int_equal(t->down_code, HF_EPROTO);
 }
 
-/* The client reports the reason, whether or not it has sent something
- * meanwhile. */
+/* The client reports the server's reason, whether or not a statement is
+ * pending. */
 CASE_HERE(test_server_says_why_it_ends)
 {
     for (int asks = 0; asks < 2; asks++) {
@@ -275,7 +277,8 @@ static void says_much(struct scene *t, unsigned seq, size_t len)
     }
 }
 
-/* Small values take more memory than bytes on the wire. */
+/* Small values take more memory than bytes on the wire: the limit of an answer
+ * counts the memory. */
 CASE_HERE(test_answer_of_too_many_values)
 {
     unsigned seq;
@@ -372,7 +375,7 @@ CASE_HERE(test_silence_ends_it)
     assert_string_equal(t->lost, "1");
 }
 
-/* Calls everything that allocates. */
+/* Calls every function that allocates. */
 static void converse(struct scene *t)
 {
     char got[1024];
@@ -395,7 +398,8 @@ static void converse(struct scene *t)
         says_raw(t, chain, 20);
 }
 
-/* Whichever allocation fails: the failure is reported, and a retry works. */
+/* Each allocation fails in turn: the failure is reported, and the next try
+ * works. */
 CASE_HERE(test_out_of_memory)
 {
     bool failed = true;

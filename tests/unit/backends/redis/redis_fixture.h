@@ -1,6 +1,6 @@
 /*
  * The Redis module without a server: its command connection is up, what it
- * sends is not read, and the test makes the replies.
+ * sends is not read, and the test provides the replies.
  */
 #ifndef REDIS_FIXTURE_H
 #define REDIS_FIXTURE_H
@@ -38,7 +38,7 @@ static inline void test_done(hf_client *client, struct hf__req *req)
 }
 
 static unsigned goes;
-static struct hf__req *given_back; /* newest first */
+static struct hf__req *given_back; /* the newest first */
 
 static inline void test_go_on(hf_client *client)
 {

@@ -1,6 +1,6 @@
 /*
- * The Redis module, without a server: wakeup messages, which have a connection
- * of their own, may arrive before the reply to the attempt that they belong to.
+ * The Redis module without a server: wakeup messages have their own connection,
+ * and may arrive before the reply to the attempt that they belong to.
  */
 #include "../../cases.h"
 #include "backends/redis/channels.h"
@@ -17,7 +17,7 @@
 
 #define NAME "n"
 #define TOKEN 77
-/* The server's clock at a first attempt and at the next one, in ms. */
+/* The server's clock at the first attempt and at the next one, in ms. */
 #define LOOK 1700000000000
 #define NEXT_LOOK (LOOK + 40000)
 
@@ -54,7 +54,7 @@ static const struct hf__core core = {.now = test_now,
                                      .done = test_done,
                                      .bell = test_bell};
 
-/* A line to the semaphore, and its attempt, which has been sent. */
+/* A line of the semaphore, and its attempt, which has been sent. */
 struct line {
     struct hf__remote remote;
     struct hf__req attempt;
@@ -119,8 +119,8 @@ static void say(struct redis *r, const char *text)
     assert_int_equal(hf__rd_pipe_reply(&r->sub, &message, test_now()), 0);
 }
 
-/* The message that grants the permit to hold_id, as of its attempt at that
- * time. */
+/* Delivers the message that grants the permit to hold_id. `look` is the
+ * server's time of the attempt that the grant belongs to. */
 static void call(struct redis *r, uint64_t hold_id, int64_t look)
 {
     char text[64];
@@ -130,8 +130,8 @@ static void call(struct redis *r, uint64_t hold_id, int64_t look)
     say(r, text);
 }
 
-/* Replies "queued" as of that time, and whether the waiter is near the head;
- * returns the attempt's result. */
+/* Replies "queued" to the attempt; `look` is the server's time, and `near`
+ * whether the waiter is near the head. Returns the attempt's result. */
 static int answer_place(struct redis *r, struct line *l, int64_t look,
                         int64_t near)
 {
@@ -209,8 +209,9 @@ CASE_HERE(test_early_message_is_the_answer)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The reply comes over a new command connection, which may lead to another
- * server: the attempt is sent again. */
+/* The message arrives, then the command connection is replaced, possibly by one
+ * to another server: the message no longer counts, and the attempt is sent
+ * again. */
 CASE_HERE(test_early_message_of_an_earlier_pair)
 {
     attempt(r, &line, 1);
@@ -221,8 +222,8 @@ CASE_HERE(test_early_message_of_an_earlier_pair)
     assert_int_equal(bells, 1);
 }
 
-/* More messages than are kept: every attempt may have missed one, and is
- * repeated. */
+/* More messages arrive than are kept: the attempts whose messages were dropped
+ * are sent again, the others are granted. */
 CASE(test_early_messages_of_many)
 {
     enum { MANY = RD_EARLY + 8 };
@@ -243,7 +244,7 @@ CASE(test_early_messages_of_many)
     end(r, lines, MANY);
 }
 
-/* An attempt sent after that has missed nothing. */
+/* An attempt that is sent after messages were dropped has missed none. */
 CASE_HERE(test_early_messages_are_nothing_to_later_questions)
 {
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
@@ -253,8 +254,8 @@ CASE_HERE(test_early_messages_are_nothing_to_later_questions)
     assert_int_equal(bells, 0);
 }
 
-/* Nothing is missed either if the dropped messages belonged to attempts that
- * were answered. */
+/* No message is missed if the dropped ones belonged to attempts that have been
+ * answered. */
 CASE_HERE(test_early_messages_go_with_their_answers)
 {
     for (uint64_t i = 0; i < RD_EARLY; i++)
@@ -266,7 +267,7 @@ CASE_HERE(test_early_messages_go_with_their_answers)
     assert_int_equal(bells, 0);
 }
 
-/* No byte after the end of a message is read, whatever the message. */
+/* No byte after the end of a message is read, whatever its contents. */
 CASE_HERE(test_message_ends_where_it_ends)
 {
     static const char *const texts[] = {
@@ -303,9 +304,9 @@ CASE_HERE(test_message_completes_the_look)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The permit was granted and has expired: a later attempt says that another
- * client has it. Then the old message arrives, after the reply to that
- * attempt. */
+/* The permit was granted and has expired, and a later attempt was queued. The
+ * old message, which arrives after the reply to that attempt, does not grant
+ * it. */
 CASE_HERE(test_message_of_an_earlier_look_is_none)
 {
     first_look(r);
@@ -316,7 +317,8 @@ CASE_HERE(test_message_of_an_earlier_look_is_none)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The same, but the message arrives before the reply. */
+/* The same, but the old message arrives before the reply to the later
+ * attempt. */
 CASE_HERE(test_earlier_message_before_the_answer)
 {
     first_look(r);
@@ -328,7 +330,7 @@ CASE_HERE(test_earlier_message_before_the_answer)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The message of a second attempt arrives before the reply to it. */
+/* The message that belongs to the second attempt arrives before its reply. */
 CASE_HERE(test_message_before_the_answer_of_its_look)
 {
     first_look(r);
@@ -338,7 +340,8 @@ CASE_HERE(test_message_before_the_answer_of_its_look)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The reply to the attempt was a grant. */
+/* The attempt ends by its reply: the message that arrived before it is no
+ * longer kept. */
 CASE_HERE(test_message_that_was_not_needed_takes_no_room)
 {
     first_look(r);
@@ -349,7 +352,7 @@ CASE_HERE(test_message_that_was_not_needed_takes_no_room)
         assert_int_equal(r->chans.early[i].hold_id, 0);
 }
 
-/* Returns the longest poll interval of many, in ms. */
+/* Returns the longest of many poll intervals, in ms. */
 static int64_t looks_within(int64_t near)
 {
     struct redis *r = make();
@@ -373,8 +376,7 @@ CASE(test_first_and_last_look_often)
     assert_in_range(looks_within(0), 10000, 50000);
 }
 
-/* Waiters poll often while the connection for messages is down, whatever the
- * cause. */
+/* Waiters poll often while no messages can arrive, whatever the cause. */
 CASE_HERE(test_deaf_one_looks_often)
 {
     r->chans.state = RD_SUB_CONFIRMED;

@@ -1,6 +1,6 @@
 /*
- * The Redis module, without a server: an attempt is lost, and for how long the
- * server may still execute it.
+ * The Redis module without a server: an attempt is lost, and its client must
+ * reckon how long the server may still execute it.
  */
 #include "backends/redis/cmd.h"
 #include "backends/redis/late_replies.h"
@@ -64,8 +64,9 @@ static void answer_busy(struct scene *s)
     assert_int_equal(s->attempt.result, HF__BUSY);
 }
 
-/* An attempt is lost and given up, after another whose reply took `way`. Then
- * the connection is up again. */
+/* Returns a scene in which one attempt was answered after `way`, and a second
+ * one was lost with the connection and then given up. The connection is up
+ * again. */
 static struct scene *lost_after(hf__time way)
 {
     struct scene *s = begin();
@@ -80,7 +81,7 @@ static struct scene *lost_after(hf__time way)
     return s;
 }
 
-/* The attempt is abandoned after that time, and not before. */
+/* Checks that an abandon is sent after `time`, and not before. */
 static void let_go_after(struct scene *s, hf__time time)
 {
     size_t before = s->r->cmd.sents.len;
@@ -101,9 +102,10 @@ CASE(test_lost_question_of_a_quick_server)
     end(s);
 }
 
-/* The server may have executed the earlier attempt just after it was sent, or
- * just before the reply arrived. In the latter case its clock is behind our
- * estimate, and the lost attempt is valid for longer. */
+/* The server may have read its clock just after the earlier attempt was sent,
+ * or just before its reply arrived. In the latter case its clock is behind our
+ * estimate, and the server may execute the lost attempt for longer: a second
+ * abandon is sent. */
 CASE(test_lost_question_of_a_slow_server)
 {
     struct scene *s = lost_after(4000 * HF__MS);
@@ -114,7 +116,7 @@ CASE(test_lost_question_of_a_slow_server)
     end(s);
 }
 
-/* Cursor "7": the scan has not ended, and continues from there. */
+/* Replies with one name, and with cursor "7": the scan continues. */
 static void answer_list(struct redis *r)
 {
     struct rd_node name = {.type = REDIS_REPLY_STRING, .text = "a", .len = 1};
@@ -128,7 +130,7 @@ static void answer_list(struct redis *r)
     assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
 }
 
-/* The cursor of a hostile server never ends. */
+/* A hostile server never ends the scan: it ends when its caller has left. */
 CASE(test_list_ends_when_its_caller_has_left)
 {
     int server;
@@ -149,7 +151,8 @@ CASE(test_list_ends_when_its_caller_has_left)
     redis_end(r, server);
 }
 
-/* The server never stops sending names, and the caller waits for ever. */
+/* The server never stops sending names, and the caller waits forever: the scan
+ * ends after 256 MB. */
 CASE(test_list_of_too_many_names_ends)
 {
     int server;
@@ -175,8 +178,9 @@ CASE(test_list_of_too_many_names_ends)
     free(text);
 }
 
-/* The server may have read its clock when it replied, 3 s after the request
- * from which the estimate of that clock counts. */
+/* The server may have read its clock as late as when it replied, 3 s after the
+ * request from which the client's estimate counts: even then the query must not
+ * be executed after its caller has left. */
 CASE(test_query_is_not_meant_for_longer_than_its_caller)
 {
     int server;
@@ -220,8 +224,9 @@ static void answer_too_late(struct scene *s, int64_t now_us)
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
-/* The server's clock was set: by the new time the renewal is not late. The
- * lease counts from the first time that the renewal was sent. */
+/* The server's clock was set forward, which is why it calls the renewal too
+ * late. By the new time the renewal is not late, and is sent again. The lease
+ * counts from the first time that it was sent. */
 CASE(test_renewal_by_a_clock_that_jumped)
 {
     struct scene *s = begin();

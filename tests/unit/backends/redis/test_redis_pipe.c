@@ -1,6 +1,6 @@
 /*
  * A pipe, tested without locks. Its server is a listening socket of the test
- * program, which sends what a case wants.
+ * program, which sends what a case requires.
  */
 #include "../../cases.h"
 #include "backends/redis/pipe.h"
@@ -29,8 +29,8 @@ struct scene {
     struct rd_pipe pipe;
     unsigned ups, downs, pushes;
     int down_code;
-    char told[64];           /* numbers of those answered, and the replies */
-    char lost[64], not [64]; /* numbers of those lost, or never written */
+    char told[64];           /* numbers of commands, and their replies */
+    char lost[64], not [64]; /* numbers of lost and of unwritten ones */
 };
 
 static void up(struct rd_pipe *p, hf__time at)
@@ -107,7 +107,7 @@ static int end(void **state)
     return 0;
 }
 
-/* The server receives this text and nothing else. */
+/* Asserts that the server receives `text` and nothing else. */
 static void hears(struct scene *t, const char *text)
 {
     char got[512] = "";
@@ -134,7 +134,7 @@ static void connect_it(struct scene *t)
     assert_true(t->server >= 0);
 }
 
-/* Returning a code ends the connection. */
+/* Notes the reply. If it returns a code, the connection ends. */
 static int answered(struct rd_pipe *p, struct rd_sent *sent,
                     const struct rd_node *reply, hf__time at)
 {
@@ -178,7 +178,7 @@ CASE_HERE(test_hello_comes_first)
     assert_int_equal(hf__link_opened(&t->pipe.link), HF__DONE);
 }
 
-/* The server's text may contain the password. */
+/* The server's error message may contain the password. */
 CASE_HERE(test_refused_hello_is_not_quoted)
 {
     t->pipe.password = "secret";
@@ -208,7 +208,8 @@ CASE_HERE(test_answers_find_their_commands)
     assert_int_equal(t->pipe.sents.len, 0);
 }
 
-/* The ring grows while its first element is not at its start. */
+/* The ring of pending commands grows while its first element is not at its
+ * start. */
 CASE_HERE(test_many_are_under_way)
 {
     connect_it(t);
@@ -241,8 +242,9 @@ CASE_HERE(test_what_nobody_asked_for_is_pushed)
     assert_int_equal(t->downs, 0);
 }
 
-/* Written commands are lost, the oldest first; the others are given back, the
- * newest first. The oldest lost command is the one that failed. */
+/* When the connection ends, commands that were written are lost, the oldest
+ * first; the others are given back, the newest first. The oldest lost command
+ * is the one whose reply failed. */
 CASE_HERE(test_end_tells_lost_from_unsent)
 {
     connect_it(t);
@@ -281,7 +283,8 @@ CASE_HERE(test_silence_ends_it)
     assert_string_equal(t->lost, "1");
 }
 
-/* An event of a closed descriptor must not reach the new connection. */
+/* An event of a closed descriptor must not be taken for one of the new
+ * connection. */
 CASE_HERE(test_old_event_is_ignored)
 {
     uint32_t old;

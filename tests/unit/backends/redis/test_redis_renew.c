@@ -1,5 +1,5 @@
 /*
- * The Redis module, without a server: a batch of renewals that is sent as
+ * The Redis module without a server: a batch of renewals that is sent as
  * several commands.
  */
 #include "backends/redis/cmd.h"
@@ -10,7 +10,7 @@
 #include "backends/redis/requests.h"
 #include "redis_fixture.h"
 
-/* A mutex and a read hold: each kind has a script of its own. */
+/* A mutex and a read hold, whose renewals need different scripts. */
 struct scene {
     struct redis *r;
     int server;
@@ -46,8 +46,9 @@ static void end(struct scene *s)
     free(s);
 }
 
-/* The server lacks the script of the first command, and has that of the second,
- * whose lease counts from when it was sent. */
+/* The server lacks the script of the first command, which is sent again. It has
+ * the script of the second one: the leases of the batch count from when the
+ * commands were first sent. */
 CASE(test_leases_count_from_what_was_sent_first)
 {
     struct scene *s = begin();
@@ -66,8 +67,8 @@ CASE(test_leases_count_from_what_was_sent_first)
     end(s);
 }
 
-/* The leases of a batch that had to wait count from when its first command was
- * sent. */
+/* A batch has to wait for the connection: its leases count from when its first
+ * command was sent, not from when the batch was submitted. */
 CASE(test_leases_do_not_count_from_before)
 {
     struct scene *s = begin();
@@ -89,9 +90,9 @@ CASE(test_leases_do_not_count_from_before)
     end(s);
 }
 
-/* While a batch of the shortest lease waits, connecting may take a sixth of
- * that lease, even if a batch of a longer lease waits too. Once the batch is no
- * longer wanted, connecting may take longer. */
+/* While a batch with a short lease waits, connecting may take a sixth of that
+ * lease, even if a batch with a longer lease waits too. Once the time limit of
+ * the short batch has passed, connecting may take longer. */
 CASE(test_patience_is_short_while_it_is_meant)
 {
     struct scene *s = begin();
@@ -114,8 +115,8 @@ CASE(test_patience_is_short_while_it_is_meant)
     end(s);
 }
 
-/* Each permit takes a command: a script renews at most as many permits, of all
- * holders together, as one acquire may take. */
+/* The renewal of each permit takes a Redis command: a script renews at most as
+ * many permits, of all holders together, as one acquire may take. */
 CASE(test_scripts_are_bounded_by_permits)
 {
     enum { MANY = 40 };

@@ -1,7 +1,7 @@
 /*
- * The lower layers of the Redis module, without a server: replies that are cut
- * anywhere, keys of different names, commands on the wire, and the digests of
- * scripts.
+ * The lower layers of the Redis module without a server: replies that are cut
+ * off anywhere, keys of different names, commands on the wire, and the digests
+ * of scripts.
  */
 #include "../../cases.h"
 #include "backends/redis/keys.h"
@@ -25,7 +25,7 @@ static void test_give(hf_client *client, void *p)
 
 static const struct hf__core core = {.alloc = test_take, .free = test_give};
 
-/* Feeds the text in pieces of that size; returns the first whole reply, or
+/* Feeds the text in pieces of `piece` bytes; returns the first whole reply, or
  * NULL. */
 static struct rd_node *feed(redisReader *reader, struct hf__arena *arena,
                             const char *text, size_t len, size_t piece, int *rc)
@@ -98,7 +98,8 @@ CASE(test_reply_that_is_none)
     }
 }
 
-/* An announced length allocates nothing; the data that arrives is limited. */
+/* A length that the server announces allocates nothing; the data that arrives
+ * is limited. */
 CASE(test_reply_without_end)
 {
     static char many[1 << 16];
@@ -164,15 +165,15 @@ CASE(test_numbers_as_text)
     }
 }
 
-/* True for keys that "m" and "{m}" may share: an owner follows in the key, or
- * one needless poll does no harm. */
+/* Returns true for keys that "m" and "{m}" may share: an owner is appended to
+ * the key, or sharing it costs no more than a needless poll. */
 static bool may_meet(enum rd_key key)
 {
     return key == RD_KEY_TOKEN || key == RD_KEY_BASE || key == RD_CHANNEL ||
            key == RD_CHANNEL_RW || key == RD_CHANNEL_SEM;
 }
 
-/* Two names never share a key, except some of Redisson's own. */
+/* Two names never share a key, except some keys of Redisson. */
 CASE(test_keys_never_meet)
 {
     static const char *const names[] = {
@@ -373,7 +374,7 @@ CASE(test_errors_that_may_pass)
 
 #define QUOTED "ERR Error running script (call to f_bed10a): @user_script:12: "
 
-/* The error texts of scripts in Redis 6. */
+/* The errors of scripts as Redis 6 reports them. */
 CASE(test_errors_that_are_quoted)
 {
     assert_int_equal(hf__rd_error_code(QUOTED "WRONGTYPE Operation against"),

@@ -1,5 +1,5 @@
 /*
- * The Redis module, without a server: whether both connections lead to one
+ * The Redis module without a server: whether both connections lead to the same
  * server, which messages are trusted until that is known, and what happens when
  * the server refuses a subscription.
  */
@@ -31,11 +31,11 @@ static void note_line(hf_client *client, const char *fmt, ...)
     lines++;
 }
 
-/* A client with both connections, one of whose lines waits for a mutex. */
+/* A client with both connections; one of its lines waits for a mutex. */
 struct scene {
     struct redis *r;
     struct hf__core core;
-    int server, messages; /* the server's ends */
+    int server, messages; /* the server's ends of the connections */
     struct hf__remote remote;
     struct hf__req attempt;
 };
@@ -53,7 +53,7 @@ static void connect_messages(struct scene *s)
     s->messages = fds[1];
 }
 
-/* A message with these elements; the payload is a text or a number. */
+/* Delivers a message of this type, with a string as its payload. */
 static void told(struct scene *s, const char *what, const char *text)
 {
     struct rd_node payload = {
@@ -152,7 +152,7 @@ static bool is_believed(struct scene *s)
     bells = 0;
     snprintf(text, sizeof(text), "u1 %d %lld n", TOKEN, LOOK);
     told(s, "message", text);
-    assert_int_equal(bells, 1); /* in any case a reason to poll */
+    assert_int_equal(bells, 1); /* a reason to poll in any case */
     rc = hf__rd_attempt(s->r, &s->attempt);
     assert_true(rc == HF__GRANTED || rc == HF__PENDING);
     return rc == HF__GRANTED;
@@ -177,7 +177,7 @@ SCENE_CASE(test_believed_when_heard_and_counted)
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     told(s, "message", "p1");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    assert_int_equal(bells, 1); /* its attempt was sent before the proof */
+    assert_int_equal(bells, 1); /* the attempt was sent before the proof */
     assert_true(is_believed(s));
 }
 
@@ -197,7 +197,8 @@ SCENE_CASE(test_not_believed_before_the_proof)
     assert_false(is_believed(s));
 }
 
-/* A replica passes the number on, but its master has no subscriber. */
+/* The client subscribes to a replica, which passes the number on; the master,
+ * to which the number was published, counts no subscriber. */
 SCENE_CASE(test_not_counted_is_apart)
 {
     told(s, "subscribe", "1");
@@ -208,7 +209,8 @@ SCENE_CASE(test_not_counted_is_apart)
     assert_int_equal(lines, 1);
 }
 
-/* The subscriber does not receive what is published at the other server. */
+/* The command connection leads to another server, whose messages do not reach
+ * the subscriber. */
 SCENE_CASE(test_not_heard_is_apart)
 {
     told(s, "subscribe", "1");
@@ -227,8 +229,9 @@ static void prove_anew(struct scene *s, int64_t many)
     counted(s, many);
 }
 
-/* After the second failure the connection stays, for the messages that do come,
- * and is replaced only rarely. The log says so once. */
+/* After the second failed proof the connection for messages stays, because some
+ * messages may still arrive on it, and is replaced only rarely. Each of the two
+ * failures is logged once. */
 SCENE_CASE(test_apart_again_stays)
 {
     hf__time pause = 0;
@@ -241,7 +244,7 @@ SCENE_CASE(test_apart_again_stays)
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(lines, 2);
     bells = 0;
-    assert_false(is_believed(s)); /* but it is a reason to poll */
+    assert_false(is_believed(s)); /* a reason to poll nevertheless */
     answer_queued(s);
     for (int i = 0; i < 10; i++) {
         hf__time at = hf__rd_pair_timeout(s->r);
@@ -263,8 +266,8 @@ SCENE_CASE(test_apart_again_stays)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
 }
 
-/* If the proof is refused for now, the client repeats it until it succeeds or
- * is refused for good. */
+/* If the server refuses the proof for now, the client repeats it until the
+ * proof succeeds or is refused for good. */
 SCENE_CASE(test_refused_for_now_is_proved_again)
 {
     told(s, "subscribe", "1");
@@ -290,8 +293,8 @@ SCENE_CASE(test_refused_for_now_is_proved_again)
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
 }
 
-/* A connection is lost before the proof is repeated: only the proof over the
- * new one counts. */
+/* The command connection is lost before the proof is repeated: only the proof
+ * on the new connection counts. */
 SCENE_CASE(test_proof_again_ends_with_its_connection)
 {
     told(s, "subscribe", "1");
@@ -305,7 +308,7 @@ SCENE_CASE(test_proof_again_ends_with_its_connection)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
 }
 
-/* The user gets the rights later: a proof then succeeds. */
+/* The user is given the missing rights later: the next proof succeeds. */
 SCENE_CASE(test_proof_after_a_refused_one)
 {
     told(s, "subscribe", "1");
@@ -318,8 +321,8 @@ SCENE_CASE(test_proof_after_a_refused_one)
     assert_false(s->r->chans.refused);
 }
 
-/* The command connection is lost and replaced, so a new proof is needed. A
- * number of the old proof proves nothing. */
+/* The command connection is lost and replaced, which is why a new proof is
+ * needed. A number that belongs to the old proof proves nothing. */
 SCENE_CASE(test_new_command_connection_is_proved_anew)
 {
     told(s, "subscribe", "1");
@@ -338,8 +341,8 @@ SCENE_CASE(test_new_command_connection_is_proved_anew)
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
 }
 
-/* The connection for messages is replaced during the first proof, whose reply
- * says nothing about the new pair. */
+/* The connection for messages is replaced during the first proof. The reply to
+ * that proof says nothing about the new pair of connections. */
 SCENE_CASE(test_answer_of_an_earlier_pair_proves_nothing)
 {
     told(s, "subscribe", "1");
@@ -355,7 +358,8 @@ SCENE_CASE(test_answer_of_an_earlier_pair_proves_nothing)
     assert_int_equal(s->r->sub.link.state, NET_PAUSING);
 }
 
-/* The proof is refused: waiters poll, and the connection stays. */
+/* The server refuses the proof for good: waiters poll, and the connection
+ * stays. */
 SCENE_CASE(test_refused_proof_is_none)
 {
     told(s, "subscribe", "1");
@@ -396,13 +400,14 @@ static struct scene *begin_live(void)
     return s;
 }
 
-/* Makes a new connection; returns the pause before it. */
+/* Waits until the connection for messages is replaced; returns the pause before
+ * that. */
 static hf__time subscribe_anew(struct scene *s)
 {
     hf__time pause = hf__rd_sub_timeout(s->r) - clock_ns;
 
     hf__rd_sub_move(s->r, clock_ns);
-    assert_int_equal(s->r->sub.link.state, NET_UP); /* not yet */
+    assert_int_equal(s->r->sub.link.state, NET_UP); /* not replaced yet */
     clock_ns += pause;
     hf__rd_sub_move(s->r, clock_ns);
     assert_int_not_equal(s->r->sub.link.state, NET_UP);
@@ -412,7 +417,8 @@ static hf__time subscribe_anew(struct scene *s)
     return pause;
 }
 
-/* Waiters poll until a new connection is subscribed. */
+/* The server refuses the subscription for now: waiters poll until a new
+ * connection has subscribed. */
 CASE(test_subscription_refused_for_now_is_made_anew)
 {
     static const char *const texts[] = {
@@ -441,8 +447,8 @@ CASE(test_subscription_refused_for_now_is_made_anew)
     }
 }
 
-/* The pauses grow up to a limit. The log has one line until a subscription
- * succeeds. */
+/* The pauses between connections grow up to a limit. The log gets one line,
+ * until a subscription succeeds. */
 CASE(test_subscription_refused_again_and_again)
 {
     struct scene *s = begin_live();
@@ -464,8 +470,8 @@ CASE(test_subscription_refused_again_and_again)
     end(s);
 }
 
-/* The server refuses the channels of names, but not the client's own: waiters
- * poll. */
+/* The server refuses the channels of names, but not the client's own channel:
+ * waiters poll. */
 SCENE_CASE(test_one_subscription_of_two_is_refused)
 {
     hf__rd_sub.up(&s->r->sub, clock_ns);
@@ -476,8 +482,8 @@ SCENE_CASE(test_one_subscription_of_two_is_refused)
     assert_true(s->r->chans.refused);
 }
 
-/* The connection stays, and waiters poll until an administrator changes the
- * server. */
+/* The server refuses the subscription for good: the connection stays, and
+ * waiters poll until an administrator changes the server. */
 CASE(test_subscription_refused_for_good)
 {
     static const char *const texts[] = {
@@ -501,8 +507,8 @@ CASE(test_subscription_refused_for_good)
     }
 }
 
-/* The command connection is still connecting when a subscription is
- * confirmed. */
+/* A subscription is confirmed while the command connection is still
+ * connecting. */
 SCENE_CASE(test_connecting_is_still_waited_for)
 {
     s->r->cmd.link.state = NET_CONNECTING;
@@ -549,9 +555,9 @@ static void granted(struct scene *s, int64_t token)
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
-/* Wishes for two holds arrive before the grants of both, one of them many
- * times. Each is reported once, even if the same hold is granted a second time.
- */
+/* The notifications that other clients want two holds arrive before the grants
+ * of both holds, one of them many times. Each hold is reported once, even if it
+ * is granted a second time. */
 CASE(test_wishes_that_come_before_their_grants)
 {
     struct scene *s = begin();
@@ -586,7 +592,7 @@ CASE(test_wishes_that_come_before_their_grants)
     assert_int_equal(wishes_len, 2);
     for (int i = 0; i < 2; i++)
         hf__rd_detach(s->r, &two[i]);
-    s->r->listens = false; /* end() detaches a lock that was attached so */
+    s->r->listens = false; /* end() detaches a lock attached without it */
     end(s);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Helpers of the shared-memory tests: a file of their own, clients and locks in
- * it, processes that hold a lock, threads that wait for one, and times that
- * exclude waiting for a processor.
+ * Helpers of the shared-memory tests: a new directory for each case, clients
+ * and locks in it, processes that hold a lock, threads that wait for one, and
+ * times that exclude waiting for a processor.
  */
 #ifndef SHM_FIXTURE_H
 #define SHM_FIXTURE_H
@@ -44,13 +44,14 @@ static inline int place_remove(void **state)
     return 0;
 }
 
-/* URL of the place for a directory and file of our group. */
+/* Returns the URL of the place with a directory and file that our group
+ * shares. */
 static inline const char *group_url(const struct locks_place *p)
 {
     return text_of("%s?mode=0660&group=%u", p->url, (unsigned)getegid());
 }
 
-/* The permission bits of a file. */
+/* Returns the permission bits of a file. */
 static inline unsigned mode_of(const char *path)
 {
     struct stat st;
@@ -87,8 +88,8 @@ static inline void nap_ms(long ms)
     poll(NULL, 0, (int)ms);
 }
 
-/* A case that does not close a client or free a lock with these leaves that to
- * the end of the case. */
+/* The functions below close a client and free a lock. A case that does not call
+ * them leaves that to the end of the case. */
 static inline void end_client(void *client)
 {
     OK(hf_close(client));
@@ -170,8 +171,8 @@ static inline void assert_refused(const char *url, int code, const char *text)
     expect_words(err.text, text);
 }
 
-/* Asserts that a call, which stores its error in `err`, fails with that code
- * and these words. */
+/* Asserts that `call`, which stores its error in `err`, fails with this code
+ * and a message that contains these words. */
 #define FAILS_SAYING(code, words, call)                                        \
     do {                                                                       \
         hf_error err = HF_ERROR_INIT;                                          \
@@ -180,7 +181,7 @@ static inline void assert_refused(const char *url, int code, const char *text)
         expect_words(err.text, words);                                         \
     } while (0)
 
-/* Opens a client once, which makes a valid file. */
+/* Creates a valid file by opening a client once. */
 static inline void make_file(const struct locks_place *p)
 {
     close_client(open_client(p->url));
@@ -198,7 +199,7 @@ static inline void end_child(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-static int ready[2]; /* a pipe from the child */
+static int ready[2]; /* a pipe from the child to the parent */
 
 static inline void say_ready(void)
 {
@@ -206,7 +207,8 @@ static inline void say_ready(void)
         _exit(1);
 }
 
-/* Forks; in the parent it returns when the child has called say_ready(). */
+/* Forks; returns in the child at once, and in the parent when the child has
+ * called say_ready(). */
 static inline pid_t fork_until_ready(void)
 {
     char byte;
@@ -238,8 +240,8 @@ static inline pid_t child_with_lock(const char *url, bool fair,
     _exit(0);
 }
 
-/* Delay that the library does not cause: the time that a thread or process, and
- * any process of the machine, waited for a processor. */
+/* A delay that the library does not cause: how long a thread or process, and
+ * how long any process of the machine, waited for a processor. */
 struct lateness {
     int64_t own, all;
 };
@@ -308,8 +310,8 @@ static inline bool waiter_has_it(struct waiter *w)
 }
 
 /* Checks that each waiter was granted the lock between `least` and `most` after
- * `since`. A waiter may have depended on another to wake it, so each may be
- * late by the sum of all delays. */
+ * `since`. A waiter may have depended on others to wake it, which is why each
+ * one may be late by the sum of all delays. */
 static inline void waiters_end(struct waiter *w, int len, int64_t since,
                                int64_t least, int64_t most)
 {
@@ -382,8 +384,8 @@ static inline void on_done(void *arg, hf_lock *lock, int result)
     a->result = result;
 }
 
-/* Dispatches until the callback was called that often; returns how long it
- * took, without the time waited for a processor. */
+/* Dispatches until the callback was called `calls` times; returns how long that
+ * took, without the time that the process waited for a processor. */
 static inline int64_t dispatch_until(hf_client *client, struct async *a,
                                      int calls)
 {

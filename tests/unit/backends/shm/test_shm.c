@@ -1,7 +1,7 @@
 /*
  * The shared-memory backend: limits, tokens, inspection. The conformance suite
- * tests what every backend must do; the files beside this one test the file,
- * deaths and waiting.
+ * tests what every backend must do; the other files of this directory test the
+ * file, deaths and waiting.
  */
 #include "shm_fixture.h"
 
@@ -45,7 +45,7 @@ CASE_HERE(test_names_of_the_dead_are_taken_back)
     int status;
     pid_t pid;
 
-    client = open_client(p->url); /* first, so that it does not clean up */
+    client = open_client(p->url); /* before the fork: opening cleans up */
     pid = fork();
     if (!pid) {
         take_all_names(p->url);
@@ -127,7 +127,7 @@ CASE_HERE(test_tokens_rise_when_the_count_wraps)
         uint64_t word = atomic_load(&f->entry[0].word);
         uint64_t epoch = atomic_load(&f->entry[0].epoch);
 
-        /* Just before the count leaves this half of its range. */
+        /* Sets the count to just before the end of this half of its range. */
         atomic_store(&f->entry[0].word,
                      (word & ~SHM_COUNT_MASK) |
                          (((epoch & 1) << 23 | 0x7ffff0) << 40));
@@ -197,7 +197,7 @@ CASE_HERE(test_inspect_list_break)
     OK(hf_lock_release(lock, NULL));
 }
 
-/* Whatever the tables contain: a call fails or is granted, but neither crashes
+/* Whatever the tables contain, a call fails or is granted: it neither crashes
  * nor hangs. */
 CASE_HERE(test_garbage_in_the_tables_does_no_harm)
 {

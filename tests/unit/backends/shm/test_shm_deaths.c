@@ -1,7 +1,7 @@
 /*
- * Shared memory when processes die or are stopped: waiters are woken within the
- * time of the contract, and none is held up. Killing at random and at every
- * step is in tests/faults.
+ * Processes that use shared memory die or are stopped: waiters are woken within
+ * the time of the contract, and none is held up. tests/faults kills processes
+ * at random and at every step.
  */
 #include "shm_fixture.h"
 
@@ -27,7 +27,7 @@ static void death_is_noticed(const char *url, bool fair)
     waiter_start(&w, make_lock(client, "x", fair));
     nap_ms(120);
     at = now_ms();
-    kill(pid, SIGKILL); /* it stays a zombie */
+    kill(pid, SIGKILL); /* not reaped yet: a zombie */
     waiter_end(&w, at, 0, DEATH_MS);
     waitpid(pid, NULL, 0);
     close_client(client);
@@ -43,7 +43,7 @@ CASE_HERE(test_killed_holder_is_noticed)
     death_is_noticed(url, false);
 }
 
-/* The child holds y0, y1 ... and then acquires x, or waits for it. */
+/* Forks a process that holds y0, y1 ... and then acquires x or waits for it. */
 static pid_t child_with_many(const char *url, int many)
 {
     pid_t pid = fork_until_ready();
@@ -63,7 +63,7 @@ static pid_t child_with_many(const char *url, int many)
     return pid;
 }
 
-/* Clients of this process wait for y0, y1 ... */
+/* Starts waiters for y0, y1 ..., each with its own client. */
 static void start_many(struct waiter *w, const char *url, int many)
 {
     for (int i = 0; i < many; i++)
@@ -71,7 +71,7 @@ static void start_many(struct waiter *w, const char *url, int many)
                      make_lock(open_client(url), text_of("y%d", i), true));
 }
 
-/* The kernel wakes one of the waiters of a dead process: it wakes the
+/* The kernel wakes one of the waiters of a dead process, which wakes the
  * others. */
 CASE_HERE(test_one_death_is_told_to_all)
 {
@@ -88,8 +88,8 @@ CASE_HERE(test_one_death_is_told_to_all)
     waitpid(pid, NULL, 0);
 }
 
-/* The dead process waited for x, with a waiter behind it, and held y, which
- * another waiter wants. */
+/* The process that dies waits for x, with another waiter after it in the queue,
+ * and holds y0, for which a third client waits. */
 CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
     hf_lock *x = make_lock(open_client(p->url), "x", true);
@@ -113,8 +113,8 @@ CASE_HERE(test_death_of_a_waiter_that_holds_another)
     waitpid(pid, NULL, 0);
 }
 
-/* The waiter that the kernel wakes is stopped: the others poll by themselves,
- * not all at the same moment. */
+/* The holder dies while the waiter that the kernel wakes is stopped: the other
+ * waiters notice by polling, not all at the same moment. */
 static void death_beside_a_stopped_one(const char *url, int many)
 {
     pid_t pid = child_with_many(url, many), stopped;
@@ -130,7 +130,7 @@ static void death_beside_a_stopped_one(const char *url, int many)
     start_many(w, url, many);
     nap_ms(50);
     kill(stopped, SIGSTOP);
-    nap_ms(450); /* all others have polled, and are behind it */
+    nap_ms(450); /* all others have polled, and queue after it */
     at = now_ms();
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);
@@ -144,8 +144,8 @@ CASE_HERE(test_death_while_a_waiter_is_stopped)
     death_beside_a_stopped_one(p->url, 16);
 }
 
-/* The waiter ahead has left the queue: the next one watches the holder from
- * then on. */
+/* The first waiter gives up and leaves the queue: from then on the next one
+ * watches the holder, and notices its death. */
 CASE_HERE(test_death_after_the_one_before_gave_up)
 {
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
@@ -171,8 +171,9 @@ CASE_HERE(test_death_after_the_one_before_gave_up)
     waitpid(pid, NULL, 0);
 }
 
-/* The helper thread is gone, but the process is alive and may still be
- * writing. */
+/* The kernel has marked the holder's helper thread as dead, but the process is
+ * alive and may still be writing: its lock is not taken over before the process
+ * is dead. */
 CASE_HERE(test_a_mark_alone_is_not_a_death)
 {
     pid_t pid = child_with_lock(p->url, true, 0, wait_for_ever);
@@ -206,7 +207,7 @@ static void exec_lets_go(const struct locks_place *p)
     OK(hf_lock_timed(lock, WAIT_LONG_MS, NULL));
     OK(kill(pid, SIGKILL));
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status)); /* it was alive, as another program */
+    assert_true(WIFSIGNALED(status)); /* it survived as another program */
     close(may_exec[0]);
     close(may_exec[1]);
     hf_lock_release(lock, NULL);
@@ -219,7 +220,7 @@ CASE_HERE(test_exec_lets_go)
     exec_lets_go(p);
 }
 
-static pid_t *grandchild; /* shared */
+static pid_t *grandchild; /* in memory shared with the child */
 
 static void become_another_program_beside_a_child(void)
 {
@@ -246,8 +247,8 @@ static void share_grandchild(void)
     assert_true(grandchild != MAP_FAILED);
 }
 
-/* A child that was forked before the exec has the descriptor as well, which
- * stays open until the child has exited. */
+/* A child that was forked before the exec has inherited the descriptor: the
+ * lock is held until the child has exited. */
 CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
 {
     hf_client *client;
@@ -272,8 +273,8 @@ CASE_HERE(test_exec_beside_a_child_lets_go_with_it)
     munmap(grandchild, sizeof(*grandchild));
 }
 
-/* A child still has the descriptor of a client that was closed. It does not
- * affect the next client, which has the same slot. */
+/* A child has inherited the descriptor of a client that was closed since then.
+ * The child does not affect the next client, which has the same slot. */
 CASE_HERE(test_exec_lets_go_beside_a_child_of_the_one_before)
 {
     hf_client *client = open_client(p->url);
@@ -299,8 +300,8 @@ static void have_a_child(void)
     wait_for_ever();
 }
 
-/* A child still has the descriptor of a client that was killed: the next client
- * has another slot. */
+/* A child has inherited the descriptor of a client that was killed: the next
+ * client has another slot. */
 CASE_HERE(test_exec_lets_go_beside_a_child_of_the_dead)
 {
     pid_t pid;
@@ -337,7 +338,7 @@ CASE_HERE(test_stopped_holder_keeps_it_unless_its_lease_ends)
     }
 }
 
-/* Returns what is left of the lease of x. */
+/* Returns what is left of the lease of x, in ms. */
 static int64_t left_ms(hf_client *client)
 {
     hf_info *info;
@@ -362,7 +363,7 @@ CASE_HERE(test_a_renewal_never_shortens_the_lease)
     OK(hf_lock_release(lock, NULL));
 }
 
-/* Starts a waiter for x that asks for a lease, and stops it. */
+/* Starts a process that waits for x and requests a lease, and stops it. */
 static pid_t stopped_waiter_with_lease(const struct locks_place *p,
                                        int64_t lease_ms)
 {
@@ -381,8 +382,8 @@ static pid_t stopped_waiter_with_lease(const struct locks_place *p,
     return pid;
 }
 
-/* The lock is handed to a waiter that is stopped: its lease ends all the
- * same. */
+/* A stopped waiter is granted the lock: its lease ends all the same, and the
+ * next client acquires the lock. */
 CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
 {
     hf_client *client = open_client(p->url);
@@ -397,7 +398,8 @@ CASE_HERE(test_stopped_waiter_with_lease_holds_nobody_up)
     end_child(pid);
 }
 
-/* Nor does a stopped waiter hold up waiters that are already behind it. */
+/* A stopped waiter that is granted the lock does not hold up a waiter that
+ * already queues after it, except for the time of its lease. */
 CASE_HERE(test_stopped_waiter_with_lease_before_another)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);

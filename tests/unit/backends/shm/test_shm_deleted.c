@@ -1,8 +1,8 @@
 /*
  * The file of shared memory is deleted while it is in use, as logind does when
- * a user's last session ends; or it or its directory is renamed. A client that
- * opens the path then uses a new file. The locks of the old file are lost as
- * soon as its own clients notice, whatever they do.
+ * a user's last session ends; or the file or its directory is renamed. A client
+ * that opens the path then uses a new file. The locks of the old file are lost
+ * as soon as the clients that have it open notice, whatever they are doing.
  */
 #include "shm_fixture.h"
 
@@ -66,13 +66,13 @@ static void on_event(void *arg, const hf_event *event)
 
     if (event->type != HF_EVENT_LOST)
         return;
-    says_deleted(event->reason); /* of the client, and of each hold */
+    says_deleted(event->reason); /* for the client, and for each hold */
     told->lost++;
 }
 
 enum { KINDS = 3 };
 
-/* Makes a mutex, a read-write lock and a semaphore. */
+/* Creates a mutex, a read-write lock and a semaphore. */
 static void make_each(hf_client *client, hf_lock *lock[KINDS])
 {
     lock[0] = make_lock_of(client, "mutex", KIND(HF_MUTEX));
@@ -81,7 +81,8 @@ static void make_each(hf_client *client, hf_lock *lock[KINDS])
         make_lock_of(client, "semaphore", KIND(HF_SEMAPHORE, .permits = 4));
 }
 
-/* A new name makes the client check the file, so that it notices. */
+/* Creates a lock with a new name. This makes the client check the file, and
+ * notice that the file was deleted. */
 static void find_out(hf_client *client)
 {
     hf_lock *lock;
@@ -118,7 +119,7 @@ static void holders_are_told(const struct locks_place *p,
     close_client(client);
 }
 
-/* Defines a case: the holders hear of what happens to the file. */
+/* Defines a case in which holders are notified of what happens to the file. */
 #define CASE_TOLD(fn, happens)                                                 \
     CASE_DELETING(fn)                                                          \
     {                                                                          \
@@ -133,8 +134,8 @@ CASE_TOLD(test_who_holds_is_told_of_a_renamed_directory,
           moved_with_its_directory);
 CASE_TOLD(test_who_holds_is_told_of_a_replaced_directory,
           replaced_with_its_directory);
-/* The file was renamed and renamed back: only in between could a client open
- * another one, so the old file is the one that other clients open. */
+/* The file was renamed and renamed back. Clients could open another file only
+ * in between: now they open the old one, so its holds stay valid. */
 CASE_DELETING(test_a_file_that_is_back_is_the_same)
 {
     hf_client *client = open_client(p->url);
@@ -148,8 +149,9 @@ CASE_DELETING(test_a_file_that_is_back_is_the_same)
     OK(hf_lock_release(lock, NULL));
 }
 
-/* A daemon that holds a lock changes its root directory, or gives up the right
- * to follow the path. Only root may do either. */
+/* Acquires a lock as a daemon that then changes its root directory, or gives up
+ * the right to follow the path. Only root may do either. Returns 0 if the hold
+ * stays valid. */
 static int after_it_cannot_look(const struct locks_place *p,
                                 bool has_another_root)
 {
@@ -195,8 +197,8 @@ CASE_DELETING(test_deleted_file_is_noticed)
     hf_lock_release(lock, NULL);
 }
 
-/* Deletes the file, takes a token from the new file, then one from the old: 0
- * if the old file's client has noticed first. */
+/* Deletes the file, takes a token from the new file, then one from the old.
+ * Returns the latter, or 0 if the old file's client has noticed first. */
 static uint64_t old_token_after(const struct locks_place *p, uint64_t *fresh)
 {
     hf_client *client = open_client(p->url);
@@ -217,8 +219,9 @@ static uint64_t old_token_after(const struct locks_place *p, uint64_t *fresh)
     return old;
 }
 
-/* The resource then refuses holders of the old file, not those of the new
- * one. */
+/* A grant in the old file may come after one in the new file. Its token is
+ * lower, so that the resource refuses the holders of the old file, not those of
+ * the new one. */
 CASE_DELETING(test_a_late_grant_of_the_old_world_has_a_lower_token)
 {
     uint64_t old = 0, fresh = 0;
@@ -268,7 +271,8 @@ CASE_DELETING(test_no_latch_is_there_once_it_is_known)
     hf_latch_free(latch);
 }
 
-/* The waiter is in the queue of the old file, where no holder will release. */
+/* A client waits in the queue of the old file, where no holder will release the
+ * lock: its call fails. */
 CASE_DELETING(test_who_waits_is_told)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);

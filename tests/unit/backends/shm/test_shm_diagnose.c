@@ -11,7 +11,7 @@
 bool hf__shm_logind_removes(const char *conf); /* diagnose.h */
 bool hf__shm_lingers(const char *dir, uid_t);
 
-/* Returns "members of group NAME (GID". */
+/* Returns "group NAME (GID". */
 static const char *group_text(void)
 {
     const struct group *g = getgrgid(getegid());
@@ -36,7 +36,7 @@ CASE_HERE(test_diagnose_says_who_shares_it)
     diagnosis_says(c, HF_LEVEL_OK, "sharing", group_text());
 }
 
-/* In memory, and on a disk, if the machine has both. */
+/* The finding says whether the file is in memory or on a disk. */
 CASE_HERE(test_diagnose_says_where_it_is)
 {
     hf_client *c = open_client(p->url);
@@ -85,7 +85,7 @@ CASE_HERE(test_diagnose_reads_the_setting_of_logind)
                                         "logind.conf.d/b.conf", "logind.conf"};
     const char *drop_ins = text_of("%s/logind.conf.d", p->dir);
 
-    /* systemd's default */
+    /* A file that does not exist: systemd's default is to remove. */
     assert_true(hf__shm_logind_removes(text_of("%s/logind.conf", p->dir)));
     assert_true(removes(p->dir, "logind.conf", "[Login]\n#RemoveIPC=no\n"));
     assert_false(removes(p->dir, "logind.conf", "[Login]\nRemoveIPC=no\n"));

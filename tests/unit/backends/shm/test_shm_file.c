@@ -1,6 +1,6 @@
 /*
- * The file of shared memory: what is refused, who may open it, and when it is
- * made again.
+ * The file of shared memory: which files are refused, who may open one, and
+ * when a client begins a new one.
  */
 #include "shm_fixture.h"
 
@@ -33,7 +33,8 @@ CASE_HERE(test_file_is_a_groups_if_asked)
     assert_refused(p->url, HF_EBACKEND, "its group may write");
 }
 
-/* The client that made it was killed before it gave it to the group. */
+/* The client that created the directory was killed before it gave the directory
+ * to the group. The next client does so, but only if the directory is empty. */
 CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
     const char *url = group_url(p), *private = text_of("%s/private", p->dir);
@@ -41,20 +42,20 @@ CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
     OK(chmod(p->dir, 0700));
     OK(mkdir(private, 0700));
     assert_refused(url, HF_EBACKEND, "keeps out the group");
-    assert_int_equal(mode_of(p->dir), 0700); /* left as it is */
+    assert_int_equal(mode_of(p->dir), 0700); /* left unchanged */
     OK(rmdir(private));
     close_client(open_client(url));
     assert_int_equal(mode_of(p->dir), 01770);
-    OK(chmod(p->dir, 0700)); /* intended, since it contains a file */
+    OK(chmod(p->dir, 0700)); /* intended: the directory has a file */
     assert_refused(url, HF_EBACKEND, "keeps out the group");
     assert_int_equal(mode_of(p->dir), 0700);
 }
 
 enum { USER = 4242, GROUP = 4343 }; /* unused ids, for root to give files to */
 
-/* Opens a client while the directory is being given to the group; returns the
- * wait status. If the test runs as root, who may open everything, the client's
- * process is another user. */
+/* Opens a client in another process while the directory is being given to the
+ * group; returns the wait status of that process. If the test runs as root, who
+ * may open everything, the process runs as another user. */
 static int opened_while_it_is_given(const struct locks_place *p)
 {
     gid_t group = getuid() == 0 ? GROUP : getegid();
@@ -82,7 +83,9 @@ static int opened_while_it_is_given(const struct locks_place *p)
     return status;
 }
 
-/* The directory will soon be given to the group, except on a busy machine. */
+/* A client waits for a directory that another client is about to give to the
+ * group. On a busy machine that may come too late, which is why the case tries
+ * three times. */
 CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
 {
     int status = -1;
@@ -115,7 +118,8 @@ CASE_HERE(test_existing_makes_nothing)
     OK(open_existing(p));
 }
 
-/* Files of an earlier boot, of another version, and an empty one. */
+/* HF_OPEN_EXISTING does not begin a new file in place of one of an earlier
+ * boot, one of another version, or an empty one. */
 CASE_HERE(test_existing_begins_nothing_anew)
 {
     struct shm_file *f;
@@ -162,7 +166,8 @@ CASE_HERE(test_bad_options_are_refused)
     assert_refused("shm://host/directory", HF_EINVAL, "no host");
 }
 
-/* A directory of the group that only its owner could use. */
+/* With a group, but without a mode for it, only the owner could use the
+ * directory. */
 CASE_HERE(test_group_without_its_mode_is_refused)
 {
     unsigned group = getegid();
@@ -172,7 +177,7 @@ CASE_HERE(test_group_without_its_mode_is_refused)
                    "add mode=0660");
     assert_refused(text_of("%s?mode=0600&group=%u", p->url, group), HF_EINVAL,
                    "add mode=0660");
-    assert_int_equal(access(p->dir, F_OK), -1); /* it was not made */
+    assert_int_equal(access(p->dir, F_OK), -1); /* not created */
 }
 
 CASE_HERE(test_bad_directories_are_refused)
@@ -244,7 +249,7 @@ static void make_another_version(const struct locks_place *p)
     assert_int_equal(pwrite(fd, &version, sizeof(version),
                             offsetof(struct shm_header, version)),
                      sizeof(version));
-    OK(ftruncate(fd, 8192)); /* of another layout */
+    OK(ftruncate(fd, 8192)); /* the size of another layout */
     close(fd);
 }
 
@@ -269,7 +274,7 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     uint64_t token;
 
     OK(hf_lock_acquire(lock, NULL, NULL));
-    memcpy(copy, f, sizeof(*f)); /* as after a crash: held */
+    memcpy(copy, f, sizeof(*f)); /* as a crash would leave it: held */
     hf_lock_release(lock, NULL);
     free_lock(lock);
     close_client(client);
@@ -281,7 +286,9 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     free(copy);
 }
 
-/* Process ids belong to the pid namespace, lease ends to the time namespace. */
+/* Makes the file look like one of another namespace, and expects that it is
+ * refused while it is in use: process ids belong to the pid namespace, and
+ * lease ends to the time namespace. */
 static void another_namespace(const struct locks_place *p, const char *path,
                               unsigned shift)
 {
@@ -303,7 +310,7 @@ CASE_HERE(test_another_namespace_is_refused_while_in_use)
     another_namespace(p, "/proc/self/ns/time", 32);
 }
 
-/* Returns how many processes of many fail to open the place. */
+/* Opens the place in 16 processes at once; returns how many of them fail. */
 static int open_many_at_once(const struct locks_place *p)
 {
     int status, bad = 0, go[2];
@@ -343,8 +350,8 @@ CASE_HERE(test_many_open_a_file_of_another_version_at_once)
     }
 }
 
-/* Another client that opens it at the same time also has the shared lock for a
- * moment. */
+/* A process that opens the file at the same time also holds the shared lock for
+ * a moment: the client waits for it. */
 CASE_HERE(test_file_of_another_version_is_waited_for)
 {
     make_file(p);

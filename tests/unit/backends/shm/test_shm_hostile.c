@@ -9,11 +9,11 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* The op_timeout of clients, where waiting takes too long. */
+/* The op_timeout of clients in cases that wait until it has passed. */
 enum { OP_MS = 500 };
 enum { BEYOND_MS = 1000, CROWD_MS = 1000 };
 
-static struct shm_file *spoilt; /* made invalid just before it is locked */
+static struct shm_file *spoilt; /* the file that flock() makes invalid */
 static atomic_bool spoils = true;
 
 __attribute__((visibility("default"))) int flock(int fd, int operation)
@@ -23,7 +23,7 @@ __attribute__((visibility("default"))) int flock(int fd, int operation)
     return (int)syscall(SYS_flock, fd, operation);
 }
 
-/* Forks a live process that does not use the file. */
+/* Forks a process that stays alive and does not use the file. */
 static pid_t stranger(void)
 {
     pid_t pid = fork();
@@ -76,7 +76,7 @@ CASE_HERE(test_a_stranger_in_the_tables_is_not_waited_for)
     free_lock(make_lock(client, "new", true));
 }
 
-/* Writes to the tables' lock all the time. */
+/* A thread that writes to the lock of the tables. */
 struct writer {
     pthread_t thread;
     struct shm_file *file;
@@ -90,7 +90,7 @@ static void *alternate(void *arg)
 
     for (unsigned i = 0; !atomic_load(&w->ends); i++) {
         atomic_store(&w->file->header.tables, (uint32_t)w->pid[i % 2]);
-        usleep(200000); /* noticeable, but shorter than the client waits */
+        usleep(200000); /* noticed, but shorter than the client waits */
     }
     return NULL;
 }
@@ -122,8 +122,9 @@ static void writer_end(struct writer *w)
         end_child(w->pid[i]);
 }
 
-/* Retries until the error says that too many want the tables: if the writer
- * does not run for as long as the client waits, the error is another one. */
+/* Calls hf_lock_new() until the error says that too many want the tables. If
+ * the writer does not run for as long as the client waits, the error is a
+ * different one. */
 static void many_are_in_the_tables(hf_client *client)
 {
     hf_error err = HF_ERROR_INIT;
@@ -149,7 +150,8 @@ CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
     writer_end(&w);
 }
 
-/* On a busy machine a process that has the tables may not run for a second. */
+/* Releases the lock of the tables after more than two seconds: on a busy
+ * machine, a process that holds it may not run for that long. */
 static void *lock_for_long(void *arg)
 {
     struct writer *w = arg;
@@ -170,7 +172,7 @@ CASE_HERE(test_a_first_handle_waits_for_the_tables)
     writer_begin(&w, p, lock_for_long);
     err.code = 1;
     OK(hf_lock_new(client, "new", 3, NULL, &lock, &err));
-    assert_int_equal(err.code, 1); /* unchanged */
+    assert_int_equal(err.code, 1); /* no error was stored */
     free_lock(lock);
     writer_end(&w);
 }
@@ -182,8 +184,9 @@ static void *make_first(void *client)
     return (void *)(intptr_t)hf_lock_new(client, "new", 3, NULL, &lock, NULL);
 }
 
-/* hf_lock_new returns ECLOSED within a second. The client is freed only then,
- * or ASan reports it. */
+/* A thread waits in hf_lock_new() for the lock of the tables while its client
+ * is closed: the call returns HF_ECLOSED within a second. ASan would report a
+ * client that is freed before the call has returned. */
 CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
 {
     hf_client *client = open_with(p, 3 * WAIT_LONG_MS);
@@ -204,8 +207,9 @@ CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
     end_child(pid);
 }
 
-/* A thread that lists thousands of names in a loop has the tables at each
- * poll. */
+/* A thread that lists thousands of names in a loop holds the lock of the tables
+ * whenever another client polls. The count of unlocks shows that the thread
+ * runs, so the error must not say that it is stopped. */
 CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 {
     hf_client *client = open_with(p, OP_MS);
@@ -216,8 +220,9 @@ CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
     writer_end(&w);
 }
 
-/* Whenever the file is initialised, another process makes it uninitialised. If
- * the machine stalls, the error may be that of the time limit. */
+/* Another process seems to make the file uninitialised whenever a client has
+ * initialised it: hf_open() gives up. If the machine stalls, the error may be
+ * that of the time limit, which is why the case tries again. */
 CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
 {
     hf_error err = HF_ERROR_INIT;
@@ -235,8 +240,9 @@ CASE_HERE(test_a_file_that_is_never_in_order_is_given_up)
     make_file(p);
 }
 
-/* The number is of a thread that had the same id earlier, or was written by a
- * program outside. */
+/* The lock of the tables contains the id of the calling thread: an earlier
+ * thread had the same id, or a program other than holdfast wrote it. The caller
+ * must not wait for itself. */
 CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
 {
     hf_client *client = open_client(p->url);
@@ -247,7 +253,7 @@ CASE_HERE(test_our_own_number_in_the_tables_is_no_deadlock)
     assert_int_equal(atomic_load(&f->header.tables), 0);
 }
 
-/* Without a thread id, the other bits mean nothing. */
+/* Without a thread id, the other bits of the word do not lock the tables. */
 CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
 {
     hf_client *client = open_client(p->url);
@@ -261,7 +267,8 @@ CASE_HERE(test_bits_without_a_number_do_not_lock_the_tables)
     }
 }
 
-/* Makes that cell look like a wait of this process for the first name. */
+/* Makes the cell look like a wait of this process for `want` permits of the
+ * first name. */
 static void pretend_wait(struct shm_file *f, unsigned cell, unsigned want)
 {
     struct shm_cell *c = &f->cell[cell];
@@ -279,7 +286,7 @@ CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
     hf_lock *lock;
     struct shm_file *f;
 
-    open_client(p->url); /* the one that seems to wait */
+    open_client(p->url); /* the client that seems to wait */
     lock = make_lock(open_client(p->url), "x", true);
     f = map(p);
     pretend_wait(f, 100, 1);
@@ -289,13 +296,14 @@ CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
     hf_lock_release(lock, NULL);
 }
 
-/* More permits than a cell can have, in more cells than are read at once. */
+/* Waits for more permits than a cell can have, in more cells than are read at
+ * once. */
 CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 {
     hf_lock *lock;
     struct shm_file *f;
 
-    open_client(p->url); /* the one that seems to wait */
+    open_client(p->url); /* the client that seems to wait */
     lock = make_lock_of(open_client(p->url), "x",
                         KIND(HF_SEMAPHORE, .permits = 4095));
     f = map(p);
@@ -322,8 +330,8 @@ CASE_HERE(test_a_kind_that_there_is_not)
     hf_lock_release(lock, NULL);
 }
 
-/* No value in the file is used as an address. The observable part of that: a
- * client can be closed when its word is no longer its own. */
+/* No value in the file is used as an address, which is why a client can be
+ * closed even after another process has overwritten its word. */
 CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
 {
     struct shm_file *f;
@@ -339,8 +347,8 @@ CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
     close_client(open_client(p->url));
 }
 
-/* The bit of the word that says that there are waiters is lost: the waiter
- * acquires the lock at its next poll. */
+/* The word loses the bit that says that there are waiters: a waiter acquires
+ * the lock at its next poll. */
 CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
 {
     static const struct {

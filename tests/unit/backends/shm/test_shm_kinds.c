@@ -1,12 +1,12 @@
 /*
- * Read-write locks, semaphores and latches in shared memory: limits, many
- * holders, deaths and stopped processes among them. The conformance suite tests
- * what every backend must do; tests/faults kills and stops processes at every
+ * Read-write locks, semaphores and latches in shared memory, especially limits,
+ * many holders, deaths and stopped processes. The conformance suite tests what
+ * every backend must do; tests/faults kills and stops processes at every
  * step.
  */
 #include "shm_fixture.h"
 
-/* Makes the lock x. */
+/* Creates the lock x. */
 static hf_lock *make_kind(hf_client *client, enum hf_kind kind, uint32_t size)
 {
     return make_lock_of(client, "x", KIND(kind, .permits = size));
@@ -17,7 +17,8 @@ static void await_waiters(hf_client *client, size_t n)
     COMES(waiters(client) == n);
 }
 
-/* A process that reads, or waits to, until it is killed. */
+/* Forks a process that holds x as a reader, or waits for that, until it is
+ * killed. */
 static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
 {
     pid_t pid = fork_until_ready();
@@ -38,7 +39,8 @@ static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
     return pid;
 }
 
-/* Waits to write, or for a permit. */
+/* Starts a waiter that writes or takes a permit; returns when x has `waiting`
+ * waiters. */
 static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
                          size_t waiting)
 {
@@ -46,7 +48,8 @@ static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
     await_waiters(client, waiting);
 }
 
-/* More readers than the first waiter can watch. */
+/* A writer waits for n readers, of which it may not be able to watch all; they
+ * die one after the other. */
 static void readers_die(const char *url, int n)
 {
     hf_client *client = open_client(url);
@@ -74,7 +77,7 @@ CASE_HERE(test_many_readers_die_before_a_writer)
     readers_die(text_of("%s?waitv=no", p->url), 3);
 }
 
-/* The child takes one of so many permits, or waits for one. */
+/* Forks a process that takes one of `size` permits, or waits for one. */
 static pid_t child_takes(const char *url, uint32_t size)
 {
     pid_t pid = fork();
@@ -92,7 +95,7 @@ static void await_used(struct shm_file *f, unsigned permits)
     COMES(shm_used(atomic_load(&f->entry[0].word)) >= permits);
 }
 
-/* The permits of every dead process become free. */
+/* Processes that hold one permit each are killed: all permits become free. */
 CASE_HERE(test_permits_of_many_dead_come_back)
 {
     enum { N = 20 };
@@ -113,8 +116,8 @@ CASE_HERE(test_permits_of_many_dead_come_back)
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), 0);
 }
 
-/* A waiter that becomes first has other holders to watch than the previous
- * first one, which is now a holder itself. */
+/* The first waiter is granted a permit. The next one, which is now first, must
+ * watch the current holders, which include the previous first waiter. */
 CASE_HERE(test_next_in_the_queue_watches_all_holders)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -157,8 +160,8 @@ CASE_HERE(test_stopped_reader_loses_its_lease)
     end_child(pid);
 }
 
-/* A stopped waiter is granted the lock, and loses it for good: it does not
- * return to the queue. */
+/* A stopped waiter is granted the lock, and loses it for good when its lease
+ * ends: it does not return to the queue. */
 CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
 {
     enum { LEASE_MS = 1500 }; /* long enough to see that it holds the lock */
@@ -176,7 +179,7 @@ CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
     at = now_ms();
     OK(hf_lock_release(lock, NULL));
     waiter_end(&w, at, LEASE_MS - 50, LEASE_MS + DEATH_MS);
-    kill(pid, SIGCONT); /* it acquires again, as if it had not been stopped */
+    kill(pid, SIGCONT); /* the child acquires the lock again */
     COMES(holders(client) > 0);
     end_child(pid);
 }
@@ -197,7 +200,8 @@ static void count(void *arg, hf_lock *lock, int result)
     m->failed += result != 0;
 }
 
-/* Holds with a lease are not shared: each has a cell of its own. */
+/* Starts many readers that wait. Holds with a time limit are not shared, which
+ * is why each one has its own cell. */
 static void many_wait(struct many *m, const char *url)
 {
     *m = (struct many){.client = open_client(url)};
@@ -236,7 +240,7 @@ CASE_HERE(test_waiting_readers_are_let_in_in_one_go)
     assert_int_equal(waiters(client), MANY);
     f = map(p);
     OK(hf_lock_release(lock, NULL));
-    /* All of them have a hold before one of them has woken. */
+    /* All readers hold the lock before any of them has woken. */
     assert_int_equal(shm_used(atomic_load(&f->entry[0].word)), MANY);
     dispatch_many(&m, MANY);
     start_waiter(&w, client, make_kind(client, HF_RWLOCK, 0), 1);
@@ -256,7 +260,7 @@ static unsigned cells_taken(struct shm_file *f)
     return n;
 }
 
-/* Idle lines keep few cells, and none once the handle is freed. */
+/* Idle lines keep only a few cells, and none once their handle is freed. */
 CASE_HERE(test_cells_are_given_back)
 {
     hf_client *client = open_client(p->url);
@@ -328,7 +332,8 @@ static void *wait_for_latch(void *arg)
     return (void *)(intptr_t)hf_latch_wait(arg, 10000, NULL, NULL);
 }
 
-/* Waiters of the last round are not held up by the next. */
+/* A latch is set again as soon as it is 0: the waiters of the previous round
+ * are not held up by the new one. */
 CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);
@@ -352,8 +357,9 @@ CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
     OK(hf_latch_free(waited));
 }
 
-/* The name stays in use while the latch is set, even if no client has it open,
- * and no longer. */
+/* The name of a latch stays in use while the latch is set, even if no client
+ * has it open. It becomes free when the latch is 0 and no client has it
+ * open. */
 CASE_HERE(test_latch_outlives_its_clients)
 {
     hf_client *client = open_client(p->url);

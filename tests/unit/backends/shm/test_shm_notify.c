@@ -21,8 +21,8 @@ static void hear(void *arg, const hf_event *e)
     ears->token = e->token;
 }
 
-/* The client does not find out by checking its holds, which happens every 200
- * s. */
+/* Opens a client that listens. Its ttl is so long that it checks its holds only
+ * every 200 s: it learns of a loss by the notification. */
 static hf_client *open_listening(const char *url, struct ears *ears)
 {
     hf_client *client;
@@ -39,7 +39,7 @@ static bool heard(hf_client *client, const unsigned *what)
     return *what;
 }
 
-/* A lock, and a way to acquire it. */
+/* A lock, and how to acquire it. */
 struct way {
     hf_lock_options lock;
     hf_acquire_options take;
@@ -76,7 +76,7 @@ static struct shm_entry *entry_of(struct shm_file *f, const char *name)
     return &f->entry[i];
 }
 
-/* Returns the only cell of the entry. */
+/* Returns the cell of the entry, which has only one. */
 static struct shm_cell *cell_of(struct shm_file *f, struct shm_entry *e)
 {
     unsigned i = 0;
@@ -165,8 +165,8 @@ CASE_HERE(test_who_does_not_listen_is_not_woken)
     }
 }
 
-/* The client that marks a hold may be late, and may die before it wakes the
- * holder. */
+/* A client that marks a hold may be late: the mark must not be taken for one of
+ * the next hold. The client may also die before it wakes the holder. */
 CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 {
     struct ears ears = {0};
@@ -203,7 +203,8 @@ CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
     }
 }
 
-/* When the holder looks, the mark already belongs to the next one. */
+/* A hold is broken, and when its holder looks, the mark already belongs to the
+ * next hold: the holder learns of its loss nevertheless. */
 CASE_HERE(test_broken_and_the_mark_is_anothers)
 {
     struct ears ears = {0};
@@ -222,8 +223,8 @@ CASE_HERE(test_broken_and_the_mark_is_anothers)
     EXPECT(HF_ELOST, hf_lock_release(lock, NULL));
 }
 
-/* The child acquires the lock, and exits when it is notified about that
- * hold. */
+/* Forks a process that acquires the lock, and exits when it is notified that
+ * its hold is wanted. */
 static pid_t child_that_waits(const char *url, const struct way *w)
 {
     pid_t pid = fork();
@@ -240,7 +241,8 @@ static pid_t child_that_waits(const char *url, const struct way *w)
     _exit(ears.wanted == 1 && ears.token == token_of(lock) ? 0 : 1);
 }
 
-/* A waiter is asked for its hold before it has seen that it was granted. */
+/* A waiter that is stopped has been granted the lock. Another client asks for
+ * that hold before the waiter has noticed the grant. */
 CASE_HERE(test_asked_before_it_is_seen)
 {
     static const int ways[] = {0, 2, 3, 4}; /* not 1, which is unfair */

@@ -8,18 +8,17 @@
 
 enum { USER = 4242, GROUP = 4343 }; /* neither ours */
 
-/* Fakes of system calls and databases, so that the test can have other users
- * without being root: */
-static ino_t strange; /* a file of USER */
-static ino_t
-    shared; /* a file of GROUP, the group with this name and this member: */
-static char *group_name, *other_member;
-static uid_t we;      /* our user id; 0: the real one */
-static bool is_known; /* the user database has USER, with these groups: */
-static gid_t first_group, second_group;
-static size_t entry_len;  /* bytes that USER's entry needs */
-static bool is_no_giving; /* we are not in the group */
-static int group_error;   /* what the group database returns */
+/* State of the fakes of system calls and user databases. With them the test has
+ * other users without being root. */
+static ino_t strange;                   /* inode of a file of USER */
+static ino_t shared;                    /* inode of a file of GROUP */
+static char *group_name, *other_member; /* name and member of GROUP */
+static uid_t we;                        /* our user id; 0: the real one */
+static bool is_known;                   /* the user database has USER */
+static gid_t first_group, second_group; /* groups of USER */
+static size_t entry_len;                /* bytes that an entry needs */
+static bool is_no_giving;               /* fchown() fails */
+static int group_error;                 /* result of getgrnam_r() */
 
 #define OVERRIDE __attribute__((visibility("default")))
 
@@ -127,8 +126,8 @@ CASE_HERE(test_a_stranger_s_file_is_refused)
     assert_refused_if_strange(p, p->file);
 }
 
-/* The directory or the file belongs to our group, and was made by a user with
- * these groups. */
+/* Opens the directory or file of our group as if a user with these groups had
+ * created it; expects an error unless `is_good`. */
 static void opened_if_a_member_made_it(const struct locks_place *p,
                                        const char *path, gid_t first,
                                        gid_t second, bool is_good)
@@ -147,7 +146,8 @@ static void opened_if_a_member_made_it(const struct locks_place *p,
     strange = 0;
 }
 
-/* In a directory with the setgid bit any user can make files of our group. */
+/* In a directory with the setgid bit any user can create files of our group:
+ * the owner of the file must be a member. */
 CASE_HERE(test_a_group_s_file_is_of_a_member)
 {
     const char *path[] = {p->dir, p->file};
@@ -191,8 +191,8 @@ CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
     close_client(open_client(group_url(p)));
 }
 
-/* Otherwise only the owner could use it, and members of the group would just
- * see "permission denied". */
+/* If the group may not use the directory or the file, the error says so:
+ * otherwise its members would just see "permission denied". */
 CASE_HERE(test_a_group_s_directory_lets_it_in)
 {
     const char *url = group_url(p);
@@ -212,7 +212,8 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
     close_client(open_client(url));
 }
 
-/* A file that stayed ours would keep the members of the group out. */
+/* A directory or file that cannot be given to the group is removed: it would
+ * keep out the members of the group. */
 CASE_HERE(test_what_cannot_be_given_is_not_left)
 {
     const char *url = group_url(p);
@@ -225,7 +226,7 @@ CASE_HERE(test_what_cannot_be_given_is_not_left)
     OK(chmod(p->dir, 01770));
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
-    close(creat(p->file, 0600)); /* made by a process of ours that was killed */
+    close(creat(p->file, 0600)); /* of a process of ours that was killed */
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
     is_no_giving = false;
@@ -248,12 +249,13 @@ CASE_HERE(test_a_group_that_cannot_be_looked_up)
     assert_refused(url, HF_EBACKEND, strerror(ERANGE));
 }
 
-/* Any user may have made the default directory before us. */
+/* Any user may have created our default directory before us: the error says
+ * whose it is, and what to do. */
 CASE_HERE(test_a_taken_default_directory_is_told)
 {
     const char *path, *text;
 
-    we = 1000000000 + (uid_t)getpid(); /* a user id that is not in use */
+    we = 1000000000 + (uid_t)getpid(); /* an id that is not in use */
     path = text_of("/dev/shm/holdfast-%u", (unsigned)we);
     text = text_of("%s: belongs to user %d, not to us (%u)", path, USER,
                    (unsigned)we);
@@ -271,7 +273,8 @@ CASE_HERE(test_a_taken_default_directory_is_told)
     strange = 0;
 }
 
-/* Opens a directory below ours, with these options. */
+/* Opens a client in a directory below ours, with these URL options, and removes
+ * that directory. */
 static void below_is_opened(const struct locks_place *p, const char *options)
 {
     const char *dir = text_of("%s/below", p->dir);
@@ -281,7 +284,8 @@ static void below_is_opened(const struct locks_place *p, const char *options)
     OK(rmdir(dir));
 }
 
-/* Expects that one below ours is refused because of ours, and not made. */
+/* Expects that a directory below ours is refused because of ours, and is not
+ * created. */
 static void below_is_refused(const struct locks_place *p, const char *text)
 {
     const char *dir = text_of("%s/below", p->dir);
@@ -321,7 +325,8 @@ CASE_HERE(test_a_parent_that_its_group_may_write)
     group_name = other_member = NULL;
 }
 
-/* The members of that group may write to the locks as well. */
+/* The group of the URL may write to the parent directory: its members may write
+ * to the locks too. */
 CASE_HERE(test_a_parent_of_the_group_of_the_url)
 {
     OK(chmod(p->dir, 02770));
@@ -337,8 +342,8 @@ CASE_HERE(test_a_parent_of_a_stranger_is_refused)
     below_is_opened(p, "");
 }
 
-/* Root of a namespace without other users: files of the machine's root, such as
- * /, have an unknown owner there. */
+/* As root of a namespace without other users, we see an unknown owner of the
+ * files of the machine's root, such as /. */
 CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
     strange = inode_of("/");
@@ -346,8 +351,8 @@ CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
     strange = 0;
 }
 
-/* The directories of symbolic links on the path count, and those above their
- * targets. */
+/* The directories of symbolic links on the path are checked too, and those
+ * above the targets of the links. */
 CASE_HERE(test_links_above_are_followed)
 {
     const char *open = text_of("%s/open", p->dir);

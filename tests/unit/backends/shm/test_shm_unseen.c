@@ -1,7 +1,7 @@
 /*
- * Deaths in shared memory that go unnoticed at first: the first waiter is
- * stopped, or the kernel has not marked the dead. Other waiters notice when
- * they poll, every 2 s.
+ * Deaths in shared memory that go unnoticed at first, because the first waiter
+ * is stopped or the kernel has not marked the dead process. Other waiters
+ * notice when they poll, every 2 s.
  */
 #include "shm_fixture.h"
 
@@ -39,8 +39,9 @@ static pid_t child_that_takes(const char *url, const struct sharing *k,
     return pid;
 }
 
-/* The first waiter is stopped, and the holder dies or is stopped. The next
- * waiter could share with the first, and does not wait for it. */
+/* The first waiter is stopped, then the holder dies or is stopped. The next
+ * waiter, which could share the lock with the first one, must not wait for
+ * it. */
 static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
 {
     struct sharing k = sharing_of(kind);
@@ -58,7 +59,7 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
     COMES(waiters(other) == 2);
     assert_true(wait_asleep(first, first));
     kill(first, SIGSTOP);
-    nap_ms(50); /* so that the next one has polled, and sleeps */
+    nap_ms(50); /* the next one has polled, and sleeps */
     kill(holder, lease_ms ? SIGSTOP : SIGKILL);
     COMES_MS(waiter_has_it(&next), lease_ms + 3000);
     pthread_join(next.thread, NULL);
@@ -86,8 +87,8 @@ static void takes_it_at_a_look(hf_lock *lock)
     OK(hf_lock_release(lock, NULL));
 }
 
-/* If the kernel is out of memory and takes a process's memory first, it does
- * not mark its death. This makes it look so. */
+/* Kills the process and removes the mark of its death. The kernel sets no mark
+ * if it runs out of memory and reclaims the memory of the process first. */
 static void kill_unmarked(struct shm_file *f, pid_t pid, unsigned slot)
 {
     shm_u32 *alive = &f->slot[slot].alive;

@@ -21,7 +21,8 @@ static void *lock_often(void *arg)
     return lock;
 }
 
-/* Clients of one process exclude each other like those of several. */
+/* Clients of one process exclude each other as those of several processes
+ * do. */
 static void contend(const char *url, bool fair)
 {
     hf_client *clients[4];
@@ -128,9 +129,9 @@ static void cancel(hf_client *client, hf_lock *lock, struct async *a)
     assert_int_equal(a->result, HF_ECANCELED);
 }
 
-/* A thread sleeps on behalf of all waiters of its client for x. When the
- * first of them, which asked for a lease, gives up, their place in the queue
- * changes. */
+/* A thread sleeps on behalf of all waiters of its client for x. When the first
+ * of these waiters, which has requested a lease, gives up, their place in the
+ * queue changes, and the thread must watch the new place. */
 CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
 {
     hf_client *other = open_client(p->url), *third = open_client(p->url);
@@ -148,7 +149,7 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     OK(hf_lock_acquire_async(want_x, HOW(HF_FOREVER, .lease_ms = 5000), on_done,
                              &a, NULL));
     waiter_start(&w, make_lock(client, "x", true));
-    nap_ms(50); /* it sleeps */
+    nap_ms(50); /* the waiter sleeps */
     cancel(client, want_y, &a);
     cancel(client, want_x, &a);
     nap_ms(50);
@@ -158,8 +159,8 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     OK(hf_lock_release(y, NULL));
 }
 
-/* The first waiter is granted the lock and releases it, and another client is
- * next: the thread's place in the queue changes here too. */
+/* The same, but the first waiter is granted the lock and releases it, and
+ * another client is next: again the place of the remaining waiter changes. */
 CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
 {
     hf_client *other = open_client(p->url), *third = open_client(p->url);
@@ -178,7 +179,7 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
                              on_done, &a, NULL));
     OK(hf_lock_acquire_async(next, NULL, on_done, &b, NULL));
     waiter_start(&w, make_lock(client, "x", true));
-    nap_ms(50);                 /* it sleeps */
+    nap_ms(50);                 /* the waiter sleeps */
     cancel(client, want_y, &a); /* its place goes to the next waiter */
     OK(hf_lock_release(x, NULL));
     dispatch_until(client, &a, 2);
@@ -208,8 +209,8 @@ static long sleeps_of(const struct waiter *w)
     return strtol(at + sizeof(what) - 1, NULL, 10);
 }
 
-/* Threads of one client wait behind each other: they need not watch for each
- * other's death, and poll every 2 s like all waiters. */
+/* Threads of one client queue for a semaphore: they need not watch for each
+ * other's death, and poll only every 2 s like all waiters. */
 CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 {
     enum { MANY = 3, MS = 700 };
@@ -240,8 +241,8 @@ CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 
 enum { NO_FILTERS = 77 };
 
-/* Does what a filter older than the call does: the call fails with an unusual
- * error. */
+/* Installs a filter that makes futex_waitv fail with an unusual error, as a
+ * filter does that is older than the call. */
 static void forbid_waitv(void)
 {
     struct sock_filter code[] = {
@@ -266,7 +267,7 @@ static int64_t cpu_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* The wait times out without using the processor. */
+/* Runs in a child: the wait must time out without using the processor. */
 static void wait_in_vain(const char *url)
 {
     hf_client *client = open_client(url);
@@ -280,7 +281,7 @@ static void wait_in_vain(const char *url)
     _exit(rc != HF_ETIMEDOUT ? 1 : cpu_ms() - before > 100 ? 2 : 0);
 }
 
-/* The waiter acquires the lock soon after its release. */
+/* Runs in a child: the waiter must acquire the lock soon after its release. */
 static void wait_without_a_thread(const char *url)
 {
     hf_client *client = open_client(url);
@@ -334,7 +335,7 @@ CASE_HERE(test_waitv_that_a_filter_forbids)
     ends_well(child_that(wait_in_vain, p->url));
     pid = child_that(wait_without_a_thread, p->url);
     COMES(waiters(client) == 1 || has_ended(pid));
-    nap_ms(30); /* its helper has noticed that the call is forbidden */
+    nap_ms(30); /* the helper has noticed that the call is forbidden */
     at = wait_fair();
     OK(hf_lock_release(lock, NULL));
     ends_well(pid);
@@ -347,8 +348,8 @@ static void crowd_member(const char *url)
     hf_client *client;
     hf_lock *lock;
 
-    /* With so many processes, the one that has the tables may not run for
-     * longer than the others wait. */
+    /* With this many processes, the one that holds the lock of the tables may
+     * not run for longer than the others wait. */
     while ((rc = hf_open(url, NULL, &client, NULL)) == HF_EBACKEND && --tries)
         ;
     if (rc)

@@ -1,9 +1,9 @@
 /*
- * What the client asks about foreign children beside its entry: the whole
- * backend, on a fake client library whose answers the test gives. A child of
- * ZooKeeper's own recipe counts if it is ephemeral. The cases: that answer is
- * lost, is refused, came before a new entry was made, or cannot be stored for
- * lack of memory.
+ * Requests about foreign children next to the client's entry: the whole
+ * backend, on a fake client library whose answers the test provides. A child of
+ * ZooKeeper's own recipe counts if it is ephemeral. The cases: the answer about
+ * such a child is lost, is a refusal, arrived before a new entry was created,
+ * or cannot be stored for lack of memory.
  */
 #include "../../cases.h"
 #include "backends/zookeeper/call.h"
@@ -40,7 +40,7 @@ static struct {
     long blocks;    /* number of allocated blocks */
     bool no_memory;
     int result;     /* how the attempt ended */
-    char text[300]; /* text of the attempt's error */
+    char text[300]; /* the attempt's error message */
 } fake;
 
 static void *take(hf_client *c, size_t size)
@@ -300,7 +300,8 @@ CASE_HERE(test_without_memory_no_unfair_one_is_granted)
     assert_int_equal(fake.result, HF_EMISMATCH);
 }
 
-/* The list of children was answered. */
+/* The answer about the child is lost, the list of children is answered: the
+ * request about the child is sent again. */
 CASE_HERE(test_question_that_is_lost_is_asked_again)
 {
     long blocks;
@@ -318,8 +319,8 @@ CASE_HERE(test_question_that_is_lost_is_asked_again)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* If the client asked again, the server would refuse again, at once and for
- * ever. */
+/* The server refuses the request. It would refuse another one too, at once and
+ * forever, which is why the attempt ends. */
 CASE_HERE(test_question_that_is_refused_ends_the_attempt)
 {
     enter();
@@ -329,7 +330,8 @@ CASE_HERE(test_question_that_is_refused_ends_the_attempt)
     assert_int_equal(fake.len, 0);
 }
 
-/* Our entry was deleted with all the others, and the sequence restarted. */
+/* Our entry was deleted with all the others, and the sequence restarted: the
+ * client asks about the new child of the same name. */
 CASE_HERE(test_new_entry_asks_anew)
 {
     enter();
@@ -343,7 +345,8 @@ CASE_HERE(test_new_entry_asks_anew)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* The same, but the answer arrives while the new entry is being made. */
+/* The same, but the answer about the earlier child arrives while the new entry
+ * is being created. */
 CASE_HERE(test_answer_of_the_time_before_is_not_used)
 {
     struct call early;
@@ -360,7 +363,8 @@ CASE_HERE(test_answer_of_the_time_before_is_not_used)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* A name that was free may next belong to an ephemeral child. */
+/* A child that does not exist is not remembered, because its name may next
+ * belong to an ephemeral child. */
 CASE_HERE(test_one_that_had_gone_is_not_remembered)
 {
     const struct zk_lock *lock = fake.remote.impl;

@@ -95,7 +95,7 @@ static void assert_guess(const char *child, enum zk_rule rule, int64_t mine,
     assert_ptr_equal(e.name, child);
 }
 
-/* Curator and kazoo look at the end of a name. */
+/* Curator and kazoo look only at the end of a name. */
 CASE(test_guess_by_the_end)
 {
     static const enum zk_rule rules[] = {ZK_RULE_MUTEX, ZK_RULE_WRITE,
@@ -117,7 +117,7 @@ CASE(test_guess_by_the_end)
     }
 }
 
-/* Curator waits for an entry that it sorts before its own. */
+/* Curator waits for an entry that precedes its own in Curator's order. */
 CASE(test_guess_by_curators_order)
 {
     static const char *const first[] = {"", "-x", "%FF", "000", "000000000"};
@@ -203,7 +203,7 @@ struct known {
     const int64_t *czxid;
 };
 
-/* The child must exist. */
+/* Returns the czxid of the child, which must exist. */
 static int64_t known_czxid(const void *arg, const char *child)
 {
     const struct known *k = arg;
@@ -329,7 +329,7 @@ CASE(test_place_sees_other_kinds)
 {
     static const struct {
         char *other;
-        bool mutex, write, read, unfair; /* the rules that exclude it */
+        bool mutex, write, read, unfair; /* the rules that it conflicts with */
     } want[] = {
         {"lock-0000000001", false, true, true, true},
         {"__READ__0000000001", true, false, false, true},
@@ -372,7 +372,8 @@ CASE(test_place_sees_other_kinds)
     }
 }
 
-/* There is one holder, with `lock` and without. */
+/* The node `lock` is not a second holder next to the entry of its holder; the
+ * entry of another client is. */
 CASE(test_place_beside_a_holder_of_an_unfair_mutex)
 {
     char *child[] = {"lock", "_h_00000000-4b5a-4697-8877-665544332211",
@@ -387,7 +388,8 @@ CASE(test_place_beside_a_holder_of_an_unfair_mutex)
     assert_int_equal(p.mismatch, ZK_NOBODY);
 }
 
-/* The later clients see our entry, and leave. */
+/* Entries of other kinds after ours are ignored: their clients see our entry,
+ * and leave. */
 CASE(test_place_does_not_mind_other_kinds_behind)
 {
     char *child[] = {"lock-0000000002", "__WRIT__0000000003",
@@ -421,7 +423,8 @@ CASE(test_place_where_the_sequence_sticks)
     assert_int_equal(p.tied, 2);
 }
 
-/* Entries in between wrap, and the order stays. */
+/* The sequence wraps around within the queue: the czxids keep the entries in
+ * order. */
 CASE(test_place_where_the_sequence_goes_round)
 {
     char kazoos[] = BARE "__lock__2147483647";

@@ -1,5 +1,5 @@
-/* Names of ZooKeeper's nodes: what stays readable, what is encoded, what is
- * refused, and that no two names share a path. */
+/* Paths of ZooKeeper's nodes: which names stay readable, what is encoded, what
+ * is refused, and that no two names share a path. */
 #include "../../cases.h"
 #include "backends/zookeeper/path.h"
 
@@ -117,7 +117,7 @@ CASE(test_path_of_no_name)
     assert_int_equal(hf__zk_name("/abc", "", out, 3), HF_EINVAL);
 }
 
-/* Names of the bytes that matter, in many orders. */
+/* Compares the paths of names made of special bytes, in many orders. */
 CASE(test_paths_never_meet)
 {
     static const char bytes[] = "%/.04\x01\xc3\xbc\xed";

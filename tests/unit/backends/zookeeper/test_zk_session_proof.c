@@ -1,10 +1,10 @@
 /*
  * How long the client may rely on its ZooKeeper session, tested against a model
- * of the servers. A follower hears the client, and reports that to the leader
- * twice a tick. The leader ends the session one timeout after the last report.
- * Follower and leader may lose each other whenever a write has been
- * acknowledged: the client must then not rely on the session for longer than
- * the leader keeps it.
+ * of the servers. A follower hears from the client, and reports that to the
+ * leader twice a tick. The leader ends the session one timeout after the last
+ * report. The follower and the leader may lose each other at any time after a
+ * write was acknowledged: from then on the client must not rely on the session
+ * for longer than the leader keeps it.
  */
 #include "../../cases.h"
 #include "backends/zookeeper/session_proof.h"
@@ -39,8 +39,9 @@ static hf__time chance(hf__time below)
     return (hf__time)((model.seed >> 16) % (uint64_t)below);
 }
 
-/* Returns the time of the last report to the leader, if the follower heard the
- * client at those times and reports at `phase` and every half tick after it. */
+/* Returns the time of the last report to the leader, if the follower heard from
+ * the client at the times `heard` and reports at `phase` and every half tick
+ * after it. */
 static hf__time leader_knew(const hf__time *heard, int len, hf__time phase,
                             hf__time half_tick)
 {
@@ -56,8 +57,8 @@ static hf__time leader_knew(const hf__time *heard, int len, hf__time phase,
     return last;
 }
 
-/* Returns how often the client relies on the session for longer than it
- * lives. */
+/* Returns how often the client relies on the session for longer than the leader
+ * keeps it. */
 static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
 {
     hf__time heard[REQUESTS], half = tick_ms * HF__MS / 2;
@@ -83,7 +84,7 @@ static int mistakes(uint32_t timeout_ms, uint32_t tick_ms, uint32_t said_ms)
     return wrong;
 }
 
-/* A server grants no shorter timeout, unless it is configured to. */
+/* A server grants no timeout below two ticks, unless it is configured to. */
 CASE(test_life_of_two_ticks_or_more)
 {
     for (int i = 0; i < TURNS; i++) {
@@ -96,7 +97,8 @@ CASE(test_life_of_two_ticks_or_more)
     }
 }
 
-/* With a lower minSessionTimeout the client must be given the tick. */
+/* With a lower minSessionTimeout, the client must be given the length of the
+ * tick. */
 CASE(test_life_of_less_than_two_ticks)
 {
     int without = 0;
@@ -111,14 +113,14 @@ CASE(test_life_of_less_than_two_ticks)
     assert_true(without > 0); /* the model detects mistakes */
 }
 
-/* A configured tick that is too small changes nothing. */
+/* A configured tick that is too short changes nothing. */
 CASE(test_life_with_a_tick_that_is_too_small)
 {
     for (int i = 0; i < TURNS; i++)
         assert_int_equal(mistakes(4000, 2000, 1), 0);
 }
 
-/* With a tick longer than the session nothing could be held. */
+/* With a tick longer than the session timeout, no lock could be held. */
 CASE(test_life_needs_a_tick)
 {
     struct zk z = {.core = &core, .tick_ms = 2000};

@@ -1,7 +1,7 @@
 #include "arena.h"
 
 #define BLOCK_MIN 4096
-#define BLOCK_MAX (1u << 20) /* a block is larger only if one piece is */
+#define BLOCK_MAX (1u << 20) /* only a larger piece needs a larger block */
 
 struct hf__block {
     struct hf__block *next;

@@ -1,11 +1,12 @@
 /* Random numbers for uses that need no secrecy: xorshift64*. Pure; the caller
- * owns the state and seeds it with anything but 0. */
+ * owns the state and seeds it with a number other than 0. */
 #ifndef HF_CHANCE_H
 #define HF_CHANCE_H
 
 #include <stdint.h>
 
-/* Returns 0 to below - 1; *chance is never 0. */
+/* Returns a number from 0 to below - 1. *chance must not be 0, and never
+ * becomes 0. */
 static inline uint32_t hf__chance(uint64_t *chance, uint32_t below)
 {
     *chance ^= *chance >> 12;

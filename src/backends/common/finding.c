@@ -21,8 +21,8 @@ static unsigned finding_count_hosts(const char *hosts)
     return n;
 }
 
-/* Returns whether some host is given by name. A name may resolve to several
- * servers. */
+/* Returns whether one of the hosts is given by name. A name may resolve to
+ * several servers. */
 static bool finding_has_names(const char *hosts)
 {
     return strspn(hosts, "0123456789.:,") != strlen(hosts) &&

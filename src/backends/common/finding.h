@@ -1,7 +1,7 @@
 /*
  * Findings of a diagnosis (HF__DIAGNOSE) that several backends share. Each
- * function reports one or two to the core by core->find(), while the query is
- * with the backend. Called with the client's mutex held.
+ * function reports one or two findings by core->find(), while the backend has
+ * the query. All functions are called with the client's mutex held.
  */
 #ifndef HF_FINDING_H
 #define HF_FINDING_H
@@ -10,18 +10,20 @@
 
 /* Servers that decide by majority. */
 struct hf__quorum {
-    const char *subject; /* of the findings: "ensemble" */
-    const char *one;     /* the word for one voter: "server" */
+    const char *subject; /* subject of the findings, such as "ensemble" */
+    const char *one;     /* the word for one voter, such as "server" */
     unsigned voters;
-    const char *hosts; /* those of the URL: "host:port,host:port" */
+    const char *hosts; /* the hosts of the URL: "host:port,host:port" */
 };
 
-/* Finds how many servers may fail, and whether the URL names enough of them. */
+/* Adds findings on how many servers may fail, and on whether the URL names
+ * enough of them. */
 void hf__find_quorum(const struct hf__core *, hf_client *, struct hf__query *,
                      const struct hf__quorum *);
 
-/* Compares the server's clock, by which leases end, with ours. trip: the
- * round-trip time of the answer that contained server_us. */
+/* Compares the server's clock, by which leases end, with ours, and adds a
+ * finding. `trip` is the round-trip time of the answer that contained
+ * server_us. */
 void hf__find_clock(const struct hf__core *, hf_client *, struct hf__query *,
                     int64_t server_us, hf__time trip);
 

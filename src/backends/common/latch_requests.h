@@ -1,7 +1,7 @@
 /*
  * Decides which sets and downs of latches a client may send again. The server
- * counts each and creates a mark for it in one step; after a lost answer the
- * mark shows that the request was counted. The mark disappears with the
+ * counts each request and creates a mark for it atomically; after a lost answer
+ * the mark shows that the request was counted. The mark disappears with the
  * client's session, so a request that was sent in an earlier session must not
  * be sent again. Pure.
  */
@@ -13,8 +13,7 @@
 /* The latch requests of one client; {0} at first. */
 struct hf__latch_requests {
     uint64_t last;   /* number of the newest request that was sent */
-    uint64_t before; /* number of the newest one that was sent in an earlier
-                        session */
+    uint64_t before; /* number of the newest request of an earlier session */
     int64_t session; /* the session in which `last` was sent */
 };
 

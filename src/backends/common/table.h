@@ -1,8 +1,8 @@
 /*
- * A hash table keyed by a text and a number, for the keys that locks wait for.
- * An entry begins with a struct hf__keyed and is followed by its text. The
- * table allocates and frees the entries; a pointer to one is valid until it is
- * removed. Called with the client's mutex held.
+ * A hash table keyed by a string and a number, for the keys that locks wait
+ * for. An entry begins with a struct hf__keyed and is followed by its string.
+ * The table allocates and frees the entries; a pointer to one is valid until
+ * the entry is removed. All functions are called with the client's mutex held.
  */
 #ifndef HF_TABLE_H
 #define HF_TABLE_H
@@ -28,7 +28,7 @@ struct hf__table {
 
 void *hf__table_find(const struct hf__table *, uint16_t number,
                      const char *text, size_t len); /* NULL: not found */
-/* Adds a zeroed entry of that size, with a copy of the text after it. Returns
+/* Adds a zeroed entry of this size, followed by a copy of the string. Returns
  * NULL if there is no memory. */
 void *hf__table_add(struct hf__table *, size_t size, uint16_t number,
                     const char *text, size_t len);

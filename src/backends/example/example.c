@@ -5,9 +5,9 @@
  *
  *   example://host[:7007]
  *
- * Lines of text, in both directions. A client is a random number, a hold is a
- * client and the core's hold id; numbers are decimal, times are ms, a name is
- * in hexadecimal because it may contain any byte.
+ * Both sides send lines of text. A client is identified by a random number, a
+ * hold by its client and the core's hold id. Numbers are decimal, times are in
+ * ms, and a name is hexadecimal because it may contain any byte.
  *
  *   HELLO client                   WELCOME clock
  *   TAKE hold lease queue name     GRANTED hold token | QUEUED hold | BUSY hold
@@ -16,19 +16,19 @@
  *                                  TURN hold     its turn: TAKE it now
  *                                  LOST hold     it has ended or was broken
  *
- * The server answers in the order of the requests. What makes lost answers
- * harmless:
- * - TAKE, DROP and KEEP identify everything by the hold, so that the same line,
- *   sent again, does the same. TAKE of a hold that exists extends it, and is
+ * The server answers in the order of the requests. Lost answers are harmless
+ * because of these rules:
+ * - TAKE, DROP and KEEP identify everything by the hold, so a line that is sent
+ *   again has the same effect. TAKE of a hold that exists extends it, and is
  *   answered with the same token.
  * - A hold lasts as long as its lease, by the server's clock; a place in the
  *   queue lasts as long as its connection.
- * - The HELLO of a client ends its former connection: no line that is still on
- *   its way there is executed after a line of the new one.
+ * - The HELLO of a client ends its earlier connection: no line that is still
+ *   under way there is executed after a line of the new connection.
  *
- * Everything here runs with the client's mutex held, so there is no lock. No
- * slot reports anything by core->done() itself: a stream that breaks while it
- * is written to is found by advance().
+ * Every function is called with the client's mutex held, so there is no lock.
+ * No slot calls core->done() itself: advance() notices a stream that broke
+ * during a write.
  */
 #include "net/link.h"
 
@@ -38,13 +38,13 @@
 #include <string.h>
 
 #define PORT 7007
-#define LINE_MAX 80 /* any line without the name in it */
+#define LINE_MAX 80 /* any line, without the name */
 
 /* The state of a lock; remote->impl points to it. */
 struct example_lock {
     struct example_lock *next;
     struct hf__remote *remote;
-    uint64_t hold_id; /* of the last TAKE; 0: none */
+    uint64_t hold_id; /* hold id of the last TAKE, or 0 */
 };
 
 struct example {
@@ -59,7 +59,7 @@ struct example {
     struct hf__req *first, **to; /* pending, in the order of sending */
     struct example_lock *locks;
     bool put_off; /* a slot has returned LATER, so go_on() must follow */
-    bool opened;  /* it has been connected once */
+    bool opened;  /* the client has been connected once */
     size_t in_len;
     char in[256]; /* the part of a line that has arrived */
 };
@@ -73,7 +73,7 @@ static void example_take_out(struct example *x, struct hf__req **at)
         x->to = at;
 }
 
-/* Finds the first request of these kinds with that hold id (0: any). */
+/* Finds the first request of these kinds with this hold id (0 matches any). */
 static struct hf__req **example_find(struct example *x, unsigned ops,
                                      uint64_t hold_id)
 {
@@ -94,11 +94,10 @@ static void example_finish(struct example *x, struct hf__req **at, int result)
     x->core->done(x->client, req);
 }
 
-/* Called when the connection has ended, or could not be made. It is not known
- * whether the server has executed a request without an answer. So such a
- * request ends as EUNKNOWN, and the core sends it again. (A request that was
- * never written could be given back by core->unsent(), which saves a
- * request.) */
+/* Called when the connection has ended or could not be established. A request
+ * without an answer may or may not have been executed, so it ends as EUNKNOWN,
+ * and the core sends it again. (core->unsent() could instead give back a
+ * request that was never written, which saves one request.) */
 static void example_down(void *self, int code, bool was_up, hf__time now)
 {
     struct example *x = self;
@@ -111,11 +110,11 @@ static void example_down(void *self, int code, bool was_up, hf__time now)
     x->core->why(x->client, HF_EUNKNOWN, "%s", x->link.text);
     while (x->first)
         example_finish(x, &x->first, HF_EUNKNOWN);
-    /* The places in the queue have gone with the connection, so no TURN will
-     * come for them. A bell for a lock that does not wait has no effect. */
+    /* The places in the queue are lost with the connection, so no TURN will
+     * arrive. A bell for a lock that does not wait has no effect. */
     for (struct example_lock *lock = x->locks; lock; lock = lock->next)
         x->core->bell(x->client, lock->remote);
-    if (code == HF_EPROTO) { /* a program answers, but not our server */
+    if (code == HF_EPROTO) { /* another program answers */
         x->core->why(x->client, code, "%s", x->link.text);
         x->core->refuse(x->client, code);
     }
@@ -132,8 +131,8 @@ example_put(struct example *x, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Called when the connection is made. Until example_welcome() the link is not
- * up, and nothing but this HELLO is sent. */
+/* Called when the connection is established. Until example_welcome() the link
+ * is not up, and only this HELLO is sent. */
 static int example_greet(void *self, hf__time now)
 {
     struct example *x = self;
@@ -153,12 +152,12 @@ static int example_welcome(struct example *x, uint64_t clock)
     x->core->trouble(x->client, NULL);
     if (x->opened)
         x->core->session(x->client, HF_EVENT_UP, NULL);
-    x->opened = true; /* go_on() is called by advance(), which follows */
+    x->opened = true; /* advance() follows, and calls go_on() */
     return 0;
 }
 
-/* Begins each slot that sends. Returns 0 if there is room for that many bytes,
- * otherwise what the slot must return. Once that was LATER, it is LATER until
+/* Begins each slot that sends. Returns 0 if there is room for `size` bytes,
+ * otherwise the result of the slot. Once that was LATER, it stays LATER until
  * go_on(), so that no request overtakes a parked one. */
 static int example_begin(struct example *x, struct hf__req *req, size_t size)
 {
@@ -173,9 +172,9 @@ static int example_begin(struct example *x, struct hf__req *req, size_t size)
     return 0;
 }
 
-/* Ends each slot that sends. Parked requests are written together by advance().
- * due() makes the driver call advance() in time to notice that the server is
- * silent, or that the write has failed. */
+/* Ends each slot that sends. advance() writes parked requests together. due()
+ * makes the driver call advance() in time to notice that the server is silent,
+ * or that the write has failed. */
 static int example_end(struct example *x, struct hf__req *req)
 {
     hf__link_await(&x->link, req->sent_at);
@@ -205,7 +204,7 @@ static int example_attempt(void *self, struct hf__req *req)
     return example_end(x, req);
 }
 
-/* Releases a hold, a place in the queue, or nothing: the server knows which. */
+/* Releases a hold, a place in the queue, or nothing; the server knows which. */
 static int example_release(void *self, struct hf__req *req)
 {
     struct example *x = self;
@@ -218,8 +217,8 @@ static int example_release(void *self, struct hf__req *req)
 }
 
 /* The attempt may still be pending. The core will reuse its memory, so the
- * attempt is taken out first, even if the rest returns LATER. Its answer will
- * then find no request. */
+ * attempt is removed from the list first, even if the slot returns LATER. The
+ * answer will then find no request. */
 static int example_abandon(void *self, struct hf__req *req)
 {
     struct hf__req **attempt =
@@ -230,8 +229,8 @@ static int example_abandon(void *self, struct hf__req *req)
     return example_release(self, req);
 }
 
-/* `until` is meant_until by the server's clock; 0 means no limit. We read the
- * clock a little after the server has sent it, so `until` is rather too early
+/* `until` is meant_until by the server's clock, or 0 for no limit. We read the
+ * clock a little after the server has sent it, so `until` is too early rather
  * than too late: a refusal is better than a renewal that the caller has given
  * up. */
 static int example_renew(void *self, struct hf__batch *b)
@@ -276,8 +275,8 @@ static void example_detach(void *self, struct hf__remote *remote)
     x->core->free(x->client, lock);
 }
 
-/* Answers come in order, so a KEPT is for the first pending batch; the KEPT of
- * the last item finishes that batch. */
+/* Answers arrive in order, so a KEPT is for the first pending batch; the KEPT
+ * of the last item finishes that batch. */
 static int example_kept(struct example *x, uint64_t hold_id, uint64_t what)
 {
     static const int16_t result[] = {HF_ENOTOWNER, HF__DONE, HF_EUNKNOWN};
@@ -295,7 +294,7 @@ static int example_kept(struct example *x, uint64_t hold_id, uint64_t what)
     return 0;
 }
 
-/* The answer to an attempt that has been abandoned finds no request. */
+/* Handles the answer to a TAKE. After an abandon it finds no request. */
 static int example_taken(struct example *x, uint64_t hold_id, int result,
                          uint64_t token)
 {
@@ -304,7 +303,7 @@ static int example_taken(struct example *x, uint64_t hold_id, int result,
     if (!*at)
         return 0;
     if (result == HF__QUEUED)
-        (*at)->poll_at = HF__NEVER; /* TURN or example_down() is sure to ring */
+        (*at)->poll_at = HF__NEVER; /* TURN or example_down() will ring */
     else
         (*at)->token = token;
     example_finish(x, at, result);
@@ -323,7 +322,7 @@ static int example_dropped(struct example *x, uint64_t hold_id, bool was_held)
     return 0;
 }
 
-/* Handles TURN and LOST, which may concern a hold that has been let go. */
+/* Handles TURN and LOST, whose hold may have been released already. */
 static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
 {
     struct example_lock *lock = x->locks;
@@ -337,8 +336,8 @@ static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
     return 0;
 }
 
-/* Handles a line. Returns 0; or EPROTO, which closes the connection, because
- * the answers no longer match the requests. */
+/* Handles a line. Returns 0, or EPROTO, which closes the connection because the
+ * answers no longer match the requests. */
 static int example_answer(struct example *x, const char *line)
 {
     char word[16];
@@ -362,7 +361,7 @@ static int example_answer(struct example *x, const char *line)
     return HF_EPROTO;
 }
 
-/* Splits the bytes that have arrived into lines. */
+/* Splits the received bytes into lines. */
 static int example_data(void *self, const char *p, size_t len, hf__time now)
 {
     struct example *x = self;
@@ -432,7 +431,7 @@ static int example_prepare(struct example *x, const struct hf__config *config)
                             "example://host:%d",
                             PORT);
     x->link.connect_ms = config->connect_timeout_ms;
-    x->link.pause_ms = op_ms / 8; /* short: finds a restarted server soon */
+    x->link.pause_ms = op_ms / 8; /* short, to find a restarted server soon */
     /* A third of the TTL leaves time to send a renewal once more. */
     x->link.silence_ms = third < 200 ? 200 : third < op_ms ? third : op_ms;
     rc = x->core->random(&x->me, sizeof(x->me));

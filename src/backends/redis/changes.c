@@ -1,16 +1,17 @@
 /*
- * Changes of names: keyspace notifications. The server sends them for keys,
- * whichever program changes these, so changes by Redisson count as well. A
- * watched name stands for its own key and the keys that list its waiters; a
- * watched prefix stands for all keys that begin with it and can be names of
- * locks. A renewal is no change.
+ * Watching names, by keyspace notifications. The server sends a notification
+ * whenever a key changes, whichever program has changed the key, so changes by
+ * Redisson are noticed too. Watching a name means watching the name's own key
+ * and the keys that list its waiters. Watching a prefix means watching all keys
+ * that begin with the prefix and can be names of locks. A renewal does not
+ * count as a change.
  *
- * The connection (redis.changes) exists while there is a watcher. It begins
- * with a request for notify-keyspace-events: after the first SUBSCRIBE this
- * command is forbidden, and on another connection another server may answer. If
- * the setting is wrong or a subscription is refused, the connection is closed.
- * A watcher that has just been added gets the reason as its result; for the
- * others the client connects again later.
+ * The connection (redis.changes) exists while there is a watcher. Its first
+ * command reads the setting notify-keyspace-events, because CONFIG is forbidden
+ * after the first SUBSCRIBE, and another connection might lead to a different
+ * server. If the setting is insufficient or a subscription is refused, the
+ * connection is closed. A watcher that has just been added gets the reason as
+ * its result; for the other watchers the client connects again later.
  */
 #include "changes.h"
 
@@ -29,7 +30,7 @@
 struct rd_watcher {
     struct rd_watcher *next, *prev;
     struct hf__listener *on;
-    struct hf__query *query; /* the LISTEN; NULL after it is answered */
+    struct hf__query *query; /* the LISTEN; NULL once it has been answered */
 };
 
 static const enum rd_key keys[] = {RD_KEY_LOCK, RD_KEY_QUEUE, RD_KEY_WAITERS,
@@ -91,8 +92,9 @@ static void changes_answer(struct redis *r, struct rd_watcher *e, int result)
 
 /* ---- the connection ----------------------------------------------------- */
 
-/* Closes the connection. If there is a watcher, advance() connects again at
- * `at`: connecting may report to the core, which is not allowed here. */
+/* Closes the connection. If there is a watcher, advance() connects again at the
+ * time `at`: the caller must not report to the core, which connecting may
+ * do. */
 static void changes_restart(struct redis *r, hf__time at)
 {
     hf__rd_pipe_stop(&r->changes);
@@ -170,7 +172,7 @@ static void changes_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     (void)was_up;
     r->watchers.state = RD_CHANGES_OFF;
     if (!refused && p->link.timer <= now)
-        return; /* the link tries to connect again at once */
+        return; /* the link connects again at once */
     for (e = r->watchers.first; e; e = next) {
         next = e->next;
         if (!e->query)
@@ -203,13 +205,14 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
     struct net_link *l = &r->changes.link, *cmd = &r->cmd.link;
 
     if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
-        /* r->cmd has reconnected, maybe to a different server. */
+        /* r->cmd has reconnected, maybe to a different server; r->changes must
+         * lead to the same one. */
         changes_restart(r, now);
     if (l->state == NET_OFF && r->watchers.first && now >= r->watchers.again)
         hf__link_start(l, now);
     hf__link_advance(l, now);
     if (l->state == NET_UP && r->watchers.due)
-        hf__link_await(l, now); /* link.c waits for replies to commands only */
+        hf__link_await(l, now); /* link.c awaits only replies by itself */
     if (now >= changes_next_ping(l))
         changes_begin(r, "PING", 0);
     hf__net_flush(&l->stream);
@@ -260,15 +263,15 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
         return;
     hf__list_remove(r->watchers.first, e);
     r->core->free(r->client, e);
-    /* Otherwise the server would still publish for this listener. */
+    /* Reconnect: otherwise the server would still publish for this listener. */
     changes_restart(r, 0);
 }
 
 /* ---- messages ---------------------------------------------------------- */
 
-/* Counts a confirmation. At the last one, each new watcher gets its result.
- * After a reconnect each of the others gets one change, because it may have
- * missed some. */
+/* Counts a confirmation. When the last one has arrived, each new watcher gets
+ * its result. After a reconnect each of the other watchers gets one change,
+ * because it may have missed some. */
 static void changes_confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)

@@ -1,6 +1,6 @@
 /*
- * The table of chans, by name, kind and (for a mutex) fairness, and the list of
- * chans that linger (channels.h), the oldest first.
+ * The table of chans, whose key is the name, the kind and (for a mutex) the
+ * fairness, and the list of chans that linger (channels.h), the oldest first.
  */
 #include "channels.h"
 
@@ -84,7 +84,7 @@ struct rd_chan *hf__rd_chan_next(const struct redis *r, const struct rd_chan *c)
 void hf__rd_ring_one(struct redis *r, struct rd_lock *lock)
 {
     if (lock->attempting)
-        lock->rang = true; /* the reply may be older than the event that rang */
+        lock->rang = true; /* the reply may be older than this event */
     else if (lock->waits)
         r->core->bell(r->client, lock->remote);
 }

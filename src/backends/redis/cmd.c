@@ -1,6 +1,8 @@
 /*
- * When the connection breaks, commands of which a byte was written end as
- * EUNKNOWN; the others go back to the core.
+ * When the connection breaks, a request fails with EUNKNOWN if a byte of its
+ * command was written, because the server may have executed the command. Any
+ * other request goes back to the core, which sends it again; only renewals fail
+ * with EUNKNOWN in that case too.
  */
 #include "cmd.h"
 
@@ -21,14 +23,14 @@
 
 #include <string.h>
 
-/* A connection that turns out to lead to a replica is not closed until it is
- * this old. So a host name that leads only to a replica causes no rapid
+/* The minimum age of a connection that is closed because it leads to a replica.
+ * Without it, a host name that leads only to a replica would cause rapid
  * reconnects. */
 #define REPLICA_MS 2000
 
 /* ---- answers ---------------------------------------------------------- */
 
-/* Ends the request of a command that failed with this code. */
+/* Fails the request of this command with `code`. */
 static void cmd_failed(struct redis *r, const struct rd_flight *f, int code)
 {
     if (!f->req)
@@ -51,8 +53,8 @@ static int cmd_encode(struct redis *r, struct hf__req *req)
     }
 }
 
-/* Sends the command again, with the text of its script, which the server
- * lacks. */
+/* Sends the command again, this time with the source of its script, because the
+ * server did not know the digest. */
 static void cmd_send_again(struct redis *r, const struct rd_flight *f)
 {
     int rc = 0;
@@ -68,8 +70,8 @@ static void cmd_send_again(struct redis *r, const struct rd_flight *f)
         cmd_failed(r, f, rc);
 }
 
-/* Sets a text that explains what the name is used for, judging by the type of
- * its key if the error contains the type. Returns HF_EMISMATCH. */
+/* Sets an error message that says what else the name is used for; the error
+ * reply may contain the type of the key. Returns HF_EMISMATCH. */
 static int cmd_mismatch(struct redis *r, const char *text)
 {
     static const char *const no_locks[] = {"list", "set", "zset", "stream"};
@@ -93,7 +95,9 @@ static int cmd_mismatch(struct redis *r, const char *text)
                               "has dialect=string");
 }
 
-/* Returns the result that an error reply means, and sets the text. */
+/* Returns the result of an `op` whose reply is an error, and sets the error
+ * message. If the key has another type, a release or an abandon needs no
+ * message. */
 static int cmd_error_of(struct redis *r, const struct rd_node *reply,
                         uint8_t op)
 {
@@ -104,7 +108,7 @@ static int cmd_error_of(struct redis *r, const struct rd_node *reply,
         return (hf__rd_may_pass(text) ? r->core->why : r->core->lasts)(
             r->client, code, "%.*s", len < 150 ? len : 150, text);
     if (op == HF__RELEASE || op == HF__DOWNGRADE)
-        return HF_ENOTOWNER; /* the key is not this client's hold */
+        return HF_ENOTOWNER; /* a key of another type is not our hold */
     if (op == HF__ABANDON)
         return HF__DONE;
     return cmd_mismatch(r, text);
@@ -120,10 +124,11 @@ static int cmd_is_replica(struct rd_pipe *p, const char *text)
                         len < 120 ? len : 120, text);
 }
 
-/* Returns whether the caller must end the connection: the server has become a
- * replica, and its host name may lead to the new master now. A replica does not
- * close its connections, though they are of no use. The connection for messages
- * is ended here. */
+/* Handles an error reply of a server that has become a replica. Returns true if
+ * the caller must end the command connection: a replica does not close its
+ * connections, and the host name may lead to the new master now. This function
+ * then ends the connection for messages. Returns false if the command
+ * connection is younger than REPLICA_MS. */
 static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
@@ -177,11 +182,11 @@ static int cmd_answered(struct rd_pipe *p, struct rd_sent *sent,
     return f.req ? hf__rd_query_reply(r, (struct hf__query *)f.req, reply) : 0;
 }
 
-/* ---- the connection comes and goes ------------------------------------ */
+/* ---- connection up and down -------------------------------------------- */
 
-/* Makes the scripts that release be sent as text the first time. If such a
- * script were sent by its digest and the server did not know it, it would be
- * sent again only after later commands. */
+/* Marks the scripts that release as unknown to the server, so that each is sent
+ * as EVAL the first time. After an EVALSHA with an unknown digest the script
+ * would have to be sent again, and would run only after later commands. */
 static void cmd_expect_unknown(struct redis *r)
 {
     static const enum rd_script scripts[] = {
@@ -206,17 +211,17 @@ static int cmd_clock_reply(struct rd_pipe *p, struct rd_sent *sent,
         s > UINT32_MAX * 2LL || us < 0)
         return HF_EPROTO;
     r->server_us = s * 1000000 + us;
-    r->server_at = r->core->now(); /* not before the answer arrived */
+    r->server_at = r->core->now(); /* counted from the arrival: never ahead */
     r->server_ahead = 0;
     return info && info->type == REDIS_REPLY_STRING
                ? hf__rd_refuse_old(p, info->text, RD_OLDEST, now)
                : 0;
 }
 
-/* Asks for the server's clock. This also checks that the user is allowed to run
- * scripts, and that the server is not loading its data. INFO is only requested
- * from a server without redis.setresp, which is older than 6.0 and has no
- * rights that could forbid INFO. */
+/* Requests the server's clock. The request also checks that the user is allowed
+ * to run scripts, and that the server is not loading its data. INFO is
+ * requested only from a server without redis.setresp: such a server is older
+ * than 6.0, and has no ACL that could forbid INFO. */
 static int cmd_request_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
@@ -253,7 +258,7 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     (void)now;
     /* The timeout of hf_open() no longer applies. */
     p->link.connect_ms = r->sub.link.connect_ms;
-    cmd_expect_unknown(r); /* the server may have changed or restarted */
+    cmd_expect_unknown(r); /* the server may be a new one, or restarted */
     if (r->opened) {
         r->core->log(r->client, "redis: connected again to %s", p->link.where);
         r->core->session(r->client, HF_EVENT_UP, NULL);
@@ -263,7 +268,8 @@ static void cmd_up(struct rd_pipe *p, hf__time now)
     hf__rd_pair_begin(r);
 }
 
-/* Gives commands of which no byte was written back to the core. */
+/* Handles the commands of which no byte was written: renewals fail, and the
+ * core gets all other requests back. */
 static void cmd_unsend(struct redis *r)
 {
     const struct rd_flight *f;

@@ -1,19 +1,20 @@
 /*
- * The owner of the command connection (redis.cmd): it passes each answer to the
- * file that handles it, gives an error its meaning, and decides what happens to
- * the commands in flight when the connection is lost. The client's mutex is
- * held.
+ * The owner of the command connection (redis.cmd): it passes each reply to the
+ * file that handles it, converts error replies into results, and decides what
+ * happens to the commands in flight when the connection is lost. All functions
+ * are called with the client's mutex held.
  */
 #ifndef HF_REDIS_CMD_H
 #define HF_REDIS_CMD_H
 
 #include "flights.h"
 
-/* The owner of r->cmd. */
+/* The pipe callbacks of r->cmd. */
 extern const struct rd_owner hf__rd_cmd;
 
-/* Reports a grant or a renewal that was in doubt (replica.h). code: 0 if enough
- * replicas have confirmed it. */
+/* Finishes a grant or a renewal that was in doubt (replica.h). `code` is 0 if
+ * enough replicas have confirmed it, otherwise the error code of the
+ * request. */
 void hf__rd_decided(struct redis *, const struct rd_flight *, int code,
                     hf__time now);
 

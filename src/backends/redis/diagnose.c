@@ -1,9 +1,10 @@
 /*
- * What the server says about itself: INFO, the rights of the user, and CONFIG
- * for the rest. query->count is the step that was sent last, query->token the
- * facts known so far (bits of enum fact), query->request the number of
- * replicas. A refused command is a finding. The diagnosis is not a script,
- * because scripts are not allowed to call CONFIG.
+ * A diagnosis requests INFO, the rights of the user, and some settings with
+ * CONFIG. query->count is the step that was sent last, query->token holds the
+ * facts known so far (bits of enum fact), and query->request is the number of
+ * replicas. A command that the server refuses leads to a finding, not to a
+ * failure of the diagnosis. The diagnosis is not a script, because scripts are
+ * not allowed to call CONFIG.
  */
 #include "diagnose.h"
 
@@ -50,7 +51,8 @@ static void diagnose_pass(struct redis *r, struct hf__query *q,
 
 /* ---- INFO --------------------------------------------------------------- */
 
-/* Compares the clocks. Redis before 6 does not report its time. */
+/* Adds a finding about the difference between the server's clock and ours.
+ * Redis before 6 does not report its time. */
 static void diagnose_find_clock(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -90,7 +92,7 @@ static void diagnose_find_role(struct redis *r, struct hf__query *q,
              "down");
 }
 
-/* Returns whether CONFIG is needed to tell what a failover does. */
+/* Returns whether what a failover does depends on the server's settings. */
 static bool diagnose_has_replicas(const struct redis *r,
                                   const struct hf__query *q)
 {
@@ -114,8 +116,8 @@ static void diagnose_find_persistence(struct redis *r, struct hf__query *q,
              "stop-writes-on-bgsave-error is no");
 }
 
-/* Finds out whether the server was started lately: one that has just lost its
- * data may grant locks that other clients still believe to hold. */
+/* Adds a warning if the server was started lately: if the restart has lost its
+ * data, the server may grant locks that other clients still believe to hold. */
 static void diagnose_find_start(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -130,8 +132,8 @@ static void diagnose_find_start(struct redis *r, struct hf__query *q,
              s, q->req.lease_ms / 1000);
 }
 
-/* Adds a finding that something is not known, because the command that requests
- * it was refused, or because its reply makes no sense. */
+/* Adds a finding that `what` is not known, because the command that requests it
+ * was refused, or because the reply is not understood. */
 static void diagnose_not_known(struct redis *r, struct hf__query *q,
                                const char *subject, const char *what,
                                const char *right, const struct rd_node *reply)
@@ -195,7 +197,7 @@ static void diagnose_find_save(struct redis *r, struct hf__query *q,
          *value ? "the holds since its last snapshot" : "every hold");
 }
 
-/* Finds what a failover to a replica does. */
+/* Adds a finding about the locks after a failover to a replica. */
 static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                    const char *value)
 {
@@ -237,9 +239,9 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
 }
 
 static const struct {
-    const char *setting; /* NULL: this step does not send CONFIG GET */
+    const char *setting; /* of CONFIG GET; NULL for another command */
     void (*find)(struct redis *, struct hf__query *, const char *value);
-    const char *unknown; /* begins the finding if CONFIG is refused; or NULL */
+    const char *unknown; /* begins the finding if CONFIG is refused, or NULL */
 } steps[STEPS] = {
     [STEP_FSYNC] = {"appendfsync", diagnose_find_fsync,
                     "appendonly is on, but appendfsync is"},
@@ -266,7 +268,7 @@ static void diagnose_find_setting(struct redis *r, struct hf__query *q,
         diagnose_find_replicas(r, q, "");
 }
 
-/* ---- what all of it comes to -------------------------------------------- */
+/* ---- conclusion ---------------------------------------------------------- */
 
 static void diagnose_find_promise(struct redis *r, struct hf__query *q)
 {

@@ -1,9 +1,10 @@
 /*
  * Commands on the command connection that have no reply yet, in the order of
  * sending, and the server's clock. The encoders (kinds.c, renew.c, query.c,
- * diagnose.c, rights.c) begin a command here and append its words; the reply
- * goes to cmd.c. If a request ends before its reply, or a remote is freed, the
- * caller must call hf__rd_forget...(); the reply is then dropped.
+ * diagnose.c, rights.c) begin a command here and append its words; cmd.c gets
+ * the reply. If a request ends before its reply, or a remote is freed, the
+ * caller must call hf__rd_forget() or hf__rd_forget_remote(); the reply is then
+ * ignored.
  */
 #ifndef HF_REDIS_FLIGHTS_H
 #define HF_REDIS_FLIGHTS_H
@@ -19,20 +20,21 @@ struct redis;
 /* A command under way. */
 struct rd_flight {
     struct rd_sent sent;
-    struct hf__req *req;             /* NULL: no request waits for the reply */
+    struct hf__req *req;             /* that waits for the reply, or NULL */
     const struct hf__remote *remote; /* of an ATTEMPT; NULL if detached */
-    uint64_t hold_id;    /* of a proof (same_server.h): its number */
+    uint64_t hold_id;    /* or the number of a proof (same_server.h) */
     hf__time ahead;      /* redis.server_ahead at the time of sending */
     uint32_t first, len; /* of a RENEW: the items of the batch */
-    uint8_t op;          /* enum hf__op; 0: a proof */
+    uint8_t op;          /* enum hf__op; 0 for a proof */
     uint8_t script;
     bool by_text; /* sent as EVAL, not EVALSHA */
 };
 
-/* Returns the command that was begun last. */
+/* Returns the most recent command. */
 struct rd_flight *hf__rd_newest(const struct redis *);
 
-/* Drops the reply to this request; the request is not touched again. */
+/* Makes the client ignore the reply to this request, which the caller may
+ * free. */
 void hf__rd_forget(struct redis *, struct hf__req *);
 /* Drops all references to this remote. */
 void hf__rd_forget_remote(struct redis *, const struct hf__remote *);
@@ -44,7 +46,7 @@ struct net_out *hf__rd_call(struct redis *, struct hf__req *, enum rd_script,
                             size_t keys, size_t args, size_t more);
 
 /* Like hf__rd_call(), for a command that is not a script. If the server refuses
- * it, the error is passed to the query as its reply. */
+ * the command, the query gets the error reply as its reply. */
 struct net_out *hf__rd_command(struct redis *, struct hf__req *, size_t words,
                                size_t more);
 
@@ -65,12 +67,12 @@ struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
 bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
 
 /* Returns the server time until which an attempt that is sent now is valid, or
- * 0 if the clock is unknown. The result is rather too late than too early, so
+ * 0 if the clock is unknown. An inexact result is too late, never too early, so
  * that a valid attempt is never refused. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
 
 /* Returns the server time until which a query or a renewal is valid, or 0 if
- * there is no limit. The result is rather too early than too late. A refusal
+ * there is no limit. An inexact result is too early, never too late. A refusal
  * contains the server's time: if the request is still valid by that time, it is
  * sent again. */
 int64_t hf__rd_meant_until(const struct redis *, const struct hf__req *);

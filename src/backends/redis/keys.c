@@ -1,11 +1,12 @@
 /*
- * From names to keys and channels. Redisson's function for prefix x and name n,
- * here P(x,n), gives x:{n}, or x:n if n has a brace itself, so that "{m}" and
- * "m" have the same P(x,n). A shared channel or token does no harm: it costs a
- * superfluous poll, or skips a token. A shared queue or set of permits would do
- * harm, so these two and our own keys differ. The price is that a fair lock or
- * a semaphore named "{m}" is not Redisson's. Redisson's S(n,x), for a suffix x,
- * gives {n}:x, or n:x if n has a brace.
+ * From names to keys and channels. Let P(x,n) be the key that Redisson derives
+ * from the prefix x and the name n: x:{n}, or x:n if n itself contains a brace.
+ * Therefore "{m}" and "m" have the same P(x,n). Sharing a channel or a token
+ * counter does no harm: it costs a superfluous poll, or skips a token. Sharing
+ * a queue or a set of permits would do harm, so these two and our own keys
+ * differ. The price is that Redisson and holdfast do not share a fair lock or a
+ * semaphore named "{m}". Let S(n,x) be the key that Redisson derives from the
+ * name n and the suffix x: {n}:x, or n:x if n contains a brace.
  */
 #include "keys.h"
 
@@ -52,7 +53,7 @@ bool hf__rd_has_twin(const char *name, size_t len)
 }
 
 /* Writes the prefix for a name that contains a brace. Our own keys get one more
- * colon, so that "{m}" and "m" have different ones. */
+ * colon, so that "{m}" and "m" have different keys. */
 static char *keys_put_prefix(char *to, enum rd_key key, const char *name,
                              size_t len)
 {
@@ -108,7 +109,7 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
                                   : RD_MARK;
 }
 
-/* Returns whether the name is S(n,x) of some n, that is, the key of a
+/* Returns whether the name is S(n,x) of some name n, that is, the key of a
  * semaphore's permits or of the timeout of a read hold. */
 static bool keys_is_kept_beside(const char *name, size_t len)
 {

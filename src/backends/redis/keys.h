@@ -1,8 +1,8 @@
 /*
  * From the name of a lock to its keys and channels at the server, Redisson's
- * and our own. Pure: no client, no connection. It contains the keys of both
- * dialects and of Redlock, because a lock must not have a name that could be
- * one of these keys (hf__rd_reserved()).
+ * and our own. These functions need no client and no connection. The file lists
+ * the keys of both dialects and of Redlock, because a lock must not have a name
+ * that could be one of these keys (hf__rd_reserved()).
  */
 #ifndef HF_REDIS_KEYS_H
 #define HF_REDIS_KEYS_H
@@ -10,7 +10,7 @@
 #include "backends/backend.h"
 #include "net/stream.h"
 
-#define RD_KEY_MAX (HF_NAME_MAX + 64) /* the longest prefix and name */
+#define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
 
 /* A token counter lives this long after its last grant, or ten leases if that
  * is longer. */
@@ -30,8 +30,8 @@ enum rd_key {
     RD_KEY_LINE,    /* ours, other kinds: waiters, oldest first */
     RD_KEY_PARTY,   /* ours: a note for each of RD_KEY_LINE */
     RD_KEY_KIND,    /* ours: what kind of lock the string n is */
-    RD_KEY_RESERVE, /* ours, Redlock: tokens that may be in use */
-    RD_KEY_DID, /* ours: prefix of keys of latch requests that were counted */
+    RD_KEY_RESERVE, /* ours, Redlock: upper bound of the tokens in use */
+    RD_KEY_DID,     /* ours: prefix of marks of counted latch requests */
     RD_KEY_PERMITS, /* {n}:timeout: a semaphore's permits in use */
     RD_KEY_BASE,    /* {n}: prefix of {n}:owner:rwlock_timeout:1 */
     /* The rest are channels. */
@@ -50,17 +50,21 @@ size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
 void hf__rd_put_key(struct net_out *, enum rd_key, const char *name,
                     size_t len);
 bool hf__rd_reserved(const char *name, size_t len);
-/* Returns the part of the key before the "{" around the name. */
+/* Returns the prefix of the key, without the brace before the name. */
 const char *hf__rd_prefix(enum rd_key);
-/* Returns whether the name is some "{m}", which shares keys with "m". */
+/* Returns whether the name has the form "{m}", and thus shares keys with
+ * "m". */
 bool hf__rd_has_twin(const char *name, size_t len);
-/* These two return the channels that waiters for this kind subscribe to.
- * hf__rd_mark() returns 0 if the kind has no mark. */
+/* Returns the channel to which waiters for this kind subscribe. */
 enum rd_key hf__rd_channel(enum hf_kind);
+
+/* Returns the mark that they subscribe to as well, or 0 if the kind has none.
+ */
 enum rd_key hf__rd_mark(enum hf_kind);
 
-/* Writes a glob pattern that matches all texts that begin with `text`. `to`
- * needs room for 2 * len + 1 bytes. Returns the end of the pattern. */
+/* Writes a glob pattern that matches all strings that begin with `text`. `to`
+ * needs room for 2 * len + 1 bytes. Returns the end of the pattern, which is
+ * not terminated. */
 char *hf__rd_glob(char *to, const char *text, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The commands of all kinds, in both dialects. Their scripts are in lua/; the
- * arguments of the scripts of a verb begin alike.
+ * The commands of all kinds, in both dialects. Their scripts are in lua/; all
+ * scripts of the same verb begin with the same arguments.
  */
 #include "kinds.h"
 
@@ -15,7 +15,8 @@
 
 #include <string.h>
 
-/* Returns how long the token counter lives, in ms; 0: for ever. */
+/* Returns how long the token counter lives, in ms, or 0 if it lives for
+ * ever. */
 static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
 {
     int64_t ttl = 10 * (int64_t)lease_ms;
@@ -25,8 +26,8 @@ static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
-/* Returns the lease with which a releasing holder may hand the lock over to
- * this waiter; 0 if the lock must not be handed over. */
+/* Returns the lease, in ms, with which a releasing holder may hand the lock
+ * over to this waiter, or 0 if the lock must not be handed over. */
 static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need
@@ -54,7 +55,7 @@ static void kinds_put_terms(const struct redis *r, struct net_out *o,
     lock->sent = true;
 }
 
-/* Returns the script for an op: ATTEMPT, RELEASE or ABANDON. */
+/* Returns the script for this op, which is ATTEMPT, RELEASE or ABANDON. */
 enum rd_script hf__rd_script_of(const struct redis *r,
                                 const struct hf__remote *m, enum hf__op op)
 {
@@ -71,7 +72,8 @@ enum rd_script hf__rd_script_of(const struct redis *r,
                                         : m->fair][op - HF__ATTEMPT];
 }
 
-/* Appends what the attempt wants; only for kinds other than the mutex. */
+/* Appends the mode or the permits that the attempt requests, for kinds other
+ * than the mutex. */
 static void kinds_put_want(const struct redis *r, struct net_out *o,
                            const struct hf__req *req)
 {
@@ -168,7 +170,7 @@ int hf__rd_verb_encode(struct redis *r, struct hf__req *req)
 
 /* ---- the count of a latch ---------------------------------------------- */
 
-/* Appends the key that shows that the request was counted:
+/* Appends the key that exists once the request has been counted:
  * holdfast:did:{n}:<uuid>:<request> */
 static void kinds_put_did(const struct redis *r, struct net_out *o,
                           const struct hf__query *q)

@@ -1,7 +1,7 @@
 /*
- * Encodes requests of every kind, in both dialects: which script, which keys
- * and arguments; and the counts of a latch. lock.c decides what is sent and
- * reads the replies of the verbs.
+ * Encodes requests of every kind, in both dialects, and the requests that read
+ * or change the count of a latch: which script is sent, with which keys and
+ * arguments. lock.c decides what is sent and reads the replies of the verbs.
  */
 #ifndef HF_REDIS_KINDS_H
 #define HF_REDIS_KINDS_H
@@ -17,10 +17,11 @@ int hf__rd_verb_encode(struct redis *, struct hf__req *);
 enum rd_script hf__rd_script_of(const struct redis *, const struct hf__remote *,
                                 enum hf__op);
 
-/* These two encode LATCH_SET, LATCH_DOWN and LATCH_GET, and handle their
- * replies. The second function returns the result of the query; HF_EPROTO; or
- * RD_AGAIN if the caller must send the query again. */
+/* Encodes LATCH_SET, LATCH_DOWN or LATCH_GET. Returns 0 or HF_ENOMEM. */
 int hf__rd_count_encode(struct redis *, struct hf__query *);
+
+/* Handles the reply. Returns the result of the query, HF_EPROTO, or RD_AGAIN if
+ * the caller must send the query again. */
 int hf__rd_count_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
 

@@ -3,14 +3,16 @@
  * later than a request on the new connection, such as the release or abandon of
  * the same hold id. The TAKE scripts refuse an attempt that is too old
  * (ARGV[3]), so from some time on it can no longer be executed. If the hold id
- * was let go before that time, it is let go once more after it, and no request
- * waits for the reply.
+ * is released before that time, an abandon is sent once more after it, and no
+ * request waits for the reply.
  *
- * That time is by the server's clock, which we only estimate: a reply has a
- * time between the sending of its command and its own arrival. So the estimate
- * may be ahead by up to that interval, and the attempt may be refused that much
- * later than expected. Then the hold id is let go twice: at the expected time,
- * and one interval later.
+ * The server's clock decides when the attempt is too old, and the client only
+ * estimates that clock: the server writes its time into a reply at some moment
+ * between the sending of the command and the arrival of the reply. The estimate
+ * may therefore be ahead by as much as that interval, and the server may refuse
+ * the attempt that much later than expected. If the interval is longer than
+ * MARGIN, the abandon is sent twice: at the expected time, and one such
+ * interval later.
  */
 #include "late_replies.h"
 
@@ -25,9 +27,9 @@
 struct rd_late {
     struct rd_late *next;
     uint64_t hold_id;
-    hf__time at;    /* from when on the server refuses the attempt */
-    hf__time doubt; /* by how much later than `at` that may be */
-    bool over;      /* the hold id was let go: let it go again at `at` */
+    hf__time at;    /* when the server begins to refuse the attempt */
+    hf__time doubt; /* how much later than `at` that may be */
+    bool over;      /* the hold id was released: abandon it again at `at` */
     bool fair;
     uint8_t kind;
     uint16_t name_len;
@@ -44,7 +46,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
-        return; /* then only the end of the lease frees the lock */
+        return; /* only the end of the lease will free the lock */
     l->hold_id = f->hold_id;
     l->at = at;
     l->doubt = f->ahead > MARGIN ? f->ahead : 0;
@@ -55,7 +57,7 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     memcpy(l->name, m->name, m->name_len);
     l->next = r->late;
     r->late = l;
-    r->core->due(r->client, at); /* some thread must drive at that time */
+    r->core->due(r->client, at); /* a thread must drive the client then */
 }
 
 void hf__rd_late_over(struct redis *r, uint64_t hold_id)
@@ -73,8 +75,7 @@ static void replies_let_go(struct redis *r, const struct rd_late *l)
     struct hf__req req = {
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
 
-    /* Sent as text: if the server did not know the digest (NOSCRIPT), there
-     * would be no request to send again. */
+    /* Sent as EVAL: after NOSCRIPT there would be no request to send again. */
     r->by_text[hf__rd_script_of(r, &remote, HF__ABANDON)] = true;
     if (hf__rd_verb_encode(r, &req) == 0)
         hf__rd_forget(r, &req);
@@ -95,7 +96,7 @@ void hf__rd_late_move(struct redis *r, hf__time now)
             l->at += l->doubt;
             l->doubt = 0;
             r->core->due(r->client, l->at);
-            continue; /* the second time may have come as well */
+            continue; /* the second time may have passed already */
         }
         *at = l->next;
         r->core->free(r->client, l);

@@ -1,8 +1,8 @@
 /*
  * Attempts whose reply was lost, and which the server may still execute. If the
- * hold id is let go before the attempt has expired, it is let go once more
- * after that. cmd.c adds the attempts of a broken connection; each unit that
- * lets go of a hold id reports that here.
+ * hold id is released or abandoned before the attempt has expired, it is
+ * abandoned once more after that. cmd.c adds the attempts of a broken
+ * connection; each unit that gives up a hold id reports that here.
  */
 #ifndef HF_REDIS_LATE_REPLIES_H
 #define HF_REDIS_LATE_REPLIES_H
@@ -12,7 +12,8 @@
 struct rd_late;
 /* Adds an attempt whose reply was lost. */
 void hf__rd_late_add(struct redis *, const struct rd_flight *, hf__time now);
-/* Reports that the hold id was let go, or that its attempt was refused. */
+/* Reports that the hold id was released or abandoned, or that its attempt was
+ * refused. */
 void hf__rd_late_over(struct redis *, uint64_t hold_id);
 void hf__rd_late_move(struct redis *, hf__time now);
 hf__time hf__rd_late_timeout(const struct redis *);

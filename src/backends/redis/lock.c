@@ -82,7 +82,7 @@ static bool lock_handed_over(struct redis *r, struct hf__req *req)
     if (req->lease_ms > lock->lease_ms ||
         now - lock->sent_at > lock->lease_ms * HF__MS / 2 ||
         hf__rd_was_broken(r, req))
-        return false; /* the caller then attempts, which renews the hold */
+        return false; /* the caller sends an attempt, which renews the hold */
     hf__rd_wait_end(r, req->remote, now);
     hf__rd_held(r, req, now);
     return true;
@@ -132,8 +132,8 @@ int hf__rd_abandon(void *self, struct hf__req *req)
 
     hf__rd_late_over(r, req->hold_id);
     hf__rd_held_end(r, req->remote, req->hold_id);
-    /* A repeated abandon may concern an older hold id than the current
-     * attempt. */
+    /* A repeated abandon may be about an earlier hold id than that of the
+     * current attempt. */
     if (lock->attempt_id != req->hold_id)
         return req->remote->kind == HF_LATCH
                    ? HF__DONE
@@ -183,10 +183,11 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Returns the time until the next poll if no message will come, in ms: a
- * foreign holder in the string dialect publishes nothing, the server may forbid
- * our channels, or the second connection is missing. The waiter polls about
- * every 100 ms at first, then less and less often, down to once a second. */
+/* Returns the time until the next poll of a waiter that gets no messages, in
+ * ms: a foreign holder in the string dialect publishes none, the server may
+ * forbid our channels, or the second connection may be missing. The waiter
+ * polls about every 100 ms at first, then less and less often, down to once a
+ * second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -198,7 +199,7 @@ static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
     return poll / 2 + hf__chance(&r->chance, poll);
 }
 
-/* Returns when to try again if no message comes before. */
+/* Returns when to try again if no message arrives before. */
 static hf__time lock_poll_at(struct redis *r, struct rd_lock *lock,
                              const struct place *p, hf__time now)
 {
@@ -225,10 +226,9 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* Returns whether a message for this waiter may have been missed. That is so if
- * all waiters were rung while its attempt was under way, and it did not count
- * as a waiter yet; or if so many early messages came that one was
- * overwritten. */
+/* Returns whether a message for this waiter may have been missed: either all
+ * waiters were rung while its attempt was under way, and it did not count as a
+ * waiter yet, or so many early messages arrived that one was overwritten. */
 static bool lock_missed_something(const struct redis *r,
                                   const struct rd_lock *lock)
 {
@@ -238,7 +238,7 @@ static bool lock_missed_something(const struct redis *r,
            r->chans.early_lost_at >= lock->sent_at;
 }
 
-/* Returns the i-th number of a reply; 0 if it is missing or negative. */
+/* Returns the i-th number of a reply, or 0 if it is missing or negative. */
 static uint64_t lock_number(const struct rd_node *reply, size_t i)
 {
     int64_t n = 0;
@@ -309,7 +309,7 @@ static int lock_taken(struct redis *r, const struct rd_flight *f, int64_t what,
         hf__rd_finish(r, req, HF__BUSY);
         return 0;
     case RD_STALE:
-        /* The attempt came too late by our estimate of the clock, so the script
+        /* The attempt was too late by our estimate of the clock, so the script
          * did nothing. The reply has improved the estimate: send the attempt
          * again. */
         rc = hf__rd_verb_encode(r, req);

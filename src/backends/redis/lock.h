@@ -1,7 +1,7 @@
 /*
  * The verbs of every kind: from a request to the command, and from the reply to
  * an outcome. The first five functions are slots of the backend's table; cmd.c
- * passes replies on. A client may have many thousand struct rd_lock, so keep
+ * passes replies here. A client may have many thousand struct rd_lock, so keep
  * this struct small.
  */
 #ifndef HF_REDIS_LOCK_H
@@ -12,12 +12,13 @@
 #define RD_LEASE_BITS 23 /* in ms: 2.3 h; longer leases count as 2.3 h */
 #define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
 
-/* A lock is not handed over to a waiter with a shorter or a fixed lease: the
- * lease would count from the attempt of the waiter, which is already old. */
+/* A lock is not handed over to a waiter whose lease is fixed or shorter than
+ * this: the lease would count from the waiter's attempt, which is already
+ * old. */
 #define RD_HAND_MIN_MS 6000
-/* Maximum number of permits per hold, and per script that renews. Each permit
- * is a command inside a script, and a script blocks all clients of the
- * server. */
+/* Maximum number of permits of a hold, and of all holds that one script renews.
+ * Each permit is a command inside a script, and a script blocks all clients of
+ * the server. */
 #define RD_PERMITS_MAX 4095
 
 struct rd_chan;
@@ -25,12 +26,12 @@ struct rd_chan;
 /* The backend's state of a lock of this client (remote->impl). */
 struct rd_lock {
     struct hf__remote *remote;
-    struct rd_chan *chan; /* NULL: the lock has not waited lately */
+    struct rd_chan *chan; /* NULL if the lock has not waited lately */
     struct rd_lock *next; /* the next lock of the same chan */
     uint64_t attempt_id;  /* hold id of the latest attempt */
     union {
-        uint64_t token; /* of a hold that was handed over; else 0 */
-        uint64_t round; /* latch: the round it waits for; 0: unknown */
+        uint64_t token; /* of a hold that was handed over, or 0 */
+        uint64_t round; /* latch: the round it waits for, or 0 */
     };
     hf__time sent_at; /* when the latest answered attempt was sent */
     uint32_t seen_ms; /* low bits of the server's clock in its reply */
@@ -42,7 +43,7 @@ struct rd_lock {
     bool waits : 1;
     bool rang : 1;     /* a message came during the attempt */
     bool own : 1;      /* fair mutex: subscribed to this waiter's own channel */
-    bool notified : 1; /* a message has come, and no attempt was sent since */
+    bool notified : 1; /* a message has arrived since the latest attempt */
 };
 
 /* Kept small, because a program may have many names, and each costs about 500

@@ -80,11 +80,12 @@ void hf__rd_login_fini(const struct hf__core *core, hf_client *client,
     hf__tls_free(login->tls);
 }
 
-/* A TLS connection may take 7/8 of the time that hf_open() has. A server
- * without TLS may wait for more bytes; then the link times out before hf_open()
- * does, and its error text names TLS. Pauses between connections are short
- * compared with op_timeout, so that a request does not time out though the
- * server is back. */
+/* Sets the login, the address and the timeouts of a pipe. A TLS connection may
+ * take 7/8 of the time limit of hf_open(): with TLS, a server that does not
+ * speak it may wait for more bytes, and the link must time out before hf_open()
+ * does, so that the error message names TLS. Pauses between connection attempts
+ * are short compared with op_timeout, so that a request does not time out
+ * although the server is available again. */
 void hf__rd_login_aim(struct rd_pipe *p, struct net_endpoint *peer,
                       const struct rd_login *login, uint32_t *tags,
                       uint32_t connect_ms, uint32_t op_ms)

@@ -11,13 +11,13 @@
 struct rd_login {
     char *user, *password; /* "" if none */
     uint32_t db;
-    struct net_tls *tls; /* NULL: plain */
+    struct net_tls *tls; /* NULL without TLS */
     const char *doubt;   /* "; is it Redis? ..."; only without TLS */
 };
 
-/* Reads the URL. no_tls: how a URL requests TLS, for the error text; NULL if
- * this URL requests it. Returns 0, or a code with its text set.
- * hf__rd_login_fini() must be called in either case. */
+/* Reads the URL. no_tls is the scheme that requests TLS, for the error message,
+ * or NULL if this URL requests TLS. Returns 0, or an error code and sets the
+ * error message. hf__rd_login_fini() must be called in either case. */
 int hf__rd_login(const struct hf__core *, hf_client *,
                  const struct hf__config *, const char *no_tls,
                  struct rd_login *);

@@ -2,11 +2,11 @@
  * Programs that listen, that is, have an event handler. Their clients are
  * subscribed to their own channel (subscribe.c) while they hold a lock, not
  * only while they wait. A client that asks for a lock looks up its holders
- * (query.c), and lua/ask.lua publishes "w<hold id>" on the channel of each. If
- * no connection is subscribed to that channel, the server keeps the wish for a
- * minute, and lua/prove.lua publishes it again once both connections of the
- * holder are up. A message "b<hold id> <token>" says that a hold was broken. It
- * is not kept, because the next renewal fails.
+ * (query.c), and lua/ask.lua publishes "w<hold id>" on each holder's channel.
+ * If no connection is subscribed to that channel, the server keeps the wish for
+ * a minute, and lua/prove.lua publishes it again once both connections of the
+ * holder are up. A message "b<hold id> <token>" says that a hold was broken.
+ * The server does not keep that message, because the next renewal fails anyway.
  */
 #include "notify.h"
 
@@ -98,8 +98,8 @@ static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
     return h;
 }
 
-/* If the hold id is unknown, the wish is kept: its grant may still be unread,
- * because replies come over the other connection. */
+/* Keeps the wish if no hold has this id: replies arrive on the other
+ * connection, so the reply that grants the hold may not have been read yet. */
 void hf__rd_wished(struct redis *r, const char *number)
 {
     uint64_t hold_id = strtoull(number, NULL, 10);
@@ -110,15 +110,15 @@ void hf__rd_wished(struct redis *r, const char *number)
         return;
     }
     for (size_t i = 0; i < RD_WISHES; i++)
-        if (r->wished[i] == hold_id) /* a repeated wish takes one slot */
+        if (r->wished[i] == hold_id) /* a repeated wish uses one slot */
             return;
     r->wished[r->wished_at++ % RD_WISHES] = hold_id;
 }
 
-/* A broken hold is reported only if messages come from the server of our
- * commands; otherwise the next renewal fails. The token distinguishes the hold
- * from a later grant to the same request. The id is kept, because the grant may
- * still be unread. */
+/* Reports a broken hold only if messages come from the server of our commands;
+ * otherwise the next renewal fails. The token distinguishes the hold from a
+ * later grant to the same request. The hold id is kept, because the reply that
+ * grants the hold may not have been read yet. */
 void hf__rd_broken(struct redis *r, const char *numbers)
 {
     char *rest;

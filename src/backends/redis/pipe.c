@@ -107,7 +107,7 @@ static int pipe_say_hello(struct rd_pipe *p, hf__time now)
     return p->type->hello ? p->type->hello(p, now) : 0;
 }
 
-/* Called when the whole hello is answered. */
+/* Called when every command of the hello has been answered. */
 static void pipe_go_up(struct rd_pipe *p, hf__time now)
 {
     hf__link_up(&p->link, now);
@@ -126,7 +126,8 @@ static int pipe_greet(void *self, hf__time now)
     return 0;
 }
 
-/* The error text of AUTH is not shown, because it might quote the command. */
+/* Sets the error message for a refused hello. The server's reply to AUTH is not
+ * shown, because it might quote the command. */
 static int pipe_hello_refused(struct rd_pipe *p, const char *text, hf__time now)
 {
     struct net_link *l = &p->link;
@@ -224,7 +225,7 @@ static void pipe_down(void *self, int code, bool was_up, hf__time now)
     struct rd_pipe *p = self;
 
     if (!was_up)
-        pipe_clear(p); /* the commands in flight are those of the hello */
+        pipe_clear(p); /* only the commands of the hello are in flight */
     p->type->down(p, code, was_up, now);
     pipe_clear(p);
 }

@@ -1,14 +1,14 @@
 /*
- * Inspect, list, break, ask and downgrade.
+ * Queries: inspect, list, break, ask and downgrade.
  *
  * A list walks the whole keyspace, about a hundred keys per command, so that no
- * step blocks the server for longer than a millisecond. query->count is the
- * cursor, query->token the size of the names so far, and op_timeout limits each
- * step.
+ * step blocks the server for longer than a millisecond. During a list,
+ * query->count is the cursor, query->token the size of the names so far, and
+ * op_timeout limits each step.
  *
  * The other queries treat the name as a mutex first. If the reply says that the
- * name is of another kind, that kind is kept in query->count, and the query is
- * repeated.
+ * name is in use as another kind, that kind is stored in query->count, and the
+ * query is repeated.
  */
 #include "query.h"
 
@@ -30,8 +30,8 @@
 #include <string.h>
 
 #define SCAN_COUNT 100
-/* Limit of the size of all names in a list, because a hostile server can send
- * names without end. */
+/* Maximum size of all names in a list, because a hostile server can send names
+ * without end. */
 #define LIST_MAX (256u << 20)
 
 /* ---- sending ----------------------------------------------------------- */
@@ -55,8 +55,8 @@ static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
 static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                           RD_CHANNEL_LATCH};
 
-/* A downgrade does not move the end of the lease. If the hold is renewed, a
- * renewal follows at once. */
+/* Encodes a downgrade, which does not move the end of the lease. If the hold is
+ * renewed automatically, a renewal follows at once. */
 static int query_encode_downgrade(struct redis *r, struct hf__query *q)
 {
     struct net_out *o = query_begin(r, q, RD_DOWNGRADE, 4);
@@ -68,9 +68,9 @@ static int query_encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Encodes a BREAK or an INSPECT of another kind. Its arguments are those of
- * DROP, then the time until which the request is valid, then the token of the
- * hold to break. */
+/* Encodes a BREAK or an INSPECT of a kind other than the mutex. Its arguments
+ * are those of DROP, then the time until which the request is valid, then the
+ * token of the hold to break. */
 static int query_encode_meant(struct redis *r, struct hf__query *q,
                               enum rd_script s, const enum rd_key *keys,
                               size_t len)
@@ -150,7 +150,7 @@ int hf__rd_query(void *self, struct hf__query *q)
     return hf__rd_submit(self, &q->req, query_encode);
 }
 
-/* Sends the query again after a reply. Returns PENDING or an error code. */
+/* Sends the query again after a reply. Returns HF__PENDING or an error code. */
 static int query_again(struct redis *r, struct hf__query *q)
 {
     int rc = hf__rd_query_encode(r, q);
@@ -160,7 +160,7 @@ static int query_again(struct redis *r, struct hf__query *q)
 
 /* ---- inspect ----------------------------------------------------------- */
 
-/* Reads "length of the prefix[k] pid\nhost\nlabel". */
+/* Reads "<length of the prefix>[k] <pid>\n<host>\n<label>". */
 static void query_add_about(hf_party *p, const char *at, const char *end)
 {
     size_t len;
@@ -170,8 +170,8 @@ static void query_add_about(hf_party *p, const char *at, const char *end)
     hf__about_read(p, at, end);
 }
 
-/* Reads what lua/pieces/give.lua wrote: "owner\nu|f\nsince token\nabout". Older
- * versions of holdfast write no token there. */
+/* Reads a string that lua/pieces/give.lua wrote: "owner\nu|f\nsince
+ * token\nabout". Older versions of holdfast wrote no token there. */
 static void query_add_info(hf_party *p, hf_info *info,
                            const struct rd_node *text)
 {
@@ -181,11 +181,11 @@ static void query_add_info(hf_party *p, hf_info *info,
 
     s = hf__cut(&at, end, '\n', &len);
     if (len != strlen(p->owner) || memcmp(s, p->owner, len) != 0)
-        return; /* the text describes an earlier holder */
+        return; /* the string describes an earlier holder */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), &since_end, 10);
-    /* So it is known even if the token counter has expired. */
+    /* The token counter may have expired. */
     if (*since_end == ' ')
         p->token = strtoull(since_end, NULL, 10);
     if (p->token > info->token)
@@ -193,7 +193,8 @@ static void query_add_info(hf_party *p, hf_info *info,
     query_add_about(p, at, end);
 }
 
-/* Reads what lua/pieces/note.lua wrote: "u|f\nwant\ntoken\nsince\nabout". */
+/* Reads a string that lua/pieces/note.lua wrote:
+ * "u|f\nwant\ntoken\nsince\nabout". */
 static void query_add_note(hf_party *p, hf_info *info,
                            const struct rd_node *text)
 {
@@ -201,7 +202,7 @@ static void query_add_note(hf_party *p, hf_info *info,
     size_t len;
 
     if (!text->len)
-        return; /* the holder is no holdfast client */
+        return; /* the holder is not a holdfast client */
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     hf__cut(&at, end, '\n', &len);
@@ -210,7 +211,7 @@ static void query_add_note(hf_party *p, hf_info *info,
     query_add_about(p, at, end);
 }
 
-/* Reads what a client wants: "r", "w", or the number of permits. */
+/* Reads what a client requests: "r", "w", or the number of permits. */
 static void query_add_want(hf_party *p, const char *want)
 {
     p->mode = *want == 'r' ? HF_READ : HF_WRITE;
@@ -254,10 +255,10 @@ static int query_add_others(struct redis *r, struct hf__query *q,
     return 0;
 }
 
-/* Adds the waiters. The list alternates between owners and their texts. A text
- * has `numbers` words before its about part: "until seen hand_ms about" of an
- * unfair waiter, "until seen ear hand_ms about" of a fair one, "until seen ear
- * fair want hand_ms size about" of the other kinds. The text of a Redisson
+/* Adds the waiters. The list alternates between owners and their notes. A note
+ * has `numbers` words before its about part: "until seen hand_ms about" for an
+ * unfair waiter, "until seen ear hand_ms about" for a fair one, "until seen ear
+ * fair want hand_ms size about" for the other kinds. The note of a Redisson
  * waiter is empty. (`ear` says how to reach the waiter.) */
 static int query_add_waiters(struct redis *r, struct hf__query *q,
                              const struct rd_node *list, int numbers)
@@ -346,8 +347,8 @@ static int query_inspected_other(struct redis *r, struct hf__query *q,
     return rc ? rc : query_add_waiters(r, q, waiters, 7);
 }
 
-/* Sends the query again, as one about that kind. Returns PENDING or an error
- * code. */
+/* Sends the query again, now for the other kind that the reply named. Returns
+ * HF__PENDING or an error code. */
 static int query_again_as(struct redis *r, struct hf__query *q, int64_t kind)
 {
     if (q->count || (kind != HF_RWLOCK && kind != HF_SEMAPHORE))
@@ -390,8 +391,9 @@ static int query_inspected(struct redis *r, struct hf__query *q,
 /* ---- ask --------------------------------------------------------------- */
 
 /* Appends a holder and the length of its prefix to the command, if the holder
- * is a holdfast client; returns whether it is one. The about text begins after
- * `lines` lines of the note. If o is NULL, nothing is appended. */
+ * is a holdfast client; returns whether it is one. `lines` is the number of
+ * lines of the note that precede the about part. If o is NULL, nothing is
+ * appended. */
 static bool query_put_holder(struct net_out *o, const struct rd_node *owner,
                              const struct rd_node *note, int lines)
 {
@@ -425,8 +427,8 @@ static bool query_is_about(const struct rd_node *info,
            info->text[owner->len] == '\n';
 }
 
-/* Returns how many holders in the reply to INSPECT are holdfast clients; -1 if
- * the reply makes no sense. Appends these holders to the command unless o is
+/* Returns how many holders in the reply to INSPECT are holdfast clients, or -1
+ * if the reply makes no sense. Appends these holders to the command unless o is
  * NULL. */
 static int query_put_holders(struct net_out *o, const struct hf__query *q,
                              const struct rd_node *reply)
@@ -447,7 +449,7 @@ static int query_put_holders(struct net_out *o, const struct hf__query *q,
     return found;
 }
 
-/* Sends a command that notifies the holders. Returns PENDING or an error
+/* Sends a command that notifies the holders. Returns HF__PENDING or an error
  * code. */
 static int query_notify_holders(struct redis *r, struct hf__query *q,
                                 const struct rd_node *reply)
@@ -471,9 +473,9 @@ static int query_notify_holders(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* Handles a reply to an ASK. The first reply is that to INSPECT, the second one
- * says that the holders were notified. Either may say that the command came too
- * late. */
+/* Handles a reply to an ASK. The first reply answers the INSPECT, the second
+ * one confirms that the holders were notified. Either may say that the command
+ * was too late. */
 static int query_asked(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {
@@ -516,7 +518,7 @@ static int query_add_name(struct redis *r, struct hf__query *q, const char *key,
                              len - skip - 1 - (key[skip] == '{'));
 }
 
-/* Returns PENDING if the list is not complete, and the next command is under
+/* Returns HF__PENDING if the list is not complete and the next command is under
  * way; otherwise the result of the query. */
 static int query_listed(struct redis *r, struct hf__query *q,
                         const struct rd_node *reply)
@@ -551,7 +553,7 @@ static int query_broken(struct redis *r, struct hf__query *q,
 {
     int64_t was_held;
 
-    /* An array says that the command came too late, by our old estimate of the
+    /* An array says that the command was too late, by our old estimate of the
      * clock. */
     if (reply->type == REDIS_REPLY_ARRAY) {
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
@@ -583,7 +585,7 @@ static int query_gone_down(struct redis *r, struct hf__query *q,
     return was_ours ? 0 : HF_ENOTOWNER;
 }
 
-/* ---- what belongs to which ---------------------------------------------- */
+/* ---- handlers of each query ---------------------------------------------- */
 
 static const struct {
     int (*encode)(struct redis *, struct hf__query *);
@@ -596,7 +598,7 @@ static const struct {
     [HF__LATCH_SET] = {hf__rd_count_encode, hf__rd_count_reply},
     [HF__LATCH_DOWN] = {hf__rd_count_encode, hf__rd_count_reply},
     [HF__LATCH_GET] = {hf__rd_count_encode, hf__rd_count_reply},
-    [HF__ASK] = {query_encode_inspect, query_asked}, /* finds the holders */
+    [HF__ASK] = {query_encode_inspect, query_asked}, /* to find the holders */
     [HF__DIAGNOSE] = {hf__rd_diagnose_encode, hf__rd_diagnosed},
 };
 

@@ -1,8 +1,8 @@
 /*
- * Queries: inspect, list, break, ask and downgrade. The requests of a latch are
- * passed on to kinds.c, diagnoses to diagnose.c and rights.c. hf__rd_query() is
- * a slot of the backend's table. A query may take several commands; it is
- * finished with the last reply.
+ * Queries: inspect, list, break, ask and downgrade. Requests about the count of
+ * a latch are passed to kinds.c, diagnoses to diagnose.c and rights.c.
+ * hf__rd_query() is a slot of the backend's table. A query may take several
+ * commands; the last reply finishes it.
  */
 #ifndef HF_REDIS_QUERY_H
 #define HF_REDIS_QUERY_H
@@ -13,10 +13,11 @@ struct redis;
 
 int hf__rd_query(void *, struct hf__query *);
 
-/* Returns 0, or the code with which the query ends. */
+/* Encodes the next command of the query. Returns 0, or the error code with
+ * which the query ends. */
 int hf__rd_query_encode(struct redis *, struct hf__query *);
 
-/* Handles the reply to one of its commands. Returns 0 or HF_EPROTO. */
+/* Handles the reply to a command of the query. Returns 0 or HF_EPROTO. */
 int hf__rd_query_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
 

@@ -1,8 +1,8 @@
 /*
  * State of a Redis client: one server, up to three pipes (pipe.h).
  *
- *   cmd      all requests, in order of submission; replies come in that order
- *   sub      messages only. Opened when a line first has to wait, or when the
+ *   cmd      all requests, in order of submission; replies arrive in that order
+ *   sub      messages only. Opened when a lock first has to wait, or when the
  *            program listens and holds a lock
  *   changes  keyspace notifications, while the program watches names
  *
@@ -23,12 +23,12 @@
 #include "replica.h"
 #include "scripts.h"
 
-/* The result of a handler of a query's reply, in addition to those of enum
+/* The result of a query's reply handler, in addition to the values of enum
  * hf__outcome: the caller must encode the query again, from its changed fields,
  * and send it. */
 #define RD_AGAIN 100
 
-/* Number of wishes of other clients that are kept for holds whose grant has not
+/* Maximum number of kept wishes of other clients for holds whose grant has not
  * been read yet. */
 #define RD_WISHES 16
 
@@ -38,36 +38,36 @@ struct redis {
     bool string_dialect;
     bool keep_tokens;
     bool opened;  /* cmd was up at least once */
-    bool listens; /* the program receives events */
+    bool listens; /* the program has an event handler */
     uint32_t op_timeout_ms;
     struct rd_login login;
     struct net_endpoint peer;
-    char about[128]; /* "pid\nhost\n" */
+    char about[128]; /* "<length of the prefix>[k] <pid>\n<host>\n" */
     size_t about_len;
     char uuid[HF__UUID_LEN + 1];
     char wake[HF_NAME_MAX + 64]; /* the client's own channel */
     size_t wake_len;
     uint64_t chance;          /* state of hf__chance() */
-    bool by_text[RD_SCRIPTS]; /* the server lacks the script: send EVAL */
+    bool by_text[RD_SCRIPTS]; /* the server may lack the script: send EVAL */
     struct rd_pipe cmd, sub, changes;
-    uint32_t tags; /* the tag that was given to a descriptor last */
+    uint32_t tags; /* the tag that a descriptor was given last */
     bool put_off;  /* the core keeps new requests until core->go_on() */
     struct rd_late *late;
     struct rd_doubts doubts;
     unsigned renewing;       /* number of batches of renewals under way */
     uint32_t renew_lease_ms; /* the shortest lease in the batches under way and
                                 in the parked one */
-    hf__time renew_until; /* when the batch that the core has parked expires; 0:
-                             no batch is parked */
-    int64_t server_us;    /* the server's clock at server_at; 0: not known */
+    hf__time renew_until; /* when the batch that the core has parked expires, or
+                           * 0 if no batch is parked */
+    int64_t server_us;    /* the server's clock at server_at, or 0 if unknown */
     hf__time server_at;
     hf__time server_ahead; /* by how much the estimated clock may be ahead */
     struct rd_chans chans;
     struct rd_held *held;       /* the holds, if the program listens */
-    uint64_t wished[RD_WISHES]; /* hold ids that were asked for before their
-                                   grant was read; 0: free slot */
+    uint64_t wished[RD_WISHES]; /* hold ids that other clients wanted before
+                                 * their grant was read; 0 in a free slot */
     unsigned wished_at;         /* the next slot of `wished` */
-    uint64_t broken_id, broken_token; /* the latest broken hold; 0: none */
+    uint64_t broken_id, broken_token; /* the latest broken hold, or 0 */
     struct rd_watchers watchers;
 };
 

@@ -1,7 +1,7 @@
 /*
  * Renewals. A batch of any length is sent in chunks, one script each, so that
  * no script blocks the server for long: a semaphore's script renews each permit
- * of each hold. The batch is reported when its last chunk has been answered or
+ * of each hold. The batch is finished when its last chunk has been answered or
  * lost.
  */
 #include "renew.h"
@@ -21,8 +21,8 @@
 
 #include <string.h>
 
-/* Notes the shortest lease of a batch. until: when the batch expires if the
- * core has parked it; 0 if it was sent. */
+/* Notes the shortest lease of a batch. `until` is when the batch expires if the
+ * core has parked it, or 0 if it was sent. */
 static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
     if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
@@ -104,7 +104,7 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     o = hf__rd_call(r, &b->req, s, keys * len, 2 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
-    if (b->chunks) /* leases count from the first chunk */
+    if (b->chunks) /* all leases count from the first chunk */
         b->req.sent_at = sent_at;
     f = hf__rd_newest(r);
     f->first = first;
@@ -129,7 +129,7 @@ static int renew_encode(struct redis *r, struct hf__req *req)
     for (; sent < b->len; sent += len) {
         len = renew_chunk_len(r, b, sent);
         if (hf__rd_renew_chunk(r, b, sent, len))
-            break; /* no memory: the other items remain EUNKNOWN */
+            break; /* no memory: the remaining items keep EUNKNOWN */
         b->chunks++;
     }
     return sent ? 0 : HF_ENOMEM;
@@ -176,8 +176,9 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     hf__rd_renew_landed(r, b);
 }
 
-/* The script refused the chunk as too late by our estimate of the server's
- * clock. The reply improves the estimate, so the chunk may still be valid. */
+/* Handles the reply to a chunk that was too late by our estimate of the
+ * server's clock. The reply improves the estimate, so the chunk may still be
+ * valid. */
 static int renew_too_late(struct redis *r, const struct rd_flight *f,
                           const struct rd_node *reply)
 {

@@ -1,26 +1,26 @@
 /*
  * replicas=n: a grant or a renewal counts only if n replicas have it.
  *
- * Redis answers a script before its replicas have its writes. WAIT returns how
- * many replicas have all writes up to the previous command of the same
- * connection, as soon as there are enough or replica_timeout has passed. So
- * after a script has said "granted" or "renewed" the request is in doubt, and
- * the next reply to a WAIT decides all requests in doubt. Replies come in the
- * order of sending, so such a WAIT was sent after the scripts of these
- * requests.
+ * Redis answers a script before its replicas have received the script's writes.
+ * WAIT returns how many replicas have all writes up to the previous command of
+ * the same connection, as soon as there are enough or replica_timeout has
+ * passed. Therefore, after a script has said "granted" or "renewed", the
+ * request is in doubt, and the next reply to a WAIT decides all requests in
+ * doubt. Replies arrive in the order of sending, so that WAIT was sent after
+ * the scripts of these requests.
  *
  * - WAIT is sent in one packet with the first attempt of an acquire, with the
  *   attempt after a message, and with renewals. A safety poll rarely finds the
  *   lock free, so its WAIT follows only after a grant.
- * - WAIT blocks its connection. So at most one WAIT is under way, and the next
- *   one covers all commands that were sent in the meantime. A command waits for
- *   at most one replica_timeout, a grant or a renewal for two.
+ * - WAIT blocks its connection. At most one WAIT is therefore under way, and
+ * the next one covers all commands that were sent in the meantime. A command
+ * waits for at most one replica_timeout, a grant or a renewal for two.
  * - If too few replicas confirm, the acquire fails with EBACKEND, and the core
  *   abandons it, as it does after every failure that may have left a hold. That
  *   is the rollback. A failed renewal is repeated until the deadline.
- * - No lock is handed over to a client with replicas=, because the write would
- *   belong to the connection of the previous holder. The client is rung
- *   instead, and tries (hand_ms is 0).
+ * - No lock is handed over to a client with replicas=, because its WAIT would
+ * not cover the write, which the previous holder's connection has made. The
+ * client is rung instead, and tries (hand_ms is 0).
  * - A WAIT that was sent with a script is answered even if the script was not
  *   executed (NOSCRIPT). Nothing is in doubt then; the script and another WAIT
  *   are sent again.
@@ -57,8 +57,8 @@ static int replica_parse_need(struct redis *r, const char *text)
     return 0;
 }
 
-/* Limits replica_timeout: two WAITs and the replies must fit into op_timeout,
- * and leave time to repeat a renewal. */
+/* Reads replica_timeout, which is limited: two WAITs and the replies must fit
+ * into op_timeout, and leave time to repeat a renewal. */
 static int replica_parse_timeout(struct redis *r, const char *text,
                                  const struct hf__config *config)
 {

@@ -1,12 +1,11 @@
 /*
- * From the bytes of a reply to nodes. hiredis' reader does the parsing; the
- * nodes that it makes are our own, in an arena that is emptied after each
- * reply:
+ * Converts the bytes of a reply to nodes. hiredis' reader does the parsing; its
+ * callbacks create our own nodes, in an arena that is emptied after each reply:
  * - a usual reply allocates nothing;
  * - the announced length of an array allocates nothing (hiredis 0.14.1's own
- *   objects multiply it unchecked: CVE-2021-32765). So the memory of a reply is
- *   bounded by the bytes received, and these by RD_REPLY_MAX. hiredis bounds
- *   the nesting.
+ *   objects multiply it unchecked: CVE-2021-32765). The memory of a reply is
+ *   therefore bounded by the bytes received, and these by RD_REPLY_MAX. hiredis
+ *   bounds the nesting.
  */
 #include "reply.h"
 
@@ -90,9 +89,9 @@ redisReader *hf__rd_reader_new(struct hf__arena *arena)
     if (!reader)
         return NULL;
     reader->privdata = arena;
-    /* Keep the buffer, however large: to free a large one, hiredis 0.14.1
-     * allocates, and asserts that there is memory. RD_REPLY_MAX bounds the
-     * buffer. */
+    /* Keep the buffer, however large: freeing a large one makes hiredis 0.14.1
+     * allocate, and assert that the allocation succeeds. RD_REPLY_MAX bounds
+     * the buffer. */
     reader->maxbuf = 0;
     return reader;
 }
@@ -146,7 +145,7 @@ bool hf__rd_is(const struct rd_node *node, const char *text)
            memcmp(node->text, text, node->len) == 0;
 }
 
-/* ---- errors: the first word tells what they mean ---------------------- */
+/* ---- errors: the first word is the type of the error ------------------- */
 
 static bool reply_begins(const char *text, const char *word)
 {
@@ -241,10 +240,10 @@ bool hf__rd_is_forbidden(const char *text)
 }
 
 /*
- * The result is true even for a script whose write was refused: the server
- * refuses the first write for the same reasons as later ones, so the script has
- * not written anything. It is false for a script that lacks a right: rights are
- * checked for each command, so the script may have done a part.
+ * Returns true even for a script whose write was refused: the server refuses
+ * the first write for the same reasons as later ones, so the script has not
+ * written anything. Returns false for a script that lacks a right: rights are
+ * checked for each command, so the script may have done a part of its work.
  */
 bool hf__rd_did_nothing(const char *text)
 {
@@ -279,8 +278,8 @@ bool hf__rd_says(const char *info, const char *key, const char *value)
     return strcmp(hf__rd_value(info, key).text, value) == 0;
 }
 
-/* The number is clamped, because a server may send any number and callers
- * multiply it. */
+/* Clamps the number, because a server may send any number and callers multiply
+ * it. */
 long long hf__rd_number(const char *info, const char *key)
 {
     long long n = strtoll(hf__rd_value(info, key).text, NULL, 10);

@@ -1,6 +1,6 @@
 /*
- * Requests from the core and their results. hf__rd_submit() reports nothing to
- * the core itself: if a request could not be written, advance() notices that.
+ * Requests from the core and their results. hf__rd_submit() never reports to
+ * the core: if a write fails, advance() notices that later.
  */
 #include "requests.h"
 
@@ -11,8 +11,8 @@
 #include "replica.h"
 #include "subscribe.h"
 
-/* Lower bound of the time for which the server may be silent during renewals. A
- * connection with a longer round trip is of no use for such short leases. */
+/* Minimum time for which the server may be silent during renewals. A connection
+ * with a longer round trip is of no use for leases that are so short. */
 #define RENEW_PATIENCE_MIN_MS 200
 
 bool hf__rd_is_renewing(const struct redis *r)
@@ -20,9 +20,10 @@ bool hf__rd_is_renewing(const struct redis *r)
     return r->renewing || r->core->now() < r->renew_until;
 }
 
-/* A server that was stopped continues where it was, and a new connection would
- * lose the order of our requests. So the server gets time, but only so much
- * that a renewal can still be repeated twice. */
+/* Limits how long the server may be silent during renewals. A suspended server
+ * continues with the requests that it has, whereas a new connection would lose
+ * their order. The server therefore gets time, but only so much that a renewal
+ * can still be repeated twice. */
 void hf__rd_hurry(struct redis *r)
 {
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
@@ -49,8 +50,8 @@ int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
 {
     int rc;
 
-    /* Without room the request is put off: only ready() and advance() make
-     * room. */
+    /* Without room the core must keep the request; only ready() and advance()
+     * make room. */
     if (!hf__link_wanted(&r->cmd.link) || !requests_has_room(r)) {
         r->put_off = true;
         return HF__LATER;
@@ -88,7 +89,8 @@ static void requests_attempt_over(struct redis *r, const struct hf__req *req,
     if (result != HF__BUSY && result != HF_EMISMATCH &&
         (!req->untouched || result == HF_EUNKNOWN))
         return;
-    /* The core need not abandon such an attempt, so its wait ends here. */
+    /* The core does not abandon an attempt that certainly left no hold, so the
+     * wait ends here. */
     hf__rd_wait_end(r, req->remote, r->core->now());
     hf__rd_late_over(r, req->hold_id);
 }

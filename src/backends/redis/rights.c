@@ -1,5 +1,5 @@
-/* The arguments of lua/rights.lua and its reply: the rights that the user
- * lacks. */
+/* Encodes the call of lua/rights.lua, and converts its reply, the rights that
+ * the user lacks, into findings. */
 #include "rights.h"
 
 #include "flights.h"
@@ -48,7 +48,7 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     hf__rd_rules_commands(&l, rights_rules_of(r), r->doubts.need > 0);
     more = (keys_len + channels_len + 1) * (RD_KEY_MAX + 32) +
            l.len * (sizeof(struct rd_command) + 16) + 64;
-    /* The script is used once, so its digest is of no use. */
+    /* The script runs only once, so sending its digest first would not help. */
     r->by_text[RD_RIGHTS] = true;
     o = hf__rd_call(r, &q->req, RD_RIGHTS, 0,
                     2 + keys_len + channels_len + 1 + l.len, more);
@@ -66,8 +66,8 @@ int hf__rd_rights_encode(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Returns whether locks need the command. Without the other commands waiters
- * poll, or names cannot be listed. */
+/* Returns whether locks need the command. If one of the other commands is
+ * missing, waiters poll, or names cannot be listed. */
 static bool rights_is_needed(const char *command)
 {
     static const char *const spare[] = {"subscribe", "unsubscribe", "pubsub",
@@ -109,8 +109,8 @@ static enum hf_level rights_find_commands(const struct rd_node *missing,
     return level;
 }
 
-/* list: the missing commands, keys and channels. Adds findings with the rules
- * that allow them. */
+/* Adds findings about the missing commands, keys and channels, which are in
+ * list[0], list[1] and list[2], with the rules that allow them. */
 static void rights_find_missing(struct redis *r, struct hf__query *q,
                                 const struct rd_node *const list[3])
 {

@@ -1,4 +1,5 @@
-/* Rules for ACL SETUSER. The commands are read from the scripts themselves. */
+/* Rules for ACL SETUSER. The names of the commands are extracted from the
+ * sources of the scripts. */
 #include "rules.h"
 
 #include "keys.h"
@@ -110,12 +111,12 @@ void hf__rd_rules_put(struct rd_rules *to, const char *command)
 }
 
 /* Patterns for the keys and channels of names that begin with a prefix. `head`
- * matches the part before the name in all keys of its group. */
+ * matches the part before the name in all keys of the pattern's group. */
 enum { REDISSON = 1 << RD_RULES_REDISSON, STRING = 1 << RD_RULES_STRING };
 enum { REDLOCK = 1 << RD_RULES_REDLOCK };
 
 static const struct pattern {
-    char mark;  /* ~ key, & channel */
+    char mark;  /* '~' for keys, '&' for channels */
     uint8_t of; /* a bit for each enum rd_rules_of */
     enum rd_key key;
     const char *head;
@@ -174,7 +175,7 @@ void hf__rd_rules_put_keys(struct rd_rules *to, enum rd_rules_of of,
                            const char *prefix, size_t len)
 {
     rules_put_patterns(to, '~', of, prefix, len);
-    /* This rule allows the key in which ask.lua keeps wishes. If the prefix
+    /* This rule allows the key in which ask.lua stores wishes. If the prefix
      * contains no brace, another pattern matches that key. */
     if (of == RD_RULES_REDISSON && memchr(prefix, '{', len))
         rules_put_pattern(to, '~', "holdfast:wake:{", prefix, len);

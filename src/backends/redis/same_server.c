@@ -1,15 +1,15 @@
 /*
- * Checks that both connections end at the same server. Each of them is
- * connected independently. After a failover the connection for messages may
- * stay with the old master, which is then a replica, and passes on what is
+ * Checks that both connections lead to the same server. Each of them is
+ * established independently. After a failover the connection for messages may
+ * still lead to the old master, which is then a replica, and passes on what is
  * published at the new master.
  *
- * So messages are trusted only after a proof, which is needed for each pair of
- * connections. The command connection publishes a number, which must come back
- * as a message, and the server of the commands must count a listener of our
- * channel. A replica would pass the number on, but its master would not count
- * us. Until the proof has succeeded, waiters poll, and "you hold it" only means
- * "try" (subscribe.c).
+ * Messages are therefore trusted only after a proof, which is needed for each
+ * pair of connections. The command connection publishes a number, which must
+ * return as a message, and the server of the commands must count a listener of
+ * our channel. A replica would pass the number on, but its master would not
+ * count us. Until the proof has succeeded, waiters poll, and "you hold it" only
+ * means "try" (subscribe.c).
  *
  * The scripts do the rest: they publish "you hold it" only if their own server
  * counts a listener, and then it is true (lua/README.md).
@@ -27,18 +27,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* After the first failure of a proof the client makes a new connection for
- * messages at once. After the second failure it waits for this pause first, and
- * keeps the old connection until then, because its messages are still a reason
- * to try. The pause doubles each time, up to 8 minutes, because behind a proxy
- * that counts listeners at a different node no proof can succeed. */
+/* After the first failure of a proof the client reconnects for messages at
+ * once. After the second failure it waits for this pause first, and keeps the
+ * old connection until then, because its messages are still a reason to try.
+ * The pause doubles each time, up to 8 minutes, because no proof can succeed if
+ * a proxy lets another node count the listeners. */
 #define APART_MS 30000
 #define APART_MOST 5
 /* Pause before a proof that the server refused temporarily is repeated. */
 #define AGAIN_MS 1000
-/* How long to wait until the number comes back and the channel is counted. This
- * is long, because a machine may stand still for seconds, and waiters poll in
- * the meantime. */
+/* How long to wait until the number returns and the channel is counted. This is
+ * long, because a machine may stand still for seconds, and waiters poll in the
+ * meantime. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)
@@ -49,8 +49,8 @@ void hf__rd_pair_end(struct redis *r)
     p->put_off = false;
     if (r->chans.state == RD_SUB_LIVE)
         r->chans.state = RD_SUB_CONFIRMED;
-    /* Drop the tokens of messages that came over this pair of connections: they
-     * must not complete replies that come over the next pair. */
+    /* Drop the tokens of messages that arrived on this pair of connections:
+     * they must not complete replies that arrive on the next pair. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;
 }
@@ -76,7 +76,7 @@ static void server_apart(struct redis *r, hf__time now)
         p->apart++;
 }
 
-/* Handles a refusal of the proof, permanent or temporary. Repeated temporary
+/* Handles a permanent or temporary refusal of the proof. Repeated temporary
  * refusals are logged once. */
 static void server_refused(struct redis *r, const char *text, hf__time now)
 {
@@ -97,8 +97,8 @@ bool hf__rd_pair_is_under_way(const struct redis *r)
     return p->state >= RD_PROOF_SENT && p->state <= RD_PROOF_COUNTED;
 }
 
-/* Notes that one half of the proof has come. If the other half has come before,
- * the proof has succeeded. */
+/* Notes that one half of the proof has arrived. If the other half has arrived
+ * before, the proof has succeeded. */
 static void server_half(struct redis *r, enum rd_proof this,
                         enum rd_proof other)
 {
@@ -126,7 +126,7 @@ static int server_proved(struct rd_pipe *cmd, struct rd_sent *sent,
 
     if (!hf__rd_pair_is_under_way(r) ||
         ((struct rd_flight *)sent)->hold_id != p->number)
-        return 0; /* reply to an earlier proof */
+        return 0; /* the reply to an earlier proof */
     if (reply->type == REDIS_REPLY_ERROR) {
         server_refused(r, reply->text, now);
     } else if (hf__rd_int(reply, &counted) && counted > 0) {
@@ -158,7 +158,7 @@ void hf__rd_pair_begin(struct redis *r)
     p->state = RD_PROOF_SENT;
     p->at = f->sent.net.at + PROOF_MS * HF__MS;
     hf__rd_put_count(o, '*', 5);
-    /* As text, because NOSCRIPT is not handled here. */
+    /* Send EVAL, because NOSCRIPT is not handled here. */
     hf__rd_put_text(o, "EVAL");
     hf__rd_put(o, script->text, script->len);
     hf__rd_put_num(o, 0);
@@ -171,7 +171,7 @@ void hf__rd_pair_heard(struct redis *r, const char *number)
     struct rd_pair *p = &r->chans.pair;
 
     if (!hf__rd_pair_is_under_way(r) || strtoull(number, NULL, 10) != p->number)
-        return; /* number of an earlier proof */
+        return; /* the number of an earlier proof */
     server_half(r, RD_PROOF_HEARD, RD_PROOF_COUNTED);
 }
 

@@ -10,13 +10,13 @@
  *   + holdfast:mark:{n}           with a mark, which counts holdfast's waiters
  *   redisson_lock__channel:{n}:<owner>   fair, with Redisson in the queue
  *   redisson_rwlock:{n}, redisson_sc:{n}, redisson_countdownlatch__channel__{n}
- *                                 the other kinds; all but the latch have a
- *                                 mark of their own
+ *                                 the other kinds; all but the latch have their
+ *                                 own mark
  *
- * No event may be lost between an attempt and its subscription. So a waiter
- * whose attempt was sent before the subscription was confirmed is rung at the
- * confirmation; after a reconnect this concerns all waiters. A chan lingers for
- * a while after its last wait (channels.h).
+ * No event may be lost between an attempt and its subscription. A waiter whose
+ * attempt was sent before the subscription was confirmed is therefore rung at
+ * the confirmation; after a reconnect this concerns all waiters. A chan lingers
+ * for a while after its last wait (channels.h).
  */
 #include "subscribe.h"
 
@@ -37,15 +37,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pause before a new connection after a subscription was refused temporarily.
- * It doubles each time, up to 32 s; waiters poll in the meantime. */
+/* Pause before reconnecting after a subscription was refused temporarily. It
+ * doubles each time, up to 32 s; waiters poll in the meantime. */
 #define PUT_OFF_MS 1000
 #define PUT_OFF_MOST 6
 
 /* ---- commands ---------------------------------------------------------- */
 
 /* Returns NULL if the client is not connected, or if there is no memory. In the
- * second case it sets stream.broken, so that advance() ends the connection. */
+ * second case it sets stream.broken, so that advance() closes the
+ * connection. */
 static struct net_out *subscribe_begin(struct redis *r, const char *verb,
                                        size_t args)
 {
@@ -111,9 +112,9 @@ static void subscribe_join_own(struct redis *r, struct rd_lock *lock)
     lock->own = true;
 }
 
-/* Returns whether another chan still needs this chan's channel of Redisson: "m"
- * and "{m}" share that channel (keys.c), but have different marks. While there
- * are waiters for both, Redisson gets superfluous messages. */
+/* Returns whether another chan still needs the Redisson channel of this chan:
+ * "m" and "{m}" share that channel (keys.c), but have different marks. While
+ * there are waiters for both, Redisson gets superfluous messages. */
 static bool subscribe_is_shared(const struct redis *r, const struct rd_chan *c)
 {
     char wrapped[HF_NAME_MAX + 2];
@@ -151,7 +152,7 @@ static void subscribe_part(struct redis *r, struct rd_chan *c)
 
 /* ---- waiting ----------------------------------------------------------- */
 
-/* Returns the chan of this lock, which no longer lingers. Returns NULL if there
+/* Returns the chan of this lock and stops its lingering. Returns NULL if there
  * is no memory. */
 static struct rd_chan *subscribe_chan_of(struct redis *r, struct hf__remote *m)
 {
@@ -239,8 +240,8 @@ static void subscribe_up(struct rd_pipe *p, hf__time now)
 
     (void)now;
     r->chans.refused = false;
-    /* The argument is `false`, because whether a fair waiter needs a channel of
-     * its own depends on the others in the queue. Its next attempt finds that
+    /* The argument is `false`, because whether a fair waiter needs its own
+     * channel depends on the others in the queue. Its next attempt finds that
      * out. */
     for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
@@ -273,12 +274,12 @@ static void subscribe_down(struct rd_pipe *p, int code, bool was_up,
             lock->own = false;
     }
     if (p->link.walk.failures == 1 && r->cmd.link.state == NET_UP)
-        hf__rd_ring_all(r); /* no messages come now, so all waiters must poll */
+        hf__rd_ring_all(r); /* without messages all waiters must poll */
     if (!subscribe_is_needed(r))
         hf__rd_pipe_stop(p);
 }
 
-/* Makes a new connection. Nothing is logged, because nothing was lost. */
+/* Reconnects. Nothing is logged, because no connection was lost. */
 static void subscribe_reconnect(struct redis *r, hf__time now)
 {
     hf__link_look_up(&r->sub.link, now);
@@ -298,7 +299,7 @@ static hf__time subscribe_next_ping(const struct redis *r)
 }
 
 /* Returns whether the helper thread must poll while the connection is being
- * made: it is made for a holder, so no thread waits that would drive it. */
+ * established: it is needed for a holder, so no waiting thread drives it. */
 static bool subscribe_is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
@@ -354,9 +355,9 @@ void hf__rd_sub_fini(struct redis *r)
 
 /* ---- messages --------------------------------------------------------- */
 
-/* Calls fn for each chan that the name in one of Redisson's channels (text) may
- * stand for: that of the name without the braces around it, and that of the
- * name as it is if it contains braces itself. */
+/* Calls fn for each chan to which a Redisson channel may belong. `text` is the
+ * part of the channel after its prefix: either the name of a lock in braces, or
+ * a name that itself contains braces. */
 static void subscribe_each_name(struct redis *r, const char *text, size_t len,
                                 enum hf_kind kind, bool fair,
                                 void (*fn)(struct redis *, struct rd_chan *))
@@ -376,7 +377,7 @@ static void subscribe_each_name(struct redis *r, const char *text, size_t len,
 }
 
 /* Returns the length of the channel's prefix, which precedes the name of the
- * lock; 0 if the channel is not that of a lock. */
+ * lock, or 0 if the channel does not belong to a lock. */
 static size_t subscribe_prefix_of(const struct rd_node *channel,
                                   enum hf_kind *kind)
 {
@@ -420,8 +421,8 @@ static void subscribe_confirmed(struct redis *r, struct rd_chan *c)
     c->ring_later = false;
 }
 
-/* Returns whether the attempt that an early message is about may still be under
- * way. The comparison is `<=`, because sents.head is raised before the reply is
+/* Returns whether the attempt of an early message may still be under way. The
+ * comparison is `<=`, because sents.head is incremented before the reply is
  * handled. */
 static bool subscribe_is_awaited(const struct redis *r,
                                  const struct rd_early *e)
@@ -446,14 +447,14 @@ static void subscribe_complete(struct rd_lock *lock,
         lock->token = call->token;
 }
 
-/* Handles a message "u|f|r|s<hold id> <token> <seen> <name>". With a token the
- * lock was handed over; token 0 means "try". If the hold is no longer wanted,
- * its release is already under way. The lease of a hand-over counts from the
- * attempt that <seen> identifies, so the message only completes the reply to
- * that attempt. If a later attempt has been answered by then, the hold may have
- * ended and the lock may have another holder, so the waiter tries again. The
- * waiter also tries again while the message may come from a different server
- * than the replies (same_server.c). */
+/* Handles a message "u|f|r|s<hold id> <token> <seen> <name>". A token means
+ * that the lock was handed over; token 0 means "try". If the hold is no longer
+ * wanted, its release is already under way. The lease of a hand-over counts
+ * from the attempt that <seen> identifies, so the message only completes the
+ * reply to that attempt. If a later attempt has been answered by then, the hold
+ * may have ended and the lock may have another holder, so the waiter tries
+ * again. The waiter also tries again while the message may come from a server
+ * other than that of the replies (same_server.c). */
 static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK
@@ -502,7 +503,7 @@ void hf__rd_was_called(struct redis *r, struct rd_lock *lock, uint64_t hold_id)
 }
 
 /* Returns whether the message is a number with an extra 0 in front, which is
- * for Redisson's waiters only. Holdfast's waiters get messages of their own. */
+ * for Redisson's waiters only. Holdfast's waiters get separate messages. */
 static bool subscribe_not_for_us(const struct rd_node *payload)
 {
     return payload->len > 1 && payload->text[0] == '0';
@@ -525,7 +526,7 @@ static void subscribe_heard(struct redis *r, const struct rd_node *channel,
     }
 }
 
-/* Handles a refusal of a subscription, permanent or temporary. A refusal is
+/* Handles a permanent or temporary refusal of a subscription. A refusal is
  * logged once, however often it is repeated. */
 static void subscribe_refused(struct redis *r, const char *text, hf__time now)
 {

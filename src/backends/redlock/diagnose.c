@@ -1,4 +1,4 @@
-/* A diagnosis of what the servers say about themselves. INFO is sent to each
+/* A diagnosis: what the servers say about themselves. INFO is sent to each
  * server as soon as it is connected. The findings are written when all servers
  * that accept a connection have replied, or after half of op_timeout. */
 #include "diagnose.h"
@@ -17,7 +17,7 @@
 
 struct rl_checkup {
     struct rl_checkup *next, *prev; /* in redlock.checkups */
-    struct hf__query *q;            /* NULL after the diagnosis has ended */
+    struct hf__query *q;            /* NULL once the diagnosis has ended */
     hf__time until;
     size_t due;         /* INFOs under way, plus 1 until the diagnosis ends */
     uint16_t requested; /* a bit for each server to which INFO was sent */
@@ -94,9 +94,9 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
     FIND(OK, "independence", "locks survive the loss of any one host");
 }
 
-/* Returns whether all servers have replied, which a statement about all of them
- * needs. A server might be silent, or might not allow this user to call
- * INFO. */
+/* Returns whether all servers have replied, which every statement about all of
+ * them requires. If not, adds a finding: a server may be silent, or the user
+ * may not be allowed to call INFO there. */
 static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;
@@ -170,7 +170,8 @@ static void diagnose_find_persistence(struct redlock *rl, struct rl_checkup *c,
              "has to be always");
 }
 
-/* Compares the servers' clocks, from which tokens are made. */
+/* Adds a finding about the differences between the servers' clocks, because
+ * tokens are based on these clocks. */
 static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
@@ -198,8 +199,8 @@ static void diagnose_find_clocks(struct redlock *rl, struct rl_checkup *c)
              apart);
 }
 
-/* Adds a finding for each server with a problem, or a single one if all servers
- * are well. */
+/* Adds a finding for each server with a problem, or a single finding if no
+ * server has one. */
 static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
                                const char *subject, size_t at, const char *well,
                                bool whole)
@@ -220,8 +221,8 @@ static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
         FIND(OK, subject, "%s", well);
 }
 
-/* Lists the rights that a user needs, without checking them; the finding
- * "locking" shows whether they suffice. */
+/* Adds the rights that a user needs, without checking them; the finding
+ * "locking" shows whether the rights of this user suffice. */
 static void diagnose_find_rights(struct redlock *rl, struct rl_checkup *c)
 {
     char rules[600];
@@ -283,16 +284,16 @@ void hf__rl_checkups_fini(struct redlock *rl)
 
 static bool diagnose_request_info(struct rl_server *, struct rl_checkup *);
 
-/* Returns whether a connection is being made, and no attempt to make it has
- * failed yet. */
+/* Returns whether a connection is being established, and no earlier attempt to
+ * do so has failed. */
 static bool diagnose_is_coming(const struct net_link *l)
 {
     return (l->state == NET_CONNECTING || l->state == NET_GREETING) &&
            !l->open_code;
 }
 
-/* Sends INFO to newly connected servers. Returns whether the diagnosis need not
- * wait any longer. */
+/* Sends INFO to newly connected servers. Returns whether the diagnosis can end
+ * now. */
 static bool diagnose_move(struct redlock *rl, struct rl_checkup *c,
                           hf__time now)
 {
@@ -392,7 +393,7 @@ int hf__rl_query(void *self, struct hf__query *q)
     c->until = now + rl->op_timeout_ms / 2 * HF__MS;
     hf__list_add(rl->checkups, c);
     if (diagnose_move(rl, c, now)) {
-        diagnose_end(rl, c); /* replies that still come are dropped */
+        diagnose_end(rl, c); /* later replies are ignored */
         return HF__DONE;
     }
     rl->core->due(rl->client, c->until);

@@ -1,6 +1,7 @@
 /*
  * A diagnosis: INFO of every server, as findings (core->find). hf__rl_query()
- * is a slot of the backend's table; other queries fail with ENOTSUP.
+ * is a slot of the backend's table; queries other than a diagnosis fail with
+ * ENOTSUP.
  */
 #ifndef HF_RL_DIAGNOSE_H
 #define HF_RL_DIAGNOSE_H
@@ -9,8 +10,8 @@
 
 int hf__rl_query(void *, struct hf__query *);
 
-/* Notes that the reply to an INFO has come, or that none will come. Unless the
- * client is closing, the caller runs within advance(), which calls
+/* Notes that the reply to an INFO has arrived, or that none will arrive. Unless
+ * the client is closing, the caller runs within advance(), which calls
  * hf__rl_checkup_move() afterwards. */
 void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
 void hf__rl_checkups_fini(struct redlock *);

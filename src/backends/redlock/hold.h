@@ -1,8 +1,8 @@
 /*
  * An attempt and the hold that it becomes (struct rl_hold), and its ballots
- * among the servers (struct rl_poll). The struct of a hold exists while its
- * lock refers to it, while one of its commands is under way, and while a server
- * must still be sent its release or undo; each of these counts in `refs`.
+ * among the servers (struct rl_poll). A struct rl_hold exists while its lock
+ * refers to it, while one of its commands is under way, and while its release
+ * or undo must still be sent to a server; each of these counts in `refs`.
  */
 #ifndef HF_RL_HOLD_H
 #define HF_RL_HOLD_H
@@ -32,12 +32,12 @@ enum rl_vote {
     RL_YES,
     RL_NO,
     RL_ERROR,  /* replied with an error */
-    RL_SLOW,   /* no reply in time; it may still come */
-    RL_FAILED, /* no reply will come */
+    RL_SLOW,   /* no reply in time; one may still arrive */
+    RL_FAILED, /* no reply will arrive */
 };
 
-/* A ballot: a request to all servers, and their votes. The struct is reused
- * after the decision. */
+/* A ballot: a request to all servers, and their votes. After the decision the
+ * struct may be reused for another ballot. */
 struct rl_poll {
     struct rl_poll *next, *prev; /* in redlock.polls until it is decided */
     struct rl_poll *more;        /* another ballot of the same hold */
@@ -46,7 +46,7 @@ struct rl_poll {
     size_t item;         /* of a renewal: index in its batch */
     hf__time until;
     uint32_t round; /* number of the ballot within the hold; replies to earlier
-                       rounds do not count */
+                     * rounds are ignored */
     enum rl_op op;
     uint8_t vote[HF__HOSTS];
 };
@@ -55,29 +55,29 @@ struct rl_poll {
 struct rl_hold {
     unsigned refs;
     struct rl_hold *next; /* the next older hold of the same lock */
-    struct rl_lock *lock; /* NULL after the lock has dropped the hold */
+    struct rl_lock *lock; /* NULL once the lock has dropped the hold */
     uint64_t hold_id;
-    uint64_t token;   /* 0 until it is decided */
+    uint64_t token;   /* 0 until the token is decided */
     int64_t ahead_us; /* servers reserve tokens up to `base` plus this */
     uint32_t lease_ms;
     uint32_t rounds;       /* number of the latest ballot of this hold */
     uint32_t good;         /* round of the last renewal that succeeded */
-    hf__time sent_at;      /* when the first byte of the attempt was sent */
-    hf__time gone_at;      /* by when all keys of the hold have expired */
+    hf__time sent_at;      /* before the first byte of the attempt was sent */
+    hf__time gone_at;      /* when all keys of the hold will have expired */
     struct rl_poll poll;   /* the ballot for everything but renewals */
     struct rl_poll *keeps; /* ballots of renewals */
     bool held;             /* granted to the core, so never undone */
-    bool carefully;        /* sent to one server first, not yet to the others */
+    bool carefully;        /* sent to one server only, the others may follow */
     uint16_t touched;      /* servers that may have the key of this hold */
-    /* Servers that must still be sent the release or the undo of this hold.
+    /* Servers to which the release or the undo of this hold must still be sent.
      * While there are any, the hold is in redlock.debtors. */
     uint16_t owes;
     struct rl_hold *next_debtor;
-    uint16_t unsure; /* servers where the reply to a drop was lost */
+    uint16_t unsure; /* servers whose reply to a drop was lost */
     uint16_t late;   /* servers that have refused the attempt as too late */
     uint16_t lapsed; /* servers where a renewal had to set the key again */
-    /* The number in each server's reply to the grant: `base`, or if the vote
-     * was NO, a hash of the holder's value. */
+    /* The number in each server's reply to the grant: `base`, or a hash of the
+     * holder's value if the vote was NO. */
     int64_t base[HF__HOSTS];
     uint8_t value_len;
     uint16_t name_len;
@@ -85,7 +85,7 @@ struct rl_hold {
     char name[];
 };
 
-/* Ends the ballot, which is decided: no request waits for it any longer. */
+/* Ends a ballot that has been decided: no request waits for it. */
 void hf__rl_poll_end(struct redlock *, struct rl_poll *);
 
 /* Drops a reference to the hold, and frees it with the last one. */

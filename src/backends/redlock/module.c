@@ -1,7 +1,7 @@
 /*
- * The entry of the module redis, which has two backends: one server, and
- * Redlock. This file is in redlock because redlock may use redis, but not the
- * other way round.
+ * The entry point of the module redis, which has two backends: one server, and
+ * Redlock. This file is in the folder redlock because redlock may use redis,
+ * but not the other way round.
  */
 #include "backends/redis/redis.h"
 #include "redlock.h"

@@ -4,9 +4,8 @@
  *   redlock://[user[:password]@]host[:6379],host[:6379],...[/db]
  *   tls=yes              all with TLS; cacert=FILE&cert=FILE&key=FILE
  *   server_timeout=50ms  a server that has not replied by then has no vote
- *   max_lease=TIME       upper bound of all leases (default: ttl=), the same
- *                        for all clients. 0: servers keep their keys through
- *                        a restart
+ *   max_lease=TIME       maximum of all leases (default: ttl=), the same for
+ * all clients. 0: servers keep their keys through a restart
  */
 #include "redlock.h"
 
@@ -106,8 +105,8 @@ static int redlock_parse(struct redlock *rl, const struct hf__config *config)
                              has_tls ? NULL : "tls=yes", &rl->login);
 }
 
-/* Starts a client. A host that is not found is no failure if enough servers
- * remain. */
+/* Starts a client. A host that cannot be resolved is tolerated if enough
+ * servers remain. */
 static int start_redlock(struct redlock *rl, const struct hf__config *config)
 {
     hf__time now = rl->core->now();
@@ -198,7 +197,7 @@ static int redlock_open(hf_client *client, const struct hf__core *core,
 /* ---- which servers can vote ----------------------------------------------
  */
 
-/* Writes how many servers can vote, and why the others cannot. */
+/* Writes how many servers can vote, and why the others cannot vote. */
 static void redlock_count_up(const struct redlock *rl, char *to, size_t size)
 {
     hf__time now = rl->core->now();
@@ -209,7 +208,8 @@ static void redlock_count_up(const struct redlock *rl, char *to, size_t size)
     hf__rl_describe(rl, NULL, now, to + n, size - (size_t)n);
 }
 
-/* Writes advice if a server accepts the user but refuses commands. */
+/* Writes advice if a server accepts the user but refuses commands; otherwise an
+ * empty string. */
 static void redlock_advise(const struct redlock *rl, char *to, size_t size)
 {
     char rules[200];
@@ -243,7 +243,7 @@ static int redlock_opened(void *self)
             code = l->open_code;
     }
     if (up + failed < rl->len && !is_over)
-        /* Wait until each server can vote, or its error is known. */
+        /* Wait until each server is connected, or its error is known. */
         return HF__PENDING;
     if (up >= rl->majority) {
         rl->is_open = true;
@@ -270,7 +270,8 @@ static void redlock_ready(void *self, uint32_t tag, uint32_t events,
             return;
 }
 
-/* Reports the state of the servers to the core. */
+/* Reports to the core whether a majority of the servers can vote, and whether a
+ * majority is connected. */
 static void redlock_report_state(struct redlock *rl, hf__time now)
 {
     bool is_down = !hf__rl_has_majority(rl, now);
@@ -302,7 +303,7 @@ static void redlock_advance(void *self, hf__time now)
     hf__rl_vote_move(rl, now);
     hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
-    /* `now` may be older than the time that the slots have read since. */
+    /* `now` may be older than the time that the slots have used since. */
     redlock_report_state(rl, rl->core->now());
     if (rl->put_off && !rl->is_down) {
         rl->put_off = false;

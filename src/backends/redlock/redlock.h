@@ -8,7 +8,7 @@
  *
  *   g  grant   sets the key if it does not exist, and returns a number, `base`,
  *              that is not below any token a client may have got there
- *   r  raise   a second round: this token is going to be used
+ *   r  raise   a second round: announces that this token will be used
  *   k  keep    a renewal
  *   d  drop    a release
  *   u  undo    the grant failed
@@ -24,15 +24,15 @@
  * The token is the highest base of the majority M plus one. A server that
  * returned b gives no other attempt a base below b + `ahead`. If the token is
  * not above that limit at any server of M, it is used at once: every later
- * holder shares a server with M and gets a higher one. Otherwise the token is
- * written to a majority first. tests/sim has a model of it (redlock-model).
+ * holder shares a server with M and gets a higher token. Otherwise the token is
+ * written to a majority first. tests/sim has a model of this (redlock-model).
  *
  * A lease counts from the first byte of the attempt or the renewal. A server
- * that may have lost its memory (it was started less than max_lease ago, or
- * another process answers at its address) is out, that is, nothing is sent to
- * it until all leases of that time have ended.
+ * that may have lost its memory (because it was started less than max_lease
+ * ago, or another process answers at its address) is out: nothing is sent to it
+ * until all leases of that time have ended.
  *
- * All of it runs with the client's mutex held, except open().
+ * All functions are called with the client's mutex held, except open().
  *
  * redlock.c fills and frees struct redlock. README.md lists the units; each has
  * a header of the same name.
@@ -49,9 +49,9 @@ struct redlock {
     const struct rl_calls *calls;
     struct rd_login login;
     uint32_t op_timeout_ms, server_timeout_ms;
-    uint32_t max_lease_ms; /* 0: servers keep their keys through a restart */
+    uint32_t max_lease_ms; /* 0 if servers keep their keys through a restart */
     char uuid[HF__UUID_LEN + 1];
-    uint64_t values;       /* how many values of attempts were made */
+    uint64_t values;       /* how many values of attempts were generated */
     uint64_t chance;       /* state of hf__chance() */
     struct rl_poll *polls; /* undecided ballots */
     struct rl_hold *debtors;

@@ -1,6 +1,6 @@
 /* One server of several: the hello, whether the server can be relied on,
- * commands and replies, and the releases and undos that it must still be
- * sent. */
+ * commands and replies, and the releases and undos that must still be sent to
+ * the server. */
 #include "server.h"
 
 #include "backends/redis/keys.h"
@@ -72,7 +72,7 @@ void hf__rl_trouble(const struct rl_server *s, hf__time now, char *buf,
                  (long long)((s->out_until - now) / (1000 * HF__MS) + 1));
     else if (l->state == NET_UP)
         snprintf(buf, size, "no answer");
-    else /* l->text is "where: why", or "" before the first connection */
+    else /* l->text is "where: why", or "" before any connection */
         snprintf(buf, size, "%s",
                  strncmp(l->text, l->where, where) == 0 &&
                          strncmp(l->text + where, ": ", 2) == 0
@@ -152,9 +152,9 @@ static int server_hello(struct rd_pipe *p, hf__time now)
     return 0;
 }
 
-/* Returns the time until which nothing is sent to the server, because a new
- * process may have lost the keys of the old one. At the first contact its
- * uptime tells since when it has kept keys. */
+/* Returns the time until which nothing is sent to the server, because its new
+ * process may have lost the keys of the old one. At the first contact the
+ * uptime of the process shows for how long it has kept keys. */
 static hf__time server_out_until(const struct rl_server *s, bool is_new,
                                  hf__time now)
 {
@@ -169,15 +169,16 @@ static hf__time server_out_until(const struct rl_server *s, bool is_new,
     return ms > 0 ? now + ms * HF__MS : 0;
 }
 
-/* Returns how to end the hold: a hold whose token may have been used is never
- * undone, but dropped. */
+/* Returns the command that ends the hold: a hold whose token may have been used
+ * is never undone, but dropped. */
 static enum rl_op server_end_of(const struct rl_hold *h)
 {
     return h->held ? RL_DROP : RL_UNDO;
 }
 
-/* Sends the releases and undos that the server must still be sent. lost_all:
- * the server has lost its keys, so nothing need be sent. */
+/* Sends the releases and undos that must still be sent to the server.
+ * `lost_all` says that the server has lost its keys, so that nothing needs to
+ * be sent. */
 static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 {
     struct redlock *rl = s->rl;
@@ -186,7 +187,7 @@ static void server_pay(struct rl_server *s, bool lost_all, hf__time now)
 
     s->pay_at = HF__NEVER;
     while ((h = *at)) {
-        if (h->gone_at <= now) /* all its keys have expired */
+        if (h->gone_at <= now) /* all keys of the hold have expired */
             h->owes = 0;
         if (h->owes & bit &&
             (lost_all || hf__rl_send(s, &h->poll, server_end_of(h))))
@@ -219,9 +220,9 @@ static void server_up(struct rd_pipe *p, hf__time now)
     server_pay(s, is_new && rl->max_lease_ms, now);
 }
 
-/* While a connection is being made, the timeout is PAY_POLL_MS, so that a
- * thread drives when the connection is up and server_up() can send the releases
- * and undos again. */
+/* While a connection is being established, the timeout is PAY_POLL_MS, so that
+ * a thread drives when the connection is up and server_up() can send the
+ * releases and undos again. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -337,7 +338,7 @@ bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
            p->vote[hf__rl_index(s)] == RL_SENT;
 }
 
-/* Handles an error reply, or a command to which no reply will come. */
+/* Handles an error reply, or a command to which no reply will arrive. */
 static void server_failed(struct rl_server *s, const struct rl_flight *f,
                           enum rl_vote vote, bool lost)
 {
@@ -346,8 +347,8 @@ static void server_failed(struct rl_server *s, const struct rl_flight *f,
     s->rl->calls->failed(s, f, vote, lost);
 }
 
-/* Handles an error reply. A server that lacks the script has done nothing, so
- * the command is sent again, with its text. */
+/* Handles an error reply. A server that does not know the script has done
+ * nothing, so the command is sent again, with the source of the script. */
 static void server_refused(struct rl_server *s, const struct rl_flight *f,
                            const char *text)
 {
@@ -367,7 +368,7 @@ static void server_refused(struct rl_server *s, const struct rl_flight *f,
 }
 
 /* Reads a reply. The reply to a grant contains a code, the time and a number;
- * all others are only a code. */
+ * all other replies are only a code. */
 static bool server_read_answer(struct rl_server *s, const struct rl_flight *f,
                                const struct rd_node *reply, int64_t *what,
                                int64_t *base)

@@ -1,4 +1,5 @@
-/* All servers of a client: how many can vote, and why the others cannot. */
+/* All servers of a client: how many can vote, and why the others cannot
+ * vote. */
 #include "servers.h"
 
 #include "hold.h"

@@ -46,7 +46,7 @@ static struct rl_hold *vote_hold_of(const struct hf__remote *m,
     return h;
 }
 
-/* Removes the hold from its lock, which no longer needs it. */
+/* Removes the hold from its lock. */
 static void vote_remove_hold(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_hold **at = &h->lock->holds;
@@ -87,7 +87,7 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
 }
 
 /* Returns how long it takes until all keys of a command that is sent now have
- * expired. The command may be executed until op_timeout has passed. */
+ * expired. The server may execute the command until op_timeout has passed. */
 static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
@@ -185,7 +185,7 @@ static void vote_report(struct redlock *rl, struct rl_poll *p, int result)
 }
 
 /* Returns whether the core must keep the request, because too few servers could
- * reply, or because earlier requests are parked, which it must not overtake. */
+ * reply, or because the request must not overtake earlier, parked requests. */
 static bool vote_put_off(struct redlock *rl, hf__time now)
 {
     for (size_t i = 0; i < rl->len; i++)
@@ -197,8 +197,8 @@ static bool vote_put_off(struct redlock *rl, hf__time now)
 /* ---- attempts --------------------------------------------------------------
  */
 
-/* Returns the first of `these` servers in an order that depends on the name, so
- * that all clients begin at the same server. */
+/* Returns the first of the servers in the set `these`, in an order that depends
+ * on the name, so that all clients begin at the same server. */
 static size_t vote_first_of(const struct redlock *rl, const struct rl_hold *h,
                             unsigned these)
 {
@@ -262,7 +262,7 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     else
         vote_send_rest(rl, &h->poll, now);
     if (!vote_count(rl, &h->poll).sent) {
-        h->poll.until = 0; /* so advance() decides it: a slot reports nothing */
+        h->poll.until = 0; /* advance() decides it, as a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     vote_flush(rl, req);
@@ -277,16 +277,16 @@ static void vote_forget(struct redlock *rl, struct rl_hold *h)
             hf__rl_end_at(&rl->server[i], h);
 }
 
-/* Undoes the attempt, which has failed. */
+/* Undoes the attempt, which has failed. No request waits for the undo. */
 static void vote_undo(struct redlock *rl, struct rl_hold *h)
 {
     hf__rl_poll_end(rl, &h->poll);
     vote_forget(rl, h);
 }
 
-/* Updates since when the holder is the same (seen_at). Servers that lack the
- * holder's key do not count, because the keys of other attempts come and go
- * there. */
+/* Updates the time since which the holder has been the same (seen_at). Servers
+ * that lack the holder's key do not count, because keys of other attempts
+ * appear and disappear there. */
 static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
                      hf__time now)
 {
@@ -307,7 +307,7 @@ static void vote_see(struct redlock *rl, struct rl_hold *h, bool taken,
         lock->seen_at = now;
 }
 
-/* Returns a random pause: an eighth to a sixteenth of the time for which the
+/* Returns a random pause: a sixteenth to an eighth of the time for which the
  * lock is known to be held, within the limits in vote.h. */
 static hf__time vote_pause(struct redlock *rl, hf__time held)
 {
@@ -332,9 +332,9 @@ static bool vote_is_heard(const struct redlock *rl, struct count c)
     return c.yes + c.no >= rl->majority;
 }
 
-/* Returns the code for a ballot that no majority has decided, and sets its
- * text. The code is EUNKNOWN if replies are missing, because the request may
- * still be executed. */
+/* Returns the error code for a ballot that no majority has decided, and sets
+ * its message. The code is EUNKNOWN if replies are missing, because servers may
+ * still execute the request. */
 static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
                         hf__time now)
 {
@@ -351,10 +351,10 @@ static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
 
 /* Ends an attempt on which no majority has voted. If the backend reported that
  * now, the core would repeat the attempt at once, and so on until op_timeout.
- * So the backend reports it after a pause: an eighth of the time for which the
- * attempt has had no majority of votes. During the pause the hold stays in the
- * lock, so that an abandon finds it; its ballot sends nothing and serves only
- * as a timer. */
+ * The backend therefore reports it after a pause: an eighth of the time for
+ * which the attempt has had no majority of votes. During the pause the hold
+ * stays in the lock, so that an abandon finds it; its ballot sends nothing and
+ * serves only as a timer. */
 static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct hf__req *req = h->poll.req;
@@ -369,7 +369,7 @@ static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
     if (text[0] && !rl->is_down)
         rl->core->trouble(rl->client, text);
     vote_undo(rl, h);
-    h->touched = 0; /* an abandon need not undo it once more */
+    h->touched = 0; /* an abandon need not undo it again */
     memset(h->poll.vote, RL_UNSENT, sizeof(h->poll.vote));
     vote_begin_poll(
         rl, &h->poll, RL_UNDO, req,
@@ -383,10 +383,11 @@ static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
     vote_remove_hold(rl, h);
 }
 
-/* Ends an attempt that no majority has granted. taken: the lock has a holder,
- * because a majority can no longer say yes, or because the only server that was
- * asked has refused. If the lock is taken, or a majority has voted, a request
- * without may_queue ends as BUSY, and a waiter continues to wait. */
+/* Ends an attempt that no majority has granted. `taken` says that the lock has
+ * a holder, because a majority can no longer say yes, or because the only
+ * server that was asked has refused. If the lock is taken, or a majority has
+ * voted, the attempt ends as BUSY without may_queue, and continues to wait with
+ * may_queue. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {
@@ -406,7 +407,7 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
         result = vote_why_not(rl, &h->poll, now);
     else if (!req->may_queue)
         result = HF__BUSY;
-    else /* split votes: short pause */
+    else /* after split votes the pause is short */
         req->poll_at = now + vote_pause(rl, taken ? now - lock->seen_at : 0);
     vote_report(rl, &h->poll, result);
     vote_forget(rl, h);
@@ -415,8 +416,8 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
 }
 
 /* Returns the lowest token of any majority whose numbers are close (redlock.h),
- * or 0 if there is no such majority. Sets *highest to one more than the highest
- * number. */
+ * or 0 if there is no such majority. Sets *highest to the highest number of all
+ * yes votes plus one. */
 static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
                               uint64_t *highest)
 {
@@ -509,8 +510,8 @@ static void vote_judge_raise(struct redlock *rl, struct rl_hold *h,
 /* ---- renewals and releases --------------------------------------------------
  */
 
-/* Returns how long to wait for votes on a renewal or a release, so that it can
- * be repeated in time. */
+/* Returns how long to wait for votes on a renewal or a release, in ms, so that
+ * it can be repeated in time. */
 static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
 {
     uint32_t ms = lease_ms / 6, most = rl->op_timeout_ms / 2 + 1;
@@ -519,7 +520,7 @@ static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
     return ms < most ? ms : most;
 }
 
-/* Releases the hold. A repeated drop is sent only to the servers that have not
+/* Releases the hold. A repeated drop is sent only to servers that have not
  * replied. */
 static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
 {
@@ -543,7 +544,7 @@ static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         vote_flush(rl, req);
         return HF__PENDING;
     }
-    hf__rl_poll_end(rl, &h->poll); /* what is owed is sent later */
+    hf__rl_poll_end(rl, &h->poll); /* server.c sends what is owed later */
     vote_remove_hold(rl, h);
     return HF__DONE;
 }
@@ -555,7 +556,7 @@ int hf__rl_release(void *self, struct hf__req *req)
     return h && h->held ? vote_drop(self, h, req) : HF_ENOTOWNER;
 }
 
-/* An attempt that was refused has no hold here: it was undone at once. */
+/* If the attempt was refused, there is no hold: it was undone at once. */
 int hf__rl_abandon(void *self, struct hf__req *req)
 {
     struct redlock *rl = self;
@@ -571,8 +572,8 @@ int hf__rl_abandon(void *self, struct hf__req *req)
     return HF__DONE;
 }
 
-/* Returns a struct for the ballot of a renewal: one that is no longer used, or
- * a new one; NULL if there is no memory. */
+/* Returns a struct for the ballot of a renewal: an unused or a new one, or NULL
+ * if there is no memory. */
 static struct rl_poll *vote_keep_of(struct redlock *rl, struct rl_hold *h)
 {
     struct rl_poll *p = h->keeps;
@@ -612,7 +613,7 @@ static int vote_keep(struct redlock *rl, struct hf__batch *b, size_t i,
         vote_send_to(rl, p, s);
     if (vote_count(rl, p).sent)
         return HF__PENDING;
-    hf__rl_poll_end(rl, p); /* nothing was sent, so no reply will end it */
+    hf__rl_poll_end(rl, p); /* nothing was sent, so no reply will do it */
     return vote_why_not(rl, p, now);
 }
 
@@ -641,9 +642,10 @@ int hf__rl_renew(void *self, struct hf__batch *b)
     return HF__PENDING;
 }
 
-/* If the key was gone at a server, the renewal has set it again there. Such a
- * server does not count as a yes until a majority of others has
- * (rl_hold.lapsed): a majority must have had the key without interruption. */
+/* Decides a renewal. At a server where the key was missing, the renewal has set
+ * it again. Such a server does not count as a yes until a majority of other
+ * servers has renewed (rl_hold.lapsed): a majority must have had the key
+ * without interruption. */
 static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
 {
     struct count c = vote_count(rl, p);
@@ -660,8 +662,8 @@ static void vote_judge_keep(struct redlock *rl, struct rl_poll *p, hf__time now)
     }
 }
 
-/* The core repeats a drop whose result is unknown at once. So EUNKNOWN is not
- * reported before the time of the ballot has passed. */
+/* Decides a drop. EUNKNOWN is not reported before the time of the ballot has
+ * passed, because the core repeats a drop with an unknown result at once. */
 static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct count c = vote_count(rl, &h->poll);
@@ -679,8 +681,8 @@ static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 /* ---- answers ----------------------------------------------------------------
  */
 
-/* Ends the trouble that was reported to the core if a majority has voted,
- * whatever the votes are. */
+/* Tells the core that its trouble is over if a majority has voted, whatever the
+ * votes are. */
 static void vote_hear(struct redlock *rl, const struct rl_poll *p)
 {
     if (!rl->is_unheard || !vote_is_heard(rl, vote_count(rl, p)))
@@ -724,7 +726,7 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
     if (!hf__rl_counts(s, f))
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
-        /* The reply has corrected our estimate of the server's clock. */
+        /* The reply has improved our estimate of the server's clock. */
         h->late |= (uint16_t)(1u << i);
         vote_send_to(s->rl, f->poll, i);
     } else {

@@ -1,8 +1,8 @@
 /*
  * Attempts, renewals and releases are sent to all servers, whose votes decide.
- * The first six functions are slots of the backend's table; replies and
- * failures come by struct rl_calls. A slot reports nothing to the core: what it
- * decides at once is reported by hf__rl_vote_move().
+ * The first six functions are slots of the backend's table; server.c passes
+ * replies and failures on by struct rl_calls. A slot reports nothing to the
+ * core: hf__rl_vote_move() reports what a slot has decided.
  */
 #ifndef HF_RL_VOTE_H
 #define HF_RL_VOTE_H
@@ -11,7 +11,7 @@
 
 #define RL_PAUSE_MIN_MS 1
 #define RL_PAUSE_MAX_MS 250
-/* When the holder has been the same for this time, every fourth attempt goes to
+/* When the holder has been the same for this long, every fourth attempt goes to
  * all servers. */
 #define RL_ALL_MS 400
 
@@ -21,11 +21,11 @@ struct rl_lock {
     bool careful;          /* the last attempt failed: ask one server first */
     uint16_t lacks;        /* servers that lack the holder's key */
     uint8_t polls;         /* number of attempts that asked one server first */
-    /* Hold id of an attempt on which no majority has voted, and since when;
-     * 0: none. */
+    /* Hold id of an attempt on which no majority has voted, and since when; 0
+     * if there is none. */
     uint64_t unheard;
     hf__time unheard_at;
-    hf__time seen_at;        /* since when the holder is the same */
+    hf__time seen_at;        /* since when the holder has been the same */
     int64_t seen[HF__HOSTS]; /* each server's hash of the holder's value */
 };
 
@@ -36,17 +36,19 @@ int hf__rl_release(void *, struct hf__req *);
 int hf__rl_abandon(void *, struct hf__req *);
 int hf__rl_renew(void *, struct hf__batch *);
 
-/* Handles a reply. what: its first number; base: its last. */
+/* Handles a reply: `what` is its first number, `base` its last. */
 void hf__rl_voted(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
-/* Handles an error reply, or a command to which no reply will come. lost: the
- * command may have been executed. */
+/* Handles an error reply, or a command to which no reply will arrive. `lost`
+ * says that the command may have been executed. */
 void hf__rl_failed(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
 
-/* Counts servers that have not answered in time, and reports what is decided;
- * when it must be called next. */
+/* Counts servers that have not replied in time as SLOW, and reports what is
+ * decided. */
 void hf__rl_vote_move(struct redlock *, hf__time now);
+
+/* Returns when hf__rl_vote_move() must be called next. */
 hf__time hf__rl_vote_timeout(const struct redlock *);
 
 #endif

@@ -1,10 +1,11 @@
--- Notifies the holders that the lock is wanted. More arguments follow, two for
--- each holder that is a holdfast client: the owner, and the length of its
--- prefix. Returns 1 if the holders were notified, {5, now} if the request came
--- too late.
+-- Notifies the holders that the lock is wanted. After the named arguments
+-- follow two for each holder that is a holdfast client: the owner, and the
+-- length of its prefix. Returns 1 if the holders were notified, or {5, now} if
+-- the request was too late.
 --
 -- A client without a listener may be about to connect, for the first time or
--- again. So its message is kept, under the name of its channel.
+-- again. The message is therefore kept, in a key with the name of the client's
+-- channel.
 --@keys lock
 --@args valid_until_us
 --@include clock.lua

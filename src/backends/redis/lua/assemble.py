@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """assemble.py HEADER OUT DEPFILE SCRIPT...: puts the Lua scripts together.
 
-Writes the text of each SCRIPT to OUT/<its name>, exactly as the server gets
-it; all of them, with their digests, to OUT/scripts.c; and the names of the
-files that were read to DEPFILE. README.md in this folder describes the lines
-that begin with --@.
+Writes each assembled SCRIPT to OUT/<its name>, exactly as the server gets it;
+all scripts, with their digests, to OUT/scripts.c; and the names of the files
+that were read to DEPFILE. README.md in this folder describes the lines that
+begin with --@.
 """
 import hashlib
 import pathlib
@@ -23,9 +23,9 @@ def fail(where, text):
 
 
 class Source:
-    """A script or a piece: what its head says, and its lines with their place
-    and whether they are indented. A line is text, or (piece, {argument: text})
-    for an include."""
+    """A script or a piece: what its head says, and its lines, each a tuple
+    (place in the file, whether it is indented, content). The content is a
+    string, or (piece, {argument: text}) for an include."""
 
     def __init__(self, path):
         self.path = path
@@ -62,7 +62,7 @@ def arguments(where, text):
 
 def directives(path):
     """Returns [where, indented, word, text] for each directive and each line of
-    Lua, whose word is None. Comments and empty lines are left out."""
+    Lua; the word of a line of Lua is None. Omits comments and empty lines."""
     found = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         where, indented = f"{path}:{number}", line[:1].isspace()
@@ -100,7 +100,7 @@ class Assembly:
         return self.known[name]
 
     def put_in(self, where, text, given):
-        """Replaces $name, KEYS.name and ARGV.name with what they stand for."""
+        """Replaces $name, KEYS.name and ARGV.name with their values."""
         def one(match):
             name, array, field = match.groups()
             if array:
@@ -137,8 +137,8 @@ class Assembly:
 
 
 def used_names(assembly, text):
-    """Returns the variables in a text, without those in the texts that a piece
-    is given."""
+    """Returns the variables that a text uses. A $name that a piece takes does
+    not count as a variable."""
     text = re.sub(r"\$(\w+)", lambda m: assembly.common.get(m[1], ""), text)
     text = re.sub(r"'[^']*'", "''", text)
     words = re.findall(r"(?<![\w$])(?<!(?<!\.)\.)[A-Za-z_]\w*", text)
@@ -152,8 +152,9 @@ def new_names(text):
 
 
 def check_head(assembly, source):
-    """Fails unless a piece needs and defines what its head says, and a script
-    needs nothing. A line without an indent counts as the outermost block."""
+    """Fails unless the head of a piece lists exactly what the piece needs and
+    defines, and a script needs nothing. A line without an indent belongs to
+    the outermost block."""
     needs, defines, inside = set(), set(), set()
     for where, indented, line in source.lines:
         if isinstance(line, str):

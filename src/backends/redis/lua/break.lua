@@ -1,10 +1,11 @@
--- Breaks a mutex. Returns 1 if it was held; 0 if it was not; $RD_OTHER or more
--- if the name belongs to another kind (scripts.h); {5, now} if the request
--- came too late. If a token (0: any) or an owner ('': any) is given, only the
--- hold of that token and owner is broken. If the hold is a different one, the
--- script returns its token as a string, '' if it has none. A token without an
--- owner matches only holdfast clients, because other clients do not raise the
--- counter of tokens.
+-- Breaks a mutex. If ARGV.token is not 0 or ARGV.owner is not '', only the hold
+-- with that token and owner is broken. A token without an owner matches only
+-- holdfast clients, because other clients do not raise the counter of tokens.
+--
+-- Returns 1 if the mutex was held and is broken now; 0 if it was not held; the
+-- token of the hold as a string ('' if unknown) if it is a different hold;
+-- $RD_OTHER or more if the name belongs to another kind (scripts.h); or {5,
+-- now} if the request was too late.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark valid_until_us token
 --@include clock.lua

@@ -1,7 +1,9 @@
--- Breaks all holds of a read-write lock, or those with that token (0: any) and
--- that owner ('': any). Returns 1 if the lock was held; 0 if it was not; {5,
--- now} if the request came too late. If no holder matches, returns the token
--- of one holder as a string, '' if that token is not known.
+-- Breaks all holds of a read-write lock, or only those with ARGV.token if it is
+-- not 0, and with ARGV.owner if it is not ''.
+--
+-- Returns 1 if a hold was broken; 0 if the lock was not held; the token of one
+-- holder as a string ('' if unknown) if no holder matches; or {5, now} if the
+-- request was too late.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base valid_until_us token
 --@include rw_keys.lua

@@ -1,5 +1,5 @@
--- Breaks a mutex of the string dialect. The arguments and the reply are those
--- of break.lua.
+-- Breaks a mutex of the string dialect. The arguments and the reply are the
+-- same as those of break.lua.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark valid_until_us token
 --@include clock.lua

@@ -1,8 +1,10 @@
--- Breaks all holds of a semaphore, or those with that token (0: any) and that
--- owner ('': any); or deletes a latch. Returns 1 if the semaphore was held or
--- the latch was set; 0 if not; $RD_OTHER if the string is neither; {5, now} if
--- the request came too late. If no holder matches, returns the token of one
--- holder as a string, '' if that token is not known.
+-- Breaks all holds of a semaphore, or only those with ARGV.token if it is not
+-- 0, and with ARGV.owner if it is not ''; or deletes a latch.
+--
+-- Returns 1 if a hold was broken or the latch was set; 0 if the semaphore was
+-- not held or the latch was not set; the token of one holder as a string ('' if
+-- unknown) if no holder matches; $RD_OTHER if the string is neither a semaphore
+-- nor a latch; or {5, now} if the request was too late.
 --@keys lock holds token line party permits kind
 --@args owner channel mark latch_channel valid_until_us token
 --@include sem_keys.lua

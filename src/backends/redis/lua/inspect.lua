@@ -1,8 +1,8 @@
 -- Returns {kind, owner, pttl, token, info, queue, crowd} of a mutex. The kind
 -- is 0 if the mutex is free, 1 if it is held, $RD_OTHER or more if the name
--- belongs to another kind (scripts.h). There are two strings for each waiter:
--- the owner, and its note in `seen` or `crowd`. At most 1000 waiters are
--- listed.
+-- belongs to another kind (scripts.h). `queue` and `crowd` list two strings for
+-- each waiter: the owner, and its note in KEYS.seen or KEYS.crowd. Each lists
+-- at most 1000 waiters.
 --@keys lock info waiters token crowd queue seen
 local kind,owner,ty=0,false,redis.call('type',KEYS.lock).ok
 if ty=='hash' then

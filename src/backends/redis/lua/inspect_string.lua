@@ -1,7 +1,8 @@
 -- Returns {letter, token, size, count, holders, waiters} of a string. The
 -- letter is s for a semaphore, l for a latch, '-' for a semaphore without
--- holds, '' for neither. The count is that of free permits, or of the latch. A
--- holder is {owner, permits, ms left, note}. The script writes nothing.
+-- holds, or '' if the string is neither. The count is the number of free
+-- permits, or the count of the latch. A holder is {owner, permits, ms left,
+-- note}. The script writes nothing.
 --@keys lock holds token line party permits kind
 --@args owner channel mark latch_channel
 --@include sem_keys.lua
@@ -11,7 +12,7 @@ local v,of=tonumber(redis.call('get',KEYS.lock)) or 0,{}
 --@include now.lua
 local ms=math.floor(now/1000)
 --@include inspect_waiters.lua
--- The permits are counted as if the expired ones had been taken back.
+-- Counts the permits as if the expired ones had been taken back.
 local at=string.format('%.0f',ms)
 local due=#redis.call('zrangebyscore',Z,'-inf',at)
 local out=redis.call('zcard',Z)-due

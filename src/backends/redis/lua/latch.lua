@@ -1,6 +1,6 @@
 -- Sets a latch (s), counts it down (d), or reads it (g). Returns {0, now,
--- count}; {4, now, count} if the latch to set is set already; {5, now} if the
--- request came too late; {6, now} if the name is not a latch. `did` keeps the
+-- count}; {4, now, count} if a latch to be set is already set; {5, now} if the
+-- request was too late; or {6, now} if the name is not a latch. `did` keeps the
 -- result for a while under the client's request number, so that a request that
 -- is sent twice counts once.
 --@keys lock kind permits did

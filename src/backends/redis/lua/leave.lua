@@ -1,6 +1,7 @@
--- Gives up an unfair mutex. The owner may be waiting, or may hold the lock. If
--- the lock is free, the owner may have been notified of that, so the next
--- waiter is notified instead. The reply is that of the release.
+-- Gives up an unfair mutex, for which the owner may be waiting, or which it may
+-- hold. If the lock is free, the owner may have been notified of that, so the
+-- script notifies the next waiter. Returns 1 if the owner held the lock, else
+-- 0.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark
 --@include mutex_keys.lua

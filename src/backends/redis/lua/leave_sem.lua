@@ -1,6 +1,7 @@
--- Gives up a semaphore. The owner may be waiting, or may hold permits. If
--- permits are free, the owner may have been notified of that, so the next
--- waiter is notified instead. The reply is that of the release.
+-- Gives up a semaphore, for which the owner may be waiting, or of which it may
+-- hold permits. If permits are free, the owner may have been notified of that,
+-- so the script notifies the next waiter. Returns 1 if the owner had permits,
+-- else 0.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base
 --@include sem_keys.lua

@@ -1,6 +1,6 @@
 -- Returns {next cursor, keys ...} of the string dialect. The strings of other
 -- libraries cannot be distinguished from other data, so the pattern matches
--- only our own keys, which contain the holder's information.
+-- only our own keys with the holder's information.
 --@args cursor pattern count
 local s=redis.call('scan',ARGV.cursor,'match',ARGV.pattern,'count',ARGV.count,
   'type','string')

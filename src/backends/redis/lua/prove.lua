@@ -1,6 +1,6 @@
--- Publishes a text, and returns how many connections listen to the channel at
--- this server; or, if the server does not tell that, how many received the
--- text. Also publishes what ask.lua has kept for the client.
+-- Publishes ARGV.text, and returns how many connections listen to the channel
+-- at this server, or, if the server does not reveal that, how many received the
+-- message. Also publishes the wishes that ask.lua has kept for the client.
 --@args channel text
 local n=redis.call('publish',ARGV.channel,ARGV.text)
 for _,id in ipairs(redis.pcall('hkeys',ARGV.channel)) do

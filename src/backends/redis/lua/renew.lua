@@ -1,6 +1,6 @@
 -- Extends mutexes. KEYS are lock and info of each mutex. ARGV are "uuid:", the
 -- time until which the request is valid, then hold_id and lease_ms of each
--- mutex. Returns a string with a character for each mutex, 1 if the owner
--- holds it, else 0; or {5, now} if the request came too late.
+-- mutex. Returns a string with one character for each mutex, 1 if the owner
+-- holds it, else 0; or {5, now} if the request was too late.
 --@args client valid_until_us
 --@include renew_each.lua is_ours=redis.pcall('hexists',KEYS[i],owner)==1

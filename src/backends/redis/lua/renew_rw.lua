@@ -1,9 +1,8 @@
--- Extends holds of read-write locks. KEYS are lock and holds of each lock.
--- ARGV are "uuid:", the time until which the request is valid, then hold_id,
--- lease_ms, base and channel of each hold. A channel that is not empty says
--- that the hold is for reading; if it is still a write hold here, because a
--- downgrade was lost, this script executes the downgrade. The reply is that of
--- renew.lua.
+-- Extends holds of read-write locks. KEYS are lock and holds of each lock. ARGV
+-- are "uuid:", the time until which the request is valid, then hold_id,
+-- lease_ms, base and channel of each hold. The channel is empty for a write
+-- hold. A read hold that is still a write hold here, because a downgrade was
+-- lost, is downgraded now. The reply is the same as that of renew.lua.
 --@args client valid_until_us
 --@include clock.lua
 local r={}

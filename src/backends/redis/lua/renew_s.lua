@@ -1,4 +1,4 @@
--- Extends mutexes of the string dialect. Arguments and reply are those of
--- renew.lua.
+-- Extends mutexes of the string dialect. The arguments and the reply are the
+-- same as those of renew.lua.
 --@args client valid_until_us
 --@include renew_each.lua is_ours=redis.pcall('get',KEYS[i])==owner

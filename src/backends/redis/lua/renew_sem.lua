@@ -1,5 +1,5 @@
 -- Extends holds of semaphores. KEYS are lock, holds, permits and kind of each
--- semaphore; arguments and reply are those of renew.lua.
+-- semaphore. The arguments and the reply are the same as those of renew.lua.
 --@args client valid_until_us
 --@include clock.lua
 local r,ms,wrote={},math.floor(now/1000)
@@ -11,8 +11,8 @@ for i=1,#KEYS,4 do
   if type(has)=='string' and tonumber(has)>ms and
       redis.call('exists',KEYS[i])==1 then
     if tonumber(has)<ms+lease then
-      -- A server without memory would refuse ZADD as the first write, but not
-      -- ZREM.
+      -- Begin with a ZREM: a server that is out of memory would refuse a ZADD
+      -- as the first write.
       wrote=wrote or redis.call('zrem',Z,'')
       local k=1
       repeat

@@ -1,8 +1,8 @@
--- Returns what the user of this connection has no right to use: {commands,
--- keys, channels}, each a list. Returns false before Redis 7, which cannot
--- tell. The arguments are the number of keys and of channels, the keys, the
--- channels, and the commands: "@hget" is tried on a key, "&publish" on a
--- channel, others as they are.
+-- Returns what the user of this connection is not allowed to use: {commands,
+-- keys, channels}, each a list; or false before Redis 7, which cannot report
+-- it. The arguments are the number of keys and of channels, the keys, the
+-- channels, and the commands. A command "@hget" is checked with a key,
+-- "&publish" with a channel, any other by itself.
 --@args keys channels
 local may,no,key,channel=redis.acl_check_cmd,{{},{},{}}
 if not may then return false end

@@ -15,7 +15,7 @@ if held then
   --@include held.lua kind="f"; leave=fair_leave.lua
 else
   local w=head()
-  -- If another waiter comes first, make sure that it has been notified.
+  -- If another waiter is first, make sure that it has been notified.
   if ARGV.queue=='2' and w and w~=ARGV.owner then
     local til=tell()
     passed=til and til-math.floor(now/1000)
@@ -32,14 +32,14 @@ else
   end
 end
 if ARGV.queue=='0' then return {4,now} end
--- The caller joins the queue, or shows that it is still waiting. Its deadline
--- must never seem past to a Redisson client, although each waiter before it
--- lowers that deadline by its wait when it leaves. The deadline of the first
--- waiter is not lowered, and is short because that waiter polls often. So it
--- passes soon after the waiter's death. The next poll is useful when the lease
--- ends, or, if it is the first waiter's turn, when that waiter is given up
--- (`passed`). If the caller dies, the keys expire; they live longer if
--- Redisson waits too.
+-- The caller joins the queue, or shows that it is still waiting. A Redisson
+-- client must never consider its deadline passed, although each waiter before
+-- the caller lowers that deadline by one wait when it leaves. The deadline of
+-- the first waiter is not lowered, and is short because that waiter polls
+-- often, so that it passes soon after the waiter's death. The next poll is
+-- useful when the lease ends, or, if it is the first waiter's turn, when that
+-- waiter counts as dead (`passed`). If the caller dies, the keys expire; they
+-- live longer if Redisson waits too.
 local d
 if ARGV.queue=='2' then
   d=tonumber(redis.call('zscore',D,ARGV.owner))
@@ -54,7 +54,7 @@ else
   --@include near_new.lua
   q=q-1
 end
--- A poll need not check all of a long queue.
+-- In a long queue most polls skip this check.
 if ARGV.queue=='2' and ($is_first or q<=100) then
   --@include fair_tidy.lua
 end

@@ -23,7 +23,7 @@ if v then
   if not known then kind=false end
   has=redis.call('zscore',Z,ARGV.owner..':1')
 else
-  -- The script fails here if the key has another type.
+  -- ZSCORE makes the script fail here if the key has another type.
   redis.call('zscore',Z,'')
   redis.call('del',Z,KEYS.holds,KIND)
   kind=false

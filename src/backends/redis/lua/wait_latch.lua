@@ -1,7 +1,7 @@
--- Waits for a latch. The reply is that of a TAKE: granted with token 1 if the
--- latch is 0, and with token 2 if it was set again after `round`. A queued
--- reply also contains the round, 0 if it is not known. A latch gets a new
--- round each time holdfast sets it.
+-- Waits for a latch. The reply is the same as that of a TAKE: granted with
+-- token 1 if the latch is 0, or with token 2 if it was set again after `round`.
+-- The reply to a caller that must wait also contains the round, or 0 if it is
+-- not known. A latch gets a new round each time holdfast sets it.
 --@keys lock kind permits
 --@args _ _ valid_until_us queue round
 --@include clock.lua

@@ -1,7 +1,7 @@
--- Used if the owner holds the lock already, because an earlier reply was lost.
--- Extends the lease, and returns the token that the hold has. If the token is
--- gone, the script continues after this piece. `info` is the key with the
--- holder's information.
+-- Used if the owner already holds the lock, because an earlier reply was lost.
+-- Extends the lease, and returns the token of the hold. If the counter of
+-- tokens has expired, the script continues after this piece. `info` is the key
+-- with the holder's information.
 --@takes info
 --@needs TOKEN now
 --@defines has

@@ -1,7 +1,7 @@
 -- Sets `alive`, the beginning of a waiter's note: until when the waiter counts
--- as alive (it polls again before that), and the time now, both in ms. `near`
--- is its place and `q` the length of the queue. lock_poll_at() in lock.c
--- computes when the client polls.
+-- as alive (it polls again before that), and the current time, both in ms.
+-- `near` is the waiter's place and `q` the length of the queue. lock_poll_at()
+-- in lock.c computes when the client polls.
 --@needs near now q
 --@defines alive ms
 local ms=math.floor(now/1000)

@@ -1,6 +1,7 @@
 -- Ends the script if the hold of a mutex is not the one to break. `has` is an
--- expression: whether the owner `o` holds the mutex. The counter of tokens may
--- be gone, or it may be the only record of the hold's token (older clients).
+-- expression that says whether the owner `o` holds the mutex. The counter of
+-- tokens may have expired; for a hold of an older client, it is the only record
+-- of the token.
 --@takes has
 --@needs TOKEN
 if ARGV.token~='0' or ARGV.owner~='' then

@@ -2,10 +2,9 @@
 -- lock, or is notified to try. It is removed from W and C, and joins again if
 -- another client is faster.
 --
--- The lock is handed over only to a waiter that has shown life within the last
--- seconds. A waiter that polls rarely may be stopped, so it is notified
--- instead. If a waiter is late with its poll, the next waiter is notified as
--- well.
+-- The lock is handed over only to a waiter that has polled within the last
+-- seconds. A waiter that polls rarely may be suspended, so it is only notified.
+-- If a waiter is late with its poll, the next waiter is notified too.
 --
 -- `lock` is the piece that writes the lock's key. If `shared` is set, the lock
 -- is not handed over. The results are `told`, whether a waiter was notified,

@@ -1,9 +1,9 @@
--- Redisson's waiters all listen to CH. Holdfast's waiters listen to it as
--- well, for Redisson's messages, and subscribe to MARK in the same command. If
--- CH has more listeners than MARK, the others are Redisson's; then the lock is
--- not handed over, and all waiters may try. "00" means 0 to Redisson, and says
--- to holdfast's waiters that one of them has been notified already. If the
--- server forbids PUBSUB, we assume that Redisson waits.
+-- Redisson's waiters all listen to CH. Holdfast's waiters listen to CH too, for
+-- Redisson's messages, and subscribe to MARK in the same command. If CH has
+-- more listeners than MARK, the others are Redisson's; then the lock is not
+-- handed over, and all waiters may try. "00" means 0 to Redisson, and says to
+-- holdfast's waiters that one of them has already been notified. If the server
+-- forbids PUBSUB, the script assumes that Redisson waits.
 --@needs C CH MARK TOKEN W given
 --@defines shared told
 local told,shared

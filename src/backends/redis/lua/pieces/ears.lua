@@ -1,5 +1,5 @@
 -- Sets `ears` to whether Redisson's waiters listen: CH has more listeners than
--- MARK, or the server does not tell how many it has.
+-- MARK, or the server does not reveal how many.
 --@needs CH MARK ears
 --@defines s
 local s=redis.pcall('pubsub','numsub',CH,MARK)

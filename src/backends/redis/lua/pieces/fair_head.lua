@@ -3,9 +3,10 @@
 -- hash of holdfast's waiters, owner -> "until seen ear hand_ms about": until
 -- when the waiter counts as alive in ms (it polls again before that), when it
 -- polled last, whether it was listening, and two arguments of its TAKE. A
--- waiter that is not in S is Redisson's; D decides whether it is alive. head()
--- returns the first waiter that is alive, and what S says of it if it is a
--- holdfast client and not the caller. drop() removes the first waiter. `now`
+-- waiter that is not in S is a Redisson client; D decides whether it is alive.
+--
+-- head() returns the first waiter that is alive, and its entry in S if it is a
+-- holdfast client other than the caller. drop() removes the first waiter. `now`
 -- may be nil: head() sets it when it needs it.
 --@needs D Q S now
 --@defines drop head

@@ -1,5 +1,5 @@
--- lower() follows Redisson's rule when the first waiter has left: the deadline
--- of each waiter after it goes down by one wait.
+-- lower() follows Redisson's rule when the first waiter has left: it lowers the
+-- deadline of each waiter after it by one wait.
 --@needs D Q S now
 --@defines lower
 local function lower()

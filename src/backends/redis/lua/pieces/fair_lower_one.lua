@@ -1,7 +1,8 @@
 -- Lowers the deadline of the waiter `w`, the `i`-th after the one that leaves.
--- If `w` arrived while a holdfast waiter was the first, its deadline does not
--- contain the wait of that waiter, whose own deadline was short. Such a `w` is
--- recognised by a deadline that would become too low, and keeps its deadline.
+-- If `w` arrived while a holdfast waiter was the first, the deadline of `w`
+-- does not include a full wait for that waiter, whose own deadline was short.
+-- The script recognises such a `w` by a deadline that would become too low, and
+-- does not lower it.
 --@takes i
 --@needs D now w
 --@defines d

@@ -1,5 +1,5 @@
 -- Removes dead waiters from S. Redisson removes a dead holdfast waiter from Q
--- and D, but not from S, where its entry would hide a waiter of Redisson's
+-- and D, but not from S, where the entry would hide a Redisson waiter
 -- ($redisson_queues).
 --@needs D Q S
 --@defines ours ws

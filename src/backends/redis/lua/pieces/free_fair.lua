@@ -1,5 +1,5 @@
--- Used when a fair holder has released the lock. The first fair waiter comes
--- next; if there is none, the unfair waiters are notified.
+-- Used when a fair holder has released the lock. The first fair waiter is next;
+-- if there is none, the unfair waiters are notified.
 --@needs C CH D MARK Q S TOKEN W given now
 if redis.call('exists',W,Q)>0 then
   --@include fair_head.lua

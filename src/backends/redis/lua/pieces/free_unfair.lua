@@ -1,5 +1,5 @@
--- Used when an unfair holder has released the lock. An unfair waiter comes
--- next; if there is none, the fair waiters are notified.
+-- Used when an unfair holder has released the lock. An unfair waiter is next;
+-- if there is none, the fair waiters are notified.
 --@needs C CH D MARK Q S TOKEN W given now
 if redis.call('exists',W,Q)==0 then
   redis.call('publish',CH,'0')

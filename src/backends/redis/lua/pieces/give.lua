@@ -1,7 +1,7 @@
 -- Gives the lock to `owner` with the token n: writes the counter of tokens,
--- the holder's information and the lock's key, the lock's key last. `kind` is
--- u or f, `lock` the piece that writes the lock's key, `keep` how long the
--- token is kept.
+-- then the holder's information, and last the lock's key. `kind` is u or f,
+-- `lock` the piece that writes the lock's key, `keep` how long the token is
+-- kept.
 --@takes kind lock owner ms about keep
 --@needs TOKEN last n now
 --@defines keep

@@ -1,4 +1,5 @@
--- Gives the lock to the waiter `w`, for what is left of its lease.
+-- Gives the lock to the waiter `w`, for the rest of the lease that counts from
+-- its last poll.
 --@takes kind lock
 --@needs TOKEN about hand last n now seen w
 --@defines keep

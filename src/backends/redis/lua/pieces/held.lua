@@ -1,6 +1,6 @@
--- Used if the hash exists. If it is a read-write lock, the reply is a
--- mismatch. If the caller holds the lock, an earlier reply was lost, and the
--- reply is a grant. Otherwise the script continues.
+-- Used if the hash exists. If it is a read-write lock, the script replies with
+-- a mismatch. If the caller already holds the mutex, an earlier reply was lost,
+-- and the script grants the mutex again. Otherwise the script continues.
 --@takes kind leave
 --@needs TOKEN now
 --@defines f

@@ -1,5 +1,6 @@
--- Sets `v` to the count of the latch, or replies with a mismatch. mark()
--- writes or extends the key that says that the string is a latch.
+-- Sets `v` to the count of the latch. If the string is not a latch, the script
+-- replies with a mismatch. mark() writes or extends the key that says that the
+-- string is a latch.
 --@needs now
 --@defines kind mark v
 local v,kind=redis.call('get',KEYS.lock),redis.call('get',KEYS.kind)

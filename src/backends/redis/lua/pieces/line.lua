@@ -1,9 +1,9 @@
--- The queue of a lock that is not a mutex, fair and unfair waiters together. L
+-- The queue of a lock other than a mutex, fair and unfair waiters together. L
 -- is the list of owners in order of arrival. P is a hash, owner -> "until seen
 -- ear fair want hand size about": until when the waiter counts as alive in ms
 -- (it polls again before that), when it polled last, whether it was listening
--- (2: and has been notified), whether it is fair, what it wants, the lease
--- with which the lock may be handed to it (0: it must try), the size of a
+-- (2: it was, and has been notified), whether it is fair, what it wants, the
+-- lease with which the lock may be handed to it (0: it must try), the size of a
 -- semaphore, and ARGV.about of its TAKE.
 --
 -- walk() visits the waiters in order and removes the dead ones (`dropped`). It
@@ -11,11 +11,11 @@
 --
 -- tell() hands the lock to a waiter, or notifies the waiter to try. It returns
 -- whether the waiter was notified, and what visit() must return. The lock is
--- handed over only if Redisson does not wait (`alone`), the waiter has shown
--- life within the last seconds, and `on` is true. `is_exclusive` decides which
--- token the hold gets, and the piece `give` writes the hold. A notified fair
--- waiter keeps its place until it tries or is late. An unfair waiter loses its
--- place, and joins again if another client was faster.
+-- handed over only if Redisson does not wait (`alone`), the waiter has polled
+-- within the last seconds, and `on` is true. `is_exclusive` decides which token
+-- the hold gets, and the piece `give` writes the hold. A notified fair waiter
+-- keeps its place until it tries or is late. An unfair waiter loses its place,
+-- and joins again if another client was faster.
 --@takes letter on is_exclusive give
 --@needs L P TOKEN alone now
 --@defines dropped forget tell walk

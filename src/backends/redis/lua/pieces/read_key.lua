@@ -1,6 +1,6 @@
 -- Calls a command on the lock's key, and sets `has` to the reply. If the key
--- has the wrong type, a waiter leaves the queue (`leave`), and the script
--- fails with an error that names the type.
+-- has the wrong type, the piece `leave` removes the caller from the queue, and
+-- the script fails with an error that names the type.
 --@takes command leave
 --@defines has
 local has=redis.pcall($command)

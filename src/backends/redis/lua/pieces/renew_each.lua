@@ -1,4 +1,4 @@
--- Extends each lock for which `is_ours` holds.
+-- Extends each lock for which the expression `is_ours` is true.
 --@takes is_ours
 --@defines now r t
 --@include clock.lua

@@ -1,5 +1,5 @@
--- call() notifies the waiters that may go: adjacent readers, or one writer.
--- `mode` is the current mode of the lock, false if it is free.
+-- call() notifies the waiters that may have the lock now: adjacent readers, or
+-- one writer. `mode` is the current mode of the lock, or false if it is free.
 --@needs forget tell walk
 --@defines call
 local function call(mode)

@@ -1,6 +1,6 @@
 -- readers() returns how many read holds are alive, and how long the hash must
--- live for them. A holdfast reader whose timeout key is gone is dead, and is
--- removed. Redisson's readers count as long as the hash lives, because
+-- live for them. A holdfast reader whose timeout key has expired is dead, and
+-- is removed. Redisson's readers count as long as the hash lives, because
 -- Redisson does not renew their timeout keys reliably.
 --@needs BASE
 --@defines readers

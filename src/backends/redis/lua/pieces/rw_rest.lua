@@ -1,6 +1,7 @@
 -- Used when the caller's hold has been removed from the hash. Sets `freed` to
--- true if the lock is free, to 'read' if readers may join after a write. Sets
--- `sooner` if the lock will end by itself earlier than waiters expect.
+-- true if the lock is free, or to 'read' if readers may join now that a write
+-- hold has ended. Sets `sooner` if the lock will end by itself earlier than
+-- waiters expect.
 --@needs CH KEY MARK alone ears mode readers
 --@defines freed left sooner
 local left=redis.call('pttl',KEY)

@@ -1,4 +1,4 @@
--- Tells Redisson's waiters how many permits are left. Holdfast's waiters
+-- Publishes to Redisson's waiters how many permits are free. Holdfast's waiters
 -- ignore a number with a 0 in front (subscribe.c).
 --@needs CH MARK ears v
 --@defines s

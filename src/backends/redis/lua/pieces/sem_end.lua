@@ -1,4 +1,4 @@
--- Deletes a semaphore that holdfast made if all its permits are back and
+-- Deletes a semaphore that holdfast created if all its permits are back and
 -- Redisson does not listen.
 --@needs KIND Z ears kind v
 if not ears and redis.call('exists',Z)==0 and

@@ -1,5 +1,5 @@
--- Writes the hold of a waiter with the token n. Only used if holdfast made the
--- semaphore, with the size that the waiter requests.
+-- Writes the hold of a waiter with the token n. Used only if holdfast created
+-- the semaphore, with the size that the waiter requests.
 --@takes owner ms fair want about
 --@needs KIND Z hand kind n now
 --@defines due ms

@@ -1,7 +1,8 @@
 -- Makes the keys outlive the last permit by a day, which is long enough for a
 -- permit that Redisson has taken in the meantime. `holds` is deleted with the
--- last hold, and its expiry with it. So a missing expiry shows that keys are
--- new. If Redisson has taken permits back, Z may be new, too (`is_new`).
+-- last hold, and its expiry with it; a missing expiry therefore shows that the
+-- keys are new. If Redisson has taken permits back, Z may be new too
+-- (`is_new`).
 --@takes lock holds lease is_new
 --@needs KIND Z kind ms
 if redis.call('pttl',$holds)<$lease+43200000 or $is_new then

@@ -1,7 +1,7 @@
--- Writes the counter of tokens. It outlives the last grant by `keep` ms ('0':
--- for ever). A counter without an expiry is Redisson's, and gets none. The
--- counter tells the time of the last grant, so its expiry is set only by the
--- first grant of each half day.
+-- Writes the counter of tokens. It outlives the last grant by `keep` ms, or
+-- never expires if `keep` is '0'. A counter without an expiry belongs to
+-- Redisson, and gets none. The counter contains the time of the last grant, so
+-- only the first grant of each half day needs to set the expiry.
 --@takes keep
 --@needs TOKEN last n now
 --@defines keep

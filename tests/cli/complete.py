@@ -1,8 +1,8 @@
-"""Completion: complete.py HOLDFAST SOURCE_DIRECTORY
+"""Tests completion: complete.py HOLDFAST SOURCE_DIRECTORY
 
-Asks `holdfast __complete' itself, then types on the terminals of shells. There
-`holdfast' is a script that prints its arguments, so that the test sees what was
-inserted, and how it was quoted, as a program sees it.
+Asks `holdfast __complete' itself, and then types on the terminals of shells. There
+`holdfast' is a script that prints its arguments, which shows what the shell inserted, and
+whether it was quoted so that a program gets the right words.
 """
 
 import ast
@@ -195,7 +195,7 @@ def test_a_server_that_does_not_answer():
 
 
 def shell(argv, lines):
-    """The arguments that the program got for each line; \\t is the key."""
+    """Returns the arguments that the program got for each line; \\t is the key."""
     got = []
     with Terminal(argv, env, base, columns=200) as terminal:
         for line in lines:
@@ -254,7 +254,7 @@ BEGUN = [('ni', b'nightly'), ('two', b'two words'), ('it', b"it's"),
          ('\\~', b'~tilde')]
 NAMED = [('holdfast run %s\t' % begun, ['run', os.fsdecode(name)])
          for begun, name in BEGUN]
-# Completed by the completion of the other command.
+# These lines are completed by the completion of another command.
 OTHERS = [('holdfast run nightly -- hf-unique-command al\t',
            ['run', 'nightly', '--', 'hf-unique-command', 'alpha']),
           ('holdfast run -b shm://%s/shm nightly hf-unique-command al\t' % base,
@@ -291,7 +291,7 @@ def test_zsh_other_commands():
 
 
 def test_shells_survive_a_command_that_is_missing():
-    """The completion file may be older than the command, or outlive it."""
+    """A completion file may be older than the command, or outlive it."""
     done = subprocess.run(
         ['bash', '--norc', '--noprofile', '-c',
          '. "$1"; COMP_WORDS=(holdfast ru) COMP_CWORD=1 COMP_LINE="holdfast ru"'
@@ -325,7 +325,7 @@ compdef _alpha hf-unique-command
 
 
 def hold(name):
-    """Holds the lock until standard input is closed."""
+    """Starts a process that holds the lock until its standard input is closed."""
     return subprocess.Popen([HOLDFAST, 'run', name, '--', 'cat'], env=env,
                             stdin=subprocess.PIPE)
 

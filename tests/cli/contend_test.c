@@ -1,7 +1,7 @@
 /*
- * Runs the contenders of `holdfast bench` over locks that are broken on
- * purpose: a counter that has never counted a violation proves nothing. This
- * program has locks of its own instead of the library's.
+ * Runs the contenders of `holdfast bench` on locks that are broken on purpose:
+ * a counter of violations that never counted one proves nothing. This program
+ * has its own locks instead of the library's.
  */
 #include "../../cli/shared/contend.h"
 #include "../../cli/shared/hist.h"
@@ -27,7 +27,7 @@ enum fault {
     LAST_FAILS,
     LAST_DIES
 };
-enum { FORKS = 3 }; /* forks that succeed with NO_FORK */
+enum { FORKS = 3 }; /* with NO_FORK, the number of forks that succeed */
 
 static struct stage {
     enum fault fault;
@@ -88,8 +88,8 @@ pid_t __wrap_fork(void)
     return __real_fork();
 }
 
-/* The contenders send the signal some time after all have begun; STUCK ones
- * then never return. */
+/* One contender sends the signal some time after all have begun. If they are
+ * STUCK, they never return after that. */
 static void signal_the_parent(unsigned acquires)
 {
     if (acquires == stage->last + 1000)
@@ -98,7 +98,7 @@ static void signal_the_parent(unsigned acquires)
         pause();
 }
 
-/* The other contenders are ready and wait for this one. */
+/* Makes the last contender late: the others are ready and wait for it. */
 static void be_the_last(void)
 {
     poll(NULL, 0, 50);
@@ -106,7 +106,7 @@ static void be_the_last(void)
         raise(SIGKILL);
 }
 
-/* Contenders that are not the favourite acquire nothing before the end. */
+/* Makes contenders other than the favourite acquire nothing before the end. */
 static void be_favoured_or_wait(void)
 {
     static _Thread_local bool is_ready;
@@ -208,8 +208,8 @@ static int contend(enum fault fault, unsigned procs, unsigned threads,
     return contend_for(fault, procs, threads, 200, 0, result);
 }
 
-/* At least one of several runs counted two contenders inside at once. On a busy
- * machine a single run may have only one active contender. */
+/* Returns whether at least one of several runs counted two contenders inside at
+ * once. On a busy machine a single run may have only one active contender. */
 static bool violated(unsigned procs, unsigned threads)
 {
     struct contend_result result = {0};
@@ -229,7 +229,7 @@ CASE(test_contend_counts_no_violation_of_a_lock)
     assert_true(result.jain > 0 && result.jain <= 1.0001);
 }
 
-/* One contender of four gets every grant. On a busy machine the first runs may
+/* One of four contenders gets every grant. On a busy machine the first runs may
  * grant none. */
 CASE(test_contend_tells_how_unfair_a_lock_is)
 {
@@ -252,7 +252,7 @@ CASE(test_contend_reports_the_first_error)
     assert_string_equal(result.error.text, "fake: no more");
 }
 
-/* All contenders are waiting for the last one to be ready when it fails. */
+/* The last contender fails when all others wait for it to be ready. */
 CASE(test_contend_does_not_wait_for_who_failed)
 {
     static const unsigned procs[] = {4, 1}, threads[] = {1, 4};
@@ -277,7 +277,7 @@ CASE(test_contend_does_not_wait_for_who_died)
     alarm(0);
 }
 
-/* The processes that were started must have ended. */
+/* The processes that were started must have ended when contend() returns. */
 CASE(test_contend_ends_if_a_process_cannot_be_started)
 {
     struct contend_result result;
@@ -303,7 +303,7 @@ CASE(test_contend_says_how_far_it_is)
     assert_int_equal(result.signal, 0);
 }
 
-/* A signal ends a run of one hour at once; the results so far are kept. */
+/* A signal ends a run of one hour at once; the results up to then are kept. */
 static void end_by_signal(enum fault fault)
 {
     struct contend_result result;

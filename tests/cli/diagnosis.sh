@@ -1,7 +1,8 @@
-# Checks the output of `holdfast doctor' in the file `out'.
+# Functions that check the output of `holdfast doctor', which is in the file
+# `out'.
 # shellcheck shell=sh disable=SC2154 # $hf of lib.sh
 
-# has LEVEL SUBJECT TEXT
+# has LEVEL SUBJECT TEXT: one line of `out' has these three.
 has() {
     grep -q "^$1  *$2  *.*$3" out || die "no $1 $2 $3: $(cat out)"
 }
@@ -22,8 +23,9 @@ for f in d["findings"]:
 ' "$1" || die "$(cat out)"
 }
 
-# lines_are_findings STATUS: each line but the last begins with a level, the last
-# line counts the findings, and STATUS is that of the highest level.
+# lines_are_findings STATUS: in `out', each line but the last begins with a
+# level, the last line counts the findings, and STATUS is the exit status for
+# the highest level.
 lines_are_findings() {
     [ "$(wc -l <out)" -gt 4 ] || die "few lines: $(cat out)"
     [ "$(sed '$d' out | grep -cvE '^(ok      |warning |error   ) [A-Za-z]+  +[^ ]')" -eq 0 ] ||

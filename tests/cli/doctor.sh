@@ -66,7 +66,7 @@ a_login_that_is_refused_is_an_error() { # case
     lacks out 'wr0ng\|s3cret'
 }
 
-# No text that may be part of a password is shown as a host.
+# A part of the URL that may belong to the password is not shown as a host.
 a_url_is_shown_without_its_password() { # case
     while read -r url shown; do
         "$hf" doctor --json -b "$url" >out 2>err </dev/null
@@ -102,7 +102,8 @@ output_that_cannot_be_written_is_1() { # case
     says err 'standard output: No space left'
 }
 
-# in_terminal COLUMNS COMMAND: `typed' has what COMMAND shows on a terminal.
+# in_terminal COLUMNS COMMAND: writes to `typed' what COMMAND shows on a
+# terminal.
 in_terminal() {
     columns=$1
     shift

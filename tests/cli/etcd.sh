@@ -1,5 +1,6 @@
 #!/bin/sh
-# The command on etcd, where it differs. Usage: with_etcd etcd.sh HOLDFAST
+# Tests how the command behaves on etcd, as far as this is particular to etcd.
+# Usage: with_etcd etcd.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -52,8 +53,8 @@ every_kind_works() { # case
     equal "$(status_of "$hf" bench --unfair --kind semaphore)" 64 'no such kind'
 }
 
-# As Go's client allows: the users are created first, then authentication is
-# enabled. A connected client signs in then, and keeps its lock.
+# Users are created first and authentication is enabled later, which Go's client
+# allows too. A client that is connected then signs in, and keeps its lock.
 rights_are_told_by_77() { # case
     anna="etcd://anna:s3cret@$host/jobs"
     equal "$(status_of "$hf" run -b "$anna" a -- true)" 0 'not enabled'

@@ -17,7 +17,7 @@ it_holds_until_stdin_closes() { # case on both
     is_held a
     grep -q -x '[1-9][0-9]*' token || die "$(cat token)"
     equal "$(wc -l <token)" 1 lines
-    # Input has no effect.
+    # What arrives on standard input has no effect.
     seq 20000 >&9
     is_held a
     before=$(cat token)
@@ -54,7 +54,8 @@ an_ignored_signal_has_no_effect() { # case
     lets_go 0
 }
 
-# When a script dies, the kernel closes the script's end of the pipe.
+# When a script dies, the kernel closes the script's end of the pipe, which ends
+# the hold.
 it_ends_with_its_script() { # case
     start_until token bash -c 'coproc "$0" hold a; read -r token <&"${COPROC[0]}"
         echo "$token" >token; read -r end <&"${COPROC[0]}"' "$hf"
@@ -153,7 +154,7 @@ a_signal_ends_the_wait() { # case
     lets_go 0
 }
 
-# When the lock is lost, hold ends although its input is open.
+# When the lock is lost, hold ends although its input is still open.
 lost_is_79() { # case
     holds -b "$redis" -t 3s a
     redis_cli del a >/dev/null

@@ -1,10 +1,10 @@
-# For the tests of the command: TAP, a directory for each case, polling.
+# Functions for the tests of the command: TAP, a directory for each case, polling.
 # shellcheck shell=sh
 #
 # A case is a function marked by "# case", or by "# case on both" to run on shared
-# memory and then on Redis. It runs in a subshell with a directory of its own,
-# fails by `die`, and kills what it began with `start` when it ends. Words after
-# HOLDFAST select the cases to run.
+# memory and then on Redis. A case runs in a subshell, in its own directory. It
+# fails by calling `die`, and at its end all processes that it began with `start`
+# are killed. Words after HOLDFAST select the cases to run.
 
 hf=$(realpath "$1")
 shift
@@ -26,7 +26,7 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM HUP
 
-# How long a holder has held a lock, as the message of a waiter says it.
+# A pattern: how the message of a waiter says how long the holder has held a lock.
 # shellcheck disable=SC2034 # for the tests that include this file
 held_since='has \(just acquired it\|held it for [1-9][0-9]*s\)'
 
@@ -35,12 +35,13 @@ die() {
     exit 1
 }
 
-# equal GOT WANTED WHAT
+# equal GOT WANTED WHAT: fails the case unless the first two are equal.
 equal() {
     [ "$1" = "$2" ] || die "$3: got '$1', wanted '$2'"
 }
 
-# until_true CONDITION...: polls a command for up to half a minute.
+# until_true CONDITION...: polls a command until it succeeds, for up to half a
+# minute.
 until_true() {
     tries=3000
     while ! "$@"; do
@@ -54,7 +55,8 @@ not() {
     ! "$@"
 }
 
-# A zombie counts as gone: the process that adopted it may reap it late.
+# gone PID: the process has ended. A zombie counts as ended, because the process
+# that adopted it may reap it late.
 gone() {
     ! grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null
 }
@@ -76,25 +78,26 @@ contains() {
     grep -q -e "$2" "$1" 2>/dev/null
 }
 
-# says FILE PATTERN
+# says FILE PATTERN: fails the case unless the file contains the pattern.
 says() {
     contains "$1" "$2" || die "$1 is without '$2': $(cat "$1")"
 }
 
-# lacks FILE PATTERN
+# lacks FILE PATTERN: fails the case if the file contains the pattern.
 lacks() {
     ! contains "$1" "$2" || die "$1 has '$2': $(cat "$1")"
 }
 
-# start COMMAND...: in the background as $pid, with default signal dispositions
-# (a shell ignores INT and QUIT there).
+# start COMMAND...: starts it in the background as $pid, with default signal
+# dispositions (a shell makes background commands ignore INT and QUIT).
 start() {
     env --default-signal "$@" &
     pid=$!
     started="$started $pid"
 }
 
-# start_until FILE COMMAND...: starts it, and waits until FILE has text.
+# start_until FILE COMMAND...: starts the command, and waits until FILE is not
+# empty.
 start_until() {
     awaited=$1
     shift
@@ -102,19 +105,22 @@ start_until() {
     until_true test -s "$awaited"
 }
 
-# Waits for a started process; its exit status is $status.
+# wait_for PID: waits for a started process, and sets $status to its exit
+# status.
 wait_for() {
     status=0
     wait "$1" || status=$?
 }
 
-# ends PID STATUS WHAT: the process ends, with that exit status.
+# ends PID STATUS WHAT: waits for the process, which must end with that exit
+# status.
 ends() {
     wait_for "$1"
     equal "$status" "$2" "$3"
 }
 
-# hold OPTION...: `run` holds the lock until let_go, as the process $holder.
+# hold OPTION...: starts a `holdfast run', $holder, that holds the lock until
+# let_go.
 hold() {
     rm -f held end
     start_until held "$hf" run "$@" -- sh -c 'echo >held
@@ -127,8 +133,9 @@ let_go() {
     ends "$holder" 0 'the holder'
 }
 
-# holds OPTION...: starts a `holdfast hold', $holder, that lasts until `gate'
-# (descriptor 9) is closed; its output is in `token', its messages in `said'.
+# holds OPTION...: starts a `holdfast hold', $holder, that holds the lock until
+# `gate' (descriptor 9) is closed. Its output is in `token', its messages in
+# `said'.
 holds() {
     rm -f gate token
     mkfifo gate
@@ -138,7 +145,7 @@ holds() {
     until_true test -s token
 }
 
-# lets_go STATUS: closes the input of the hold.
+# lets_go STATUS: closes the input of that hold, which must end with STATUS.
 lets_go() {
     exec 9>&-
     ends "$holder" "$1" 'exit status'
@@ -151,14 +158,15 @@ status_of() {
     echo "$status"
 }
 
-# exits STATUS ARGUMENT...: holdfast ends with that exit status.
+# exits STATUS ARGUMENT...: holdfast must end with that exit status.
 exits() {
     wanted_status=$1
     shift
     equal "$(status_of "$hf" "$@")" "$wanted_status" "holdfast $*"
 }
 
-# reports STATUS PATTERN ARGUMENT...: the same, and has PATTERN on standard error.
+# reports STATUS PATTERN ARGUMENT...: as `exits', and PATTERN must be on
+# standard error.
 reports() {
     exit_status=$1
     pattern=$2
@@ -167,7 +175,8 @@ reports() {
     says err "$pattern"
 }
 
-# prints STATUS PATTERN ARGUMENT...: the same with standard output.
+# prints STATUS PATTERN ARGUMENT...: as `exits', and PATTERN must be on standard
+# output.
 prints() {
     exit_status=$1
     pattern=$2
@@ -176,8 +185,9 @@ prints() {
     says out "$pattern"
 }
 
-# is_misuse PATTERN ARGUMENT...: 64, one line with PATTERN that leads to the help
-# and shows no password, no output, and `touch ran' has not run.
+# is_misuse PATTERN ARGUMENT...: holdfast must end with 64 and print nothing but
+# one line on standard error, which has PATTERN, leads to the help and shows no
+# password; `touch ran' must not have run.
 is_misuse() {
     reports 64 "$@"
     equal "$(wc -l <err)" 1 "lines of $*"
@@ -187,24 +197,26 @@ is_misuse() {
     [ ! -e ran ] || die "$*: the command ran"
 }
 
-# refused URL PATTERN: 64, and the message does not show the password, $secret.
+# refused URL PATTERN: the URL must be refused with 64 and PATTERN, and the
+# message must not show the password, $secret.
 refused() {
     reports 64 "$2" run -b "$1" a -- true
     lacks err "${secret:-s3cret}"
 }
 
-# on_both FUNCTION...: runs it on shared memory and on Redis.
+# on_both FUNCTION...: runs the function on shared memory and on Redis.
 on_both() {
     "$@"
     HOLDFAST_URL=$redis "$@"
 }
 
-# Uses a clock that goes on while the machine is suspended.
+# Prints a time of a clock that continues while the machine is suspended.
 uptime_ms() {
     awk '{ printf "%d", $1 * 1000 }' "${1:-/proc/uptime}"
 }
 
-# milliseconds_of COMMAND...: prints its duration; $base/took has its status.
+# milliseconds_of COMMAND...: prints how long the command ran; its exit status
+# is in the file $base/took.
 milliseconds_of() {
     begin=$(uptime_ms)
     status_of "$@" >"$base/took"
@@ -237,7 +249,7 @@ run_case() {
     fi
 }
 
-# cases_in FILE: the functions that are marked as cases.
+# cases_in FILE: prints the functions that are marked as cases.
 cases_in() {
     sed -n 's/^\([a-z0-9_]*\)() { # case\( on both\)*$/\1/p' "$1"
 }
@@ -264,7 +276,8 @@ run_cases() {
     [ "$failures" -eq 0 ]
 }
 
-# start_redis OPTION...: starts a server with the URL $redis; redis_cli asks it.
+# start_redis OPTION...: starts a server with the URL $redis; redis_cli sends it
+# commands.
 start_redis() {
     rm -f "$base/redis.sock"
     redis-server --port 0 --unixsocket "$base/redis.sock" --dir "$base" \
@@ -274,7 +287,7 @@ start_redis() {
     redis="redis+unix://$base/redis.sock"
 }
 
-# The socket appears before the server listens.
+# Returns whether the server listens. Its socket appears before that.
 redis_answers() {
     redis_cli ping >/dev/null 2>&1
 }
@@ -283,13 +296,13 @@ redis_cli() {
     redis-cli -s "$base/redis.sock" "$@"
 }
 
-# True if a client waits for a lock of that server.
+# Returns whether a client waits for a lock of that server.
 is_waited_for() {
     [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
-# front MODE SERVER: starts front.py ($port, $at with its host), which
-# misbehaves in front of a server until there is a file called `open'.
+# front MODE SERVER: starts front.py, which misbehaves in front of a server
+# until there is a file called `open'. $port is its port, $at its host and port.
 front() {
     rm -f port met open
     start python3 "$here/front.py" "$@"
@@ -298,13 +311,13 @@ front() {
     at=127.0.0.1:$port
 }
 
-# met TIMES: front.py has seen at least that many connections.
+# met TIMES: returns whether front.py has seen at least that many connections.
 met() {
     [ -e met ] && [ "$(wc -l <met)" -ge "$1" ]
 }
 
-# waits_then_runs TEXT OPTION...: the command reports once that it waits, and
-# why; then the server answers.
+# waits_then_runs TEXT OPTION...: holdfast must report once that it waits for
+# the server, and why (TEXT); then the server answers, and the command must run.
 waits_then_runs() {
     text=$1
     shift

@@ -1,4 +1,4 @@
-"""What holdfast shows on a terminal: live.py HOLDFAST SOURCE_DIRECTORY"""
+"""Tests what holdfast shows on a terminal: live.py HOLDFAST SOURCE_DIRECTORY"""
 
 import os
 import subprocess
@@ -135,7 +135,7 @@ def test_a_dumb_terminal_has_one_line():
 
 
 def test_a_short_wait_is_silent():
-    """At least one wait of twenty ends before the message is due."""
+    """Of twenty waits, at least one ends before the message is due."""
     for _ in range(20):
         _, release = held('short')
         with run('short') as terminal:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# holdfast run: semaphores, several locks, nested runs, messages about the
+# Tests holdfast run: semaphores, several locks, nested runs, messages about the
 # holder, names of all bytes, many processes. Usage: locks.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
@@ -39,7 +39,8 @@ several_locks_are_all_or_none() { # case on both
     equal "$(status_of "$hf" run -n -l a -l b -l c -- true)" 0 'afterwards'
 }
 
-# Two runs that name the locks in opposite order never wait for each other.
+# Two runs name the same locks in opposite order; they must never wait for each
+# other.
 several_locks_are_taken_in_one_order() { # case on both
     echo 0 >count
     for order in '-l a -l b' '-l b -l a'; do
@@ -117,7 +118,8 @@ options_of_flock_are_known() { # case
     done
 }
 
-# nested STATUS OUTER... -- INNER...: a run with INNER inside a run with OUTER.
+# nested STATUS OUTER... -- INNER...: a run with the words INNER, inside a run
+# with the words OUTER, must end with STATUS.
 nested() {
     wanted=$1
     shift
@@ -151,11 +153,12 @@ a_run_within_itself_is_64() { # case on both
     equal "$(status_of "$hf" run a -- "$hf" hold a)" 64 'hold'
 }
 
-# The URLs differ in the case of the scheme, or in options that name no place.
+# The URLs differ only in the case of the scheme, or in options that name no
+# place.
 a_url_is_recognised() { # case
     other=REDIS${redis#redis}
     exits 64 run -b "$redis" a -- "$hf" run -b "$other?ttl=20s" -n a true
-    # Another prefix, and another backend.
+    # Another prefix and another backend are other places.
     exits 0 run -b "$redis" a -- "$hf" run -b "$redis?prefix=x:" -n a true
     exits 0 run -b "$redis" a -- "$hf" run -b "shm://$PWD/s" -n a true
 }
@@ -189,7 +192,7 @@ what_outlives_its_parent_may_have_the_lock() { # case
     equal "$(cat status)" 0 "the daemon: $(cat why)"
 }
 
-# The parent still runs, but it has lost the lock to another process.
+# The parent still runs, but has lost the lock; another process holds it now.
 a_lost_lock_of_the_parent_may_be_waited_for() { # case
     start_until ready "$hf" run -b "$redis" -t 3s --on-lost warn a -- sh -c 'echo >ready
         until [ -e go ]; do sleep 0.01; done
@@ -203,7 +206,7 @@ a_lost_lock_of_the_parent_may_be_waited_for() { # case
     let_go
 }
 
-# HOLDFAST_HELD names no live process, or one that is not an ancestor.
+# HOLDFAST_HELD names a process that is dead, or not an ancestor.
 a_forged_environment_has_no_effect() { # case
     "$hf" run a -- sh -c 'echo "$HOLDFAST_HELD"' >held
     equal "$(HOLDFAST_HELD=$(cat held) status_of "$hf" run -n a -- true)" 0 'of a dead one'
@@ -213,7 +216,8 @@ a_forged_environment_has_no_effect() { # case
     done
 }
 
-# The reader would wait for a writer, which waits for the reader's parent.
+# If the inner reader waited, it would wait for a writer, which waits for the
+# reader's parent.
 a_reader_behind_a_writer_is_64() { # case
     start_until held "$hf" run -s a -- sh -c 'echo >held; until [ -e writer ]; do sleep 0.01; done
         "$0" run -n -s a -- true 2>n; echo $? >>n
@@ -245,7 +249,8 @@ who_holds_it_is_said_while_it_waits() { # case
     on_both says_who -w 10m
 }
 
-# -q stays silent until another waiter has reported its wait.
+# A waiter with -q prints nothing: another waiter, which began later, has
+# reported its wait by the time of the check.
 quiet_says_nothing() { # case
     hold -b "$redis" a
     start "$hf" run -q -b "$redis" a -- touch got 2>err
@@ -277,7 +282,7 @@ readers_are_counted() { # case
     ends "$pid" 0 'the writer'
 }
 
-# The command ignores TERM, so KILL follows.
+# A command that ignores TERM gets KILL afterwards.
 a_command_that_ignores_term_is_ended() { # case
     start_until ready "$hf" run -b "$redis" -t 3s -l a -l b -- \
         sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.01; done' 2>err
@@ -298,7 +303,8 @@ stdin_goes_to_the_command() { # case
     seq 1000 | cmp - got || die 'not what was written'
 }
 
-# The URLs differ, but the server reports that an ancestor holds the lock.
+# The two URLs look different, but the server reports that an ancestor holds the
+# lock.
 a_nested_run_by_another_url_is_refused() { # case
     for url in "$HOLDFAST_URL" "$redis"; do
         other=$url/
@@ -311,7 +317,7 @@ a_nested_run_by_another_url_is_refused() { # case
     done
 }
 
-# sample NAME LABELS VALUE: the metrics file has this sample.
+# sample NAME LABELS VALUE: the file of metrics must contain this sample.
 sample() {
     grep -q -x -F "holdfast_$1{lock=\"$2\"$3} $4" m.prom || die "$1$3: $(cat m.prom)"
 }
@@ -371,7 +377,8 @@ metrics_tell_of_a_loss() { # case
     sample holds_lost_total a '' 1
 }
 
-# unwritable TEXT COMMAND...: TEXT is reported once, and the command still runs.
+# unwritable TEXT COMMAND...: TEXT must be reported once, and the command must
+# still run.
 unwritable() {
     text=$1
     shift
@@ -381,7 +388,7 @@ unwritable() {
     equal "$(wc -l <err)" 1 "$text: lines"
 }
 
-# A file size limit stands in for a full disk.
+# A limit on the size of files takes the place of a full disk.
 metrics_that_cannot_be_written_change_nothing() { # case
     mkdir full readonly
     echo old >full/m.prom
@@ -405,7 +412,7 @@ unwritable_directory() {
         sh -c 'echo in; exit 5'
 }
 
-# name_works NAME
+# name_works NAME: the name can be locked, and the command gets it unchanged.
 name_works() {
     equal "$(status_of "$hf" run -n -- "$1" sh -c 'printf %s "$HOLDFAST_NAME" >name')" 0 "$1"
     printf %s "$1" | cmp - name || die "HOLDFAST_NAME is not $1"
@@ -434,7 +441,7 @@ a_name_of_every_byte() { # case on both
     name_works "$name"
 }
 
-# 200 runs at once; each reads a counter, adds one and writes it.
+# Of 200 runs at once, each reads a counter, adds one and writes it.
 two_hundred_at_once() { # case on both
     echo 0 >count
     : >done

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The command on MySQL or MariaDB, where it differs. Usage: with_mysql mysql.sh
-# HOLDFAST
+# Tests how the command behaves on MySQL and MariaDB, as far as this is
+# particular to them. Usage: with_mysql mysql.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,7 @@ parts_of_url
 secret=${before_host#*worker:}
 secret=${secret%@}
 
-# sql STATEMENT: runs it as the user of the URL.
+# sql STATEMENT: runs the statement as the user of the URL.
 sql() {
     MYSQL_PWD=$secret mariadb --no-defaults -h 127.0.0.1 -P "${host#*:}" \
         -u worker -N -B "${root#/}" -e "$1"
@@ -65,7 +65,7 @@ every_kind_works() { # case
         -b "$MYSQL_URL?wait=poll"
 }
 
-# waiters N: that many waiters sleep in the server.
+# waiters N: returns whether N waiters sleep in the server.
 waiters() {
     [ "$(sql "select count(*) from information_schema.processlist where info like '/*hf:%'")" = "$1" ]
 }

@@ -4,7 +4,7 @@
                                        answers its question with TEXT (-: with a
                                        line of standard input), prints its
                                        output, and exits with its status
-  operator.py names HOLDFAST           names with every kind of byte
+  operator.py names HOLDFAST           tests names with every kind of byte
 """
 import json
 import os
@@ -18,7 +18,7 @@ PATIENCE_S = 60
 
 
 def read_some(fd):
-    """The next output of the terminal; b'' at the end."""
+    """Returns the next output of the terminal, or b'' at the end."""
     assert select.select([fd], [], [], PATIENCE_S)[0], 'it says nothing'
     try:
         return os.read(fd, 65536)
@@ -61,13 +61,13 @@ NAMES = [
 
 
 def shown(line):
-    """Converts the output of ls back to bytes."""
+    """Returns the bytes of a name from the output of ls."""
     return re.sub(rb'\\x([0-9a-f]{2})', lambda m: bytes.fromhex(m[1].decode()),
                   line)
 
 
 def of_json(data):
-    """The name in a JSON object that the command printed."""
+    """Returns the name in a JSON object that the command printed."""
     one = json.loads(data)
     if 'name_hex' in one:
         return bytes.fromhex(one['name_hex'])

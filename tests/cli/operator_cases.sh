@@ -1,10 +1,10 @@
 # Cases of ls, show, break, ask, watch and latch that every backend but Redlock
 # must pass: used by operator.sh, and through session.sh by zk.sh, etcd.sh and
-# mysql.sh. HOLDFAST_URL is the backend's.
+# mysql.sh. HOLDFAST_URL is the URL of the backend.
 # shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
 
-# hold_as TAG NAME OPTION...: starts a holder, $pid, that lasts until
-# `let_one_go TAG'; its token is in the file held.TAG.
+# hold_as TAG NAME OPTION...: starts a holder, $pid, that holds NAME until
+# `let_one_go TAG'. Its token is in the file held.TAG.
 hold_as() {
     tag=$1
     name=$2
@@ -13,7 +13,8 @@ hold_as() {
     until_true test -s "held.$tag"
 }
 
-# The same, but returns before the lock is held.
+# wait_in_line TAG NAME OPTION...: does what hold_as does, but returns before
+# the lock is held.
 wait_in_line() {
     tag=$1
     name=$2
@@ -26,15 +27,15 @@ let_one_go() {
     touch "end.$1"
 }
 
-# json EXPRESSION: prints a Python expression of d, the list of the objects on
-# standard input.
+# json EXPRESSION: prints the value of a Python expression of d, the list of the
+# JSON objects on standard input.
 json() {
     python3 -c 'import json, sys
 d = [json.loads(line) for line in sys.stdin.buffer]
 print(eval(sys.argv[1]))' "$1"
 }
 
-# Prints the pids that wait for a name, in order.
+# queue_of NAME: prints the pids of the waiters, in order.
 queue_of() {
     "$hf" show --json "$1" | json '" ".join(str(w["pid"]) for w in d[0]["waiters"])'
 }
@@ -43,12 +44,14 @@ queue_is() {
     [ "$(queue_of "$1")" = "$2" ]
 }
 
-# has FILE EXPRESSION: it is true for the objects in the file.
+# has FILE EXPRESSION: returns whether the expression is true of the objects in
+# the file.
 has() {
     [ "$(json "$2" <"$1")" = True ]
 }
 
-# last FILE TEXT...: the last line has each TEXT. Cheap, for until_true.
+# last FILE TEXT...: returns whether the last line has each TEXT. Cheaper than
+# `has' when until_true calls it.
 last() {
     tail -n 1 "$1" >last
     shift
@@ -169,7 +172,8 @@ break_takes_the_lock_away() { # case
     ends "$holder" 79 'the holder'
 }
 
-# Some backends notify a holder at its next renewal only; they set $asked_ttl.
+# Some backends notify a holder only at its next renewal; their tests set
+# $asked_ttl.
 run_and_hold_say_that_they_are_asked() { # case
     reports 1 '"asked/a" is not held' ask asked/a
     hold_as 1 asked/a -t "${asked_ttl:-30s}" 2>said
@@ -188,8 +192,8 @@ run_and_hold_say_that_they_are_asked() { # case
     ends "$pid" 0 'hold'
 }
 
-# The holder is notified long before its next renewal, on backends that can.
-# $until_it_listens waits until the holder listens.
+# Where the backend can do this, a holder is notified of a break long before its
+# next renewal. $until_it_listens waits until the holder listens.
 a_broken_holder_hears_it_at_once() {
     ${before_it_listens:-true}
     hold_as 1 break/heard -t 1h
@@ -315,7 +319,7 @@ watch_ends() { # case
     equal "$(status_of "$hf" watch -w 100ms watch/n)" 0 '-w'
     equal "$(wc -l <out)" 1 'the state'
     equal "$(status_of "$hf" watch -w 0.1 -n 1 watch/n)" 75 '-w before -n'
-    # The reader of the pipe has exited, and no change follows.
+    # When `head' has exited, no process reads the pipe, and no change follows.
     equal "$("$hf" watch -q watch/n 2>err | head -n 1 | wc -l)" 1 'a line for head'
     [ ! -s err ] || die "says $(cat err)"
 }
@@ -349,8 +353,8 @@ names_of_all_bytes() { # case
     python3 "$here/operator.py" names "$hf" || die 'see above'
 }
 
-# is_explained HELD WANTED TEXT: a name is held with the options HELD and wanted
-# with the options WANTED.
+# is_explained HELD WANTED TEXT: while a name is held with the options HELD, an
+# acquire with the options WANTED must be refused with TEXT.
 is_explained() {
     number=$((${number-0} + 1))
     # shellcheck disable=SC2086 # several words
@@ -376,8 +380,8 @@ another_kind_is_explained() { # case
     "$hf" latch down kk >out || die 'latch down'
 }
 
-# Fair and unfair locks exclude each other on backends that do not distinguish
-# them.
+# On backends that do not distinguish fair from unfair locks, the two exclude
+# each other; the other backends refuse the second with a reason.
 fair_beside_unfair_is_explained() { # case
     for how in fair unfair; do
         other=fair
@@ -398,5 +402,5 @@ fair_beside_unfair_is_explained() { # case
 }
 
 operator_cases="$(cases_in "$here/operator_cases.sh")"
-# These cases wait for a server that stalls for a while.
+# These cases must wait while the server stalls for a while.
 patient_cases=$operator_cases

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The command on the five servers of Redlock, where it differs.
-# Usage: with_redlock redlock.sh HOLDFAST
+# Tests how the command behaves on the five servers of Redlock, as far as this is
+# particular to Redlock. Usage: with_redlock redlock.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +11,7 @@ hosts=${REDLOCK_URL#*//}
 hosts=${hosts%%\?*}
 ports=$(echo "$hosts" | tr ',' '\n' | sed 's/.*://')
 
-# on_each COMMAND...: runs it by redis-cli on each server.
+# on_each COMMAND...: sends the command to each server by redis-cli.
 on_each() {
     for port in $ports; do
         redis-cli -p "$port" "$@" || die "port $port: $*"
@@ -35,7 +35,8 @@ other_kinds_are_elsewhere() { # case
     reports 64 'no read-write lock, only: mutex; other backends have one' run -s a true
 }
 
-# A majority grants and releases first; the other servers follow.
+# A hold or release succeeds once a majority has executed it; the other servers
+# follow.
 is_everywhere() {
     [ "$(on_each get a | sort -u | wc -l)" = 1 ] &&
         [ "$(on_each get 'holdfast:reserve:{a}' | grep -c '^[0-9]* 500000$')" = 5 ]
@@ -61,7 +62,7 @@ a_server_votes_once() { # case
 }
 
 a_majority_is_enough() { # case
-    # Two of five are not there, then three.
+    # Two of the five servers cannot be reached, then three.
     exits 0 run -b "redlock://127.0.0.1:1,127.0.0.1:2,${hosts#*,*,}?max_lease=0" b -- true
     exits 69 run -n -b "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3,${hosts#*,*,*,}?max_lease=0" b -- true
     for port in 1 2 3; do
@@ -101,7 +102,7 @@ locks_of_run() { # case
     grep -q -x '[1-9][0-9]*' out || die "$(cat out)"
 }
 
-# Prints the command in holdfast-url(7).
+# Prints the command that holdfast-url(7) gives.
 rules_of_the_manual() {
     sed -n '/^\.Ss Options of redlock/,/^\.Ss Options of zk/p' \
         "$here/../../docs/man/holdfast-url.7" |
@@ -119,7 +120,8 @@ the_rights_of_the_manual_are_enough() { # case
     lacks err s3cret
 }
 
-# follow FILE: runs the advice in FILE on each server.
+# follow FILE: runs the command that the message in FILE advises, on each
+# server.
 follow() {
     rules=$(sed -n 's/.*Run in redis-cli: ACL SETUSER shop //p' "$1")
     [ -n "$rules" ] || die "no advice: $(cat "$1")"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# holdfast run, sentence by sentence. Usage: run.sh HOLDFAST
+# Tests holdfast run, sentence by sentence of its manual. Usage: run.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -82,8 +82,8 @@ a_signal_reaches_the_whole_group() { # case
     until_true contains got child
 }
 
-# The command must not be one that forks: stopped in the middle of that, a
-# shell hangs in the kernel and does not count as stopped.
+# The command must not be one that forks: a shell that is stopped while it forks
+# hangs in the kernel, and does not count as stopped.
 it_stops_and_continues() { # case
     start_until ready "$hf" run a -- sh -c 'echo $$ >ready; exec sleep 1000'
     command=$(cat ready)
@@ -96,7 +96,8 @@ it_stops_and_continues() { # case
     ends "$pid" 143 'exit status'
 }
 
-# `script` makes a terminal and types its standard input there.
+# on_a_terminal COMMAND: runs it on a terminal; its output is in `typescript'.
+# `script` creates the terminal, and types its own standard input there.
 on_a_terminal() {
     script -qec "$1" /dev/null | tr -d '\r' >typescript
 }
@@ -116,7 +117,7 @@ in_a_script_it_gets_the_terminal_when_it_asks() { # case
     says typescript 'then two'
 }
 
-# Starts an interactive shell on a terminal; `types` types there.
+# Starts an interactive shell on a terminal; the function `types` types there.
 at_a_shell() {
     mkfifo keys
     exec 8<>keys
@@ -128,8 +129,8 @@ types() {
     printf "$1" >&8
 }
 
-# types_a_job HOW: runs `job` in that shell; $ours is the holdfast, $command its
-# command.
+# types_a_job HOW: runs `job` in that shell. $ours is the pid of holdfast,
+# $command that of its command.
 types_a_job() {
     echo "'$hf' run a -- sh -c 'echo \$PPID \$\$ >ready; exec sleep 1000'
         echo \$? >status" >job
@@ -159,7 +160,8 @@ ctrl_c_goes_to_the_command() { # case
     equal "$(cat got)" INT 'what it got'
 }
 
-# ctrl_z HOW: the shell gets its prompt back, and `fg' continues the job.
+# ctrl_z HOW: at ^Z the shell must get its prompt back, and `fg' must continue
+# the job.
 ctrl_z() {
     at_a_shell
     types_a_job "$1"
@@ -216,13 +218,13 @@ who_holds_it_is_said() { # case
     hold -b "$redis" --label 'at redis' b
     reports 75 "process $holder on $(uname -n) (at redis)" run -n -b "$redis" b -- true
     let_go
-    redis_cli hset c another:1 1 >/dev/null # another program's
+    redis_cli hset c another:1 1 >/dev/null # another program holds c
     reports 75 'c: held by another:1$' run -n -b "$redis" c -- true
     redis_cli del c >/dev/null
 }
 
 a_lock_of_the_other_dialect_is_said() { # case
-    redis_cli set c 0123456789abcdef >/dev/null # as redis-py has it
+    redis_cli set c 0123456789abcdef >/dev/null # as redis-py holds it
     reports 64 'dialect=string' run -n -b "$redis" c -- true
     lacks err '--fair'
     exits 75 run -n -b "$redis?dialect=string" c -- true
@@ -245,8 +247,8 @@ a_long_name_is_cut_in_messages() { # case
     let_go
 }
 
-# The server accepts connections and does not answer. The default time limit
-# would be five seconds.
+# The server accepts connections but does not answer. Without a limit, holdfast
+# would wait for five seconds.
 the_wait_includes_connecting() { # case
     kill -STOP "$redis_pid"
     took=$(milliseconds_of "$hf" run -w 0.1 -b "$redis" a -- true)
@@ -258,8 +260,8 @@ the_wait_includes_connecting() { # case
     equal "$(cat "$base/took")" 69 'exit status'
 }
 
-# silent_waiter OPTION...: starts $waiter; the server stops answering at $begin.
-# The waiter would wait for an answer for a minute.
+# silent_waiter OPTION...: starts $waiter, and then stops the server, at $begin.
+# By itself the waiter would wait a minute for an answer.
 silent_waiter() {
     until_true not is_waited_for
     start "$hf" run -b "$redis?op_timeout=60s" "$@" a -- true 2>err
@@ -269,7 +271,7 @@ silent_waiter() {
     begin=$(uptime_ms)
 }
 
-# leaves_with STATUS: the waiter ends soon.
+# leaves_with STATUS: the waiter must end soon, with STATUS.
 leaves_with() {
     wait_for "$waiter"
     took=$(($(uptime_ms) - begin))
@@ -284,7 +286,7 @@ times_out_in_silence() {
     says err '"a" was not granted within .* does not say who'
 }
 
-# On a busy machine the wait may end before the server is stopped.
+# On a busy machine the wait may end before the test has stopped the server.
 a_wait_that_ends_in_silence_is_69() { # case
     hold -b "$redis" a
     (times_out_in_silence) || (times_out_in_silence) || times_out_in_silence
@@ -326,7 +328,8 @@ a_signal_ends_the_wait() { # case
     [ ! -e got ] || die 'the command ran'
 }
 
-# Each run reads a counter, then writes it: a count is lost if two are inside.
+# Each run reads a counter, and then writes it plus one: a count is lost if two
+# runs are inside at once.
 only_one_is_inside_at_a_time() {
     echo 0 >count
     while [ "$(echo "$started" | wc -w)" -lt 10 ]; do
@@ -429,7 +432,8 @@ a_misplaced_url_shows_no_password() { # case
     is_misuse "\`-qb' needs" run -qb
 }
 
-# opening URL WORD...: is refused with 64 and says each word.
+# opening URL WORD...: the URL must be refused with 64, and the message must
+# contain each word.
 opening() {
     url=$1
     shift
@@ -488,15 +492,18 @@ both_are_gone() {
     gone "$command" && gone "$child"
 }
 
-# stood_ms SINCE: how long the machine stalled, so that no time was written.
+# stood_ms SINCE: prints for how long the machine stalled, so that no time was
+# written.
 stood_ms() {
     awk -v since="$1" '
         $1 * 1000 > since && last && $1 - last > 0.1 { stood += $1 - last }
         { last = $1 } END { printf "%d", stood * 1000 }' beats
 }
 
-# There is little time between TERM and KILL. On a busy machine the shell may
-# not report TERM in time, and the message may blame the delay.
+# gets_term_because TEXT FUNCTION: the command must get TERM, and the message
+# must contain TEXT. There is little time between TERM and KILL. On a busy
+# machine the shell may not report TERM in time, and the message may blame the
+# delay; therefore FUNCTION is tried five times.
 gets_term_because() {
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -556,8 +563,8 @@ on_lost_warn_only_warns() { # case
     ends "$pid" 5 'exit status'
 }
 
-# The command ends just before the first deadline, which a renewal has moved. A
-# machine that stalls may really lose the lock.
+# The command ends just before the deadline of the grant, which a renewal has
+# moved by then. On a machine that stalls the lock may really be lost.
 on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
     for _ in 1 2 3 4 5; do
         exits 0 run -b "$redis" -t 1s --on-lost warn h -- sleep 0.95
@@ -566,8 +573,9 @@ on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
     die "$(cat err)"
 }
 
-# If a renewal was in flight, the message says that it was not answered, and not
-# that holdfast was stopped.
+# holdfast is stopped until its deadline has passed. If a renewal was in flight,
+# the message says that the renewal was not answered, and not that holdfast was
+# stopped; therefore this is tried three times.
 stopped_past_its_deadline_the_group_is_ended_too() { # case
     for _ in 1 2 3; do
         rm -f ready beat
@@ -581,9 +589,9 @@ stopped_past_its_deadline_the_group_is_ended_too() { # case
     die "does not say why: $(cat err)"
 }
 
-# Stopped for nearly the whole lease, so that no time is left to renew it: the
-# command is ended, and the message says why. If the machine stalls too, the
-# lease runs out.
+# holdfast is stopped for nearly the whole lease, so that no time is left to
+# renew it: holdfast must end the command and say why. If the machine stalls
+# too, the lease runs out.
 stopped_until_its_deadline_is_near() { # case
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -601,7 +609,8 @@ stopped_until_its_deadline_is_near() { # case
     die "does not say why: $(cat err)"
 }
 
-# False if holdfast renewed the lock in time and the command goes on.
+# Returns false if holdfast renewed the lock in time, so that the command
+# continued.
 wait_within_beats() {
     until_true gone_or_beats
     gone "$pid" || kill -KILL "$pid"
@@ -616,7 +625,7 @@ gone_or_beats() {
 renewals_keep_it() { # case
     start_beating -b "$redis" -t 6s e
     begin=$(uptime_ms)
-    # One and a half leases have passed.
+    # By then one and a half leases have passed.
     until_true beaten_past $((begin + 9000))
     kill -0 "$pid" || die 'did not live that long'
     equal "$(status_of "$hf" run -n -b "$redis" e -- true)" 75 'another'
@@ -627,7 +636,7 @@ beaten_past() {
     [ "$(uptime_ms beat)" -gt "$1" ]
 }
 
-# No process reads standard error: only the message is lost.
+# No process reads standard error. Only the message must be lost.
 a_message_that_is_not_read_ends_nothing() { # case
     (
         set +e
@@ -681,9 +690,9 @@ a_killed_guardian_is_replaced() { # case
     until_true both_are_gone
 }
 
-# The command leaves its group and so survives KILL, like a process that hangs
-# in the kernel or belongs to another user. Guardians end in vain, and must not
-# be replaced for ever.
+# The command leaves its group and thereby survives KILL, like a process that
+# hangs in the kernel or belongs to another user. The guardian has then ended
+# without effect, and must not be replaced for ever.
 a_command_that_cannot_be_ended_is_waited_for() { # case
     start_until ready "$hf" run -b "$redis" -t 3s f -- perl -e '
         setpgrp(0, getpgrp(getppid())); $SIG{TERM} = "IGNORE";
@@ -701,13 +710,14 @@ a_command_that_cannot_be_ended_is_waited_for() { # case
     equal "$(wc -l <err)" 1 'lines said'
 }
 
-# another_in_group GROUP GUARDIAN: a guardian is in the group that it guards,
-# and it is not GUARDIAN, which may still be a zombie.
+# another_in_group GROUP GUARDIAN: returns whether a guardian is in the group
+# that it guards, other than GUARDIAN, which may still be a zombie.
 another_in_group() {
     pgrep -g "$1" hf-guardian | grep -q -v -x "$2"
 }
 
-# The reply to the release takes longer than the lease.
+# The reply to the release takes longer than the lease. What the command left
+# running must not be ended meanwhile.
 what_it_left_running_goes_on_while_we_let_go() { # case
     start_until ready "$hf" run -b "$redis?op_timeout=6s" -t 4s g -- sh -c '
         (until [ -e end ]; do sleep 0.01; done; echo >ended) &
@@ -721,7 +731,8 @@ what_it_left_running_goes_on_while_we_let_go() { # case
     until_true test -s ended
 }
 
-# As process 1 of a container, holdfast adopts orphans.
+# holdfast inherits a child that it did not start, as it adopts orphans when it
+# is process 1 of a container.
 children_that_are_not_its_own_are_waited_for() { # case
     start_until ready sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
         exec "$0" run a -- sh -c "echo >ready

@@ -1,5 +1,5 @@
 # Cases of the command on a server to which holders keep a connection: for
-# zk.sh, etcd.sh and mysql.sh. HOLDFAST_URL is that of the server.
+# zk.sh, etcd.sh and mysql.sh. HOLDFAST_URL is the URL of that server.
 # shellcheck shell=sh disable=SC2016,SC2154 # for other shells; $hf of lib.sh
 . "$here/diagnosis.sh"
 . "$here/operator_cases.sh"
@@ -27,7 +27,8 @@ killed_it_lets_go_with_its_session() { # case
     equal "$(status_of "$hf" run -w 1m c -- true)" 0 'the next one'
 }
 
-# A server that is starting accepts connections and closes them.
+# Puts a front before the server; $url leads to the front. It accepts
+# connections and closes them, as a server does that is starting.
 front_of_it() {
     parts_of_url
     front close "$host"
@@ -75,14 +76,16 @@ with_n_it_does_not_wait() { # case
     lacks err waiting
 }
 
-# holdfast reports an unknown host at once, unless another host is known.
+# holdfast reports unknown hosts at once, unless at least one of its hosts is
+# known.
 an_unknown_host_is_not_waited_for() { # case
     parts_of_url
     equal "$(status_of "$hf" run -b "${before_host}a..b,c..d$root" f -- true)" 69 'exit status'
     lacks err waiting
 }
 
-# The library itself keeps waiting as long as its session may be alive.
+# In this case the library itself keeps waiting, as its session may still be
+# alive.
 a_wait_survives_a_loss_of_the_server() { # case
     hold g
     front_of_it

@@ -1,7 +1,7 @@
 /*
- * How `holdfast run` starts a command and guards it, at moments that real
+ * Tests how `holdfast run` starts a command and guards it, at moments that real
  * processes reach only if they are stopped between two instructions. This
- * program has a lock of its own instead of the library's.
+ * program has its own lock instead of the library's.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../../cli/shared/values.h"
@@ -12,7 +12,7 @@
 
 #include <sys/wait.h>
 
-static int hold; /* what held_locks_explain returns */
+static int hold; /* the result of held_locks_explain() */
 
 int held_locks_explain(const struct held_locks *holds, size_t *which,
                        hf_error *why)
@@ -27,7 +27,7 @@ const char *hf_error_text(int code)
 
 static const struct cli_verb verb = {.name = "run"};
 
-/* Starts `echo` with a pipe as output; returns how many bytes arrived. */
+/* Starts `echo` with a pipe as output. Returns how many bytes arrived. */
 static ssize_t bytes_of_echo(int *status)
 {
     struct command command = {.verb = &verb,
@@ -48,7 +48,8 @@ static ssize_t bytes_of_echo(int *status)
     assert_true(command.pid > 0 || waitpid(-1, NULL, WNOHANG) == 0);
     guardian_stop(&command.guardian);
     close(9);
-    n = read(fds[0], bytes, sizeof bytes); /* no other writer */
+    n = read(fds[0], bytes, sizeof bytes); /* returns at once, as no writer is
+                                            * left */
     close(fds[0]);
     return n;
 }
@@ -71,7 +72,8 @@ CASE(test_a_command_is_not_started_without_its_lock)
     assert_int_equal(status, CLI_LOST);
 }
 
-/* Waits for one of the states: 'T' stopped, 'S' asleep, 'Z' dead. */
+/* Waits until the process is in one of the states, and returns that: 'T'
+ * stopped, 'S' asleep, 'Z' dead. */
 static char wait_for_one_of(const char *states, pid_t pid)
 {
     char state;
@@ -81,8 +83,7 @@ static char wait_for_one_of(const char *states, pid_t pid)
     return state;
 }
 
-/* Forks a process that sleeps in a group of its own, together with a
- * guardian. */
+/* Forks a process that sleeps in its own group, which a guardian joins. */
 static pid_t guarded_sleeper(struct guardian *guardian)
 {
     pid_t pid = fork();
@@ -116,7 +117,8 @@ CASE(test_a_guardian_ends_the_group_in_time)
     guardian_stop(&guardian);
 }
 
-/* The guardian is stopped while a thousand renewals move the deadline. */
+/* The guardian is stopped while a thousand renewals move the deadline. When it
+ * continues, only the last deadline must count. */
 CASE(test_a_stopped_guardian_keeps_to_the_newest_deadline)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);

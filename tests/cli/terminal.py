@@ -53,7 +53,7 @@ class Terminal:
         return bool(data)
 
     def wait_for(self, pattern):
-        """Waits for this output, and drops everything up to its end."""
+        """Waits for output that matches, and drops everything up to its end."""
         end = time.monotonic() + FOREVER
         while not (found := re.search(pattern, self.text)):
             left = end - time.monotonic()
@@ -64,7 +64,7 @@ class Terminal:
         return found
 
     def end(self):
-        """The remaining output, and the exit status as a shell shows it."""
+        """Returns the remaining output, and the exit status as a shell shows it."""
         end = time.monotonic() + FOREVER
         while self.read(max(0, end - time.monotonic())):
             assert time.monotonic() < end, self.text

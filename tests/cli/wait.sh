@@ -1,6 +1,6 @@
 #!/bin/sh
-# How `holdfast run` waits for a server that is not yet, or no longer, there.
-# Usage: wait.sh HOLDFAST
+# Tests how `holdfast run` waits for a server that cannot be used yet, or no
+# longer. Usage: wait.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -55,8 +55,9 @@ quiet_it_says_nothing() { # case
     equal "$(wc -c <err)" 0 'bytes said'
 }
 
-# holdfast pauses between attempts, longer each time: at least half of 100, 200,
-# 400, 800, 1600 ms. (A client reconnects by itself before it is closed.)
+# holdfast pauses between attempts, for longer each time: for at least half of
+# 100, 200, 400, 800, 1600 ms. In each attempt a client may reconnect by itself
+# before it is closed.
 with_w_the_whole_time_is_used() { # case
     front close "$base/redis.sock"
     took=$(milliseconds_of "$hf" run -w 2 -b "redis://$at" a -- touch ran)
@@ -70,7 +71,8 @@ with_w_the_whole_time_is_used() { # case
     [ ! -e ran ] || die 'the command ran'
 }
 
-# fails_at_once STATUS URL OPTION...
+# fails_at_once STATUS URL OPTION...: holdfast must end with STATUS without
+# waiting.
 fails_at_once() {
     wanted=$1
     url=$2
@@ -91,7 +93,7 @@ with_n_it_does_not_wait() { # case
 what_does_not_pass_is_not_waited_for() { # case
     for w in '' '-w 10m'; do
         # shellcheck disable=SC2086 # no word or two
-        fails_at_once 69 redis://a..b $w # no name that can be looked up
+        fails_at_once 69 redis://a..b $w # cannot be a host name
         # shellcheck disable=SC2086
         fails_at_once 64 redis://host/x $w
         # shellcheck disable=SC2086
@@ -140,12 +142,13 @@ own_cli() {
     redis-cli -s sock "$@"
 }
 
-# Instead of the function of lib.sh.
+# Replaces the function of lib.sh.
 is_waited_for() {
     [ -n "$(own_cli pubsub channels 'redisson_lock__channel*')" ]
 }
 
-# waits_for_its_turn OPTION...: another program holds the lock.
+# waits_for_its_turn OPTION...: starts a waiter while another program holds the
+# lock.
 waits_for_its_turn() {
     own_redis
     own_cli hset a another:1 1 >/dev/null
@@ -200,7 +203,7 @@ with_w_a_lost_server_is_69_when_the_time_is_over() { # case
     [ ! -e ran ] || die 'the command ran'
 }
 
-# A replica accepts connections but refuses the writes that a lock needs.
+# A replica accepts connections, but refuses the writes that a lock needs.
 a_replica_is_waited_for_until_it_is_the_master() { # case
     own_redis
     own_cli replicaof 127.0.0.1 1 >/dev/null
@@ -216,8 +219,9 @@ holds_or_is_gone() {
     [ -e holds ] || gone "$pid"
 }
 
-# -w limits the first connection, before the command starts, not later ones. On
-# a busy machine the time may pass before the command starts.
+# -w limits the first connection, which is made before the command starts, but
+# not later ones. On a busy machine the time of -w may pass before the command
+# starts.
 with_w_a_reconnect_has_the_time_of_the_url() { # case
     front silent "$base/redis.sock"
     for _ in 1 2 3 4 5; do
@@ -240,7 +244,8 @@ with_w_a_reconnect_has_the_time_of_the_url() { # case
     ends "$pid" 0 'exit status'
 }
 
-# The release is tried once, within op_timeout; the command's status is kept.
+# The release is tried once, within op_timeout, and does not change the exit
+# status of the command.
 a_server_that_is_gone_at_the_end_is_asked_once() { # case
     own_redis
     took=$(milliseconds_of "$hf" run -b "redis+unix://$PWD/sock?op_timeout=8s" a -- \
@@ -294,7 +299,7 @@ waiting_or_gone() {
     contains err waiting || gone "$pid"
 }
 
-# a_signal_ends NAME STATUS
+# a_signal_ends NAME STATUS: the signal must end the process $pid with STATUS.
 a_signal_ends() {
     kill -"$1" "$pid"
     ends "$pid" "$2" "$1"
@@ -326,8 +331,8 @@ a_signal_ends_the_wait_for_a_lost_server() { # case
     a_signal_ends TERM 143
 }
 
-# ends_at_once: TERM ends a wait at once, in at least one of five tries because
-# the machine may be busy. $begin_wait starts the wait, $pid.
+# ends_at_once: TERM must end a wait at once. As the machine may be busy, one of
+# five tries is enough. $begin_wait starts the wait, $pid.
 ends_at_once() {
     for _ in 1 2 3 4 5; do
         "$begin_wait"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The command on ZooKeeper, where it differs.
-# Usage: OURS=.../interop-ours with_zk zk.sh HOLDFAST
+# Tests how the command behaves on ZooKeeper, as far as this is particular to
+# ZooKeeper. Usage: OURS=.../interop-ours with_zk zk.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +25,8 @@ a_user_needs_a_password() { # case
         HOLDFAST_PASSWORD
 }
 
-# $OURS is a holder that reads commands (tests/interop/ours.c).
+# $OURS is a program that holds locks as its input commands
+# (tests/interop/ours.c).
 ask_is_heard() { # case
     reports 1 '"wanted" is not held' ask wanted
     mkfifo tell

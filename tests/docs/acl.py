@@ -1,8 +1,9 @@
 """Tests the rules for Redis' ACLs in holdfast-url(7): acl.py ROOT COMMAND
 
-The command of the manual is given to redis-cli as it is printed. With the user
-that it creates, every verb of every kind must work, and the server must not
-deny anything. Without any one of the rules, `holdfast doctor' must complain.
+The test gives the command of the manual to redis-cli as it is printed. With the
+user that the command creates, every verb must work for every kind, and the
+server must not deny anything. If any one of the rules is missing, `holdfast
+doctor' must complain.
 """
 
 import json
@@ -80,7 +81,7 @@ def state(name, at):
     return json.loads(run('show', '--json', name, at=at, want=(0, 1)))
 
 
-TTL_S = 6  # of a hold that must be renewed; others outlast any busy machine
+TTL_S = 6  # of a hold that must be renewed; the other holds outlast any stall
 
 
 def held(kind, name, at, renewed=False):
@@ -96,7 +97,7 @@ def is_renewed(name, at):
 
 
 def verbs(kind, name, at, renewed=False):
-    """Uses every verb beside a holder, and ends by breaking its hold."""
+    """Uses every verb while a process holds the lock, and ends by breaking that hold."""
     holder = held(kind, name, at, renewed)
     run('run', '-n', *kind, name, '--', 'true', at=at, want=[75])
     waiter = start('run', *kind, name, '--', 'cat', at=at)
@@ -161,7 +162,7 @@ def test_watching_without_polling():
         watch = start('watch', '-n', '1', '-i', '1h', *words)
         if words == ['w']:
             assert 'free' in watch.stdout.readline()
-        # Or it has already seen the hold, and has ended.
+        # The third possibility is that the watch has already seen the hold and has ended.
         cases.until(lambda: '__keyspace@0__:lk:' in server.call(
             'PUBSUB', 'CHANNELS') or server.call('PUBSUB', 'NUMPAT') == '1' or
               watch.poll() is not None)
@@ -200,18 +201,18 @@ def advice(text):
 
 
 def test_every_rule_is_needed():
-    """The doctor names a missing rule because it runs the scripts."""
+    """The doctor can name a missing rule because it runs the scripts."""
     for rule in whole[5:]:
         make_user(without=[rule])
         if rule == 'resetchannels':
-            continue  # a new user of Redis 7 has none
+            continue  # in Redis 7 a new user has no channels anyway
         out = diagnose()
         found = advice(out)
         assert len(found) == 1 and rule in found[0], (rule, out)
 
 
 def test_the_doctor_leads_to_the_rules_of_the_manual():
-    """Follows the doctor's advice until it has none."""
+    """Follows the doctor's advice until the doctor gives none."""
     server.call('ACL', 'DELUSER', 'locks')
     acl(*whole[1:5], 'resetchannels')
     given = set()
@@ -229,7 +230,7 @@ def test_the_doctor_leads_to_the_rules_of_the_manual():
 
 
 def test_a_prefix_as_it_comes():
-    """Prefixes with braces, a blank, and special characters of patterns."""
+    """The prefixes have braces, a blank, and characters that are special in patterns."""
     for prefix in '{shop}:', 'a b', '*[x]', '', 'ä"':
         server.call('ACL', 'DELUSER', 'locks')
         acl(*whole[1:5], 'resetchannels')

@@ -53,7 +53,7 @@ def test_every_outcome_is_in_the_table():
 
 
 def test_it_is_short():
-    """Comments and blank lines count, too."""
+    """Comments and blank lines count too."""
     example = read('src', 'backends', 'example', 'example.c')
     server = read('tests', 'lib', 'example_server.py')
     for limit, code in ((500, example), (250, server)):

@@ -5,8 +5,8 @@ import traceback
 
 
 def of(names, chosen=()):
-    """The functions test_... of a program, which gives its globals(), in their
-    order; with `chosen' only those that it names, without test_."""
+    """Returns the functions test_... of a program that gives its globals(), in their
+    order; with `chosen', only those whose names without test_ are in it."""
     found = [names[name] for name in names if name.startswith('test_')]
     return [case for case in found if not chosen or title(case) in chosen]
 

@@ -1,8 +1,9 @@
 """Tests the comparison in README.md: compare.py ROOT COMMAND, with ETCD_URL.
 
-Its claims about flock(1), SET NX by hand and `etcdctl lock' are made to happen
-here, beside `holdfast run' where that behaves otherwise. The README names tests
-and pages for the other columns; this test also checks that they exist.
+What it claims of flock(1), SET NX by hand and `etcdctl lock' is made to happen
+here, and `holdfast run' is run alongside where it behaves differently. For the
+other columns the README names tests and pages; this test also checks that they
+exist.
 """
 
 import glob
@@ -56,7 +57,7 @@ def run(*words):
 
 
 def kill_all(process):
-    """Kills a process and all that it has started."""
+    """Kills a process and all processes that it has started."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
@@ -95,7 +96,7 @@ def test_set_nx_without_expiry_stays_for_ever():
 def test_set_nx_holder_is_not_told_and_frees_the_lock_of_another():
     assert redis.call('SET', 'lease', 'me', 'NX', 'PX', '50') == 'OK'
     cases.until(lambda: redis.call('SET', 'lease', 'you', 'NX') == 'OK')
-    # The first holder continues, and releases in the usual way.
+    # The first holder continues, and releases the lock as if it still held it.
     assert redis.call('SET', 'stock', 'of a late holder') == 'OK'
     assert redis.call('DEL', 'lease') == '1'
     assert redis.call('SET', 'lease', 'third', 'NX') == 'OK'
@@ -179,7 +180,7 @@ def test_what_the_page_names_exists():
     for row in rows[2:]:
         cells = [cell.strip() for cell in re.split(r'(?<!\\)\|', row)]
         assert len(cells) == len(heads) and all(cells), row
-    # For each column the page names its evidence.
+    # The page names its evidence for each column.
     known = re.findall(r'^- \*\*(.*?)\*\*: ', section, re.MULTILINE)
     assert ', '.join(known).split(', ') == heads[1:], (known, heads)
     scenarios = os.listdir(os.path.join(root, 'lab', 'scenarios'))
@@ -187,7 +188,7 @@ def test_what_the_page_names_exists():
                           section)
     for one in re.findall(r'`([a-z-]+)`', named):
         assert one.replace('-', '_') + '.c' in scenarios, one
-    # Titles of cases in tests/interop.
+    # The names are titles of cases in tests/interop.
     interop = ''
     for path in glob.glob(os.path.join(root, 'tests', 'interop', '*.py')):
         with open(path, encoding='utf-8') as f:

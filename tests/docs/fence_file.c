@@ -1,5 +1,5 @@
-/* Tests the check for a file in docs/fencing.md; the build cuts the code out of
- * the page. */
+/* Tests the check for a file in docs/fencing.md; the build extracts the code
+ * from the page. */
 #include "fence_file_snippet.h"
 
 #include "../unit/cases.h"
@@ -25,7 +25,7 @@ static int tidy(void **state)
     return rmdir(dir);
 }
 
-/* Enters and leaves the file: 0, or the errno of the refusal. */
+/* Enters and leaves the file. Returns 0, or the errno of the refusal. */
 static int contact(uint64_t token)
 {
     int fd = fence_enter(path, token);
@@ -82,8 +82,8 @@ CASE_AROUND(test_file_lets_nobody_in_during_a_contact, fresh, tidy)
     pid_t pid;
 
     assert_int_equal(pipe(start) || pipe(end), 0);
-    pid = fork(); /* before the contact, so that the child does not inherit its
-                     descriptor */
+    pid = fork(); /* forks before the contact, so that the child does not
+                   * inherit its descriptor */
     if (pid == 0) {
         if (read(start[0], &result, 1) == 1)
             result = (char)contact(34);

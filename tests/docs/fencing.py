@@ -1,6 +1,8 @@
-"""Runs the checks of docs/fencing.md, cut out of it: fencing.py ROOT [COMMAND].
+"""Runs the checks of docs/fencing.md, extracted from the page.
 
-The check for a file is C and compiled: fence_file.c.
+fencing.py ROOT [COMMAND]
+
+The check for a file is in C, and fence_file.c tests it.
 """
 
 import os
@@ -27,7 +29,7 @@ script, two_bars_script = snippets(page, 'lua')
 
 
 class Shop:
-    """A database with a fence and a stock of 10."""
+    """A database with a fence, and with 10 pieces in stock."""
 
     def __init__(self):
         self.dir = tempfile.TemporaryDirectory()
@@ -51,7 +53,7 @@ def is_let_in(db, token):
 
 
 def sell(db, token):
-    """Runs the transaction of the page, statement by statement."""
+    """Runs the transaction of the page, one statement after the other."""
     for statement in transaction.split(';'):
         lines = [line for line in statement.splitlines()
                  if line.strip() and not line.startswith('--')]
@@ -185,7 +187,7 @@ def test_mysql_writes_for_the_holder_alone():
 
 
 def counts(statement):
-    """How many rows a statement found, and how many it changed."""
+    """Returns how many rows a statement found, and how many it changed."""
     found = re.search(r'Rows matched: (\d+)  Changed: (\d+)',
                       mysql.client(statement, '-vv'))
     return int(found[1]), int(found[2])
@@ -326,7 +328,7 @@ class SharedData:
 
 
 def in_both(contacts, bars):
-    """Makes each contact on both, and compares the results and the bars."""
+    """Makes each contact on both resources, and compares the results and the bars."""
     for resource in (SharedShop(), SharedData()):
         for mode, token, wanted in contacts:
             assert resource.lets_in(mode, token) == wanted, (

@@ -1,7 +1,7 @@
 """Compares the manual with the code: manual.py ROOT COMMAND SCHEME...
 
-It must contain what the code knows (options of a URL and of the command, exit
-statuses, error codes, events), and what it refers to must exist.
+The manual must describe what the code knows (options of a URL and of the command,
+exit statuses, error codes, events), and everything that it refers to must exist.
 """
 
 import glob
@@ -27,7 +27,7 @@ header = read('include', 'holdfast.h')
 
 
 def section(page, title):
-    """The text below a heading, up to the next heading of its rank."""
+    """Returns the text below a heading, up to the next heading of its rank or above."""
     begin = re.search(r'^\.(S[hs]) %s$' % re.escape(title), pages[page],
                       re.MULTILINE)
     assert begin, (page, title)
@@ -42,7 +42,7 @@ def printed(*arguments):
 
 
 def known_options(url):
-    """The options that the error for an unknown one lists."""
+    """Returns the options that the error for an unknown option lists."""
     done = subprocess.run([command, 'run', '-b', url + '?nonsense=1', 'a',
                            'true'], stderr=subprocess.PIPE, check=False,
                           encoding='utf-8')
@@ -76,7 +76,7 @@ def test_every_option_of_the_command_is_documented():
         page = f'holdfast-{verb}.1'
         options = set(re.findall(r'(?<![\w-])--([a-z-]+)',
                                  printed('help', verb)))
-        # .Fl x , -long and .Fl -long are both --long
+        # The forms .Fl x , -long and .Fl -long both mean --long.
         there = set(re.findall(r'[ ,]-([a-z][a-z-]+)', pages[page]))
         assert options and options - there <= {'help', 'version'}, \
             options - there
@@ -121,7 +121,7 @@ def test_every_exit_status_is_documented():
     assert len(codes) > 5
     text = section('holdfast-run.1', 'EXIT STATUS')
     there = set(re.findall(r'\b(\d+)\b', text))
-    # 0 and 1 are statuses of the command that is run.
+    # The statuses 0 and 1 are those of the command that is run.
     assert codes - there == {'0', '1'}, codes - there
     assert not codes - {'0', '1'} - set(re.findall(r'\d+',
                                                    printed('help', 'run')))
@@ -145,7 +145,7 @@ def test_every_event_and_capability_is_documented():
 
 
 def fields(text):
-    """The members of a structure, without comments and blanks."""
+    """Returns the declarations in a text, without comments and blanks."""
     text = re.sub(r'/\*.*?\*/', '', text, flags=re.DOTALL)
     return re.sub(r'\s+', '', text)
 
@@ -156,7 +156,7 @@ def test_every_structure_is_shown_as_it_is():
                             re.MULTILINE | re.DOTALL)
     assert len(structures) > 10
     for text in structures:
-        # The members of these two are private to the library.
+        # The members of these two structures are private to the library.
         if not re.match(r'typedef struct hf_(cancel|guard) ', text):
             assert fields(text) in shown, text
 
@@ -200,7 +200,7 @@ def test_every_example_is_shown():
 
 
 def sources():
-    """The names of all source files, and the words in them."""
+    """Returns the names of all source files, and the set of the words in them."""
     names, texts = set(), [read('dev')]
     for top in ('include', 'src', 'cli', 'lab', 'bench', 'examples', 'tests'):
         for path, _, files in os.walk(os.path.join(root, top)):

@@ -1,11 +1,12 @@
 """Runs the EXAMPLES of the command's manual: manual_examples.py ROOT COMMAND
 
 Consecutive .Dl lines are one script, for bash if the text before them says so,
-else for sh. In holdfast-run(1) and holdfast-hold(1) it runs as a whole,
+else for sh. In holdfast-run(1) and holdfast-hold(1) a script runs as a whole,
 elsewhere line by line. The test replaces hosts by its own servers (ZK_URL,
-ETCD_URL; shared memory if that is missing), directories by its own, and
-commands under a lock by one that prints its name. An example must succeed, but
-the doctor may warn; `nightly' is held where a verb asks about it.
+ETCD_URL; shared memory if that is missing), directories by its own, and each
+command that runs under a lock by one that prints its name. An example must
+succeed, but the doctor may warn. Where a verb asks about `nightly', a process
+holds that lock.
 """
 
 import glob
@@ -58,7 +59,7 @@ PLACES = (
 
 
 def here(line):
-    """An example with the servers and directories of this machine."""
+    """Returns an example with the servers and directories of this machine."""
     for pattern, url in SERVERS:
         line = re.sub(pattern, lambda _, url=url: url, line)
     for before, after in PLACES:
@@ -68,14 +69,14 @@ def here(line):
 
 
 def examples(page):
-    """Pairs of the text before a script and its lines."""
+    """Returns pairs: the text before a script, and the lines of the script."""
     with open(page, encoding='utf-8') as f:
         found = re.search(r'^\.Sh EXAMPLES\n(.*?)^\.Sh ', f.read(),
                           re.MULTILINE | re.DOTALL)
     text, lines, said = '', [], []
     for line in found[1].splitlines() + ['.Pp'] if found else []:
         if line.startswith('.Dl '):
-            # mdoc would change these characters.
+            # mdoc would not print these characters as they are.
             assert not re.search(r'"|(^|\s)[\[(]\s', line), line
             lines.append(line[4:].replace('\\&', '').replace('\\e', '\\'))
         elif lines:
@@ -97,7 +98,7 @@ def run(line, shell='sh', more=None):
 
 
 class Held:
-    """Holds `nightly' and `jobs/nightly' where a line looks for them."""
+    """Holds `nightly' and `jobs/nightly' where the line looks for them."""
 
     def __init__(self, line):
         url = re.search(r"-b (\S+)", line)
@@ -140,7 +141,7 @@ def asks_on_a_terminal(line):
 
 
 def watches(line):
-    """The watch shows a change; it then runs until a signal, except with -n."""
+    """The watch must show a change; with -n it then ends, else it needs a signal."""
     watch = subprocess.Popen(['sh', '-c', 'exec ' + line], env=env,
                              stdout=subprocess.PIPE, encoding='utf-8')
     with Held(line):
@@ -170,11 +171,11 @@ def line_runs(line):
     elif verb in ('show', 'break', 'ask', 'ls'):
         asks_about(line)
     else:
-        if 'latch wait' in line:  # set to 3, and counted down by the line before
+        if 'latch wait' in line:  # the lines before set 3 and count one down
             for _ in range(2):
                 run('holdfast latch down rollout')
         status, out, err = run(line)
-        # The doctor may find something to warn about.
+        # The doctor may find a reason to warn.
         assert status == 0 or (verb == 'doctor' and status == 1), \
             (line, status, out, err)
 

@@ -1,8 +1,8 @@
 """Tests docs/mysql.md: mysql.py ROOT COMMAND.
 
-Its statements are cut out of it. The tables are compared with those that the
-library creates; the rights, the queries and the statements that change rows run
-beside `holdfast run`, on a MariaDB server of our own.
+The statements are extracted from the page. Its tables are compared with those that
+the library creates. The rights, the queries and the statements that change rows
+are tried while `holdfast run' works on the same MariaDB server.
 """
 
 import os
@@ -57,7 +57,8 @@ def bare(text):
 
 
 def test_first_setup_is_enough():
-    """Runs the statements, then the lines of the shell, with other names."""
+    """Runs the statements, then the lines of the shell, with other names for the
+    database and the user."""
     def ours(text):
         return text.replace('locks', 'first').replace('shop', 'newcomer')
 
@@ -182,9 +183,9 @@ def test_waiters_are_shown():
         seconds = server.number("select timestampdiff(second, '%s', "
                                 'utc_timestamp())' % row[6])
         assert 0 <= seconds < 30, row
-        # The waiter's own user may run the query, too.
+        # The waiter's own user may run the query too.
         assert len(server.sql(waiting, user='shop')) == 1
-        # Killing its connection costs the waiter its place, but not its wait.
+        # If its connection is killed, the waiter loses its place, but keeps waiting.
         server.sql('kill ' + row[1])
         again = cases.until(lambda: server.sql(waiting))
         assert again[0][1] != row[1] and again[0][3] == row[3], again
@@ -207,7 +208,7 @@ def test_a_dead_holder_is_shown_when_its_lease_is_over():
 def test_a_mutex_is_broken():
     server.sql("update holdfast_locks set token = 33 where name = 'stock'")
     with Holder('stock', query='?ttl=3s') as holder:
-        # This token is not the one of the hold that was seen.
+        # This token differs from that of the hold that the query showed.
         server.sql(break_mutex.replace('34', '33'))
         assert run('-n', 'stock', '--', 'true')[0] == 75
         waiter = start('stock', '--', 'true')

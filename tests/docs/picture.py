@@ -1,7 +1,7 @@
 """Compares docs/demo.svg with a run of the demo: picture.py ROOT COMMAND.
 
 The words of the picture must be those of a new run, line by line; the figures
-may differ. If the words differ, run `./dev picture`.
+may differ. If the words have changed, run `./dev picture`.
 """
 
 import os

@@ -1,8 +1,9 @@
 """Tests README.md: readme.py ROOT COMMAND PROGRAM.
 
-PROGRAM is its C, compiled. COMMAND runs its shell lines as they are, except
-that the host of Redis becomes our own server and shared memory is in a
-directory of our own. readmes.py checks that README.zh.md has the same lines.
+PROGRAM is the C code of the README, compiled. COMMAND runs the shell lines of the
+README as they are, except that the host of Redis becomes a server of this test, and
+shared memory is in a directory of this test. readmes.py checks that README.zh.md has
+the same lines.
 """
 
 import os
@@ -22,7 +23,7 @@ page, install_page = root / 'README.md', root / 'docs/install.md'
 install, shell, operators = snippets(page, 'sh')
 lines = shell.splitlines()
 
-# Replaces ./backup: prints what it was given, and may wait for the test.
+# Takes the place of ./backup: prints the lock's name and its token, and may wait for the test.
 BACKUP = '''#!/bin/sh
 echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"
 [ ! -p gate ] || read -r line <gate
@@ -37,7 +38,7 @@ env['PATH'] = '%s:%s' % (command.parent, env['PATH'])
 redis = Redis()
 
 
-# Commands run as another user than the test's, in the same group.
+# Prefix of commands that run as another user than the test, in the same group.
 STRANGER = ([] if os.geteuid() == 0 else ['sudo', '-n', '-E']) + [
     'setpriv', '--reuid', '65534', '--regid', '65534',
     '--groups', str(os.getgid())]
@@ -84,7 +85,7 @@ def test_each_shell_line_runs_its_command():
 
 
 def while_it_runs(line, other, **how):
-    """The result of the other line while the first one holds the lock."""
+    """Returns the result of the other line, run while the first one holds the lock."""
     with Holder(line, env=how.get('env', env)) as first:
         told = run(other, '/', **how)
     assert first.process.returncode == 0
@@ -119,7 +120,7 @@ def says(line, wanted, statuses=(0,)):
 
 
 def test_operators_lines_do_what_they_say():
-    """Runs the lines in order while the first shell line holds the lock."""
+    """Runs the lines in order while the first of the shell lines holds the lock."""
     (list_all, show, watch, ask, take_away, latch_set, latch_down, latch_wait,
      doctor, bench) = operators.splitlines()
     with Holder(lines[0]) as holder:
@@ -128,7 +129,7 @@ def test_operators_lines_do_what_they_say():
         says(ask, '^$')
         watching = start('exec ' + watch, root)
         assert 'nightly' in watching.stdout.readline()
-        # The token is not this holder's.
+        # The token of the line is not this holder's token.
         assert run(take_away, root)[0] == 1
         says(take_away.replace('34', holder.token), 'broken')
         assert 'nightly' in watching.stdout.readline()
@@ -203,14 +204,14 @@ def test_what_the_demo_suggests_exists():
         assert run('holdfast help ' + verb, root)[0] == 0, verb
 
 
-# Each line: the folder, schemes, packages to run it, packages to build it.
+# Each line has the folder, the schemes, the packages to run it and those to build it.
 backends = [line.split()
             for line in (root / 'src/backends/list').open(encoding='utf-8')
             if not line.startswith('#')]
 VALUES = {'feature': ('enabled', 'disabled', 'auto'),
           'boolean': ('true', 'false'),
           'array': ('auto', 'all', 'none', *(line[0] for line in backends))}
-# Options of Meson itself.
+# These are options of Meson itself.
 BUILT_IN = {'default_library': ('shared', 'static', 'both')}
 
 
@@ -245,7 +246,7 @@ def test_packages_are_those_of_the_backends():
 
 
 def test_a_backend_that_is_left_out_is_said():
-    """docs/install.md shows the output of a machine without hiredis."""
+    """docs/install.md shows what a machine without hiredis prints."""
     example = re.search(r'^    Backends\n((?:      .*\n)+)',
                         install_page.read_text('utf-8'), re.MULTILINE)[1]
     with tempfile.TemporaryDirectory() as directory:
@@ -269,7 +270,7 @@ def test_every_function_has_a_manual_page():
 
 
 def anchors(path):
-    """The anchors that GitHub makes of the headings of a page."""
+    """Returns the anchors that GitHub creates for the headings of a page."""
     found = re.findall(r'^#+ (.*)$', path.read_text('utf-8'), re.MULTILINE)
     return {re.sub(r'[^\w -]', '', one.lower()).replace(' ', '-')
             for one in found}

@@ -1,8 +1,8 @@
-"""README.md and README.zh.md say the same: readmes.py ROOT.
+"""Compares README.md with README.zh.md: readmes.py ROOT.
 
-The Chinese text is written freely. What a reader copies or relies on must
-agree: code blocks (without their comments), quoted words, figures in tables,
-links, pictures, and the order of the headings.
+The Chinese text is written freely. What a reader copies or relies on must agree:
+code blocks (without their comments), quoted words, figures in tables, links,
+pictures, and the order of the headings.
 """
 
 import os
@@ -37,7 +37,7 @@ def commands(text):
 
 
 def figures(text):
-    """The numbers of each row of each table, in any order."""
+    """Returns the numbers of each row of each table, sorted."""
     return [sorted(re.findall(r'\d+(?:\.\d+)*', row))
             for row in re.findall(r'(?m)^\|.*\|$', text)]
 
@@ -99,7 +99,7 @@ def test_each_leads_to_the_other_in_its_first_lines():
 
 
 def test_a_difference_is_found():
-    """Each check sees one change of the text."""
+    """Each check must notice one change of the text."""
     for what, old, new in (
             (commands, 'holdfast run -n nightly', 'holdfast run nightly'),
             (commands, './dev test', './dev tests'),

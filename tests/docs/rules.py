@@ -1,7 +1,7 @@
-"""The rules for Redis' ACLs that holdfast-url(7) prints: rules.py MAN-PAGE
+"""Extracts the rules for Redis' ACLs from holdfast-url(7): rules.py MAN-PAGE
 
-As a program it prints a C header with the rules for a client of names with the
-prefix lk: in three parts, KEYS, CHANNELS and COMMANDS.
+As a program it prints a C header. This has the rules for a client whose names have
+the prefix lk: in three parts, KEYS, CHANNELS and COMMANDS.
 """
 
 import re
@@ -9,7 +9,7 @@ import sys
 
 
 def blocks(path, title):
-    """The literal blocks of a subsection, as lists of words."""
+    """Returns the literal blocks of a subsection, as lists of words."""
     with open(path, encoding='utf-8') as f:
         page = f.read()
     part = re.search(r'^\.Ss %s$(.*?)^\.S[hs] ' % re.escape(title), page,
@@ -19,7 +19,7 @@ def blocks(path, title):
 
 
 def of_redis(path):
-    """The whole command, and the rules for watching and for braces in names."""
+    """Returns the whole command, the rules for watching, and those for braces in names."""
     whole, watching, braces = blocks(path, 'Options of redis')
     return whole, ['+config|get', '+psubscribe'] + watching, braces
 

@@ -1,5 +1,6 @@
-"""scripts.py SOURCE BUILD: tests what src/backends/redis/lua/README.md says
-about the scripts that the build assembles."""
+"""Tests what src/backends/redis/lua/README.md says about the scripts that the build
+assembles: scripts.py SOURCE BUILD
+"""
 
 import hashlib
 import pathlib
@@ -96,7 +97,7 @@ def test_a_release_hands_the_lock_to_a_waiter():
 
 
 def assemble(script, piece=''):
-    """What assemble.py makes of a script with one piece, or its error."""
+    """Returns what assemble.py writes for a script with one piece, or its error."""
     with tempfile.TemporaryDirectory() as name:
         here = pathlib.Path(name)
         (here / 'pieces').mkdir()

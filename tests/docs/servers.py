@@ -1,5 +1,6 @@
-"""Servers of our own, in directories of their own. They are stopped when the
-program ends."""
+"""Servers that the tests start, each in its own directory. They are stopped when the
+program ends.
+"""
 
 import atexit
 import os
@@ -19,7 +20,7 @@ class Server:
         return os.path.join(self.dir.name, name)
 
     def start(self, command, answers, **output):
-        """Returns when the server answers."""
+        """Starts the server; returns once the server answers."""
         process = subprocess.Popen(command, **output)
         atexit.register(self.stop, process)
 
@@ -35,7 +36,7 @@ class Server:
 
 
 class Redis(Server):
-    """Listens on a socket only."""
+    """A Redis server that listens only on a socket."""
 
     def __init__(self):
         super().__init__()
@@ -56,7 +57,7 @@ class Failed(Exception):
 
 
 class Mysql(Server):
-    """A MariaDB with the database `locks`, on a socket and a port."""
+    """A MariaDB server with the database `locks`, on a socket and a port."""
 
     def __init__(self):
         super().__init__()
@@ -90,7 +91,7 @@ class Mysql(Server):
         return 'mysql://%s@127.0.0.1:%d/%s' % (user, self.port, database)
 
     def client(self, statements, *options, user='root', database='locks'):
-        """What the command-line client prints."""
+        """Returns what the command-line client prints."""
         done = subprocess.run(
             ['mariadb', '--no-defaults', '--socket=' + self.socket, '-u', user,
              *options, database], input=statements, encoding='utf-8',
@@ -100,7 +101,7 @@ class Mysql(Server):
         return done.stdout
 
     def sql(self, statements, **how):
-        """The rows of the results, as lists of texts."""
+        """Returns the rows of the results, as lists of strings."""
         said = self.client(statements, '-N', '-B', **how)
         return [line.split('\t') for line in said.splitlines()]
 

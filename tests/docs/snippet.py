@@ -1,4 +1,4 @@
-"""snippet.py FILE LANGUAGE NUMBER prints a code block of a document."""
+"""Prints a code block of a document: snippet.py FILE LANGUAGE NUMBER"""
 
 import re
 import sys

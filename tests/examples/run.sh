@@ -1,8 +1,9 @@
 #!/bin/sh
-# run.sh shm|redis|redlock|zk|etcd|mysql HOLDFAST EXAMPLE...: runs each
-# example on shared memory in a directory of its own, on a Redis server that
-# listens only there, or on REDLOCK_URL, ZK_URL, ETCD_URL or MYSQL_URL. Each must
-# succeed and print what it shows, or say what the backend lacks.
+# run.sh shm|redis|redlock|zk|etcd|mysql HOLDFAST EXAMPLE...
+#
+# Runs each example on shared memory in a new directory, on a Redis server that
+# listens only there, or on REDLOCK_URL, ZK_URL, ETCD_URL or MYSQL_URL. Each example
+# must succeed and print what it shows, or say what the backend lacks.
 set -u
 
 backend=$1
@@ -45,7 +46,7 @@ etcd) url=$ETCD_URL ;;
 mysql) url=$MYSQL_URL ;;
 esac
 
-# Sets the output and the exit status that an example must have.
+# expect NAME: sets the output and the exit status that an example must have.
 expect() {
     status=0
     case $1 in
@@ -91,7 +92,8 @@ expect() {
     esac
 }
 
-# operate PROGRAM: runs it on a holder, which must notice that it lost its lock.
+# operate PROGRAM: runs the program on a lock that is held; the holder must
+# notice that it lost its lock.
 operate() {
     "$hf" run -t 3s -b "$url" --label stuck held -- \
         sh -c ': >in; exec sleep 600' &
@@ -108,7 +110,7 @@ operate() {
     [ $? -eq 79 ]
 }
 
-# run NAME PROGRAM: in a directory of its own.
+# run NAME PROGRAM: runs the example in a directory of this test.
 run() {
     cd "$dir" || exit 1
     case $1 in

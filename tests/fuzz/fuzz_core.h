@@ -1,5 +1,5 @@
-/* A core that counts what a backend reports, for a fuzzer of the server's
- * replies. */
+/* A core that counts what a backend reports. The fuzzers of the servers'
+ * replies use it. */
 #ifndef FUZZ_CORE_H
 #define FUZZ_CORE_H
 
@@ -7,7 +7,8 @@
 #include "fuzz_main.h"
 
 static int reported;                        /* requests that were reported */
-static void (*when_done)(struct hf__req *); /* or NULL */
+static void (*when_done)(struct hf__req *); /* called for each of them, or
+                                             * NULL */
 static hf_info info __attribute__((unused));
 static hf_names names __attribute__((unused));
 static hf_party parties[4096];

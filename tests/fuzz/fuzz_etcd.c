@@ -1,11 +1,12 @@
 /*
  * Feeds the etcd backend anything that a server may send: HTTP/2 frames, gRPC
- * messages, and what protobuf makes of them. The backend must not crash,
- * reports each request once, and grants nothing without a token and a lease.
+ * messages, and what protobuf makes of them. The backend must not crash; it
+ * must report each request once, and grant nothing without a token and a lease.
  *
- * The input is a list of steps: what to do, a length, and that many bytes (see
- * step()). This is a target of clang's fuzzer; with PLAIN_MAIN it is a program
- * that generates the steps from a seed, which a failure prints:
+ * The input is a list of steps: each is a byte that says what to do, a length,
+ * and that many bytes (see step()). This is a target of clang's fuzzer; with
+ * PLAIN_MAIN it is a program that generates the steps from a seed, which a
+ * failure prints:
  *
  *     fuzz_etcd [TIMES [SEED]]
  */
@@ -46,8 +47,8 @@ struct line {
 static struct scene {
     const struct hf__backend *be;
     struct etcd *e;
-    int server; /* its end of the connection */
-    int sent;   /* requests */
+    int server; /* the server's end of the connection */
+    int sent;   /* the number of requests that were sent */
     uint64_t ids;
     struct line line[LINES];
     struct hf__batch batch;
@@ -119,7 +120,8 @@ static void let_go(struct line *l)
                                  .hold_id = l->id,
                                  .op = is_held ? HF__RELEASE : HF__ABANDON,
                                  .flying = true};
-    if (!is_held && l->ask.flying) { /* its result is no longer wanted */
+    if (!is_held && l->ask.flying) { /* the attempt's result is no longer
+                                      * wanted */
         l->ask.flying = false;
         s.sent--;
     }
@@ -149,7 +151,7 @@ static void renew(uint8_t how)
         s.batch.req.flying = false;
 }
 
-/* A line that is held, or NULL. */
+/* Returns a line that is held, or NULL. */
 static struct line *held(void)
 {
     for (size_t i = 0; i < LINES; i++)
@@ -158,7 +160,8 @@ static struct line *held(void)
     return NULL;
 }
 
-/* Downgrade: the hold moves to the reader's line. */
+/* Downgrades: moves the hold from the writer's line to the reader's, and fills
+ * in the query. Returns false if that is not possible now. */
 static bool lower(struct hf__query *q)
 {
     struct line *from = &s.line[WRITER], *into = &s.line[READER];
@@ -271,7 +274,7 @@ static size_t trailers(uint8_t *to, int32_t id, bool is_all, uint8_t status)
                  n);
 }
 
-/* The n-th open call, or NULL. */
+/* Returns the n-th open call, or NULL. */
 static struct grpc_call *call_of(unsigned n)
 {
     struct grpc_call *c = s.e->g.calls.first;
@@ -327,7 +330,7 @@ static void kv_of(Etcd__KeyValue *kv, const char *key, int64_t rev)
     kv->lease = LEASE;
 }
 
-/* The reply to a transaction: a put or a delete, and two ranges. */
+/* Adds the reply to a transaction: to a put or a delete, and to two ranges. */
 static void add_txn(bool succeeded, Etcd__OpAnswer__OpCase first,
                     const char *key, int64_t rev, const char *second)
 {
@@ -528,7 +531,8 @@ static void send_good(const struct grpc_call *c, const uint8_t *data,
     answer(c, g.data, g.len);
 }
 
-/* The last three bits of `what` are the step, the others choose the call. */
+/* Executes a step. The last three bits of `what` are the kind of step, the
+ * others choose the call. */
 static void step(uint8_t what, const uint8_t *data, size_t len)
 {
     const struct grpc_call *c = call_of(what >> 3);
@@ -559,7 +563,7 @@ static void step(uint8_t what, const uint8_t *data, size_t len)
         for (size_t i = 0; i + 1 < len; i += 2)
             act(data[i], data[i + 1]);
         break;
-    case 7: /* the connection breaks and comes back */
+    case 7: /* the connection breaks and is opened again */
         if (s.e->g.link.state != NET_PAUSING && len && data[0] & 1)
             hf__link_fail(&s.e->g.link, HF_EBACKEND, clock_ns);
         break;
@@ -628,7 +632,7 @@ static size_t draw_steps(uint8_t *to, size_t first)
         size_t what = n > 1 ? draw(8) : first;
         size_t some = what == 6 ? 2 * (1 + draw(4)) : 1 + 2 * draw(3);
 
-        if (what < 2 && draw(3)) /* these rarely get far */
+        if (what < 2 && draw(3)) /* random bytes rarely get far */
             what = 2;
         to[n++] = (uint8_t)(what | draw(32) << 3);
         to[n++] = (uint8_t)some;
@@ -640,7 +644,7 @@ static size_t draw_steps(uint8_t *to, size_t first)
     return n;
 }
 
-/* Each case begins with another step. */
+/* Each case begins with a different step. */
 int main(int argc, char **argv)
 {
     const struct fuzzer f = {8, 600, draw_steps, "runs", NULL};

@@ -1,5 +1,5 @@
-/* What every fuzzer has: a check that aborts, and its main program for
- * compilers without a fuzzer. */
+/* What every fuzzer needs: a check that aborts, and a main program for
+ * compilers that have no fuzzer. */
 #ifndef FUZZ_MAIN_H
 #define FUZZ_MAIN_H
 
@@ -32,15 +32,17 @@ static uint32_t draw(size_t below)
 
 struct fuzzer {
     size_t cases;
-    long times; /* inputs of each case, unless the command line says it */
+    long times; /* the inputs of each case, unless the command line gives the
+                 * number */
     /* Generates an input for a case in at most 2048 bytes; returns its
      * length. */
     size_t (*make)(uint8_t *to, size_t which);
     const char *title;
-    const char *const *titles; /* what each case's title ends with, or NULL */
+    const char *const *titles; /* the end of each case's title, or NULL */
 };
 
-/* main() of a fuzzer [TIMES [SEED]]; prints TAP. */
+/* The main program of a fuzzer: runs [TIMES [SEED]] inputs for each case, and
+ * prints TAP. */
 static int run_fuzzer(const struct fuzzer *f, int argc, char **argv)
 {
     long times = argc > 1 ? atol(argv[1]) : f->times;
@@ -51,7 +53,7 @@ static int run_fuzzer(const struct fuzzer *f, int argc, char **argv)
     for (size_t i = 0; i < f->cases; i++, seed++) {
         for (long n = 0; n < times; n++) {
             chance = (seed + (uint64_t)n * 0x9e3779b97f4a7c15u) | 1;
-            /* A later abort can be reproduced from this line. */
+            /* This line tells how to reproduce an abort that comes later. */
             if (n % 500 == 0)
                 printf("# seed %llu, %ld\n", (unsigned long long)seed, n);
             LLVMFuzzerTestOneInput(buf, f->make(buf, i));

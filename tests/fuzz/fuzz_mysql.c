@@ -1,8 +1,8 @@
 /*
  * Feeds a connection to MySQL anything that a server may send: at the greeting,
  * during the login, or with statements pending, arbitrary bytes arrive in
- * arbitrary pieces. The connection must not crash, each statement is answered
- * or lost exactly once, and no password is sent in plain text.
+ * arbitrary pieces. The connection must not crash; each statement must be
+ * answered or lost exactly once, and no password may be sent in plain text.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
  * mutates valid replies from a seed, which a failure prints:
@@ -30,7 +30,7 @@ struct scene {
     struct my_conn c;
     struct net_endpoint peer;
     uint32_t tags;
-    int server; /* its end of the connection */
+    int server; /* the server's end of the connection */
     unsigned asked, over;
     bool is_over[STATEMENTS * 2];
 };
@@ -44,7 +44,8 @@ static void is_over(struct scene *s, const struct my_sent *sent)
     s->over++;
 }
 
-/* Reads every value in full, so that the sanitizer finds a missing end. */
+/* Reads every value in full, so that the sanitizer finds a value without an
+ * end. */
 static int answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->first;
@@ -102,7 +103,7 @@ static void went_down(struct my_conn *c, int code, bool was_up, hf__time at)
         is_over(s, sent);
     while ((sent = hf__sent_unsent(&c->sents, written)))
         is_over(s, sent);
-    if (!was_up) /* the hello's statements need no report */
+    if (!was_up) /* no report is needed of the hello's statements */
         s->over = s->asked;
 }
 
@@ -133,8 +134,8 @@ static void make_scene(struct scene *s, const struct my_login *login, int phase)
     hf__net_flush(&l->stream);
 }
 
-/* Reads what the server receives; over a network it must not contain the
- * password. */
+/* Reads what the server receives. The password must not be in it, as the
+ * connection is over a network. */
 static void drain(struct scene *s)
 {
     static char buf[65536];
@@ -144,7 +145,7 @@ static void drain(struct scene *s)
          "the password in plain");
 }
 
-/* The first byte of each piece gives its length. */
+/* Sends the data in pieces. The first byte of each piece gives its length. */
 static void play(struct scene *s, const uint8_t *data, size_t len)
 {
     struct net_link *l = &s->c.link;
@@ -171,7 +172,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         return 0;
     s = calloc(1, sizeof(*s));
     make_scene(s, &login, data[0] % (MY_READY + 1));
-    s->peer.hosts = far; /* not a Unix socket, which may carry the password */
+    s->peer.hosts = far; /* a host, not a Unix socket, which may carry the
+                          * password */
     play(s, data + 1, len - 1);
     s->peer.hosts = NULL;
     if (s->c.link.stream.fd >= 0)
@@ -193,7 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         phase, text, sizeof(text) - 1                                          \
     }
 
-/* Whole packets for each phase. */
+/* Valid packets for each phase. */
 static const struct {
     uint8_t phase;
     const char *bytes;
@@ -225,7 +227,7 @@ static const struct {
 
 #define GOOD (sizeof(good) / sizeof(*good))
 
-/* A valid reply and a piece of another, with a few bytes changed. */
+/* Writes a valid reply and a piece of another, with a few bytes changed. */
 static size_t mutate(uint8_t *to, size_t first)
 {
     static const uint8_t bytes[] = {0,    1,    2,    3,    5,    9,
@@ -253,7 +255,7 @@ static void try_good(size_t i)
     LLVMFuzzerTestOneInput(buf, good[i].len + 1);
 }
 
-/* Each case begins with another reply. */
+/* Each case begins with a different reply. */
 int main(int argc, char **argv)
 {
     const struct fuzzer f = {GOOD, 7000, mutate, "runs", NULL};

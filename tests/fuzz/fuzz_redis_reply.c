@@ -1,8 +1,8 @@
 /*
  * Feeds the Redis backend anything that a server may send: with requests
  * pending, arbitrary bytes arrive in arbitrary pieces on the command and the
- * subscription connection. The backend must not crash, and reports each request
- * exactly once.
+ * subscription connection. The backend must not crash, and must report each
+ * request exactly once.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
  * mutates valid replies from a seed, which a failure prints:
@@ -32,7 +32,7 @@
 
 struct scene {
     struct redis *r;
-    int cmd, sub; /* the server's ends */
+    int cmd, sub; /* the server's ends of the two connections */
     struct hf__remote remote[NAMES];
     struct hf__req attempt[NAMES], let_go[NAMES];
     struct hf__batch batch;
@@ -40,7 +40,8 @@ struct scene {
     struct hf__query query[3];
 };
 
-/* Replaces connecting: the connection is up at once. */
+/* Connects without a server: the connection is up at once. Returns the server's
+ * end. */
 static int connect_pair(struct rd_pipe *p)
 {
     int fds[2];
@@ -82,8 +83,8 @@ static int send_req(struct hf__req *req, int rc)
     return rc == HF__PENDING;
 }
 
-/* Sends, in this order: attempts, the end of one of them, a long batch, and
- * every query. */
+/* Sends, in this order: attempts, an abandon of one of them, a long batch of
+ * renewals, and every query. Returns the number of results to expect. */
 static int fill(struct scene *s)
 {
     static const uint8_t ops[] = {HF__INSPECT, HF__LIST, HF__BREAK};
@@ -141,7 +142,8 @@ static void drain(int fd)
         ;
 }
 
-/* The first byte of each piece gives its connection and its length. */
+/* Sends the data in pieces. The first byte of each piece gives its connection
+ * and its length. */
 static void play(struct scene *s, const uint8_t *data, size_t len)
 {
     while (len > 1) {
@@ -172,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     s->sub = connect_pair(&s->r->sub);
     sent = fill(s);
     play(s, data, len);
-    /* The connection breaks, so every pending request is reported. */
+    /* When the connection breaks, every pending request must be reported. */
     if (s->r->cmd.link.state == NET_UP)
         hf__link_fail(&s->r->cmd.link, HF_EBACKEND, clock_ns);
     must(reported == sent, "a request was forgotten");
@@ -192,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 #ifdef PLAIN_MAIN
 #define U "00000000-0000-0000-0000-000000000000"
 static const char *const good[] = {
-    /* Whole replies, in the order of the requests. */
+    /* Each is a sequence of whole replies, in the order of the requests. */
     "\x00*3\r\n:2\r\n:1700000000000000\r\n:1700000000000001\r\n"
     "*5\r\n:3\r\n:1700000000000000\r\n:30000\r\n:0\r\n:1\r\n:4\r\n:1\r\n",
     "\x00*5\r\n:3\r\n:1700000000000000\r\n:-1\r\n:1\r\n:9\r\n"
@@ -209,7 +211,7 @@ static const char *const good[] = {
 
 #define GOOD (sizeof(good) / sizeof(*good))
 
-/* Two valid sequences of replies, with a few bytes changed. */
+/* Writes two valid sequences of replies, with a few bytes changed. */
 static size_t mutate(uint8_t *to, size_t first)
 {
     static const char bytes[] = "*$:+-\r\n0123456789\xff\x00 {}";
@@ -229,7 +231,7 @@ static size_t mutate(uint8_t *to, size_t first)
     return draw(4) ? len : draw(len) + 1;
 }
 
-/* Each case begins with another reply. */
+/* Each case begins with a different reply. */
 int main(int argc, char **argv)
 {
     const struct fuzzer f = {GOOD, 3500, mutate, "runs", NULL};

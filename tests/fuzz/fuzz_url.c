@@ -4,7 +4,7 @@
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
  * mutates a few valid URLs, each some 50 000 times, from a seed that a failure
- * prints. Each case (TAP) is a URL:
+ * prints. Each case (TAP) is one of these URLs:
  *
  *     fuzz_url [TIMES [SEED]]
  */
@@ -17,7 +17,7 @@
 
 static hf_client client;
 
-/* Each part must begin and end inside the block. */
+/* Each part must begin and end inside the URL's block of memory. */
 static void check_part(const struct hf__url *u, const char *part)
 {
     must(part >= u->memory && part < u->memory + u->memory_len, "a stray part");
@@ -47,7 +47,7 @@ static void check_url(const struct hf__url *u)
     }
 }
 
-/* Parses anything that may be a number as a time. */
+/* Parses a text as a time; the result must be in bounds. */
 static void check_times(const char *text)
 {
     int64_t ms = -1;
@@ -58,7 +58,7 @@ static void check_times(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1); /* exact size, for the sanitizer */
+    char *text = malloc(len + 1); /* the exact size, for the sanitizer */
     hf_error err = HF_ERROR_INIT;
     struct hf__url url;
     int rc;
@@ -93,7 +93,7 @@ static const char *const seeds[] = {
     "x:?a=1&b=2&c=3&d=&e=%41",
 };
 
-/* Changes a text of len bytes a little; returns its new length. */
+/* Changes a string of len bytes a little. Returns its new length. */
 static size_t mutate(char *text, size_t len, size_t room)
 {
     static const char odd[] = ":/?@[],&=%+ \0\n\xff"

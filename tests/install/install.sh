@@ -1,6 +1,7 @@
 #!/bin/sh
-# An installation is complete: the header (from C and C++), pkg-config, CMake,
-# the module beside the library, and the error when the module is missing.
+# Checks that an installation is complete: the header (from C and C++),
+# pkg-config, CMake, the module next to the library, and the error when the module
+# is missing.
 # install.sh BUILD_DIRECTORY SOURCE_DIRECTORY WRONG_MODULE
 set -u
 build=$1
@@ -24,7 +25,7 @@ by_pkg_config() { # COMPILER OUT
 }
 
 version=$(pkg-config --modversion holdfast)
-# Before LD_LIBRARY_PATH is set.
+# This check runs before LD_LIBRARY_PATH is set.
 command=$(dirname "$(find "$root" -path '*/bin/holdfast')")/holdfast
 check "the command of a private prefix finds its library" says '^in$' \
     env -u LD_LIBRARY_PATH "$command" run -b "shm://$tmp/locks" a -- echo in
@@ -37,7 +38,7 @@ check "the lab, too" says '^  oversell' env -u LD_LIBRARY_PATH \
     "$tmp/moved${command#"$root"}" lab list
 export LD_LIBRARY_PATH="$lib"
 
-# They are where bash and zsh look for them by default.
+# The completions are where bash and zsh look for them by default.
 has_completions() {
     share=$(dirname "$(dirname "$command")")/share
     cmp "$source/completions/holdfast.bash" \
@@ -77,9 +78,10 @@ check "HOLDFAST_MODULE_PATH overrides, another version is refused" \
     "$tmp/c" redis://127.0.0.1:1
 
 # A set-user-id program ignores its environment, and so does the loader, so the
-# library must be in the program's run path. Root makes such a program and runs
-# it as another user; another user makes one of one of their other groups, or
-# has root make one.
+# library must be in the program's run path. Root creates such a program and
+# runs it as another user. Any other user creates a set-group-id program, of
+# another one of their groups; a user with only one group has root create a
+# set-user-id program.
 make_set_id() {
     by_pkg_config "cc -Wl,-rpath,$lib" "$tmp/set-id" || return 1
     group=$(id -G | tr ' ' '\n' | grep -v -x "$(id -g)" | head -n 1)
@@ -137,7 +139,7 @@ exported() {
 }
 check "nothing but the API is exported" exported
 
-# A thread that has used the library calls into it when it exits.
+# A thread that has used the library calls into the library when it exits.
 unloaded() {
     # shellcheck disable=SC2046
     cc -Wall -Wextra -Werror "$source/tests/install/unload.c" -o "$tmp/unload" \
@@ -146,7 +148,8 @@ unloaded() {
 }
 check "a thread may outlive dlclose" unloaded
 
-# Every function has a page, and every .so page refers to the right one.
+# Every function must have a page, and every .so page must refer to the right
+# one.
 has_pages() {
     man=$(dirname "$(find "$root" -name hf_open.3)")
     status=0

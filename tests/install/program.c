@@ -1,5 +1,5 @@
-/* Opens a URL, takes a lock and prints what went wrong, with an installed
- * library. Built as C and as C++. */
+/* Opens a URL with an installed library, acquires a lock, and prints what went
+ * wrong. Built as C and as C++. */
 #include <holdfast.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The modules are linked into the library, shared or static, on a machine
-# without cmocka.
+# Links the modules into the library, shared or static, on a machine without
+# cmocka.
 # static.sh BUILD_DIRECTORY SOURCE_DIRECTORY WERROR SCHEME...
 set -u
 build=$1/static-modules
@@ -20,7 +20,7 @@ exec pkg-config "$@"
 TEXT
 chmod 755 "$tmp/pkg-config"
 
-# The prefix has no other installation that could be found instead.
+# The prefix is one where no other installation can be found.
 configure() { # configure DIRECTORY LIBRARY
     rm -rf "$1"
     says 'cmocka found: NO' env PKG_CONFIG="$tmp/pkg-config" CMAKE=false \

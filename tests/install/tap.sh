@@ -1,4 +1,4 @@
-# Common parts of both scripts: a temporary directory, $tmp, and TAP.
+# Common parts of install.sh and static.sh: a temporary directory, $tmp, and TAP.
 # shellcheck shell=sh
 tmp=$(mktemp -d)
 server=

@@ -1,14 +1,14 @@
 #!/bin/sh
 # build-peers.sh DIRECTORY [PEER...]: fetches and builds all other
 # implementations, or the named ones, into DIRECTORY. Does not use the network
-# if they are there.
+# for what is already there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
-exec 9>"$out/lock" # two of them would fetch the same files
+exec 9>"$out/lock" # two runs at once would fetch the same files
 flock 9
 
 sum() {
@@ -36,7 +36,8 @@ jars() {
     fi
 }
 
-# classes FOLDER LIB CLASSES LINT
+# classes FOLDER LIB CLASSES LINT: compiles the peer in FOLDER against LIB into
+# CLASSES, with the warnings LINT.
 classes() {
     rm -rf "${out:?}/$3"
     javac --release 17 "-Xlint:$4" -Werror -cp "$out/$2/*" -d "$out/$3" \
@@ -68,8 +69,8 @@ python() {
     fi
 }
 
-# Debian's Go is too old for a current etcd, but it can fetch a newer Go as a
-# module. The files of a module are not executable, and it has no go.mod.
+# Debian's Go is too old for a current etcd, but can fetch a newer Go as a
+# module. In a module, no file is executable, and a go.mod is named _go.mod.
 fetch_go() {
     go=go1.26.8
     old=/usr/lib/go-1.19/bin/go
@@ -86,8 +87,8 @@ fetch_go() {
 }
 
 # go_program FOLDER NAME FILE...: builds the program NAME from a go.mod and the
-# other files. `go mod tidy` would also fetch the dependencies of redsync's own
-# tests.
+# other files. `go mod tidy` is not used, because it would also fetch the
+# dependencies of redsync's own tests.
 go_program() {
     folder=$1
     program=$2
@@ -113,8 +114,8 @@ etcd() {
     go_program etcd etcd "$here/etcd/go.mod" "$here/etcd/server/main.go"
 }
 
-# Only for servers.py: the packaged 3.5 servers crash when a client ends in the
-# middle of a read.
+# Used only by servers.py: the packaged 3.5 servers crash when a client ends in
+# the middle of a read.
 etcd35() {
     go_program etcd35 etcd "$here/etcd35/go.mod" "$here/etcd/server/main.go"
 }

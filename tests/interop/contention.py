@@ -1,4 +1,4 @@
-"""Processes of two libraries on one lock never overlap and never starve."""
+"""Checks that processes of two libraries on one lock never overlap and never starve."""
 
 import os
 import struct
@@ -53,8 +53,9 @@ def lock_of(name, side, split):
 
 def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
             name=None, split=False, quiet=False):
-    """sides: name -> processes. Returns the tallies by side, and the seconds.
-    split: each side has a lock of its own, which protects nothing."""
+    """Makes all processes enter the region. sides: name -> processes. Returns the
+    tallies by side, and the seconds. If split is set, each side has its own lock,
+    which protects nothing."""
     name = name or world.name()
     file = make_file(world, name)
     start = time.monotonic()
@@ -66,8 +67,9 @@ def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
 
 
 def meet(world, other, total=TOTAL, split=False):
-    """All processes count a latch down and wait for it, for total count-downs.
-    split: each side has its own latch and does not wait for the other side."""
+    """All processes count a latch down and wait for it, until they have made total
+    count-downs. If split is set, each side has its own latch, and does not wait
+    for the other side."""
     sides = mixed(world, other)
     name, processes = world.name(), sum(map(len, sides.values()))
     file, start = make_file(world, name), time.monotonic()
@@ -103,7 +105,7 @@ def judge(file, total, tallies):
         raise Violation(f'{violations}; {exclusive} + {shared} entries counted '
                         f'inside, {entered} by those who entered')
     exclude(owner == 0 and inside == 0, 'a process is still inside')
-    # Several processes that share may make the last entry at once.
+    # Several processes that share the region may make the last entry at once.
     check(total <= entered < total + 16, f'{entered} entries')
     for side, tally in tallies.items():
         check(tally.entered > 0, f'{side} never entered')
@@ -120,8 +122,8 @@ def together(world, kind, other, ours='ours', **more):
 
 
 def seen(world, run, *args, **more):
-    """Without protection the run ends with a violation: a harness that never
-    fails proves nothing."""
+    """Checks that the run ends with a violation if nothing protects the region: a
+    harness that never fails proves nothing."""
     try:
         run(world, *args, split=True, **more)
     except Violation:

@@ -1,5 +1,5 @@
-"""Ours beside etcd's own Go packages and etcdctl, on Debian's server and on a
-current one. Beside the commands of peers.py: `who` as in zookeeper.py. Kinds:
+"""Ours alongside etcd's own Go packages and etcdctl, on Debian's server and on a
+current one. Besides the commands of peers.py: `who' as in zookeeper.py. Kinds:
 fair, rwlock, read, write.
 """
 
@@ -10,7 +10,7 @@ import sessions
 from peers import Failure, Server, check, exclude, wait_until
 from places import FOREVER, Place, World, granted, wait_for
 
-LONG_MS = 60000  # a session that does not send a keepalive during a case
+LONG_MS = 60000  # the TTL of a session that sends no keepalive during a case
 
 
 class EtcdServer(Server):
@@ -39,7 +39,7 @@ class EtcdServer(Server):
         return True
 
     def keys(self, name):
-        """The keys of holders and waiters, the oldest first."""
+        """Returns the keys of holders and waiters, the oldest first."""
         return self.ctl('get', f'{name}/', '--prefix', '--keys-only',
                         '--sort-by=CREATE', '--order=ASCEND').split()
 
@@ -61,7 +61,7 @@ class EtcdWorld(World):
 
 
 def nested(world, side):
-    """Go's mutex waits for every key below its name, ours only for its own."""
+    """Go's mutex waits for every key below its name, ours only for its own keys."""
     [below] = world.pool(side, 1)
     [go], [ours] = world.pool('go', 1, LONG_MS), world.pool('ours', 1, LONG_MS)
     name = world.name()
@@ -74,15 +74,15 @@ def nested(world, side):
     check(not go.has_answered(), 'Go does not wait for what is below its name')
     below.expect('dropped', 'drop')
     check(granted(go).fair_s < 1, 'late')
-    # A lock below the name that Go holds.
+    # Ours can have a lock below the name that Go holds.
     ours.expect('held', 'hold', 'fair', f'{name}/1001', 0, 0)
     ours.expect('dropped', 'drop')
     go.expect('dropped', 'drop')
 
 
 def revoked_waiter(world, side):
-    """An administrator revokes the lease of the first of two waiters. Returns
-    both once the second one holds the lock."""
+    """An administrator revokes the lease of the first of two waiters. Returns both
+    waiters once the second one holds the lock."""
     [holder], [next_] = world.pool('go', 1), world.pool('go', 1, LONG_MS)
     [waiter], name = world.pool(side, 1, 2 * LONG_MS), world.name()
     holder.expect('held', 'hold', 'fair', name, 0, FOREVER)
@@ -101,7 +101,7 @@ def revoked_waiter_of_ours(world):
     try:
         answer = waiter.answer(1)
     except Failure:
-        answer = 'nothing'  # it waits behind the other one
+        answer = 'nothing'  # it waits after the other waiter
     exclude(not answer.startswith('held'), 'two hold it')
     world.note(f'ours has answered: {answer}')
     next_.expect('dropped', 'drop')
@@ -111,7 +111,7 @@ def revoked_waiter_of_ours(world):
 
 
 def revoked_waiter_of_theirs(world, side, expected):
-    """The other library's behaviour, which our documents describe."""
+    """Checks the behaviour of the other library that our documents describe."""
     waiter, next_ = revoked_waiter(world, side)
     answer = waiter.answer()
     world.note(f'{side} has answered: {answer}')

@@ -13,7 +13,7 @@ from peers import dies_with_us, numbers
 from serve import held_since, serve, us_since
 
 ADDRESS, TTL_MS, OURS = sys.argv[1:]
-# Prints its pid, and ends when etcdctl ends.
+# A command that prints its pid, and ends when etcdctl ends.
 INSIDE = ['setpriv', '--pdeathsig', 'KILL', 'sh', '-c',
           'echo $$; exec sleep infinity']
 held = []

@@ -1,5 +1,7 @@
-"""Processes are killed, give up, or have their lock broken, beside those of the
-other library: the others go on as soon as among processes of their own."""
+"""Processes are killed, give up, or have their lock broken, while processes of the
+other library use the same lock. The remaining processes must continue as soon as they
+would if all were of one library.
+"""
 
 import time
 
@@ -16,7 +18,7 @@ ALIVE_S = 3      # for how long a waiter of ours counts as alive after a poll
 def killed_permit_holder(world, dies, waits):
     name = world.name()
     world.pool('redisson', 1)[0].expect('set', 'permits', 'semaphore', name, 1)
-    # Redisson does not renew permits.
+    # Redisson does not renew permits, so its holder gets a lease.
     killed_holder(world, 'semaphore', dies, waits, name=name,
                   lease_ms=LEASE_MS if dies == 'redisson' else 0)
 
@@ -27,9 +29,9 @@ def killed_unfair_waiter(world, holds, dies, behind):
 
 
 def killed_fair_waiter_of_redisson(world):
-    """Redisson derives a waiter's deadline from its wait: 2 s here."""
+    """Redisson derives a waiter's deadline from the time that it waits, here 2 s."""
     def patience_s(name):
-        """How much longer Redisson waits for the first in its fair queue."""
+        """Returns how much longer Redisson waits for the first waiter in its fair queue."""
         ask = world.server.ask
         first = ask('LINDEX', f'redisson_lock_queue:{{{name}}}', 0)
         deadline = ask('ZSCORE', f'redisson_lock_timeout:{{{name}}}', first)
@@ -45,17 +47,17 @@ def killed_fair_waiter_of_redisson(world):
 def killed_fair_waiter_of_ours(world):
     seconds, _ = killed_waiter(world, 'fair', 'ours', 'ours', 'redisson')
     check(seconds < SLACK_S, 'late')
-    # Redisson's holder does not notice the death; our other waiter does.
+    # Redisson's holder does not notice the death; the second waiter of ours does.
     seconds, _ = killed_waiter(world, 'fair', 'redisson', 'ours', 'redisson',
                                'ours')
     check(seconds < LEASE_S + LOOK_S, 'late')
-    # No waiter of ours is left, but the first one's deadline is near.
+    # In this run no waiter of ours is left, but the deadline of the dead one is near.
     seconds, _ = killed_waiter(world, 'fair', 'redisson', 'ours', 'redisson')
     check(seconds < ALIVE_S + LOOK_S + SLACK_S, 'late')
 
 
 def deadline_ms(world, side):
-    """How long Redisson would wait for this waiter if it were dead."""
+    """Returns how long Redisson would wait for this waiter if it were dead."""
     holder, waiter = cast(world, 'redisson', side)
     name = world.name()
     holder.expect('held', 'hold', 'fair', name, 0, FOREVER)

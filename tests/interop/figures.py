@@ -1,5 +1,6 @@
-"""Speed beside another library: the same work on the same server, in turns, so
-that other load on the machine affects both. The cases are those of Redisson."""
+"""Compares the speed with that of another library: the same work on the same server, in
+turns, so that other load on the machine affects both. The cases are those of Redisson.
+"""
 
 import statistics
 
@@ -42,8 +43,8 @@ def ratio_of(world, what, theirs, measure):
 
 
 def compare(world, what, theirs, measure, least=0.8, tries=TRIES):
-    """Another program on the machine may spoil one of our measurements, but not
-    all of them."""
+    """Compares at most `tries' times: another program on the machine may spoil one
+    measurement of ours, but not all of them."""
     for side in theirs, 'ours':  # lets Java warm up
         measure(world, side)
     check(any(ratio_of(world, what, theirs, measure) > least

@@ -1,7 +1,6 @@
-"""Ours beside Redisson and redis-py on one server, beside Curator and kazoo on
-another, beside Go's packages and etcdctl on others, beside redsync and
-node-redlock on five; speed beside Spring Integration and ShedLock on MariaDB.
-Prints TAP.
+"""Ours alongside Redisson and redis-py on one server, Curator and kazoo on another, Go's
+packages and etcdctl on others, redsync and node-redlock on five; and the speed
+compared with Spring Integration and ShedLock on MariaDB. Prints TAP.
 
 interop.py BUILD_DIRECTORY [PATTERN]
 """
@@ -42,10 +41,10 @@ def attempt(build, case):
 
 
 def run(build, number, title, case):
-    """Processes of other libraries sometimes hang, even where none of ours
-    takes part, and a machine stalls. So a case that failed is tried once more
-    with new processes, unless two were inside at once. Returns whether it
-    passed, and whether it passed at once."""
+    """Processes of other libraries sometimes hang, even where none of ours takes part,
+    and sometimes a machine stalls. Therefore a case that failed is tried once more
+    with new processes, unless two processes were inside at once. Returns whether
+    the case passed, and whether it passed at once."""
     start = time.monotonic()
     why = first = attempt(build, case)
     if first and not isinstance(first, Violation):
@@ -62,7 +61,7 @@ def main(build, pattern='.'):
     chosen = [(title, case) for kind, title, case in CASES
               if kinds.OURS[kind] and re.search(pattern, title)]
     if not any('figures: ' in title for title, _ in chosen):
-        # The second compiler pays off only where speed is measured.
+        # Java's second compiler is worth its time only where speed is measured.
         JAVA.append('-XX:TieredStopAtLevel=1')
     passed = failed = again = 0
     try:

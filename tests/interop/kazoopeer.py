@@ -19,7 +19,8 @@ made = {}
 
 
 def hold(kind, name, _lease_ms, wait_ms, *_limit):
-    """Keeps one object for each lock: kazoo creates its path only once."""
+    """Keeps one object for each lock, because an object of kazoo creates its path only
+    once."""
     if (kind, name) not in made:
         made[kind, name] = KINDS[kind](f'/{name}', 'kazoo')
     lock = made[kind, name]

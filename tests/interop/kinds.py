@@ -1,9 +1,9 @@
-"""Which kinds are tested, and what happens to a name that is used as two."""
+"""Tests which kinds each side has, and what happens to a name that is used as two kinds."""
 
 from peers import Watch, check, exclude, wait_until
 from redisson import place
 
-# The kinds that ours supports; cases of other kinds are left out.
+# The kinds that ours supports; cases that need a kind set to False are left out.
 OURS = {'mutex': True, 'rwlock': True, 'semaphore': True, 'latch': True}
 
 
@@ -16,7 +16,7 @@ def declared(world):
 
 
 def refused(world, kind, *wanted):
-    """Redisson uses the name as kind: our requests for the wanted kinds are
+    """Redisson uses the name as kind: our requests for the wanted kinds must be
     refused and harm nothing."""
     [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()
@@ -32,8 +32,8 @@ def refused(world, kind, *wanted):
 
 
 def plain_semaphore(world):
-    """Redisson's semaphore without owners has the name of ours: both count the
-    same permits, or ours is refused."""
+    """A name is both a semaphore of Redisson without owners and one of ours: both must
+    count the same permits, or ours must be refused."""
     [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()
     redisson.expect('set', 'permits', 'plain', name, 1)

@@ -1,6 +1,7 @@
-"""Speed beside Spring Integration's JdbcLockRegistry and ShedLock, on one
-MariaDB server with its default durability. Each library has tables of its own,
-so they do not exclude each other."""
+"""Compares the speed with Spring Integration's JdbcLockRegistry and ShedLock, on one
+MariaDB server with its default durability. Each library has its own tables, so they do
+not exclude each other.
+"""
 
 import os
 import secrets
@@ -13,15 +14,15 @@ from sessions import Speed
 
 CONTENDERS = 8
 ROUNDS = 3
-ASKED = 3           # wanted ratio to each of the others; only reported
+ASKED = 3           # the wanted ratio to each other library; only reported
 WARM_MS = 4000      # Java gets faster for a while: warm up until it does not
 WARM_RUNS = 12
 ALONE_MS, TOGETHER_MS = 1500, 3000
 THEIRS = {'spring': 'Spring Integration', 'shedlock': 'ShedLock'}
-# Theirs are unfair: the same process may acquire again before all others.
+# The other libraries are unfair: a process may acquire again before all others.
 OURS = {'ours': 'unfair', 'ours, fair': 'fair'}
 
-# Their tables are those of their documentation; the library creates ours.
+# The tables of the other libraries are those of their documentation; our library creates its own.
 SETUP = [
     'CREATE DATABASE holdfast',
     "CREATE USER holdfast@'127.0.0.1' IDENTIFIED BY '{password}'",
@@ -98,7 +99,7 @@ def tell(world, what, side, rounds):
 
 
 def compare_warm(world, what, count, run_ms):
-    """The ratios of ours to theirs. The sides take turns, so that other load on
+    """Reports the ratios of ours to theirs. The sides take turns, so that other load on
     the machine affects all of them."""
     sides = [*THEIRS, *OURS]
     rounds = [{side: speed(world, side, count, run_ms) for side in sides}
@@ -114,7 +115,8 @@ def compare_warm(world, what, count, run_ms):
 
 
 def compare(world, what, count, run_ms):
-    """Reports the ratios and fails for none: other users of the disk matter."""
+    """Reports the ratios. None of them makes the case fail, because other users of the
+    disk matter."""
     for side in THEIRS:
         warm(world, side, count)
     compare_warm(world, what, count, run_ms)
@@ -125,7 +127,7 @@ place = Place('mysql: ', lambda build: MariaDbWorld(build, MariaDbServer()))
 CASES = [
     place.on('figures: lock and unlock, alone', compare,
              'lock and unlock, alone', 1, ALONE_MS),
-    # ShedLock does not wait: its peer tries again after 10 ms.
+    # ShedLock has no call that waits; its peer tries again after 10 ms.
     place.on('figures: 8 processes', compare,
              '8 processes (ShedLock: retried after 10 ms)', CONTENDERS,
              TOGETHER_MS),

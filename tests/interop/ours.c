@@ -1,5 +1,5 @@
 /*
- * A process that locks with holdfast. It reads one command a line and answers
+ * A process that locks with holdfast. It reads one command per line and answers
  * each with one line; peers.py lists the commands.
  *
  * interop-ours URL TTL_MS
@@ -40,8 +40,10 @@ struct kind {
     const char *name;
     enum hf_kind kind;
     enum hf_fairness fairness;
-    enum hf_mode first, other; /* of one acquire in four, and of the rest */
-    bool is_shared;            /* HF_WRITE does not exclude other holders */
+    enum hf_mode first, other; /* the modes of one acquire in four, and of the
+                                * rest */
+    bool is_shared;            /* whether HF_WRITE does not exclude other
+                                * holders */
 };
 
 static const struct kind kinds[] = {
@@ -57,8 +59,8 @@ static const struct kind kinds[] = {
     {NULL, 0, 0, 0, 0, false},
 };
 
-/* Returns the entry with .name NULL for an unknown name: every command then
- * fails with EINVAL. */
+/* Returns the kind that the command names. For an unknown kind it returns the
+ * entry whose name is NULL, with which every command fails with EINVAL. */
 static const struct kind *kind_of(const struct command *command)
 {
     const struct kind *kind = kinds;
@@ -82,7 +84,8 @@ static int make(struct command *command, uint32_t permits, uint32_t handoff,
                        &command->err);
 }
 
-/* 1: enter again. 0: enough entries. Otherwise an error code. */
+/* Acquires the lock and enters the region once. Returns 1 to enter again, 0
+ * after enough entries, or an error code. */
 static int visit(struct command *command, hf_lock *lock, bool is_first,
                  struct region *region, int64_t *longest_us)
 {
@@ -211,7 +214,8 @@ static void nap(int64_t ms)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* One pair of lock and unlock; it counts if it was granted before end_us. */
+/* Makes one pair of lock and unlock, which counts if the lock was granted
+ * before end_us. */
 static int turn(struct command *command, hf_lock *lock, int64_t end_us,
                 FILE *waits, uint64_t *pairs)
 {
@@ -319,8 +323,8 @@ static void note_event(void *arg, const hf_event *event)
     *(bool *)arg |= event->type == HF_EVENT_WANTED;
 }
 
-/* Prints whether another client has asked for the held lock, or asks within
- * that time. */
+/* Prints whether another client has asked for the held lock, or asks for it
+ * within the given time. */
 static int wanted(struct command *command)
 {
     int64_t end = region_now_us() + number(command, 1) * 1000;
@@ -403,9 +407,9 @@ static int latch(struct command *command)
     return rc;
 }
 
-/* Runs one round. The latch of the next round is set before this one can reach
- * 0. Three latches take turns, so that no process still waits for the one that
- * is set. */
+/* Runs one round. The latch of the next round is set before the latch of this
+ * round can reach 0. Three latches take turns, so that no process still waits
+ * for the latch that is being set. */
 static int latch_round(struct command *command, hf_latch **turn,
                        struct region *region, int64_t round)
 {
@@ -492,7 +496,8 @@ static void obey(char *line)
     fflush(stdout);
 }
 
-/* For peers that lock with a command that runs another one. */
+/* Enters the region once, for peers that lock by running a command under the
+ * lock. */
 static int visit_region(char **argv)
 {
     struct region region = {.total = strtoll(argv[3], NULL, 10),

@@ -1,37 +1,39 @@
-"""Servers of our own, and processes that lock with one library or another. A
-process reads one command a line and answers each with one line:
+"""Servers that the tests start, and processes that lock with one library or another. A
+process reads one command per line and answers each with one line:
 
   contend KIND NAME FILE TOTAL STAY_US LIMIT
-              enters the region in FILE again and again, until all processes
-              together made TOTAL entries (see region.h)
+              enters the region in FILE repeatedly, until all processes
+              together have made TOTAL entries (see region.h)
                   done entered=N overlaps=N stale=N longest_us=N
   race KIND NAME THREADS MS [HANDOFF]
-              locks and unlocks, for some time           done pairs=N us=N
+              locks and unlocks, for MS                  done pairs=N us=N
   turns KIND NAME MS HOLD_MS THINK_MS
-              ours, redsync, node-redlock: the same, but sleeps for HOLD_MS with
+              ours, redsync, node-redlock: as race, but sleeps for HOLD_MS with
               the lock and for THINK_MS without it
                                   done pairs=N us=N waits MICROSECONDS...
   hold KIND NAME LEASE_MS WAIT_MS [LIMIT]
               lease 0: renewed; wait -1: for ever
                                            held token=N waited_us=N, or busy
-  drop        releases it                                          dropped
-  check       ours: whether it is still held            HF_OK, HF_ELOST ...
+  drop        releases the lock                                    dropped
+  check       ours: whether the lock is still held      HF_OK, HF_ELOST ...
   force - NAME    breaks the mutex                          forced, or free
   permits KIND NAME N
-              Redisson: the size of a semaphore (ours: LIMIT)  set, or busy
+              Redisson: sets the size of a semaphore (ours: LIMIT)
+                                                                set, or busy
   latch set NAME N | down NAME | get NAME | wait NAME MS
                           set, busy | down | count N | zero, timeout
   rounds NAME FILE ROUNDS STAY_US ME COUNT ALL
               counts a latch of COUNT down and waits for it, ROUNDS times, as
               process ME of COUNT. Three latches NAME-0, NAME-1, NAME-2 take
-              turns; the first is set. ALL processes use FILE.
+              turns; the first must be set. ALL processes use FILE.
                   done entered=N overlaps=N stale=0 longest_us=N
   caps KIND   ours: hf_client_caps                                  caps N
   forget      Redisson: makes one of its semaphores forget a waiter
                                                      woken, or forgotten
 
-or "failed TEXT". Kinds: unfair, fair, fenced, rwlock (one entry of four
-writes), read, write, semaphore, plain (a semaphore without owners), latch.
+A command that fails is answered with "failed TEXT". Kinds: unfair, fair,
+fenced, rwlock (one entry of four writes), read, write, semaphore, plain (a
+semaphore without owners), latch.
 """
 
 import contextlib
@@ -51,11 +53,11 @@ JAVA = ['java', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-Xmx256m']
 
 
 class Failure(Exception):
-    """A case did not see what it should have seen."""
+    """A case did not observe what it should have observed."""
 
 
 class Violation(Failure):
-    """Two were inside at once, or a token was not above the one before."""
+    """Two processes were inside at once, or a token did not exceed the one before."""
 
 
 def exclude(condition, text):
@@ -69,14 +71,14 @@ def check(condition, text):
 
 
 def stolen():
-    """Seconds that the host has taken from our processors."""
+    """Returns the seconds that the host has taken from our processors."""
     with open('/proc/stat', encoding='ascii') as f:
         return int(f.readline().split()[8]) / os.sysconf('SC_CLK_TCK')
 
 
 def stalled():
-    """Seconds since the machine was started in which a process waited for a
-    processor, as the kernel reports, or the machine for its host's."""
+    """Returns for how many seconds, since the machine was started, a process has waited for
+    a processor, as the kernel reports, or the machine for a processor of its host."""
     try:
         with open('/proc/pressure/cpu', encoding='ascii') as f:
             waited = int(re.search(r'total=(\d+)', f.readline())[1]) / 1e6
@@ -86,7 +88,7 @@ def stalled():
 
 
 class Canary(threading.Thread):
-    """Naps, and notes when it wakes much too late: the machine stalled, which
+    """Naps, and notes when it wakes much too late. The machine has stalled then, which
     the kernel does not account for."""
 
     def __init__(self):
@@ -108,7 +110,7 @@ canary = Canary()
 
 
 class Watch:
-    """Measures a duration by the clock, and without the time in which a process
+    """Measures a duration, both by the clock and without the time in which a process
     waited for a processor or the machine stalled."""
 
     def __init__(self):
@@ -144,9 +146,9 @@ def dies_with_us():
 
 
 def reserve_port():
-    """A loopback port that the kernel gives to no other process while its
-    socket, which does not listen, is open. A server with SO_REUSEADDR can bind
-    it."""
+    """Returns a socket and its loopback port. The kernel gives the port to no other
+    process while this socket, which does not listen, is open. A server with
+    SO_REUSEADDR can bind it."""
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind(('127.0.0.1', 0))
@@ -154,8 +156,8 @@ def reserve_port():
 
 
 class Server:
-    """A process with a directory and ports of its own. A subclass starts it, and
-    has answers(), which is True once it can be used."""
+    """A process that has its own directory and ports. A subclass starts the process, and
+    defines answers(), which returns True once the process can be used."""
 
     def __init__(self, ports=1, folder=None):
         self.dir = tempfile.TemporaryDirectory(prefix='holdfast-interop.',
@@ -216,7 +218,7 @@ class Peer:
         return self.answer()
 
     def expect(self, begins, *command):
-        """Sends the command, if any, and waits for this answer."""
+        """Sends the command, if there is one, and waits for an answer that begins so."""
         if command:
             self.tell(*command)
         answer = self.answer()

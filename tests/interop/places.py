@@ -1,5 +1,6 @@
-"""Where cases run: a server, and processes of several libraries. And the steps
-that the cases of several servers have in common."""
+"""Where cases run: a server, and processes of several libraries. Also the steps that the
+cases of several servers have in common.
+"""
 
 import os
 import sys
@@ -10,13 +11,13 @@ from peers import JAVA, Peer, Watch, check, exclude, wait_until
 
 LEASE_MS = 3000
 LEASE_S = LEASE_MS / 1000
-SLACK_S = 1      # the server's tick, and two cores for all processes
+SLACK_S = 1      # for the server's tick, and as all processes share two cores
 FOREVER = -1
 WARM_MS = 500    # Java is slow until it has run its code for a while
 
 
 class World:
-    """A subclass has command(side, lease_ms), which starts a process."""
+    """A subclass has command(side, lease_ms), which returns the command of a process."""
 
     warm = {}   # the sides that need to warm up, with the kind of their lock
     blind = ()  # sides whose waiters the server does not show
@@ -43,7 +44,7 @@ class World:
                 *map(str, args)]
 
     def pool(self, side, count, lease_ms=30000):
-        """Returns running processes, and replaces those that a case killed."""
+        """Returns count running processes; replaces those that a case has killed."""
         pool = self.pools.setdefault((side, lease_ms), [])
         pool[:] = [peer for peer in pool if peer.process.poll() is None]
         new = [Peer(side, self.command(side, lease_ms))
@@ -68,7 +69,7 @@ class World:
         print(f'# {text}', flush=True)
 
     def start_anew(self):
-        """After a failure the state of the processes is unknown."""
+        """Ends all processes. After a failure, their state is unknown."""
         for peer in self.all:
             peer.end()
         self.pools, self.all = {}, []
@@ -79,8 +80,8 @@ class World:
 
 
 class Place:
-    """Creates its world when its first case runs. The titles of its cases begin
-    with `begins`."""
+    """Creates its world when its first case runs. The titles of its cases begin with
+    `begins'."""
 
     all = []
 
@@ -89,8 +90,8 @@ class Place:
         self.all.append(self)
 
     def on(self, title, run, *args, needs='mutex', begins=None, **more):
-        """A case: the kind of ours that it needs, its title, and what to call
-        with the directory of the build. That runs run(world, *args, **more)."""
+        """Returns a case: the kind of ours that it needs, its title, and a function of the
+        directory of the build, which runs run(world, *args, **more)."""
         def case(build):
             self.world = self.world or self.make(build)
             try:
@@ -101,7 +102,7 @@ class Place:
         return needs, (self.begins if begins is None else begins) + title, case
 
     def each_way(self, title, run, *args, theirs, **more):
-        """Two cases: the fault happens to either side."""
+        """Returns two cases: the fault happens to either side."""
         return [self.on(title.format(one), run, *args, one, other, **more)
                 for one, other in [(theirs, 'ours'), ('ours', theirs)]]
 
@@ -118,7 +119,7 @@ class Place:
 
 
 def cast(world, *sides):
-    """One process for each given side, with a short lease."""
+    """Returns one process for each given side, with a short lease."""
     pools = {side: list(world.pool(side, sides.count(side), LEASE_MS))
              for side in set(sides)}
     return [pools[side].pop() for side in sides]
@@ -141,7 +142,7 @@ def granted(peer):
 
 
 def lease_ended(world, took, lease_s=LEASE_S):
-    """Checks when a waiter got a lock whose holder did not release it."""
+    """Checks when a waiter was granted a lock whose holder did not release it."""
     world.note(f'granted after {took.seconds:.2f} s, of a lease of '
                f'{lease_s:.0f} s')
     exclude(took.seconds > lease_s * world.least, 'before the lease was over')
@@ -150,7 +151,7 @@ def lease_ended(world, took, lease_s=LEASE_S):
 
 def killed_holder(world, kind, dies, waits, wanted=None, name=None,
                   lease_ms=0):
-    """The holder of kind is killed; the waiter wants kind, or `wanted`."""
+    """The holder of a lock of this kind is killed; the waiter wants kind, or `wanted'."""
     holder, waiter = cast(world, dies, waits)
     name = name or world.name()
     holder.expect('held', 'hold', kind, name, lease_ms, FOREVER, 1)
@@ -164,8 +165,8 @@ def killed_holder(world, kind, dies, waits, wanted=None, name=None,
 
 def killed_waiter(world, kind, holds, dies, *behind, wait_ms=FOREVER,
                   look=lambda name: None):
-    """Seconds from the release until the next waiter holds the lock, and what
-    look(name) returns just before the release."""
+    """Kills the first waiter. Returns the seconds from the release until the next
+    waiter holds the lock, and what look(name) returned just before the release."""
     holder, waiter, second, *others = cast(world, holds, dies, *behind)
     name = world.name()
     holder.expect('held', 'hold', kind, name, 0, FOREVER, 1)

@@ -16,7 +16,7 @@ from serve import held_since, serve, us_since
 
 
 class Region:
-    """The region that the lock protects: see region.h."""
+    """The region that the lock protects. region.h explains it."""
     OWNER, ENTRIES = 0, 8
 
     def __init__(self, file, total, stay_us):

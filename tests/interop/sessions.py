@@ -1,5 +1,6 @@
-"""Cases for servers that release a lock when the holder's session ends
-(zookeeper.py, etcd.py), and speed."""
+"""Cases for servers that release a lock when the holder's session ends (zookeeper.py,
+etcd.py), and cases that measure speed.
+"""
 
 import figures
 import places
@@ -16,7 +17,7 @@ def killed_waiter(world, *cast):
 
 
 def who(world, theirs, wanted):
-    """Inspection shows the other library's holder, and its waiters."""
+    """Inspection by ours must show the other library's holder and waiter."""
     [ours] = world.pool('ours', 1)
     first, second = world.pool(theirs, 2)
     name = world.name()
@@ -31,7 +32,8 @@ def who(world, theirs, wanted):
 
 
 def refused(world, theirs, kind, *wanted):
-    """The other library uses the name as kind: our requests are refused."""
+    """The other library uses the name as kind: our requests for the wanted kinds must be
+    refused."""
     other, ours = world.pool(theirs, 1)[0], world.pool('ours', 1)[0]
     name = world.name()
     other.expect('held', 'hold', kind, name, 0, FOREVER, 1)
@@ -41,7 +43,7 @@ def refused(world, theirs, kind, *wanted):
 
 
 class Speed:
-    """Pairs of lock and unlock a second, on one lock."""
+    """The speed of one side: pairs of lock and unlock per second, on one lock."""
 
     def __init__(self, world, side, kind='fair', count=1, run_ms=RUN_MS):
         peers, name = world.pool(side, count), world.name()
@@ -55,7 +57,7 @@ class Speed:
 
 
 def speeds(place, theirs, together='8 processes'):
-    """The cases that compare the speed; it is only reported."""
+    """Returns the cases that compare the speed, which they only report."""
     return [
         place.on(f'figures: {title}', figures.compare, what, theirs,
                  lambda world, side, count=count: Speed(
@@ -65,8 +67,8 @@ def speeds(place, theirs, together='8 processes'):
 
 
 def cases(place, theirs, mutex, rwlock):
-    """The cases of a library with a fair mutex and a read-write lock. rwlock
-    and mutex: ours that its locks refuse."""
+    """Returns the cases of a library with a fair mutex and a read-write lock. mutex and
+    rwlock are the kinds of ours that these two must refuse."""
     def each_way(title, *args, **more):
         return place.each_way(title, places.killed_holder, *args,
                               theirs=theirs, **more)

@@ -1,8 +1,8 @@
-"""Ours beside Curator and kazoo, on one ZooKeeper server. Commands beside those
-of peers.py:
+"""Ours alongside Curator and kazoo, on one ZooKeeper server. Commands in addition
+to those of peers.py:
 
   ask - NAME    asks the holder to release the lock                   asked
-  wanted MS     whether another client has asked for it, or does within MS
+  wanted MS     whether another client has asked for it, or asks within MS
                                                             wanted, or quiet
   who - NAME    ours: the holder, and how many wait
                                   who holders=N waiters=N host=TEXT owner=TEXT
@@ -45,7 +45,7 @@ class ZooKeeperServer(Server):
         return True
 
     def waiting(self, _kind, name):
-        """How many hold or wait; for a semaphore, its leases and waiters."""
+        """Returns how many clients hold or wait; for a semaphore, its leases and waiters."""
         from kazoo.exceptions import NoNodeError
         count = 0
         for below in f'/{name}', f'/{name}/locks', f'/{name}/leases':
@@ -88,7 +88,7 @@ def revoked(world, holds, asks):
 
 
 def kazoo(world, kind, wanted):
-    """Step by step, each library waits for the other."""
+    """Each library waits for the other, step by step."""
     theirs, ours = world.pool('kazoo', 1)[0], world.pool('ours, kazoo', 1)[0]
     for one, other in (theirs, ours), (ours, theirs):
         name = world.name()
@@ -103,8 +103,8 @@ def kazoo(world, kind, wanted):
 
 
 def path_stays(world):
-    """A Lock object of kazoo's does not create its path again, so a path that
-    ours created must not be swept."""
+    """A Lock object of kazoo creates its path only once. The server must therefore not
+    sweep a path that ours created, even while it is empty."""
     theirs, ours = world.pool('kazoo', 1)[0], world.pool('ours, kazoo', 1)[0]
     [other], name = world.pool('ours', 1), world.name()
     for peer in ours, theirs, ours:

@@ -1,10 +1,10 @@
 """Checks the page of `holdfast lab --html' in Chromium: page.py HOLDFAST, or
-page.py FILE.html for an existing page. Without a server the page has all
-scenarios that need none, and says why it lacks the others.
+page.py FILE.html for an existing page. A run without servers gives a page with all
+scenarios that need none, which says why it lacks the others.
 
-The test shows it in frames of 390 and of 1280 pixels, light and dark, and
-measures it with a script of its own, because the page has none. At least one
-row must have an overlap.
+The test shows the page in frames of 390 and of 1280 pixels, light and dark, and
+measures it with a script of its own, because the page has none. At least one row must
+have an overlap.
 """
 
 import html
@@ -26,7 +26,8 @@ TIMEOUT_S = 300  # for a machine that is busy with other tests
 
 
 def make_page():
-    """Runs all scenarios that need no server, with small arguments."""
+    """Returns the page of a run of all scenarios that need no server, with small
+    arguments."""
     with tempfile.TemporaryDirectory() as directory:
         file = os.path.join(directory, 'page.html')
         subprocess.run([sys.argv[1], 'lab', 'all', '--backends', 'shm',
@@ -43,8 +44,8 @@ if sys.argv[1].endswith('.html'):
 else:
     page = make_page()
 
-# A frame with srcdoc has the outer page's origin, so its script may read it.
-# Folded parts are opened because they must fit, too.
+# A frame with srcdoc has the outer page's origin, so the outer page's script may read it. Folded
+# parts are opened because their content must fit too.
 WRAPPER = '''<!DOCTYPE html>
 <meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <body>%s<pre id="result"></pre>
@@ -159,7 +160,7 @@ def browser():
 
 
 def look(scheme):
-    """The measurements in the narrow and in the wide frame."""
+    """Returns the measurements in the narrow and in the wide frame."""
     frames = ''.join('<iframe srcdoc="%s" style="width:%dpx;height:900px;'
                      'border:0"></iframe>' % (html.escape(page), width)
                      for width in (NARROW, WIDE))
@@ -169,7 +170,7 @@ def look(scheme):
             # The script has percent signs, so this is not formatted by %.
             out.write(WRAPPER.replace('%s', frames, 1))
         done = subprocess.run(
-            # Root has no sandbox, and the page is our own.
+            # Chromium has no sandbox for root; the page is a trusted one.
             [browser(), '--headless', '--no-sandbox', '--disable-gpu',
              '--disable-dev-shm-usage', '--no-first-run',
              '--user-data-dir=' + os.path.join(directory, 'profile'),
@@ -191,7 +192,7 @@ views = {}
 
 
 def every_view():
-    """Starts Chromium once for each scheme, in the first case."""
+    """Returns all measurements. The first call starts Chromium once for each scheme."""
     for scheme in ('light', 'dark'):
         if scheme not in views:
             views[scheme] = look(scheme)
@@ -236,7 +237,7 @@ def test_an_overlap_is_drawn_where_two_hold_at_once():
         drawn = [line for line in view['timelines'] if line['overlaps']]
         assert drawn, 'no row with an overlap'
         for line in view['timelines']:
-            # A box is at least 2 pixels wide, however short the time.
+            # A box is drawn at least 2 pixels wide, however short the time.
             assert line['overlaps'] or line['both'] < 2.5, line
             assert not line['overlaps'] or line['both'] > -0.5, line
         for line in drawn:

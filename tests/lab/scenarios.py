@@ -1,6 +1,6 @@
-"""Runs a small scenario of the lab on temporary servers: each row must have the
-outcome and the figures in expect.py, there are no other rows, each claim is
-decided, and nothing is left behind.
+"""Runs a small scenario of the lab on temporary servers. Each row must have the outcome
+and the figures in expect.py, there must be no other rows, each claim must be decided,
+and nothing may be left behind.
 
 scenarios.py HOLDFAST SCENARIO
 """
@@ -17,7 +17,7 @@ command, scenario = sys.argv[1:]
 
 
 def key(row):
-    """Identifies a row: all of its columns without figures."""
+    """Returns what identifies a row: the values of its key columns."""
     columns = expect.KEYS + expect.MORE_KEYS.get(scenario, ())
     return ' '.join(str(row[column]) for column in columns
                     if row.get(column) is not None)
@@ -28,7 +28,7 @@ def explain(row):
 
 
 def check(wanted, rows):
-    """Pairs of a text and whether it is true, for each row and for the rest."""
+    """Yields a text and whether it is true, for each wanted row and for the rest."""
     for name, (outcome, verdict) in wanted.items():
         row = rows.pop(name, None)
         fine = (row is not None and row['outcome'] == outcome == row['expected']
@@ -42,7 +42,7 @@ def check(wanted, rows):
 
 
 def check_figures(rows):
-    """Checks that every row has the figures, and that they fit."""
+    """Checks that every row has the figures, and that the figures are consistent."""
     columns = expect.COLUMNS.get(scenario, ())
     text, is_true = expect.FIGURES.get(scenario, ('', lambda row: True))
     for row in rows:
@@ -55,7 +55,7 @@ def check_figures(rows):
 
 
 def check_claims(claims):
-    """Every run decides the same claims, either way."""
+    """Checks that the run has decided all the claims, either way, and no others."""
     wanted = expect.CLAIMS.get(scenario, ())
     found = {claim['claim']: claim for claim in claims}
     for text in wanted:

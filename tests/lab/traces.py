@@ -1,5 +1,6 @@
-"""What a run of the lab may leave behind: files below its TMPDIR, and processes
-that have that directory on their command line or as working directory."""
+"""Finds what a run of the lab may have left behind: files below its TMPDIR, and processes
+that have that directory on their command line or as working directory.
+"""
 
 import os
 import shutil
@@ -11,7 +12,7 @@ class Place:
     """A directory for the temporary files of a run."""
 
     def __enter__(self):
-        # A short path, because a server's socket is below it.
+        # The path is short, because a server's socket is below it.
         self.path = tempfile.mkdtemp(prefix='lab-', dir='/tmp')
         self.environment = dict(os.environ, TMPDIR=self.path)
         self.environment.pop('HOLDFAST_URL', None)
@@ -26,7 +27,7 @@ class Place:
             try:
                 with open('/proc/%s/cmdline' % pid, 'rb') as file:
                     said = file.read().decode(errors='replace')
-                # Redis replaces its command line by a title.
+                # Redis replaces its command line by a title, but works in the directory.
                 if self.path in said + os.readlink('/proc/%s/cwd' % pid):
                     found.append(int(pid))
             except OSError:
@@ -40,7 +41,7 @@ class Place:
         return not any(left)
 
     def becomes_clean(self):
-        """For killed runs, whose keepers need a moment to clean up."""
+        """Waits until it is clean: the keeper of a killed run needs a moment to clean up."""
         return wait_for(lambda: not os.listdir(self.path)
                         and not self.processes()) or self.is_clean()
 

@@ -1,7 +1,7 @@
 /*
  * with_servers redis,mariadb COMMAND...: starts servers and runs COMMAND with
  * their addresses in LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and LAB_MARIADB.
- * The lab of COMMAND did not start these servers, as if a user had given them.
+ * For a lab that COMMAND runs, these are servers that a user has given.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../../lab/runner/die.h"

@@ -1,6 +1,6 @@
 """Tests the check of docs/where.md and docs/moved.md: papers.py ROOT.
 
-A small tree passes; with one mistake of each kind, the check must report it.
+The check must accept a small tree, and must report one mistake of each kind in it.
 """
 import os
 import sys

@@ -1,6 +1,6 @@
 """Tests the lint of the rooms: rooms.py ROOT COMPILER...
 
-A small tree passes; with one defect of each kind, the lint must report it.
+The lint must accept a small tree, and must report one defect of each kind in it.
 """
 import contextlib
 import json
@@ -76,7 +76,7 @@ def write(folder, files):
 
 
 def compiled(folder, files):
-    """The build folder. Objects of unchanged files are kept: no change of a
+    """Returns the build folder. Objects of unchanged files are kept: no change of a
     header here changes their symbols."""
     write(folder, files)
     build = os.path.join(folder, 'build')
@@ -98,8 +98,8 @@ def compiled(folder, files):
 
 
 def lint(change=()):
-    """Its exit status and its lines of errors. change: (file, text, what
-    replaces it)..."""
+    """Returns the exit status, the lines of errors and the output of the lint.
+    A change is (file, text, its replacement)."""
     files = dict(RIGHT)
     for name, before, after in change:
         text = files.get(name, '')

@@ -1,4 +1,4 @@
-"""A small tree that a tool of .ci accepts, and the same with one change."""
+"""A small tree that a tool of .ci accepts; one change must make the tool complain."""
 import os
 import subprocess
 import sys
@@ -7,12 +7,12 @@ import tempfile
 
 class SmallTree:
     def __init__(self, root, tool, files):
-        """files: path -> text; a file without text is not written."""
+        """files: path -> content; a file without content is not written."""
         self.tool = os.path.join(root, '.ci', tool)
         self.files = files
 
     def check(self, name='', before='', after=''):
-        """Replaces `before` in that file; returns the tool's status and output."""
+        """Replaces `before` in that file. Returns the tool's status and output."""
         with tempfile.TemporaryDirectory() as folder:
             for file, text in self.files.items():
                 if file == name:
@@ -30,6 +30,6 @@ class SmallTree:
         return done.returncode, done.stdout
 
     def finds(self, text, name, before, after):
-        """With that change the tool must print one line, which has the text."""
+        """With that change the tool must print one line, which contains the text."""
         status, out = self.check(name, before, after)
         assert status == 1 and out.count('\n') == 1 and text in out, out

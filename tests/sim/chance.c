@@ -196,8 +196,8 @@ static void prompt(struct config *c)
     c->wake = 100 * MS;
 }
 
-/* Many readers, and writers that downgrade. If the reply does not confirm a
- * downgrade, a renewal has to report it long before one would be due. */
+/* Many readers, and writers that downgrade. If no reply confirms a downgrade, a
+ * renewal has to report it long before that renewal would normally be due. */
 static void downgrading(struct config *c)
 {
     c->profile = "downgrading";
@@ -242,7 +242,8 @@ static void sulking(struct config *c)
     c->session = c->procs % 2;
 }
 
-/* For a while each request breaks its connection. */
+/* For a while the server breaks the connection of every request that it
+ * executes. */
 static void cutting(struct config *c)
 {
     c->profile = "cutting";
@@ -298,7 +299,8 @@ void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
         profiles[seed % n](c);
     place = c->ttl_ms * MS > LOOK ? c->ttl_ms * MS : LOOK;
     *rules = (struct history_rules){
-        /* Endless: waiters are notified of deaths, but wakeups get lost. */
+        /* Where leases are endless, waiters are notified of deaths, but a
+         * wakeup can get lost. */
         .ttl_ns = c->endless ? LOOK : place + SEC,
         .tick_ns = 100 * MS,
         .wake_ns = c->wake,

@@ -1,4 +1,4 @@
-/* The pending events, the next one first. */
+/* The pending events as a binary heap, the next event first. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@ static bool before(const struct event *a, const struct event *b)
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-/* An event that already has a seq was postponed: it keeps its place among the
- * events of its time. */
+/* Adds an event. An event that already has a sequence number was postponed: it
+ * keeps its place among the events of the same time. */
 void heap_push(struct heap *h, struct event e)
 {
     size_t i;

@@ -1,12 +1,20 @@
 /*
- * sim [--seed N] [--runs N] [--grants N] [--quota N] [--break NAME] [--catch]
- *     [--verbose]
- * sim --breaks
+ * The simulation of the core: runs seed, seed + 1, ... until --runs runs or
+ * --grants grants are reached.
  *
- * Runs seed, seed + 1, … until --runs runs or --grants grants are reached. A
- * failure prints its seed and how to reproduce it. --catch is for deliberately
- * broken variants: it succeeds if a checker fails, and prints one line that
- * names the checker.
+ * sim [OPTION...]
+ *   --seed N     the first seed; a given seed is run once, unless --runs or
+ *                --catch is given too
+ *   --runs N     the number of runs, instead of --grants
+ *   --grants N   the number of grants after which the program ends
+ *   --quota N    the number of acquires of a run
+ *   --break NAME break the part NAME of what surrounds the core
+ *   --catch      for deliberately broken variants: succeed if a checker fails,
+ *                and print one line that names the checker
+ *   --verbose    print what happens
+ *   --breaks     print the names for --break
+ *
+ * A failure prints its seed and how to reproduce it.
  */
 #include "sim.h"
 

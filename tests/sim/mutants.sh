@@ -1,7 +1,9 @@
 #!/bin/sh
-# mutants.sh SIM SIM-MUTANTS SIM-MUTANTS-ASSERTED MUTATE.PY: runs every mutant, and
-# sim with each --break. A named checker must catch each of them, or an assertion
-# if the history cannot show the mistake. Prints TAP, with a table in comments.
+# mutants.sh SIM SIM-MUTANTS SIM-MUTANTS-ASSERTED MUTATE.PY
+#
+# Runs every mutant, and sim with each --break. A checker that the output names
+# must catch each of them; an assertion must catch the mutants whose mistake the
+# history cannot show. Prints TAP, with a table in comments.
 set -u
 sim=$1
 mutants=$2

@@ -1,11 +1,12 @@
 /*
- * The network: one connection per process, in order both ways. It delays, it
- * breaks, and it delivers requests to the server late or twice.
+ * The network: one connection per process, which delivers in order both ways.
+ * The network delays messages, breaks connections, and delivers requests to the
+ * server late or twice.
  *
  * When a connection breaks, every unanswered request on it is reported as
- * UNKNOWN, in order. Of those that had not reached the server, some first ones
- * still reach it, possibly much later, when the server has long executed newer
- * requests of the same process.
+ * UNKNOWN, in order. Of the requests that had not reached the server, the first
+ * few may still reach it, possibly so late that the server has long executed
+ * newer requests of the same process.
  */
 #include "sim.h"
 
@@ -88,7 +89,8 @@ static bool is_current(const struct world *w, const struct message *m)
     return p->alive && p->serial == m->serial && p->epoch == m->epoch;
 }
 
-/* A copy of the request for the server only: its answer is dropped. */
+/* Sends a copy of the request to the server; the answer to the copy is
+ * dropped. */
 static void copy_of(struct world *w, const struct message *m, int64_t after,
                     bool late)
 {
@@ -102,9 +104,9 @@ static void copy_of(struct world *w, const struct message *m, int64_t after,
     arrive_at(w, c, w->now + after);
 }
 
-/* Where a renewal can shorten a lease, none may be late: no client could
- * survive that. Within a session only requests of an older connection are
- * late. */
+/* Returns whether a copy of the request may arrive late. Where a renewal can
+ * shorten a lease, no renewal may be late, because no client could survive
+ * that. Within a session only requests of an older connection are late. */
 static bool may_be_late(struct world *w, const struct message *m)
 {
     return !w->cfg.session && rng_chance(&w->rng, w->cfg.late) &&
@@ -130,8 +132,8 @@ void net_arrive(struct world *w, struct message *m)
     struct process *p = &w->proc[m->proc];
     int64_t at;
 
-    /* Where a death is noticed at once, requests of dead processes are
-     * dropped. */
+    /* Where the server notices deaths at once, it drops requests of dead
+     * processes. */
     if (m->dropped || (w->cfg.endless && p->serial != m->serial)) {
         message_put(w, m);
         return;
@@ -142,8 +144,8 @@ void net_arrive(struct world *w, struct message *m)
         message_put(w, m);
         return;
     }
-    /* A refusal that promised to have done nothing must not be executed
-     * later. */
+    /* A request whose refusal promised that nothing was done must not be
+     * executed later. */
     if (!m->untouched && rng_chance(&w->rng, w->cfg.twice))
         execute_again(w, m);
     if (w->now < w->server_cuts_until)
@@ -184,11 +186,12 @@ void net_answer(struct world *w, struct message *m)
         process_deliver(p, m);
         message_put(w, m);
     }
-    message_put(w, m); /* the event's reference */
+    message_put(w, m); /* the reference of the event */
 }
 
-/* Of the requests that were not executed yet, the first ones will be, at once
- * or late, and the rest never. */
+/* Decides what becomes of the unanswered requests of a broken connection: of
+ * those that were not executed yet, the first few are executed, at once or
+ * late, and the rest never. */
 static void scatter(struct world *w, struct message *flight)
 {
     int64_t after = rng_between(&w->rng, 0, w->cfg.ttl_ms * MS);

@@ -23,7 +23,7 @@ struct name *process_line(struct process *p, uint16_t lock, bool reads)
     struct lock *k = &p->lock[lock];
     struct name *n = &p->line[p->lines];
 
-    /* The margin lets the run end before the array is full. */
+    /* This margin lets the run end before the array is full. */
     if (p->lines > LINES_MAX - 8)
         world_fail(w, "LEAK", "too many lines");
     *n = (struct name){.process = p,
@@ -135,7 +135,7 @@ void process_stop(struct process *p, int64_t until)
     trace(w, "process %u is stopped", p->serial);
     note(w,
          (struct history_event){.kind = HISTORY_STOPPED, .process = p->serial});
-    p->stopped_until = until + 1; /* after the event below */
+    p->stopped_until = until + 1; /* later than the event below */
     heap_push(&w->heap, (struct event){.at = until,
                                        .kind = EV_CONTINUE,
                                        .proc = p->index,
@@ -177,7 +177,7 @@ static void let_go(struct name *n)
     if (m->op == HF__RELEASE && n->queue.latch)
         world_fail(p->world, "SIM", "a latch was released");
     if (m->op == HF__ABANDON && n->ask && n->ask->hold_id == m->hold_id) {
-        n->ask->cancelled = true; /* no result for an abandoned attempt */
+        n->ask->cancelled = true; /* an abandoned attempt has no result */
         n->ask = NULL;
         n->asked_at = HF__NEVER;
     }
@@ -205,8 +205,8 @@ static struct thread *owner_of(struct name *n, uint64_t owner)
     return owner ? &p->thread[owner - 1] : NULL;
 }
 
-/* The queue remembers a limited number of owners that lost their hold, and
- * forgets the oldest. */
+/* Notes that a thread has lost its hold. The queue remembers a limited number
+ * of owners that lost their hold; beyond that it forgets the oldest. */
 static void loses(struct name *n, struct thread *t)
 {
     struct process *p = n->process;
@@ -261,7 +261,7 @@ static void told_deadline(struct name *n, struct thread *t)
         return;
     t->told_until = n->queue.lease.deadline;
     if (t->phase == T_WAITING)
-        return; /* it hears of the loss when its call returns */
+        return; /* the thread hears of the loss when its call returns */
     note(p->world,
          (struct history_event){.kind = HISTORY_DEADLINE,
                                 .lock = n->lock,
@@ -314,7 +314,7 @@ void process_run(struct name *n)
     sulk_watch(n);
 }
 
-/* All holds that are due soon are renewed together. */
+/* Renews all holds that are due soon in as few requests as possible. */
 static void renew(struct process *p)
 {
     struct message *m = NULL;
@@ -363,10 +363,10 @@ void process_bell(struct name *n)
     process_run(n);
 }
 
-/* An attempt and all its repetitions were lost: no waiter may wait for longer
- * than op_timeout. Exceptions: a process that was stopped meanwhile reports it
- * when it runs again, and an attempt with other terms that follows this one has
- * a time limit of its own. */
+/* Called when an attempt and all its repetitions were lost: fails the run if a
+ * waiter waits longer than op_timeout. There are two exceptions: a process that
+ * was stopped in the meantime reports the timeout when it runs again, and an
+ * attempt with other terms that follows this one has its own time limit. */
 static void lost_again(struct name *n, int64_t now)
 {
     struct process *p = n->process;
@@ -448,8 +448,8 @@ static void renewals_answered(struct process *p, const struct message *m)
     }
 }
 
-/* A thread has read the answer. Before it delivers the answer to the names,
- * other threads may deliver later ones. */
+/* Called when a thread has read the answer. Before this thread delivers it to
+ * the names, other threads may deliver later answers. */
 static void renewals_read(struct process *p, struct message *m)
 {
     struct world *w = p->world;
@@ -476,8 +476,8 @@ void process_landed(struct world *w, struct message *m)
     message_put(w, m);
 }
 
-/* The hold is a read hold whatever the answer. A renewal reports the downgrade
- * as well; if no renewal will follow, the downgrade is sent again. */
+/* The hold is a read hold, whatever the answer is. A renewal reports the
+ * downgrade too; if no renewal will follow, the downgrade is sent again. */
 static void downgrade_answered(struct name *n, const struct message *m)
 {
     struct process *p = n->process;
@@ -498,7 +498,8 @@ static void downgrade_answered(struct name *n, const struct message *m)
     net_send(p, again);
 }
 
-/* All holds of the session are gone, and waiters send new attempts. */
+/* Called when the session of the process has ended: all its holds are lost, and
+ * its waiters send new attempts. */
 void process_session_over(struct process *p)
 {
     int64_t now = process_now(p);

@@ -1,32 +1,34 @@
 /*
  * A model of the Redlock token protocol, explored exhaustively.
  *
- * Three servers keep the key of one lock name (owner and expiry) and two
- * numbers, base and top. Every attempt to lock is a client of its own with its
- * own value. Time is a small integer and advances at any moment up to a
+ * Three servers keep the key of one lock name (its owner and its expiry) and
+ * two numbers, base and top. Every attempt to lock is a client of its own, with
+ * its own value. Time is a small integer, and may advance at any moment up to a
  * horizon.
  *
- * A message that was sent may be executed at any later moment, in any order,
- * or never: this covers delay and loss. A reply is not a step of its own:
- * a client that decides picks any set of the replies that exist. A client that
- * takes no further step has crashed. No request is refused for being late; a
+ * A message that was sent may be executed at any later moment, in any order, or
+ * never: this covers delay and loss. A reply is not a step of its own: a client
+ * that decides picks any set of the replies that exist. A client that takes no
+ * further step has crashed. No request is refused for being late, and a
  * restarted server executes none while it stays out.
  *
- * Why a server keeps two numbers: a model with top only, where the client
- * says what it becomes, let a token be used twice. A late renewal lowered top
- * after a newer one had set the key again (mutant renew-exact), and a release
- * or undo that did not know the base left the reservation, so that top ran
- * ahead of the clock by B per attempt and a restart forgot it (drop-leaves-top,
- * undo-leaves-top).
+ * Why a server keeps two numbers: in a model with top only, where the client
+ * says what top becomes, a token could be used twice. A late renewal lowered
+ * top after a newer one had set the key again (mutant renew-exact). A release
+ * or undo that did not know the base left the reservation in place, so that
+ * each attempt moved top ahead of the clock by B, and a restart forgot that
+ * (drop-leaves-top, undo-leaves-top).
  *
- * A raise is sent only to servers whose grant was counted, and a server refuses
- * it unless base < t. Either is enough here: raise-any-base breaks both.
+ * A client sends a raise only to servers whose grant it counted, and a server
+ * refuses a raise unless base < t. Either rule is enough here: the mutant
+ * raise-any-base breaks both.
  *
  * Bounds: 3 servers, 2 or 3 attempts, leases of 1 or 2 ticks, at most 4 ticks,
- * 2 restarts and 2 renewal rounds, one after the other, and never all of them
- * in one configuration. Clocks do not drift. Nothing is proved beyond them. The
- * reductions are checked on the configurations of --compare only: two attempts,
- * at most one renewal, no renewal together with a restart.
+ * 2 restarts and 2 renewal rounds, one after the other, and never all of these
+ * maxima in one configuration. Clocks do not drift. Nothing is proved beyond
+ * these bounds. The reductions are checked only on the configurations of
+ * --compare: two attempts, at most one renewal, no renewal together with a
+ * restart.
  */
 #ifndef HF_TESTS_SIM_REDLOCK_H
 #define HF_TESTS_SIM_REDLOCK_H
@@ -37,11 +39,13 @@
 
 enum { SERVERS = 3, CLIENTS = 3, OFFSETS = 3, ROUNDS = 2, STEPS_MAX = 256 };
 
-/* The state of one client at one server: pending requests and their replies. */
+/* The state of one client at one server, as bits: pending requests, and the
+ * replies to executed ones. */
 enum mail {
     GRANTED = 1, /* the grant was executed: the key was set */
     RAISE = 2,   /* a raise is pending */
-    RENEW = 4,   /* the first round's renewal is pending; << 1: the second's */
+    RENEW = 4,   /* the renewal of the first round is pending; << 1: of the
+                  * second */
     RENEWALS = RENEW | RENEW << 1,
     RELEASE = 16, /* a release is pending */
     UNDO = 32,    /* an undo is pending */
@@ -50,22 +54,23 @@ enum mail {
 
 enum phase { IDLE, TRYING, RAISING, HOLDING, RENEWING, ENDED };
 
-/* Only bytes, since states are compared and hashed as memory. */
+/* All fields are bytes, so that there is no padding: states are compared and
+ * hashed as memory. */
 struct server {
-    uint8_t owner; /* client + 1; 0: no key */
+    uint8_t owner; /* client + 1, or 0 if the server has no key */
     uint8_t expiry, base, top;
-    uint8_t out; /* no request is sent to it before this time; 0: in service */
+    uint8_t out; /* when its stay-out ends, or 0 if it is in service */
     uint8_t mail[CLIENTS];
     uint8_t answer[CLIENTS]; /* the base that the grant's reply carries */
 };
 
 struct client {
     uint8_t phase;
-    uint8_t deadline; /* 0: not started, or expired */
+    uint8_t deadline; /* 0 before the start and after the expiry */
     uint8_t renewed;  /* the deadline if the current renewal succeeds */
     uint8_t rounds;   /* renewal rounds started */
     uint8_t token;
-    uint8_t seen; /* the highest token used before the attempt began */
+    uint8_t seen; /* the highest token that was used before the attempt began */
 };
 
 struct state {
@@ -103,7 +108,7 @@ enum broken {
     CLOCKS_APART,
 };
 
-/* The number of states of a model: below a million; up to STATES_MAX; more. */
+/* How many states a model has: below a million, at most STATES_MAX, or more. */
 enum size { SMALL, NORMAL, DEEP };
 
 struct model {
@@ -114,7 +119,7 @@ struct model {
     uint8_t lease[CLIENTS], max_lease; /* in ticks */
     uint8_t unit;                      /* clock units per tick */
     uint8_t reserve;                   /* B, in clock units */
-    uint8_t offset[OFFSETS];           /* of the servers' clocks; ends at a 0 */
+    uint8_t offset[OFFSETS];           /* of the servers' clocks, up to a 0 */
     uint8_t restarts, renewals;
     bool revives; /* a renewal may succeed after the old deadline */
     bool jumps;   /* a key may expire early; only tokens are checked */
@@ -144,9 +149,9 @@ enum action {
 
 struct step {
     struct state after;
-    enum action lead, action; /* lead: what the client did just before */
+    enum action lead, action; /* lead: what the client did just before action */
     uint8_t client, server, majority; /* majority: one bit per server */
-    const char *violation;            /* NULL: both properties hold */
+    const char *violation;            /* NULL if both properties hold */
 };
 
 /* Writes every possible step from s; returns the number of steps. */
@@ -158,17 +163,17 @@ bool model_believes(const struct state *s, const struct client *c);
 struct outcome {
     uint32_t states;
     size_t depth;          /* of the deepest state, or of the violation */
-    const char *violation; /* NULL: none found */
-    bool full;             /* the states did not fit: nothing is proved */
+    const char *violation; /* NULL if none was found */
+    bool full;             /* the states did not fit, so nothing is proved */
 };
 
-/* Searches breadth first, so that the violation found is a shortest one. Prints
- * the steps that lead to it if trace is set. */
+/* Searches breadth first, so that a violation found is one of the shortest.
+ * Prints the steps that lead to the violation if trace is set. */
 struct outcome model_search(const struct model *m, bool trace);
 
-/* Explores m with and without the reductions. *lost: the number of unreduced
- * states that differ, in what other clients can observe, from every reduced
- * state. */
+/* Explores m with and without the reductions. Sets *lost to the number of
+ * unreduced states that differ from every reduced state in what other clients
+ * can observe. */
 struct outcome model_compare(const struct model *m, uint32_t *lost);
 
 /* Prints a step in words. */

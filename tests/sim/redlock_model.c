@@ -2,12 +2,12 @@
  * redlock_model [--small | --deep] [--only NAME] [--mutant NAME]
  *               [--compare NAME] [--list] [--help]
  *
- * Explores each configuration of the Redlock token protocol, then each mutant:
- * the same protocol with one rule broken, which must be caught. Prints one TAP
- * line each. --mutant prints the steps that break it. --small leaves out the
- * configurations that take longer. --deep adds larger ones (up to 2 GB) and
- * also runs each mutant's configuration unbroken, which must pass. See
- * redlock.h.
+ * Explores each configuration of the Redlock token protocol, and then each
+ * mutant: the same protocol with one rule broken, which must be caught. Prints
+ * one TAP line for each. --mutant prints the steps that break that mutant.
+ * --small leaves out the configurations that take longer. --deep adds larger
+ * ones (up to 2 GB) and also runs each mutant's configuration with the rule in
+ * place, which must pass. See redlock.h.
  */
 #include "redlock.h"
 
@@ -89,7 +89,7 @@ static const struct model configs[] = {
      .no_undo = true, .size = DEEP},
 };
 
-/* Small enough to be explored without the reductions as well. */
+/* Models that are small enough to be explored without the reductions too. */
 static const struct model compared[] = {
     {TINY, .name = "tiny", .about = "clocks apart", .offset = {3},
      .size = NORMAL},
@@ -211,7 +211,7 @@ static void run_compared(const struct model *m)
         printf("# %u states are missing in the reduced search\n", lost);
 }
 
-/* The configuration of a mutant with every rule in place. */
+/* Runs the configuration of a mutant with every rule in place. */
 static void run_unbroken(const struct model *mutant)
 {
     struct model m = *mutant;
@@ -233,7 +233,8 @@ static void run_all(enum size size)
     for (size_t i = 0; i < COUNT(mutants); i++) {
         if (mutants[i].size <= size)
             run_mutant(&mutants[i], false);
-        /* The larger configurations do not fit when they are unbroken. */
+        /* The larger configurations do not fit in memory when no rule is
+         * broken. */
         if (size == DEEP && mutants[i].size == SMALL)
             run_unbroken(&mutants[i]);
     }

@@ -21,14 +21,15 @@ static bool is(const struct model *m, enum broken broken)
     return m->broken == broken;
 }
 
-/* The value that client i sends as owner. */
+/* Returns the value that client i sends as owner. */
 static uint8_t value_of(const struct model *m, unsigned i)
 {
     return (uint8_t)(is(m, VALUE_REUSED) && i == 1 ? 1 : i + 1);
 }
 
-/* The B of a grant never exceeds its lease. If clocks do not advance (unit 0),
- * a lease has no length in clock units. */
+/* Returns by how much a grant raises top above base: B, but never more than the
+ * lease. If clocks do not advance (unit 0), a lease has no length in clock
+ * units, and the result is B. */
 static uint8_t reserve_of(const struct model *m, unsigned i)
 {
     unsigned most = (unsigned)m->unit * m->lease[i];
@@ -73,10 +74,11 @@ static void send_all(struct state *s, unsigned client, unsigned what)
         s->server[k].mail[client] |= (uint8_t)what;
 }
 
-/* Reductions that merge states. Each drops only state that no rule can use
- * again; a search with .plain works without them. */
+/* The reductions follow; they merge states. Each drops only state that no rule
+ * can use again. A search with .plain works without them. */
 
-/* A server's top never falls below this number, unless the server restarts. */
+/* Returns a number below which the server's top never falls unless the server
+ * restarts. */
 static uint8_t floor_of(const struct server *v)
 {
     return v->owner ? v->base : v->top;
@@ -94,9 +96,10 @@ static void tidy_mail(const struct model *m, struct state *s, unsigned i)
             v->answer[i] = 0;
         if (in(c->phase, HOLDING, ENDED))
             mail &= ~(unsigned)ACK;
-        /* The client had the key and lost it. Only a renewal can set the key
-         * again, with a base of t or more. Then a raise or undo does nothing,
-         * nor does a release unless it raises top. */
+        /* The client had the key at this server and lost it. Only a renewal can
+         * set the key again, with a base of t or more. After that a raise or
+         * undo does nothing, and a release does nothing unless it raises
+         * top. */
         if (mail & GRANTED && v->owner != value_of(m, i)) {
             if (!is(m, RAISE_ANY_OWNER) && !is(m, VALUE_REUSED))
                 mail &= ~(unsigned)RAISE;
@@ -120,8 +123,9 @@ static bool token_matters(const struct state *s, unsigned i)
     return false;
 }
 
-/* An attempt whose deadline has passed can only be undone. A renewal that can
- * no longer succeed is forgotten, though its requests are still pending. */
+/* Applies the passing of deadlines to a client. An attempt whose deadline has
+ * passed can only be undone. A renewal that can no longer succeed is forgotten,
+ * though its requests are still pending. */
 static void lapse(const struct model *m, struct state *s, unsigned i)
 {
     struct client *c = &s->client[i];
@@ -139,7 +143,7 @@ static void lapse(const struct model *m, struct state *s, unsigned i)
         c->phase = ENDED;
 }
 
-/* True if a rule reads the base of a server that has no key. */
+/* Returns whether a rule reads the base of a server that has no key. */
 static bool reads_old_base(const struct model *m)
 {
     return is(m, RENEW_SETS_BASE) || is(m, UNDO_ANY_OWNER) ||
@@ -201,8 +205,8 @@ static void end(struct writer *w, struct step *t)
     tidy(w->m, &t->after);
 }
 
-/* Ends a step of a server. A request that is refused and changes nothing is
- * equivalent to one that is still pending: that step is taken back. */
+/* Ends a step of a server. A refused request that changes nothing is equivalent
+ * to a pending one, so its step is taken back. */
 static void end_run(struct writer *w, struct step *t, bool yes)
 {
     const struct server *a = &w->from->server[t->server];
@@ -271,11 +275,12 @@ static void run_renew(struct writer *w, struct step *t, unsigned round)
     bool own = v->owner == value_of(m, i), none = !v->owner;
 
     v->mail[i] &= (uint8_t) ~(RENEW << round);
-    /* Without a key, another holder may have locked and released in between:
-     * its token is covered by top, not by base. */
+    /* If there is no key, another holder may have locked and released in
+     * between: its token is covered by top, not by base. */
     if (none && !is(m, RENEW_SETS_BASE))
         v->base = v->top;
-    /* The base in the grant's reply is not that of a key that was set again. */
+    /* If the key has been set again since the grant, its base differs from the
+     * base in the grant's reply. */
     if (own && is(m, RENEW_EXACT) && !round && v->mail[i] & GRANTED)
         v->base = v->answer[i];
     if (own || none) {
@@ -324,14 +329,14 @@ static void run_undo(struct writer *w, struct step *t)
     end_run(w, t, false);
 }
 
-/* The steps of clients. Requests have no effect before the first of them is
- * executed, and a client that sends later has a later deadline. So sending and
- * the execution of the first request are one step. A raise is a step of its
- * own, because it may be executed after the undo. */
+/* The steps of clients follow. Requests have no effect before the first of them
+ * is executed, and a client that sends them later has a later deadline.
+ * Therefore sending the requests and executing the first of them are one step.
+ * A raise is a step of its own, because it may be executed after the undo. */
 
 static bool may_start(const struct model *m, const struct state *s, unsigned i)
 {
-    /* Two attempts of one client follow each other. */
+    /* The two attempts are by one client, which makes one after the other. */
     if (is(m, VALUE_REUSED) && i == 1)
         return s->client[0].phase == ENDED;
     /* Idle clients with equal leases are interchangeable: they start in numeric
@@ -340,7 +345,7 @@ static bool may_start(const struct model *m, const struct state *s, unsigned i)
            s->client[i - 1].phase != IDLE;
 }
 
-/* Marks renewals as sent, up to this number of rounds. */
+/* Marks renewals as sent, up to the given number of rounds. */
 static void send_renewals(struct state *s, unsigned i, unsigned rounds)
 {
     while (s->client[i].rounds < rounds)
@@ -397,8 +402,8 @@ static void grant_steps(struct writer *w, unsigned i, unsigned k)
     }
 }
 
-/* Server k runs one request of client i. lead is what the client did just
- * before. */
+/* Adds the step in which server k runs one request of client i. first is what
+ * the client did just before. */
 static void run(struct writer *w, enum action action, unsigned i, unsigned k,
                 enum action first, unsigned round)
 {
@@ -449,7 +454,7 @@ static void server_steps(struct writer *w, unsigned i, unsigned k)
         lead_steps(w, i, k);
 }
 
-/* The same actions as separate steps. */
+/* Adds the same actions of the client as separate steps. */
 static void plain_steps(struct writer *w, unsigned i)
 {
     const struct model *m = w->m;
@@ -502,7 +507,8 @@ static void hold(struct writer *w, struct step *t)
     end(w, t);
 }
 
-/* The client decides with the replies of the servers in set. */
+/* Adds the step in which the client decides with the replies of the servers in
+ * set. */
 static void decide(struct writer *w, unsigned i, unsigned set)
 {
     const struct state *s = w->from;

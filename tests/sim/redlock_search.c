@@ -1,7 +1,8 @@
 /*
- * Breadth-first search over the states of a model. Whole states are kept, not
- * their hashes, so no state is missed. The three servers are interchangeable: a
- * state is stored with its servers in sorted order. See redlock.h.
+ * Breadth-first search over the states of a model. The search keeps whole
+ * states, not their hashes, so that none is taken for another. The three
+ * servers are interchangeable: a state is stored with its servers in sorted
+ * order. See redlock.h.
  */
 #include "redlock.h"
 
@@ -15,7 +16,7 @@ struct search {
     const struct model *m;
     struct state *states; /* in order of discovery */
     uint32_t *parents;
-    uint32_t *index;         /* a hash table of state number + 1 */
+    uint32_t *index;         /* a hash table of state numbers, plus 1 */
     uint32_t n, limit, bits; /* the index has 1 << bits entries */
 };
 
@@ -48,7 +49,8 @@ static uint32_t slot_of(const struct state *s, uint32_t bits)
     return (uint32_t)(h >> (64 - bits));
 }
 
-/* Returns false if a new state does not fit. */
+/* Adds the state unless it is known. Returns false if a new state does not
+ * fit. */
 static bool add(struct search *f, const struct state *s, uint32_t parent)
 {
     uint32_t slot = slot_of(s, f->bits);
@@ -66,9 +68,9 @@ static bool add(struct search *f, const struct state *s, uint32_t parent)
     return true;
 }
 
-/* What other clients can observe of a state: the keys and counters, the tokens
- * used, and which of the clients in set believe that they hold the lock. swap
- * exchanges the two clients. */
+/* Returns what other clients can observe of a state: the keys and counters, the
+ * tokens used, and which of the clients in set believe that they hold the lock.
+ * swap exchanges the two clients. */
 static struct state visible(const struct state *s, unsigned set, bool swap)
 {
     struct state seen = {.now = s->now, .used = s->used};
@@ -99,8 +101,8 @@ static size_t depth_of(const struct search *f, uint32_t n)
     return depth;
 }
 
-/* Takes the step from *at whose sorted result is next (NULL: a violation).
- * Servers keep their numbers from step to step. */
+/* Takes the step from *at whose sorted result is next or, if next is NULL, the
+ * step that is a violation. Servers keep their numbers from step to step. */
 static void follow(const struct model *m, struct state *at,
                    const struct state *next)
 {

@@ -1,22 +1,23 @@
 /*
  * A server that refuses all requests or some operations, for a while or for
- * ever. No other fault occurs meanwhile, so stricter rules apply than in other
- * runs (REFUSAL):
+ * ever. No other fault occurs in such a run, so rules apply that are stricter
+ * than in other runs (REFUSAL):
  * - A waiter has the server's answer after a few round trips,
  *   whether the server refuses or not.
  * - While attempts are refused, an acquire that the server decides returns the
  *   refusal. It returns busy only if an earlier answer said so.
  * - A call that begins after the server has stopped refusing never returns a
  *   refusal.
- * - A refusal of which the backend knows that nothing was done leaves nothing
- *   to release or abandon.
+ * - If the backend knows that nothing was done for a refused request, nothing
+ *   is left to release or abandon.
  */
 #include "sim.h"
 
 #define ALL (~0u)
 #define LET_GO (1u << HF__RELEASE | 1u << HF__ABANDON)
-/* A let_go, its repetition because the waiter came later, and an attempt: three
- * times 2 * delay_hi, which is 2 ms, and as much again. */
+/* The longest sequence is a let_go, the same let_go again because the waiter
+ * came after the first one, and an attempt: three round trips of 2 * delay_hi
+ * each, where delay_hi is 2 ms. The limit is twice that. */
 #define A_FEW_ROUND_TRIPS (25 * MS)
 
 static void after(struct world *w, int64_t ns)
@@ -31,7 +32,7 @@ void sulk_begin(struct world *w)
         after(w, rng_between(&w->rng, MS, SEC));
 }
 
-/* Many threads call just before and just after the refusals stop. */
+/* Lets many threads call. Used just before and just after the refusals stop. */
 static void call_now(struct world *w)
 {
     for (uint16_t i = 0; i < w->cfg.procs; i++) {
@@ -84,7 +85,7 @@ bool sulk_refuses(const struct world *w, const struct message *m)
     return w->sulk.ops & 1u << m->op;
 }
 
-/* True unless this process knows the lock to be free. */
+/* Returns true unless this process knows that the lock is free. */
 static bool is_taken(const struct name *n)
 {
     return n->queue.owner || !hf__lease_unanswered(&n->queue.lease);

@@ -3,17 +3,18 @@
  * core relies on.
  *
  * - Everything is keyed by (process, hold id), and requests may be repeated.
- * - An attempt that finds its hold already granted renews it: the lease counts
- *   from when the *second* attempt was sent.
- * - Leases and places in the queue expire by the server's own clock. Repeating
- *   the attempt keeps the place.
+ * - An attempt that finds its hold already granted renews the hold: the lease
+ *   counts from when the *second* attempt was sent.
+ * - Leases and places in the queue expire by the server's own clock. A repeated
+ *   attempt keeps its place.
  * - A release wakes the waiters that may go now (fair) or all of them (unfair).
- *   A lease that expires wakes none: waiters poll at the time that they got.
+ *   A lease that expires wakes none: a waiter polls at the time that the
+ *   server's answer gave.
  *
  * Every lock is modelled by shares: a read hold takes one share, a write hold
- * all of them, a semaphore hold its permits. An attempt is granted if the
- * holds, and in a fair lock also the waiters ahead, leave enough shares. A
- * latch is open to all when its count is 0, and always to waiters of an earlier
+ * all of them, a semaphore hold its permits. An attempt is granted if the holds
+ * leave enough shares; in a fair lock, the waiters ahead count too. A latch is
+ * open to all waiters when its count is 0, and always to waiters of an earlier
  * round; no client holds it.
  */
 #include "sim.h"
@@ -54,9 +55,9 @@ static struct entry *find_hold(struct slot *s, const struct message *m)
     return NULL;
 }
 
-/* The token must exceed all earlier ones, even though a restart forgets
- * them. The server's time does, as long as tokens are given more slowly than
- * it runs. */
+/* Returns the token of a grant. It must exceed all earlier ones, even after a
+ * restart, which forgets them. The server's time does exceed them, as long as
+ * fewer tokens are given than it counts microseconds. */
 static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id,
                            uint32_t share)
 {
@@ -89,7 +90,8 @@ static void ring(struct world *w, const struct entry *e)
     at_process(p, w->now + net_delay(w), EV_BELL, e->line, 0);
 }
 
-/* True if a request for that share may go, with `ahead` waiters before it. */
+/* Returns whether a request for that share may be granted with `ahead` waiters
+ * before it. */
 static bool may_go(const struct world *w, uint16_t lock, uint32_t ahead,
                    uint32_t share)
 {
@@ -123,8 +125,8 @@ static struct entry *add_hold(struct world *w, uint16_t lock,
     return &s->hold[s->holds++];
 }
 
-/* A hold or a place in the queue was given up: wakes the waiters that are
- * next. */
+/* Wakes the waiters that are next. Called when a hold or a place in the queue
+ * was given up. */
 static void freed(struct world *w, uint16_t lock)
 {
     struct slot *s = &w->slot[lock];
@@ -143,8 +145,9 @@ static void freed(struct world *w, uint16_t lock)
             i++;
             continue;
         }
-        /* The waiter is granted before it knows. Until it sends its next
-         * attempt, the hold lasts only as long as its place in the queue. */
+        /* The waiter is granted the lock before it knows. Until it sends its
+         * next attempt, the hold lasts only as long as its place in the queue
+         * would have. */
         e = add_hold(w, lock, &s->queue[i]);
         e->placed = true;
         e->token = next_token(w, lock, e->hold_id, e->share);
@@ -187,11 +190,12 @@ static void purge(struct world *w, uint16_t lock)
 static int64_t lease_end(const struct world *w, uint32_t lease_ms, bool fixed)
 {
     if (w->cfg.session)
-        return server_now(w) + w->cfg.ttl_ms * MS; /* the session's */
+        return server_now(w) + w->cfg.ttl_ms * MS; /* the end of the session */
     return w->cfg.endless && !fixed ? HF__NEVER : server_now(w) + lease_ms * MS;
 }
 
-/* Places last for a second more than the TTL or a poll, whichever is longer. */
+/* Returns when a place in the queue expires: a second after the TTL or the next
+ * poll, whichever is later. */
 static int64_t place_end(const struct world *w)
 {
     int64_t keep = w->cfg.ttl_ms * MS > LOOK ? w->cfg.ttl_ms * MS : LOOK;
@@ -236,8 +240,8 @@ static int again(struct world *w, struct entry *e, struct message *m, bool late)
 
     if (!late)
         e->ghost = false;
-    /* A late attempt must not shorten a lease that was renewed since; a place
-     * in the queue becomes a lease. */
+    /* A late attempt must not shorten a lease that was renewed since, but the
+     * short life of a placed hold becomes a lease. */
     if (end > e->expiry || e->placed)
         e->expiry = end;
     e->placed = false;
@@ -255,14 +259,16 @@ static int64_t first_end(const struct slot *s)
     return end;
 }
 
-/* True if the latch of an earlier round was 0 and has been set again. */
+/* Returns whether the latch that the message awaits has been 0 and was set
+ * again since. */
 static bool has_passed(const struct world *w, const struct message *m)
 {
     return w->cfg.kind[m->lock] == HF_LATCH && m->round &&
            m->round != w->latch[m->lock].sets;
 }
 
-/* A server with sessions cannot tell: it compares the round only. */
+/* Returns whether the answer says that the count is 0. A server with sessions
+ * cannot say that, because it compares only the round. */
 static bool says_zero(const struct world *w, const struct message *m)
 {
     return w->cfg.kind[m->lock] == HF_LATCH && !w->slot[m->lock].count &&
@@ -283,7 +289,7 @@ static int attempt(struct world *w, struct message *m, bool late)
         return grant(w, m, late);
     m->round = w->latch[m->lock].sets;
     if (!m->may_queue)
-        return HF__BUSY; /* it keeps the place that it had before */
+        return HF__BUSY; /* the request keeps any place that it had before */
     if (i == s->queue_len) {
         if (i == QUEUE_MAX)
             return HF_EBACKEND;
@@ -375,8 +381,8 @@ static int renew(struct world *w, const struct message *m,
     return HF__DONE;
 }
 
-/* Returns the latest time by which the client repeats that other clients may
- * go, or 0 if the message does not say that. */
+/* Returns the latest time by which the client repeats a message that lets other
+ * clients go, or 0 if the message does not do that. */
 static int64_t said_again(const struct world *w, const struct message *m)
 {
     bool reads = m->op == HF__DOWNGRADE;
@@ -388,15 +394,16 @@ static int64_t said_again(const struct world *w, const struct message *m)
     return reads ? w->now + w->cfg.ttl_ms * MS / 20 + 10 * MS : 0;
 }
 
-/* The server is loading or out of memory: it answers and does nothing. Until
- * the request is repeated, no other client knows that it may go. */
+/* Answers without doing anything, as a server that is loading or out of memory
+ * does. Until the client repeats the request, no other client knows that it may
+ * go. */
 static void refuse(struct world *w, struct message *m)
 {
     int64_t until = said_again(w, m);
     int code = w->cfg.sulks ? HF_EAUTH : HF_EBACKEND;
 
     m->result = code;
-    m->untouched = rng_chance(&w->rng, 500); /* if the backend can tell */
+    m->untouched = rng_chance(&w->rng, 500); /* some backends can tell */
     for (uint32_t i = 0; i < m->items; i++)
         m->item[i].result = code;
     if (until)
@@ -445,7 +452,8 @@ void server_execute(struct world *w, struct message *m, bool late)
     execute(w, m, late);
     if (!sulk_refuses(w, m))
         return;
-    /* An error in the middle: the request was done, or a part of it. */
+    /* This error comes in the middle: the request was executed, but the answer
+     * says that it was refused. */
     m->result = HF_EAUTH;
     for (uint32_t i = 0; i < m->items; i++)
         m->item[i].result = HF_EAUTH;
@@ -469,7 +477,8 @@ static void latch_opens(struct world *w, uint16_t lock)
     freed(w, lock);
 }
 
-/* Sets the latch or counts it down, now and then; opens it at the end. */
+/* Sets the latch or counts it down, and draws when to do so next; opens the
+ * latch at the end. */
 void server_latch(struct world *w, uint16_t lock)
 {
     struct slot *s = &w->slot[lock];
@@ -507,7 +516,8 @@ void server_restart(struct world *w)
     }
 }
 
-/* The kernel, or the end of the session, reports that a process is gone. */
+/* Removes all that a process has, as the kernel does when the process dies, or
+ * the server when its session ends. */
 void server_reap(struct world *w, uint32_t serial)
 {
     for (uint16_t l = 0; l < w->cfg.names; l++) {
@@ -527,9 +537,9 @@ void server_reap(struct world *w, uint32_t serial)
     }
 }
 
-/* True if the entry should not exist: a live process has none at the end,
- * except from requests that it had already given up; those expire by
- * themselves. */
+/* Returns whether the entry should not exist at the end. A live process has no
+ * entries then, except from requests that it had already given up; those
+ * entries expire by themselves. */
 static bool is_left(const struct world *w, const struct entry *e)
 {
     const struct process *p = &w->proc[e->proc];

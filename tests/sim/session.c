@@ -1,8 +1,8 @@
 /*
  * Sessions as in ZooKeeper: everything that a process has at the server lives
- * as long as its session, each request keeps the session alive, and a session
- * without a request for the TTL ends. A request over a connection that the
- * session has left is refused, so no request is executed late.
+ * as long as its session. Each request keeps the session alive; a session that
+ * has no request for the length of the TTL ends. A request on a connection that
+ * the session has left is refused, so no request is executed late.
  */
 #include "sim.h"
 

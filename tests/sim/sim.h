@@ -4,16 +4,16 @@
  *
  * Everything happens in events of a heap (heap.c), in the order of their time,
  * and all random choices come from one seed, so that a run can be reproduced.
- * The queue and the lease are the real ones; process.c does around them what
+ * The queue and the lease are the real ones. Around them, process.c does what
  * src/core/line.c does, and thread.c what src/api/acquire.c does. What callers
  * see is written into a history (tests/lib/history.h) and checked after the
- * run. The simulation itself checks more: OWN (an owner hears that it is none,
- * or a thread that is none hears that it is), JOIN (a reader joined a read hold
- * too late), SPIN (time does not advance), SIM (the simulation is wrong, or the
- * core sends what backend.h does not allow).
+ * run. The simulation itself checks more: OWN (a release fails though the
+ * thread owns the lock, or succeeds though its hold is lost), JOIN (a reader
+ * joined a read hold too late), SPIN (time does not advance), SIM (the
+ * simulation is wrong, or the core sends what backend.h does not allow).
  *
- * Real time is `world.now`; a process or the server sees it through a clock of
- * its own that runs a little faster or slower.
+ * Real time is `world.now`; each process and the server see it through a clock
+ * of their own, which runs a little faster or slower.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -31,17 +31,17 @@
 #define LINES_MAX 160 /* of a process; more means that they leak */
 #define ENTRIES_MAX 32
 #define ITEMS_MAX 16
-#define SESSION_OVER (-1000) /* a result: there is no such session */
-#define LOOK (2 * SEC)       /* C6: a waiter polls at most every 2 s */
+#define SESSION_OVER (-1000) /* a result: the session does not exist */
+#define LOOK (2 * SEC)       /* C6: a waiter polls at least every 2 s */
 
-/* Ways to break what surrounds the core. Mutants of the core itself are made by
- * mutate.py. */
+/* Ways to break what surrounds the core. mutate.py creates the mutants of the
+ * core itself. */
 enum break_it {
     BREAK_RELEASE_ANY = 1 << 0,    /* any client can release a hold */
     BREAK_RENEW_REVIVES = 1 << 1,  /* a renewal takes a free lock */
     BREAK_TOKEN_RESTARTS = 1 << 2, /* a restart resets the tokens */
-    BREAK_WALL_CLOCK = 1 << 3,     /* the process's clock is set now and then */
-    BREAK_ATTEMPT_TWICE = 1 << 4,  /* a repeated attempt misses its grant */
+    BREAK_WALL_CLOCK = 1 << 3,     /* the process's clock is sometimes set */
+    BREAK_ATTEMPT_TWICE = 1 << 4,  /* a repeated attempt misses its hold */
     BREAK_ABANDON_HALF = 1 << 5,   /* abandon does not remove a grant */
     BREAK_TOKEN_HOLD = 1 << 6,     /* the token is the client's hold id */
     BREAK_NO_BELL = 1 << 7,        /* waiters are not woken and do not poll */
@@ -59,21 +59,22 @@ struct config {
     const char *profile;
     uint16_t procs, threads, names;
     uint8_t kind[NAMES_MAX];   /* enum hf_kind */
-    uint32_t whole[NAMES_MAX]; /* see tests/lib/history.h */
+    uint32_t whole[NAMES_MAX]; /* the number of shares of the lock */
     bool fair, hands_over, endless, session, renew_sets, lossy, unhurried;
     bool sulks; /* no other fault occurs: see refusals.c */
     uint32_t ttl_ms, op_timeout_ms;
     uint32_t handoff;
     int64_t delay_lo, delay_hi, hold_hi, think_hi, lag_hi;
-    int64_t wake;        /* how long a free lock may stay free */
-    int64_t fault_every; /* mean time between faults; 0: none */
-    /* per mille */
-    uint32_t spike, reset, late, twice, deaf, lag,
-        refuse; /* network, machine */
+    int64_t wake;        /* how long a lock that waiters want may stay free */
+    int64_t fault_every; /* mean time between faults, or 0 for none */
+    /* These are per mille. The first line is faults of the network and of
+     * machines, the second what threads want, the third which fault comes; the
+     * rest of 1000 are resets. */
+    uint32_t spike, reset, late, twice, deaf, lag, refuse;
     uint32_t fixed, capped, tries, timed, cancels, async, nested, waited, reads,
         downgrades;
-    uint32_t kill, stop, freeze, ill, restart, cut; /* the rest: resets */
-    int32_t drift_ppm;                              /* at most, either way */
+    uint32_t kill, stop, freeze, ill, restart, cut;
+    int32_t drift_ppm; /* at most, in either direction */
 };
 
 struct clock {
@@ -82,24 +83,25 @@ struct clock {
 };
 
 enum event_kind {
-    EV_THREAD,  /* a: thread, b: generation: its next step */
-    EV_TIMEOUT, /* the same: its wait has timed out */
-    EV_CANCEL,  /* the same */
-    EV_WAKE,    /* the same; the last one with a generation */
-    EV_TIMER,   /* a: line */
+    EV_THREAD,  /* the next step of a thread; a: thread, b: generation */
+    EV_TIMEOUT, /* the wait of a thread has timed out; a, b: the same */
+    EV_CANCEL,  /* a thread is cancelled; a, b: the same */
+    EV_WAKE,    /* a thread wakes; a, b: the same; no later kind has a
+                 * generation */
+    EV_TIMER,   /* a: line, b: the time that it was armed for */
     EV_ARRIVE,  /* message reaches the server */
     EV_ANSWER,  /* message's answer reaches the process */
     EV_LANDED,  /* a thread delivers a renewal's answer to the names */
-    EV_BELL,    /* a: line */
-    EV_RESET,   /* b: epoch */
-    EV_UP,      /* b: epoch */
+    EV_BELL,    /* a wakeup arrives; a: line */
+    EV_RESET,   /* a connection breaks; b: its epoch */
+    EV_UP,      /* a process has a connection again; b: its epoch */
     EV_CONTINUE,
     EV_SPAWN,
-    EV_WRITE, /* message-like: a write reaches the resource */
+    EV_WRITE, /* a write reaches the resource, or its end reaches thread a */
     EV_FAULT,
     EV_THAW,
-    EV_REAP,  /* b: serial: the kernel reports a death */
-    EV_LATCH, /* a: name: the latch is set or counted down */
+    EV_REAP,  /* the kernel reports a death; b: serial of the process */
+    EV_LATCH, /* the latch is set or counted down; a: name */
     EV_SULK,  /* the server begins to refuse, or stops */
 };
 
@@ -110,7 +112,7 @@ struct event {
     uint64_t seq;
     uint64_t b;
     struct message *message;
-    uint32_t serial; /* of the process that it is for; 0: the world */
+    uint32_t serial; /* of the process that receives it, or 0: the world */
     uint16_t proc, a;
     uint8_t kind;
 };
@@ -121,9 +123,9 @@ struct heap {
     uint64_t seq;
 };
 
-/* A request, or the renewals of a batch. */
+/* A request; a RENEW holds the renewals of a batch. */
 struct message {
-    struct message *next; /* in flight, or unsent, in order */
+    struct message *next; /* the next one in flight or unsent */
     uint32_t refs;
     uint32_t serial; /* of the sender */
     uint16_t proc, lock, line, thread;
@@ -135,8 +137,8 @@ struct message {
     uint32_t session; /* of the sender */
     uint64_t hold_id, token;
     int64_t sent_at; /* by the sender's clock */
-    int64_t look_in; /* QUEUED: poll again after this */
-    uint64_t round;  /* of a latch: awaited; in an answer: current */
+    int64_t look_in; /* QUEUED: the time after which to poll again */
+    uint64_t round; /* of a latch: the awaited one; in an answer, the current */
     uint32_t lease_ms;
     uint32_t share; /* ATTEMPT */
     int result;
@@ -145,7 +147,7 @@ struct message {
         uint64_t hold_id;
         uint32_t lease_ms;
         uint16_t lock, line;
-        bool reads; /* of a line for reading */
+        bool reads; /* whether the line is for reading */
         int result;
     } item[ITEMS_MAX]; /* RENEW; must be last: it may be allocated in part */
 };
@@ -161,37 +163,41 @@ enum phase {
 };
 
 struct thread {
-    struct hf__waiter waiter; /* must be first: wake() casts it to the thread */
+    struct hf__waiter waiter; /* must be first: thread_wake() casts it */
     struct process *process;
-    struct name *line;   /* where it waits or holds */
-    uint64_t generation; /* events of an older one are void */
+    struct name *line;   /* the line where it waits or holds */
+    uint64_t generation; /* events of an older generation are void */
     uint64_t release_id; /* RELEASING: the hold being released */
-    uint64_t value;      /* read from the resource */
+    uint64_t value;      /* the value that was read from the resource */
     uint64_t token;
     int64_t hold_until, grace;
-    int64_t cap;      /* the longest hold that it wants */
+    int64_t cap;      /* the longest hold that the thread wants */
     int64_t hard_cap; /* when max_hold ends its hold */
     uint32_t owner;   /* in the history */
     uint16_t index, lock, depth;
     uint8_t phase, mode;
     int64_t lost_at, called_at;
-    int64_t told_until; /* the deadline in the history */
+    int64_t told_until; /* the deadline that the history knows */
     bool excused;       /* see refusals.c */
     bool written, lost;
-    bool forgotten; /* lost, and the queue no longer remembers it */
+    bool forgotten; /* lost, and the queue no longer remembers the loss */
 };
 
-/* A line to a name. */
+/* A line of a process to a name: a queue, and its one hold or place at the
+ * server. */
 struct name {
     struct hf__queue queue;
     struct hf__line_entry line;
     struct process *process;
-    struct message *ask; /* the attempt that is not answered yet */
-    int64_t timer_at;    /* HF__NEVER: not armed */
-    int64_t granted_at;  /* by the process's clock */
-    int64_t owed_since;  /* waiters have had no answer since then; HF__NEVER */
-    int64_t asked_at;    /* no answer to an attempt since then; HF__NEVER */
-    uint64_t round, round_of; /* of a latch, in the answer to that hold id */
+    struct message *ask;      /* the attempt that is not answered yet */
+    int64_t timer_at;         /* HF__NEVER if it is not armed */
+    int64_t granted_at;       /* by the process's clock */
+    int64_t owed_since;       /* since when waiters have had no answer, or
+                               * HF__NEVER */
+    int64_t asked_at;         /* since when no attempt has been answered, or
+                               * HF__NEVER */
+    uint64_t round, round_of; /* of a latch: in the answer to the hold id
+                               * round_of */
     uint16_t lock, index;
 };
 
@@ -199,7 +205,7 @@ struct name {
 struct lock {
     struct hf__line_set lines;
     struct hf__reader *spare;
-    struct hf__reader *entry; /* ENTRIES_MAX of them, of the world */
+    struct hf__reader *entry; /* ENTRIES_MAX of them, which the world owns */
     uint32_t entries;         /* in use */
 };
 
@@ -209,30 +215,31 @@ struct process {
     uint16_t index;
     bool alive;
     int64_t stopped_until;
-    int64_t went_on_at; /* by its clock */
+    int64_t went_on_at; /* when it last continued, by its clock */
     struct clock clock;
     struct lock lock[NAMES_MAX];
-    struct name *line; /* LINES_MAX of them, of the world */
+    struct name *line; /* LINES_MAX of them, which the world owns */
     uint16_t lines;
     struct thread thread[THREADS_MAX];
-    /* connection */
+    /* The connection: */
     bool up;
-    uint32_t session; /* counts the sessions */
+    uint32_t session; /* the number of its current session */
     uint32_t epoch;
     int64_t last_arrival, last_answer;
     struct message *flight, **flight_end, *unsent, **unsent_end;
 };
 
 struct entry {
-    uint32_t serial; /* 0: none */
+    uint32_t serial; /* of the process, or 0 if there is no entry */
     uint16_t proc, line;
     uint32_t share;
-    bool ghost; /* made by a request that its sender had given up */
+    bool ghost; /* whether a request made it that its sender had given up */
     uint64_t hold_id, token;
-    int64_t expiry; /* server's clock; HF__NEVER */
+    int64_t expiry; /* by the server's clock, or HF__NEVER */
     uint32_t lease_ms;
     bool fixed;
-    bool placed; /* granted, but kept by its place until the next attempt */
+    bool placed; /* whether it is granted, but lasts only as long as the place
+                  * until the next attempt */
 };
 
 struct slot {
@@ -243,19 +250,19 @@ struct slot {
     uint32_t count; /* of a latch */
 };
 
-/* The observed state of a latch; in the history it is a lock that is held while
- * its count is not 0. */
+/* What clients can observe of a latch. In the history it is a lock that is held
+ * while its count is not 0. */
 struct latch {
     uint32_t owner;
     uint64_t sets;
-    int64_t shut_at; /* when the count was last 0, if it is not 0 now */
+    int64_t shut_at; /* when the count last rose from 0 */
 };
 
 /* The last session of each process, where there are sessions. */
 struct session {
     uint32_t serial, number;
-    uint32_t epoch; /* requests over an older connection are refused */
-    int64_t expiry; /* server's clock */
+    uint32_t epoch; /* requests on an older connection are refused */
+    int64_t expiry; /* by the server's clock */
 };
 
 struct resource {
@@ -275,7 +282,7 @@ struct world {
     struct heap heap;
     struct history history;
     struct history_rules rules;
-    struct history_verdict verdict; /* what the simulation itself found */
+    struct history_verdict verdict; /* what the simulation itself has found */
     struct process proc[PROCS_MAX];
     struct slot slot[NAMES_MAX];
     struct latch latch[NAMES_MAX];
@@ -287,16 +294,17 @@ struct world {
     struct tally tally;
     struct message *spare;
     int64_t now, called_at, server_frozen_until, server_ill_until;
-    int64_t server_cuts_until; /* each request breaks its connection */
+    int64_t server_cuts_until; /* until then each request breaks its
+                                * connection */
     struct sulk {
-        unsigned ops;  /* 1 << enum hf__op: operations that it refuses */
-        int64_t since; /* of the refusals, or of their end */
-        bool partly;   /* a refused request may have been executed */
-        bool ends;     /* it will stop refusing soon */
+        unsigned ops;  /* the operations that it refuses, as 1 << enum hf__op */
+        int64_t since; /* when the refusals began, or ended */
+        bool partly;   /* whether a refused request may have been executed */
+        bool ends;     /* whether it will stop refusing soon */
     } sulk;
-    uint64_t quota; /* acquires still to be called */
+    uint64_t quota; /* the number of acquires still to be called */
     uint32_t serials, owners;
-    uint32_t moment; /* events at the present time */
+    uint32_t moment; /* the number of events at the current time */
     unsigned broken; /* enum break_it */
     bool verbose;
 };
@@ -305,7 +313,7 @@ struct world {
 uint64_t rng_next(struct rng *);
 int64_t rng_between(struct rng *, int64_t lo, int64_t hi); /* inclusive */
 bool rng_chance(struct rng *, uint32_t per_mille);
-/* Mostly near lo, seldom near hi. */
+/* Returns a number that is mostly near lo and seldom near hi. */
 int64_t rng_skewed(struct rng *, int64_t lo, int64_t hi);
 void config_draw(struct config *, struct history_rules *, struct rng *,
                  uint64_t seed);
@@ -338,11 +346,11 @@ void process_landed(struct world *, struct message *);
 void process_bell(struct name *);
 void process_told(struct name *);
 void process_session_over(struct process *);
-/* Returns one more line, marked as used. */
+/* Returns an unused line, which is then marked as used. */
 struct name *process_line(struct process *, uint16_t lock, bool reads);
 struct hf__reader *process_entry(struct process *, uint16_t lock);
 void process_rest(struct name *);
-/* True if the owner has a hold there that is not lost. */
+/* Returns whether the owner has a hold on that line that is not lost. */
 bool process_owns(const struct name *, uint64_t owner);
 
 /* thread.c */
@@ -364,27 +372,27 @@ void net_arrive(struct world *, struct message *);
 void net_answer(struct world *, struct message *);
 void net_reset(struct process *);
 void net_up(struct process *);
-void net_forget(struct process *); /* the process is dead */
-/* The session has ended, which settles every unanswered request. */
+void net_forget(struct process *); /* called when the process dies */
+/* Settles every unanswered request. Called when the session has ended. */
 void net_session_over(struct process *);
 int64_t net_delay(struct world *);
 
 /* session.c */
-/* True if the server may execute the request, which then keeps the session
- * alive. Otherwise sets the result. */
+/* Returns true if the server may execute the request, which then keeps the
+ * session alive. Otherwise sets the result. */
 bool session_admits(struct world *, struct message *);
 
 /* refusals.c */
 void sulk_begin(struct world *);
 void sulk_event(struct world *);
-/* True if the request is refused. */
+/* Returns whether the server refuses the request. */
 bool sulk_refuses(const struct world *, const struct message *);
-/* To be called when waiters of the line may have come or gone: checks that they
- * are answered in time. */
+/* Checks that waiters of the line are answered in time. Must be called when
+ * waiters may have been added or removed. */
 void sulk_watch(struct name *);
 /* Checks the result of an acquire. */
 void sulk_judge(struct thread *, int result);
-/* Checks the line after it has taken the answer to an attempt. */
+/* Checks the line after it has processed the answer to an attempt. */
 void sulk_left(struct name *, const struct message *);
 
 /* server.c */

@@ -1,5 +1,5 @@
 /* Tests the checkers: each must reject a wrong history, and accept the same
- * history put right. */
+ * history once it is corrected. */
 #include "../lib/history.h"
 #include "../unit/cases.h"
 
@@ -47,7 +47,8 @@ static struct history_event end(int64_t at_ms)
     return (struct history_event){.kind = HISTORY_END, .at = at_ms * MS};
 }
 
-/* Returns the verdict on the events, which may be given in any order. */
+/* Returns the name of the check that fails on the events, or "fine". The events
+ * may be given in any order. */
 static const char *judge_by(const struct history_rules *rules,
                             const struct history_event *e, size_t n)
 {
@@ -73,7 +74,7 @@ static const char *judge_by(const struct history_rules *rules,
 
 #define EXPECT(verdict, ...) EXPECT_BY(&usual, verdict, __VA_ARGS__)
 
-/* Owner 1 holds the lock with the token 5 until that time, and 2 waits. */
+/* Owner 1 holds the lock with token 5 until that time, and owner 2 waits. */
 #define HELD_UNTIL(ms) call(0, 1, -1), got(1, 1, 5, ms), call(2, 2, -1)
 
 CASE(test_claim_catches_two_holders)
@@ -154,7 +155,7 @@ CASE(test_tok_catches_a_token_that_falls)
 {
     EXPECT("TOK", call(0, 1, -1), got(1, 1, 5, 2), call(3, 2, -1),
            got(4, 2, 4, 10));
-    /* Both calls overlap, so either order is right. */
+    /* The two calls overlap, so either order of the tokens is right. */
     EXPECT("fine", call(0, 1, -1), call(0, 2, -1), got(1, 1, 5, 2),
            got(4, 2, 4, 10));
 }
@@ -304,7 +305,7 @@ CASE(test_claim_lets_readers_share_and_no_writer)
            got(3, 2, 6, 100));
     EXPECT("CLAIM", writes(0, 1), got(1, 1, 5, 100), reads(2, 2),
            got(3, 2, 5, 100));
-    /* The last of several readers counts as well. */
+    /* The last of several readers counts too. */
     EXPECT("CLAIM", reads(0, 1), got(1, 1, 5, 100), reads(0, 2),
            got(2, 2, 5, 50), reads(0, 3), got(3, 3, 5, 50), writes(4, 4),
            got(60, 4, 6, 100));
@@ -335,13 +336,13 @@ CASE(test_tok_of_shared_holds_does_not_fall)
     EXPECT("fine", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 5, 9),
            reads(3, 3), got(4, 3, 5, 9), writes(10, 4), got(11, 4, 6, 12));
     EXPECT("TOK", writes(0, 1), got(1, 1, 5, 2), reads(3, 2), got(4, 2, 4, 9));
-    /* The next writer's token must exceed those that readers showed to the
+    /* The next writer's token must exceed the tokens that readers showed to the
      * resource. */
     EXPECT("TOK", reads(0, 1), got(1, 1, 5, 2), writes(3, 2), got(4, 2, 5, 9));
 }
 
-/* Not even if one process takes all permits and another had the same token
- * before. */
+/* The token need not rise even if one process takes all permits and another
+ * process had the same token before. */
 CASE(test_tok_of_permits_need_not_rise)
 {
     EXPECT("fine", part(0, 1, 1, 3), got(1, 1, 5, 2), part(3, 2, 3, 3),
@@ -375,7 +376,8 @@ CASE(test_wake_wants_room_for_each_who_waits)
            of(HISTORY_DOWNGRADE, 3, 1), end(60000));
 }
 
-/* New waiters do not restart the time; a grant does. */
+/* The time until a wakeup is due restarts with a grant, but not with a new
+ * waiter. */
 CASE(test_wake_is_not_put_off_by_those_who_come)
 {
     EXPECT("WAKE", reads(0, 1), reads(1500, 2), got(2100, 1, 5, -1));

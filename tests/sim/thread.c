@@ -6,8 +6,8 @@
 #include "sim.h"
 
 #define GRACE                                                                  \
-    (800 * MS) /* of hf__answer_by(): for the server's first answer            \
-                */
+    (800 * MS) /* the most of hf__answer_by() for a wait: the time for the     \
+                * server's first answer */
 
 static int kind_of(const struct thread *t)
 {
@@ -100,7 +100,7 @@ static void returned(struct thread *t, int result)
     }
     if (result != HF__GRANTED) {
         tell(t, e);
-        if (t->depth) /* a reentry: the hold continues, or is lost */
+        if (t->depth) /* a reentry: the old hold continues, or is lost */
             t->phase = T_HOLDING;
         else
             idle(t);
@@ -117,7 +117,7 @@ static void returned(struct thread *t, int result)
         t->token = n->queue.lease.token;
         t->told_until = n->queue.lease.deadline;
         e.until = clock_real(&t->process->clock, t->told_until);
-    } /* otherwise lost before the thread woke: until 0 */
+    } /* otherwise the hold was lost before the thread woke, and until is 0 */
     e.token = t->token;
     t->forgotten &= t->lost;
     if (t->lost)
@@ -125,7 +125,7 @@ static void returned(struct thread *t, int result)
     tell(t, e);
     t->phase = T_HOLDING;
     if (t->lost || hf__queue_count(&n->queue, owner_id(t)) == 1)
-        t->depth = 0; /* a new hold */
+        t->depth = 0; /* the hold is a new one */
     if (t->depth++) {
         w->tally.reentries++;
         step_after(t, rng_skewed(&w->rng, 100, MS));
@@ -152,12 +152,12 @@ void thread_wake(struct hf__queue *g, struct hf__waiter *waiter)
     (void)g;
     if (waiter->is_async && waiter->state != HF__W_FINISHED)
         return; /* asynchronous waiters do not claim a turn */
-    /* Mostly at once; now and then the machine is busy. */
+    /* A thread mostly wakes at once; occasionally the machine is busy. */
     after = rng_chance(&w->rng, w->cfg.lag)
                 ? rng_skewed(&w->rng, 0, w->cfg.lag_hi)
                 : rng_skewed(&w->rng, 1000, 200000);
     at_process(t->process, w->now + after, EV_WAKE, t->index, t->generation);
-    /* The worst moment for a cancel. */
+    /* A cancel between the wakeup and the return is the worst case. */
     if (rng_chance(&w->rng, w->cfg.cancels / 2))
         at_process(t->process, w->now + rng_between(&w->rng, 0, after),
                    EV_CANCEL, t->index, t->generation);
@@ -232,7 +232,7 @@ static void draw_mode(struct thread *t)
         t->mode = HF_READ;
 }
 
-/* Draws the options of an acquire; returns how long it may wait. */
+/* Draws the options of an acquire. Returns how long it may wait. */
 static int64_t draw_wish(struct thread *t)
 {
     struct world *w = t->process->world;
@@ -289,7 +289,8 @@ static int enter(struct thread *t)
         hf__lease_bell(&t->line->queue.lease, process_now(p));
     rc = hf__queue_enter(&t->line->queue, &t->waiter, process_now(p));
     if (t->line->queue.head == &t->waiter)
-        t->line->asked_at = HF__NEVER; /* earlier losses are not its own */
+        t->line->asked_at = HF__NEVER; /* losses of earlier attempts are not
+                                        * this waiter's */
     if (rc == HF__GRANTED && t->line->queue.shared && !t->depth &&
         process_now(p) >= t->line->granted_at + HF__JOIN)
         world_fail(p->world, "JOIN", "a reader joined an old hold");
@@ -310,7 +311,8 @@ static void call(struct thread *t, int64_t until)
                                    .whole = c->whole[t->lock]});
 }
 
-/* The same as hf__answer_by() in src/core/client.h. */
+/* Returns how long a wait may last without any answer, as hf__answer_by() in
+ * src/api/acquire.h does. */
 static int64_t first_answer(int64_t wait, int64_t op_timeout)
 {
     return wait && op_timeout > GRACE ? GRACE : op_timeout;
@@ -374,7 +376,8 @@ void thread_wrote(struct thread *t)
     step_after(t, 1000);
 }
 
-/* Renews for that many ms; returns the latest end of the new lease. */
+/* Sends a renewal for that many ms. Returns the latest time at which the new
+ * lease can end. */
 static int64_t send_renewal(struct thread *t, uint32_t ms)
 {
     struct world *w = t->process->world;
@@ -392,7 +395,8 @@ static int64_t send_renewal(struct thread *t, uint32_t ms)
     return w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
 }
 
-/* Now and then two renewals at a time, as by two threads. */
+/* Renews a hold; occasionally sends two renewals at a time, as two threads
+ * could. */
 static void renew_it(struct thread *t)
 {
     struct world *w = t->process->world;

@@ -1,4 +1,4 @@
-/* A run: events, faults, and the end. */
+/* A run of the simulation: its events, its faults, and its end. */
 #include "sim.h"
 
 #include <stdarg.h>
@@ -86,8 +86,8 @@ static void freeze_server(struct world *w)
     w->tally.freezes++;
     w->server_frozen_until = until;
     heap_push(&w->heap, (struct event){.at = until, .kind = EV_THAW});
-    /* Requests of dead processes are executed only then, and their leases
-     * begin. */
+    /* Requests of dead processes are executed only when the server continues,
+     * and the leases that they take begin then. */
     note_fault(w, until + w->rules.ttl_ns);
 }
 
@@ -356,7 +356,7 @@ void world_run(struct world *w, uint64_t seed, uint64_t quota)
                   (struct event){.at = w->cfg.fault_every, .kind = EV_FAULT});
     while (!w->verdict.check && heap_pop(&w->heap, &e)) {
         if (e.at > w->called_at + 600 * SEC)
-            break; /* the run does not end */
+            break; /* the run is not going to end */
         event(w, &e);
     }
     finish(w);

@@ -2,19 +2,20 @@
  * soak NAME|URL [--seed N] [--seconds N] [--rounds N] [--useless]
  * soak --names
  *
- * Processes lock, read and write what the lock guards, and release, while some
- * of them are killed and stopped, the network fails, and servers are stopped or
- * killed: a seed decides which faults. NAME is one of the conformance suite's;
- * the server of a URL is not hurt.
+ * Processes acquire a lock, read and write what it guards, and release it. In
+ * the meantime some of them are killed and stopped, the network fails, and
+ * servers are stopped or killed: a seed decides which faults. NAME is one of
+ * the names of the conformance suite; the server of a URL is not hurt.
  *
- * A round is a lock of some kind, a few faults and a verdict. It has its own
+ * A round has one lock of some kind, a few faults and a verdict. It has its own
  * seed: seed, seed + 1, ... The verdict comes from the history (history.h) that
  * the processes write (record.h): a holder claims the lock until the deadline
  * that it knows. The seed does not control the scheduler, so a repeated round
  * has the same faults but another history.
  *
  * --useless: every process has its own lock, so that the locks protect nothing;
- * the verdict must be a violation. --names: prints the names that were built.
+ * the verdict must be a violation. --names: prints the names that this build
+ * has.
  */
 #include "../conformance/conf.h"
 #include "../conformance/servers.h"
@@ -25,10 +26,10 @@
 #include <stdio.h>
 
 #define WORKERS 5
-#define STEPS 4 /* of a round */
+#define STEPS 4 /* the number of steps of a round */
 #define TTL_MS 600
 #define OP_TIMEOUT_MS 5000
-#define PATIENCE 5     /* retries on a machine that stalls */
+#define PATIENCE 5     /* the number of retries on a machine that stalls */
 #define STUCK_MS 60000 /* longer than any call */
 #define MS ((int64_t)1000000)
 
@@ -38,7 +39,7 @@ _Static_assert(WORKERS *(STEPS + 1) <= RECORD_OWNERS,
 struct worker {
     struct proc p;
     uint32_t owner, process;
-    bool far; /* behind the proxy */
+    bool far; /* whether it connects through the proxy */
     bool stopped;
 };
 
@@ -53,9 +54,9 @@ struct round {
     struct history history;
     uint32_t owners;
     struct worker worker[WORKERS];
-    bool unhurried; /* a server or the network has failed */
+    bool unhurried; /* whether a server or the network has failed */
     int64_t excused;
-    char verdict[320]; /* "": no violation */
+    char verdict[320]; /* "" if there is no violation */
 };
 
 static const char *started_as;
@@ -70,7 +71,7 @@ static void on_signal(int sig)
     asked_to_end = 1;
 }
 
-/* splitmix64: similar seeds give unrelated numbers. */
+/* This is splitmix64: similar seeds give unrelated numbers. */
 static uint32_t draw(struct round *r, uint32_t below)
 {
     uint64_t x = r->chance += 0x9e3779b97f4a7c15;
@@ -102,7 +103,7 @@ static int tell(struct worker *w, struct proc_cmd *cmd, struct proc_reply *r)
     return proc_do(&w->p, cmd, r) || r->rc ? -1 : 0;
 }
 
-/* Starts a process in a free place, while the network and the servers work. */
+/* Starts a process as this worker, while the network and the servers work. */
 static void join(struct round *r, struct worker *w)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = TTL_MS};
@@ -151,7 +152,7 @@ static void kill_one(struct round *r, struct worker *w)
     struct proc_reply reply = {0};
 
     if (proc_ready(&w->p, 0) && !proc_recv(&w->p, &reply, WAIT_LONG_MS) &&
-        reply.rc) /* it ended by itself: report why */
+        reply.rc) /* the process has ended by itself: report why */
         against(r, hf_error_name(reply.rc), "was returned by a call");
     proc_kill(&w->p);
     record_killed(r->record, &r->history, w->process, before);
@@ -226,7 +227,7 @@ static uint64_t grants(const struct round *r)
 }
 
 /* Waits until each process has acquired the lock once more, or has ended
- * because its record is full. */
+ * because its record is full or a call failed. */
 static void all_work(struct round *r)
 {
     for (int i = 0; i < WORKERS && !r->verdict[0]; i++) {
@@ -244,7 +245,7 @@ static void all_work(struct round *r)
     }
 }
 
-/* Causes several faults at once, for longer than a lease or not. */
+/* Causes one or several faults at once, for a time that may exceed a lease. */
 static void step(struct round *r)
 {
     uint32_t what = 1 + draw(r, 15), which = draw(r, WORKERS);
@@ -349,8 +350,8 @@ static void judge(struct round *r)
     against(r, v.check, v.text);
 }
 
-/* Whatever killed processes left behind must go at the latest with their
- * leases. */
+/* Checks that everything that killed processes left behind is removed, at the
+ * latest with their leases. */
 static void look_for_leaks(struct round *r)
 {
     if (!conf.fresh || !conf.left || WAIT_FOR(conf.left() == 0))
@@ -364,7 +365,7 @@ static const char *kind_name(enum hf_kind kind)
     return kind == HF_MUTEX ? "mutex" : kind == HF_RWLOCK ? "rwlock" : "sem";
 }
 
-/* False: a violation of the contract. */
+/* Plays a round. Returns false if there was a violation of the contract. */
 static bool play(uint64_t seed)
 {
     static struct round r;
@@ -381,7 +382,7 @@ static bool play(uint64_t seed)
     }
     total.grants += grants(&r);
     if (asked_to_end && !strncmp(r.verdict, "OPEN", 4))
-        r.verdict[0] = '\0'; /* it had no time to open */
+        r.verdict[0] = '\0'; /* the process had no time to open its client */
     total.violations += r.verdict[0] != '\0';
     printf("# seed %llu: %s %s, %llu grants, %llu faults%s%s\n",
            (unsigned long long)seed, r.fairness == HF_FAIR ? "fair" : "unfair",
@@ -399,7 +400,7 @@ static bool play(uint64_t seed)
 
 struct options {
     uint64_t seed;
-    long seconds, rounds; /* 0: no limit */
+    long seconds, rounds; /* 0 for no limit */
 };
 
 static void print_names(void)

@@ -2,11 +2,11 @@
 """What `./dev soak' runs.
 
 soak.py BUILD [MINUTES] [--seed N] [--only PATTERN]
-    the fault matrix, with seeds derived from one, until the time is up
+    runs the fault matrix, with seeds derived from one, until the time is up
 soak.py BUILD shards [N] [PATTERN]
-    every suite N times beside a busy loop per CPU; lists those that failed
+    runs every suite N times, with a busy loop for each CPU; lists those that failed
 
-A program of the matrix runs for a short while and prints what it has done
+A program of the matrix runs for a short while, and prints what it has done
 (tests/lib/tally.h); it exits with 0 if it found no violation of the contract.
 ^C lets running programs finish and clean up; a second ^C kills them.
 """
@@ -33,7 +33,7 @@ PROCESSORS = os.cpu_count() or 1
 
 
 def minutes(text):
-    """A positive number of minutes."""
+    """Returns a positive number of minutes."""
     number = float(text)
     if not number > 0:
         raise ValueError(text)
@@ -41,7 +41,8 @@ def minutes(text):
 
 
 def matrix(build):
-    """{name: function of a seed and a number of seconds that returns a command}"""
+    """Returns {name: function}. A function gives the command for a seed and a time in
+    seconds."""
     def at(path):
         return os.path.join(build, "tests", path)
 
@@ -72,7 +73,7 @@ class Run:
         # pylint: disable=consider-using-with
         self.out = tempfile.TemporaryFile("w+", encoding="utf-8",
                                           errors="replace")
-        # In its own session, so that ^C does not hit its servers.
+        # The program has its own session, so that ^C does not reach its servers.
         self.process = subprocess.Popen(command, stdout=self.out,
                                         stderr=subprocess.STDOUT,
                                         start_new_session=True)
@@ -84,7 +85,7 @@ class Run:
         return self.process.poll() is not None
 
     def end(self):
-        """Asks a program with servers to end; the others end soon anyway."""
+        """Asks a program with servers to end; a program without servers ends soon anyway."""
         if "--seconds" in self.command:
             self.process.terminate()
 
@@ -104,7 +105,7 @@ class Run:
 
 
 class Progress:
-    """A line that is rewritten; without a terminal, a new one each minute."""
+    """A line that is rewritten; without a terminal, a new line each minute."""
 
     def __init__(self):
         self.live = sys.stdout.isatty()
@@ -138,7 +139,7 @@ class Soak:
 
     def start(self):
         name = list(self.programs)[self.started % len(self.programs)]
-        # The rounds of a program use the seeds from here on.
+        # The program's rounds use this seed and the following ones.
         seed = (self.seed + self.started * 1000) % 2**63
         self.started += 1
         slice_s = max(1, round(min(SLICE_S, self.left())))
@@ -213,7 +214,7 @@ class Soak:
 
 
 def one_pass(options, chosen, ran, failed):
-    """Runs all chosen suites once."""
+    """Runs all the chosen suites once."""
     runner = suites.Runner(options, len(chosen))
     try:
         runner.run_all(chosen)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# soak.sh SOAK_PROGRAM SOAK_PY BUILD_DIRECTORY: runs the soak briefly. It must find
-# violations and report them with their seed, and leave no server behind when it is
-# asked to end.
+# soak.sh SOAK_PROGRAM SOAK_PY BUILD_DIRECTORY: runs the soak briefly. The soak
+# must find violations and report them with their seed, and must leave no server
+# behind when a signal ends it.
 set -u
 soak=$1
 driver=$2
@@ -24,7 +24,8 @@ verdict() { # verdict TITLE COMMAND...
     fi
 }
 
-# runs STATUS COMMAND...: does it exit with STATUS? Keeps its output for says.
+# runs STATUS COMMAND...: returns whether it exits with STATUS; keeps its output
+# for `says'.
 runs() {
     wanted=$1
     shift
@@ -32,7 +33,7 @@ runs() {
     [ $? -eq "$wanted" ]
 }
 
-says() { # says PATTERN...: has the output a line for each?
+says() { # says PATTERN...: returns whether each matches a line of the output
     for pattern; do
         grep -q -E -e "$pattern" "$tmp/said" || return 1
     done
@@ -74,7 +75,7 @@ verdict 'and tells how to see it again' says '^VIOLATION: shm ' \
 
 python3 -B "$driver" "$build" 10 --seed 4711 --only '^redis$' >"$tmp/said" 2>&1 &
 driver_pid=$!
-session= # each program has its own, with its servers
+session= # each program and its servers have their own
 until [ -n "$session" ] && pgrep -s "$session" -x redis-server >/dev/null; do
     session=$(pgrep -P "$driver_pid" -n -x soak)
     sleep 0.1

@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
 """Runs the suites of a build directory: suites.py BUILD [OPTION...]
 
-`meson test' starts as many tests as it has threads, whatever they cost, and
+`meson test' starts as many tests as it has threads, however much each needs, and
 does not repeat a test that failed. This runner starts the same tests, as
 `meson introspect --tests' lists them, by these rules:
 
-- A processor has three slots, because most suites wait most of their time. It
-  gets one more each second, up to nine, while the processors are idle for a
-  third of the time.
-- A suite takes one slot; one of the Meson suite `heavy' (a JVM, a database,
-  several servers) two; one of the Meson suite `computes' three.
+- A processor has three slots, because most suites mostly wait. Each second it
+  gets one more, up to nine, while the processors are idle for a third of the
+  time.
+- A suite takes one slot; a suite of the Meson suite `heavy' (a JVM, a database,
+  several servers) takes two; one of the Meson suite `computes' takes three.
 - A suite with `is_parallel: false' runs by itself, after the others.
 
-A suite that fails beside others is repeated by itself. The run fails if the
+A suite that fails while others run is repeated by itself. The run fails if the
 suite fails again, if it crashed, if its output shows a violation of exclusion
-or of tokens, a leak or a sanitizer's report, or if it is the third that failed.
+or of tokens, a leak or a sanitizer's report, or if at least three suites failed.
 Each repeated suite is printed, and BUILD/meson-logs/again.txt gets its command,
 its environment and the output of both runs.
 
-The last line is "N passed, N failed": cases where a suite names them (TAP),
-else suites. What was skipped, ended too early or did not run counts as failed.
+The last line is "N passed, N failed". It counts cases where a suite names them
+(TAP), else suites. What was skipped, ended too early or did not run counts as
+failed.
 """
 import argparse
 import json
@@ -36,11 +37,11 @@ OURS = os.sched_getaffinity(0)  # `taskset' may limit them
 PROCESSORS = len(OURS)
 SLOTS = 3  # of a processor
 SLOTS_IDLE = 9  # of an idle processor
-IDLE, BUSY = 0.35, 0.15  # idle share of a second: more slots, fewer slots
+IDLE, BUSY = 0.35, 0.15  # idle shares of a second: above adds slots, below removes them
 COST = {"heavy": 2, "computes": SLOTS}
 MANY = 3  # that many failures are not chance
-# Defects, even on a busy machine: what the checkers of tests/lib/history.h
-# print, what the peers of tests/interop count, what sanitizers report.
+# These are defects even on a busy machine: what the checkers of tests/lib/history.h print, what the
+# peers of tests/interop count, and what sanitizers report.
 VIOLATION = re.compile(r"^(# )?(CLAIM|TOK|ME|LEAK)[ :]|(overlaps|stale)=[1-9]|"
                        r"(ERROR|WARNING): \w+Sanitizer|: runtime error: ", re.M)
 SHARD = re.compile(r"^# shard \d+/(\d+): (\d+) of (\d+) cases$")
@@ -61,7 +62,7 @@ class Suite:
         self.cost = max(COST.get(group, 1) for group in self.groups)
 
     def title(self):
-        """The name as `meson test --list' prints it."""
+        """Returns the name as `meson test --list' prints it."""
         return "%s / %s" % ("+".join(self.groups), self.name)
 
 
@@ -84,7 +85,7 @@ class Result:
             self.told += err.splitlines()[-60:]
 
     def read_cases(self):
-        """Reads TAP; lines of a case are before its verdict or after it."""
+        """Reads the TAP. The comments of a case come before its verdict or after it."""
         notes, is_bad, plan = [], False, None
         for line in self.out.splitlines():
             shard = SHARD.match(line)
@@ -158,7 +159,7 @@ class Runner:
             self.running.add(process.pid)
         timer = threading.Timer(suite.limit * self.options.patience, give_up)
         timer.start()
-        # Until it is reaped, its pid names no other process.
+        # Until the process is reaped, its pid names no other process.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         timer.cancel()
         timer.join()
@@ -184,7 +185,8 @@ class Runner:
                 result.good + result.bad), flush=True)
 
     def next_of(self, waiting):
-        """The first that may start now, or None. Caller holds the condition."""
+        """Returns the first suite that may start now, or None. The caller holds the
+        condition."""
         for suite in waiting:
             if self.used + suite.cost <= self.slots or not self.used:
                 waiting.remove(suite)
@@ -209,7 +211,7 @@ class Runner:
                 self.change.notify_all()
 
     def adapt(self, ended):
-        """Until the event is set: adds slots while the processors are idle."""
+        """Adds slots while the processors are idle, until the event is set."""
         before = processor_times()
         while not ended.wait(1):
             now = processor_times()
@@ -243,7 +245,7 @@ class Runner:
                 self.note(self.run(suite))
 
     def end(self):
-        """Ends running suites and starts no more."""
+        """Ends the running suites and starts no more."""
         with self.change:
             self.over = True
             for pid in self.running:
@@ -251,8 +253,8 @@ class Runner:
 
 
 def processor_times():
-    """How long the processors were idle, or ran processes with a positive nice
-    value, which give way to suites; and the time of all processors."""
+    """Returns the time in which the processors were idle, or ran processes with a
+    positive nice value, which give way to suites; and the time of all processors."""
     idle = total = 0
     with open("/proc/stat", encoding="ascii") as stat:
         for line in stat:
@@ -265,7 +267,7 @@ def processor_times():
 
 
 def slots_after(slots, used, idle):
-    """The number of slots after a second of which this share was idle."""
+    """Returns the number of slots after a second of which this share was idle."""
     least, most = SLOTS * PROCESSORS, SLOTS_IDLE * PROCESSORS
     if idle > IDLE and used > slots - SLOTS:  # a heavy suite may need two slots
         return min(slots + 1, most)
@@ -292,7 +294,7 @@ def log_again(path, first, second):
 
 
 def look_again(runner, log):
-    """Repeats what failed beside others. Returns the results that count."""
+    """Repeats what failed while other suites ran. Returns the results that count."""
     failed = [r for r in runner.results if r.bad]
     again = [r for r in failed if not r.suite.by_itself and runner.total > 1]
     final = [r for r in runner.results if r not in again]
@@ -320,7 +322,7 @@ def look_again(runner, log):
 
 
 def shards_lack(results):
-    """Suites whose shards have all run, but do not have all cases."""
+    """Returns the suites of which all shards have run, but not all cases."""
     found = {}
     for result in results:
         if result.shard:
@@ -362,7 +364,7 @@ def chosen(options):
 
 
 def targets_of(suites, build):
-    """The targets that ninja has to build for the suites."""
+    """Returns the targets that ninja has to build for the suites."""
     files = {target["id"]: target["filename"]
              for target in introspect("--targets", build)}
     return sorted({os.path.relpath(path, os.path.abspath(build))

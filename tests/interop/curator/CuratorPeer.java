@@ -14,9 +14,9 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * CuratorPeer HOSTS SESSION_MS [mutex]: with the last word a semaphore is an
- * InterProcessSemaphoreMutex. zookeeper.py lists its commands beside the usual
- * ones.
+ * A process that locks with Curator: CuratorPeer HOSTS SESSION_MS [mutex]. With
+ * the last word, a semaphore is an InterProcessSemaphoreMutex. zookeeper.py
+ * lists the commands in addition to the usual ones.
  */
 public final class CuratorPeer extends Peer {
     private final CuratorFramework client;
@@ -24,7 +24,7 @@ public final class CuratorPeer extends Peer {
     private CountDownLatch wanted; // of the last revocable mutex
 
     private CuratorPeer(String[] args) throws InterruptedException {
-        // Curator's default data, on a machine that can resolve its own name.
+        // As Curator's default on a machine that can resolve its own name.
         byte[] address = InetAddress.getLoopbackAddress().getHostAddress()
             .getBytes(StandardCharsets.UTF_8);
         client = CuratorFrameworkFactory.builder().connectString(args[0])

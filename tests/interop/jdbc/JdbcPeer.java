@@ -15,14 +15,15 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 
 /**
- * JdbcPeer spring|shedlock URL LEASE_MS: locks in tables of their own, which
- * mysql.py creates. Connections come from HikariCP, as in a Spring Boot program.
+ * A process that locks with Spring Integration or ShedLock, each in its own
+ * tables, which mysql.py creates: JdbcPeer spring|shedlock URL LEASE_MS.
+ * Connections come from HikariCP, as in a Spring Boot program.
  */
 public final class JdbcPeer extends Peer {
-    /** ShedLock has no call that waits: the pause between two tries. */
+    /** The pause between two tries, as ShedLock has no call that waits. */
     private static final int RETRY_MS = 10;
 
-    /** The server would not accept 10 for each of 16 processes. */
+    /** The server would refuse the default of 10 in each of 16 processes. */
     private static final int POOL = 2;
 
     private final JdbcLockRegistry spring; // one of the two is null

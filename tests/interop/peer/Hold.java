@@ -3,8 +3,9 @@ interface Hold {
     long NOT_GOT = -1;
 
     /**
-     * Waits (negative: for ever) and acquires it, renewed if leaseMs is 0.
-     * Returns the token, 0 if there is none, or NOT_GOT.
+     * Waits at most waitMs (negative: for ever) and acquires the lock, which is
+     * renewed if leaseMs is 0. Returns the token, or 0 if the library has none,
+     * or NOT_GOT.
      */
     long take(long waitMs, long leaseMs) throws Exception;
 
@@ -22,7 +23,7 @@ interface Hold {
         boolean within(long waitMs) throws Exception;
     }
 
-    /** Of a library that is asked for no lease and returns no token. */
+    /** A hold of a library that takes no lease and returns no token. */
     record Plain(Call acquire, Try tries, Call release, boolean isShared)
         implements Hold {
         public long take(long waitMs, long leaseMs) throws Exception {
@@ -46,7 +47,7 @@ interface Hold {
         void back(T got) throws Exception;
     }
 
-    /** Of a library that returns what has to be given back, or null. */
+    /** A hold of a library that returns what must be given back, or null. */
     final class Got<T> implements Hold {
         private final Take<T> take;
         private final Give<T> give;

@@ -4,21 +4,21 @@ import java.io.InputStreamReader;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A process that locks with a Java library. It reads one command a line and
+ * A process that locks with a Java library. It reads one command per line and
  * answers each with one line; peers.py lists the commands.
  */
 abstract class Peer {
     private Hold held;
 
-    /** The library's object of that name, for limit owners at a time. */
+    /** Returns the library's lock of that name, for limit owners at a time. */
     abstract Hold of(String kind, String name, int limit);
 
-    /** The commands that only some peers know. */
+    /** Runs a command that only some peers know. Returns the answer. */
     String more(String[] word) throws Exception {
         return "failed no such command";
     }
 
-    /** Does the longest wait include the last one, after enough entries? */
+    /** Returns whether the wait after the last entry counts as a wait. */
     boolean countsLastWait(String kind) {
         return true;
     }

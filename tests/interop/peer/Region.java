@@ -8,8 +8,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * The words that the lock protects, which all processes map. region.h explains
- * them; the layout is the same.
+ * The words that the lock protects, in a file that all processes map. region.h
+ * explains them; the layout is the same.
  */
 final class Region {
     static final long OVER = -1;
@@ -56,7 +56,7 @@ final class Region {
         return get(ENTRIES) + (long) WORD.getVolatile(words, SHARED) >= total;
     }
 
-    /** Enters exclusively. Does nothing and is false after enough entries. */
+    /** Enters exclusively; after enough entries only returns false. */
     boolean exclusive(long token) {
         WORD.getVolatile(words, OWNER);
         if (isOver())
@@ -80,7 +80,7 @@ final class Region {
         return true;
     }
 
-    /** Enters together with at most limit others (0: any number). */
+    /** Enters shared: limit processes (0: any number) may be inside. */
     boolean shared() {
         if (isOver())
             return false;
@@ -102,7 +102,7 @@ final class Region {
         add(SHARED, 1);
     }
 
-    /** Called after a wait for it: all of limit must have counted down. */
+    /** Called after the wait: all limit processes must have counted down. */
     void pass(long round) {
         long downs = (long) WORD.getVolatile(words, SHARED);
         if (downs < limit * (round + 1) || downs >= limit * (round + 2))
@@ -110,7 +110,7 @@ final class Region {
         entered++;
     }
 
-    /** The answer to contend. */
+    /** Returns the answer to contend. */
     String done(long longestNs) {
         return String.format("done entered=%d overlaps=%d stale=%d longest_us=%d",
             entered, overlaps, stale, longestNs / 1000);

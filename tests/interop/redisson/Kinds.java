@@ -62,7 +62,7 @@ final class Kinds {
         }
     }
 
-    /** Redisson does not renew permits: 30 s if no lease is given. */
+    /** As Redisson does not renew permits, the default lease is 30 s. */
     private static Hold permit(RPermitExpirableSemaphore semaphore) {
         return new Hold.Got<String>((waitMs, leaseMs) -> {
             long lease = leaseMs > 0 ? leaseMs : 30000;

@@ -13,13 +13,14 @@ import org.redisson.pubsub.PublishSubscribeService;
 /**
  * Wakes waiters that a semaphore of Redisson's subscriptions has forgotten.
  *
- * AsyncSemaphore (3.52) can lose a wake-up. A thread that releases it takes the
- * permit, finds the queue empty, and puts the permit back. A second thread that
- * queues itself in between finds no permit. Then the permit is free, and the
- * second thread waits until a third one comes. With one thread that acquires
- * and one that releases, that happens about once in 50 000 rounds. Every wait
- * for a lock subscribes under such a semaphore, so a process with one thread
- * throws "Unable to acquire subscription lock" after 7.5 s.
+ * AsyncSemaphore (3.52) can lose a wake-up. A thread that releases the
+ * semaphore takes the permit, finds the queue empty, and puts the permit back.
+ * A second thread that queues itself in between finds no permit. The permit is
+ * then free, but the second thread waits until a third one uses the semaphore.
+ * With one thread that acquires and one that releases, that happens about once
+ * in 50 000 rounds. Every wait for a lock subscribes under such a semaphore, so
+ * a process with one thread throws "Unable to acquire subscription lock" after
+ * 7.5 s.
  */
 final class Nudge implements Runnable {
     private static final long PERIOD_MS = 100, WOKEN_BY_MS = 5000;
@@ -58,8 +59,8 @@ final class Nudge implements Runnable {
     }
 
     /**
-     * Makes one of its semaphores forget a waiter, as if a permit became free
-     * without a look at the queue. Returns whether the waiter is woken.
+     * Makes one of the client's semaphores forget a waiter: a permit becomes
+     * free, and the queue is not checked. Returns whether the waiter is woken.
      */
     static boolean wakes(RedissonClient client) throws Exception {
         AsyncSemaphore one = locks(service(client))[0];
@@ -75,7 +76,8 @@ final class Nudge implements Runnable {
         return true;
     }
 
-    /** At each acquire a semaphore is in that state for a moment, so only the
+    /** Wakes the waiter of each semaphore that has a free permit and a waiter.
+        At each acquire a semaphore is in that state for a moment, so only the
         second look in a row counts. */
     private void look() {
         Set<AsyncSemaphore> found = new HashSet<>();

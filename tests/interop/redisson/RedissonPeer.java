@@ -5,7 +5,7 @@ import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 
-/** RedissonPeer URL WATCHDOG_MS */
+/** A process that locks with Redisson: RedissonPeer URL WATCHDOG_MS. */
 public final class RedissonPeer extends Peer {
     private static final int LATCHES = 3, LATCH_MS = 20000;
 
@@ -27,9 +27,9 @@ public final class RedissonPeer extends Peer {
     }
 
     /**
-     * A Redisson thread that is about to sleep misses the message of its own
-     * process's write unlock. The next unlock wakes it, but after the last
-     * entry there is none.
+     * A Redisson thread that is about to sleep can miss the message of a write
+     * unlock by its own process. The next unlock wakes the thread, but after
+     * the last entry there is no next unlock.
      */
     @Override
     boolean countsLastWait(String kind) {
@@ -60,8 +60,9 @@ public final class RedissonPeer extends Peer {
         }
     }
 
-    /** Rounds of a latch: three take turns, and the next one is set before this
-        one can reach 0. */
+    /** Counts latches down and waits for them, in rounds. Three latches take
+        turns; the latch of the next round is set before that of this round can
+        reach 0. */
     private String rounds(String[] word) throws Exception {
         int rounds = Integer.parseInt(word[3]), me = Integer.parseInt(word[5]);
         int count = Integer.parseInt(word[6]);

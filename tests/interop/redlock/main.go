@@ -1,4 +1,4 @@
-// A process that locks with redsync. It reads one command a line and answers
+// A process that locks with redsync. It reads one command per line and answers
 // each with one line; peers.py lists the commands.
 //
 //	redsync-peer HOST:PORT,HOST:PORT... EXPIRY_MS
@@ -25,14 +25,14 @@ var (
 	expiry time.Duration
 )
 
-// Delays of 1 to 5 ms, so that redsync gets its share beside ours and meets it
-// more often.
+// Returns a delay of 1 to 5 ms, so that redsync gets its share alongside ours
+// and the two contend more often.
 func soon(int) time.Duration {
 	return time.Millisecond + rand.N(4*time.Millisecond)
 }
 
-// A mutex that retries without limit, after redsync's default delays (50 to 250
-// ms) unless it is eager.
+// Returns a mutex that retries without limit, after redsync's default delays
+// (50 to 250 ms) unless the wish is eager.
 func of(w wish) (hold, error) {
 	options := []redsync.Option{redsync.WithExpiry(expiry),
 		redsync.WithTries(math.MaxInt32)}
@@ -59,8 +59,8 @@ func isBusy(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// Like race, but sleeps with the lock and without it. A pair counts if it was
-// granted in time; a wait always counts.
+// Does what race does, but sleeps with the lock and without it. A pair counts
+// if it was granted in time; a wait always counts.
 func turns(word []string) (string, error) {
 	hold, think := milliseconds(word[4]), milliseconds(word[5])
 	begin, waits := time.Now(), strings.Builder{}

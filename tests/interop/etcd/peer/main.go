@@ -1,5 +1,5 @@
-// A process that locks with etcd's own Go packages. It reads one command a line
-// and answers each with one line; peers.py lists the commands.
+// A process that locks with etcd's own Go packages. It reads one command per
+// line and answers each with one line; peers.py lists the commands.
 //
 //	peer HOST:PORT TTL_MS
 //

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// The words that the lock protects, which all processes map. region.h explains
-// them; the layout is the same.
+// The words that the lock protects, in a file that all processes map. region.h
+// explains them; the layout is the same.
 type words struct {
 	owner, entries, token, inside, shared int64
 	spare                                 [3]int64
@@ -55,7 +55,7 @@ func (r *region) note(overlap bool) {
 	}
 }
 
-// Enters exclusively. Does nothing and is false after enough entries.
+// Enters exclusively; after enough entries only returns false.
 func (r *region) exclusive() bool {
 	if r.isOver() {
 		return false
@@ -73,7 +73,7 @@ func (r *region) exclusive() bool {
 	return true
 }
 
-// Enters together with at most limit others (0: any number), none exclusive.
+// Enters shared: limit processes (0: any number) may be inside.
 func (r *region) together() bool {
 	if r.isOver() {
 		return false
@@ -89,7 +89,7 @@ func (r *region) together() bool {
 	return true
 }
 
-// The answer to contend.
+// Returns the answer to contend.
 func (r *region) done(longest time.Duration) string {
 	return fmt.Sprintf("done entered=%d overlaps=%d stale=0 longest_us=%d",
 		r.entered, r.overlaps, longest.Microseconds())

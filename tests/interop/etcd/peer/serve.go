@@ -17,7 +17,7 @@ type hold struct {
 	isShared bool
 }
 
-// What of() makes a lock for. A lease of 0 is the library's default.
+// What of() creates a lock for. A lease of 0 is the library's default.
 type wish struct {
 	kind, name string
 	lease      time.Duration
@@ -39,7 +39,8 @@ func milliseconds(word string) time.Duration {
 	return time.Duration(number(word)) * time.Millisecond
 }
 
-// Locks for writing and for reading: one entry of four writes.
+// Returns the lock of one entry in four, and that of the others: for rwlock,
+// the first one writes and the others read.
 func both(w wish) (first, other hold, err error) {
 	if w.kind != "rwlock" {
 		first, err = of(w)

@@ -1,6 +1,6 @@
 'use strict';
 
-// A process that locks with node-redlock. It reads one command a line and
+// A process that locks with node-redlock. It reads one command per line and
 // answers each with one line; peers.py lists the commands.
 //
 //   peer.js 4|5 HOST:PORT,HOST:PORT... EXPIRY_MS
@@ -21,7 +21,7 @@ const clients = addresses.split(',').map((address) => {
 // The defaults: 10 retries, each after 100 to 300 ms.
 const patient = new Redlock(clients);
 const once = new Redlock(clients, { retryCount: 0 });
-// Delays of 1 to 5 ms, so that it gets its share beside ours.
+// Delays of 1 to 5 ms, so that node-redlock gets its share alongside ours.
 const eager = new Redlock(clients, { retryDelay: 3, retryJitter: 2 });
 for (const redlock of [patient, once, eager]) redlock.on('error', () => {});
 
@@ -31,7 +31,7 @@ const isBusy = (error) => /^(LockError|ExecutionError)$/.test(error.name);
 // Version 4 calls release() `unlock`.
 const drop = (lock) => (lock.release ? lock.release() : lock.unlock());
 
-/** Retries until it acquires the lock; undefined once endUs has passed. */
+/** Retries until the lock is acquired. Returns undefined after endUs. */
 async function take(redlock, name, ms = Number(expiry), endUs = Infinity) {
   for (;;) {
     try {
@@ -69,8 +69,8 @@ const verbs = {
     return `done pairs=${pairs} us=${now() - begin}`;
   },
 
-  /** Like race, but sleeps with the lock and without it. A pair counts if it
-   *  was granted in time; a wait always counts. */
+  /** Does what race does, but sleeps with the lock and without it. A pair
+   *  counts if it was granted in time; a wait always counts. */
   async turns(kind, name, ms, holdMs, thinkMs) {
     const begin = now(), end = begin + 1000 * ms, waits = [];
     let pairs = 0;

@@ -1,7 +1,8 @@
 'use strict';
 
-// The words that the lock protects, in a file that others map: see region.h.
-// Node cannot map files, but reading and writing a file uses the same pages.
+// The words that the lock protects, in a file that other processes map: see
+// region.h. Node cannot map files, but reading and writing a file uses the same
+// pages.
 
 const fs = require('fs');
 
@@ -26,7 +27,7 @@ class Region {
     fs.writeSync(this.fd, this.word, 0, 8, at);
   }
 
-  /** Enters exclusively. Does nothing and is false after enough entries. */
+  /** Enters exclusively; after enough entries only returns false. */
   exclusive() {
     const entries = this.get(ENTRIES);
     if (entries >= this.total) return false;

@@ -27,8 +27,8 @@ static void answer_keep(struct et_ahead *s, const Etcd__KeyValue *kv)
     s->len = kv->key.len;
 }
 
-/* Takes note of one entry that is older than ours; called for the youngest
- * first. Returns true if even older entries do not matter. */
+/* Notes an entry that is older than ours. Must be called for the youngest entry
+ * first. Returns true if entries that are even older do not matter. */
 static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
 {
     const struct et_lock *l = a->lock;
@@ -58,11 +58,11 @@ static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
     return !hf__et_needs_all(l);
 }
 
-/* Returns a create revision: entries of this page count only if they are newer,
- * and the next page begins at that revision; 0: this is the last page. A
- * transaction may have created several keys, which share a revision. So the
- * last revision of a page is left to the next page, unless it fills the largest
- * page. */
+/* Returns the create revision that ends this page: only newer entries of the
+ * page count, and the next page begins at that revision. Returns 0 if this is
+ * the last page. A transaction may have created several keys, which share a
+ * revision and may not all be on this page. Therefore the page's last revision
+ * is left to the next page, unless it fills a page of the largest size. */
 static int64_t answer_page_end(const struct et_request *a,
                                const Etcd__RangeAnswer *r)
 {
@@ -72,8 +72,8 @@ static int64_t answer_page_end(const struct et_request *a,
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* Takes note of the entries before ours in part i of the answer. Then reads the
- * next page, or lets the lock take its next step. */
+/* Notes the entries before ours in part i of the answer. Then reads the next
+ * page, or lets the lock take its next step. */
 static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
                          size_t i)
 {
@@ -124,7 +124,8 @@ static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
         return HF_EPROTO;
     if (!guard->n_kvs) /* the next greeting tells whether the lease is gone */
         return hf__grpc_leave(&e->g, "the client's key has been deleted");
-    if (guard->kvs[0]->mod_revision > e->guard) /* else the answer is old */
+    if (guard->kvs[0]->mod_revision > e->guard) /* otherwise the answer is
+                                                 * old */
         e->guard = guard->kvs[0]->mod_revision;
     if (mine->n_kvs && !answer_is_ours(l, mine->kvs[0])) {
         l->maybe = false;
@@ -181,8 +182,8 @@ static int answer_counted(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-/* Handles the answer to a CONFIRM. If it has found an entry, a DROP deletes
- * that next, by its create revision. */
+/* Handles the answer to a CONFIRM. If the CONFIRM has found an entry, a DROP
+ * deletes that entry next, by its create revision. */
 static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
@@ -307,8 +308,8 @@ static int answer_failed(struct grpc_call *c, int code, bool can_repeat)
     if (code == HF_ENOTOWNER) {
         rc = hf__et_lease_over(c->g->owner,
                                "the server ended the client's lease");
-        /* A CONFIRM asks whether the entry is gone. The lease has ended, so it
-         * is. */
+        /* A CONFIRM asks whether the entry is gone. The lease has ended, so the
+         * entry is gone. */
         answer_fail(a, a->op == ET_CONFIRM ? 0 : HF_EUNKNOWN);
         return rc;
     }

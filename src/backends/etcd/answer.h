@@ -8,8 +8,8 @@
 
 #include "net/grpc/grpc.h"
 
-/* Handles the end of a request: is etcd.answered. May send another request for
- * the same lock before it returns. */
+/* Handles the end of a request; etcd.answered points to this function. May send
+ * another request for the same lock before it returns. */
 int hf__et_answered(struct grpc_call *, hf__time now);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Renewals under way. A batch ends when all its parts were answered and a
- * keep-alive that was sent for it was confirmed. Then it is reported to the
- * core.
+ * keep-alive that was sent for the batch was confirmed. Then the batch is
+ * reported to the core.
  */
 #ifndef HF_ETCD_BATCH_H
 #define HF_ETCD_BATCH_H
@@ -17,13 +17,15 @@ bool hf__et_item_is_held(const struct hf__renewal *);
 /* Sets the code as the result of these items, except items that already have
  * another result. */
 void hf__et_batch_lose(struct hf__batch *, size_t from, size_t len, int code);
-/* Handles the end of one part of a batch. code: its result; if that is 0,
- * gone[] tells which entries no longer exist. */
+/* Handles the end of one part of a batch. `code` is the result of the part. If
+ * it is 0, gone[] tells which entries of the part no longer exist. */
 void hf__et_checked(const struct et_request *, int code, const bool *gone);
-/* A keep-alive was confirmed: ends the batches that waited for it. */
+/* Handles the confirmation of a keep-alive: ends the wait of the batches that
+ * waited for it. */
 void hf__et_renew_kept(struct etcd *);
-/* No keep-alive will be confirmed on this connection: ends the waiting batches
- * with the code. */
+/* Handles the end of a connection, on which no keep-alive will be confirmed any
+ * longer: ends the wait of all batches, with the code as the result of their
+ * items. */
 void hf__et_renew_failed(struct etcd *, int code);
 
 #endif

@@ -14,7 +14,7 @@ struct et_changes {
     struct et_changes *next, *prev; /* etcd.changes */
     struct hf__listener *on;
     struct hf__query *q;    /* the LISTEN that is not answered yet; or NULL */
-    struct et_watch *watch; /* NULL: not created yet */
+    struct et_watch *watch; /* NULL if not created yet */
     size_t len;
     char key[]; /* the prefix that is watched */
 };
@@ -36,7 +36,7 @@ static void changes_confirmed(struct etcd *e, struct et_changes *r)
 }
 
 /* Reports that a key was written. If a prefix is watched, reports which name
- * has changed, and ignores keys that are no entries. */
+ * has changed, and ignores keys that are not entries. */
 static void changes_written(struct etcd *e, struct et_changes *r,
                             const char *key, size_t len)
 {

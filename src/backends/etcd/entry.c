@@ -20,7 +20,7 @@ static bool entry_is_hex(const char *at, size_t len)
     return len > 0;
 }
 
-/* Moves past the text if the input begins with it; returns whether it does. */
+/* Skips the string if the input begins with it, and returns whether it does. */
 static bool entry_skip(const char **at, size_t *len, const char *text)
 {
     size_t n = strlen(text);

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 enum et_form {
-    ET_FORM_NONE, /* no entry: a longer name's key, or another program's */
+    ET_FORM_NONE, /* no entry: the key of a longer name or of another program */
     ET_FORM_MUTEX,
     ET_FORM_UNFAIR,
     ET_FORM_READ,
@@ -32,7 +32,7 @@ enum et_form {
     ET_FORM_LATCH,
 };
 
-/* A key with a part that begins with this is not a lock's. */
+/* A key belongs to no lock if one of its parts begins with this prefix. */
 #define ET_OURS "holdfast:"
 #define ET_REST_MAX 80 /* longest part of an entry's key after NAME/ */
 #define ET_KEY_MAX (HF_NAME_MAX + 300)
@@ -42,8 +42,8 @@ enum et_form {
  * permits and size, which may be NULL. */
 enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
                          uint32_t *size);
-/* Returns the length of the name in this key (without ROOT); 0: the key is no
- * entry. */
+/* Returns the length of the name in this key (without ROOT), or 0 if the key is
+ * no entry. */
 size_t hf__et_name_len(const char *key, size_t len);
 /* Writes the end of the range of all keys with that prefix and returns its
  * length. An empty prefix is replaced with the first possible key, for which it
@@ -51,7 +51,8 @@ size_t hf__et_name_len(const char *key, size_t len);
 size_t hf__et_prefix(char *key, size_t *len, char *end);
 /* Returns true if a part of the name begins with ET_OURS. */
 bool hf__et_is_reserved(const char *name, size_t len);
-/* Returns the kind of lock that has entries of this form; 0 for NONE. */
+/* Returns the kind of lock that has entries of this form, or 0 for
+ * ET_FORM_NONE. */
 int hf__et_kind(enum et_form);
 /* Writes the part of an entry's key after NAME/ and returns its length. */
 size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
@@ -67,8 +68,8 @@ size_t hf__et_rest(char out[ET_REST_MAX], enum et_form, int64_t lease,
  *   <label>
  */
 #define ET_VALUE_MAX 512
-/* Writes such a value and returns its length; what does not fit is cut. about:
- * the lines of <pid> and <host>. */
+/* Writes such a value and returns its length; what does not fit is cut. `about`
+ * contains the lines of <pid> and <host>. */
 size_t hf__et_value(char out[ET_VALUE_MAX], const char *about,
                     const char *label, uint32_t lease_ms, int64_t since_ms,
                     int64_t now_ms);
@@ -80,9 +81,9 @@ void hf__et_value_read(hf_party *, const char *value, size_t len,
 /* Reads a number, and moves *at past it and the space that follows. */
 int64_t hf__et_number(const char **at, const char *end);
 
-/* Write and read the value of a LATCH. The second returns false for a value
- * that holdfast has not written. */
+/* Writes the value of a LATCH and returns its length. */
 size_t hf__et_count_text(char out[ET_VALUE_MAX], uint64_t count);
+/* Reads the value of a LATCH. Returns false if holdfast did not write it. */
 bool hf__et_count_parse(const char *value, size_t len, uint64_t *count);
 
 #endif

@@ -125,10 +125,10 @@ bool hf__et_needs_all(const struct et_lock *l)
     return l->form == ET_FORM_READ || l->form == ET_FORM_PERMIT;
 }
 
-/* Adds a range of the youngest entries below NAME/, or of those older than
+/* Adds a read of the youngest entries below NAME/, or of those older than
  * a->below if that is set. The member may answer without asking its leader: it
  * has answered the ENTER or a later greeting, so it knows every entry older
- * than ours. An older entry that it does not have was deleted. */
+ * than ours. An older entry that the member does not have was deleted. */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
@@ -199,7 +199,7 @@ int hf__et_read_queue(struct et_lock *l, const struct et_request *before)
 }
 
 /* One range reads both keys, because the key of the mark directly follows that
- * of the writer. */
+ * of the writer's entry. */
 int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
 {
     char end[ET_KEY_MAX + 1];
@@ -292,7 +292,7 @@ void hf__et_leave(struct et_lock *l)
 }
 
 /* Leaves out read-write locks, because Go's RWMutex orders entries by their
- * last change: their entries must never be written again. */
+ * last change, so that their entries must never be written again. */
 void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {
     struct etcd *e = l->e;
@@ -317,7 +317,7 @@ void hf__et_wipe(struct etcd *e, const char *key, size_t len)
     struct et_request *a = request_new(e, ET_TOUCH, NULL, &t);
 
     hf__et_delete(&t, ET_THEN, key, len);
-    request_send(a, &t); /* if this fails, the key goes with the lease */
+    request_send(a, &t); /* if this fails, the key is deleted with the lease */
 }
 
 int hf__et_count(struct et_lock *l)

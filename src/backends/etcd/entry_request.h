@@ -18,10 +18,11 @@ struct et_lock;
 
 /* What was read so far about the entries that are older than ours. */
 struct et_ahead {
-    uint8_t other; /* enum et_form of an entry that does not match; 0: none */
-    uint32_t size; /* if `other` is a PERMIT: size of that semaphore */
+    uint8_t other;    /* enum et_form of an entry that does not match; or 0 */
+    uint32_t size;    /* if `other` is a PERMIT: size of that semaphore */
     uint64_t permits; /* sum over all entries read */
-    size_t len; /* length of `before`; 0: none was read that blocks ours */
+    size_t len;       /* length of `before`; 0 if no entry that blocks ours was
+                       * read */
     char before[ET_KEY_MAX];
 };
 
@@ -41,11 +42,11 @@ struct et_request {
     struct grpc_call call; /* first: callbacks cast it to et_request */
     struct et_request *next, *prev;
     enum et_op op;
-    struct et_lock *lock;    /* NULL: no lock waits for the answer */
+    struct et_lock *lock;    /* NULL if no lock waits for the answer */
     int64_t below, limit;    /* READ_QUEUE: reads entries older than `below`,
                                 `limit` at most */
     struct et_ahead ahead;   /* what the earlier pages contained */
-    int64_t view;            /* revision of the first page; 0: not read yet */
+    int64_t view;            /* revision of the first page; 0 if not read yet */
     struct hf__batch *batch; /* RENEW, WRITE_MARK: sent for `len` of its items,
                                 starting at `from` */
     size_t from, len;
@@ -73,7 +74,7 @@ bool hf__et_is_dropped(const struct et_lock *);
  * youngest older entry matters. */
 bool hf__et_needs_all(const struct et_lock *);
 
-/* ---- requests of a renewal; they return the same ------------------------- */
+/* ---- requests of a renewal, with the same results ------------------------ */
 
 /* Checks whether the entries of these items still exist. */
 int hf__et_check(struct etcd *, struct hf__batch *, size_t from, size_t len);
@@ -82,12 +83,14 @@ int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
 
 /* ---- requests for which no caller waits ---------------------------------- */
 
-/* Writes the entry's value again, with that fixed lease (0: none). The next
- * waiter for permits watches the entry, and so finds out that it is the first
- * waiter now. Does nothing for read-write locks. */
+/* Writes the entry's value again, with a fixed lease of that length, or without
+ * one if it is 0. The next waiter for permits watches the entry, and therefore
+ * finds out that it is the first waiter now. Does nothing for read-write
+ * locks. */
 void hf__et_touch(const struct et_lock *, uint32_t lease_ms);
 void hf__et_wipe(struct etcd *, const char *key, size_t len);
-/* Deletes the entry like hf__et_drop(), but the lock forgets it at once. */
+/* Deletes the entry without a request of the lock: the lock refers to no entry
+ * any longer when the function returns, and the answer is ignored. */
 void hf__et_leave(struct et_lock *);
 
 /* ---- a request from its beginning to its end ----------------------------- */
@@ -95,7 +98,7 @@ void hf__et_leave(struct et_lock *);
 /* Detaches the request from its lock. */
 void hf__et_request_over(struct et_request *);
 void hf__et_request_free(struct etcd *, struct et_request *);
-/* Notes in the lock that the request has no answer: an ENTER may have been
+/* Notes in the lock that its request gets no answer: an ENTER may have been
  * carried out, or may still be carried out later. */
 void hf__et_request_lost(const struct et_request *);
 /* Cancels the lock's request, if there is one, as if its answer had been

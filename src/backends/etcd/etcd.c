@@ -293,7 +293,8 @@ static int etcd_query(void *self, struct hf__query *q)
 {
     struct etcd *e = self;
 
-    /* These two are about a hold, so they do not wait for a connection. */
+    /* These two queries are about a hold, so they do not wait for a
+     * connection. */
     if (q->req.op == HF__DOWNGRADE)
         return hf__et_downgrade(e, q);
     if (q->req.op == HF__PUT)

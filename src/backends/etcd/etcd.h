@@ -92,7 +92,7 @@ struct etcd {
     } room;
 
     /* The connection and the lease. */
-    int64_t lease;    /* id of the lease; 0: none */
+    int64_t lease;    /* id of the lease, or 0 */
     bool is_granted;  /* the server has certainly granted the lease */
     uint32_t term_ms; /* the lease's TTL, as granted */
     hf__time proved;  /* when the last confirmed grant or keep-alive was sent */
@@ -107,8 +107,9 @@ struct etcd {
     unsigned kept_len;
     struct hf__table watches; /* all watches, by their ids */
     int64_t watch_ids;
-    struct et_watch *guard_watch; /* NULL: not created yet */
-    struct et_watch *ask_watch;   /* NULL: not created yet, or not `listens` */
+    struct et_watch *guard_watch; /* NULL if not created yet */
+    struct et_watch *ask_watch;   /* NULL if not created yet, or if `listens` is
+                                   * false */
     int64_t heard;    /* revision up to which writes of ask_key were received */
     int64_t kept_rev; /* the cluster's revision at the last keep-alive */
     bool lacks_watch; /* ask_watch or the watch of a listener is missing */
@@ -119,7 +120,7 @@ struct etcd {
     struct et_query *queries;
     struct et_changes *changes;
     struct et_request *requests; /* all requests under way */
-    /* Is called when a request ends: hf__et_answered(). */
+    /* Called when a request ends; always hf__et_answered(). */
     int (*answered)(struct grpc_call *, hf__time now);
     size_t drops;              /* DROPs and CONFIRMs under way */
     struct et_request *spare;  /* unused requests, with their buffers */

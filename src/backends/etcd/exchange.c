@@ -36,7 +36,8 @@ static void exchange_explain(const struct grpc_call *c)
 {
     const struct etcd *e = c->g->owner;
 
-    /* If the connection has ended, its text already names the server. */
+    /* If the connection has ended, its error message already names the
+     * server. */
     if (c->end == GRPC_LOST || c->end == GRPC_UNSENT)
         e->core->why(e->client, HF_EUNKNOWN, "%s", c->text);
     else

@@ -98,8 +98,8 @@ static int inspect_add(struct inspection *k, const Etcd__KeyValue *kv)
     return 0;
 }
 
-/* Returns the create revision at which the next page begins. The next page may
- * contain more keys of the last revision of this page. So all keys of that
+/* Returns the create revision at which the next page begins. More keys of this
+ * page's last revision may follow on the next page. Therefore all keys of that
  * revision are taken from the next page, unless they fill this page by
  * themselves. */
 static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
@@ -109,8 +109,8 @@ static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
     return r->more && r->kvs[0]->create_revision < last ? last : last + 1;
 }
 
-/* Adds the entries of a page. Returns PENDING if there are more pages, 0, or a
- * code. */
+/* Adds the entries of a page. Returns PENDING if there are more pages, 0 if
+ * there are none, or an error code. */
 static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -309,7 +309,7 @@ static void inspect_send_break(struct et_query *x, struct et_txn *t)
 }
 
 /* Clears is_doomed of the entries that the last transaction has handled.
- * Returns true if there are more. */
+ * Returns true if other entries are still doomed. */
 static bool inspect_strike(struct inspection *k)
 {
     unsigned len = 0;
@@ -341,8 +341,8 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
     return HF__PENDING;
 }
 
-/* Writes the tokens of the holders to ask_key. The key is under the client's
- * lease, so it goes with the client. It does no harm to write it twice or late,
+/* Writes the tokens of the holders to ask_key. The key belongs to the client's
+ * lease and is deleted with it. The write may be repeated or late without harm,
  * because tokens identify holds. */
 static void inspect_send_ask(struct et_query *x, struct et_txn *t)
 {

@@ -1,8 +1,8 @@
 /*
  * Queries about the entries of a name: inspect, which lists holders and
  * waiters; break, which deletes the entries of holders; and ask, which writes
- * the tokens of the holders that another client waits for. They return PENDING,
- * or a result at once.
+ * the tokens of the holders that must be asked to release the lock. They return
+ * PENDING, or a result at once.
  */
 #ifndef HF_ETCD_INSPECT_H
 #define HF_ETCD_INSPECT_H

@@ -1,13 +1,14 @@
 /*
- * The latch: a key whose value is the count, deleted when it reaches 0. Its
- * create revision tells one round from the next.
+ * The latch: a key whose value is the count, deleted when the count reaches 0.
+ * The create revision of the key tells one round from the next.
  *
  * A set or a count-down is one transaction, which also creates a mark: a key of
  * this client and this request. If the answer is lost and the transaction is
  * sent again, the mark shows that the request was counted. The client deletes
  * the mark after the answer, unless it has sent the transaction more than once:
- * one that is carried out late must find the mark. The mark is under the lease,
- * so when the lease has ended it is unknown whether the request was counted.
+ * a transaction that is carried out late must find the mark. The mark belongs
+ * to the lease, so when the lease has ended it is unknown whether the request
+ * was counted.
  */
 #include "latch.h"
 
@@ -31,11 +32,12 @@ struct count {
     bool is_marked;   /* the mark exists: the request was counted */
     bool is_written;  /* SET: this client has set the latch */
     bool has_others;  /* SET: the name is in use as a lock */
-    bool undoes;      /* SET: deletes the latch, because the name is a lock's */
-    size_t from_len;  /* SET: length of `from`; 0: the next page is the first */
+    bool undoes;      /* SET: deletes the latch, because the name is in use as a
+                       * lock */
+    size_t from_len;  /* SET: length of `from`; 0 for the first page */
     char from[ET_KEY_MAX]; /* SET: key at which the next page begins */
-    int64_t created;       /* create revision of the latch; 0: it is not set */
-    int64_t revision;      /* mod revision of the latch; 0: it is not set */
+    int64_t created;       /* create revision of the latch, or 0 */
+    int64_t revision;      /* mod revision of the latch, or 0 */
     uint64_t left;
     size_t mark_len, dir_len;
     char mark[ET_KEY_MAX], value[ET_VALUE_MAX];
@@ -111,8 +113,8 @@ static int latch_mismatch(struct etcd *e, const char *text)
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* Reads the answer to latch_add_read(). Returns 0; PENDING if more pages
- * follow; or a code. */
+/* Reads the answer to latch_add_read(). Returns 0, PENDING if more pages
+ * follow, or an error code. */
 static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;
@@ -188,7 +190,7 @@ static int latch_done(struct count *c, int rc, uint64_t left)
 }
 
 /* Handles a latch that this client has set: ends the query, or deletes the
- * latch if the name was in use as a lock before. */
+ * latch if the name was in use as a lock before the set. */
 static int latch_is_set_by_us(struct count *c)
 {
     if (!c->has_others || !c->created)

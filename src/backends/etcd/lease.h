@@ -13,8 +13,8 @@ struct etcd;
 /* Sends a keep-alive now. */
 void hf__et_keep(struct etcd *, hf__time now);
 /* Handles the end of the lease, and of every entry under it: ends the
- * connection; the next one gets another lease. Returns 0, or a code for the
- * caller to return. */
+ * connection; on the next connection the client gets another lease. Returns 0,
+ * or a code for the caller to return. */
 int hf__et_lease_over(struct etcd *, const char *why);
 
 #endif

@@ -93,9 +93,9 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 }
 
 /* Ends the attempt as QUEUED. etcd 3.4 delivers the events of a new watch up to
- * 100 ms late if something was written while the watch was created. So the core
- * repeats the attempt three times soon, and then once in a while, in case the
- * watch has failed silently. */
+ * 100 ms late if something was written while the watch was created. Therefore
+ * the core repeats the attempt three times soon, and then once in a while, in
+ * case the watch has failed silently. */
 static void lock_queue(struct et_lock *l)
 {
     static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
@@ -129,8 +129,8 @@ static void lock_grant(struct et_lock *l)
     l->awaits = ET_AWAITS_ANSWER;
     l->state = ET_HELD;
     l->is_fixed = req->fixed;
-    /* Later waiters for permits watch this entry: this write shows them that it
-     * belongs to a holder now. */
+    /* Later waiters for permits watch this entry; the write shows them that the
+     * entry belongs to a holder now. */
     if (!l->is_fresh && (l->form == ET_FORM_PERMIT || req->fixed)) {
         l->since_ms = hf__wall_ms();
         hf__et_touch(l, req->fixed ? req->lease_ms : 0);
@@ -217,7 +217,7 @@ static int lock_step(struct et_lock *l)
     }
     if (l->rev)
         return hf__et_read_queue(l, NULL);
-    /* An earlier step may have waited for a proof; this one does not. */
+    /* An earlier step may have waited for a proof; this step does not. */
     l->awaits = !l->attempt->may_queue && lock_is_dropped_beside(l)
                     ? ET_AWAITS_DROP
                     : ET_AWAITS_ANSWER;
@@ -228,7 +228,7 @@ static int lock_step(struct et_lock *l)
                                                           : hf__et_enter(l);
 }
 
-/* Takes the next step unless a request is under way. For callbacks. */
+/* Takes the next step unless a request is under way. Called by callbacks. */
 static void lock_next_step(struct et_lock *l)
 {
     int rc = l->attempt && !l->under_way && !l->let_go ? lock_step(l) : 0;
@@ -483,7 +483,8 @@ static int lock_let_go(struct etcd *e, struct et_lock *l, struct hf__req *req)
     req->sent_at = e->core->now();
     l->let_go = req;
     hf__et_unhold(l);
-    /* Otherwise a DROP follows when the request and the writes have ended. */
+    /* If a request or writes of the lock are under way, a DROP follows when
+     * they have ended. */
     if (!l->under_way && !l->writes)
         rc = hf__et_drop(l);
     if (rc) {

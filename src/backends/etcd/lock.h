@@ -23,22 +23,23 @@ int hf__et_abandon(void *, struct hf__req *);
 
 /* ---- a request of the lock has ended ------------------------------------- */
 
-/* Handles the end of a step of the attempt. code: the result of the attempt; 0:
- * the next step can be taken. */
+/* Handles the end of a step of the attempt. `code` is the result of the
+ * attempt, or 0 if the next step can be taken. */
 void hf__et_stepped(struct et_lock *, int code);
 void hf__et_queue_read(struct et_lock *, const struct et_ahead *, int64_t view);
 void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
                       bool is_blocked, int64_t view);
-/* Handles the answer to a COUNT. round: the create revision of the latch, or of
- * the one key of an unfair mutex; 0: the key does not exist. */
+/* Handles the answer to a COUNT. `round` is the create revision of the latch,
+ * or of the one key of an unfair mutex, or 0 if the key does not exist. */
 void hf__et_counted(struct et_lock *, int64_t round, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
 /* Gives the core its request back, because the lock's request never reached the
  * server. */
 void hf__et_unsent(struct et_lock *);
-/* Note that a write of the holder (put.c) begins, or has ended. A release waits
- * until all have ended. */
+/* Notes that a write of the holder (put.c) begins. A release waits until all
+ * writes have ended. */
 void hf__et_writes(struct et_lock *);
+/* Notes that a write of the holder has ended. */
 void hf__et_has_written(struct et_lock *);
 
 /* ---- for all locks of the client ----------------------------------------- */
@@ -46,8 +47,8 @@ void hf__et_has_written(struct et_lock *);
 /* Grants the locks that waited for a keep-alive that was confirmed. Returns
  * false if some locks wait for a later one. */
 bool hf__et_locks_proved(struct etcd *);
-/* The connection has ended: ends as EUNKNOWN those requests of the core for
- * which nothing is under way. */
+/* Handles the end of the connection: ends as EUNKNOWN those requests of the
+ * core for which nothing is under way. */
 void hf__et_locks_down(struct etcd *);
 
 #endif

@@ -91,19 +91,20 @@ struct et_lock {
     enum et_lock_state state;
     enum et_awaits awaits;
     uint64_t hold_id; /* hold id of the entry */
-    int64_t rev;      /* create revision of the entry; 0: not known */
+    int64_t rev;      /* create revision of the entry; 0 if not known */
     int64_t since_ms; /* when it was created or granted, by the wall clock */
     uint8_t form;     /* enum et_form */
     uint8_t other;    /* EMISMATCH: the form of the entry that was found */
     uint32_t size;    /* EMISMATCH: the size of that semaphore, or 0 */
     int16_t verdict;  /* code with which the attempt ends once the entry is
-                         dropped; 0: none */
+                       * dropped, or 0 */
     bool maybe, doubt, is_late; /* see the table above */
     bool is_fixed; /* the hold has a fixed lease, which the core ends */
     enum et_mark mark;
     bool is_fresh;  /* the last read of the queue was part of the ENTER */
     uint8_t looks;  /* times queued with this watch; ET_LOOKS at most */
-    int64_t round;  /* create revision of the latch that it waits for; or 0 */
+    int64_t round;  /* create revision of the latch that the lock waits for; or
+                     * 0 */
     int64_t wanted; /* the create revision that an hf_ask has named */
     struct hf__req *attempt;      /* the pending attempt; or NULL */
     struct hf__req *let_go;       /* the pending release or abandon; or NULL */
@@ -137,14 +138,14 @@ static inline bool hf__et_is_safety_look(const struct et_lock *l)
     return l->state == ET_QUEUED && l->looks == ET_LOOKS;
 }
 
-/* The first makes a lock that waits RESTING, the second one that is held. A
- * lock in any other state stays as it is. */
+/* Makes the lock RESTING if it waits; otherwise does nothing. */
 static inline void hf__et_unqueue(struct et_lock *l)
 {
     if (hf__et_is_queued(l))
         l->state = ET_RESTING;
 }
 
+/* Makes the lock RESTING if it is held; otherwise does nothing. */
 static inline void hf__et_unhold(struct et_lock *l)
 {
     if (l->state == ET_HELD)
@@ -165,7 +166,8 @@ void hf__et_lock_taken(struct et_lock *);
 /* Notes that the client's lease has ended, and the entry with it. Reports a
  * loss to the core if the lock was held. */
 void hf__et_lock_over(struct et_lock *, const char *why);
-/* Reports the result of a request of the core, which the lock then forgets. */
+/* Reports the result of a request of the core. After that, the lock no longer
+ * refers to the request. */
 void hf__et_finish(struct etcd *, struct hf__req *, int result);
 
 #endif

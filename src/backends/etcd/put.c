@@ -3,9 +3,9 @@
  * of a writer that is downgraded.
  *
  * A write of a value whose answer was lost may be carried out later, and would
- * overwrite a newer value of the same holder. So each write requires that the
- * guard is unchanged, and the next write after a lost answer also writes the
- * guard, so that the lost write then fails.
+ * overwrite a newer value of the same holder. Therefore each write requires
+ * that the guard is unchanged, and the next write after a lost answer also
+ * writes the guard, so that the lost write then fails.
  */
 #include "put.h"
 
@@ -24,7 +24,7 @@ struct put {
     struct et_query base;
     int64_t rev;
     bool bumps;       /* the transaction also writes the guard */
-    bool is_answered; /* false: the write may be carried out late */
+    bool is_answered; /* false if the write may be carried out late */
     size_t entry_len;
     char entry[ET_KEY_MAX];
 };

@@ -1,6 +1,6 @@
 /*
  * Writes of a holder: a value for hf_lock_put, and the mark of a writer that is
- * downgraded. Both are about a hold, so neither waits for a connection. They
+ * downgraded. Both belong to a hold, so neither waits for a connection. They
  * return PENDING, or a result at once.
  */
 #ifndef HF_ETCD_PUT_H

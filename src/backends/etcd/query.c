@@ -127,7 +127,7 @@ static void query_end(struct et_query *x, int result)
     hf__et_finish(e, &q->req, result);
 }
 
-/* Sends the next call, or the same one again. Ends the query if its caller no
+/* Sends the next call, or the same call again. Ends the query if its caller no
  * longer waits. */
 static void query_go_on(struct et_query *x)
 {

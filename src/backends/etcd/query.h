@@ -40,8 +40,8 @@ struct et_play {
     int (*refused)(struct et_query *, int code);
 };
 
-/* Handles the end of a call: is the `over` of each struct grpc_method whose
- * calls belong to queries. */
+/* Handles the end of a call. Every struct grpc_method whose calls belong to
+ * queries has this function as its `over`. */
 int hf__et_query_over(struct grpc_call *, hf__time now);
 
 /* Returns a zeroed query whose key is ROOT, the name and `behind`, or NULL and
@@ -56,8 +56,8 @@ Etcd__Range *hf__et_range_below(struct et_query *, struct et_txn *,
  * than any of ours are skipped. */
 void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
                    const ProtobufCBinaryData *last);
-/* Sends the first call. Returns PENDING; or frees the query and returns a
- * code. */
+/* Sends the first call. Returns PENDING, or frees the query and returns an
+ * error code. */
 int hf__et_query_begin(struct et_query *);
 
 /* Frees all queries, without reporting them. Their calls are cancelled. */

@@ -71,8 +71,9 @@ int hf__et_refusal(struct etcd *e, const struct grpc_call *c)
                         hf__et_advice(e, c, text));
 }
 
-/* Lists the sure ones: a proxy, at least, may return any other status for a
- * request that was carried out. */
+/* `sure` lists the statuses with which a request was certainly not carried out.
+ * With any other status, at least from a proxy, the request may have been
+ * carried out. */
 bool hf__et_is_unsure(const struct grpc_call *c)
 {
     static const uint32_t sure = 1u << 3 | 1u << 5 | 1u << 6 | 1u << 7 |

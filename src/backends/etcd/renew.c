@@ -26,8 +26,8 @@ static size_t renew_sort(struct hf__batch *b)
     return n;
 }
 
-/* Counts a part of the batch that was sent; if it was not sent, sets the
- * results of its items. rc: the result of sending it. */
+/* Counts a part of the batch that was sent. `rc` is the result of sending; if
+ * it is an error, sets the results of the part's items instead. */
 static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)

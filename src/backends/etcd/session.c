@@ -50,7 +50,7 @@ static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
                                 hf__et_says(c, "user name is empty"))));
 }
 
-/* Returns the code for a failed step of the greeting. (A call that a load
+/* Returns the error code for a failed step of the greeting. (A call that a load
  * balancer answers also ends as GRPC_ODD.) */
 static int session_code_of_step(const struct grpc_call *c)
 {
@@ -74,7 +74,7 @@ static int session_not_greeted(struct etcd *e, const struct grpc_call *c,
     int code = session_code_of_step(c);
     char text[ET_ADVICE];
 
-    /* The connection was lost, and its text is already set. */
+    /* The connection was lost, and the error message is already set. */
     if (e->g.link.state == NET_PAUSING)
         return code;
     if (code == HF_EAUTH || session_is_full(c))
@@ -292,8 +292,8 @@ static int session_guarded_and_known(struct etcd *e, hf__time now)
     return 0;
 }
 
-/* Returns whether the version is too old. A text that does not begin with a
- * number says nothing about the version. */
+/* Returns whether the version is too old. A version that does not begin with
+ * two numbers counts as recent enough. */
 static bool session_is_old(const char *version)
 {
     unsigned major = 0, minor = 0;
@@ -302,7 +302,7 @@ static bool session_is_old(const char *version)
            (major < 3 || (major == 3 && minor < 4));
 }
 
-/* Handles the answer to Status. A server that does not tell its version is
+/* Handles the answer to Status. A server that does not report its version is
  * accepted. */
 static int session_version_reported(struct grpc_call *c, hf__time now)
 {
@@ -424,7 +424,7 @@ static int session_keep_over(struct grpc_call *c, hf__time now)
     struct etcd *e = c->owner;
 
     e->kept_len = 0;
-    e->keep_at = now + 100 * HF__MS; /* grants and renewals wait for it */
+    e->keep_at = now + 100 * HF__MS; /* grants and renewals wait */
     hf__et_renew_failed(e, HF_EUNKNOWN);
     return c->end == GRPC_ANSWERED && c->status == 14
                ? hf__link_why(&e->g.link, HF_EBACKEND, "%s", c->text)

@@ -11,9 +11,10 @@
 
 struct etcd;
 
-/* Returns 0 or HF_ENOMEM; fini() must be called in either case. Neither sends
- * anything. */
+/* Prepares the connection and its calls; sends nothing. Returns 0 or HF_ENOMEM;
+ * hf__et_session_fini() must be called in either case. */
 int hf__et_session_init(struct etcd *);
+/* Frees the connection and its calls; sends nothing. */
 void hf__et_session_fini(struct etcd *);
 /* Revokes the lease and waits briefly for the answer. */
 void hf__et_session_close(struct etcd *);

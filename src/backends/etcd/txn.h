@@ -28,27 +28,34 @@ struct et_txn {
     Etcd__Compare compare[ET_OPS], *compares[ET_OPS];
 };
 
-/* Begins an empty transaction: no conditions, so ET_THEN is done. */
+/* Begins an empty transaction. Without conditions, the branch ET_THEN is
+ * executed. */
 void hf__et_txn(struct et_txn *);
-/* Add conditions, which must all be true: the create revision, or the mod
- * revision, of a key has this value. Revision 0: the key does not exist. */
+/* Adds the condition that the key has this create revision, or does not exist
+ * if `revision` is 0. ET_THEN is executed if all conditions are true. */
 void hf__et_if_created(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
+/* Adds the condition that the key has this mod revision, or does not exist if
+ * `revision` is 0. */
 void hf__et_if_changed(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
-/* Add operations to a branch, which are executed in this order. A range reads
- * one key and returns no value (since etcd 3.7 also no lease), unless the
- * caller changes the message that is returned. */
+/* Adds a read of one key to a branch, whose operations are executed in the
+ * order in which they were added. The answer contains no value (since etcd 3.7
+ * also no lease), unless the caller changes the message that is returned. */
 Etcd__Range *hf__et_range(struct et_txn *, enum et_branch, const char *key,
                           size_t len);
+/* Adds a write of one key to a branch. */
 void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
                 const char *value, size_t value_len, int64_t lease);
+/* Adds the deletion of one key to a branch. */
 void hf__et_delete(struct et_txn *, enum et_branch, const char *key,
                    size_t len);
 
-/* Return part i of the answer; NULL: it does not exist, or is of another
- * type. */
+/* Returns part i of the answer, or NULL if it does not exist or is not that of
+ * a read. */
 const Etcd__RangeAnswer *hf__et_ranged(const Etcd__TxnAnswer *, size_t i);
+/* Returns part i of the answer, or NULL if it does not exist or is not that of
+ * a deletion. */
 const Etcd__DeleteAnswer *hf__et_deleted(const Etcd__TxnAnswer *, size_t i);
 
 #endif

@@ -9,12 +9,12 @@
  *
  * A lock keeps its last watches after it was granted: when the same clients
  * queue repeatedly, the same entry precedes ours each time. An event of such a
- * watch is remembered, because it may come before the answer that makes the
- * lock wait. Each event costs the server a message. So a watch is ended if it
- * reports one while its lock is RESTING without an attempt, or several for
- * which no lock waited.
+ * watch is remembered, because it may arrive before the answer that makes the
+ * lock wait. Each event costs the server a message. Therefore a watch is ended
+ * if it reports an event while its lock is RESTING without an attempt, or
+ * several events for which no lock waited.
  *
- * The guard (etcd.h) is watched as well. It is deleted with the lease, so the
+ * The guard (etcd.h) is watched, too. It is deleted with the lease, so the
  * client is notified at once when another client revokes the lease.
  *
  * If the program listens to events, its client watches the one key to which
@@ -35,13 +35,14 @@
 #define PAUSE (1000 * HF__MS) /* after a stream or a watch was refused */
 
 struct et_watch {
-    struct hf__keyed key;       /* the id */
-    struct et_lock *lock;       /* NULL: for changes.c, the guard or ask_key */
+    struct hf__keyed key;       /* the id of the watch */
+    struct et_lock *lock;       /* NULL if for changes.c, the guard or
+                                 * ask_key */
     struct et_changes *changes; /* the listener to report to; or NULL */
     const struct et_watch_events *events; /* callbacks for `changes` */
     struct et_watch **place; /* without a lock: the pointer to this watch */
     int64_t id;
-    int64_t revision; /* events after this are reported; 0: unconfirmed */
+    int64_t revision; /* events after this are reported; 0 if unconfirmed */
     int64_t reported; /* revision of the last event */
     unsigned idle;    /* events since the lock last waited for this watch */
     enum et_wait how;
@@ -67,9 +68,9 @@ const struct grpc_method hf__et_watch = {.path = "/etcdserverpb.Watch/Watch",
                                          .message = watch_message,
                                          .over = watch_over};
 
-/* Sends a message on the stream, and opens the stream first if needed, but only
- * once per PAUSE if it keeps failing. Returns false if the message was not
- * sent. */
+/* Sends a message on the stream. Opens the stream first if needed, but only
+ * once per PAUSE if the stream keeps failing. Returns false if the message was
+ * not sent. */
 static bool watch_say(struct etcd *e, const Etcd__Watch *m)
 {
     bool is_open = !hf__grpc_is_idle(&e->watch);
@@ -183,8 +184,8 @@ static bool watch_is_on(const struct et_watch *w, enum et_wait how,
     return w->how == how && w->len == len && memcmp(w->what, what, len) == 0;
 }
 
-/* Returns the lock's watch of that key, after moving it to the front; NULL: the
- * lock has none. */
+/* Returns the lock's watch of that key, after moving it to the front, or NULL
+ * if the lock has none. */
 static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
                                    const char *what, size_t len)
 {
@@ -201,8 +202,8 @@ static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
     return NULL;
 }
 
-/* Creates a watch and puts it first. If the lock has too many, ends the one for
- * which it has not waited for the longest time. */
+/* Creates a watch and puts it first. If the lock has too many watches, ends the
+ * one that it has waited for least recently. */
 static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
                                   const char *what, size_t len)
 {
@@ -252,8 +253,8 @@ void hf__et_unwatch(struct et_lock *l)
         watch_cancel(l->e, l->own);
 }
 
-/* Keeps a watch on the same key. If the entry is deleted before the server
- * confirms the watch, the next renewal finds out. */
+/* Keeps the lock's watch if it is already on that key. If the entry is deleted
+ * before the server confirms a new watch, the next renewal finds out. */
 void hf__et_watch_own(struct et_lock *l)
 {
     struct etcd *e = l->e;
@@ -425,7 +426,7 @@ static void watch_changes_reported(struct etcd *e, struct et_watch *w,
 }
 
 /* Notifies the holder with this token that another client asks for the lock. If
- * the lock is not granted yet, lock_grant() does it. */
+ * the lock is not granted yet, lock_grant() notifies the holder later. */
 static void watch_ask_for(struct etcd *e, int64_t token)
 {
     for (struct et_lock *l = e->locks; l; l = l->next) {

@@ -1,10 +1,10 @@
 /*
  * One stream of watches for the whole client. Its events ring the bell of a
- * lock that waits, report the loss of a hold whose entry was deleted, notify
- * holders that are asked to release (hf_ask), go to changes.c, and end the
- * connection when the guard was deleted, which goes with the lease. Watches may
- * be lost at any time; the repeated attempts of waiters (lock.c) and the
- * renewals find out what was missed.
+ * lock that waits, report the loss of a hold whose entry was deleted, and
+ * notify holders that are asked to release (hf_ask). Other events are passed to
+ * changes.c. If the guard was deleted, which normally happens with the lease,
+ * the connection is ended. Watches may be lost at any time; the repeated
+ * attempts of waiters (lock.c) and the renewals find out what was missed.
  */
 #ifndef HF_ETCD_WATCH_H
 #define HF_ETCD_WATCH_H
@@ -70,10 +70,12 @@ hf__time hf__et_watch_timeout(const struct etcd *);
 /* Notes that the client has received the writes of hf_ask up to this
  * revision. */
 void hf__et_heard(struct etcd *, int64_t revision);
-/* Notes the same after a keep-alive that was answered at that revision. */
+/* Does the same after a keep-alive that was answered at that revision: if the
+ * ask_watch has existed since the previous keep-alive, the writes up to that
+ * one were received. */
 void hf__et_heard_all(struct etcd *, int64_t revision);
-/* The stream has ended: forgets all watches, and rings the bells of waiting
- * locks. */
+/* Handles the end of the stream: forgets all watches, and rings the bells of
+ * waiting locks. */
 void hf__et_watches_down(struct etcd *);
 
 #endif

@@ -1,7 +1,9 @@
 /*
+ * Sends requests through the ZooKeeper library and handles their completions.
  * The library promises one completion for each request that it accepts: an
- * answer, a lost connection, or the end of the handle. So a call needs its
- * memory from sending to completion. Then it goes to a list of spare calls.
+ * answer, a lost connection, or the end of the handle. Therefore the memory of
+ * a call must last from sending to completion; after that it goes to a list of
+ * spare calls.
  */
 #include "call.h"
 
@@ -18,7 +20,7 @@
 struct zk_call {
     struct zk_call *next, *prev;
     struct zk *z;
-    zk_done_fn *done; /* NULL: the answer is ignored */
+    zk_done_fn *done; /* NULL if the answer is ignored */
     void *owner;
     zoo_op_result_t *results; /* of a multi; NULL for other calls */
     hf__time sent_at;
@@ -33,8 +35,8 @@ bool hf__zk_lost(int rc)
            rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
 }
 
-/* Returns true if the leader has answered after a quorum agreed. (A denial may
- * come from a follower.) */
+/* Returns true if the code proves that the leader has answered after a quorum
+ * agreed. (A denial may come from a follower.) */
 static bool call_proves(int rc)
 {
     return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||
@@ -76,16 +78,17 @@ static void call_put_back(struct zk *z, struct zk_call *call)
     z->spare = call;
 }
 
-/* Handles the library's result of sending: returns 0 if it accepted the
- * request, or else a code. */
+/* Handles the result of the library function that sent the call: returns 0 if
+ * the library accepted the request; otherwise HF_ENOMEM, HF_EINVAL or
+ * HF_EUNKNOWN. */
 static int call_begun(struct zk *z, struct zk_call *call, int rc)
 {
     if (rc == ZOK) {
         hf__zk_socket_sent(z);
         return 0;
     }
-    /* The library ran out of memory. It may still call the completion, so the
-     * call is kept. */
+    /* The library ran out of memory. It may still call the completion, which is
+     * why the call is kept. */
     if (rc == ZMARSHALLINGERROR) {
         call->done = NULL;
         return HF_ENOMEM;
@@ -142,8 +145,8 @@ static void call_on_strings(int rc, const struct String_vector *children,
     call_complete(data, rc, (struct zk_reply){.children = children});
 }
 
-/* Is the body of a function that sends one call. The library's function gets
- * the call as its last argument. */
+/* Expands to the body of a function that sends one call. `function` is the
+ * library's function, which gets the call as its last argument. */
 #define SEND(is_write, function, ...)                                          \
     struct zk_call *call;                                                      \
     int rc = call_begin(z, done, owner, is_write, &call);                      \
@@ -218,8 +221,8 @@ static const char *call_next_slash(const char *slash)
     return slash + 1 + strcspn(slash + 1, "/");
 }
 
-/* Notes whether the server refused to create a parent. `owner` is a hash of its
- * path, not a pointer. */
+/* Notes whether the server refused to create a parent. `owner` is a hash of the
+ * parent's path, not a pointer. */
 static void call_on_parent(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk *z = reply->z;

@@ -1,10 +1,10 @@
 /*
  * Requests to the server. Each function from hf__zk_create() to hf__zk_multi()
- * sends one request and returns 0. If it returns a code, nothing was sent and
- * `done` is not called. Answers arrive in the order of sending, inside the
- * library's functions, with the client's mutex held. `owner` is passed to
+ * sends one request and returns 0. If it returns an error code, nothing was
+ * sent and `done` is not called. Answers arrive in the order of sending, inside
+ * the library's functions, with the client's mutex held. `owner` is passed to
  * `done` and must stay valid until then or until close(). Requests may be sent
- * only while zk.up. Paths are absolute.
+ * only while zk.up is true. Paths are absolute.
  */
 #ifndef HF_ZK_CALL_H
 #define HF_ZK_CALL_H
@@ -16,16 +16,17 @@
 struct zk_reply {
     struct zk *z;
     const char *text; /* of create: the path; of get: the data */
-    int len;          /* of the data of a get; -1: the node has no data */
+    int len;          /* of the data of a get; -1 if the node has no data */
     const struct Stat *stat;              /* of create, get, exists, set */
     const struct String_vector *children; /* of list */
-    /* Results of a multi, even of a refused one: `err` of each operation. */
+    /* One result for each operation of a multi, set even if the server refused
+     * the multi; `err` is the operation's code. */
     const zoo_op_result_t *results;
 };
 
-/* Is called once for each call that was sent, with the library's code, but not
- * during close(). hf__zk_lost() is true for a code that means that no answer
- * came. May send further calls. */
+/* The library's answer: called once for each call that was sent, with the
+ * library's code, but not during close(). hf__zk_lost() is true for a code that
+ * means that no answer came. May send further calls. */
 typedef void zk_done_fn(void *owner, int rc, const struct zk_reply *);
 
 int hf__zk_create(struct zk *z, const char *path, const char *data, int len,
@@ -34,12 +35,14 @@ int hf__zk_delete(struct zk *z, const char *path, zk_done_fn *done,
                   void *owner);
 int hf__zk_set(struct zk *z, const char *path, const char *data, int len,
                int version, zk_done_fn *done, void *owner);
-/* Sets a watch if `watcher` is not NULL; `watcher` is called with the owner
- * when the watch fires. */
+/* Lists the children of the node. If `watcher` is not NULL, also sets a watch
+ * on them, and `watcher` is called with the owner when the watch fires. */
 int hf__zk_list(struct zk *z, const char *path, watcher_fn watcher,
                 zk_done_fn *done, void *owner);
+/* Reads the data of the node; sets a watch on the node like hf__zk_list(). */
 int hf__zk_get(struct zk *z, const char *path, watcher_fn watcher,
                zk_done_fn *done, void *owner);
+/* Reads the stat of the node; sets a watch on the node like hf__zk_list(). */
 int hf__zk_exists(struct zk *z, const char *path, watcher_fn watcher,
                   zk_done_fn *done, void *owner);
 int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner);
@@ -49,19 +52,19 @@ int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
 
 /* Creates every missing node of the path: those of the URL's own path as
- * persistent nodes, the others as containers (dialect=kazoo: all as persistent
- * nodes). The creates are sent before any later request. If one is refused,
- * later requests get ZNONODE. */
+ * persistent nodes, the others as containers. With dialect=kazoo, all are
+ * persistent nodes. The creates are sent before any later request. If one is
+ * refused, later requests get ZNONODE. */
 int hf__zk_make_parents(struct zk *z, const char *path);
 /* Returns the code with which the server last refused to create a node of the
- * path; ZOK: it refused none. */
+ * path, or ZOK if it refused none. */
 int hf__zk_parents_refused(const struct zk *z, const char *path);
 
 /* Returns true if no answer came: the server may or may not have executed the
  * request. */
 bool hf__zk_lost(int rc);
-/* Returns when the oldest unanswered call was sent; HF__NEVER: there is
- * none. */
+/* Returns when the oldest unanswered call was sent, or HF__NEVER if every call
+ * was answered. */
 hf__time hf__zk_calls_since(const struct zk *);
 void hf__zk_calls_fini(struct zk *);
 

@@ -10,8 +10,9 @@
 
 struct zk_changes {
     struct zk_query base;    /* its `q` is NULL once LISTEN is answered */
-    struct hf__listener *on; /* NULL: the program no longer listens */
-    bool due; /* the watches must be set, once connected and without calls */
+    struct hf__listener *on; /* NULL if the program no longer listens */
+    bool due; /* the watches must be set when the connection is up and no call
+               * of this listener is unanswered */
 };
 
 static void changes_on_event(zhandle_t *zh, int type, int state,
@@ -26,8 +27,9 @@ static void changes_on_event(zhandle_t *zh, int type, int state,
         l->due = true;
 }
 
-/* Runs when all watches are set: answers LISTEN, or reports a change. An error
- * that lasts is reported as a change, too. */
+/* Runs when the requests that set the watches are answered: answers LISTEN, or
+ * reports a change. If one of them failed with HF_EUNKNOWN or HF_ENOMEM, the
+ * watches must be set again. Any other error is reported as a change, too. */
 static void changes_watches_set(struct zk_query *base)
 {
     struct zk_changes *l = (struct zk_changes *)base;
@@ -53,8 +55,9 @@ static void changes_on_set(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_query_back(&l->base, hf__zk_query_code(&l->base, rc));
 }
 
-/* Handles the exists that follows a list with ZNONODE. If the node exists now,
- * it was created between the two, so the watches are set again. */
+/* Handles the answer to the exists that is sent after a list got ZNONODE. If
+ * the node exists now, it was created between the two requests, so the watches
+ * must be set again. */
 static void changes_on_exists(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_changes *l = owner;
@@ -98,7 +101,8 @@ static void changes_set_watches(struct zk_changes *l)
     hf__zk_query_wait(base, changes_watches_set);
 }
 
-/* Returns the listener after l; if l is NULL, the first one. */
+/* Returns the listener after l, or the first one if l is NULL. Returns NULL if
+ * there is none. */
 static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
 {
     struct zk_query *base = l ? l->base.next : z->queries;

@@ -21,9 +21,11 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                    : -reply->stat->czxid;
-    else if (rc == ZNONODE) /* a new child of this name would be behind us */
+    else if (rc == ZNONODE) /* a new child of this name would be after our
+                             * entry */
         child->czxid = ZK_CHILD_GONE;
-    else if (!hf__zk_lost(rc)) /* after a lost answer it is requested again */
+    else if (!hf__zk_lost(rc)) /* after a lost answer the stat is requested
+                                * again */
         child->refusal = rc;
     hf__zk_node_called(child->node);
 }
@@ -137,9 +139,9 @@ static bool stats_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
            hf__zk_entry_guess(child, rule, seq, &e);
 }
 
-/* Returns a hash of the strangers that does not depend on their order; 0: there
- * are none. If `node` is not NULL, only strangers that the node knows to be
- * persistent count. */
+/* Returns a hash of the strangers that does not depend on their order, or 0 if
+ * there are none. If `node` is not NULL, only strangers that the node knows to
+ * be persistent count. */
 static uint64_t stats_sum_of(const struct String_vector *children,
                              const struct zk_node *node, enum zk_rule rule,
                              int64_t seq)

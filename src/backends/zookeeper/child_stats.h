@@ -4,18 +4,19 @@
  * these stats and keeps them (zk_node.child_stats). Called by queue.c and
  * semaphore.c for each list of children, with the client's mutex held.
  *
- * The stats are needed for two groups of children. Children with the node's own
- * sequence: at 2^31-1 the server's counter stops and all new entries get the
- * same number, so the czxid decides which was first. Strangers (entry.h): they
- * count only if they are ephemeral, because a persistent one is the node of
- * another lock, whose name continues below ours.
+ * The stats are needed for two groups of children. The first group has the
+ * node's own sequence: at 2^31-1 the server's counter stops and all new entries
+ * get the same number, so the czxid decides which was first. The second group
+ * consists of the strangers (entry.h), which count only if they are ephemeral,
+ * because a persistent one is the node of another lock, whose name continues
+ * below ours.
  *
  * To avoid a request per stranger in each attempt, the lock remembers a hash of
- * those that were found to be persistent. While the strangers are the same,
- * none is requested. Strangers are requested only once for a place in the
- * queue, because a child that appears after the first list is behind that
- * place. (Names below ours may come and go at any time, so two lists might
- * never be the same.)
+ * those that were found to be persistent. While the strangers are the same, no
+ * stat is requested. Strangers are requested only once for a place in the
+ * queue, because a child that appears after the first list comes after that
+ * place. (The nodes of names below ours may appear and disappear at any time,
+ * so two lists might never be the same.)
  */
 #ifndef HF_ZK_CHILD_STATS_H
 #define HF_ZK_CHILD_STATS_H
@@ -27,20 +28,22 @@
  * the number 1, so no child has this value. */
 #define ZK_CHILD_GONE (-1)
 
-/* Looks a child up for hf__zk_place(); arg is the node. */
+/* Returns what `arg`, a struct zk_node, knows of a child, in the form that
+ * hf__zk_place() expects. */
 zk_czxid_fn hf__zk_child_czxid;
-/* Returns 0, or a code if the server has refused the stat of one of the
+/* Returns 0, or an error code if the server has refused the stat of one of the
  * children, so that the place is unknown. */
 int hf__zk_child_stats_refused(const struct zk_node *,
                                const struct String_vector *children);
 
 /* Requests the stats of all children with the node's own sequence. Returns
- * PENDING, or a code. After PENDING, list the children again; when that list is
- * answered, the stats are known. */
+ * PENDING, or an error code. After PENDING, the caller must list the children
+ * again; when that list is answered, the stats are known. */
 int hf__zk_child_stats_request_tied(struct zk_node *,
                                     const struct String_vector *children);
 /* Requests the stats of the strangers among the children. Returns 0 if all are
- * known, PENDING if the children must be listed again, or a code. */
+ * known, PENDING if the caller must list the children again, or an error
+ * code. */
 int hf__zk_strangers_check(struct zk_node *,
                            const struct String_vector *children, enum zk_rule,
                            int64_t seq);

@@ -1,13 +1,14 @@
 /*
- * How an entry ends. The entry of a node without a lock is deleted as soon as
- * possible, and again after each lost connection, until the server says that it
- * is gone or the session has ended. Step by step: an UNSURE node is looked up;
- * a node that is THERE is deleted; a node that is GONE completes the request
- * that let go of it, and is freed after its last call was answered.
+ * Deletes the entries of nodes that no longer have a lock. An entry is deleted
+ * as soon as possible, and again after each lost connection, until the server
+ * says that it does not exist or the session has ended. An UNSURE node is
+ * looked up first. If the node is THERE, its entry is deleted. If it is GONE,
+ * the release or abandon that waits for this (let_go) is completed, and the
+ * node is freed after its last call was answered.
  *
  * A step that is impossible now (no memory, no right) is repeated after a pause
  * (zk.sweep_at). While the connection is down, no step is taken; session.c
- * resumes them all when it is up again.
+ * resumes all of them when it is up again.
  */
 #include "cleanup.h"
 
@@ -43,8 +44,8 @@ void hf__zk_node_sweep_later(struct zk_node *node)
         z->core->due(z->client, z->sweep_at);
 }
 
-/* Lengthens the pause before the next try: the refusal may be permanent,
- * because the ACL was changed. */
+/* Lengthens the pause before the next try, because the refusal may be permanent
+ * if the ACL was changed. */
 static void cleanup_refused(struct zk_node *node, int rc)
 {
     struct zk *z = node->z;
@@ -62,7 +63,7 @@ static void cleanup_refused(struct zk_node *node, int rc)
 /* ---- looking an entry up, deleting it ------------------------------------ */
 
 /* Returns true if nothing is left to delete. A mark that the client has no
- * right to delete is left: it disturbs no other client, and goes with the
+ * right to delete stays: it disturbs no other client, and is removed with the
  * session. */
 static bool cleanup_is_over(const struct zk_node *node, int rc)
 {
@@ -97,7 +98,7 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
         return;
     }
     if (!hf__zk_lost(rc) && let_go) {
-        node->let_go = NULL; /* the core will let go of it again */
+        node->let_go = NULL; /* the core will send a new one */
         hf__zk_finish(
             z, let_go,
             hf__zk_denied(z, rc, "DELETE below", hf__zk_node_dir(node, dir)));
@@ -221,9 +222,10 @@ static int cleanup_delete_it(struct zk_node *node)
 
 /* ---- what comes next ----------------------------------------------------- */
 
-/* Returns true if the server has closed the connection and the library has not
- * read that yet. A release that is sent now would be lost; and if the session
- * has ended as well, it would remain unknown whether the release came first. */
+/* Returns true if the node is about to be released and the server has closed
+ * the connection, which the library has not noticed yet. If the release were
+ * sent now, it would be lost. If the session has ended too, it would then
+ * remain unknown whether the release came first. */
 static bool cleanup_is_cut(const struct zk_node *node)
 {
     struct pollfd p = {.fd = node->z->own_fd, .events = POLLRDHUP};
@@ -319,8 +321,8 @@ void hf__zk_taken_away(struct zk_lock *lock)
 {
     struct zk *z = lock->z;
 
-    /* Reports the loss first, because deleting the rest of the hold lets the
-     * next client in. */
+    /* The loss is reported first, because deleting the rest of the hold lets
+     * the next client in. */
     z->core->lost(z->client, lock->remote, lock->node->hold_id, NULL);
     hf__zk_node_drop(lock->node, NULL);
 }
@@ -353,10 +355,11 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
     }
 }
 
-/* Completes the request that lets go of a node whose session has ended. A
- * release that was never sent came too late: the hold was lost before. A
- * release that was sent may have been executed, which can no longer be found
- * out. An abandon only requires that the entry is gone. */
+/* Completes the release or abandon of a node whose session has ended. A release
+ * that was never sent came too late, because the hold was lost before:
+ * HF_ENOTOWNER. A release that was sent may have been executed, which can no
+ * longer be found out: HF__DONE. An abandon only requires that the entry is
+ * gone. */
 static void cleanup_let_go_with_session(struct zk_node *node)
 {
     bool late = node->let_go->op == HF__RELEASE && !node->maybe_deleted &&

@@ -1,9 +1,9 @@
 /*
- * Deletes entries. A dropped node belongs to this unit, and its callers (the
+ * Deletes entries. A dropped node belongs to this unit, and the callers (the
  * kinds, lock.c, session.c) must not touch it afterwards. The unit deletes the
  * node's entry at the server as soon as possible, repeats that after each lost
- * connection, and frees the node when the entry is gone and none of the node's
- * calls is under way. Called with the client's mutex held.
+ * connection, and frees the node when the entry is gone and every call of the
+ * node was answered. Called with the client's mutex held.
  */
 #ifndef HF_ZK_CLEANUP_H
 #define HF_ZK_CLEANUP_H
@@ -11,36 +11,37 @@
 #include "node.h"
 
 /* Takes the node and its siblings from their lock and deletes their entries.
- * Reports let_go, if it is not NULL, when the last entry is gone. */
+ * Completes the request let_go, if it is not NULL, when the last entry is
+ * gone. */
 void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
 /* Drops a node whose entry does not exist at the server, or belongs to another
  * session. */
 void hf__zk_node_vanished(struct zk_node *);
-/* Deletes a node at the server that is no entry of a lock, such as a mark, as
- * surely as an entry. */
+/* Deletes a node at the server that is no entry of a lock, such as a mark of a
+ * latch, and repeats the delete after a failure as for an entry. */
 void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
-/* An entry of the lock's hold is missing: deletes the others, and reports the
- * loss to the core. Called only from advance(). */
+/* Reports the loss of the lock's hold to the core, because one of its entries
+ * is missing, and deletes the others. Called only from advance(). */
 void hf__zk_taken_away(struct zk_lock *);
 /* Deletes `locks` and `leases` below the node if both are empty, as an idle
  * semaphore leaves them. */
 void hf__zk_sweep_semaphore(struct zk *, const char *path);
 
-/* A call of the node was answered: decrements `calls`, then calls
- * hf__zk_node_end_step(). */
+/* Must be called when a call of the node was answered: decrements `calls`, then
+ * calls hf__zk_node_end_step(). */
 void hf__zk_node_called(struct zk_node *);
 /* Must be called after `calls` was decremented. If the node has no lock, takes
  * its next step, which may free the node. */
 void hf__zk_node_end_step(struct zk_node *);
-/* Takes the next step of the deletion, if that is possible now. */
+/* Takes the next step of the deletion if that is possible now. */
 void hf__zk_node_sweep(struct zk_node *);
-/* Schedules the next step for later. */
+/* Schedules the next step of the deletion for later. */
 void hf__zk_node_sweep_later(struct zk_node *);
 
-/* Takes the steps that were scheduled and are due. */
+/* Takes the steps of all nodes that were scheduled and are due. */
 void hf__zk_nodes_sweep(struct zk *, hf__time now);
-/* The session has ended, and with it all entries: reports the losses, and frees
- * the nodes. why: text for the user. */
+/* Reports all holds as lost and frees all nodes, because the session has ended
+ * and its entries with it. `why` is a message for the user. */
 void hf__zk_nodes_lost(struct zk *, const char *why);
 void hf__zk_nodes_fini(struct zk *);
 

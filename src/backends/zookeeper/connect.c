@@ -30,7 +30,7 @@ static void connect_append(struct zk_addrs *out, const struct addrinfo *a)
     n = snprintf(out->text + len, sizeof(out->text) - len, "%s%s:%s",
                  len ? "," : "", host, port);
     if ((size_t)n >= sizeof(out->text) - len)
-        out->text[len] = '\0'; /* it does not fit: cut it off */
+        out->text[len] = '\0'; /* the address does not fit: remove it */
     else
         out->len++;
 }
@@ -74,8 +74,8 @@ void hf__zk_lookup_later(struct zk *z, hf__time now)
     z->lookup_at = z->numeric ? HF__NEVER : now + ms * HF__MS;
 }
 
-/* Returns true if the library has given up the connection. (Its calls may also
- * fail for lack of memory, while the socket stays open.) */
+/* Returns true if the library has given up the connection. (Functions of the
+ * library may also fail for lack of memory, while the socket stays open.) */
 bool hf__zk_is_closed(const struct zk *z)
 {
     int state = zoo_state(z->zh);
@@ -84,8 +84,8 @@ bool hf__zk_is_closed(const struct zk *z)
            state != ZOO_CONNECTED_STATE;
 }
 
-/* Takes the addresses of a finished lookup. Waits until no attempt to connect
- * is running, because connect_at belongs to that attempt. Does not set
+/* Takes the addresses of a finished lookup. Does nothing while an attempt to
+ * connect is running, because connect_at belongs to that attempt. Does not set
  * unchanged addresses again, because the library would call drand48(3), whose
  * sequence belongs to the program. */
 static void connect_take_found(struct zk *z)
@@ -135,9 +135,9 @@ static void connect_hang_up(struct zk *z)
     (void)connect(z->fd, &unspecified, sizeof(unspecified));
 }
 
-/* Sets the time limit of each attempt to connect. Several servers share half of
- * the caller's time, so that the other half is left for a second attempt at
- * slow ones. */
+/* Sets the time limit of each attempt to connect. If there are several
+ * addresses, they share half of the caller's time, and the other half is left
+ * for a second attempt at slow ones. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
     uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;
@@ -147,8 +147,8 @@ void hf__zk_first_round(struct zk *z, size_t addresses)
     z->patience_ms = addresses > 1 ? ms / 2 / (uint32_t)addresses + 1 : ms;
 }
 
-/* Counts an address of the library's first round, which tries all of them.
- * Returns true if another attempt may be made. */
+/* Counts one attempt of the library's first round, which tries each address
+ * once. Returns true if another attempt may be made. */
 bool hf__zk_may_try_again(struct zk *z)
 {
     if (!z->untried)
@@ -166,8 +166,8 @@ hf__time hf__zk_late_at(const struct zk *z)
     return z->connect_at + z->patience_ms * HF__MS;
 }
 
-/* Ends an attempt that has taken too long, because a server that is starting
- * may accept a connection and forget it. */
+/* Ends an attempt that has taken too long: a server that is starting may accept
+ * a connection and forget it. */
 void hf__zk_give_up_late(struct zk *z, hf__time now)
 {
     bool is_heard = zoo_state(z->zh) == ZOO_ASSOCIATING_STATE;
@@ -184,8 +184,8 @@ void hf__zk_give_up_late(struct zk *z, hf__time now)
         z->patience_ms += z->patience_ms / 2;
 }
 
-/* Returns true if the answer is not from ZooKeeper. The first four bytes of an
- * answer of ZooKeeper are its length. */
+/* Returns true if the answer is not from ZooKeeper, whose answers begin with
+ * their length in four bytes. */
 static bool connect_is_foreign(struct zk *z)
 {
     uint8_t head[4];

@@ -2,9 +2,9 @@
  * Connects: chooses which addresses are tried and for how long, and checks that
  * a ZooKeeper server answers. The library by itself would wait for most of the
  * session's timeout for a server that accepts a connection and sends nothing,
- * takes any answer for ZooKeeper's, and never notices that a server has moved.
- * Called by session.c only, with the client's mutex held; hf__zk_addrs() and
- * hf__zk_first_round() also by open(), without it.
+ * would take any answer for ZooKeeper's, and would never notice that a server
+ * has moved. Called only by session.c, with the client's mutex held; while
+ * opening, it calls hf__zk_addrs() and hf__zk_first_round() without the mutex.
  */
 #ifndef HF_ZK_CONNECT_H
 #define HF_ZK_CONNECT_H
@@ -19,11 +19,11 @@ struct zk_addrs {
     char text[4096]; /* for example "10.0.0.1:2181,::1:2181" */
 };
 
-/* Converts the addresses that a lookup has found. */
+/* Converts the addresses that a lookup has found to the library's form. */
 void hf__zk_addrs(const struct hf__lookup *, struct zk_addrs *);
 
-/* The connection is down: schedules a lookup of the names, in case it stays
- * down. */
+/* Schedules a lookup of the host names, in case the connection, which is down,
+ * stays down. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
 /* Gives new addresses to the library if a lookup has finished, and starts a
  * lookup if one is due. */
@@ -38,9 +38,9 @@ void hf__zk_first_round(struct zk *, size_t addresses);
 /* Returns, after a failed attempt while opening, whether there is time and an
  * address for another one. */
 bool hf__zk_may_try_again(struct zk *);
-/* The first returns when the current attempt to connect has taken too long; the
- * second ends it at that time. */
+/* Returns when the current attempt to connect will have taken too long. */
 hf__time hf__zk_late_at(const struct zk *);
+/* Ends the current attempt if it has taken too long. */
 void hf__zk_give_up_late(struct zk *, hf__time now);
 /* Ends the current attempt if the server is not ZooKeeper. */
 void hf__zk_refuse_foreign(struct zk *);

@@ -1,5 +1,5 @@
-/* Findings from the node that describes the ensemble, and about the session
- * that the server has granted. */
+/* Reports findings about the ensemble, from the node that describes it, and
+ * about the session that the server has granted. */
 #include "diagnose.h"
 
 #include "backends/common/finding.h"

@@ -9,7 +9,8 @@
 
 #define HEX "0123456789abcdefABCDEF"
 
-/* Reads a uuid of that length and returns the text after it, or NULL. */
+/* Reads a uuid of that length. Returns a pointer to what follows it, or NULL if
+ * s does not begin with such a uuid. */
 static const char *entry_read_uuid(const char *s, size_t len,
                                    struct zk_entry *e)
 {
@@ -139,7 +140,8 @@ bool hf__zk_entry_parse(const char *child, struct zk_entry *e)
 
 /* ---- strangers ------------------------------------------------- */
 
-/* Returns the start of the sequence in the name; NULL: there is none. */
+/* Returns the start of the sequence at the end of the name and stores its
+ * value, or returns NULL if the name has none. */
 static const char *entry_sequence_of(const char *child, int64_t *seq)
 {
     size_t len = strlen(child);
@@ -159,7 +161,8 @@ static bool entry_ends_with(const char *child, const char *end,
     return (size_t)(end - child) >= len && memcmp(end - len, text, len) == 0;
 }
 
-/* Recognizes a known stem with any text before it. */
+/* Recognizes a name that ends with a known stem and a sequence, whatever is
+ * before the stem. */
 static bool entry_guess_stem(struct zk_entry *e)
 {
     const char *end = entry_sequence_of(e->name, &e->seq);
@@ -178,7 +181,7 @@ static bool entry_guess_recipe(struct zk_entry *e)
 
     if (!end || strncmp(e->name, "x-", 2) != 0)
         return false;
-    s += *s == '-'; /* Java writes the session as a signed number */
+    s += *s == '-'; /* Java writes the session id as a signed number */
     s += strspn(s, HEX);
     e->form = ZK_FORM_LOCK;
     return s + 1 == end && *s == '-';
@@ -191,8 +194,8 @@ static const char *entry_behind_last(const char *s, const char *stem)
     return s;
 }
 
-/* Recognizes a child that Curator sorts before our sequence as text. A reader
- * of Curator waits for writers only. */
+/* Recognizes a child that Curator, which compares names as strings, sorts
+ * before our sequence. A reader of Curator waits for writers only. */
 static bool entry_guess_sorted(enum zk_rule rule, int64_t seq,
                                struct zk_entry *e)
 {
@@ -263,15 +266,15 @@ int hf__zk_entry_order(const struct zk_entry *a, const struct zk_entry *b)
 }
 
 enum effect {
-    FREE,    /* does not exclude ours */
+    FREE,    /* does not exclude our entry */
     BLOCKS,  /* the older entry goes first */
-    DIFFERS, /* another kind of lock, if it is older */
-    CLASHES, /* another kind of lock, whatever its age */
+    DIFFERS, /* is of another kind of lock, which counts if it is older */
+    CLASHES, /* is of another kind of lock, which counts at any age */
 };
 
-/* What an entry of each form does to a client with each rule. Forms without a
- * row are FREE. kazoo's lock may be a mutex or a writer, because its name does
- * not tell which. */
+/* The effect that an entry of each form has on a client with each rule. Forms
+ * without a row are FREE. An entry in the form of kazoo's lock may be a mutex
+ * or a writer, because its name does not tell which. */
 static const uint8_t effects[][ZK_RULE_UNFAIR + 1] = {
     /*                  MUTEX, WRITE, READ, UNFAIR */
     [ZK_FORM_LOCK] = {BLOCKS, DIFFERS, DIFFERS, DIFFERS},
@@ -295,8 +298,8 @@ static void entry_note(size_t *which, size_t i)
         *which = i;
 }
 
-/* Returns whether e is before mine. If mine has no place yet, every entry is.
- * Sets *tied if the order is unknown. */
+/* Returns whether e is before mine. If mine has no place in the queue yet,
+ * every entry is before it. Sets *tied if the order is unknown. */
 static bool entry_is_before(const struct zk_entry *e,
                             const struct zk_entry *mine, enum zk_rule rule,
                             bool *tied)
@@ -308,8 +311,9 @@ static bool entry_is_before(const struct zk_entry *e,
     return order <= 0;
 }
 
-/* Returns whether the child counts for that place. Sets *unknown if only a
- * request for its stat can tell. */
+/* Returns whether the child counts as an entry for the client that has the
+ * entry `mine`. Sets *unknown if only a request for the child's stat can
+ * tell. */
 static bool entry_counts(const char *child, int64_t czxid,
                          const struct zk_entry *mine, enum zk_rule rule,
                          struct zk_entry *e, bool *unknown)

@@ -1,7 +1,7 @@
 /*
- * The children of a lock's node: what a child is by its name (an entry of
- * Curator, kazoo or holdfast, or a stranger), how entries are ordered, and
- * which one a waiter watches. Pure.
+ * Interprets the children of a lock's node: tells by the name of a child what
+ * it is (an entry of Curator, kazoo or holdfast, or a stranger), how entries
+ * are ordered, and which one a waiter watches. Pure.
  *
  *     _c_<uuid>-lock-<seq>      Curator's mutex. "_c_<uuid>-" may be missing in
  *     _c_<uuid>-__READ__<seq>   these five; go-zookeeper's uuid has no hyphens
@@ -32,7 +32,7 @@
  *                               at the end of a name
  *     x-<session>-<seq>         ZooKeeper's own recipe (WriteLock, zoo_lock.c)
  *     <32 hex>                  a lease of kazoo's semaphore
- *     0000000012, -x ...        Curator sorts all children by the text after
+ *     0000000012, -x ...        Curator sorts all children by what follows
  *                               its stem, or by the whole name, and waits for
  *                               those before its own sequence. (Letters sort
  *                               after digits.)
@@ -68,8 +68,8 @@ enum zk_form {
 
 struct zk_entry {
     enum zk_form form;
-    int64_t seq; /* sequence, up to ZK_SEQ_LAST; 0: the form has none; -1:
-                    before all sequences */
+    int64_t seq; /* the sequence, at most ZK_SEQ_LAST; 0 if the form has none;
+                  * -1 if it is before all sequences */
     int64_t czxid;
     const char *name; /* the whole name, as given */
     const char *uuid; /* part of name, not terminated; "" if none */
@@ -87,12 +87,13 @@ enum zk_rule {
     ZK_RULE_MUTEX,
     ZK_RULE_WRITE,
     ZK_RULE_READ,
-    ZK_RULE_UNFAIR, /* only a holder blocks; other forms are of another kind */
+    ZK_RULE_UNFAIR, /* only a holder blocks; other forms belong to another
+                     * kind */
 };
 
 /* Returns, for a stranger, whether a client with that rule and sequence would
- * count it as an entry if it is ephemeral. ZK_SEQ_LAST stands for the end of
- * the queue. The entry then refers to the name. */
+ * count it as an entry if it is ephemeral. ZK_SEQ_LAST represents the end of
+ * the queue. If the function returns true, the entry refers to the name. */
 bool hf__zk_entry_guess(const char *child, enum zk_rule, int64_t seq,
                         struct zk_entry *);
 
@@ -108,7 +109,7 @@ int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
 void hf__zk_entry_prefix(enum zk_form, const char *uuid,
                          char out[ZK_PREFIX_MAX]);
 
-/* Stands for no child where an index is expected. */
+/* Takes the place of an index and means that there is no such child. */
 #define ZK_NOBODY SIZE_MAX
 
 struct zk_place {
@@ -125,13 +126,13 @@ struct zk_place {
     bool here; /* `mine` is one of the children */
 };
 
-/* Returns what is known of a child: its czxid, negated if the child is not
- * ephemeral; 0: nothing. */
+/* Returns the czxid of a child, negated if the child is not ephemeral, or 0 if
+ * nothing is known of the child. */
 typedef int64_t zk_czxid_fn(const void *arg, const char *child);
 
 /*
  * Finds the place of `mine` among the children of its node. If mine->name is
- * NULL, the place is behind all children. czxid may be NULL.
+ * NULL, the place is after all children. czxid may be NULL.
  */
 void hf__zk_place(char *const *child, size_t len, const struct zk_entry *mine,
                   enum zk_rule, zk_czxid_fn *czxid, const void *arg,

@@ -96,8 +96,8 @@ static void inspect_done(struct zk_query *base)
     struct zk *z = base->z;
     int rc = base->rc;
 
-    /* The entry that was meant is gone. The hold may have been downgraded, and
-     * then has another entry with the same token, so read again. */
+    /* The entry that the query means is gone. If the hold was downgraded, it
+     * has another entry with the same token, so everything is read again. */
     if (!rc && parties->meant && !parties->reached && !hf__order_means_all(q)) {
         hf__zk_query_free(base);
         rc = hf__zk_parties_read(z, q, inspect_break);
@@ -139,9 +139,9 @@ static void inspect_delete_both(struct zk_parties *parties, const char *one,
                                                    inspect_on_done, parties));
 }
 
-/* Deletes a holder. That of an unfair mutex is deleted together with the node
- * `lock`; if `lock` is missing, that fails, and the single delete that follows
- * succeeds. */
+/* Deletes a holder. The entry of an unfair mutex is deleted together with the
+ * node `lock`. If `lock` is missing, that transaction fails, and the single
+ * delete that follows it succeeds. */
 static int inspect_delete(const struct zk_party *s)
 {
     struct zk_parties *parties = s->parties;
@@ -154,8 +154,9 @@ static int inspect_delete(const struct zk_party *s)
     return hf__zk_delete(parties->base.z, path, inspect_on_done, parties);
 }
 
-/* Writes the word that asks the holder. Curator's holder expects only this
- * word; an entry of ours keeps the description of its owner after it. */
+/* Writes the word that asks the holder to release the lock. A holder that uses
+ * Curator expects only this word; in an entry of ours, the description of the
+ * owner follows the word. */
 static int inspect_write_ask(const struct zk_party *s)
 {
     char path[ZK_WHOLE_MAX], data[sizeof(ZK_REVOKE) + 1 + ZK_DATA_MAX];
@@ -167,8 +168,8 @@ static int inspect_write_ask(const struct zk_party *s)
                       s->version, inspect_on_done, s->parties);
 }
 
-/* Returns whether the query means this holder. All entries of one hold share
- * the answer for the first, whose token is that of the hold. */
+/* Returns whether the query means this holder. All leases of one hold share the
+ * answer for the first lease, whose token is that of the hold. */
 static bool inspect_is_meant(const struct zk_party *s,
                              const struct zk_party **before, bool *was_meant)
 {
@@ -206,7 +207,7 @@ static void inspect_holders(struct zk_parties *parties,
         }
         parties->meant = true;
         /* The server deletes by name, and the next holder will have the same
-         * name. */
+         * name, so the delete could remove the next holder. */
         if (s->entry.form == ZK_FORM_UNFAIR && !hf__order_means_all(base->q))
             base->rc = base->z->core->why(
                 base->z->client, HF_ENOTSUP,
@@ -219,9 +220,10 @@ static void inspect_holders(struct zk_parties *parties,
     hf__zk_query_wait(base, inspect_done);
 }
 
-/* Deletes the holders, or the round of a latch: only the round that was read,
- * because another client may end it and set the latch again just now. A latch
- * has no holders that a token or an owner could mean. */
+/* Deletes the holders. Of a latch, deletes only the round that was read,
+ * because another client may end that round and set the latch again in the
+ * meantime. An order with a token or an owner deletes no latch, because a latch
+ * has no holders. */
 static void inspect_break(struct zk_parties *parties)
 {
     struct zk_query *base = &parties->base;

@@ -10,19 +10,21 @@
 /* The longest time without a request is the timeout divided by this. */
 #define TOUCH_PART 4
 #define NUDGES_MAX 5 /* each nudge doubles the time to the next */
-/* For this long after a request of a thread, more are expected to follow. */
+/* How long after a request of a thread more requests are expected. */
 #define IN_USE (1000 * HF__MS)
+/* The pause after a failure to send. */
 #define STARVED (10 * HF__MS)
 
-/* Returns `at`, or starved_until if that is later: after a failure to send, the
- * client pauses. */
+/* Returns `at`, or starved_until if that is later, because the client pauses
+ * after a failure to send. */
 static hf__time keepalive_not_starved(const struct zk *z, hf__time at)
 {
     return at > z->starved_until ? at : z->starved_until;
 }
 
-/* Returns when the next proving write is due. While a lock waits these are sent
- * regularly, so that a grant after a watch event needs no further request. */
+/* Returns when the next proving write is due. While a lock waits, these writes
+ * are sent regularly, so that a grant after a watch event needs no further
+ * request. */
 static hf__time keepalive_beat_at(const struct zk *z)
 {
     return z->up && z->waiting && !z->beating
@@ -32,8 +34,8 @@ static hf__time keepalive_beat_at(const struct zk *z)
 }
 
 /* Returns when the next read that keeps the session alive is due. The library
- * would send a ping, but does not tell when. Besides, a server of version 3.8
- * may delay a commit until it receives any request. */
+ * sends pings of its own, but does not tell when. In addition, a server of
+ * version 3.8 may delay a commit until it receives any request. */
 static hf__time keepalive_touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);
@@ -96,8 +98,8 @@ void hf__zk_keepalive_move(struct zk *z, hf__time now)
 }
 
 /* Returns when the driver must wake up. Other threads may send requests while
- * it sleeps, and it must be awake when an answer is late. So while threads send
- * often, it wakes up at least every ZK_NUDGE. */
+ * it sleeps, and it must be awake when an answer is late. Therefore it wakes up
+ * at least every ZK_NUDGE while locks wait and threads send often. */
 hf__time hf__zk_keepalive_timeout(const struct zk *z)
 {
     hf__time at = keepalive_beat_at(z) < keepalive_touch_at(z)

@@ -1,8 +1,8 @@
 /*
  * Sends the requests that keep the session alive, and the writes that prove
- * that it lives (session_proof.h). session.c calls move and timeout for the
- * driver; the kinds call prove before a grant. Called with the client's mutex
- * held.
+ * that it lives (session_proof.h). session.c calls hf__zk_keepalive_move() and
+ * hf__zk_keepalive_timeout() for the driver; the kinds call
+ * hf__zk_keepalive_prove() before a grant. Called with the client's mutex held.
  */
 #ifndef HF_ZK_KEEPALIVE_H
 #define HF_ZK_KEEPALIVE_H

@@ -1,17 +1,18 @@
 /*
- * The node <path>/latch has the count as its data and one child, the round.
- * Both are created together and deleted together, when the count reaches 0.
+ * The latch. The node <path>/latch has the count as its data and one child, the
+ * round. Both are created together and deleted together, when the count reaches
+ * 0.
  *
- * - A set or down is one transaction with the creation of a mark, an
- *   ephemeral node for this session and this request. If the answer is lost
- *   and the request is sent again, the mark shows that it was counted. The
- *   mark is deleted after the answer. If the session ends first, the mark goes
- *   with it, and it is unknown whether the request was counted.
+ * - A set or down is one transaction that also creates a mark, an ephemeral
+ *   node for this session and this request. If the answer is lost and the
+ *   request is sent again, the mark shows that the request was counted. The
+ *   mark is deleted after the answer. If the session ends first, the mark is
+ *   removed with it, and it is unknown whether the request was counted.
  * - The same transaction checks the round, so that a down never counts in a
- *   later round, whose versions start again.
- * - A waiter watches the round, which does not change until it is deleted. So
- *   the waiter is notified only of the end, and a round that begins later does
- *   not keep it waiting.
+ *   later round, in which the versions of the node start again.
+ * - A waiter watches the round, which does not change until it is deleted.
+ *   Therefore the waiter is notified only of the end, and a round that begins
+ *   later does not keep it waiting.
  */
 #include "latch.h"
 
@@ -31,15 +32,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A query about a latch: one of the core, or one of a lock that waits (then
- * base.q is NULL, and the lock may no longer want the answer when it comes). */
+/* A query about a latch, either from the core or from a lock that waits. In the
+ * second case base.q is NULL, and the lock may no longer want the answer when
+ * it arrives. */
 struct count {
     struct zk_query base;
     uint8_t op;       /* HF__LATCH_SET, DOWN or GET */
     uint64_t hold_id; /* hold id of the lock's attempt */
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[ZK_COUNT_MAX];
-    char other[ZK_CHILD_MAX]; /* SET: an entry of another kind of lock; or "" */
+    char other[ZK_CHILD_MAX]; /* for SET: an entry of another kind of lock, or
+                               * "" */
     uint64_t left;
     int32_t version;
     int failed;    /* index of the first refused operation; or -1 */
@@ -212,7 +215,8 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
-    /* This list finds another kind of lock that was created first. */
+    /* This list finds another kind of lock that was created before the
+     * latch. */
     if (c->op == HF__LATCH_SET)
         hf__zk_query_sent(
             &c->base, hf__zk_list(z, c->base.path, NULL, latch_on_siblings, c));
@@ -235,9 +239,9 @@ static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 
 /* Ends the query with count 0 if a transaction confirms that the latch is not
  * set. A read is not enough, even after a sync: the leader answers both from
- * what it has applied, and may not have applied a set that a follower has
- * already confirmed. A transaction that fails has its place in the order of all
- * writes, so its answer is final. */
+ * what it has applied, and another client's set that a follower has already
+ * confirmed may not be applied there yet. A transaction that fails has its
+ * place in the order of all writes, so its answer is final. */
 static void latch_end_if_not_set(struct count *c)
 {
     zoo_op_t op;
@@ -279,10 +283,11 @@ static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
     latch_finish(c, hf__zk_lost(rc) ? HF_EUNKNOWN : latch_mismatch(c), 0);
 }
 
-/* Deletes the latch again, because another client took the name as a lock
- * between the read and the set. The round is ours, whatever its count is now.
- * The mark is deleted in the same transaction, so that a set is not taken for
- * counted if the answer is lost. */
+/* Deletes the latch again, because another client used the name for a lock
+ * between the read and the set. The transaction deletes our round, whose name
+ * is unique, so it cannot delete another client's latch. It also deletes the
+ * mark: if the answer is lost, a repeated set must not find the mark and
+ * conclude that it was counted. */
 static void latch_undo(struct count *c)
 {
     zoo_op_t op[3];

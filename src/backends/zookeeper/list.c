@@ -19,8 +19,8 @@
 struct dir {
     struct dir *next;
     struct walk *walk;
-    size_t below; /* if this is `locks` or `leases`: length of the semaphore's
-                     path; otherwise 0 */
+    size_t below; /* if this is `locks` or `leases`, the length of the
+                   * semaphore's path; otherwise 0 */
     char path[];
 };
 

@@ -37,7 +37,7 @@ int hf__zk_lock_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* Returns the counter of waiting locks that counts this one. A latch grants
+/* Returns the counter of waiting locks that includes this lock. A latch grants
  * nothing, so its waiters need no proof of the session and have a counter of
  * their own. */
 static unsigned *lock_count_of(const struct zk_lock *lock)
@@ -59,8 +59,8 @@ void hf__zk_lock_stop_waiting(struct zk_lock *lock)
 
 /* ---- attempts and answers ------------------------------------------------ */
 
-/* Cleans up after an attempt: one that was refused or is BUSY keeps neither
- * node nor watch. */
+/* Cleans up after an attempt: an attempt that was refused or is BUSY keeps
+ * neither node nor watch. */
 static int lock_finished(struct zk_lock *lock, int rc)
 {
     if (rc == HF__BUSY || (rc < 0 && rc != HF_EUNKNOWN)) {
@@ -106,7 +106,7 @@ struct zk_node *hf__zk_lock_node(struct zk_lock *lock,
 {
     if (lock->node && lock->node->hold_id != req->hold_id)
         hf__zk_node_drop(lock->node,
-                         NULL); /* it belongs to an earlier attempt */
+                         NULL); /* the node belongs to an earlier attempt */
     return lock->node;
 }
 

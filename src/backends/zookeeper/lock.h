@@ -24,9 +24,9 @@ struct zk_lock {
     struct zk_lock *next, *prev; /* locks with the same watch */
     bool queued;                 /* counted in zk.waiting or zk.waiting_latch */
     bool deleted;                /* the watched node is gone */
-    /* Is set while a try waits briefly for the turn before its own
-     * (semaphore.c): called instead of ringing the bell, and at pass_until at
-     * the latest. NULL: the bell rings. */
+    /* Set while a try waits briefly for the turn before its own (semaphore.c):
+     * it is called instead of ringing the bell, at pass_until at the latest.
+     * NULL if the bell is to ring. */
     void (*passed)(struct zk_lock *);
     hf__time pass_until;
     bool blind; /* latch: READ on the round was denied */
@@ -38,14 +38,14 @@ struct zk_lock {
     char path[]; /* path of the name's node */
 };
 
-/* Starts or continues an attempt of one kind. Returns an outcome; or PENDING,
- * and hf__zk_lock_answer() follows; or EUNKNOWN if there is no connection, and
- * the core sends the attempt again after reconnecting. */
+/* Starts or continues an attempt of one kind of lock. Returns an outcome. After
+ * PENDING, hf__zk_lock_answer() follows. EUNKNOWN means that there is no
+ * connection; the core sends the attempt again after reconnecting. */
 typedef int zk_attempt_fn(struct zk_lock *, struct hf__req *);
 
 int hf__zk_lock_attach(void *self, struct hf__remote *);
 void hf__zk_lock_detach(void *self, struct hf__remote *);
-/* begin: what the kind of the lock does. */
+/* Makes an attempt; `begin` is the function of the lock's kind. */
 int hf__zk_lock_attempt(const struct zk *, struct hf__req *,
                         zk_attempt_fn *begin);
 int hf__zk_lock_release(void *self, struct hf__req *);
@@ -54,9 +54,9 @@ int hf__zk_lock_abandon(void *self, struct hf__req *);
 /* Returns the node of this attempt, or NULL. Drops the node of an earlier
  * attempt. */
 struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
-/* Turns the lock's node into the hold and returns GRANTED. Returns QUEUED if
- * the session may end too soon for a hold; then the attempt must be made
- * again. */
+/* Turns the lock's node into the hold and returns GRANTED. If the session may
+ * end too soon for a hold and the attempt may queue, returns QUEUED; then the
+ * attempt must be made again. */
 int hf__zk_lock_grant(struct zk_lock *, struct hf__req *);
 /* Marks the lock as queued, because its watch will ring the bell. Returns
  * QUEUED. */
@@ -67,8 +67,9 @@ int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
 void hf__zk_lock_answer(struct zk_lock *, int rc);
 /* Removes the lock from its watch and from the queue. */
 void hf__zk_lock_stop_waiting(struct zk_lock *);
-/* Returns true if missing parents must be created again. (The server sweeps
- * parents that are empty.) Returns false after too many times. */
+/* Returns true if missing parents must be created again, because the server
+ * sweeps empty parents. Returns false if this was done too many times, or if
+ * the server refuses to create a parent. */
 bool hf__zk_lock_parents_again(struct zk_node *);
 
 #endif

@@ -18,7 +18,7 @@ static void node_uuid_of(const struct zk *z, uint64_t hold_id,
 {
     uint8_t bytes[16];
 
-    /* hf__uuid() overwrites some bits of bytes 6 and 8. So the hold id goes
+    /* hf__uuid() overwrites some bits of bytes 6 and 8, so the hold id is put
      * into other bytes. */
     memcpy(bytes, z->salt, sizeof(bytes));
     for (int i = 0; i < 4; i++)
@@ -46,8 +46,9 @@ void hf__zk_node_free(struct zk_node *node)
     z->core->free(z->client, node);
 }
 
-/* Leaves room in `path` for a number of ours, for a longer sequence from the
- * server, and for the longer name of a lowered entry (renew.c). */
+/* Leaves room in `path` for a number that the client chooses, for a longer
+ * sequence from the server, and for the longer name of a lowered entry
+ * (renew.c). */
 struct zk_node *hf__zk_node_alloc(struct zk *z, const char *path, uint8_t form)
 {
     size_t len = strlen(path);
@@ -183,7 +184,7 @@ void hf__zk_node_stop_notify(struct zk_node *node)
     node->notify = NULL;
 }
 
-/* ---- its two names, from write to read ----------------------------------- */
+/* ---- the two names of a downgraded entry --------------------------------- */
 
 struct rename {
     const char *from, *to;
@@ -236,8 +237,8 @@ void hf__zk_node_lower(struct zk_node *node)
 
 /* ---- the data of nodes --------------------------------------------------- */
 
-/* Returns what is left of the fixed lease, or the whole lease if the entry was
- * never restated; 0: there is no fixed lease. */
+/* Returns the ms that are left of the fixed lease, or its whole length if the
+ * entry was never restated, or 0 if there is no fixed lease. */
 static uint32_t node_left_of(const struct zk_node *node)
 {
     int64_t left = hf__left_ms(node->lease_ms, node->leased_ms, hf__wall_ms());
@@ -247,9 +248,9 @@ static uint32_t node_left_of(const struct zk_node *node)
                                               : (uint32_t)left;
 }
 
-/* The format is "<pid>\n<host>\n<label>". A fixed lease adds its length in ms
- * after the pid. A restated entry adds the lease or 0, the token, and the time
- * of the grant. */
+/* Writes "<pid>\n<host>\n<label>". For a fixed lease, its length in ms follows
+ * the pid. For a restated entry, the rest of the lease (or 0), the token, and
+ * the time of the grant follow the pid. */
 int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
 {
     const char *about = node->z->about, *label = node->lock->remote->label;

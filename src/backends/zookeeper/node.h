@@ -59,8 +59,9 @@ enum zk_node_state {
 
 /* The role of a node for its lock, if it has one. */
 enum zk_node_role {
-    ZK_ROLE_PLACE,  /* waits, or place unknown; or a later lease of a hold */
-    ZK_ROLE_SECOND, /* mutex: only one entry is before it, and watched */
+    ZK_ROLE_PLACE,  /* waits, or its place is unknown; or a later lease of a
+                     * hold */
+    ZK_ROLE_SECOND, /* mutex: only one entry is before it, which is watched */
     ZK_ROLE_FIRST,  /* semaphore: first in line, waiting for leases */
     ZK_ROLE_HELD,   /* the hold: the attempt was granted */
 };
@@ -68,22 +69,22 @@ enum zk_node_role {
 struct zk_node {
     struct zk_node *next, *prev; /* zk.nodes */
     struct zk *z;
-    struct zk_lock *lock;    /* NULL: the node is no longer wanted */
+    struct zk_lock *lock;    /* NULL if the node is no longer wanted */
     struct zk_node *sibling; /* next entry of the hold; lock->node is first */
     uint64_t hold_id;
-    int64_t czxid; /* of the entry, if it exists: the token; 0: unknown */
-    int refusal;   /* GONE: why the create was refused; ZOK: it was not */
+    int64_t czxid; /* the entry's czxid, which is the token; 0 if unknown */
+    int refusal;   /* of a GONE node: why the create was refused, or ZOK */
     uint8_t state; /* enum zk_node_state */
     uint8_t role;  /* enum zk_node_role */
     uint8_t form;  /* enum zk_form */
 
-    /* Its requests. */
+    /* The node's requests. */
     uint8_t parents; /* times that creates of missing parents were sent */
     uint32_t calls;  /* unanswered calls that it owns */
     uint32_t lists;  /* unanswered lists; only the last one counts */
     zk_done_fn *listed;
 
-    /* Its place among its siblings. */
+    /* The entry's place among its siblings. */
     struct zk_child_stat *child_stats;
     bool strangers_requested; /* strangers were requested for this place in the
                                  queue */
@@ -91,21 +92,23 @@ struct zk_node {
     bool swept;    /* nodes of an idle semaphore were deleted for the entry */
     uint32_t made; /* semaphore: the number of the next lease */
 
-    /* If it is a hold. */
+    /* Only for a hold. */
     struct zk_notify *notify; /* the watch on its entry; or NULL */
-    uint32_t lease_ms;        /* length of the fixed lease; 0: none */
+    uint32_t lease_ms;        /* length of the fixed lease, or 0 */
     int64_t leased_ms;        /* start of the fixed lease, by the wall clock */
     int64_t granted_ms;       /* time of the grant, by the wall clock */
     int32_t version;          /* of the entry's data, after our last write */
     bool restated; /* the data contains the token and the time of the grant,
                       because the entry's czxid and mtime no longer show them */
 
-    /* The entry's end. */
-    struct hf__req *let_go; /* is completed when the entry is gone; or NULL */
-    hf__time again_at;      /* when to retry a step that failed; 0: no retry */
-    hf__time pause;     /* pause before that retry; 0: no delete was refused */
-    bool maybe_deleted; /* the answer to a delete was lost */
-    bool hurried;       /* let go again while its delete was unanswered */
+    /* The deletion of the entry. */
+    struct hf__req *let_go; /* release or abandon to complete when the entry is
+                             * gone; or NULL */
+    hf__time again_at;      /* when to retry a step that failed, or 0 */
+    hf__time pause;         /* pause before that retry; 0 if no delete was
+                             * refused */
+    bool maybe_deleted;     /* the answer to a delete was lost */
+    bool hurried; /* a new let_go came while the delete was unanswered */
 
     uint16_t dir_len;  /* length of the lock's path within path */
     uint16_t stem_len; /* length of path without the sequence */
@@ -118,8 +121,8 @@ struct zk_child_stat {
     struct zk_child_stat *next; /* in zk_node.child_stats */
     struct zk_node *node;
     bool requested; /* the request is unanswered */
-    int refusal;    /* the server's error; ZOK: none */
-    int64_t czxid;  /* 0: unknown; negative: persistent (entry.h) */
+    int refusal;    /* the server's error, or ZOK */
+    int64_t czxid;  /* 0 if unknown; negative if persistent (entry.h) */
     char name[];    /* "" if the stat was requested for an earlier entry */
 };
 
@@ -127,7 +130,7 @@ struct zk_child_stat {
 struct zk_notify {
     struct zk_notify *next, *prev; /* zk.listening */
     struct zk *z;
-    struct zk_node *node; /* NULL: no longer wanted */
+    struct zk_node *node; /* NULL if the watch is no longer wanted */
     char path[];
 };
 
@@ -146,7 +149,7 @@ static inline bool hf__zk_node_is_there(const struct zk_node *node)
     return node->state == ZK_NODE_THERE || node->state == ZK_NODE_LOWERING;
 }
 
-/* Returns true if the client, and not the server, completes the name: then
+/* Returns true if the client, and not the server, completes the name. Then
  * `path` is complete from the start. */
 static inline bool hf__zk_node_is_numbered(const struct zk_node *node)
 {
@@ -167,8 +170,8 @@ struct zk_node *hf__zk_node_new(struct zk_lock *, const char *dir, uint8_t form,
 /* Returns a new node with that path, in zk.nodes, or NULL if memory is
  * short. */
 struct zk_node *hf__zk_node_alloc(struct zk *, const char *path, uint8_t form);
-/* Completes the path with a number that the client chooses, where other entries
- * have the server's sequence. */
+/* Completes the path with a number that the client chooses. (In other entries,
+ * that place holds the server's sequence.) */
 void hf__zk_node_number(struct zk_node *, uint32_t number);
 /* Sets the last part of the path. Returns false if the name is longer than a
  * sequence allows. */
@@ -176,24 +179,25 @@ bool hf__zk_node_set_name(struct zk_node *, const char *name);
 
 /* Returns the last part of the path. */
 const char *hf__zk_node_name(const struct zk_node *);
-/* Return a path: that of the parent, and that of the node `lock` below the
- * parent, which each client that wants the unfair mutex tries to create. */
+/* Writes the path of the entry's parent and returns `out`. */
 const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
+/* Writes the path of the node `lock` below the parent and returns `out`. Each
+ * client that wants the unfair mutex tries to create that node. */
 const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
 /* Returns the node of that hold id, or NULL. If a lock is given, only a node
- * below its path counts: hold ids are reused after 2^31 locks, and a hold may
- * last that long. */
+ * below the lock's path counts: hold ids are reused after 2^31 locks, and a
+ * hold may last that long. */
 struct zk_node *hf__zk_node_of(const struct zk *, const struct zk_lock *,
                                uint64_t hold_id);
-/* Makes the node THERE or GONE, by a list of its siblings. For cleanup.c and
- * node_create.c. */
+/* Makes the node THERE or GONE, depending on whether a list of its siblings
+ * contains its entry. Called by cleanup.c and node_create.c. */
 void hf__zk_node_match(struct zk_node *, const struct String_vector *children);
 
 /* Changes the name and form of the node from write to read. The node becomes
  * LOWERING. */
 void hf__zk_node_lower(struct zk_node *);
-/* Writes the path of the entry for writing of a LOWERING node. */
+/* Writes the path that the entry of a LOWERING node had for writing. */
 void hf__zk_node_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
 /* Forgets the stats of the siblings, which were requested for an earlier entry.
@@ -227,7 +231,7 @@ int hf__zk_node_describe(const struct zk_node *, char data[ZK_ABOUT_MAX]);
  * the lock. */
 bool hf__zk_is_revoke(const char *data, int len);
 
-/* Returns the size of a semaphore; 0: the data contains none. */
+/* Returns the size of a semaphore, or 0 if the data contains none. */
 uint32_t hf__zk_permits_parse(const char *data, int len);
 /* Reads the count and the round of a latch. Returns false if holdfast did not
  * write the data. */

@@ -50,8 +50,8 @@ static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_node_called(node);
 }
 
-/* The version check fails if another client has asked for the lock in the
- * meantime. So this write does not overwrite its request. */
+/* Writes with a version check, which fails if another client has asked for the
+ * lock in the meantime. Therefore that client's request is not overwritten. */
 void hf__zk_node_date(struct zk_node *node)
 {
     char data[ZK_ABOUT_MAX];
@@ -86,8 +86,8 @@ static void on_pair_created(void *owner, int rc, const struct zk_reply *reply)
 }
 
 /* Creates the entry and the node `lock` in one transaction. The answer has no
- * czxid, so an exists is sent with it. This also finds an entry that an earlier
- * request has created. */
+ * czxid, so an exists is sent with the transaction. The exists also finds an
+ * entry that an earlier request has created. */
 static int create_pair(struct zk_node *node, const char *data, int len)
 {
     struct zk *z = node->z;
@@ -130,7 +130,7 @@ int hf__zk_node_create(struct zk_node *node, bool parents)
 
     if (parents)
         rc = hf__zk_make_parents(z, hf__zk_node_dir(node, dir));
-    node->czxid = 0; /* the value was an earlier entry's */
+    node->czxid = 0; /* the old value belonged to an earlier entry */
     node->role = ZK_ROLE_PLACE;
     node->strangers_requested = node->siblings_known = false;
     hf__zk_node_forget_child_stats(node);

@@ -27,8 +27,9 @@ void hf__zk_notify_fini(struct zk *z)
 
 static void notify_listen_to(struct zk_node *);
 
-/* Frees a zk_notify whose watch has fired; watches the new entry if the node
- * was renamed. deleted: the entry is gone, so the hold is lost. */
+/* Frees a zk_notify whose watch has fired. If the node was renamed, watches the
+ * new entry; otherwise reports the hold as lost if `deleted` says that the
+ * entry is gone. */
 static void notify_hear_no_more(struct zk_notify *notify, bool deleted)
 {
     struct zk_node *node = notify->node;

@@ -62,7 +62,7 @@ bool hf__zk_party_is_ours(const struct zk_party *s)
     return parties_is_ours(words, s->data + s->data_len);
 }
 
-/* Reads the data of an entry. That of Curator is an address, that of kazoo an
+/* Reads the data of an entry. Curator writes an address; kazoo writes an
  * identifier that the user chose. */
 static void parties_read_data(const struct zk_party *s, hf_party *p)
 {
@@ -196,9 +196,9 @@ static void parties_judge_queue(struct zk_parties *parties)
     }
 }
 
-/* Counts leases as holders, except those of a client that has the turn and has
- * just created too many: it will see that and delete them. They are the newest
- * ones. */
+/* Counts leases as holders. If there are more leases than permits, the client
+ * that has the turn has just created too many. Its leases, which are the newest
+ * ones, do not count, because the client will notice that and delete them. */
 static void parties_judge_leases(struct zk_parties *parties)
 {
     struct zk_party *last = NULL;
@@ -302,7 +302,8 @@ static bool parties_belongs(enum zk_form form, enum zk_where where)
     }
 }
 
-/* Reads the name of a child. Returns false if it is a stranger. */
+/* Parses the name of a child. If the child is a stranger, guesses its form and
+ * returns false. */
 static bool parties_read_name(const char *name, struct zk_entry *e)
 {
     bool is_known = hf__zk_entry_parse(name, e);

@@ -1,8 +1,8 @@
 /*
- * The holders and waiters of a name. Everything below the name's node is read
- * in two round trips: the first lists the children, the second reads each child
- * that can be an entry. Then then() gets the entries in order, and must end the
- * query. Called by inspect.c.
+ * Reads the holders and waiters of a name. Everything below the name's node is
+ * read in two round trips: the first lists the children, the second reads each
+ * child that can be an entry. After that, the callback then() gets the entries
+ * in order, and must end the query. Called by inspect.c.
  */
 #ifndef HF_ZK_PARTIES_H
 #define HF_ZK_PARTIES_H
@@ -40,28 +40,31 @@ struct zk_parties {
         char path[ZK_WHOLE_MAX];
     } dirs[ZK_AT_LEASES + 1]; /* the nodes whose children are listed */
     void (*then)(struct zk_parties *);
-    struct zk_party *first; /* entries in order: of the node, locks, leases */
+    struct zk_party *first; /* entries in order: below the node, `locks`,
+                             * `leases` */
     size_t len;
-    enum hf_kind kind; /* kind of the lock; 0: the name is not in use */
+    enum hf_kind kind; /* kind of the lock; 0 if the name is not in use */
     bool unfair, is_latch;
-    uint32_t permits; /* size of a semaphore; 0: unknown */
+    uint32_t permits; /* size of a semaphore; 0 if unknown */
     uint64_t count;   /* count of a latch */
     char round[ZK_UUID_MAX];
     unsigned reached;   /* holders that were deleted or asked */
     bool meant, others; /* some holder is, or is not, meant by the query */
 };
 
-/* Reads everything and calls then(). Returns an outcome. */
+/* Reads everything and calls then(), unless reading fails. Returns an
+ * outcome. */
 int hf__zk_parties_read(struct zk *, struct hf__query *,
                         void (*then)(struct zk_parties *));
-/* Writes the path of a party's entry and returns it. */
+/* Writes the path of the party's entry to `out` and returns `out`. */
 const char *hf__zk_party_path(const struct zk_party *, char out[ZK_WHOLE_MAX]);
+/* Fills in the hf_party from the entry, its stat and its data. */
 void hf__zk_party_fill(const struct zk_party *, hf_party *);
-/* same_owner: returns whether both entries have the same uuid. words: returns
- * the data without the word that asks for the lock. is_ours: returns whether
- * holdfast wrote the data. */
+/* Returns whether both entries have the same uuid. */
 bool hf__zk_party_same_owner(const struct zk_party *, const struct zk_party *);
+/* Returns the entry's data without the word that asks for the lock. */
 const char *hf__zk_party_words(const struct zk_party *);
+/* Returns whether holdfast wrote the entry's data. */
 bool hf__zk_party_is_ours(const struct zk_party *);
 
 #endif

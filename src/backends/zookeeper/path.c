@@ -27,7 +27,7 @@ static void path_put_hex(struct sink *s, unsigned char byte)
 }
 
 /* Returns the value of a hexadecimal digit in upper case, as this file writes
- * it; -1: it is none. */
+ * it, or -1 for any other character. */
 static int path_digit_of(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -48,8 +48,9 @@ static int path_hex_at(const char *s, size_t len)
 
 /* ---- what the server accepts --------------------------------------------- */
 
-/* Returns the length of a character by its first byte; 0: the server refuses
- * the character. It refuses four bytes, because it sees them as surrogates. */
+/* Returns the length of a UTF-8 character by its first byte, or 0 if the server
+ * refuses the character. The server refuses characters of four bytes, because
+ * it sees them as surrogates. */
 static size_t path_length_of(unsigned char first)
 {
     return first < 0x80                    ? 1
@@ -66,8 +67,8 @@ static bool path_is_taken(uint32_t c, size_t len)
            c < 0xfff0;
 }
 
-/* Returns the length of the character if it may stay unchanged; 0: it must be
- * escaped. */
+/* Returns the length of the character if it may stay unchanged, or 0 if it must
+ * be escaped. */
 static size_t path_plain(const char *s, size_t left)
 {
     unsigned char first = (unsigned char)*s;
@@ -186,8 +187,8 @@ static void path_take_component(struct sink *o, const char *s, size_t len)
     }
 }
 
-/* Returns true if the name is written as this path. Other paths may decode to
- * the same name. */
+/* Returns true if the name encodes to this path. Other paths may decode to the
+ * same name. */
 static bool path_leads_to(const char *name, size_t len, const char *root,
                           const char *path)
 {

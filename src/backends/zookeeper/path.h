@@ -1,12 +1,12 @@
 /*
  * Converts the name of a lock to the path of its node, and back. Pure.
  *
- * A slash is hierarchy: the name a/b is the node a/b below the root of the
+ * A slash separates levels: the name a/b is the node a/b below the root of the
  * client, which is "" or "/x/y". Characters that ZooKeeper accepts are
  * unchanged. These become %XX (upper case), byte by byte: control characters,
  * invalid UTF-8, characters that the server refuses, "." and "..", and a
  * percent sign that would read as an escape. An empty component becomes "%00".
- * So two names never have the same path.
+ * Therefore two names never have the same path.
  */
 #ifndef HF_ZK_PATH_H
 #define HF_ZK_PATH_H
@@ -18,26 +18,26 @@
  * only slashes. */
 #define ZK_PATH_MAX (4 * (HF_NAME_MAX + 1) + 1)
 
-/* The longest path of an entry: the root, a name, a child. */
+/* The longest path of the root. */
 #define ZK_ROOT_MAX 512
+/* The longest path of an entry: the root, a name, a child. */
 #define ZK_WHOLE_MAX (ZK_ROOT_MAX + 4 * HF_NAME_MAX + 128)
 
-/* Children of a name's node: two of a semaphore, one of an unfair mutex, one of
- * a latch. */
-#define ZK_LOCKS "locks"
-#define ZK_LEASES "leases"
-#define ZK_UNFAIR "lock"
-#define ZK_LATCH "latch"
+#define ZK_LOCKS "locks"   /* child of a name's node: turns of a semaphore */
+#define ZK_LEASES "leases" /* likewise: leases of a semaphore */
+#define ZK_UNFAIR "lock"   /* likewise: an unfair mutex is held */
+#define ZK_LATCH "latch"   /* likewise: the count of a latch */
 
 /* Writes the path and returns its length. Returns EINVAL if the path is too
  * long, if it is the server's own /zookeeper, or if a component looks like an
- * entry that a lock keeps below its node. (The first component is allowed to,
- * because the root is no lock.) */
+ * entry that a lock keeps below its node. (The first component may look like an
+ * entry, because the root is no lock.) */
 int hf__zk_path(const char *name, size_t len, const char *root, char *out,
                 size_t cap);
 
-/* Returns the part of a refused name that is not allowed, and its length in
- * *part_len; NULL: the name is too long. */
+/* Returns the part of a refused name that is not allowed, and stores its length
+ * in *part_len. Returns NULL if the name has no such part; then it is too
+ * long. */
 const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
                                 size_t *part_len);
 

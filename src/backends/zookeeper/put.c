@@ -1,5 +1,5 @@
 /*
- * Writes a value if the hold still exists: one transaction checks the hold's
+ * Writes a value if the hold still exists. One transaction checks the hold's
  * entry, whose name is never reused, and writes the value.
  */
 #include "put.h"
@@ -69,7 +69,7 @@ static void put_commit(struct put *p)
         hf__zk_query_end(&p->base, rc);
 }
 
-/* Returns 0, or a code if the key cannot be a path below the URL's path. */
+/* Returns 0, or HF_EINVAL if the key cannot be a path below the URL's path. */
 static int put_check_key(struct zk *z, const struct hf__query *q)
 {
     const char *key = q->name;

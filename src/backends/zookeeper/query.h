@@ -17,8 +17,10 @@ struct zk_lock;
 struct zk_query {
     struct zk_query *next, *prev; /* zk.queries */
     struct zk *z;
-    struct hf__query *q;             /* the core's query; NULL: `lock` asks */
-    struct zk_lock *lock;            /* NULL also after the lock was detached */
+    struct hf__query *q;             /* the core's query; NULL if `lock` began
+                                      * it */
+    struct zk_lock *lock;            /* NULL if the core began the query, or if
+                                      * the lock was detached since */
     void (*step)(struct zk_query *); /* runs when all calls are answered */
     struct hf__arena memory;         /* freed with the query */
     unsigned calls;                  /* unanswered calls of this step */
@@ -26,11 +28,11 @@ struct zk_query {
     char path[ZK_WHOLE_MAX]; /* path of the name's node */
 };
 
-/* Returns a new query of that size, zeroed, with its path. Returns NULL and
- * sets *rc to EINVAL or ENOMEM on failure. */
+/* Returns a new query of that size, zeroed, with the path of its name. On
+ * failure, returns NULL and sets *rc to EINVAL or ENOMEM. */
 void *hf__zk_query_new(struct zk *, struct hf__query *, size_t size, int *rc);
-/* Returns a new query of a lock itself, for the lock's path and without a
- * hf__query, or NULL if memory is short. */
+/* Returns a new query that a lock itself begins, for the lock's path and
+ * without a hf__query, or NULL if memory is short. */
 void *hf__zk_query_of(struct zk_lock *, size_t size);
 
 /* Counts a call of the step; rc is the result of sending it. */
@@ -49,11 +51,11 @@ bool hf__zk_query_is_over(const struct zk_query *);
 /* Reports the result and frees the query. */
 void hf__zk_query_end(struct zk_query *, int result);
 void hf__zk_query_free(struct zk_query *);
-/* Return the code for an answer: 0 for ZOK and for ZNONODE, which is no error;
- * EUNKNOWN if there was no answer; otherwise the code of the refusal, with its
- * text. refusal() also takes the right that the call needs (hf__zk_denied);
- * code() takes it as READ. */
+/* Returns the code for an answer to a call that needs the right READ: 0 for ZOK
+ * and for ZNONODE, which is no error; EUNKNOWN if there was no answer;
+ * otherwise the code of the refusal, after setting its error message. */
 int hf__zk_query_code(struct zk_query *, int rc);
+/* Does the same for a call that needs another right (hf__zk_denied). */
 int hf__zk_query_refusal(struct zk_query *, int rc, const char *right);
 
 void hf__zk_queries_fini(struct zk *);

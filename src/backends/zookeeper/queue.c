@@ -76,7 +76,7 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
             hf__zk_notify_confirm(node);
         return rc;
     }
-    /* Send a proof with the list. Without one, the session may have ended by
+    /* A proof is sent with the list. Without one, the session may have ended by
      * the time of the grant, and the list would be outdated. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;

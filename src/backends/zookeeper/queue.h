@@ -4,15 +4,15 @@
  *
  * An attempt creates an entry and lists its siblings, in one packet. The entry
  * has the lock if no entry before it excludes it. Otherwise the client watches
- * the last entry before its own that does. Only the next waiter, or all readers
+ * the last of the entries that exclude it. Only the next waiter, or all readers
  * that follow a writer, watch the same entry, so a release wakes no others.
  *
  * The unfair mutex has no queue. The client that creates the node <path>/lock
  * has the lock; all others watch that node, and try again when it is deleted.
  * All holders use the same node, but a client whose lock was taken away must
- * not delete the node of the next holder. So each holder creates a second node,
- * whose name is unique, in the same transaction, and deletes both in one
- * transaction, too. The second node is the entry.
+ * not delete the node of the next holder. Therefore each holder creates a
+ * second node, whose name is unique, in the same transaction, and deletes both
+ * in one transaction, too. The second node is the entry.
  *
  * A repeated attempt finds the entry of the first attempt by its uuid, or
  * creates a new entry.

@@ -31,7 +31,7 @@ struct zk_chunk {
 struct sending {
     struct zk *z;
     struct hf__batch *batch;
-    struct zk_chunk *chunk; /* NULL: no chunk was begun */
+    struct zk_chunk *chunk; /* NULL if no chunk was begun */
     size_t size;            /* bytes of the chunk's paths */
     zoo_op_t op[CHUNK_LEN];
 };
@@ -70,7 +70,7 @@ static struct zk_node *renew_node_of(const struct hf__renewal *item)
                : NULL;
 }
 
-/* Sets the result of a hold. It may be in several chunks: the worst result
+/* Sets the result of a hold. If a hold is in several chunks, the worst result
  * counts. */
 static void renew_report(struct hf__renewal *item, int result)
 {
@@ -99,8 +99,9 @@ static void renew_over(struct zk *z, struct zk_chunk *c, int result)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
-/* Returns the code for a refused chunk with one hold: the entry is gone, or
- * this client has no right to read it. */
+/* Returns the code for a refused chunk with one hold: HF_ENOTOWNER if an entry
+ * is gone, which also reports the hold as lost; otherwise the code of the
+ * server's refusal to read the entry. */
 static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
                             const zoo_op_result_t *result)
 {
@@ -187,7 +188,7 @@ static void renew_on_downgrade(void *owner, int rc,
 }
 
 /* Returns false at the end of the sequence, where only the czxid shows the
- * order, so that a new entry would be behind the waiters. Then the entry for
+ * order, so that a new entry would come after the waiters. Then the entry for
  * writing stays, and keeps other readers out. */
 static bool renew_can_be_renamed(const struct zk_node *node)
 {
@@ -252,8 +253,8 @@ static void renew_on_lower(void *owner, int rc, const struct zk_reply *reply)
 
 /* ---- sending ------------------------------------------------------------- */
 
-/* Counts a chunk that was sent, or ends it if it was not. rc: the result of
- * sending it. */
+/* Counts a chunk that was sent. `rc` is the result of sending; if it is an
+ * error, ends the chunk with that error instead. */
 static void renew_sent(struct zk *z, struct zk_chunk *c, int rc)
 {
     if (rc)
@@ -297,7 +298,7 @@ static void renew_check(struct sending *s, size_t i, const struct zk_node *node)
 }
 
 /* Sends the downgrade again, because the server may still have the entry for
- * writing. It is a write, so it proves the session, too. */
+ * writing. The downgrade is a write, so it proves the session, too. */
 static void renew_lower(struct sending *s, size_t i, struct zk_node *node)
 {
     renew_flush(s);

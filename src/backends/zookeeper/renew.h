@@ -1,18 +1,18 @@
 /*
- * The backend's slot renew, which proves the session for all holds of a batch
- * and is answered when all its parts are; and the query HF__DOWNGRADE, which
- * the next renewal repeats if the answer was lost.
+ * The backend's slot `renew`, which proves the session for all holds of a
+ * batch, and is answered when all parts of the batch are. Also the query
+ * HF__DOWNGRADE, which the next renewal repeats if its answer was lost.
  *
  * All holds live as long as the session, so one acknowledged write renews them
- * all. The write is a transaction of checks that each entry exists, as many as
- * fit, so a deleted entry is noticed as well. If an entry is missing, the
- * answer names only the first. Then each hold is checked in a transaction of
- * its own, all in one packet.
+ * all. The write is a transaction that checks that each entry exists, with as
+ * many entries as fit, so a deleted entry is noticed, too. If an entry is
+ * missing, the answer names only the first missing one. Then each hold is
+ * checked in a transaction of its own, all in one packet.
  *
  * A downgrade replaces the entry for writing with one for reading of the same
- * sequence, in one transaction, as Curator does. So the hold stays before all
- * waiters. After a lost answer the same transaction is sent again; the new name
- * tells whether it was done.
+ * sequence, in one transaction, as Curator does. Therefore the hold stays
+ * before all waiters. After a lost answer the same transaction is sent again;
+ * the new name tells whether it was done.
  */
 #ifndef HF_ZK_RENEW_H
 #define HF_ZK_RENEW_H
@@ -20,7 +20,7 @@
 #include "zookeeper.h"
 
 int hf__zk_renew(void *self, struct hf__batch *);
-/* Returns an outcome, or PENDING. */
+/* Executes HF__DOWNGRADE. Returns an outcome, or PENDING. */
 int hf__zk_downgrade_query(struct zk *, struct hf__query *);
 void hf__zk_renew_fini(struct zk *);
 

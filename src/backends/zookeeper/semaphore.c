@@ -22,7 +22,8 @@
 
 struct visit {
     struct zk_query base;
-    struct zk_node *turn; /* if its lock is NULL, the result is unwanted */
+    struct zk_node *turn; /* our turn; if its lock is NULL, the result is
+                           * unwanted */
     bool here;            /* the list of `locks` contains our turn */
     bool no_leases;       /* the node `leases` does not exist */
     bool unnumbered;      /* the node `leases` has no data */
@@ -30,7 +31,7 @@ struct visit {
     uint32_t ahead;       /* number of turns before ours */
     uint32_t others;      /* number of leases of other holds */
     uint32_t ours;        /* number of leases of our hold */
-    uint32_t size; /* the size in the data of `leases`; 0: there is none */
+    uint32_t size;        /* the size in the data of `leases`, or 0 */
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
@@ -127,7 +128,8 @@ static bool semaphore_is_ours(const struct zk_node *turn, const char *name)
     return false;
 }
 
-/* Counts the leases. As for Curator, every child is one, whatever its name. */
+/* Counts the leases. As in Curator, every child is a lease, whatever its
+ * name. */
 static void semaphore_on_leases(void *owner, int rc,
                                 const struct zk_reply *reply)
 {
@@ -156,7 +158,7 @@ static void semaphore_on_size(void *owner, int rc, const struct zk_reply *reply)
 
 static void semaphore_judge(struct zk_query *);
 
-/* Starts a visit. Returns PENDING or a code. */
+/* Starts a visit. Returns PENDING or an error code. */
 static int semaphore_visit_begin(struct zk_lock *lock)
 {
     struct zk_node *turn = lock->node;
@@ -302,9 +304,9 @@ static int semaphore_wait_for(struct zk_lock *lock, const struct visit *v)
     struct zk_node *turn = lock->node;
     int rc;
 
-    if (turn->role == ZK_ROLE_FIRST) /* `leases` is watched already */
+    if (turn->role == ZK_ROLE_FIRST) /* `leases` is already watched */
         return hf__zk_lock_queued(lock, lock->attempt);
-    if (!v->ahead) { /* but `leases` was not watched: visit again */
+    if (!v->ahead) { /* `leases` was not watched: visit again */
         turn->role = ZK_ROLE_FIRST;
         return semaphore_visit_begin(lock);
     }
@@ -336,9 +338,9 @@ static bool semaphore_are_there(const struct zk_node *turn)
     return turn->sibling;
 }
 
-/* Returns 0, or the code if the server refuses to create a lease and would do
- * so again. (If `leases` was swept, it is created first and the lease is tried
- * again.) */
+/* Returns 0, or the error code if the server refuses to create a lease and
+ * would do so again. (If `leases` was swept, it is created first and the lease
+ * is tried again.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
@@ -350,7 +352,8 @@ static int semaphore_lease_refusal(const struct zk_node *turn)
     return 0;
 }
 
-/* Our turn is first: takes the permits, or waits until enough are free. */
+/* Takes the permits, or waits until enough are free. Called if our turn is
+ * first. */
 static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
 {
     struct zk_node *turn = lock->node;
@@ -378,13 +381,14 @@ static void semaphore_passed(struct zk_lock *lock)
     hf__zk_lock_answer(lock, semaphore_visit_begin(lock));
 }
 
-/* Handles a try with turns before ours. These clients may be about to release
- * their turns, or may themselves wait, for an unknown number of permits. The
- * leases are listed after the turns, so a client with a turn may already have
- * its leases among those that are out. Counting its turn as a permit would
- * refuse a try although permits are free. So if enough permits are free, the
- * try watches the turn before its own for a short time. That turn may belong to
- * a stopped process or wait for more permits; then the try is BUSY. */
+/* Handles a try with turns before its own. The clients with these turns may be
+ * about to release them, or may themselves wait, for an unknown number of
+ * permits. The leases are listed after the turns, so the leases that were found
+ * may already include those of a client whose turn was listed. If that turn
+ * counted as a permit, too, the try would be refused although permits are free.
+ * Therefore, if enough permits are free, the try watches the turn before its
+ * own for a short time. That turn may belong to a stopped process or wait for
+ * more permits; then the try is BUSY. */
 static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;

@@ -8,14 +8,15 @@
  * many permits stays first until there are enough.
  *
  * A *visit* lists everything in one packet. The turn is created with the first
- * visit, the leases with the last; they are the siblings of the turn. Their
- * names contain the uuid of the hold id and a number that the client chooses,
- * so they are found again after a lost answer. The turn is lock->node until the
- * grant, which deletes it; then the leases are the hold.
+ * visit, the leases with the last; they are the siblings of the turn. The names
+ * of the leases contain the uuid of the hold id and a number that the client
+ * chooses, so a lease is found again after a lost answer. The turn is
+ * lock->node until the grant, which deletes the turn; then the leases are the
+ * hold.
  *
  * The size is in the data of `leases`. A client whose turn it is writes the
- * size if the data contains none, or another size while no other client has a
- * permit.
+ * size if the data contains none. It also writes its own size over another one
+ * while no other client has a permit.
  */
 #ifndef HF_ZK_SEMAPHORE_H
 #define HF_ZK_SEMAPHORE_H

@@ -26,7 +26,8 @@
 #define PAUSE_MS 500    /* longest pause after a round through all servers */
 #define LIVED_MS 1000   /* a connection that lasted longer was useful */
 #define SHORT_MS 10     /* first pause after a connection that was not useful */
-/* The longest such pause: each one is twice as long as the one before. */
+/* The longest pause after connections that were not useful. Each pause is twice
+ * as long as the one before. */
 #define SHORT_MAX_MS 200
 /* The time limit of an attempt to connect, which grows with each failure. */
 #define PATIENCE_MS 1000
@@ -238,10 +239,11 @@ static void session_on_greeted(void *owner, int rc,
     z->greeted = z->greeting && !hf__zk_lost(rc) && rc != ZAUTHFAILED;
 }
 
-/* Sends the first request of a connection, a sync. A list that is sent after it
- * shows everything that was sent before. Its answer also makes the library drop
- * requests of an earlier connection that will never be answered. If there is a
- * user, the answer proves that the server has accepted user and password. */
+/* Sends the first request of a connection, a sync. A list that is sent after
+ * the sync shows everything that was sent before it. The answer to the sync
+ * also makes the library drop requests of an earlier connection that will never
+ * be answered. If there is a user, the answer proves that the server has
+ * accepted user and password. */
 static void session_greet(struct zk *z)
 {
     int rc = hf__zk_sync(z, session_on_greeted, NULL);
@@ -266,8 +268,8 @@ static void session_note_state(struct zk *z)
         session_went_down(z);
 }
 
-/* Handles the end of the session: its ephemeral nodes are gone, and with them
- * all holds and places in queues. */
+/* Handles the end of the session, with which its ephemeral nodes, all holds and
+ * all places in queues are lost. */
 static void session_lose(struct zk *z, hf__time now)
 {
     bool refused = zoo_state(z->zh) == ZOO_AUTH_FAILED_STATE;
@@ -373,8 +375,8 @@ static void session_set_timer(struct zk *z, hf__time now,
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
         z->timer = hf__min_time(z->timer, now + POLL);
-    /* If no request is pending, no thread waits for the socket. An attempt to
-     * connect would then time out before anything was sent on it. */
+    /* If no request is pending, no thread waits for the socket. Then an attempt
+     * to connect would time out before anything was sent on the connection. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
             hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);

@@ -1,8 +1,10 @@
 /*
  * The session, from creation to end. This unit drives the library, and notifies
- * the others when the connection comes up or is lost and when the session has
- * ended. Called by zookeeper.c: open and close on the helper thread without the
- * client's mutex; move and timeout are the backend's advance and next_timeout.
+ * the others when the connection is established or lost and when the session
+ * has ended. Called by zookeeper.c. hf__zk_session_open() and
+ * hf__zk_session_close() run on the helper thread without the client's mutex.
+ * hf__zk_session_move() and hf__zk_session_timeout() are the backend's advance
+ * and next_timeout.
  *
  * A session is one handle of the library. The library reconnects by itself and
  * keeps the session as long as the server does. When the server has ended the
@@ -15,7 +17,7 @@
 
 #include "zookeeper.h"
 
-/* Returns 0: the library is connecting; or a code. */
+/* Looks the hosts up and starts to connect. Returns 0, or an error code. */
 int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
 void hf__zk_session_move(void *, hf__time now);

@@ -15,8 +15,8 @@ hf__time hf__zk_proof_part(const struct zk *z, int of)
     return (hf__time)z->timeout_ms * HF__MS / of;
 }
 
-/* Returns an upper bound of half a tick. A session lasts at least two ticks,
- * unless the URL gives a longer tick. */
+/* Returns an upper bound of half a tick: a quarter of the session's timeout,
+ * which is at least two ticks, or half of the URL's tick if that is longer. */
 static hf__time proof_half_tick(const struct zk *z)
 {
     hf__time said = (hf__time)z->tick_ms * HF__MS / 2;
@@ -29,8 +29,8 @@ bool hf__zk_proof_fits(const struct zk *z)
     return z->tick_ms <= z->timeout_ms;
 }
 
-/* Returns the newest sign of life that the leader certainly knew of when a
- * write was sent at that time. */
+/* Returns the newest sign of life from the client that the leader certainly
+ * knew of when a write was sent at that time. */
 static hf__time proof_known(const struct zk *z, hf__time sent_at)
 {
     unsigned at = z->touched_at;
@@ -70,8 +70,9 @@ bool hf__zk_proof_is_good(const struct zk *z)
            z->good_until - now > hf__zk_proof_part(z, FRESH_PART);
 }
 
-/* Returns 0 if a hold may begin. After silence for nearly a whole timeout, the
- * leader must be notified of the client first, which takes half a tick. */
+/* Returns 0 if a hold may begin, otherwise the time of the next try. After
+ * silence for nearly a whole timeout, the leader must be notified of the client
+ * first, which takes half a tick. */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))

@@ -20,14 +20,14 @@
 
 #define ZK_NUDGE (200 * HF__MS) /* an answer that takes longer is late */
 
-/* The connection is up: the leader has opened the session, or was notified of
- * it, since connect_at. */
+/* Begins the proofs of a new connection: since connect_at, the leader has
+ * opened the session or was notified of it. */
 void hf__zk_proof_begin(struct zk *);
 /* Returns false if the URL gives a tick that is longer than the session's
  * timeout. */
 bool hf__zk_proof_fits(const struct zk *);
-/* Notes an answered call and when it was sent. by_leader: the leader
- * acknowledged it as a write. */
+/* Notes an answered call and when it was sent. `by_leader` is true if the
+ * leader acknowledged the call as a write. */
 void hf__zk_proof_heard(struct zk *, hf__time sent_at, bool by_leader);
 
 /* Returns the session's timeout divided by `of`. */

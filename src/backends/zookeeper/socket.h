@@ -10,7 +10,7 @@
 
 #include "zookeeper.h"
 
-/* The library has closed its descriptor: stops watching it. */
+/* Stops watching the descriptor, because the library has closed it. */
 void hf__zk_socket_gone(struct zk *);
 /* Notes events of the descriptor with that tag. */
 void hf__zk_socket_ready(struct zk *, uint32_t tag, uint32_t events);

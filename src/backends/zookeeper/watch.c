@@ -35,7 +35,8 @@ static void watch_join(struct zk_watch *w, struct zk_lock *lock)
     hf__list_add(w->locks, lock);
 }
 
-/* Notifies all locks of the watch. deleted: the watched node is gone. */
+/* Notifies all locks of the watch. `deleted` is true if the watched node is
+ * gone. */
 static void watch_ring(struct zk_watch *w, bool deleted)
 {
     struct zk *z = w->z;
@@ -211,8 +212,8 @@ static void poll_watched(struct zk *z)
 }
 
 /* Handles safety polls that were not answered in time. A poll belongs to no
- * lock, so no request of the core would end because of it. So all locks try
- * again, and their own requests end after op_timeout. */
+ * lock, so no request of the core would end because of it. Therefore all locks
+ * try again, and their own requests end after op_timeout. */
 static void watch_poll_late(struct zk *z)
 {
     z->polls = 0;
@@ -220,8 +221,8 @@ static void watch_poll_late(struct zk *z)
     z->poll_at = watch_next_poll(z);
 }
 
-/* Returns a lock with `passed` set whose pass_until has come; or NULL, and sets
- * *next to the earliest pass_until of the other locks. */
+/* Returns a lock with `passed` set whose pass_until has come. If there is none,
+ * returns NULL and sets *next to the earliest pass_until of the locks. */
 static struct zk_lock *watch_find_late(struct zk *z, hf__time now,
                                        hf__time *next)
 {

@@ -28,22 +28,22 @@ struct zk_lock;
 enum zk_watch_kind { ZK_WATCH_NODE, ZK_WATCH_CHILDREN };
 
 /* Makes the lock wait for the path, instead of what it waited for before.
- * Returns 0, or a code: then it waits for nothing. */
+ * Returns 0, or an error code if the lock waits for nothing now. */
 int hf__zk_watch(struct zk *, struct zk_lock *, enum zk_watch_kind,
                  const char *path);
-/* The lock no longer waits; the watch stays at the server. */
+/* Ends the lock's wait; the watch stays at the server. */
 void hf__zk_unwatch(struct zk_lock *);
-/* A lock is about to wait: starts the safety polls. */
+/* Starts the safety polls, because a lock is about to wait. */
 void hf__zk_watches_begin(struct zk *);
 
-/* The connection is lost: makes all waiting locks try again when it is back.
- * Without that, a lock that only waits would never notice. */
+/* Makes all waiting locks try again when the connection, which was lost, is
+ * back. Otherwise a lock that only waits would never notice. */
 void hf__zk_watches_down(struct zk *);
 /* Sends the safety polls that are due, and calls `passed` of locks whose
  * pass_until has come (semaphore.c). */
 void hf__zk_watches_move(struct zk *, hf__time now);
 hf__time hf__zk_watches_timeout(const struct zk *);
-/* The session has ended: fires all watches. */
+/* Fires all watches, because the session has ended. */
 void hf__zk_watches_lost(struct zk *);
 
 #endif

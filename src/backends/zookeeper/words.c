@@ -14,8 +14,9 @@ void hf__zk_speak_for(struct zk *z)
     speaking = z;
 }
 
-/* "Socket 127.0.0.1:1 zk retcode=-4, errno=111(Connection refused): server
- * refused to accept the client" -> "127.0.0.1:1: Connection refused" */
+/* Shortens a message of the library: "Socket 127.0.0.1:1 zk retcode=-4,
+ * errno=111(Connection refused): server refused to accept the client" becomes
+ * "127.0.0.1:1: Connection refused". */
 static void words_shorten(const char *text, const char *cause, char *out,
                           size_t size)
 {
@@ -28,18 +29,18 @@ static void words_shorten(const char *text, const char *cause, char *out,
         snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
         return;
     }
-    if (!cause && number == EHOSTDOWN) /* the stream has ended */
+    if (!cause && number == EHOSTDOWN) /* the server has closed the stream */
         cause = "the server closed the connection";
     else if (!cause &&
-             number == EAGAIN) /* it is left over from an earlier call */
+             number == EAGAIN) /* errno is left over from an earlier call */
         cause = close + 3;
     snprintf(out, size, "%.*s: %.*s", (int)strcspn(text + 7, " "), text + 7,
              cause ? (int)strlen(cause) : (int)(close - open - 1),
              cause ? cause : open + 1);
 }
 
-/* A line of the log contains time, thread, level, function and text, but does
- * not tell the client. */
+/* Keeps the reason in a line of the library's log. The line contains time,
+ * thread, level, function and message, but does not name the client. */
 void hf__zk_on_log(const char *line)
 {
     struct zk *z = speaking;

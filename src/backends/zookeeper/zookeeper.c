@@ -4,7 +4,8 @@
  *   zk://host[:2181][,host...][/path]
  *   dialect=curator (default: Curator's recipes)
  *   dialect=kazoo   (kazoo's names; no semaphore)
- *   tick=2s         (the servers' tickTime; only where it cannot be guessed)
+ *   tick=2s         (the servers' tickTime; needed only if their
+ *                   minSessionTimeout is below two ticks)
  */
 #include "zookeeper.h"
 

@@ -60,7 +60,7 @@ struct zk {
     bool said;      /* `text` has changed since it was last reported */
     bool unwatched; /* the core could not watch own_fd: it is polled */
     bool first_words; /* the server's first bytes were checked */
-    int open_code;    /* why opening failed; 0: it has not failed */
+    int open_code;    /* why opening failed, or 0 */
     bool was_late;    /* while opening: some server did not answer in time */
     size_t untried;   /* while opening: addresses not tried yet */
     hf__time open_until;
@@ -81,8 +81,9 @@ struct zk {
     hf__time up_at;           /* start of the current or last connection */
     hf__time pause_until;     /* no connection is attempted before this time */
     uint32_t pause_ms; /* length of the last pause, which grows each time */
-    hf__time starved_until; /* out of memory: no keep-alive is sent before */
-    hf__time sweep_at;      /* next retry of deletions that failed; 0: none */
+    hf__time starved_until; /* out of memory: no keep-alive is sent before this
+                             * time */
+    hf__time sweep_at;      /* next retry of deletions that failed, or 0 */
     hf__time connect_at;
     hf__time sent;       /* when the last call was sent */
     hf__time used;       /* when a call was last sent outside of advance() */
@@ -98,7 +99,8 @@ struct zk {
     uint32_t polls;         /* unanswered safety polls */
     hf__time pass_at;       /* the earliest zk_lock.pass_until */
 
-    struct zk_call *calls, *spare; /* unanswered; spare memory for new ones */
+    struct zk_call *calls, *spare; /* unanswered calls; spare memory for new
+                                    * ones */
     unsigned calls_len;
     struct zk_node *nodes;    /* all nodes of this session */
     struct zk_chunk *chunks;  /* transactions of unanswered renewals */
@@ -116,7 +118,7 @@ struct zk {
     char *root;       /* "" or "/a/b": the URL's path */
     const struct ACL_vector *acl;
     uint32_t ttl_ms, open_timeout_ms;
-    uint32_t tick_ms; /* the servers' tick, from the URL; 0: not given */
+    uint32_t tick_ms; /* the servers' tick from the URL, or 0 */
     bool kazoo;       /* dialect=kazoo */
     bool listens;     /* the program listens for events */
     char *secret;     /* "user:password"; or NULL */

@@ -65,7 +65,7 @@ int hf__verb_lost(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     if (rc == HF_ELOST)
         return hf__fail_lost(t->line, owner, err);
     /* The hold was released in the meantime: the loss that the queue remembers
-     * may be of an earlier hold. */
+     * may be the loss of an earlier hold. */
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 
@@ -75,8 +75,8 @@ int hf__verb_check(const hf_lock *lock, const struct hf__verb_call *t)
     int rc = hf__queue_check(g, hf__owner_of(lock, NULL), hf__now());
 
     if (!rc && g->lease.hold_id != t->hold_id)
-        rc = HF_ENOTOWNER; /* another thread has released it, and it was
-                              acquired again */
+        rc = HF_ENOTOWNER; /* another thread has released the hold, and the lock
+                              was acquired again */
     return rc;
 }
 
@@ -88,7 +88,7 @@ int hf__verb_judge(hf_lock *lock, struct hf__verb_call *t,
     int now;
 
     if (hf__client_check(c))
-        return hf__fail(err, HF_ECLOSED, "the client was closed meanwhile");
+        return hf__fail(err, HF_ECLOSED, "the client was closed during the call");
     now = hf__verb_check(lock, t);
     hf__line_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)
@@ -143,7 +143,7 @@ int hf__verb_run(hf_lock *lock, const struct hf__verb_call *what, hf_error *err)
     return rc;
 }
 
-/* line->mu is held. */
+/* Claims the handle and begins the verb. line->mu is held. */
 static int verb_begin_async(hf_lock *lock, const struct hf__verb_call *what,
                             union hf__done done, void *arg, hf_error *err)
 {

@@ -717,7 +717,7 @@ another_in_group() {
 }
 
 # The reply to the release takes longer than the lease. What the command left
-# running must not be ended meanwhile.
+# running must not be ended in the meantime.
 what_it_left_running_goes_on_while_we_let_go() { # case
     start_until ready "$hf" run -b "$redis?op_timeout=6s" -t 4s g -- sh -c '
         (until [ -e end ]; do sleep 0.01; done; echo >ended) &

@@ -152,7 +152,7 @@ pid_t victim_begin(void (*play)(struct seat *), bool sits, int n);
 bool victim_was_killed(pid_t);
 /* Called by a victim that was to be paused, when its part is over. Sets the
  * phase to 3, and waits until `go` is 2 before it closes the client and exits:
- * if the victim ended earlier, the cleanup after it would repair what is to be
+ * if the victim ended earlier, the cleanup after it would repair what must be
  * checked. */
 _Noreturn void victim_stays(struct seat *);
 /* Walks with run(), which returns whether the victim was killed, and prints one

@@ -233,7 +233,7 @@ CASE(test_latch_taken_back_unheard)
     drop_latch(w, latch);
 }
 
-/* The connection breaks when the mark is to be deleted: the client deletes it
+/* The connection breaks when the mark must be deleted: the client deletes it
  * after reconnecting. */
 CASE(test_latch_mark_is_deleted_at_last)
 {

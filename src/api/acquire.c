@@ -1,5 +1,5 @@
 /*
- * Acquire. Checks the arguments, turns the time limit into a deadline
+ * Acquires a lock. Checks the arguments, turns the time limit into a deadline
  * (acquire_wait_for), waits, and decides how a wait has ended: EBUSY,
  * ETIMEDOUT, ECANCELED or EBACKEND (acquire_wait_over, acquire_result). In
  * shared memory an uncontended acquire goes the short way, acquire_quickly.
@@ -34,10 +34,11 @@ struct acquire {
     hf_lock *lock;
     struct hf__line *line;
     hf_cancel *cancel;
-    hf__time until; /* the caller's time limit */
-    hf__time grace; /* latest time to wait for the first answer */
+    hf__time until; /* the time limit of the caller */
+    hf__time grace; /* the latest time to wait for the first answer */
     hf__time over;  /* when the thread found that the wait had ended */
-    bool parks; /* direct: it may have to park for all waiters of the line */
+    bool parks; /* direct: this thread may have to park for all waiters of the
+                   line */
     bool held_here; /* EBUSY: an owner of this client, not another client, holds
                        the lock */
 };
@@ -88,21 +89,21 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         hf__tally_hold(n);
         return rc;
     }
-    /* The loss may just have been found. */
+    /* Sends the attempt, or reports a loss that was just found. */
     if (rc == HF__PENDING || rc == HF_ELOST)
         hf__line_run(n, now);
     if (rc != HF__PENDING)
         return rc;
     if (w->state == HF__W_FINISHED)
         return w->result;
-    /* An owning handle acquires once, so another acquire through it fails. */
+    /* A handle that owns can have only one acquire under way. */
     w->handle->acquiring = w->handle->owner && (n->remote.kind == HF_MUTEX ||
                                                 n->remote.kind == HF_RWLOCK);
     return HF__PENDING;
 }
 
-/* Acquires the short way: see hf__queue_quiet(). Returns whether that was
- * possible and w has the lock. line->mu is held. */
+/* Acquires the short way: see hf__queue_quiet(). Returns false if that was not
+ * possible, or if the backend did not grant the lock. line->mu is held. */
 static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
                                    bool shared)
 {
@@ -131,7 +132,7 @@ static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
     return true;
 }
 
-/* Does the same as acquire_quickly() for a name with several lines. */
+/* Does what acquire_quickly() does, for a name with several lines. */
 static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
                                  enum hf_mode mode)
 {
@@ -143,12 +144,12 @@ static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
     return had;
 }
 
-/* What acquire_wait_over() returns for a try whose answer did not come in time;
- * the program gets EBACKEND. */
+/* What acquire_wait_over() returns for a try whose answer did not come in time.
+ * The program gets EBACKEND. */
 #define SILENCE (-1000)
 
-/* Returns the code with which the wait ends now, or PENDING, and sets *until to
- * the time to look again. */
+/* Returns the error code with which the wait ends now. If the wait does not end
+ * yet, returns PENDING and sets *until to the time to look again. */
 static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
                              hf__time now, hf__time *until)
 {
@@ -165,7 +166,7 @@ static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
     return a->w.is_try ? SILENCE : HF_ETIMEDOUT;
 }
 
-/* Only for direct backends. Returns whether a thread must sleep inside the
+/* For direct backends only. Returns whether a thread must sleep inside the
  * backend (park) for this line, and none does. */
 static bool acquire_is_parkable(const struct hf__line *n)
 {
@@ -216,8 +217,9 @@ static bool acquire_ready(void *arg, hf__time now, hf__time *until)
     return rc;
 }
 
-/* Sleeps inside the backend for all waiters of this line. Returns false if that
- * is not needed, or if this thread must first look at its wait again. */
+/* Sleeps inside the backend on behalf of all waiters of this line. Returns
+ * false if that is not necessary, or if this thread must first look at its wait
+ * again. */
 static bool acquire_park(struct acquire *a, hf__time until)
 {
     struct hf__line *n = a->line;
@@ -226,10 +228,10 @@ static bool acquire_park(struct acquire *a, hf__time until)
     uint32_t seen;
 
     hf__line_lock(n);
-    /* The word is read here, because line_find_parker() may have changed it
-     * until now to make this thread park: with an older value, park would
-     * return at once and the attempt would be repeated for nothing. The next
-     * lines check for all other causes of a change. */
+    /* The word is read here and not earlier, because line_find_parker() may
+     * have changed it before now to make this thread park. With an older value,
+     * park would return at once and the attempt would be repeated for nothing.
+     * The next lines check for all other causes of a change. */
     seen = __atomic_load_n(a->s.word, __ATOMIC_SEQ_CST);
     if (!acquire_is_parkable(n) || a->w.state == HF__W_FINISHED ||
         a->w.roused || (seen & HF__CANCELLED)) {
@@ -320,7 +322,7 @@ static int acquire_result(const struct acquire *a,
     default:
         if (a->w.err_set)
             return rc;
-        /* A direct backend's last text is about this failure. */
+        /* The last message of a direct backend is about this failure. */
         return c->direct ? hf__fail_why(c, err, rc)
                          : hf__fail_word(c, NULL, err, rc);
     }
@@ -354,7 +356,8 @@ static int acquire_wait_for(struct acquire *a, const hf_acquire_options *opt,
 
 const hf_acquire_options hf__acquire_default = HF_ACQUIRE_OPTIONS_INIT;
 
-/* line->mu is held on entry and unlocked on return. */
+/* Acquires through the queue. line->mu is held on entry and unlocked on
+ * return. */
 static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
                           hf__time latest, hf_error *err)
 {
@@ -378,7 +381,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         hf__count_at_once(a->line, rc);
         hf__lines_rest(a->line);
         a->held_here = rc == HF_EBUSY && acquire_is_held_here(lock->line);
-        /* After the unlock the handle may be gone. */
+        /* After the unlock the handle may have been freed. */
         rc = rc == HF__GRANTED ? 0 : acquire_result(a, opt, rc, err);
         hf__line_unlock(lock->line);
         return rc;
@@ -392,7 +395,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     rc = acquire_wait_for(a, opt, latest);
     hf__count_waited(c, kind, rc, a->over - now);
     if (rc == HF__GRANTED) {
-        hf__client_leave(c); /* handle and line may be gone */
+        hf__client_leave(c); /* handle and line may have been freed */
         return 0;
     }
     rc = acquire_result(a, opt, rc, err);

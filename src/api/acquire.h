@@ -7,11 +7,11 @@
 #include "core/client.h"
 #include "core/lock.h"
 
-/* How long even a shorter timed wait waits for the server's first answer, so
- * that it returns at most a second after its limit. */
+/* A timed wait waits this long for the server's first answer even if its limit
+ * is shorter, so it returns at most a second after its limit. */
 #define HF__GRACE_MS 800
 
-/* Returns the deadline for the server's first answer, which also applies if
+/* Returns the time limit for the server's first answer, which applies even if
  * wait_ms is shorter. A try (wait_ms is 0) allows op_timeout, like any other
  * verb. A timed wait allows HF__GRACE_MS at most, so that it does not end long
  * after its limit. */
@@ -46,7 +46,8 @@ static inline void hf__acquire_fill(const hf_lock *lock,
     w->handle = (hf_lock *)(uintptr_t)lock;
 }
 
-/* Enters the queue. line->mu is held. Returns GRANTED, PENDING or a code. */
+/* Enters the queue. line->mu is held. Returns GRANTED, PENDING or an error
+ * code. */
 int hf__acquire_enter(struct hf__line *, struct hf__waiter *, hf__time now);
 
 #endif

@@ -22,7 +22,7 @@
 #include "loop/async_wait.h"
 #include "policy/local_queue.h"
 
-/* Creates the record of the handle's asynchronous verb; returns NULL if out of
+/* Creates the record of the handle's asynchronous verb. Returns NULL if out of
  * memory. */
 static struct hf__async *async_make(hf_lock *lock)
 {
@@ -96,7 +96,8 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
         hf__timers_set(&c->timers, &a->timer, now + opt->wait_ms * HF__MS);
     hf__mutex_unlock(&c->mu);
     rc = hf__acquire_enter(a->line, &a->waiter, now);
-    /* Otherwise hf__line_wake() has queued the callback already. */
+    /* If a->acquires is cleared, hf__line_wake() has queued the callback
+     * already. */
     if (rc != HF__PENDING && a->acquires) {
         a->waiter.state = HF__W_FINISHED;
         hf__callback_queue(a, rc);
@@ -106,7 +107,7 @@ static void enter_async(hf_lock *lock, struct hf__async *a,
     hf__mutex_unlock(&c->mu);
 }
 
-/* line->mu is held. */
+/* Claims the handle and enters the queue. line->mu is held. */
 static int async_begin_acquire(hf_lock *lock, const hf_acquire_options *opt,
                                union hf__done done, void *arg, hf_error *err)
 {
@@ -157,7 +158,7 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                              (union hf__done){done}, arg, err);
 }
 
-/* line->mu is held. */
+/* Claims the handle and releases. line->mu is held. */
 static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
                                hf_error *err)
 {
@@ -175,8 +176,8 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
     if (released == HF__PENDING) {
         hf__helper_timer(c, &a->timer, hf__op_deadline(c));
     } else if (!a->releaser.finished) {
-        /* Otherwise the callback is queued already, and another thread may be
-         * reading a->result. */
+        /* If the releaser has finished, the callback is queued already, and
+         * another thread may be reading a->result. */
         a->releaser.finished = true;
         hf__callback_queue(a, released);
     }
@@ -195,7 +196,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     rc = async_begin_release(lock, done, arg, err);
-    hf__line_unlock(lock->line); /* the handle may be gone now */
+    hf__line_unlock(lock->line); /* the handle may have been freed by now */
     return rc;
 }
 
@@ -214,7 +215,7 @@ int hf_lock_cancel(hf_lock *lock)
         hf__async_give_up(a);
     hf__helper_check_later(lock->line->client); /* must come before the unlock,
                                                    after which the client may be
-                                                   gone */
+                                                   freed */
     hf__line_unlock(lock->line);
     return 0;
 }

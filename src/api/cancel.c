@@ -14,11 +14,11 @@ bool hf__cancel_attach(hf_cancel *cancel, hf_client *c)
 }
 
 /* A thread that has fired during the wait might not have reached the client
- * yet. It is added to client->firing here, and subtracts itself when it no
- * longer uses the client. Adding HF__ATTACHED clears that bit, which is set,
- * and changes the rest of the word. So a firing that has read the old word and
- * this client starts again, even if the next wait, of another client, is
- * attached by then. */
+ * yet. Such a thread is added to client->firing here, and subtracts itself when
+ * it no longer uses the client. Adding HF__ATTACHED clears that bit, which is
+ * set, and changes the rest of the word. Therefore a firing that has read the
+ * old word and this client starts again, even if the next wait, on a different
+ * client, is attached by then. */
 void hf__cancel_detach(hf_cancel *cancel, hf_client *c)
 {
     if (__atomic_fetch_add(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
@@ -32,9 +32,9 @@ void hf_cancel_init(hf_cancel *cancel)
         *cancel = (hf_cancel)HF_CANCEL_INIT;
 }
 
-/* After the firing the wait may return, and the cancel may be freed. So
- * everything in the cancel is read before that, and is still true at the moment
- * of firing. The client stays until this thread has subtracted itself from
+/* After the firing the wait may return, and the cancel may be freed. Therefore
+ * everything in the cancel is read before, and is still true at the moment of
+ * firing. The client stays until this thread has subtracted itself from
  * client->firing. */
 void hf_cancel_fire(hf_cancel *cancel)
 {

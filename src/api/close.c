@@ -1,5 +1,5 @@
-/* hf_close(): ends the waits, releases the holds, and gives up what is not
- * answered in time. */
+/* hf_close(): ends the waits, releases the holds, and gives up the requests
+ * that are not answered in time. */
 #include "api/event_loop.h"
 #include "base/futex.h"
 #include "base/list.h"
@@ -21,7 +21,7 @@
 #include "policy/local_queue.h"
 
 /* Calls fn for every line, with line->mu held. Returns true if all calls
- * returned true. There can be no new lines. */
+ * returned true. No new lines can be created by now. */
 static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
 {
     bool all = true;
@@ -49,14 +49,14 @@ static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
     return all;
 }
 
-/* Returns whether nothing is left to let go, now or after a pause. */
+/* Returns whether the line has nothing left to let go, now or after a pause. */
 static bool close_is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
 }
 
 /* Returns whether the line is idle, or the hold that is being let go must have
- * ended at the server and the program does not wait for the answer. */
+ * ended at the server by now and the program does not wait for the answer. */
 static bool close_is_over(struct hf__line *n)
 {
     return close_is_idle(n) ||
@@ -72,13 +72,14 @@ static bool close_end_line(struct hf__line *n)
     n->queue.count = 0;
     hf__lease_drop(&n->queue.lease);
     hf__lease_hurry(&n->queue.lease, now); /* the server may allow the let_go by
-                                              now */
+                                              now, even if it was refused
+                                              before */
     hf__line_run(n, now);
     return close_is_idle(n);
 }
 
-/* Forgets the requests of a line: the backend is closed, and no answer will
- * come. */
+/* Forgets the requests of a line. The backend is closed, and will not
+ * answer. */
 static bool close_forget_line(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -95,16 +96,17 @@ static bool close_forget_line(struct hf__line *n)
     return true;
 }
 
-/* Answers that change nothing are not worth a wait of op_timeout: a program
- * with a dead server should end within a second. */
+/* The time limit for answers that change nothing. They are not worth a wait of
+ * op_timeout, because a program with a dead server should end within a
+ * second. */
 #define SOON_MS 800
 
 struct close_wait {
     hf_client *client;
     hf__time until; /* the latest time to wait for answers */
     hf__time soon; /* the latest time to wait for answers that change nothing */
-    bool late; /* the time for answers has passed; one more round reads what has
-                  arrived */
+    bool late;     /* the time limit has passed; one more round reads what has
+                      arrived */
     int result;
 };
 
@@ -120,9 +122,9 @@ static bool close_is_awaited(hf_client *c)
     return f != NULL;
 }
 
-/* Returns whether hf_close() can continue. Threads inside a verb are waited for
- * without limit, because they use the client's memory. (Each leaves soon: its
- * wait has failed, or lasts for op_timeout.) */
+/* Returns whether hf_close() can continue. It waits for threads inside a verb
+ * without limit, because they use the client's memory. (Each of them leaves
+ * soon: its wait has failed, or lasts for op_timeout.) */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct close_wait *w = arg;
@@ -167,8 +169,7 @@ static void close_drop_request_locked(hf_client *c, struct hf__request *f)
     hf__free(c, f);
 }
 
-/* Drops what is left now that the backend is closed and will report nothing
- * more. */
+/* Drops what is left. The backend is closed and will report nothing more. */
 static void close_tidy(hf_client *c)
 {
     struct hf__request *f, *next;
@@ -179,7 +180,7 @@ static void close_tidy(hf_client *c)
         hf__outbox_remove_locked(c, c->outbox);
     for (f = c->requests; f; f = next) {
         next = f->next;
-        if (!f->delivered) /* otherwise its callback is queued */
+        if (!f->delivered) /* otherwise its callback is queued already */
             close_drop_request_locked(c, f);
     }
     hf__event_drop_all_locked(c);
@@ -211,7 +212,8 @@ int hf_close(hf_client *c)
         return rc;
     hf__mutex_lock(&c->mu);
     if (!__atomic_exchange_n(&c->closed, 1, __ATOMIC_ACQ_REL))
-        c->handles++; /* ours: the client is freed with its last handle */
+        c->handles++; /* for this call: the client is freed with its last
+                         handle */
     else
         rc = HF_ECLOSED;
     hf__mutex_unlock(&c->mu);

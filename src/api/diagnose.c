@@ -1,5 +1,5 @@
-/* hf_diagnose(): what the server, as it is configured, guarantees. The backend
- * finds most of it; the rest is the same for all backends. */
+/* hf_diagnose(): finds out what the server guarantees as it is configured. The
+ * backend finds most of it; the rest is the same for all backends. */
 #include "api/query.h"
 #include "base/error.h"
 #include "base/time.h"

@@ -16,8 +16,8 @@
 #include "core/requests.h"
 #include "policy/lease.h"
 
-/* Returns 0 if the caller holds the lock for writing, else a code with a
- * text. */
+/* Returns 0 if the caller holds the lock for writing, otherwise an error code
+ * with a message. */
 static int downgrade_check(const hf_lock *lock, hf_error *err)
 {
     struct hf__line *held;
@@ -35,8 +35,8 @@ static int downgrade_check(const hf_lock *lock, hf_error *err)
     return 0;
 }
 
-/* Sends the downgrade. From then on the hold belongs to another line, whatever
- * the server answers. */
+/* Sends the downgrade. From then on the hold belongs to the line for reading,
+ * whatever the server answers. */
 static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
                            hf_error *err)
 {
@@ -69,7 +69,8 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     return 0;
 }
 
-/* Returns the length for a renewal that leaves the end of the hold as it is. */
+/* Returns the length in ms for a renewal that leaves the end of the hold
+ * unchanged. */
 static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 {
     if (l->fixed && l->session)
@@ -78,7 +79,8 @@ static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 }
 
 /* Sends a renewal as a read hold, because the answer to the downgrade was lost.
- * The renewal tells the server the same (struct hf__batch). */
+ * The renewal also turns the write hold at the server into a read hold (struct
+ * hf__batch). */
 static int downgrade_send_again(hf_lock *lock, struct hf__verb_call *t,
                                 hf_error *err)
 {
@@ -116,8 +118,8 @@ static int downgrade_judge(hf_lock *lock, struct hf__verb_call *t,
     return hf__verb_judge(lock, t, f, rc, err);
 }
 
-/* Returns what the answer means for the caller. Whatever failed, the caller has
- * a read hold now, so other codes become EUNKNOWN. */
+/* Returns what the answer means for the caller. Even after a failure the caller
+ * has a read hold now, which is why other error codes become EUNKNOWN. */
 static int downgrade_answered(hf_lock *lock, struct hf__verb_call *t,
                               const struct hf__request *f, hf_error *err)
 {

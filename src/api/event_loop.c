@@ -22,8 +22,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* The client whose callbacks this thread runs. A callback may dispatch another
- * client. */
+/* The client whose callbacks this thread runs. A callback may dispatch a client
+ * other than the one that called it. */
 struct frame {
     const hf_client *client;
     struct frame *outer;
@@ -64,11 +64,11 @@ bool hf__loop_run_callback(struct hf__async *a)
     hf_client *c = lock->line->client;
 
     /* If hf__verb_answered() sends another request, another thread may take the
-     * next step of *a. */
+     * next step of *a after that. */
     result =
         a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
-        /* If another thread dispatches as well, the handle may be gone. */
+        /* If another thread dispatches too, the handle may already be freed. */
         hf__deliver(c, hf__now());
         hf__helper_check_later(c);
         return false;
@@ -87,16 +87,17 @@ bool hf__loop_run_callback(struct hf__async *a)
     return true;
 }
 
-/* A callback may have forked and returned in the child as well; the child must
- * not touch anything. */
+/* Returns whether this is a child process. A callback may have forked and
+ * returned in the child, too; the child must not touch anything. */
 static bool loop_forked(const hf_client *c)
 {
     return hf__client_check(c) == HF_EFORK;
 }
 
-/* Calls the callbacks that are queued now. Those that they add must wait,
- * because a callback whose new verb ends at once would never let dispatch
- * return; the descriptor reports them. */
+/* Calls the callbacks that are queued now. Callbacks that are added during
+ * these calls wait for the next dispatch, which the descriptor requests:
+ * otherwise a callback that begins a verb that ends at once would keep dispatch
+ * from returning. */
 static int loop_call_back_all(hf_client *c)
 {
     struct hf__async *a;
@@ -178,7 +179,8 @@ int hf_client_dispatch(hf_client *c)
         return HF_ECLOSED;
     dispatching = &here;
     rc = loop_dispatch(c);
-    /* Coroutines of one thread need not end in order. */
+    /* Coroutines of one thread need not end in the order in which they
+     * began. */
     for (at = &dispatching; *at != &here; at = &(*at)->outer)
         ;
     *at = here.outer;

@@ -23,8 +23,8 @@
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
-/* Fails because the backend lacks the kind, or has it only with other URLs: a
- * dialect may have fewer kinds. */
+/* Fails because the backend does not have this kind, or has it only with other
+ * URLs: a dialect may have fewer kinds. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
@@ -157,9 +157,9 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
                         HF_SEMAPHORE, out, err);
 }
 
-/* Returns whether a hold keeps the handle from being freed. A hold of a thread
- * can be released through any handle of the name, so it keeps only the last
- * one. line->mu and client->mu are held. */
+/* Returns whether a hold keeps the handle from being freed. A thread's hold can
+ * be released through any handle of the name, so it keeps only the last of
+ * them. line->mu and client->mu are held. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;
@@ -187,8 +187,8 @@ static void handle_forget_lost(const hf_lock *lock, bool is_last)
     }
 }
 
-/* Ends the holds whose deadline has passed, even if that was not noticed yet:
- * they no longer count as held. */
+/* Ends the holds whose deadline has passed, even if that was not noticed yet,
+ * so that they no longer count as held. */
 static void handle_notice_ends(struct hf__line *first)
 {
     hf__time now = hf__now();
@@ -218,8 +218,8 @@ static int handle_uncount(hf_lock *lock)
             return HF_EBUSY;
     if (lock->async)
         hf__timers_unreserve(&c->timers);
-    /* Counted down and compared in one step, so that of two handles that are
-     * freed at once one is the last. */
+    /* The handle is counted down and compared with 0 in one step. If two
+     * handles are freed at once, one of them is therefore the last. */
     handle_forget_lost(lock, --lock->line->timer.handles == 0);
     return 0;
 }

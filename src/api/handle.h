@@ -1,4 +1,4 @@
-/* Making and freeing handles: hf_lock_new(), hf_lock_free(). */
+/* Creates and frees handles: hf_lock_new(), hf_lock_free(). */
 #ifndef HF_HANDLE_H
 #define HF_HANDLE_H
 

@@ -1,4 +1,4 @@
-/* What a holder can find out about its hold without a network request. */
+/* Verbs that tell a holder about its hold without a network request. */
 #include "api/lock_verb.h"
 #include "base/error.h"
 #include "base/time.h"
@@ -10,7 +10,7 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* line->mu is held. */
+/* Returns how many permits the caller holds. line->mu is held. */
 static unsigned hold_permits_held(const hf_lock *lock)
 {
     hf__time now = hf__now();
@@ -24,7 +24,8 @@ static unsigned hold_permits_held(const hf_lock *lock)
     return sum;
 }
 
-/* Reads the caller's hold, and how many times it has acquired it. */
+/* Copies the lease of the caller's hold, and sets *count to how many times the
+ * caller has acquired it. Returns 0, or an error code with a message. */
 static int hold_read(hf_lock *lock, struct hf__lease *lease, unsigned *count,
                      hf_error *err)
 {

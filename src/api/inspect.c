@@ -1,5 +1,5 @@
-/* Who holds and who waits; which names there are; asking for a lock, and
- * breaking it. */
+/* Verbs that find out who holds and who waits and which names exist, ask a
+ * holder for a lock, and break a hold. */
 #include "api/query.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -54,7 +54,7 @@ static int inspect_by_bytes(const void *a, const void *b)
     return order ? order : (x->len > y->len) - (x->len < y->len);
 }
 
-/* Sorts the names, and drops those that the backend has found twice. */
+/* Sorts the names, and drops duplicates that the backend has found. */
 static void inspect_sort_names(hf_client *c, hf_names *names)
 {
     size_t len = 0;

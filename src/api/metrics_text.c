@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct text {
-    char *at; /* NULL: the length is only counted */
+    char *at; /* NULL if only the length is counted */
     size_t size, len;
 };
 
@@ -32,7 +32,7 @@ static void metrics_put_value(struct text *t, const char *value)
         n = hf__character((const unsigned char *)value, 4);
         if (*value == '\n')
             metrics_put(t, "\\n");
-        else if (!n) /* \xNN, whose backslash must be escaped */
+        else if (!n) /* "\xNN", whose backslash must be escaped */
             metrics_put(t, "\\\\x%02x", (unsigned char)*value);
         else
             metrics_put(t, *value == '"' || *value == '\\' ? "\\%.*s" : "%.*s",
@@ -211,7 +211,7 @@ static void metrics_put_numbers(struct text *t, const hf_series *series,
     }
 }
 
-/* Seconds as a decimal fraction, independent of the locale. */
+/* A number of seconds as a decimal fraction, independent of the locale. */
 struct seconds {
     char text[32];
 };

@@ -1,9 +1,9 @@
 /*
  * Several locks at once. They are acquired one after the other, in an order
- * that every process finds by itself (by name, then kind, then place), and
- * released in the opposite order, so callers that follow it cannot wait for
- * each other in a cycle. If a lock is listed twice, the write comes first,
- * because a read within it is possible.
+ * that every process can derive (by name, then kind, then place), and released
+ * in the opposite order. Callers that follow this order cannot wait for each
+ * other in a cycle. If a lock is listed twice, the write comes first, because a
+ * read within a write is possible.
  */
 #include "api/acquire.h"
 #include "api/release.h"
@@ -96,8 +96,8 @@ static int multi_take(const hf_part *part, const hf_acquire_options *opt,
     if (until != HF__NEVER) {
         hf__time left = until - hf__now();
 
-        /* At least one attempt is allowed: the parts before may have used up
-         * the time. */
+        /* Allow at least one attempt: the preceding parts may have used up the
+         * time. */
         one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
     }
     rc = hf__acquire_by(part->lock, &one, latest, err);
@@ -118,8 +118,8 @@ static void multi_give_back(const hf_part *parts, size_t n)
         hf_lock_release_nowait(parts[n].lock, NULL);
 }
 
-/* Checks that all are still held: a hold that was granted early may be lost
- * before the last one is granted. */
+/* Checks that all parts are still held: a hold that was granted early may have
+ * been lost before the last one was granted. */
 static int multi_still_held(const hf_part *parts, size_t n, hf_error *err)
 {
     hf_error why = HF_ERROR_INIT;
@@ -179,9 +179,9 @@ int hf_lock_acquire_all(const hf_part *parts, size_t n,
     return rc;
 }
 
-/* Returns the unfinished release with the earliest time limit; NULL if all have
- * finished. The caller ends the releases in this order, so that a client with a
- * short op_timeout does not wait for the server of another client. */
+/* Returns the unfinished release with the earliest time limit, or NULL if all
+ * have finished. The caller ends the releases in this order, so that a client
+ * with a short op_timeout does not wait for the server of another client. */
 static struct hf__releasing *multi_soonest(struct hf__releasing *all, size_t n)
 {
     struct hf__releasing *first = NULL;
@@ -214,8 +214,8 @@ static int multi_wait_for_all(struct hf__releasing *all, size_t n,
     struct hf__releasing *r = multi_soonest(all, n);
     int first = 0;
 
-    /* While this thread drives one client, the helper threads of the others
-     * must look after their requests. */
+    /* While this thread drives one client, the helper threads of the other
+     * clients must handle the requests there. */
     for (size_t i = 0; r && i < n; i++)
         if (all[i].lock && all[i].lock->line->client != r->lock->line->client)
             hf__helper_check_later(all[i].lock->line->client);
@@ -248,7 +248,7 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
 
     if (rc)
         return rc;
-    /* A handle may be freed once it is released, and its client with it. */
+    /* A handle may be freed once it is released, and so may its client. */
     hooks = parts[0].lock->line->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->line->client, n * sizeof(*all));

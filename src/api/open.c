@@ -1,5 +1,6 @@
 /* hf_open(): creates a client, lets the helper thread open its backend, and
- * waits until it is connected. loop/config.c reads the URL and the options. */
+ * waits until the client is connected. loop/config.c reads the URL and the
+ * options. */
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/text.h"
@@ -48,7 +49,7 @@ static bool open_ready(void *arg, hf__time now, hf__time *until)
     return w->result != HF__PENDING || now >= w->until;
 }
 
-/* Returns the address in the URL, for an error text. */
+/* Returns the first address in the URL, for an error message. */
 static struct hf__shown open_first_address(const struct hf__url *url)
 {
     struct hf__shown shown =

@@ -71,7 +71,7 @@ void hf_diagnosis_free(hf_diagnosis *d)
     hf__result_free(d, d);
 }
 
-/* Frees the parts of the answer that the program did not get. client->mu is
+/* Frees the parts of the answer that the program did not take. client->mu is
  * held. */
 static void query_destroy(struct hf__request *f)
 {
@@ -165,7 +165,8 @@ void hf__query_end(hf_client *c, struct hf__request *f)
     hf__client_leave(c);
 }
 
-/* Fails and says why nothing was done to a hold, or what the backend said. */
+/* Fails with a message that says why nothing was done to a hold, or with what
+ * the backend said. */
 static int query_refused(hf_client *c, const struct hf__request *f,
                          hf_error *err)
 {

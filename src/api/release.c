@@ -20,8 +20,8 @@
 #include "policy/local_queue.h"
 
 /* Handles a refusal by the backend of a release that went the short way. Unless
- * the hold was gone, the release is repeated until it succeeds, like any that
- * was refused. */
+ * the hold was gone, the release is repeated until it succeeds, like any other
+ * release that was refused. */
 static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -55,8 +55,9 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
     return true;
 }
 
-/* Releases the short way, if that is possible, through the line with the
- * owner's hold, *line. line->mu is held. */
+/* Releases the short way, if that is possible. Sets *line to the line with the
+ * owner's hold, and returns false if the short way is not possible. line->mu is
+ * held. */
 static bool release_line_quickly(struct hf__line *first, uint64_t owner,
                                  struct hf__line **line, int *rc)
 {
@@ -91,7 +92,8 @@ int hf__release_enter(struct hf__line *n, uint64_t owner,
         hf__line_first(n)->watchers)
         hf__loss_fd_arm_of(n, owner); /* other owners may still hold the lock */
     if (rc == HF__PENDING)
-        return 0; /* a local owner still holds it, or holds it now */
+        return 0; /* a local owner still holds the lock, or was just granted
+                     it */
     if (rc == HF__DONE && r) {
         r->next = n->releasers;
         n->releasers = r;
@@ -102,8 +104,8 @@ int hf__release_enter(struct hf__line *n, uint64_t owner,
     return rc;
 }
 
-/* Fails a release. `loss` is the reason of an ELOST; `word` is what the server
- * said, for other codes. */
+/* Fails a release with the error code rc. `loss` is the reason if rc is ELOST;
+ * for other codes, `word` is the server's message. */
 static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
                           const hf_error *word, hf_error *err)
 {
@@ -118,14 +120,16 @@ static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
     return hf__fail_word(lock->line->client, word, err, rc);
 }
 
-/* A hold in shared memory that has no lease can only have been broken. */
+/* The reason of an ELOST in shared memory: a hold without a lease can only have
+ * been broken. */
 static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 
-/* The lease may have ended while the release was on its way to the server. */
+/* The reason of an ELOST from a server: the lease may have ended while the
+ * release was on its way. */
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
-/* Returns the reason of an ELOST, which came from the queue, or from the server
- * if r is finished. */
+/* Returns the reason of an ELOST. It came from the backend if r has finished,
+ * otherwise from the queue. */
 static struct hf__loss release_why_lost(const struct hf__line *line,
                                         uint64_t owner,
                                         const struct hf__releaser *r)
@@ -136,7 +140,7 @@ static struct hf__loss release_why_lost(const struct hf__line *line,
 }
 
 /* Releases through the queue. line->mu is held on entry and unlocked on return.
- * After that the handle may be gone, unless the result is PENDING. */
+ * After that the handle may have been freed, unless the result is PENDING. */
 static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
                           hf_error *err)
 {
@@ -165,7 +169,7 @@ static int release_slowly(struct hf__releasing *r, uint64_t owner, bool waits,
     return HF__PENDING;
 }
 
-/* Begins a release. `waits` says that the caller waits for the answer. */
+/* Begins a release. `waits` tells whether the caller waits for the answer. */
 static inline __attribute__((always_inline)) int
 release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
 {
@@ -186,7 +190,8 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
                      : release_quickly(r->line, owner, false, &rc)) {
         hf__loss_fd_released(lock, rc);
         rc = rc ? release_failed(lock, rc, broken, NULL, err) : 0;
-        hf__line_unlock_first(lock->line); /* the handle may be gone now */
+        hf__line_unlock_first(lock->line); /* the handle may have been freed by
+                                              now */
         return rc;
     }
     return release_slowly(r, owner, waits, err);

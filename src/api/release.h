@@ -1,4 +1,5 @@
-/* Release: undoes one acquire, and waits for the answer in two halves. */
+/* Release: undoes one acquire. It has two halves, between which the caller
+ * waits for the answer. */
 #ifndef HF_RELEASE_H
 #define HF_RELEASE_H
 
@@ -9,20 +10,22 @@
  * which may be NULL, will be finished later. */
 int hf__release_enter(struct hf__line *, uint64_t owner, struct hf__releaser *);
 
-/* A release whose answer is awaited, between the two halves. */
+/* A release between its two halves, which waits for its answer. */
 struct hf__releasing {
     struct hf__sleeper sleeper;
     struct hf__releaser releaser;
-    hf_error word; /* the server's text; code 0: there is none */
+    hf_error word; /* the server's message; its code is 0 if there is none */
     hf_lock *lock;
     struct hf__line *line;
     hf__time until;
 };
 
-/* The first half of a release. Returns PENDING if the request was sent: then *r
- * must stay where it is, and hf__release_end() must follow. Any other result is
- * final. */
+/* The first half of a release. If it returns PENDING, the request was sent: *r
+ * must then stay where it is, and hf__release_end() must follow. Any other
+ * result is final. */
 int hf__release_begin(hf_lock *, struct hf__releasing *, hf_error *);
+/* The second half of a release: waits for the answer, and returns the
+ * result. */
 int hf__release_end(struct hf__releasing *, hf_error *);
 
 #endif

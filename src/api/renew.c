@@ -34,7 +34,7 @@ int hf__renew_send(hf_client *c, struct hf__verb_call *t, uint32_t ms,
     hf__mutex_unlock(&c->mu);
     hf__verb_send(c, t, f);
     hf__loss_fd_moved(n);
-    hf__line_run(n, hf__now()); /* its deadline may be earlier now */
+    hf__line_run(n, hf__now()); /* the hold's deadline may be earlier now */
     return 0;
 }
 

@@ -1,7 +1,8 @@
 /*
  * Verbs that send a request and end with its answer: renew, downgrade, put, and
- * those of a latch. The synchronous and the asynchronous form take the same
- * steps; they differ in who waits.
+ * the verbs of a latch. The synchronous and the asynchronous form take the same
+ * steps, the former on the calling thread, the latter on the thread that
+ * dispatches.
  */
 #ifndef HF_REQUEST_VERB_H
 #define HF_REQUEST_VERB_H
@@ -10,9 +11,9 @@
 #include "core/lock.h"
 #include "core/requests.h"
 
-/* Run the whole verb: hf__verb_run() waits on the calling thread,
- * hf__verb_run_async() calls back. */
+/* Runs the whole verb, and waits for its end on the calling thread. */
 int hf__verb_run(hf_lock *, const struct hf__verb_call *, hf_error *);
+/* Begins the verb, and calls back when it has ended. */
 int hf__verb_run_async(hf_lock *, const struct hf__verb_call *, union hf__done,
                        void *arg, hf_error *);
 /* Sends the call's next request. line->mu is held. */
@@ -23,15 +24,16 @@ bool hf__verb_may_go_on(const hf_lock *, const struct hf__verb_call *);
 /* Handles the answer to the call's request. Returns the verb's result, or
  * PENDING if another request was sent. Takes line->mu itself. */
 int hf__verb_answered(hf_lock *, struct hf__verb_call *, hf_error *);
-/* Fails with ELOST and the reason, because the server no longer knows the hold,
- * or the hold is lost. */
+/* Fails with ELOST and the reason of the loss, because the server no longer
+ * knows the hold, or the hold is lost. */
 int hf__verb_lost(hf_lock *, struct hf__verb_call *, hf_error *);
-/* Returns 0 if the caller still has the hold t->hold_id, ELOST, or ENOTOWNER if
- * another thread has released it. line->mu is held. */
+/* Returns 0 if the caller still has the hold t->hold_id, ELOST if the hold is
+ * lost, or ENOTOWNER if another thread has released it. line->mu is held. */
 int hf__verb_check(const hf_lock *, const struct hf__verb_call *);
-/* Returns what the answer rc about the hold t->hold_id means for the caller.
- * Even after a good answer the hold may have ended before it came: ELOST, or
- * ENOTOWNER if another thread has released it. line->mu is held. */
+/* Returns what rc, the answer about the hold t->hold_id, means for the caller.
+ * Even if rc is a success, the hold may have ended before the answer came; the
+ * result is then ELOST, or ENOTOWNER if another thread has released the hold.
+ * line->mu is held. */
 int hf__verb_judge(hf_lock *, struct hf__verb_call *,
                    const struct hf__request *, int rc, hf_error *);
 

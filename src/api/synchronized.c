@@ -17,8 +17,8 @@ void hf_guard_leave(hf_guard *guard)
     if (!guard->lock)
         return;
     rc = hf_lock_release(guard->lock, NULL);
-    /* The result of the block is that of its release, such as a loss, and not
-     * what an inner block has left in the variable. */
+    /* The result of the block is the result of its release, such as a loss, and
+     * not what an inner block has left in the variable. */
     synchronized_result = rc;
 }
 

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Calls the next callback. client->mu is held, but not during the call. Returns
- * false if there is none. */
+/* Releases client->mu, which is held, while it calls the next callback. Returns
+ * false if there is no callback to call. */
 static bool watch_call_next(hf_client *c)
 {
     hf_watch *w = c->changed;
@@ -101,7 +101,7 @@ int hf_watch_new(hf_client *c, const void *name, size_t name_len,
         f->query.listener = &w->on;
     }
     rc = hf__query_run(c, f, w, err);
-    if (rc || !w) /* without w it is ENOMEM */
+    if (rc || !w) /* w is NULL only if rc is ENOMEM */
         return rc;
     f->query.listener = NULL;
     *out = w;

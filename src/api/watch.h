@@ -4,8 +4,8 @@
 
 #include <holdfast.h>
 
-/* Calls the callbacks of all watches that have changed. Returns how many, or
- * EFORK. */
+/* Calls the callbacks of all watches that have changed. Returns how many it has
+ * called, or EFORK. */
 int hf__watch_call_all(hf_client *);
 
 #endif

@@ -55,7 +55,7 @@ int hf__fail(hf_error *err, int code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, ap);
     va_end(ap);
-    /* The text may contain words of a server. */
+    /* The message may quote the server. */
     hf__printable(err->text, sizeof(err->text));
     return code;
 }

@@ -1,11 +1,13 @@
-/* How a function of the library fails: a code, and a text for people. */
+/* How functions of the library fail: with an error code and an error message
+ * for people. */
 #ifndef HF_ERROR_H
 #define HF_ERROR_H
 
 #include <holdfast.h>
 
-/* Sets the error, if there is one, with a text that is safe to show, and
- * returns the code: `return hf__fail(err, HF_EINVAL, "...")`. */
+/* Sets *err, unless err is NULL, to the code and the message, with everything
+ * escaped that is unsafe to show. Returns the code, so that a caller can write
+ * `return hf__fail(err, HF_EINVAL, "...")`. */
 int hf__fail(hf_error *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

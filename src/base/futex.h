@@ -16,10 +16,11 @@
 #include <stdint.h>
 
 struct hf__mutex {
-    uint32_t word; /* 0: free; 1: taken; 2: taken, and a thread may sleep */
+    uint32_t word; /* 0: free; 1: locked; 2: locked, and a thread may be
+                      asleep */
 };
 
-/* Locks a mutex that another thread may have: sleeps until it is free. */
+/* Locks a mutex that another thread may hold; sleeps until it is free. */
 void hf__mutex_lock_slow(struct hf__mutex *);
 
 /* Wakes up to how_many threads that sleep on the word. Async-signal-safe. The
@@ -52,16 +53,16 @@ static inline void hf__mutex_leave(struct hf__mutex *const *m)
     hf__mutex_unlock(*m);
 }
 
-/* Locks the mutex until the end of the block. A return value is computed before
- * the unlock. */
+/* Locks the mutex until the end of the block. The value of a return statement
+ * is computed before the unlock. */
 #define HF__HOLDING(mutex)                                                     \
     struct hf__mutex *const hf__holding                                        \
         __attribute__((cleanup(hf__mutex_leave), unused)) =                    \
             hf__mutex_enter(mutex)
 
-/* The longest single sleep of a wait that has an end. After it the time is read
- * again, because the kernel measures sleeps by a clock that stops while the
- * machine is suspended. */
+/* The longest single sleep of a wait that has a time limit. After such a sleep
+ * the clock is read again, because the kernel measures sleeps by a clock that
+ * stops while the machine is suspended. */
 #define HF__NAP (30000 * HF__MS)
 
 /* Sleeps while *word == expect, at most until the time `until`. May return

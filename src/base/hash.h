@@ -1,5 +1,5 @@
-/* FNV-1a, of 32 and of 64 bits. `hash` is the hash of the bytes that precede
- * text, or the start value HF__HASH32 or HF__HASH64. */
+/* The hash functions FNV-1a of 32 and of 64 bits. `hash` is the hash of the
+ * bytes that precede `text`, or the start value HF__HASH32 or HF__HASH64. */
 #ifndef HF_HASH_H
 #define HF_HASH_H
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Reads digits into *value and returns where they end. Once *value exceeds the
- * longest time, further digits are skipped, so that it cannot overflow. */
+ * longest time, further digits are skipped, so that *value cannot overflow. */
 static const char *text_digits(const char *s, int64_t *value)
 {
     for (*value = 0; isdigit((unsigned char)*s); s++)
@@ -16,7 +16,8 @@ static const char *text_digits(const char *s, int64_t *value)
     return s;
 }
 
-/* Returns the unit in milliseconds; 0 if there is no such unit. */
+/* Returns the length of the unit in milliseconds, or 0 if there is no such
+ * unit. */
 static int64_t text_unit_ms(const char *unit)
 {
     static const struct {
@@ -68,7 +69,7 @@ size_t hf__utf8(const unsigned char *s, size_t most, uint32_t *number)
     if (len > most)
         return 0;
     for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80) /* or the NUL at the end of the text */
+        if ((s[i] & 0xc0) != 0x80) /* true for the final NUL, too */
             return 0;
         c = c << 6 | (s[i] & 0x3f);
     }
@@ -114,7 +115,7 @@ struct hf__shown hf__show(const char *name)
     return shown;
 }
 
-/* Returns the length without a UTF-8 character that is cut off at the end. */
+/* Returns the length of s without an incomplete UTF-8 character at its end. */
 static size_t text_without_half(const unsigned char *s, size_t len)
 {
     size_t at = len;
@@ -129,7 +130,7 @@ void hf__printable(char *text, size_t size)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t len = strlen(text), out = 0;
-    char shown[800]; /* enough for the longest text, one of hf__log() */
+    char shown[800]; /* enough for the longest string, which hf__log() passes */
 
     size = size < sizeof(shown) ? size : sizeof(shown);
     if (len == size - 1)
@@ -158,8 +159,8 @@ static unsigned text_least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Returns the edit distance of a and b. Of the usual table, only the last three
- * rows are kept. */
+/* Returns the edit distance of a and b. Only the last three rows of the usual
+ * table are kept. */
 static unsigned text_edits(const char *a, size_t a_len, const char *b,
                            size_t b_len)
 {
@@ -193,7 +194,7 @@ unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
     if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
         return UINT_MAX;
     n = text_edits(word, len, meant, meant_len);
-    /* More mistakes than that make it a different word. */
+    /* A word with more mistakes than this is taken for a different word. */
     most = (len > meant_len ? len : meant_len) / 3;
     return n <= (most > 1 ? most : 1) && n < len ? n : UINT_MAX;
 }

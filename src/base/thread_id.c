@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* The only state of the process: a counter, and a key whose destructor reports
- * that a thread has exited. */
+/* The state of the process, which belongs to no client: a counter, and a key
+ * whose destructor reports that a thread has exited. */
 static uint64_t last_number;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -50,8 +50,8 @@ struct hf__thread *hf__thread_make(void)
     struct hf__thread *t;
 
     pthread_once(&once, thread_make_key);
-    /* The record gets a cache line of its own, because other threads write to
-     * the counts in their records. */
+    /* Each record has its own cache line, because threads write to the counts
+     * in their records. */
     t = have_key ? aligned_alloc(ALIGNMENT, ALIGNMENT) : NULL;
     if (!t)
         return NULL;

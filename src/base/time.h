@@ -20,8 +20,8 @@ static inline hf__time hf__min_time(hf__time a, hf__time b)
 
 hf__time hf__now(void);
 
-/* A length of time as shown in a message: "250 ms", "4.5 s"; from a second on
- * it is rounded to a tenth. */
+/* A length of time as it is shown in a message: "250 ms" or, from one second
+ * on, rounded to a tenth of a second, "4.5 s". */
 struct hf__span {
     char text[24];
 };

@@ -10,27 +10,29 @@
 #include <stdint.h>
 
 struct hf__timer {
-    hf__time at;          /* when it fires; HF__NEVER: it is not set */
-    uint32_t place : 31;  /* its place in the heap, from 1; 0: not in it */
+    hf__time at;          /* when it fires, or HF__NEVER if it is not set */
+    uint32_t place : 31;  /* its position in the heap, from 1; or 0 */
     uint32_t is_line : 1; /* 1: part of a hf__line; 0: part of a hf__async */
     uint32_t handles; /* of a line's timer: the number of the line's handles,
                          stored here because there is room */
 };
 
 struct hf__timers {
-    struct hf__timer **heap; /* the first is heap[1] */
+    struct hf__timer **heap; /* heap[1] is the earliest timer */
     uint32_t len, room, reserved;
 };
 
-/* hf__timers_reserve() reserves room for one more timer (0 or ENOMEM);
- * hf__timers_unreserve() gives it back. */
+/* Reserves room for one more timer. Returns 0 or ENOMEM. */
 int hf__timers_reserve(const hf_hooks *, struct hf__timers *);
+/* Gives back the room that one hf__timers_reserve() has reserved. */
 void hf__timers_unreserve(struct hf__timers *);
-/* Sets the timer, or moves it. HF__NEVER removes it. */
+/* Sets the timer, which may be set already, to that time. HF__NEVER removes
+ * it. */
 void hf__timers_set(struct hf__timers *, struct hf__timer *, hf__time at);
-/* Removes and returns the earliest timer if it is due; its `at` stays. NULL if
- * none is due. */
+/* If the earliest timer is due, removes it and returns it; its `at` stays.
+ * Returns NULL if none is due. */
 struct hf__timer *hf__timers_pop(struct hf__timers *, hf__time now);
+/* Returns the time of the earliest timer, or HF__NEVER. */
 hf__time hf__timers_next(const struct hf__timers *);
 /* Returns when the timer fires. May be called without client->mu; the result
  * may then be out of date. */

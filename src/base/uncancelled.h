@@ -1,14 +1,14 @@
 /*
  * pthread_cancel() must not end a thread in the middle of a verb, which may
- * hold a mutex, drive the client, or be about to release a hold. So a verb
- * switches cancellation off before it can reach a cancellation point (a read, a
- * poll, a hook of the program). A cancellation that is requested during the
- * verb takes effect after the verb has returned.
+ * hold a mutex, drive the client, or be about to release a hold. Therefore a
+ * verb switches cancellation off before it can reach a cancellation point (a
+ * read, a poll, a hook of the program). A cancellation that is requested during
+ * the verb takes effect after the verb has returned.
  *
  * The short ways of acquire and release in shared memory reach no cancellation
- * point and have no switch, because each switch is a locked instruction. The
- * code that the shm backend calls there when another client may have died has a
- * switch of its own.
+ * point and have no switch, because each switch is a locked instruction. Where
+ * they call code of the shm backend because a client may have died, that code
+ * switches cancellation off itself.
  */
 #ifndef HF_UNCANCELLED_H
 #define HF_UNCANCELLED_H

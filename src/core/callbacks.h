@@ -8,14 +8,15 @@
 
 #include "core/async.h"
 
-/* Queues the callback of a verb that has ended. It will get that result, or
- * that of the verb's request if one was answered. client->mu is held. */
+/* Queues the callback of a verb that has ended. The callback receives `result`,
+ * or the result of the verb's request if that was answered. client->mu is
+ * held. */
 void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
-/* hf__callback_queue_locked(), but takes client->mu itself. line->mu of the
- * verb's line is held. */
+/* Does the same as hf__callback_queue_locked(), but takes client->mu itself.
+ * line->mu of the verb's line is held. */
 void hf__callback_queue(struct hf__async *, int result);
-/* Takes the next callback out and returns it; NULL if there is none, or if the
- * timer of its verb is still being handled. */
+/* Removes the next callback from the queue and returns its verb. Returns NULL
+ * if there is none, or if the timer of that verb is still being handled. */
 struct hf__async *hf__callback_next(hf_client *);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Makes a page that the kernel wipes in a child after fork(), so that one load
+/* Maps a page that the kernel zeroes in a child after fork(), so that one load
  * tells whether this process is such a child. */
 static const uint32_t *client_make_fork_mark(void)
 {

@@ -34,37 +34,38 @@ struct hf_client {
     char *prefix, *label;
     char *place; /* the URL without user, password and options */
     uint32_t ttl_ms, op_timeout_ms;
-    int fairness; /* the fairness in the URL; 0: the backend's default */
+    int fairness; /* the fairness in the URL, or 0 for the backend's default */
     bool direct, endless, session;
     int caps[HF_LATCH + 1];
     int epfd;     /* epoll of the backend's descriptors and wake_fd */
     int wake_fd;  /* ends the driver's sleep */
-    int ready_fd; /* readable: callbacks or events wait for dispatch */
+    int ready_fd; /* readable while callbacks or events wait for dispatch */
     const uint32_t *parent; /* points to 1, or to 0 in a child after fork */
 
-    /* The backend's state. Written with mu on opening and on closing, while no
-     * verb uses the backend, so verbs on a direct backend read it without mu.
-     * NULL: the backend is not open. */
+    /* The backend's state, or NULL while the backend is not open. Written with
+     * mu held when the client is opened and closed. No verb uses the backend at
+     * those times, so verbs on a direct backend read it without mu. */
     void *self;
     uint32_t closed; /* atomic: 1 once hf_close has begun */
 
     struct hf__mutex mu;
-    /* all below: mu */
+    /* mu guards all below, unless noted otherwise */
     int outer_fd; /* epoll of epfd and ready_fd, created by hf_client_fd(); or
                      -1 */
-    uint32_t least_ttl_ms; /* the least of the client's and its handles' TTLs so
+    uint32_t least_ttl_ms; /* the smallest TTL of the client and its handles so
                               far */
-    bool driven;           /* the thread `driver` has the driver's role
+    bool driven;           /* whether the thread `driver` has the driver's role
                               (loop/driver.h) */
     pthread_t driver;
     uint32_t rounds;      /* rounds of driving so far */
-    uint32_t under_way;   /* requests that the backend has not reported */
+    uint32_t under_way;   /* requests that the backend has not reported as
+                             done */
     uint32_t async_waits; /* asynchronous acquires that wait */
     uint32_t handles;     /* locks, latches and watches */
     uint32_t inside;      /* threads inside a verb; hf_close waits for them */
     uint32_t firing; /* atomic: threads in hf_cancel_fire(), for which hf_close
                         also waits */
-    uint32_t serial; /* counts lines, for hold ids */
+    uint32_t serial; /* number of lines created so far, for hold ids */
     struct hf__sleeper *followers, *followers_tail;
     struct hf__timers timers;
     struct hf__line **buckets;
@@ -78,18 +79,19 @@ struct hf_client {
     size_t callbacks_len;
     struct hf__event *events, *events_tail;
     unsigned events_len, events_allocated;
-    struct hf__event overflow;        /* the event for all that were dropped */
+    struct hf__event overflow;        /* reports that events were dropped */
     hf_watch *changed, *changed_tail; /* see watches.h */
     size_t changed_len;
 
-    /* Counts everything that the lines do not (hf__tally_add), and what freed
-     * lines have counted. Changed by atomic adds; hf__counters_read_locked()
-     * sums up. */
+    /* The counts that the lines do not keep (hf__tally_add), and those of lines
+     * that were freed. Changed by atomic additions; hf__counters_read_locked()
+     * adds the counts of the lines. */
     hf_metrics counts;
-    uint64_t longest_waits; /* grants beyond the last bucket */
+    uint64_t longest_waits; /* grants after longer waits than the last
+                               bucket's */
 
     struct hf__mutex why_mu;
-    hf_error why;      /* the text of the backend's last failure; why_mu */
+    hf_error why;      /* the backend's last failure; why_mu */
     char trouble[720]; /* why the client is not connected, or ""; why_mu */
     struct hf__note notes[HF__NOTES]; /* why_mu */
     int64_t wall_offset; /* wall clock minus our clock, in ns; why_mu */
@@ -97,8 +99,9 @@ struct hf_client {
     uint32_t session_lost; /* atomic: the helper thread will mark every line */
     pthread_t helper;
     hf__time helper_until;
-    hf__time driver_until; /* when the driver's sleep ends; 0: the driver is
-                              awake, and looks for work before it sleeps */
+    hf__time driver_until; /* when the driver's sleep ends, or 0 while the
+                              driver is awake and will look for work before it
+                              sleeps */
     uint32_t helper_word; /* futex: changes when the helper thread must look for
                              work again */
     bool helper_stop, helper_drives;
@@ -118,25 +121,26 @@ static inline int hf__client_check(const hf_client *c)
     return 0;
 }
 
-/* Does what hf__client_check() does, with a text; EINVAL if the client is
- * NULL. */
+/* Does what hf__client_check() does, and sets an error message. Returns EINVAL
+ * if the client is NULL. */
 int hf__client_usable(const hf_client *, hf_error *);
-/* Enter and leave enclose the use of the backend by a verb that has no wait of
- * its own (hf__lock_wait_begin), so that hf_close waits for it.
- * hf__client_enter() returns false if the client was closed. */
+/* Must be called before a verb uses the backend without a wait of its own
+ * (hf__lock_wait_begin): hf_close() then waits for hf__client_leave(). Returns
+ * false if the client was closed. */
 bool hf__client_enter(hf_client *);
+/* Ends what hf__client_enter() has begun. */
 void hf__client_leave(hf_client *);
-/* Creates a client with the options' hooks; returns NULL if out of memory. Some
- * of its descriptors may be missing (-1). */
+/* Creates a client with the options' hooks; returns NULL if out of memory.
+ * Descriptors that could not be created are -1. */
 hf_client *hf__client_new(const hf_client_options *);
-/* Must be called when a handle was freed: frees the client if it was closed and
- * this was its last handle. */
+/* Must be called after a handle was freed. Frees the client if it was closed
+ * and this was its last handle. */
 void hf__client_put(hf_client *);
 /* Frees the memory and the descriptors. The backend, the config and all lines
- * must be gone. */
+ * must have been freed before. */
 void hf__client_free(hf_client *);
 
-/* Returns until when to wait for the answer to a request that is sent now. */
+/* Returns the time limit for the answer to a request that is sent now. */
 static inline hf__time hf__op_deadline(const hf_client *c)
 {
     return hf__now() + (hf__time)c->op_timeout_ms * HF__MS;

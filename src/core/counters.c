@@ -71,8 +71,8 @@ void hf__count_waited(hf_client *c, enum hf_kind kind, int result,
     hf__count(&c->counts.wait_sum_ns, ns);
 }
 
-/* After ELOST the number of holds stays, because the hold had ended before. If
- * its loss was found just now, hf__tally_lost() follows. */
+/* After ELOST the number of holds is not updated, because the hold had ended
+ * before. If this release has found the loss, hf__tally_lost() follows. */
 void hf__tally_release(struct hf__line *n, int result)
 {
     if (result == HF_ENOTOWNER)
@@ -127,8 +127,8 @@ static void counters_add_line(hf_metrics *m, const struct hf__line *n)
     m->held += hf__tally_held(tally);
 }
 
-/* m->granted starts with the grants without a wait, which belong to the first
- * bucket. */
+/* The buckets are cumulative. m->granted starts with the grants without a wait,
+ * which belong to the first bucket. */
 void hf__counters_read_locked(hf_client *c, hf_metrics *m)
 {
     for (size_t i = 0; i < sizeof(*m) / sizeof(uint64_t); i++)

@@ -1,5 +1,5 @@
 /*
- * What a client has done: counters, and how long acquires took.
+ * Counters of what a client has done, and of how long its acquires took.
  *
  * The shortest acquire, in shared memory, takes less than 100 ns, so counting
  * must not read a clock there, nor write a cache line that other threads write.
@@ -21,32 +21,32 @@ static inline void hf__count(uint64_t *counter, uint64_t n)
 void hf__count_failed(const hf_lock *);
 /* Counts an acquire that ended without a wait. line->mu is held. */
 void hf__count_at_once(struct hf__line *, int result);
-/* Count a wait that has begun, and a wait that has ended with that result after
- * the time `waited`. */
+/* Counts a wait that has begun. */
 void hf__count_wait(hf_client *, enum hf_kind);
+/* Counts a wait that has ended with that result after the time `waited`. */
 void hf__count_waited(hf_client *, enum hf_kind, int result, hf__time waited);
 /* Sums up the counters of the client and its lines. client->mu is held. */
 void hf__counters_read_locked(hf_client *, hf_metrics *);
 
 /*
- * What a line counts, in one number. From the lowest bit on: 20 bits for the
+ * The counts of a line, in one number. From the lowest bit on: 20 bits for the
  * acquires granted without a wait, 20 bits for the releases, 24 bits for the
  * current holds.
  *
- * It is written with line->mu held and read with client->mu held, so every
- * access is atomic but for the writer's own read, and threads that use
- * different names do not write the same counters. An acquire or a release that
- * goes the short way in shared memory writes it once, because every store
+ * The number is written with line->mu held and read with client->mu held, so
+ * every access is atomic except the writer's own read. Threads that use
+ * different names do not write the same number. An acquire or a release that
+ * goes the short way in shared memory writes it only once, because every store
  * delays the next locked instruction.
  */
 #define HF__TALLY_BITS 20
 #define HF__TALLY_GRANT UINT64_C(1)
 #define HF__TALLY_RELEASE (HF__TALLY_GRANT << HF__TALLY_BITS)
 #define HF__TALLY_HOLD (HF__TALLY_RELEASE << HF__TALLY_BITS)
-/* Moves the line's grants and releases to the client's counters.
- * hf__tally_carry_locked() is for a line that is about to be freed; client->mu
- * is held. */
+/* Moves the line's counts of grants and releases to the client's counters. */
 void hf__tally_carry(struct hf__line *);
+/* Does what hf__tally_carry() does, for a line that is about to be freed.
+ * client->mu is held. */
 void hf__tally_carry_locked(struct hf__line *);
 
 static inline uint32_t hf__tally_granted(uint64_t tally)
@@ -64,7 +64,8 @@ static inline uint32_t hf__tally_held(uint64_t tally)
     return (uint32_t)(tally / HF__TALLY_HOLD);
 }
 
-/* line->mu is held in all functions below. */
+/* Adds `what` to the line's counts. line->mu is held in this function and in
+ * all below. */
 static inline void hf__tally_add(struct hf__line *n, uint64_t what)
 {
     __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);
@@ -89,7 +90,7 @@ static inline void hf__tally_hold(struct hf__line *n)
     hf__tally_limit(n);
 }
 
-/* Counts a release that ended with that result of the queue. */
+/* Counts a release for which the queue has returned that result. */
 void hf__tally_release(struct hf__line *, int result);
 /* Counts the holds of this line as lost. */
 void hf__tally_lost(struct hf__line *);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* How many events are kept for a program that does not dispatch, in addition to
- * the losses of its handles. */
+ * one loss of each line. */
 #define EVENTS_MAX 1024
 
 /* An event that is not part of a line. */
@@ -112,7 +112,8 @@ void hf__event_drop_all_locked(hf_client *c)
     c->events_allocated = 0;
 }
 
-/* Copies the event first, because its memory may be reused at once. */
+/* Copies the event first, because it may be used again once client->mu is
+ * free. */
 bool hf__event_next(hf_client *c, struct hf__event_copy *t)
 {
     HF__HOLDING(&c->mu);

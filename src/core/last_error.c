@@ -55,8 +55,8 @@ void hf__trouble_set(hf_client *c, const char *text)
         hf__note_over(c, HF__LOSS_SILENT);
 }
 
-/* Returns the default, which a backend can override (core->lasts). Failures of
- * shared memory do not pass. */
+/* This is the default, which a backend can override (core->lasts). A failure of
+ * shared memory does not end by itself. */
 bool hf__may_pass(const hf_client *c, int code)
 {
     return code == HF_EBACKEND && !c->direct;
@@ -69,7 +69,8 @@ int hf__fail_passing(const hf_client *c, hf_error *err, int code)
     return code;
 }
 
-/* Fails with the general text, because the backend has given none. */
+/* Fails with the general message of the code, because the backend has given
+ * none. */
 static int fail_without_words(hf_client *c, hf_error *err, int code)
 {
     return hf__fail_passing(

@@ -1,9 +1,10 @@
 /*
- * The texts of errors: what the backend last said of a failure, and why its
- * server cannot be reached. The backend leaves its text in the client
- * (hf__core.why). The text about a request of a line is copied to that
- * request's exchange (hf__keep_word_locked), because the last text may be about
- * another failure when the caller wakes. why_mu, a leaf mutex, guards them.
+ * Error messages: what the backend last said about a failure, and why its
+ * server cannot be reached. The backend leaves its message in the client
+ * (hf__core.why); why_mu, a leaf mutex, guards it. If the message is about a
+ * request of a line, it is also copied to the exchange of that request
+ * (hf__keep_word_locked), because the client's message may be about another
+ * failure by the time the caller wakes.
  */
 #ifndef HF_LAST_ERROR_H
 #define HF_LAST_ERROR_H
@@ -20,27 +21,31 @@ int hf__fail_lasts_set(hf_client *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void hf__trouble_set(hf_client *, const char *text);
 
-/* Returns the code, with the backend's last text if that was about this
- * code. */
+/* Fails with that code and the backend's last message, or with the general
+ * message of the code if the backend's message is about another code. */
 int hf__fail_why(hf_client *, hf_error *, int code);
-/* True if a later call may succeed although this one failed with that code. */
+/* Returns whether a later call may succeed although this one failed with that
+ * code. */
 bool hf__may_pass(const hf_client *, int code);
-/* hf__fail_why() with `word`, a text that was kept when the request failed
- * (NULL if there is none). */
+/* Fails with that code and with `word`, a message that was kept when the
+ * request failed. Uses the general message of the code if `word` is NULL or
+ * about another code. */
 int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
-/* Keeps the backend's last text for a request of that exchange that ended with
- * that code. client->mu is held. */
+/* Keeps the backend's last message for the let_go or the attempt of that
+ * exchange, which has ended with that code. A code that is no error clears the
+ * message that was kept before. client->mu is held. */
 void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
                           int code);
-/* Frees the texts that were kept for its requests. */
+/* Frees the messages that were kept for the requests of that exchange. */
 void hf__words_free(hf_client *, struct hf__exchange *);
-/* Sets may_pass; must be called after hf__fail() with that code. Returns the
- * code. */
+/* Sets err->may_pass; must be called after hf__fail() with the same code.
+ * Returns that code. */
 int hf__fail_passing(const hf_client *, hf_error *err, int code);
-/* Fails with EBACKEND: the server does not answer. */
+/* Fails with EBACKEND and a message that says that the server does not
+ * answer. */
 int hf__silence(hf_client *, hf_error *);
 
-/* What to append to "no answer": "; cause: ...", or "". */
+/* The string to append to "no answer": "; cause: ...", or "". */
 struct hf__trouble {
     char text[720 + sizeof("; cause: ")];
 };

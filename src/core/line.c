@@ -35,8 +35,8 @@ void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 
 /* ---- waking ------------------------------------------------------------ */
 
-/* Notifies s. The system call that wakes its thread comes after the unlock
- * (hf__line_unlock). */
+/* Notifies s. The system call that wakes its thread is put off until after the
+ * unlock (hf__line_unlock); one that had been put off before is made now. */
 static void line_wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_notify(n->client, s);
@@ -72,7 +72,6 @@ static void line_set_timer(struct hf__line *n)
         hf__helper_timer(n->client, &n->timer, at);
 }
 
-/* Remembers the owner's thread, so that its exit is noticed. */
 void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
 {
     struct hf__thread *t = w->thread;
@@ -94,18 +93,19 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
         n->owner_thread = t;
     }
     if (hf__line_first(n)->watchers) {
-        /* The hold may have been handed over by another owner. */
+        /* A mutex or a write hold may have been handed over by an owner whose
+         * descriptors must be re-armed, too. */
         if (n->queue.shared || n->remote.kind == HF_SEMAPHORE)
             hf__loss_fd_arm_of(n, w->owner);
         else
             hf__loss_fd_arm(n, false);
     }
     if (n->queue.lease.max_until != HF__NEVER)
-        line_set_timer(n); /* a new owner may have set an earlier end */
+        line_set_timer(n); /* the new owner may have set an earlier end */
 }
 
-/* Copies the text about a failed request of this line to err. Returns whether
- * there was one. */
+/* Copies the message that was kept about a failed request of this line to err.
+ * Returns whether there was one for that code. */
 static bool line_copy_words(struct hf__line *n, bool let_go, int code,
                             hf_error *err)
 {
@@ -123,7 +123,7 @@ static bool line_copy_words(struct hf__line *n, bool let_go, int code,
 void hf__line_wake(struct hf__queue *g, struct hf__waiter *w)
 {
     struct hf__line *n = hf__container(g, struct hf__line, queue);
-    bool over = w->state == HF__W_FINISHED; /* otherwise it is roused */
+    bool over = w->state == HF__W_FINISHED; /* otherwise the waiter is roused */
 
     if (over)
         w->handle->acquiring = false;
@@ -174,7 +174,8 @@ static bool line_nobody_parks(const struct hf__queue *g)
     return true;
 }
 
-/* Hands a request to the backend. Returns its result, or PENDING. */
+/* Hands a request to the backend. Returns the result of the request, or
+ * PENDING. */
 static int line_submit(struct hf__line *n, struct hf__req *req,
                        int (*slot)(void *, struct hf__req *))
 {
@@ -190,7 +191,7 @@ static int line_submit(struct hf__line *n, struct hf__req *req,
     rc = hf__outbox_submit_locked(c, req);
     if (rc != HF__PENDING) {
         req->flying = false;
-        n->refs--; /* the caller has one */
+        n->refs--; /* not the last one: the caller has one */
         c->under_way--;
         hf__keep_word_locked(c, hf__exchange_of(n), req->op != HF__ATTEMPT, rc);
     }
@@ -264,8 +265,8 @@ static void line_send_attempt(struct hf__line *n,
     hf__queue_answered(&n->queue, req, now, hf__line_wake);
 }
 
-/* Makes sure that the abandoned question is never reported. (When an abandon is
- * repeated, the question under way may be a later one.) */
+/* Makes sure that the abandoned attempt is never reported. (When an abandon is
+ * repeated, the attempt under way may be a later one, which stays.) */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -289,12 +290,13 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
     if (!now && result != HF__DONE)
         now = hf__now(); /* the caller may have passed 0 (hf__lock_clock) */
     if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
-        /* Those that wait get the refusal, and the let_go is repeated. */
+        /* The callers that wait for the release get the refusal, and the let_go
+         * is repeated. */
         if (result != HF_EUNKNOWN)
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
-    /* "Not yours" as the answer to a repeated request means that an earlier one
+    /* ENOTOWNER as the answer to a repeated request means that an earlier one
      * worked. */
     hf__line_finish_releases(n, l->let_go_id,
                              result == HF_ENOTOWNER && first_word ? HF_ELOST
@@ -307,7 +309,7 @@ static void line_let_go(struct hf__line *n, hf__time now)
     bool direct = n->client->direct;
     bool abandon = n->queue.lease.let_go_op == HF__ABANDON;
     struct hf__req here, *req = direct ? &here : NULL;
-    int rc = HF__DONE; /* stays so if out of memory: no question was sent */
+    int rc = HF__DONE; /* kept if no attempt was sent (out of memory) */
 
     if (!direct && n->remote.attempt)
         req = &hf__exchange_of(n)->let_go;
@@ -340,8 +342,9 @@ static void line_report_loss(struct hf__line *n)
     hf__line_forget_the_gone(n);
 }
 
-/* Only for direct backends. Wakes a waiting thread if none sleeps inside the
- * backend (park) for this line: one thread must, on behalf of all waiters. */
+/* For direct backends only. One thread must sleep inside the backend (park) on
+ * behalf of all waiters of this line. If none does, wakes a waiting thread,
+ * which then will. */
 static void line_find_parker(struct hf__line *n)
 {
     struct hf__waiter *w = n->queue.head;
@@ -354,8 +357,8 @@ static void line_find_parker(struct hf__line *n)
         line_wake(n, w->sleeper);
 }
 
-/* Only for direct backends. True if there are waiters, but none is a thread
- * that could sleep inside the backend, so that no thread would notice a
+/* For direct backends only. Returns whether there are waiters, but none is a
+ * thread that could sleep inside the backend, so that no thread would notice a
  * wake-up. The line must then repeat its attempt as an asynchronous one, for
  * which the helper thread sleeps. */
 static bool line_is_deaf(const struct hf__line *n)
@@ -364,8 +367,8 @@ static bool line_is_deaf(const struct hf__line *n)
            !n->rings && n->queue.head && line_nobody_parks(&n->queue);
 }
 
-/* While a refused let_go waits to be repeated, there may be no other reference
- * to the line, so this takes one. */
+/* Keeps a reference to the line while a refused let_go waits to be repeated,
+ * because there may be no other reference. */
 static void line_keep_while_it_owes(struct hf__line *n)
 {
     const struct hf__lease *l = &n->queue.lease;
@@ -375,7 +378,7 @@ static void line_keep_while_it_owes(struct hf__line *n)
         return;
     n->owes = owes;
     HF__HOLDING(&n->client->mu);
-    n->refs += owes ? 1u : -1u; /* the caller has one */
+    n->refs += owes ? 1u : -1u; /* not the last one: the caller has one */
 }
 
 void hf__line_run(struct hf__line *n, hf__time now)
@@ -411,7 +414,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 
 /* ---- news -------------------------------------------------------------- */
 
-/* Passes what the backend has reported on to the queue. line->mu is held. */
+/* Takes to the queue what the backend has reported. line->mu is held. */
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -453,7 +456,8 @@ void hf__line_news(struct hf__line *n)
     hf__line_unlock(n);
 }
 
-/* Returns whether the server has answered yes, no or not yet. */
+/* Returns whether an answer of the server is waiting to be taken to the queue:
+ * yes, no or not yet. */
 static bool line_is_answered(struct hf__line *n)
 {
     HF__HOLDING(&n->client->mu);
@@ -463,8 +467,8 @@ static bool line_is_answered(struct hf__line *n)
            (n->let_go_ready && x->let_go.result != HF_EUNKNOWN);
 }
 
-/* Notes the server's silence as the error text of the waiters that are about to
- * fail. */
+/* Stores a message about the server's silence in the exchange, for the waiters
+ * that are about to fail. */
 static void line_note_silence(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -486,8 +490,8 @@ static void line_report_orphan(struct hf__line *n)
                            hf__no_loss);
 }
 
-/* Reports owners that exited while holding. Returns whether there is no other
- * owner. */
+/* Reports owners whose thread exited while they held the lock. Returns whether
+ * there is no owner other than these. */
 static bool line_deserted(struct hf__line *n)
 {
     bool all = true;
@@ -509,8 +513,7 @@ static bool line_deserted(struct hf__line *n)
     return all;
 }
 
-/* Finds out whether a thread can still release the hold, and ends its renewal
- * if not. */
+/* Ends the renewal of the hold if no thread is left that could release it. */
 static void line_find_orphans(struct hf__line *n, hf__time now)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -520,8 +523,9 @@ static void line_find_orphans(struct hf__line *n, hf__time now)
     n->orphaned = true;
     l->renew_at = HF__NEVER;
     if (n->queue.shared)
-        n->queue.join_until = now; /* no reader may join: it has an end now */
-    if (l->deadline == HF__NEVER)  /* otherwise it would never end */
+        n->queue.join_until = now; /* no reader may join a hold that has an
+                                      end */
+    if (l->deadline == HF__NEVER)  /* otherwise the hold would never end */
         l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }
 
@@ -532,7 +536,7 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
     hf__time present;
 
     hf__line_lock(n);
-    present = hf__now(); /* the round may have begun long ago */
+    present = hf__now(); /* the driver's round may have begun long ago */
     if (present > now)
         now = present;
     if (n->queue.owner)

@@ -2,9 +2,9 @@
  * A line: what a client has at the server under one name, which is one wait or
  * one hold. A mutex has one line, which all handles of its name share. A
  * read-write lock, a semaphore and a latch have several; the first of them
- * stands for the name. The functions below run a line: they send what its queue
+ * represents the name. The functions below run a line: they send what its queue
  * wants sent (hf__line_run), and take to the queue what the backend has
- * reported and what the clock has reached.
+ * reported and which deadlines have passed.
  *
  * The mutex of the first line guards all lines of the name and comes before
  * client->mu. It is held in these functions unless a comment says otherwise.
@@ -19,58 +19,62 @@
 
 struct hf__sleeper;
 
-/* A release whose answer is awaited. On line->releasers, under line->mu. */
+/* A release that waits for its answer. In line->releasers; line->mu guards
+ * it. */
 struct hf__releaser {
     struct hf__releaser *next;
     uint64_t hold_id;
     struct hf__sleeper *sleeper;
-    hf_error *word; /* receives the server's text if the release fails; or
-                       NULL */
+    hf_error *word; /* where to put the server's message if the release fails,
+                       or NULL */
     int result;
     bool finished;
 };
 
-/* The two requests of a line to a networked backend, while one is under way or
- * the line has a hold. Idle lines have none. (The requests to a direct backend
- * are on the stack, because it answers at once.) */
+/* The two requests of a line to a networked backend. A line has an exchange
+ * only while one of them is under way or the line has a hold. (The requests to
+ * a direct backend are on the stack, because it answers at once.) */
 struct hf__exchange {
     struct hf__req
         attempt; /* must be first: remote.attempt is cast back to it */
     struct hf__req let_go;
-    uint64_t lost_id;  /* a hold that is gone; 0: none. client->mu */
-    hf_error *why[2];  /* the text of the last failure of each request; or NULL.
-                          client->mu */
-    bool session_over; /* lost_id is gone because its session has ended */
+    uint64_t lost_id;  /* a hold that was lost, or 0; client->mu */
+    hf_error *why[2];  /* the message of the last failure of each request, or
+                          NULL; client->mu */
+    bool session_over; /* lost_id was lost because its session has ended */
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* The extra part of each line whose name may have several lines, which is every
- * kind but a mutex. Handles and the table of names refer to the first line,
- * whose mutex guards all of them. */
+/* The extra part of each line whose name may have several lines, that is, of
+ * every kind except a mutex. Handles and the table of names refer to the first
+ * line of the name, whose mutex guards all its lines. */
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;
     struct hf__line_set lines; /* only in the first line */
     struct hf__reader *spare;  /* only in the first line: entries for reuse */
-    uint32_t permits;          /* those of the current or last hold */
+    uint32_t permits;          /* permits of the current or the last hold */
 };
 
-/* One per client and name, shared by its handles; or a further line of that
- * name. If the client has on_event, a struct hf__event is in front of it. */
+/* There is one line per client and name, shared by the handles of the name, and
+ * for some kinds there are further ones. If the client has on_event, a struct
+ * hf__event lies in front of each line. */
 struct hf__line {
-    struct hf__mutex mu; /* use hf__line_lock() unless it is the first */
-    uint32_t refs;       /* handles, requests under way, news; client->mu */
+    struct hf__mutex mu; /* only the first line's is used: hf__line_lock() */
+    uint32_t refs;       /* references by handles, requests under way, and news;
+                            client->mu */
     struct hf__queue queue;
     uint64_t tally; /* see hf__tally_add() */
     struct hf__remote remote;
-    struct hf__timer timer; /* client->mu; also has the number of handles */
-    struct hf__thread *owner_thread; /* the last owner; NULL: a handle */
+    struct hf__timer timer; /* client->mu; also holds the number of handles */
+    struct hf__thread *owner_thread; /* the last owner's thread, or NULL for a
+                                        handle */
     struct hf__releaser *releasers;
     struct hf__line *next_in_bucket, *next_news;
     hf_client *client;
-    struct hf__kin *kin; /* NULL: a mutex, which has one line */
+    struct hf__kin *kin; /* NULL for a mutex, which has one line */
     hf_lock *watchers;   /* handles with a descriptor that signals losses */
-    uint32_t *to_wake;   /* a futex to wake after mu is unlocked; or NULL */
+    uint32_t *to_wake;   /* the futex to wake after mu is unlocked, or NULL */
     struct {
         bool parker : 1;   /* direct: a thread sleeps in park for this name */
         bool orphaned : 1; /* its owner has exited, and that was reported */
@@ -86,7 +90,7 @@ struct hf__line {
     char text[]; /* the name with the client's prefix, terminated */
 };
 
-/* The first line of the name. */
+/* Returns the first line of the name. */
 static inline struct hf__line *hf__line_first(struct hf__line *n)
 {
     return n->kin ? n->kin->first : n;
@@ -115,36 +119,39 @@ static inline void hf__line_unlock(struct hf__line *n)
     hf__line_unlock_first(hf__line_first(n));
 }
 
-/* Returns the line's requests to a networked backend; NULL if it has none. */
+/* Returns the line's requests to a networked backend, or NULL if it has
+ * none. */
 static inline struct hf__exchange *hf__exchange_of(const struct hf__line *n)
 {
     return (struct hf__exchange *)n->remote.attempt;
 }
 
-/* Returns the line's exchange, and creates it if there is none; NULL if out of
+/* Returns the line's exchange, created if necessary, or NULL if out of
  * memory. */
 struct hf__exchange *hf__exchange_make(struct hf__line *);
 /* Sends what the queue wants sent, and sets the timer. Must be called after
  * every change of the queue. */
 void hf__line_run(struct hf__line *, hf__time now);
-/* Passes what the backend has reported on to the queue. Takes line->mu
- * itself. */
+/* Takes to the queue what the backend has reported. Takes line->mu itself. */
 void hf__line_news(struct hf__line *);
-/* Handles the line's timer, which has fired. Returns the hold id that the
- * caller must renew, or 0. If the caller does not renew it, the timer fires
- * again. Takes line->mu itself. */
+/* Handles the line's timer, which has fired. Returns the id of the hold that
+ * the caller must renew, or 0. If the caller does not renew the hold, the timer
+ * fires again. Takes line->mu itself. */
 uint64_t hf__line_timer(struct hf__line *, hf__time now);
-/* hf__wake_fn: wakes the waiter, or queues its callback. */
+/* Implements hf__wake_fn: wakes the waiter, or queues its callback. */
 void hf__line_wake(struct hf__queue *, struct hf__waiter *);
 /* Forgets the lost hold of the last owner, or of one reader, if that thread has
  * exited and so cannot release it. Returns whether there was such a hold. */
 bool hf__line_forget_the_gone(struct hf__line *);
-/* Records that the queue has a new owner: w. */
+/* Records that w is the new owner, and remembers its thread, so that its exit
+ * is noticed. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
-/* Wakes those that wait for the release of that hold id (0: of any), which has
- * ended with that result. */
+/* Reports the result of the release of that hold id (of all releases, if
+ * hold_id is 0) to those that wait for it: wakes the threads, and queues the
+ * callbacks. */
 void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
-/* Takes r off the list: its answer is no longer awaited. */
+/* Removes r from the line's releasers, because its answer is no longer
+ * awaited. */
 void hf__line_forget_releaser(struct hf__line *, struct hf__releaser *);
 
 #endif

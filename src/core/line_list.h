@@ -9,15 +9,17 @@
 #include "core/line.h"
 
 /* Takes back the unused reader entries of the line's queue, and moves the line
- * to the list that the state of its queue calls for (hf__line_set_rest). The
- * line of a mutex has neither. hf__line_run() also calls this. */
+ * to the list that the state of its queue calls for (hf__line_set_rest). Does
+ * nothing for a mutex. hf__line_run() also calls this. */
 void hf__lines_rest(struct hf__line *);
-/* Walk the lines that are taken, newest first. Both return NULL if there is no
- * such line. */
+/* Returns the newest line that is taken, or NULL if there is none. */
 struct hf__line *hf__lines_newest(struct hf__line *first);
+/* Returns the taken line that is next older than this one, or NULL if there is
+ * none. */
 struct hf__line *hf__lines_after(const struct hf__line *);
-/* Takes all lines but the first out of their lists; hf__lines_after() walks
- * them. */
+/* Removes all lines but the first from their lists, and returns the first one
+ * of the chain that they now form, or NULL. hf__lines_after() walks the
+ * chain. */
 struct hf__line *hf__lines_all_but_first(struct hf__line *first);
 /* Frees all reader entries of the line. */
 void hf__lines_free_readers(struct hf__line *);

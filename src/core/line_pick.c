@@ -17,7 +17,8 @@
 #include "policy/line_set.h"
 #include "policy/local_queue.h"
 
-/* Uses that line or, if it is NULL, a new one. */
+/* Sets *out to the line of that entry or, if `line` is NULL, to a new line.
+ * Returns 0, or an error code with a message. */
 static int pick_use(struct hf__line *first, struct hf__line_entry *line,
                     enum hf_mode mode, struct hf__line **out, hf_error *err)
 {
@@ -30,7 +31,8 @@ static int pick_use(struct hf__line *first, struct hf__line_entry *line,
     return rc;
 }
 
-/* Makes sure that there is an entry for a reader. */
+/* Makes sure that there is an unused entry for a reader. Returns 0 or
+ * ENOMEM. */
 static int pick_reserve_entry(struct hf__line *first, hf_error *err)
 {
     struct hf__kin *k = first->kin;
@@ -40,9 +42,8 @@ static int pick_reserve_entry(struct hf__line *first, hf_error *err)
     return k->spare ? 0 : hf__fail(err, HF_ENOMEM, "out of memory");
 }
 
-/* Takes an unused entry for that thread. Such an entry keeps its last thread,
- * and a reference to it, because the same thread is likely to be the next
- * one. */
+/* Takes an unused entry for that thread. Unused entries keep a reference to
+ * their last thread, because the same thread is likely to use them next. */
 static struct hf__reader *pick_take_entry(struct hf__line *first,
                                           struct hf__thread *thread)
 {
@@ -92,7 +93,7 @@ static int pick_refused(int rc, hf_error *err)
         "other for ever");
 }
 
-/* Forgets the lost holds of threads that have exited, so that the lines are
+/* Forgets the lost holds of threads that have exited, so that their lines are
  * free again. Returns whether there was any. */
 static bool pick_forget_the_gone(struct hf__line *first)
 {
@@ -129,7 +130,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        /* The loss may just have been found. */
+        /* If hf__line_set_for() has just found the loss, this reports it. */
         hf__line_run(hf__lines_of_entry(line), now);
         return hf__fail_unreleased(hf__lines_of_entry(line), w->owner, err);
     }
@@ -140,7 +141,7 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
     rc = pick_use(first, line, mode, out, err);
     if (!rc && (*out)->queue.shared)
         w->reader = pick_take_entry(first, w->thread);
-    /* A new waiter of a latch needs a new answer: ask again. */
+    /* A new waiter of a latch needs a new answer, so ask the server again. */
     if (!rc && (*out)->queue.latch)
         hf__lease_bell(&(*out)->queue.lease, now);
     return rc;
@@ -183,8 +184,8 @@ struct hf__line *hf__pick_held(struct hf__line *first, uint64_t owner)
                       : first;
 }
 
-/* Fails because the hold of this line cannot be used. Runs the line first,
- * because the loss may just have been found. */
+/* Fails because the hold of this line cannot be used. Runs the line first, in
+ * order to report a loss that was just found. */
 static int pick_unusable(struct hf__line *line, uint64_t owner, int rc,
                          hf__time now, hf_error *err)
 {
@@ -198,7 +199,7 @@ int hf__pick_check(const hf_lock *lock, struct hf__line **line, hf_error *err)
 {
     uint64_t owner = hf__owner_of(lock, NULL);
     hf__time now = hf__now();
-    int rc = HF_ENOTOWNER; /* if out of memory: it has never acquired */
+    int rc = HF_ENOTOWNER; /* stays so if out of memory: never acquired */
 
     *line = hf__pick_held(lock->line, owner);
     if (owner)

@@ -1,7 +1,7 @@
 /*
  * A handle: what hf_lock_new() and hf_latch_new() return. Its name and options
  * are constant. A name has one line or several (line.h); the mutex of the first
- * one guards the other members.
+ * line guards the other members.
  */
 #ifndef HF_CORE_LOCK_H
 #define HF_CORE_LOCK_H
@@ -16,24 +16,23 @@ struct hf_lock {
     struct hf__async *async;
     hf_lock *next_watcher; /* line->mu */
     int64_t max_hold_ms;
-    uint64_t owner; /* 0: the calling thread owns */
+    uint64_t owner; /* the handle's number, or 0 if threads own */
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    /* the descriptor of hf_lock_fd(), or -1; line->mu. It stands here so that
-     * the bits below, which are written, are not next to those above, which are
-     * only read. */
+    /* The descriptor of hf_lock_fd(), or -1; line->mu. It separates the bits
+     * below, which are written, from those above, which are only read. */
     int loss_fd;
     /* line->mu: */
     uint32_t waits : 30;    /* verbs under way through this handle */
-    uint32_t acquiring : 1; /* one of them is an acquire that waits; only if the
-                               handle owns */
+    uint32_t acquiring : 1; /* one of these verbs is a waiting acquire; only set
+                               if the handle owns */
     uint32_t loss_signalled : 1; /* loss_fd signals a loss */
 };
 
-/* Returns the owner on whose behalf this thread calls; 0 if out of memory.
- * *thread (unless it is NULL) is set to the thread, or to NULL if the handle
- * owns. */
+/* Returns the number of the owner on whose behalf this thread calls, or 0 if
+ * out of memory. *thread (unless it is NULL) is set to the thread, or to NULL
+ * if the handle owns. */
 static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)
 {

@@ -11,8 +11,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* The time of a timer whose loss has already happened. (HF__NEVER: there is no
- * hold, or it has no end.) */
+/* The time for a timer whose loss has already happened; the timer then fires at
+ * once. (HF__NEVER means that there is no hold, or that it has no end.) */
 #define ALREADY ((hf__time)1)
 
 static void loss_fd_arm(hf_lock *lock, hf__time at)

@@ -8,33 +8,39 @@
 
 #include "core/lock.h"
 
-/* Makes the handle's descriptor; hf__loss_fd_start() then sets its timer.
+/* Creates the handle's descriptor; hf__loss_fd_start() must then set its timer.
  * Returns false if the process has no more descriptors. */
 bool hf__loss_fd_open(hf_lock *);
+/* Sets the timer of a descriptor that was just created. */
 void hf__loss_fd_start(hf_lock *);
-void hf__loss_fd_close(hf_lock *); /* the handle is about to be freed */
-/* Re-arms the descriptors of this name: after a loss on this line (lost), or
- * after any deadline has changed. */
+/* Closes the descriptor of a handle that is about to be freed, if it has
+ * one. */
+void hf__loss_fd_close(hf_lock *);
+/* Re-arms the descriptors of this name after any deadline has changed. If
+ * `lost`, signals the loss of this line's hold instead, on the descriptors that
+ * it concerns. */
 void hf__loss_fd_arm(struct hf__line *, bool lost);
-/* Re-arm only some descriptors of the name, because there may be thousands, on
- * as many lines. hf__loss_fd_arm_of(): those that one owner concerns, after it
- * has acquired or released. hf__loss_fd_moved(): those that this line's hold
- * concerns, after its deadline has changed. */
+/* Re-arms only the descriptors that this owner concerns, after it has acquired
+ * or released. There may be thousands of descriptors, on as many lines. */
 void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
+/* Re-arms only the descriptors that this line's hold concerns, after its
+ * deadline has changed. */
 void hf__loss_fd_moved(struct hf__line *);
-/* Must be called when a verb was called through the handle: the descriptor no
- * longer signals the loss if no lost hold is left to release. */
+/* Must be called when a verb was called through the handle. The descriptor no
+ * longer signals a loss if no lost hold is left to release. */
 void hf__loss_fd_clear(hf_lock *);
 
-/* hf__loss_fd_clear(), without a call if nothing is signalled. */
+/* Does what hf__loss_fd_clear() does, but makes no call if nothing is
+ * signalled. */
 static inline void hf__loss_fd_heard(hf_lock *lock)
 {
     if (__builtin_expect(lock->loss_signalled, 0))
         hf__loss_fd_clear(lock);
 }
 
-/* After ELOST, even if no loss is signalled: the release may have found the
- * loss first, and the timer would still fire by itself. */
+/* Must be called when a release through the handle has ended. After ELOST the
+ * descriptor is cleared even if no loss is signalled: the release may have
+ * found the loss first, and the timer would still fire. */
 static inline void hf__loss_fd_released(hf_lock *lock, int result)
 {
     if (__builtin_expect(lock->loss_signalled || result == HF_ELOST, 0))

@@ -18,8 +18,8 @@
 
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
-/* Returns the note that applied at that time; if its text has been overwritten,
- * the note with the oldest text still kept for that state. */
+/* Returns the note that applied at that time. If its text was overwritten,
+ * returns the note with the oldest text that is still kept for that state. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {
@@ -37,8 +37,8 @@ static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
     return found;
 }
 
-/* Returns whether b, and not a, should make room for a new note: only a has
- * explained a loss, or neither or both have and b is older. */
+/* Returns whether b, and not a, should make room for a new note: either only a
+ * has explained a loss, or a and b are alike in this and b is older. */
 static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;
@@ -58,8 +58,8 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
 {
     HF__HOLDING(&c->why_mu);
     struct hf__note *n = reason_find(c, why, HF__NEVER);
-    /* An outage causes several errors. The last one before a loss says most;
-     * the first one says since when. */
+    /* An outage causes several errors. The last error before a loss explains it
+     * best; the first one tells when the outage began. */
     bool goes_on = n && why == HF__LOSS_SILENT;
     hf__time now = hf__now();
     char shown[sizeof(n->text)];

@@ -1,8 +1,8 @@
 /*
- * Why a hold was lost, as a text for people. The queue keeps a short record
- * with the lost hold (struct hf__loss). What the server or the connection had
- * to do with it is noted here, once per client, with its time. The text is put
- * together from both when it is asked for.
+ * Explains to people why a hold was lost. The queue keeps a short record with
+ * the lost hold (struct hf__loss). What the server or the connection had to do
+ * with the loss is noted here, once per client, with its time. The explanation
+ * is composed from both when it is needed.
  */
 #ifndef HF_LOSS_REASON_H
 #define HF_LOSS_REASON_H
@@ -12,38 +12,42 @@
 /* The state of the server or the connection during some time. Kept so that a
  * loss can be explained until its owner has released it. */
 struct hf__note {
-    hf__time since, until; /* since 0: unused. until NEVER: it still lasts */
+    hf__time since, until; /* since: 0 if unused; until: NEVER if it still
+                              lasts */
     hf__time from; /* when this text was noted; another note of the same outage
                       may have an earlier text */
-    enum hf__loss_why why; /* SILENT: not connected; SESSION, REFUSED */
+    enum hf__loss_why why; /* SILENT (not connected), SESSION or REFUSED */
     bool explained;        /* it has explained a loss, so its text must stay */
     char text[384];        /* long enough for a statement that MySQL suggests */
 };
 
 #define HF__NOTES 8 /* how many notes are kept */
 /* Notes the current state, unless the same text is noted already and still
- * lasts. hf__note_over() notes its end. */
+ * lasts. */
 void hf__note(hf_client *, enum hf__loss_why, const char *text);
+/* Notes that the state has ended. */
 void hf__note_over(hf_client *, enum hf__loss_why);
-/* Notes that a renewal was refused, with that code and text. */
+/* Notes that a renewal was refused, with that code and message. */
 void hf__note_refusal(hf_client *, int code, const hf_error *word);
 
 struct hf__reason {
     char text[576];
 };
 
-/* The text for that loss. Takes why_mu. */
+/* Returns the explanation of that loss. Takes why_mu. */
 struct hf__reason hf__reason(hf_client *, struct hf__loss);
-/* Returns why a hold might not be renewed although it still lasts; "" if all is
- * well. */
+/* Returns why a hold might not be renewed although it still lasts, or "" if all
+ * is well. */
 struct hf__reason hf__doubt(hf_client *, bool refused);
-/* Fails with ELOST, and with the reason if that owner's loss is known. */
+/* Fails with ELOST, and with the reason if the loss of that owner is known. */
 int hf__fail_lost(struct hf__line *line, uint64_t owner, hf_error *);
+/* Fails with ELOST and the reason of that loss. */
 int hf__fail_loss(struct hf__line *line, struct hf__loss, hf_error *);
 /* Fails an acquire with ELOST and the reason: the lost hold must be released
  * first. */
 int hf__fail_unreleased(struct hf__line *line, uint64_t owner, hf_error *);
-/* hf__fail_lost(), or the general text of another code. */
+/* Does what hf__fail_lost() does if the code is ELOST; otherwise fails with
+ * that code and its general message. */
 int hf__fail_hold(struct hf__line *line, uint64_t owner, int code, hf_error *);
 
 #endif

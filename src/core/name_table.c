@@ -23,8 +23,8 @@
 
 #define GAP_MS 20 /* the pause between two attempts to attach a name */
 
-/* Only first lines are looked up, by their text. The other lines of a name
- * would make one long chain, so they are spread by their addresses. */
+/* Only first lines are looked up, by name. The other lines of a name would all
+ * be in the same chain, so they are spread by their addresses. */
 static size_t names_bucket_of(struct hf__line *n, size_t buckets_len)
 {
     uint64_t at = (uintptr_t)n;
@@ -42,9 +42,10 @@ static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
 }
 
 /* A line without a handle exists only because its hold or attempt has not been
- * let go yet; it does not fix the kind of the name. For another kind the name
- * gets a second line, unless the backend cannot have both (shared memory, where
- * a release is refused only if a process breaks the rules). */
+ * let go yet; it does not determine the kind of the name. If a handle of a
+ * different kind is created, the name gets a second line, unless the backend
+ * cannot have both (shared memory, where a release is refused only if a process
+ * breaks the rules). */
 static struct hf__line *names_find_locked(hf_client *c,
                                           const struct hf__remote *as)
 {
@@ -94,7 +95,8 @@ static int grow_table_locked(hf_client *c)
     return 0;
 }
 
-/* Returns the size of what is in front of a line: see hf__event_of_loss(). */
+/* Returns the size of the memory in front of a line: see
+ * hf__event_of_loss(). */
 static size_t names_front_of(const hf_client *c)
 {
     return c->on_event ? sizeof(struct hf__event) : 0;
@@ -111,8 +113,8 @@ static void names_free_line(hf_client *c, struct hf__line *n)
     hf__free(c, (char *)n - names_front_of(c));
 }
 
-/* Creates a line like `as`. `first` is the first line of its name; NULL if the
- * new line is the first. */
+/* Creates a line like `as`. `first` is the first line of its name, or NULL if
+ * the new line is the first. */
 static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
                                    struct hf__line *first)
 {
@@ -147,9 +149,9 @@ static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
         n->kin->line.queue = &n->queue;
         hf__line_set_init(&n->kin->lines, as->kind, &n->kin->line);
     }
-    /* Hold ids are unique in the client: the line's serial number, then a
-     * count. They stay positive for formats without unsigned numbers. (They
-     * repeat after 2^31 lines, or 2^32 questions of one.) */
+    /* A hold id is unique in the client: the line's serial number, followed by
+     * a count. It stays positive, for formats without unsigned numbers. (Ids
+     * repeat after 2^31 lines, or 2^32 attempts of one line.) */
     hf__queue_init(&n->queue, as->fair, c->endless,
                    (uint64_t)(++c->serial & 0x7fffffff) << 32);
     n->queue.lease.session = c->session;
@@ -158,8 +160,9 @@ static struct hf__line *names_make(hf_client *c, const struct hf__remote *as,
     return n;
 }
 
-/* Creates a line and puts it into the table. Returns LATER, with EBACKEND in
- * err, if the backend could not attach it now. */
+/* Creates a line and puts it into the table. Returns 0, or an error code with a
+ * message; or LATER, with EBACKEND in err, if the backend could not attach the
+ * line now. */
 static int names_add_locked(hf_client *c, const struct hf__remote *as,
                             struct hf__line *first, struct hf__line **out,
                             hf_error *err)
@@ -222,8 +225,8 @@ static int names_get_locked(hf_client *c, const struct hf__remote *as,
     }
     if (rc)
         return rc;
-    /* Counted in one step with the check of closed, so the client stays until
-     * the handle is freed. */
+    /* client->mu has been held since the check of `closed`, so the client stays
+     * until this handle is freed. */
     c->handles++;
     if (ttl_ms && ttl_ms < c->least_ttl_ms)
         c->least_ttl_ms = (uint32_t)ttl_ms;
@@ -262,9 +265,10 @@ static bool names_is_fair(const hf_client *c, const hf_lock_options *opt)
     return fair ? caps & HF_CAP_FAIR : !(caps & HF_CAP_UNFAIR);
 }
 
-/* Asks the backend again while it returns LATER, until op_timeout. The pause
- * lets other threads take the mutex. After the time limit nothing is asked,
- * however many threads are here. */
+/* Repeats names_get_locked() while the backend returns LATER, until op_timeout.
+ * The pause lets other threads take the mutex. The time limit is checked with
+ * the mutex held, so a thread that has waited for the mutex too long does not
+ * ask the backend again. */
 static int names_get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
                      struct hf__line **out, hf_error *err)
 {

@@ -6,9 +6,10 @@
 #include "base/text.h"
 #include "core/line.h"
 
-/* Returns 0, or EINVAL with a text. Sets *len if it was HF_CSTRING. */
+/* Checks a name. Returns 0, or EINVAL with a message. Sets *len to the length
+ * if it was HF_CSTRING. */
 int hf__name_valid(const void *name, size_t *len, hf_error *);
-/* Returns the line's name without the client's prefix, for people. */
+/* Returns the line's name without the client's prefix, for messages. */
 struct hf__shown hf__line_shown(struct hf__line *);
 /* Returns the name of a kind: "mutex", "read-write lock" ... */
 const char *hf__kind_name(int kind);

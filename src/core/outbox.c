@@ -10,7 +10,7 @@ static void outbox_park(hf_client *c, struct hf__req *req, bool first)
 {
     struct hf__query *q = (struct hf__query *)req;
 
-    if (req->op == HF__DOWNGRADE) /* its lines may be gone when it is sent */
+    if (req->op == HF__DOWNGRADE) /* its lines may be freed before it is sent */
         q->line = q->into = NULL;
     req->parked = true;
     if (first && c->outbox)
@@ -85,7 +85,7 @@ void hf__outbox_flush_locked(hf_client *c)
         int rc;
 
         hf__outbox_remove_locked(c, req);
-        req->parked = true; /* the backend's slot looks at it */
+        req->parked = true; /* the backend's function reads this flag */
         rc = outbox_hand_over(c, req);
         req->parked = false;
         if (rc == HF__LATER) {

@@ -9,14 +9,14 @@
 
 #include "backends/backend.h"
 
-/* Hands the request over, or parks it. Returns PENDING, or its result if it
- * ended at once. */
+/* Hands the request to the backend, or parks it. Returns the result if the
+ * request ended at once, otherwise PENDING. */
 int hf__outbox_submit_locked(hf_client *, struct hf__req *);
 /* Hands parked requests over until the backend takes no more. */
 void hf__outbox_flush_locked(hf_client *);
-/* Takes the request out if it is parked, so that it is not sent. */
+/* Removes the request if it is parked, so that it is not sent. */
 void hf__outbox_remove_locked(hf_client *, struct hf__req *);
-/* Takes the request out if it is parked, and reports it with that result. */
+/* Removes the request if it is parked, and reports it with that result. */
 void hf__outbox_finish_locked(hf_client *, struct hf__req *, int result);
 /* Must be called when the caller no longer waits: if the request is parked, it
  * ends unsent, unless it must be sent in any case (meant_until is NEVER). */

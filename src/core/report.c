@@ -27,7 +27,7 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     struct hf__line *n;
     struct hf__request *f;
 
-    /* This question is being abandoned. Its answer came before the backend knew
+    /* This attempt is being abandoned. Its answer came before the backend knew
      * that, and line_forget_attempt() has already subtracted it from
      * under_way. */
     if (req->remote && !req->flying)
@@ -36,8 +36,8 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     req->flying = false;
     if (!req->remote) {
         f = hf__container(req, struct hf__request, req);
-        /* Each renewal of a batch may have failed in its own way; the last text
-         * is kept. */
+        /* Each renewal of a batch may have failed in its own way; the last
+         * message is kept. */
         hf__mutex_lock(&c->why_mu);
         f->why = c->why;
         hf__mutex_unlock(&c->why_mu);

@@ -13,15 +13,15 @@ struct hf__sleeper;
 
 /* Guarded by client->mu. */
 struct hf__request {
-    struct hf__request *next, *prev; /* client->requests */
+    struct hf__request *next, *prev; /* in client->requests */
     struct hf__request *next_landed;
-    struct hf__sleeper *sleeper; /* waits for the answer; NULL: none does */
+    struct hf__sleeper *sleeper; /* who waits for the answer, or NULL */
     bool delivered;
-    hf_error why; /* the backend's text if the request failed */
+    hf_error why; /* the backend's message if the request failed */
     /* Frees the parts of the answer that no caller took. Called with client->mu
-     * held before the request is freed. NULL: there are none. */
+     * held before the request is freed. NULL if there are no such parts. */
     void (*destroy)(struct hf__request *);
-    size_t names_bytes; /* LIST: about how much memory the names take */
+    size_t names_bytes; /* LIST: the approximate memory size of the names */
     union {
         struct hf__req req;
         struct hf__batch batch;
@@ -29,8 +29,8 @@ struct hf__request {
     };
 };
 
-/* Creates a request, with `extra` bytes after it. Returns NULL, with a text in
- * err, if out of memory. */
+/* Creates a request, with `extra` bytes after it. Returns NULL, with a message
+ * in err, if out of memory. */
 struct hf__request *hf__request_new(hf_client *, enum hf__op, size_t extra,
                                     hf_error *);
 /* Hands the request to the backend. A line's mutex may be held. */

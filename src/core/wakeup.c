@@ -19,8 +19,8 @@ void hf__fd_post(int fd)
 {
     uint64_t one = 1;
 
-    /* Not write(2), which is a cancellation point even in a signal handler. If
-     * the counter is full, the descriptor is readable anyway. */
+    /* write(2) is not used, because it is a cancellation point even in a signal
+     * handler. If the counter is full, the descriptor is readable anyway. */
     (void)!syscall(SYS_write, fd, &one, sizeof(one));
 }
 

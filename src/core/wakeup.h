@@ -2,9 +2,9 @@
  * Waking: a thread that sleeps until something happens (hf__sleeper), the
  * driver on the client's descriptors, and the helper thread.
  *
- * To notify a sleeper, hf__sleeper_notify() changes its word. The mutex that
- * the sleeper takes before it returns must be held, so that the sleeper cannot
- * go away.
+ * To notify a sleeper, hf__sleeper_notify() changes its word. The caller must
+ * hold the mutex that the sleeper takes before it returns, so that the sleeper
+ * still exists.
  */
 #ifndef HF_WAKEUP_H
 #define HF_WAKEUP_H
@@ -15,18 +15,18 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Bits of hf_cancel.word, and of the word of any sleeper; the rest is a
- * count. */
+/* Bits of hf_cancel.word, and of the word of any sleeper. The bits from
+ * HF__NEWS on are a count. */
 #define HF__CANCELLED 1u
 #define HF__ATTACHED 2u /* firing must also wake the client's driver */
 #define HF__NEWS 4u
 
-/* A thread that sleeps until it is notified; or an asynchronous verb
- * (hf__async_of), whose callback is queued instead and which does not use the
- * other members. */
+/* A thread that sleeps until it is notified, or an asynchronous verb
+ * (hf__async_of). The callback of the latter is queued instead, and only
+ * is_async is used. */
 struct hf__sleeper {
     struct hf__sleeper *next, *prev; /* in client->followers */
-    uint32_t *word;                  /* own_word, or that of an hf_cancel */
+    uint32_t *word;                  /* own_word, or the word of an hf_cancel */
     uint32_t own_word;
     uint32_t posture; /* enum hf__posture */
     bool following;
@@ -35,13 +35,13 @@ struct hf__sleeper {
 };
 
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
-/* With a cancel handle, which may be NULL, the sleeper uses its word: firing it
- * wakes the sleeper. */
+/* Initializes a sleeper. If `cancel` is not NULL, the sleeper uses the word of
+ * that handle, so that firing the handle wakes the sleeper. */
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
-/* Returns whether the sleeper must look for news before it sleeps; *seen is its
- * word before that. False if it has just looked (fresh) and would see the same
- * again. */
+/* Returns whether the sleeper must look for news before it sleeps, and sets
+ * *seen to its word before that look. Returns false if the sleeper has just
+ * looked (fresh) and would see the same again. */
 static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 {
     bool fresh = s->fresh;
@@ -51,15 +51,16 @@ static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
     return !fresh;
 }
 
-/* Changes the sleeper's word. The caller passes the result, unless NULL, to
- * hf__futex_wake(): at once, or when the mutex that guards the sleeper is free
- * again. */
+/* Changes the sleeper's word. If the result is not NULL, the caller must pass
+ * it to hf__futex_wake(): at once, or when the mutex that guards the sleeper is
+ * free again. */
 uint32_t *hf__sleeper_notify(hf_client *, struct hf__sleeper *);
+/* Changes the sleeper's word, and wakes its thread at once. */
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
 
-/* Make an eventfd readable, and no longer readable, without blocking.
- * hf__fd_post() is async-signal-safe. */
+/* Makes an eventfd readable, without blocking. Async-signal-safe. */
 void hf__fd_post(int fd);
+/* Makes an eventfd no longer readable, without blocking. */
 void hf__fd_drain(int fd);
 
 /* Makes sure that the helper thread is awake at that time. client->mu is
@@ -68,11 +69,11 @@ void hf__helper_due_locked(hf_client *, hf__time at);
 /* Sets that timer, and makes sure that the helper thread is awake when it
  * fires. Takes client->mu itself. */
 void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);
-/* The helper thread moves requests on that no thread has moved for this
- * long. */
+/* If requests are under way and no thread has driven the client for this long,
+ * the helper thread drives it. */
 #define HF__PATIENCE (100 * HF__MS)
-/* If requests are under way and no thread drives, the helper thread will look
- * after them within HF__PATIENCE. */
+/* If requests are under way, makes sure that the helper thread wakes within
+ * HF__PATIENCE and, if no other thread drives by then, drives. */
 void hf__helper_check_later(hf_client *);
 
 #endif

@@ -43,9 +43,10 @@ void hf__async_leave(struct hf__async *a, int code, hf__time now)
     hf__callback_queue(a, code);
 }
 
-/* The handle cannot go away while `firing` is set: its callback waits for that,
- * and then for line->mu. A timer that is set again is set in the same step in
- * which `firing` is cleared; otherwise it could be handled twice at once. */
+/* The handle cannot be freed while `firing` is set: its callback waits until
+ * the flag is cleared, and then for line->mu. A timer that is set again is set
+ * in the same step in which `firing` is cleared; otherwise the timer could be
+ * handled twice at once. */
 void hf__async_timed_out(struct hf__async *a, hf__time now)
 {
     struct hf__line *n = a->line;

@@ -8,13 +8,13 @@
 
 #include "core/async.h"
 
-/* Ends a wait in the queue that has not finished. */
+/* Ends a wait in the queue that has not finished, with that error code. */
 void hf__async_leave(struct hf__async *, int code, hf__time now);
 /* Ends the wait for an answer, if there is one. A request that was sent stays
  * with the backend. */
 void hf__async_give_up(struct hf__async *);
-/* Handles the timer of a wait. The timer was taken out, and `firing` is set. No
- * mutex is held. */
+/* Handles the timer of a wait. The timer has been removed from the heap, and
+ * `firing` is set. No mutex is held. */
 void hf__async_timed_out(struct hf__async *, hf__time now);
 
 #endif

@@ -47,7 +47,8 @@ static void *services_grow(hf_client *c, void *old, size_t len, size_t size)
 {
     void *p;
 
-    if (len & (len - 1)) /* there is room until the next power of two */
+    if (len & (len - 1)) /* otherwise there is room up to the next power of
+                            two */
         return old;
     p = hf__alloc(c, (len ? len * 2 : 1) * size);
     if (p && len)
@@ -104,8 +105,8 @@ static int services_add_name(hf_client *c, struct hf__query *q,
     return 0;
 }
 
-/* How many findings are kept, because some servers can cause any number of
- * them. The few that are always shown are kept even beyond that. */
+/* The limit on findings, because some servers can cause any number of them. The
+ * few that are always shown are kept even beyond the limit. */
 enum { HF__FINDINGS_MAX = 100 };
 
 static bool services_is_always_shown(const char *subject)

@@ -135,9 +135,9 @@ static int config_texts(hf_client *c, struct hf__url *url,
 
 #define PASSWORD_MAX 8191
 
-/* Waits until there is something to read, or until that time. Returns whether
- * there is; sets errno if not. A pipe that no program has opened for writing
- * has neither data nor an end. */
+/* Waits until fd has something to read, but not longer than until that time.
+ * Returns false, with errno set, if it has nothing by then. (A pipe that no
+ * program has opened for writing has neither data nor an end.) */
 static bool config_is_readable(int fd, hf__time until)
 {
     struct pollfd reads = {.fd = fd, .events = POLLIN};
@@ -155,7 +155,7 @@ static bool config_is_readable(int fd, hf__time until)
 }
 
 /* Reads a line, without its newline; a pipe may deliver it in parts. Returns
- * its length, or -1 with errno. */
+ * the length of the line, or -1 with errno set. */
 static ssize_t config_read_line(int fd, hf__time until, char *text, size_t size)
 {
     size_t len = 0;
@@ -250,8 +250,8 @@ static int config_check_unknown(hf_client *c, struct hf__url *url,
     return 0;
 }
 
-/* Checks that some kind of lock can have the fairness in the URL. (A kind that
- * can have only one fairness has that one, whatever the URL says.) */
+/* Checks that at least one kind of lock can have the fairness in the URL. (A
+ * kind that can have only one fairness has that one, whatever the URL says.) */
 static int config_check_fairness(const hf_client *c, hf_error *err)
 {
     bool fair = c->fairness == HF_FAIR;

@@ -16,9 +16,9 @@
 
 #define MANY 256
 
-/* Takes out the timers that are due by `before`, and returns how many lines it
- * has put into due[], each with a reference. An asynchronous wait that is due
- * by `now` is ended here. */
+/* Removes the timers that are due by `before`, and ends the asynchronous waits
+ * that are due by `now`. Puts the lines that are due into due[], each with a
+ * reference, and returns how many there are. */
 static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
                                 struct hf__due *due, size_t room)
 {
@@ -36,7 +36,8 @@ static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
             due[len].line = hf__container(t, struct hf__line, timer);
             due[len++].line->refs++;
         } else if (t && t->at > now) {
-            hf__timers_set(&c->timers, t, t->at); /* too early to end a wait */
+            hf__timers_set(&c->timers, t, t->at); /* too early to end this
+                                                     wait */
             t = NULL;
         } else if (t) {
             hf__container(t, struct hf__async, timer)->firing = true;
@@ -50,8 +51,8 @@ static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
     return len;
 }
 
-/* Runs the lines in due[]. Moves those whose hold must be renewed to the front,
- * and returns how many there are. */
+/* Runs the lines in due[]. Moves the lines whose hold must be renewed to the
+ * front of due[], and returns how many there are. */
 static size_t deliver_fire_lines(struct hf__due *due, size_t len, hf__time now)
 {
     size_t renew = 0;
@@ -78,7 +79,7 @@ static void deliver_timers(hf_client *c, hf__time now)
         renew = deliver_fire_lines(due, len, now);
         if (!renew)
             continue;
-        /* Renewals are sent together, so those that are due soon are taken
+        /* Renewals are sent together, so those that are due soon are sent
          * along. */
         len = deliver_due_lines(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
                                 due + renew, MANY - renew);

@@ -62,7 +62,7 @@ static void driver_advance_locked(hf_client *c, hf__time now)
     }
 }
 
-/* An event of wake_fd is not drained here, so the driver gets it as well. */
+/* wake_fd is not drained here, so the driver sees its event, too. */
 void hf__driver_move_locked(hf_client *c, hf__time now)
 {
     struct epoll_event ev[EVENTS];
@@ -104,7 +104,8 @@ void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     c->driver_until = 0;
     if (!c->direct) { /* only the helper thread moves a direct backend on */
         driver_ready_locked(c, ev, n, until);
-        /* If this thread was stopped on its way here, more may have arrived. */
+        /* If this thread was stopped on its way here, more may have arrived
+         * since. */
         if (c->be->next_timeout(c->self) <= until)
             hf__driver_move_locked(c, until);
         else
@@ -140,15 +141,15 @@ static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
     hf__deque_add(c->followers, c->followers_tail, s);
 }
 
-/* Returns how late the driver may be for its followers: with requests under way
- * an answer may be due, otherwise only a bell. */
+/* Returns how late the driver may be for its followers. They may be waiting for
+ * an answer if requests are under way, otherwise only for a bell. */
 static hf__time driver_follower_patience_locked(const hf_client *c)
 {
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
 }
 
-/* Passes the role to the first follower. If there is no follower, or it is
- * late, the helper thread does what is due. */
+/* Passes the role to the first follower. If there is no follower, or the
+ * follower is late, the helper thread does what is due. */
 static void driver_pass_on_locked(hf_client *c)
 {
     hf__time at;
@@ -195,8 +196,8 @@ void hf__driver_give(hf_client *c)
     driver_pass_on_locked(c);
 }
 
-/* Takes the role if it is free. Otherwise this thread becomes a follower, and
- * its posture says so before any other thread can want to wake it. */
+/* Takes the role if it is free. Otherwise this thread becomes a follower; its
+ * posture is set before any other thread can try to wake it. */
 static bool driver_lead_or_follow(hf_client *c, struct hf__sleeper *s)
 {
     HF__HOLDING(&c->mu);

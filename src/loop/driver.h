@@ -1,8 +1,9 @@
 /*
  * The driver's role. One thread at a time sleeps on the client's descriptors
  * and moves the backend on for all; the other threads sleep until they are
- * woken. The driver passes the role on when it leaves. So a single caller needs
- * no hand-over between threads, and many callers share one system call.
+ * woken. The driver passes the role on when it leaves. A single caller
+ * therefore needs no hand-over between threads, and many callers share one
+ * system call.
  */
 #ifndef HF_DRIVER_H
 #define HF_DRIVER_H
@@ -16,20 +17,22 @@ typedef bool hf__ready_fn(void *arg, hf__time now, hf__time *until);
  * again. */
 void hf__driver_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
                      void *arg);
-/* Take and give the role, for the helper thread and dispatch. hf__driver_take()
- * returns false if another thread has it. */
+/* Takes the role, for the helper thread and dispatch. Returns false if the role
+ * is taken already. */
 bool hf__driver_take(hf_client *);
-void hf__driver_lead_locked(hf_client *); /* the role must be free */
+/* Takes the role, which must be free. client->mu is held. */
+void hf__driver_lead_locked(hf_client *);
+/* Gives the role up, and passes it on. */
 void hf__driver_give(hf_client *);
-/* Does one round of driving: sleeps, at most until that time, moves the backend
- * on, and delivers. */
+/* Does one round of driving: sleeps until that time at the latest, moves the
+ * backend on, and delivers. */
 void hf__driver_round(hf_client *, struct hf__sleeper *, hf__time until);
-/* Passes what has arrived to the backend, and then does what is due. Does not
- * sleep. */
+/* Tells the backend which descriptors are ready, and then lets it do what is
+ * due. Does not sleep. */
 void hf__driver_move_locked(hf_client *, hf__time now);
 /* Implements hf__core.watch. */
 int hf__driver_watch(hf_client *, int fd, uint32_t events, uint32_t tag);
-/* Returns when the next timer or action of the backend is due; HF__NEVER if
+/* Returns when the next timer or action of the backend is due, or HF__NEVER if
  * there is none. */
 hf__time hf__driver_next_locked(hf_client *);
 /* Makes sure that the driver or the helper thread is awake at that time. */
@@ -56,11 +59,11 @@ static inline hf__time hf__follower_patience(const hf_client *c)
 }
 
 /* A follower that waits for a bell has no request under way. At this interval
- * the helper thread reads what the driver may have left unread. */
+ * the helper thread reads for it what the driver may have left unread. */
 #define HF__BELL_PATIENCE (2000 * HF__MS)
 
-/* Returns whether there are asynchronous waits and the program does not drive.
- * client->mu is held. */
+/* Returns whether there are asynchronous waits that the program does not drive,
+ * because it has not called hf_client_fd(). client->mu is held. */
 static inline bool hf__unattended_locked(const hf_client *c)
 {
     return c->async_waits && c->outer_fd < 0 && !c->direct;

@@ -1,7 +1,7 @@
-/* The helper thread, "hf-helper". The backend's open and close may block, and
- * run here, so that they block no other thread. It never runs a callback of the
- * program. It sleeps on a futex or inside a direct backend; while it drives, on
- * the client's descriptors. */
+/* The helper thread, "hf-helper". The backend's open and close run here,
+ * because they may block and must block no other thread. The helper thread
+ * never runs a callback of the program. It sleeps on a futex or inside a direct
+ * backend or, while it drives, on the client's descriptors. */
 #include "loop/helper_thread.h"
 
 #include "base/error.h"
@@ -28,8 +28,8 @@ struct turn {
     uint32_t word; /* helper_word before the thread looked for work */
     uint32_t rounds;
     bool stop, drive;
-    hf__time asked; /* helper_until as it was after the sleep, during which
-                       others may lower it */
+    hf__time asked; /* helper_until after the sleep, during which other threads
+                       may have lowered it */
     bool late;      /* another thread drives, but has not done what is due */
 };
 
@@ -44,11 +44,12 @@ static void helper_check_all_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
-/* Returns when this thread must be awake while another thread drives: for a
- * timer that was set after the driver went to sleep and is due before it wakes;
- * when the driver is late, for what is due or for a follower. (If driver_until
- * is 0, the driver is awake, and looks before it sleeps.) A driver that leaves
- * the role tells this thread when to be awake. */
+/* Returns when this thread must be awake while another thread drives. This is
+ * necessary for a timer that was set after the driver went to sleep and is due
+ * before the driver wakes and, if the driver is late, for what is due or for a
+ * follower. (If driver_until is 0, the driver is awake, and looks before it
+ * sleeps.) A driver that leaves the role sets the time at which this thread
+ * must be awake. */
 static hf__time helper_beside_driver_locked(hf_client *c, const struct turn *t)
 {
     hf__time at = hf__driver_next_locked(c);
@@ -148,8 +149,8 @@ static void helper_keep(hf_client *c)
     }
 }
 
-/* Passes the result of the backend's open to hf_open(). Returns false if that
- * no longer waits, and this thread must free the client. */
+/* Passes the result of the backend's open to hf_open(). Returns false if
+ * hf_open() no longer waits; this thread must then free the client. */
 static bool helper_report_open(hf_client *c, void *self, int rc)
 {
     HF__HOLDING(&c->mu);
@@ -203,7 +204,7 @@ static int helper_wait_open(hf_client *c, hf__time until, hf_error *err,
 {
     const struct hf__url *url = c->config->url;
     uint32_t ms = c->config->open_timeout_ms;
-    char what[80]; /* copied, because the client may be gone when this is
+    char what[80]; /* copied, because the client may be freed before it is
                       used */
     bool may_pass = hf__may_pass(c, HF_EBACKEND);
 

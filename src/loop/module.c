@@ -1,8 +1,8 @@
 /*
- * Backends by the scheme of a URL. Shared memory is built in. Every other
- * backend is a module, which is loaded from the library's own directory at its
- * first use and never unloaded. HOLDFAST_MODULE_PATH is searched first, except
- * in set-user-id programs.
+ * Finds the backend for the scheme of a URL. Shared memory is built in. Every
+ * other backend is a module, which is loaded from the library's own directory
+ * at its first use and never unloaded. HOLDFAST_MODULE_PATH is searched first,
+ * except in set-user-id programs.
  */
 #include "loop/module.h"
 
@@ -81,8 +81,8 @@ static void *find_module(const char *module)
     return handle;
 }
 
-/* Loads a module and sets *entry (NULL if the module exports none). Returns 0
- * or HF_EBACKEND. */
+/* Loads a module and sets *entry to its entry function, or to NULL if it
+ * exports none. Returns 0, or EBACKEND with a message. */
 static int load_module(const struct scheme *s, hf__module_fn **entry,
                        hf_error *err)
 {

@@ -33,9 +33,10 @@ struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
                                 .result = HF_EUNKNOWN};
 }
 
-/* Puts the holds into the batch, each with its line's reference. Leaves out a
- * hold that was let go, or renewed by another thread, in the meantime. Sets
- * meant_until so that the batch is not sent once all its holds have expired. */
+/* Puts the holds into the batch, each with the reference to its line. Leaves
+ * out a hold that was let go, or renewed by another thread, in the meantime.
+ * Sets meant_until so that the batch is not sent once all its holds have
+ * expired. */
 static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
                           size_t len, hf__time now)
 {
@@ -99,8 +100,8 @@ int hf__renewals_result(const struct hf__request *f, size_t i)
     return result == HF_EUNKNOWN && f->req.result < 0 ? f->req.result : result;
 }
 
-/* Counts a renewal by its result. If the hold was let go in the meantime, "not
- * yours" is not a failure. */
+/* Counts a renewal by its result. If the hold was let go in the meantime,
+ * ENOTOWNER is not a failure. */
 static void renewals_count(hf_client *c, const struct hf__lease *l,
                            uint64_t hold_id, int result)
 {
@@ -114,7 +115,7 @@ static void renewals_count(hf_client *c, const struct hf__lease *l,
 
 void hf__renewals_landed(hf_client *c, struct hf__request *f)
 {
-    /* The time is read again. If this process was stopped since the round
+    /* The clock is read again. If this process was stopped since the round
      * began, the deadline has passed, and that is why the server no longer has
      * the hold. */
     hf__time now = hf__now();

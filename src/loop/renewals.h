@@ -1,7 +1,7 @@
 /*
- * Renewals: sends one request for all holds whose renewal is due, and takes the
- * results to their lines. policy/lease.c decides when a renewal is due
- * (renew_at): after a third of the TTL.
+ * Sends one request for all holds whose renewal is due, and takes the results
+ * to their lines. policy/lease.c decides when a renewal is due (renew_at):
+ * after a third of the TTL.
  */
 #ifndef HF_RENEWALS_H
 #define HF_RENEWALS_H
@@ -15,19 +15,19 @@ struct hf__due {
     uint64_t hold_id;
 };
 
-/* Sends a renewal of all these holds. Takes over their references
- * to the lines. */
+/* Sends a renewal of all these holds. Takes over the references to their
+ * lines. */
 void hf__renewals_due(hf_client *, const struct hf__due *, size_t,
                       hf__time now);
 /* Takes the results of an answered request to the lines. */
 void hf__renewals_landed(hf_client *, struct hf__request *);
-/* Creates a request with room for that many renewals. Returns NULL, with a text
- * in err, if out of memory. */
+/* Creates a request with room for that many renewals. Returns NULL, with a
+ * message in err, if out of memory. */
 struct hf__request *hf__renewals_batch(hf_client *, size_t room, hf_error *);
 /* Returns a renewal of the line's current hold. line->mu is held. */
 struct hf__renewal hf__renewals_of(struct hf__line *, uint32_t ms);
-/* Returns the result of one renewal, or that of the request if it was not
- * sent. */
+/* Returns the result of the renewal i, or the result of the request if it was
+ * not sent. */
 int hf__renewals_result(const struct hf__request *, size_t i);
 
 #endif

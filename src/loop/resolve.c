@@ -1,9 +1,9 @@
 /*
- * Host names to addresses. A lookup blocks and cannot be ended. The first one
- * runs on the helper thread, in the backend's open, before there is any hold to
- * keep. Later ones run on a thread of their own, which no thread waits for.
- * That thread uses nothing of the client, which may be freed before the lookup
- * ends.
+ * Looks up the addresses of host names. A lookup blocks and cannot be ended.
+ * The first one runs on the helper thread, in the backend's open, before there
+ * is any hold to keep. Each later one runs on its own thread, which no thread
+ * waits for. That thread uses nothing of the client, which may be freed before
+ * the lookup ends.
  */
 #include "loop/resolve.h"
 
@@ -36,7 +36,7 @@ static int resolve_look_up(const char *host, const char *port,
     if (rc != EAI_NONAME && rc != EAI_ADDRFAMILY && rc != EAI_NODATA)
         return rc;
     /* AI_ADDRCONFIG finds no address on a machine that has only loopback, so
-     * try again without it. */
+     * the lookup is repeated without it. */
     hints.ai_flags = AI_NUMERICSERV;
     return getaddrinfo(host, port, &hints, list);
 }

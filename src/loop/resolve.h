@@ -1,6 +1,7 @@
 /*
- * Host names to addresses, for hf__core.lookup: on the calling thread if it may
- * block (here), otherwise on a thread that no thread waits for.
+ * Looks up the addresses of host names, for hf__core.lookup: on the calling
+ * thread if that may block (here), otherwise on a thread that no thread waits
+ * for.
  */
 #ifndef HF_RESOLVE_H
 #define HF_RESOLVE_H

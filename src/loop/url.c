@@ -1,9 +1,9 @@
 /*
- * URLs:
+ * Parses URLs:
  *   scheme:[//[user[:password]@]host[:port][,host...]][/path][?key=value&...]
  *
  * All parts are in one block of memory, which is wiped when it is freed. An
- * error text quotes only the scheme or a key, because any other part may
+ * error message quotes only the scheme or a key, because any other part may
  * contain a password.
  */
 #include "loop/url.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the error texts about a bad %xx. */
+/* The end of the error messages about a bad %xx. */
 #define ESCAPES "; it must be two hex digits (not 00), and %%25 for a %%"
 
 /* Decodes %xx in place. Returns 0, or EINVAL for a bad %xx or a NUL. */
@@ -41,7 +41,7 @@ static int url_decode(char *s)
     return 0;
 }
 
-/* Cuts s at the first ch. Returns what follows; NULL if there is no ch. */
+/* Cuts s at the first ch. Returns what follows, or NULL if there is no ch. */
 static char *url_cut(char *s, int ch)
 {
     char *at = strchr(s, ch);
@@ -66,8 +66,8 @@ static int url_parse_port(const char *text, uint16_t *port)
     return 0;
 }
 
-/* Fails without quoting the text: it may be no port, but a part of a password
- * that contains a /, or that no host follows. */
+/* Fails without quoting the string. Instead of a port, it may be a part of a
+ * password that contains a / or is not followed by a host. */
 static int url_bad_port(const char *port, hf_error *err)
 {
     return hf__fail(err, HF_EINVAL,
@@ -173,9 +173,9 @@ static int url_parse_options(struct hf__url *url, char *text, hf_error *err)
     return 0;
 }
 
-/* The scheme that a URL probably lacks, by its port: "host:6379", which may be
- * followed by a path or options; or NULL. Only for a host that may be quoted.
- */
+/* Returns the scheme that a URL probably lacks, or NULL. The URL begins like
+ * "host:6379", and the port tells the scheme; a path or options may follow. If
+ * the host must not be quoted, returns NULL. */
 static const char *url_missing_scheme(const char *host, const char *rest)
 {
     static const struct {
@@ -237,8 +237,8 @@ int hf__url_parse(hf_client *c, const char *text, struct hf__url *url,
     authority = !strncmp(rest, "//", 2) ? rest + 2 : NULL;
     slash = strchr(authority ? authority : rest, '/');
     if (authority && slash) {
-        /* Move the authority one byte to the left, to make room for a NUL
-         * before the path. */
+        /* Move the authority one byte to the left, in order to make room for a
+         * NUL before the path. */
         memmove(authority - 1, authority, (size_t)(slash - authority));
         slash[-1] = '\0';
         authority--;

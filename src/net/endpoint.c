@@ -52,8 +52,8 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 
 /* ---- lookup ------------------------------------------------------------ */
 
-/* Fills in the host and the text of an address. A host name that is too long
- * for them has no address. */
+/* Fills in the name of an address: `host` and `where`. A host name that is too
+ * long for them has no address. */
 static void endpoint_call(struct net_addr *a, const char *host)
 {
     int len = (int)strcspn(host, ",");
@@ -80,7 +80,8 @@ static void endpoint_add(struct net_endpoint *e, const struct addrinfo *a,
     e->len++;
 }
 
-/* Adds the n-th address of each host. */
+/* Adds the n-th address of each host. Hosts with fewer addresses are
+ * skipped. */
 static void endpoint_add_all(struct net_endpoint *e,
                              const struct hf__lookup *found, size_t n)
 {
@@ -96,7 +97,8 @@ static void endpoint_add_all(struct net_endpoint *e,
     }
 }
 
-/* Keeps the old addresses if none were found. */
+/* Takes over the addresses that a lookup has found. Keeps the old addresses if
+ * it has found none. */
 static void endpoint_take(struct net_endpoint *e,
                           const struct hf__lookup *found)
 {
@@ -162,7 +164,8 @@ void hf__net_connected(struct net_endpoint *e)
 const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
 {
     if (w->at >= e->len)
-        w->at = 0; /* there is at least one address: open() fails without */
+        w->at = 0; /* open() fails without addresses, so there is at least
+                      one */
     if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
         endpoint_take(e, e->job);
         hf__net_connected(e);

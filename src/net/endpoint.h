@@ -1,7 +1,7 @@
 /*
  * The address of a server: hosts whose names are looked up, or the path of a
- * Unix socket. The first lookup blocks; later ones run on a thread of their
- * own. The connections of a client share an endpoint, and each walks over its
+ * Unix socket. The first lookup blocks; each later one runs on its own thread.
+ * The connections of a client share an endpoint, and each walks over its
  * addresses by itself (link.h). The client's mutex is held, except in
  * hf__net_find().
  */
@@ -11,28 +11,28 @@
 #include "stream.h"
 
 #define NET_ADDRS 16
-#define NET_BACKOFF_MS 10 /* longest pause after the first failure */
+#define NET_BACKOFF_MS 10 /* the longest pause after the first failure */
 
 struct net_endpoint {
     const struct hf__core *core;
     hf_client *client;
-    char *hosts; /* "host:port,host:port"; NULL: a path */
-    size_t len;  /* how many in addr; never 0 after the first lookup */
+    char *hosts; /* "host:port,host:port", or NULL for a path */
+    size_t len;  /* addresses in addr; never 0 after the first lookup */
     struct net_addr addr[NET_ADDRS];
     struct hf__lookup *job; /* a lookup that is running or done, or NULL */
-    hf__time job_until;     /* until when connections wait for job; 0: they do
-                               not */
+    hf__time job_until;     /* until when connections wait for job, or 0 if they
+                               do not */
 };
 
-/* How far one connection has got in trying the addresses. */
+/* How far a connection has got in trying the addresses. */
 struct net_walk {
     size_t at;         /* the address being tried */
     size_t tried;      /* addresses that failed in this round */
     unsigned failures; /* failed rounds and short connections in a row */
 };
 
-/* Replaces the hosts; their addresses are used after a lookup. `port` is for
- * hosts without one. Returns 0 or HF_ENOMEM. */
+/* Replaces the hosts. Their addresses are used after a lookup. `port` is for
+ * hosts without a port. Returns 0 or HF_ENOMEM. */
 int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
                       size_t len, uint16_t port);
 /* Replaces the hosts with the path of a Unix socket. Returns 0, or HF_EINVAL if
@@ -40,35 +40,36 @@ int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
 int hf__net_set_path(struct net_endpoint *, const char *path);
 void hf__net_endpoint_fini(struct net_endpoint *);
 
-/* Looks the hosts up and blocks; for open(). Returns 0, or a code whose text is
- * set. */
+/* Looks the hosts up, for open(). Blocks. Returns 0, or an error code whose
+ * message has been set. */
 int hf__net_find(struct net_endpoint *);
-/* Takes the place of hf__net_find() if the hosts were not looked up:
- * connections fail until a lookup has found them. */
+/* Must be called instead of hf__net_find() if the hosts are not looked up at
+ * once: connections fail until a later lookup has found them. */
 void hf__net_expect(struct net_endpoint *);
-/* Starts a lookup, because the name may lead to another server now. Connections
- * wait for its result until `until`. */
+/* Starts a lookup, because the name may lead to a different server now.
+ * Connections wait for its result until `until`. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
-/* Drops the lookup, because a connection is up and the result would be out of
- * date when it is needed. */
+/* Drops the lookup, because a connection is up, and the result would be out of
+ * date by the time it is needed. */
 void hf__net_connected(struct net_endpoint *);
 
-/* Returns the address to connect to. Before it returns the first one, it takes
- * over the result of a finished lookup. */
+/* Returns the address to connect to. At the start of a round, first takes over
+ * the result of a finished lookup. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
-/* Returns whether there may be more than one server: if there are several
- * hosts, or one host with several addresses of one family; an IPv4 and an IPv6
- * address probably belong to one server. */
+/* Returns whether there may be more than one server, that is, if there are
+ * several hosts, or one host with several addresses of the same family. An IPv4
+ * and an IPv6 address probably belong to the same server. */
 bool hf__net_has_others(const struct net_endpoint *);
-/* Moves to the next address, after the last to the first, because this one has
- * failed. With `elsewhere`, moves only to an address of another host, because
- * this host has answered. Returns false if none is left in this round. */
+/* Moves to the next address, or from the last to the first, because this
+ * address has failed. If `elsewhere`, moves only to an address of a different
+ * host, because this host has answered. Returns false if no address is left in
+ * this round. */
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
-/* Begins a new round, in some rounds with a lookup, because all addresses have
- * failed or the connection was short. Returns how long to pause before the
- * round, most_ms at most; `chance` is a random number. */
+/* Begins a new round, because all addresses have failed or the connection was
+ * short. Some rounds begin with a lookup. Returns how long to pause before the
+ * round, at most most_ms; `chance` is a random number. */
 hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,
                        uint32_t most_ms, uint32_t chance);
 

@@ -1,7 +1,7 @@
 /*
  * Requests in flight on a link, which are answered in the order of sending.
- * This file knows nothing of their contents. The owner has a struct for each,
- * which begins with a struct net_sent. The client's mutex is held.
+ * This file does not know their contents: the owner has a struct for each
+ * request, which begins with a struct net_sent. The client's mutex is held.
  */
 #ifndef HF_NET_IN_FLIGHT_H
 #define HF_NET_IN_FLIGHT_H
@@ -9,42 +9,46 @@
 #include "link.h"
 
 struct net_sent {
-    hf__time at;    /* when it was added, just before it was sent */
-    uint64_t start; /* the offset of its first byte, as stream.written counts */
+    hf__time at;    /* when the request was added, just before it was sent */
+    uint64_t start; /* offset of its first byte, counted like stream.written */
 };
 
 struct net_sents {
     const struct hf__core *core;
     hf_client *client;
-    char *ring;  /* room for `cap` requests, a power of two */
-    size_t head; /* how many were answered or lost so far */
+    char *ring;  /* room for `cap` requests; cap is a power of two */
+    size_t head; /* requests answered or lost so far */
     size_t len, cap;
     size_t size; /* size of the owner's struct */
 };
 
-/* size: of the owner's struct that begins with a struct net_sent. */
+/* Initializes an empty list of requests. `size` is the size of the owner's
+ * struct, which begins with a struct net_sent. */
 void hf__sent_init(struct net_sents *, const struct hf__core *, hf_client *,
                    size_t size);
 void hf__sent_fini(struct net_sents *);
-void hf__sent_clear(struct net_sents *); /* drops all */
+void hf__sent_clear(struct net_sents *); /* drops all requests */
 
 /* Adds a request, whose bytes the caller writes to stream.out after this call.
  * From now on its answer is due. Returns the owner's struct, zero except for
- * its net_sent; NULL if out of memory. The pointer is invalid once another
+ * its net_sent, or NULL if out of memory. The pointer is invalid once another
  * request is added. */
 void *hf__sent_add(struct net_sents *, struct net_link *);
-/* Returns the i-th request, the oldest first. */
+/* Returns the i-th request; the 0th is the oldest. */
 void *hf__sent_at(const struct net_sents *, size_t i);
-/* Takes out and returns the oldest request, which was answered. There must be
+/* Removes and returns the oldest request, which was answered. There must be
  * one. */
 void *hf__sent_take(struct net_sents *);
-/* Puts the last taken request back as the oldest. Only if no request was added
- * since. */
+/* Puts the request that was last taken back as the oldest. No request may have
+ * been added since it was taken. */
 void hf__sent_untake(struct net_sents *);
-/* After the link went down with that many bytes written: hf__sent_lost() takes
- * out the oldest request of which a byte was written, hf__sent_unsent() the
- * newest of which none was. Both return NULL if there is none left. */
+/* For a link that went down after `written` bytes were sent. Removes and
+ * returns the oldest request if any byte of it was sent, otherwise returns
+ * NULL. */
 void *hf__sent_lost(struct net_sents *, uint64_t written);
+/* For a link that went down after `written` bytes were sent. Removes and
+ * returns the newest request if no byte of it was sent, otherwise returns
+ * NULL. */
 void *hf__sent_unsent(struct net_sents *, uint64_t written);
 
 #endif

@@ -7,13 +7,13 @@
 #include <sys/epoll.h>
 
 #define READ_SIZE 16384
-#define READS 4 /* how many reads in one call, not to delay other work */
+#define READS 4 /* reads per call, limited so as not to delay other work */
 /* If a connection that was up for at least this long is lost, the link connects
  * again without a pause. */
 #define LIVED_MS 1000
 #define LOOKUP_POLL_MS 10
-/* A connection that was idle for longer than this may have been closed
- * unnoticed. */
+/* A connection that was idle for longer than this is checked before use,
+ * because the server may have closed it unnoticed. */
 #define IDLE_MS 500
 
 void hf__link_init(struct net_link *l, const struct hf__core *core,
@@ -108,7 +108,8 @@ static void link_broken(struct net_link *l, hf__time now)
     hf__link_fail(l, code, now);
 }
 
-/* Handles the return value of greet(), secured() or data(). */
+/* Handles the return value of greet(), secured() or data(). Returns whether the
+ * connection continues. */
 static bool link_goes_on(struct net_link *l, int rc, hf__time now)
 {
     if (!rc)
@@ -322,9 +323,9 @@ hf__time hf__link_timeout(const struct net_link *l)
                : hf__min_time(l->timer, link_silent_at(l));
 }
 
-/* Returns the doubt about a silent server. One that does not answer the TLS
- * handshake, or does not speak first where it must, may be another kind of
- * server. */
+/* Returns what to add to the message about a silent server. A server that does
+ * not answer the TLS handshake, or does not speak first where it must, may be a
+ * different kind of server. */
 static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";

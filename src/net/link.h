@@ -1,6 +1,6 @@
 /*
  * A link: a connection to a server, which is established again whenever it
- * fails. It knows nothing about the protocol: its owner greets, reads and
+ * fails. The link does not know the protocol: its owner greets, reads and
  * writes.
  *
  *     OFF <-- stop() -- any state
@@ -15,17 +15,18 @@
  * With stream.tls_later the TLS handshake is part of GREETING: the owner starts
  * it.
  *
- * A round has failed when every address was tried. Then comes a pause, which
- * grows, and in some rounds a new lookup of the name. After the loss of a
- * connection that was up for a while, the link connects again at once. Any
- * error ends the connection, and the next one starts from a clean state.
+ * A round has failed when every address was tried. Then the link pauses, longer
+ * after each failed round, and in some rounds looks the name up again. After
+ * the loss of a connection that was up for a while, the link connects again at
+ * once. Any error ends the connection, and the next one starts from a clean
+ * state.
  *
  * The client's mutex is held. The owner is called only from ready(), advance()
- * and fail(), so never inside a function of the backend that sends: if that
- * fails, the next advance() notices it. The owner sets the fields that are
- * marked as its own, writes to stream.out, and reads the rest. It must not stop
- * or fail a link from inside that link's greet(), data() or secured(): these
- * return a code instead.
+ * and fail(), and so never inside a function of the backend that sends: if
+ * sending fails, the next advance() notices the failure. The owner sets the
+ * fields that are marked as its own, writes to stream.out, and reads the rest.
+ * It must not stop or fail a link from inside that link's greet(), data() or
+ * secured(): these return an error code instead.
  */
 #ifndef HF_NET_LINK_H
 #define HF_NET_LINK_H
@@ -40,59 +41,60 @@ enum net_state {
     NET_UP,
 };
 
-/* The functions of the owner. greet(), data() and secured() return 0, or a code
- * that ends the connection. Such a function sets the text of the failure by
- * hf__link_why(); without that the text is "out of memory" for HF_ENOMEM, else
- * "an answer we do not understand". */
+/* The functions of the owner. greet(), data() and secured() return 0, or an
+ * error code that ends the connection. Such a function sets the message of the
+ * failure by hf__link_why(). If it does not, the message is "out of memory" for
+ * HF_ENOMEM, otherwise "an answer we do not understand". */
 struct net_talk {
-    /* The link has connected. The owner writes its first request, if any, to
-     * stream.out; the link flushes. */
+    /* The link has connected. The owner writes its first request, if it has
+     * one, to stream.out; the link flushes. */
     int (*greet)(void *owner, hf__time now);
     /* These bytes have arrived, in GREETING or UP. The owner sets `awaits`. */
     int (*data)(void *owner, const char *, size_t, hf__time now);
-    /* The connection was lost (was_up) or could not be made; `text` says why.
-     * The stream is closed, but stream.written is still valid. The owner may
-     * stop the link here. */
+    /* The connection was lost (was_up) or could not be made; link.text says
+     * why. The stream is closed, but stream.written is still valid. The owner
+     * may stop the link here. */
     void (*down)(void *owner, int code, bool was_up, hf__time now);
     /* The handshake of hf__link_secure() is complete. The owner writes its next
-     * request, as in greet(). NULL if it does not call hf__link_secure(). */
+     * request, as in greet(). NULL if the owner does not call
+     * hf__link_secure(). */
     int (*secured)(void *owner, hf__time now);
 };
 
 struct net_link {
-    /* Set by the owner once. */
+    /* Set once by the owner. */
     const struct net_talk *talk;
     void *owner;
     struct net_endpoint *peer;
     uint32_t *tags;    /* the last tag (core->watch()) of this client; each
                           connection takes the next */
-    const char *lost;  /* what to log after a loss: "redis: lost the
-                          connection"; NULL: nothing */
-    const char *doubt; /* added to the text of a failure before any answer was
-                          understood: "; is it Redis?"; or NULL */
+    const char *lost;  /* what to log after a loss ("redis: lost the
+                          connection"), or NULL for nothing */
+    const char *doubt; /* added to the message of a failure before any answer
+                          was understood ("; is it Redis?"), or NULL */
     /* Set by the owner at any time. */
     uint32_t connect_ms; /* the time for one round over all addresses */
     uint32_t silence_ms; /* the time for an answer that is due */
-    uint32_t hurry_ms;   /* a limit for both times; 0: none */
+    uint32_t hurry_ms;   /* a limit for both times, or 0 */
     uint32_t pause_ms;   /* the longest pause */
-    bool goes_round; /* true: after a loss the round begins at the next address;
-                        false: at the first */
-    bool awaits;     /* UP: an answer is due */
-    bool understood; /* an answer was one of the expected kind of server */
-    bool lasts;      /* true if the failure to connect is permanent */
-    bool explained;  /* true if hf__link_why() has set the text with which this
-                        connection will end, perhaps later */
-    hf__time refused_at; /* when the server refused this attempt to connect;
-                            HF__NEVER: it has not */
+    bool goes_round;     /* whether the round after a loss begins at the next
+                            address instead of the first */
+    bool awaits;         /* UP: an answer is due */
+    bool understood;     /* an answer came from the expected kind of server */
+    bool lasts;          /* the failure to connect is permanent */
+    bool explained;      /* hf__link_why() has set the message with which this
+                            connection will end, perhaps later */
+    hf__time refused_at; /* when the server refused this attempt to connect, or
+                            HF__NEVER */
     struct net_stream stream;
 
     enum net_state state;
     bool securing; /* GREETING: the TLS handshake is in progress */
     struct net_walk walk;
     hf__time timer;
-    hf__time up_at;    /* when the link last became UP; 0: never */
+    hf__time up_at;    /* when the link last became UP, or 0 if never */
     hf__time heard_at; /* when the last byte came, or an answer became due */
-    int open_code;     /* the code of the last failed round; 0: none */
+    int open_code;     /* the code of the last failed round, or 0 */
     char where[80];    /* host:port, or a path */
     char text[720];    /* why the link is not up; begins with `where` */
 };
@@ -100,45 +102,49 @@ struct net_link {
 /* Must be called before the owner sets its fields. */
 void hf__link_init(struct net_link *, const struct hf__core *, hf_client *);
 void hf__link_fini(struct net_link *);
-/* Starts a link that is OFF: advance() connects. */
+/* Starts a link that is OFF; the next advance() connects. */
 void hf__link_start(struct net_link *, hf__time now);
 void hf__link_stop(struct net_link *);
 
 /* Must be called when the owner has completed the greeting. */
 void hf__link_up(struct net_link *, hf__time now);
-/* Starts TLS; to be called in data(), in GREETING with stream.tls_later. After
- * data() has returned, the out buffer is sent in plain, then the handshake
- * begins, and secured() is called at its end. The owner must refuse bytes that
- * follow those which made it call this: an attacker may have written them. */
+/* Begins TLS. Must be called in data(), in GREETING with stream.tls_later.
+ * After data() has returned, the out buffer is sent unencrypted; then the
+ * handshake begins, and secured() is called at its end. The owner must refuse
+ * any bytes that follow those that made it call this function, because an
+ * attacker may have written them. */
 void hf__link_secure(struct net_link *);
-/* Sets the text of a failure; the text must not contain secrets. Returns
- * code. */
+/* Sets the message of a failure, which must not contain secrets. Returns
+ * `code`. */
 int hf__link_why(struct net_link *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Returns `doubt` if no answer was understood yet, else "". */
+/* Returns `doubt` while the link is still connecting and no answer was
+ * understood, otherwise "". */
 const char *hf__link_doubt(const struct net_link *);
-/* Closes the connection and connects again later. The text must be set. */
+/* Closes the connection; the link connects again later. The message must have
+ * been set. */
 void hf__link_fail(struct net_link *, int code, hf__time now);
 
 /* Returns whether the link is up, for a function that wants to send. Detects an
- * idle connection that the server has closed: a request sent on it would end as
- * EUNKNOWN. If the server refused the last attempt to connect, the link tries
- * again soon. */
+ * idle connection that the server has closed, because a request sent on it
+ * would end as EUNKNOWN. If the server refused the last attempt to connect, the
+ * link tries again soon. */
 bool hf__link_wanted(struct net_link *);
 /* Records that an answer is due: silence_ms begins now, unless one was due
  * already. */
 void hf__link_await(struct net_link *, hf__time now);
-/* Limits the time for an answer, and for a connection, even if that is being
- * made now, to `ms`; 0: no limit. */
+/* Limits the time for an answer and for a connection, even for one that is
+ * being made now, to `ms`; 0 means no limit. */
 void hf__link_hurry(struct net_link *, uint32_t ms, hf__time now);
-/* Starts a lookup, because the server may have another address. The next
+/* Starts a lookup, because the server may have another address now. The next
  * connection waits for the result, but for connect_ms at most. */
 void hf__link_look_up(struct net_link *, hf__time now);
 
-/* For the backend's slots. opened() returns HF__DONE, HF__PENDING, or a code
- * whose text is set. ready() returns false if the event is not for this
- * link. */
+/* This function and those below do the work of the backend's functions with the
+ * same names. Returns HF__DONE, HF__PENDING, or an error code whose message has
+ * been set. */
 int hf__link_opened(const struct net_link *);
+/* Returns false if the event is not for this link. */
 bool hf__link_ready(struct net_link *, uint32_t tag, uint32_t events,
                     hf__time now);
 void hf__link_advance(struct net_link *, hf__time now);

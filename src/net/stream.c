@@ -10,8 +10,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Enough for any single Redis request with its script, so that a release
- * allocates nothing. */
+/* Large enough for any single Redis request with its script, so that a release
+ * allocates no memory. */
 #define FIRST_SIZE 16384
 
 void hf__net_init(struct net_stream *s, const struct hf__core *core,
@@ -92,7 +92,8 @@ int hf__net_reserve(struct net_stream *s, size_t more)
     return hf__net_grow(s->core, s->client, &s->out, FIRST_SIZE, more);
 }
 
-/* Returns the number of bytes sent, 0 (none can be sent now) or a code. */
+/* Returns the number of bytes sent, 0 if none can be sent now, or an error
+ * code. */
 static ssize_t stream_write_some(struct net_stream *s, const char *p,
                                  size_t len)
 {
@@ -142,7 +143,7 @@ ssize_t hf__net_read(struct net_stream *s, void *buf, size_t size)
     if (s->ssl)
         return hf__tls_read(s, buf, size);
     n = recv(s->fd, buf, size, 0);
-    /* A short read has emptied the socket, so no second recv() is needed. */
+    /* A short read has emptied the socket, so no second recv() is necessary. */
     s->more = n == (ssize_t)size;
     if (n > 0)
         return n;
@@ -187,13 +188,13 @@ int hf__net_secure(struct net_stream *s)
     hf__net_flush(s);
     if (s->broken)
         return HF_EBACKEND;
-    s->more = false; /* what is still to be read belongs to TLS */
+    s->more = false; /* what has not been read yet belongs to TLS */
     s->securing = s->out.len;
     return s->securing ? HF__PENDING : stream_begin_tls(s);
 }
 
-/* Packets may vanish silently, for example behind a firewall that has dropped
- * the connection. Then the socket fails after 4 s if something was sent, else
+/* Packets may vanish silently, for example because a firewall has dropped the
+ * connection. The socket then fails after 4 s if something was sent, otherwise
  * after 20 s. */
 static void stream_set_tcp(int fd)
 {
@@ -250,7 +251,7 @@ int hf__net_go_on(struct net_stream *s)
     s->connecting = false;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
-    /* Only TCP: connect() to a Unix socket is never in progress. */
+    /* This is always TCP: connect() to a Unix socket is never in progress. */
     return error ? stream_broke(s, error) : stream_connected(s, true);
 }
 

@@ -17,12 +17,13 @@ struct net_tls {
     SSL_CTX *ctx;
     BIO_METHOD *socket;
     bool has_cert;    /* a client certificate was loaded */
-    const char *alpn; /* the protocol inside TLS; NULL: no ALPN */
+    const char *alpn; /* the protocol inside TLS, or NULL for no ALPN */
 };
 
 /* ---- the socket -------------------------------------------------------- */
 
-/* Replaces OpenSSL's socket BIO, whose write(2) raises SIGPIPE. */
+/* Replaces the write function of OpenSSL's socket BIO, whose write(2) raises
+ * SIGPIPE. */
 static int tls_socket_write(BIO *bio, const char *p, int len)
 {
     const struct net_stream *s = BIO_get_data(bio);
@@ -67,7 +68,7 @@ static BIO_METHOD *tls_new_socket_method(void)
 
 /* ---- files ------------------------------------------------------------- */
 
-/* Explains why OpenSSL refuses a file. */
+/* Fails with a message that explains why OpenSSL refuses a file. */
 static int tls_bad_file(const struct net_tls *t, const char *option,
                         const char *path, const char *wanted)
 {
@@ -85,7 +86,7 @@ static int tls_bad_file(const struct net_tls *t, const char *option,
                         wanted);
 }
 
-/* Checks that the file is a regular one. OpenSSL reads it on the client's
+/* Checks that the file is a regular one. OpenSSL reads the file on the client's
  * thread, which must not block: opening a FIFO waits for a writer, and a device
  * may have no end. */
 static int tls_check_file(const struct net_tls *t, const char *option,
@@ -107,7 +108,7 @@ static int tls_check_file(const struct net_tls *t, const char *option,
     return 0;
 }
 
-/* Gives no passphrase. Without this callback OpenSSL would ask for one on the
+/* Returns no passphrase. Without this callback OpenSSL would request one on the
  * terminal. */
 static int tls_no_passphrase(char *buf, int size, int for_writing, void *arg)
 {
@@ -171,7 +172,7 @@ static int tls_offer(struct net_tls *t, const char *alpn)
     t->alpn = alpn;
     list[0] = (unsigned char)len;
     memcpy(list + 1, alpn, len);
-    /* Unlike its siblings this function returns 0 on success. */
+    /* Unlike similar functions of OpenSSL, this one returns 0 on success. */
     return SSL_CTX_set_alpn_protos(t->ctx, list, (unsigned)len + 1) ? HF_ENOMEM
                                                                     : 0;
 }
@@ -182,7 +183,7 @@ static int tls_set_up(struct net_tls *t, const struct net_tls_files *files)
 
     ERR_clear_error();
     /* OpenSSL must not install its atexit handler, because the helper thread
-     * may still use it when the program exits. */
+     * may still use OpenSSL when the program exits. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return HF_ENOMEM;
     t->socket = tls_new_socket_method();
@@ -277,8 +278,8 @@ static int tls_distrusted(struct net_stream *s, long why)
     }
 }
 
-/* Sets code and text for an alert of the server, or an error in what it
- * sent. */
+/* Sets code and message for an alert from the server, or for an error in what
+ * the server has sent. */
 static int tls_explain(struct net_stream *s, unsigned long e)
 {
     const char *reason = ERR_reason_error_string(e);
@@ -321,8 +322,9 @@ static int tls_explain(struct net_stream *s, unsigned long e)
     return tls_say(s, HF_EPROTO, "TLS: %s", reason ? reason : "unknown error");
 }
 
-/* Judges an OpenSSL call that returned n. Returns 0 if it must wait; else sets
- * `broken` and returns a code. errno was set to 0 before the call. */
+/* Handles the result n of an OpenSSL call. Returns 0 if the call must be
+ * repeated later; otherwise sets `broken` and returns an error code. errno was
+ * set to 0 before the call. */
 static int tls_judge(struct net_stream *s, int n)
 {
     int error = errno;
@@ -355,8 +357,8 @@ static int tls_outcome(struct net_stream *s, int n)
 }
 
 /* Clears OpenSSL's error queue. The thread belongs to the program, whose own
- * errors may be there, and SSL_get_error() would take them for those of the
- * next call. */
+ * errors may be in the queue, and SSL_get_error() would take them for errors of
+ * the next call. */
 static void tls_begin_call(void)
 {
     ERR_clear_error();
@@ -401,7 +403,7 @@ int hf__tls_begin(struct net_stream *s)
 }
 
 /* Checks that the server has agreed to the protocol. A server that does not
- * support ALPN speaks another one. */
+ * support ALPN speaks a different protocol. */
 static int tls_check_agreed(struct net_stream *s)
 {
     const char *wanted = s->tls->alpn;
@@ -444,7 +446,7 @@ ssize_t hf__tls_write(struct net_stream *s, const void *p, size_t len)
 }
 
 /* Sets `more` if OpenSSL has read bytes ahead, because epoll does not report
- * those. */
+ * such bytes. */
 ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
 {
     int n, rc;
@@ -456,7 +458,7 @@ ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
         return n;
     rc = tls_outcome(s, n);
     /* The answer to a key update cannot be sent now, and nothing would send it
-     * later. This is rare, so the connection ends. */
+     * later. This is rare, so the connection is ended. */
     if (!rc && SSL_want_write(s->ssl))
         rc = tls_say(s, HF_EBACKEND, "TLS: a key update is stuck");
     return rc;

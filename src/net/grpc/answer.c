@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The bytes before each message: one says whether it is compressed, four are
- * its length. */
+/* The number of bytes before each message: one tells whether the message is
+ * compressed, four are its length. */
 #define PREFIX 5
 #define REFUSED_MS 50
 
@@ -39,7 +39,8 @@ void hf__grpc_text(char *to, size_t size, const char *from, size_t len,
     to[n] = '\0';
 }
 
-/* Returns the number in the text; -1 if it is not one of up to three digits. */
+/* Returns the number that the string contains, or -1 if it is not a number of
+ * up to three digits. */
 static int answer_number(const char *p, size_t len)
 {
     int n = 0;
@@ -54,7 +55,7 @@ static int answer_number(const char *p, size_t len)
     return n;
 }
 
-/* Returns a status code of gRPC; a number that is none becomes UNKNOWN. */
+/* Returns the gRPC status code n, or UNKNOWN if there is no such code. */
 static int answer_status_of(int n)
 {
     return n > GRPC_UNAUTHENTICATED ? GRPC_UNKNOWN : n;
@@ -89,8 +90,8 @@ void hf__grpc_header(struct grpc_call *c, const char *name, size_t name_len,
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Returns the length of the message with its prefix; 0 if it is not known
- * yet. */
+/* Returns the length of the message with its prefix, or 0 if the length is not
+ * known yet. */
 static size_t answer_whole_len(const struct grpc_buf *b)
 {
     const uint8_t *p = b->data;
@@ -102,7 +103,7 @@ static size_t answer_whole_len(const struct grpc_buf *b)
 }
 
 /* Moves the bytes that belong to the current message to its buffer. Allocates
- * only for bytes that have arrived, and not for the announced length. */
+ * room only for bytes that have arrived, and not for the announced length. */
 static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
 {
     struct grpc_buf *b = &c->in_buf;
@@ -119,7 +120,7 @@ static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
     return 0;
 }
 
-/* Returns what is wrong with the prefix of the message; NULL if nothing is. */
+/* Returns what is wrong with the prefix of the message, or NULL. */
 static const char *answer_wrong_prefix(const struct grpc_call *c)
 {
     size_t whole = answer_whole_len(&c->in_buf);
@@ -141,7 +142,7 @@ static void answer_odd(struct grpc_call *c, int status, const char *text)
     hf__grpc_end(c, GRPC_ODD);
 }
 
-/* Ends the call as ODD and returns true, if the message is not allowed. */
+/* If the message is not allowed, ends the call as ODD and returns true. */
 static bool answer_is_odd(struct grpc_call *c)
 {
     const char *wrong =
@@ -185,7 +186,8 @@ int hf__grpc_data(struct grpc_call *c, const uint8_t *p, size_t len)
 
 /* ---- ends ---------------------------------------------------------------- */
 
-/* Returns the gRPC status for a status of HTTP, as gRPC's documents say. */
+/* Returns the gRPC status for an HTTP status, as the specification of gRPC
+ * defines it. */
 static int answer_status_of_http(int http)
 {
     switch (http) {
@@ -234,7 +236,7 @@ void hf__grpc_was_reset(struct grpc_call *c, uint32_t error)
              nghttp2_http2_strerror(error));
     c->status = 14;
     /* A call that the server did not process is sent again: on this connection
-     * after a pause, on another one at once. */
+     * after a pause, on another connection at once. */
     if (is_unsent && c->g->leaves_at == HF__NEVER)
         hf__grpc_hold(c, c->g->now + REFUSED_MS * HF__MS);
     else

@@ -12,12 +12,12 @@
 #define PREFIX 5
 #define DEADLINE_EXCEEDED 4
 #define FIRST_SIZE 512
-/* the initial size of the buffer for an answer, enough for most answers */
+/* The initial size of the buffer for an answer, enough for most answers. */
 #define ANSWER_SIZE 1024
 /* After this many late calls in a row the connection is closed, because the
  * server may still answer PINGs although it no longer executes calls. */
 #define LATE_MOST 3
-/* how long a slow answer counts as recent */
+/* How long a slow answer counts as recent. */
 #define SLOW_FOR (2000 * HF__MS)
 
 static ssize_t call_read_out(nghttp2_session *, int32_t, uint8_t *, size_t,
@@ -60,7 +60,7 @@ int hf__grpc_reserve(const struct grpc *g, struct grpc_buf *b, size_t more)
     return 0;
 }
 
-/* Drops what is still to be sent. */
+/* Drops the bytes that have not been sent yet. */
 static void call_empty(struct grpc_call *c)
 {
     call_wipe(&c->out);
@@ -102,7 +102,7 @@ uint8_t *hf__grpc_room(struct grpc_call *c, size_t len)
     p[3] = (uint8_t)(len >> 8);
     p[4] = (uint8_t)len;
     b->len += PREFIX + len;
-    /* has no effect if nghttp2 is not waiting for more bytes */
+    /* This has no effect if nghttp2 is not waiting for more bytes. */
     if (c->state == GRPC_OPEN)
         nghttp2_session_resume_data(c->g->session, c->id);
     return p + PREFIX;
@@ -230,7 +230,7 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
     int rc;
 
     c->at = g->link.stream.core->now();
-    /* After late calls the server gets more time (twice as much for each), so
+    /* After late calls the server gets more time (twice as much after each), so
      * that a call that is only slow is not sent twice. */
     c->limit_ms = limit_ms << g->late;
     c->until = c->limit_ms ? c->at + c->limit_ms * HF__MS : HF__NEVER;
@@ -253,8 +253,8 @@ struct grpc_call *hf__grpc_find(const struct grpc *g, int32_t id)
     return nghttp2_session_get_stream_user_data(g->session, id);
 }
 
-/* A unary call sends one message and closes its half; a stream waits for more
- * messages. */
+/* Passes bytes of a call to nghttp2. A unary call sends one message and closes
+ * its half; a stream waits for more messages. */
 static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
                              size_t size, uint32_t *flags,
                              nghttp2_data_source *source, void *self)
@@ -266,7 +266,8 @@ static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
     (void)session;
     (void)source;
     if (!c)
-        return NGHTTP2_ERR_DEFERRED; /* dropped; its reset follows */
+        return NGHTTP2_ERR_DEFERRED; /* the call was dropped; its reset
+                                        follows */
     n = c->out.len - c->out.from;
     if (n > size)
         n = size;
@@ -377,7 +378,7 @@ int hf__grpc_token(struct grpc *g, const char *token, int status,
     return token && !copy ? HF_ENOMEM : 0;
 }
 
-/* Did the server refuse the call only because of its token? */
+/* Returns whether the server refused the call only because of its token. */
 static bool call_is_stale(const struct grpc_call *c)
 {
     const struct grpc_owner *type = c->g->type;
@@ -400,7 +401,8 @@ static void call_renew(struct grpc *g)
         g->failed = rc;
 }
 
-/* A stream ends, and its owner starts it again. */
+/* Repeats a call that was refused because of its token, or holds it until there
+ * is a new token. A stream is ended instead, and its owner starts it again. */
 static void call_try_again(struct grpc_call *c)
 {
     struct grpc *g = c->g;
@@ -427,7 +429,8 @@ static void call_progress(struct grpc *g, const struct grpc_call *c)
     g->answered_at = g->now;
     if (age < g->slowest && g->now - g->slowest_at < SLOW_FOR)
         return;
-    /* answers are faster now, so time limits (call_limit_of) may have passed */
+    /* Answers are faster now, so time limits (call_limit_of) may have
+     * passed. */
     if (age < g->slowest)
         g->first_limit = g->now;
     g->slowest = age;
@@ -435,9 +438,9 @@ static void call_progress(struct grpc *g, const struct grpc_call *c)
 }
 
 /* Returns when the time limit of the call passes. A busy server serves calls in
- * any order, so a call gets twice the time of the slowest recent answer, if one
- * came after it was started. Otherwise all calls would be sent again, and the
- * server would have twice as much to do. */
+ * any order. If an answer has come since the call was started, the call
+ * therefore gets twice the time of the slowest recent answer. Otherwise all
+ * calls would be sent again, and the server would have twice as much to do. */
 static hf__time call_limit_of(const struct grpc *g, const struct grpc_call *c)
 {
     hf__time limit = (hf__time)c->limit_ms * HF__MS;
@@ -484,8 +487,8 @@ int hf__grpc_deliver(struct grpc *g)
     return rc;
 }
 
-/* Counts late calls in a row. A call that was started before the last one was
- * late does not count. */
+/* Counts late calls in a row. A call that was started before the last call
+ * became late does not count. */
 static void call_count_late(struct grpc *g, const struct grpc_call *c,
                             hf__time now)
 {
@@ -530,8 +533,8 @@ void hf__grpc_end_late(struct grpc *g, hf__time now)
     g->first_limit = first;
 }
 
-/* UNSENT calls come last, the newest of them first: core->unsent() expects them
- * in this order. */
+/* Calls that become UNSENT are ended last, the newest of them first, because
+ * core->unsent() expects them in this order. */
 void hf__grpc_end_all(struct grpc *g, uint64_t written)
 {
     struct grpc_call *c, *next;

@@ -10,17 +10,17 @@
 
 #define STREAM_WINDOW (1 << 20)
 #define WINDOW (4 << 20)
-/* How many bytes are prepared for a server that does not read. Beyond that
- * nghttp2 keeps the answers that are due, and ends the session if they become
- * too many. */
+/* The limit on bytes that are prepared for a server that does not read. Beyond
+ * it nghttp2 keeps the answers that are due, and ends the session if they
+ * become too many. */
 #define OUT_MOST (256 << 10)
-/* How long open calls may take to end once either side is about to end the
- * connection. */
+/* How long open calls may take to end once the server or the owner has
+ * announced the end of the connection. */
 #define LEAVE_MS 1000
 
-/* grpc-go measures its bandwidth by this PING: it sends one with an answer,
- * once its last one was acknowledged. The ACK goes out with the next call,
- * because sending it by itself would be a second send() per call. */
+/* grpc-go measures its bandwidth by this PING: it sends one with an answer if
+ * its last one was acknowledged. Our acknowledgement is sent with the next
+ * call, because sending it by itself would cost a second send() per call. */
 static const uint8_t their_ping[8] = {2, 4, 16, 16, 9, 14, 7, 7};
 
 static int grpc_greet(void *, hf__time);
@@ -32,7 +32,8 @@ static const struct net_talk talk = {
 
 /* ---- memory for nghttp2 -------------------------------------------------- */
 
-/* Notes a failed allocation, because nghttp2 reports it as a protocol error. */
+/* Records a failed allocation, because nghttp2 reports it as a protocol
+ * error. */
 static void *grpc_noted(void *self, void *p)
 {
     struct grpc *g = self;
@@ -64,7 +65,8 @@ static void grpc_give(void *p, void *self)
 
 /* ---- callbacks of nghttp2 ------------------------------------------------ */
 
-/* Makes mem_recv fail with this code. */
+/* Makes nghttp2_session_mem_recv() fail, and the connection end with this
+ * code. */
 static int grpc_stop_with(struct grpc *g, int code)
 {
     if (code)
@@ -188,8 +190,9 @@ static int grpc_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     return grpc_stop_with(g, rc ? rc : hf__grpc_deliver(g));
 }
 
-/* A call that ended normally was dropped before, so this one was reset. nghttp2
- * may also call this inside mem_send; then over() is called later. */
+/* A call that ended normally was dropped before, so this call was reset.
+ * nghttp2 may also call this function inside mem_send; over() is then called
+ * later. */
 static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
                          void *self)
 {
@@ -203,8 +206,8 @@ static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
     return g->is_reading ? grpc_stop_with(g, hf__grpc_deliver(g)) : 0;
 }
 
-/* Notes where the bytes of a call begin. All that comes before them is in the
- * out buffer already. */
+/* Records where the bytes of a call begin. All bytes that come before them are
+ * in the out buffer already. */
 static int grpc_before_send(nghttp2_session *session, const nghttp2_frame *f,
                             void *self)
 {
@@ -300,7 +303,8 @@ static void grpc_fail_later(struct grpc *g, int code)
                                                    : "HTTP/2 has failed");
 }
 
-/* Returns true if there may be more to send. */
+/* Moves bytes from nghttp2 to the out buffer. Returns true if there may be more
+ * to send. */
 static bool grpc_pull(struct grpc *g)
 {
     struct net_stream *s = &g->link.stream;

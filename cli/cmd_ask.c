@@ -56,7 +56,7 @@ const struct cli_verb cli_ask = {
     .summary = "asks the holder of a lock to release it",
     .synopsis = "ask [OPTION...] NAME",
     .about = "Asks the holder of the lock NAME to release it. A program that "
-             "listens hears HF_EVENT_WANTED and decides by itself; `holdfast "
+             "listens gets HF_EVENT_WANTED and decides by itself; `holdfast "
              "run' and `hold' print a message.",
     .flags = ask_flags,
     .notes = "Exit status 0: the holder was asked, and may or may not listen. "

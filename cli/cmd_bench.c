@@ -173,7 +173,8 @@ static int bench_take_together(struct options *o)
     struct contend *c = &o->contend;
 
     if (o->fair && o->unfair)
-        return cli_misuse(&cli_bench, "--fair and --unfair: one of them");
+        return cli_misuse(&cli_bench,
+                          "--fair and --unfair; give only one of them");
     if (o->fair || o->unfair)
         c->fairness = o->fair ? HF_FAIR : HF_UNFAIR;
     if (c->permits != 0 && c->kind != HF_SEMAPHORE)

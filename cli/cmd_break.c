@@ -237,7 +237,7 @@ const struct cli_verb cli_break = {
              "to 0.",
     .flags = break_flags,
     .notes =
-        "The holder is not stopped: `holdfast run' hears that the lock is "
+        "The holder is not stopped: `holdfast run' notices that the lock is "
         "lost and ends\nits command; on MySQL and MariaDB at its next "
         "renewal.\n"
         "Exit status 1: the lock is not held, or another hold has taken its "

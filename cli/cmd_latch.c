@@ -148,8 +148,8 @@ static int latch_parse(struct options *o, int argc, char **argv, int *word,
     argc -= optind;
     argv += optind;
     if (argc < 1)
-        return cli_misuse(&cli_latch,
-                          "what should it do? Give set, down, wait or show");
+        return cli_misuse(
+            &cli_latch, "the action is missing; give set, down, wait or show");
     *word = latch_find_word(argv[0]);
     if (*word == WORDS)
         return cli_misuse(

@@ -29,7 +29,7 @@ struct options {
 static const struct cli_flag flags[] = {
     CLI_FLAG_BACKEND,
     {'l', "long", NULL, "also kind, holder, since when, token and waiters"},
-    {OPT_NO_HEADERS, "no-headers", NULL, "no line of headers with -l"},
+    {OPT_NO_HEADERS, "no-headers", NULL, "no header line with -l"},
     {'0', "null", NULL, "raw names, each followed by a NUL, for xargs -0"},
     {CLI_JSON, "json", NULL, "print a JSON object per name, one per line"},
     CLI_FLAG_END,
@@ -291,7 +291,7 @@ static int ls_parse(struct options *o, int argc, char **argv)
     if (status != CLI_OK)
         return status;
     if (o->nul && (o->is_long || o->json))
-        return cli_misuse(&cli_ls, "-0 prints only names: without %s",
+        return cli_misuse(&cli_ls, "-0 prints only names; omit %s",
                           o->is_long ? "-l" : "--json");
     return cli_prefix(&cli_ls, argc - optind, argv + optind, o->url,
                       &o->prefix);

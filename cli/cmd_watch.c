@@ -48,12 +48,13 @@ static const struct cli_flag flags[] = {
     CLI_FLAG_BACKEND,
     {'p', "prefix", NULL,
      "watch all names that begin with PREFIX; without it, all names"},
-    {'n', "count", "COUNT", "exit after so many changes"},
+    {'n', "count", "COUNT", "exit after COUNT changes"},
     {'w', "wait", "DURATION", "exit after this time"},
     {'w', "timeout", "DURATION", NULL},
     {'i', "interval", "DURATION",
      "how often to poll if the backend does not announce changes (500ms)"},
-    {'q', "quiet", NULL, "do not say that it polls or lost the connection"},
+    {'q', "quiet", NULL,
+     "print no messages about polling or a lost connection"},
     {CLI_JSON, "json", NULL, "print a JSON object per change, one per line"},
     CLI_FLAG_END,
 };
@@ -585,7 +586,8 @@ const struct cli_verb cli_watch = {
              "holders, of its queue, or of the count of a latch.",
     .flags = flags,
     .notes =
-        "Exit status 75: -w ended it before the COUNT of -n.\n"
+        "Exit status 75: the time of -w passed before the COUNT of -n was "
+        "reached.\n"
         "\n"
         "  holdfast watch nightly\n"
         "  holdfast watch -b etcd://e1,e2,e3 -p jobs/ --json\n"

@@ -39,9 +39,11 @@ int cli_lock_failed(const struct cli_verb *verb, const char *url,
                     const char *name, int rc, const hf_error *err)
 {
     if (rc == HF_ENOTSUP && cli_is_redlock(url)) {
-        cli_say(verb, "Redlock cannot tell who holds a lock, nor ask or break "
-                      "the holder. To see the key on each server: redis-cli -h "
-                      "HOST get NAME");
+        cli_say(
+            verb,
+            "Redlock cannot tell who holds a lock, and cannot ask the holder "
+            "or break the lock. To see the key on each server: redis-cli "
+            "-h HOST get NAME");
         return cli_exit_of(rc);
     }
     return cli_failed_on(verb, name, rc, err);

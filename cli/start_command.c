@@ -115,7 +115,7 @@ int command_start(struct command *command, const struct held_locks *held)
 
     command->pid = -1;
     if (pipe2(go, O_CLOEXEC) < 0 || pipe2(failure, O_CLOEXEC) < 0)
-        status = command_give_up(command, "cannot make a pipe", errno);
+        status = command_give_up(command, "cannot create a pipe", errno);
     else
         status = start_between(command, held, go, failure);
     for (int i = 0; i < 2; i++) {

@@ -32,15 +32,15 @@ enum {
 static const struct cli_flag common[] = {
     {'b', "backends", "LIST",
      "where holdfast's locks live: shm, redis, redlock, zk, etcd, mariadb or "
-     "URLs, with commas between them (else HOLDFAST_URL, else shm; with "
-     "--servers all, with redlock and mariadb only in some scenarios)"},
+     "URLs, separated by commas (HOLDFAST_URL, or else shm; with --servers "
+     "all, but redlock and mariadb only in some scenarios)"},
     {OPT_STORES, "stores", "LIST",
-     "what they guard: file, redis, mariadb or URLs (file; with --servers all "
-     "three)"},
+     "where the data lives that the locks guard: file, redis, mariadb or URLs "
+     "(file; with --servers all three)"},
     {OPT_SERVERS, "servers", NULL,
-     "start temporary servers, of all kinds that are not given as URLs, and "
-     "stop them at the end"},
-    {OPT_WORKERS, "workers", "N", "processes that work side by side (8)"},
+     "start temporary servers of all kinds for which no URL is given, and stop "
+     "them at the end"},
+    {OPT_WORKERS, "workers", "N", "processes that work at the same time (8)"},
     {CLI_JSON, "json", NULL, "print one JSON object per line"},
     {OPT_HTML, "html", "FILE", "write a page with tables, bars and timelines"},
 };
@@ -53,15 +53,15 @@ static const struct lab_switch {
     const char *value, *help;
 } switches[] = {
     {"strategy", LAB_STRATEGY, "LIST",
-     "ways to be tried, with commas between them (all)"},
-    {"stock", LAB_STOCK, "N", "what there is (500)"},
-    {"buyers", LAB_BUYERS, "N", "each wants one (1000)"},
-    {"waiters", LAB_WAITERS, "N", "that wait for one lock (1000)"},
-    {"readers", LAB_READERS, "N", "that want the cache entry (200)"},
-    {"trains", LAB_TRAINS, "N", "to choose from (16)"},
+     "strategies to try, separated by commas (all)"},
+    {"stock", LAB_STOCK, "N", "items in stock (500)"},
+    {"buyers", LAB_BUYERS, "N", "buyers, who want one item each (1000)"},
+    {"waiters", LAB_WAITERS, "N", "waiters for one lock (1000)"},
+    {"readers", LAB_READERS, "N", "readers that want the cache entry (200)"},
+    {"trains", LAB_TRAINS, "N", "trains to choose from (16)"},
     {"seconds", LAB_SECONDS, "DURATION",
      "how long each measurement takes (0.4)"},
-    {"ttl", LAB_TTL, "DURATION", "of leases and sessions (1s)"},
+    {"ttl", LAB_TTL, "DURATION", "length of leases and sessions (1s)"},
 };
 enum { SWITCHES = sizeof switches / sizeof *switches };
 
@@ -158,9 +158,8 @@ static int main_help(const struct lab_scenario *scenario)
         puts("\nScenarios (`holdfast help lab SCENARIO' says more):");
         main_print_names();
     }
-    puts(
-        "\nExit status 0 if each row came out as it must (what has to go wrong "
-        "did, and\nwhat must not did not), 1 if not.\n");
+    puts("\nExit status 0 if each row has the expected outcome (every expected "
+         "failure\nhappened, and no other), 1 if not.\n");
     printf(
         "  holdfast lab %s\n  holdfast lab %s --servers --html report.html\n",
         scenario ? scenario->name : "oversell",
@@ -224,7 +223,7 @@ static int main_check_strategies(const struct lab *lab,
         if (!main_has_strategy(scenario, list, n))
             return cli_misuse(&lab_verb,
                               "%s has no strategy `%.*s'; `holdfast help lab "
-                              "%s' has those that it has",
+                              "%s' lists its strategies",
                               scenario->name, (int)n, list, scenario->name);
         if (!list[n])
             return CLI_OK;
@@ -357,8 +356,7 @@ static int main_check_options(const struct lab *lab,
         return CLI_OK;
     if (!scenario)
         return cli_misuse(&lab_verb,
-                          "--strategy belongs to one scenario, not to "
-                          "all of them");
+                          "--strategy needs one scenario, not `all'");
     return main_check_strategies(lab, scenario);
 }
 
@@ -397,7 +395,7 @@ static int main_no_scenario(const char *name)
     hint = cli_similar(name, "", names, SCENARIOS + 2);
     return cli_misuse(&lab_verb, "no scenario is called `%s'%s", name,
                       hint.text[0] ? hint.text
-                                   : "; `holdfast lab list' has them");
+                                   : "; `holdfast lab list' lists them");
 }
 
 /* Selects the scenario. Returns an exit status. Clears *done if scenarios must
@@ -413,14 +411,14 @@ static int main_take_scenario(struct lab *lab, const struct typed *typed,
     if (typed->help && (!name || lab->chosen || lab->all))
         return main_help(lab->chosen);
     if (!name)
-        return cli_misuse(&lab_verb, "which scenario? `holdfast lab list' has "
-                                     "them, and `all' runs them");
+        return cli_misuse(&lab_verb, "name a scenario; `holdfast lab list' "
+                                     "lists them, and `all' runs them all");
     if (strcmp(name, "list") == 0)
-        return operands == 1 ? main_list(lab->json)
-                             : cli_misuse(&lab_verb,
-                                          "`%s' after list: it "
-                                          "lists all scenarios",
-                                          argv[1]);
+        return operands == 1
+                   ? main_list(lab->json)
+                   : cli_misuse(&lab_verb,
+                                "`%s' after list: list takes no argument",
+                                argv[1]);
     if (!lab->chosen && !lab->all)
         return main_no_scenario(name);
     if (operands > 1)

@@ -149,7 +149,7 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
     if (lab->html)
         supervisor_write_page(lab);
     if (!lab->as_expected && !lab->json)
-        puts("Rows with !! did not come out as they must.");
+        puts("Rows marked !! did not have the expected outcome.");
     if (lab->report.sections_len && places_are_bare(lab) && !lab->json)
         puts("--servers adds what needs Redis, ZooKeeper, etcd or MariaDB.");
     report_flush();
@@ -197,7 +197,7 @@ static int supervisor_make_directory(struct lab *lab)
     }
     if (mkdtemp(lab->directory))
         return CLI_OK;
-    cli_say(&lab_verb, "cannot make a directory in %s: %s", tmp,
+    cli_say(&lab_verb, "cannot create a directory in %s: %s", tmp,
             strerror(errno));
     return CLI_OSERR;
 }

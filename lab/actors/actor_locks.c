@@ -88,11 +88,11 @@ bool hold_is_busy(const struct hold *hold)
     int rc = hf_lock_try(hold->lock, &err);
 
     if (rc == HF_EBUSY) {
-        actor_mark(false, "asks: HF_EBUSY");
+        actor_mark(false, "tries: HF_EBUSY");
         return true;
     }
     lab_check(rc, "try the lock", &err);
-    actor_mark(true, "asks: it is free");
+    actor_mark(true, "tries: it is free");
     hf_lock_release(hold->lock, NULL);
     return false;
 }
@@ -144,7 +144,7 @@ bool hand_is_busy(redisContext *redis, const char *key, const char *who)
 {
     bool busy = !rd_lock(redis, key, who, ACTOR_LOCK_LONG_MS);
 
-    actor_mark(!busy, busy ? "asks: busy" : "asks: it is free");
+    actor_mark(!busy, busy ? "tries: busy" : "tries: it is free");
     if (!busy)
         rd_unlock(redis, key, who);
     return busy;

@@ -296,7 +296,7 @@ bool actor_comes(struct actor *actor, const char *step, int64_t ms)
 void actor_until(struct actor *actor, const char *step)
 {
     if (!actor_comes(actor, step, STUCK_MS))
-        lab_die(CLI_FAILED, "%s does not come to the step \"%s\"", actor->name,
+        lab_die(CLI_FAILED, "%s did not reach the step \"%s\"", actor->name,
                 step);
 }
 
@@ -318,7 +318,7 @@ void actor_end(struct actor *actor)
         actor_go(actor);
     heard = stage_read_ready(actor, at, STUCK_MS);
     if (heard < 0)
-        lab_die(CLI_FAILED, "%s does not come to its end", actor->name);
+        lab_die(CLI_FAILED, "%s did not end in time", actor->name);
     if (heard == 1)
         lab_die(CLI_FAILED, "a defect: %s is at \"%s\", not at its end",
                 actor->name, at);

@@ -287,7 +287,7 @@ static ssize_t workers_read_ready(struct workers *workers, int64_t until)
     lab_tick(workers->lab);
     workers_check_for_dead(workers);
     if (lab_now() > until)
-        lab_die(CLI_FAILED, "the workers do not come to their end");
+        lab_die(CLI_FAILED, "the workers did not end in time");
     return -1;
 }
 
@@ -301,7 +301,7 @@ static void workers_wait_until_ready(struct workers *workers)
 
         if (len == 0) {
             workers_check_for_dead(workers);
-            lab_die(CLI_FAILED, "the workers have ended too early");
+            lab_die(CLI_FAILED, "the workers ended too early");
         }
         if (len > 0)
             ready += (unsigned)len;
@@ -327,7 +327,7 @@ static void workers_let_them_run(struct workers *workers)
         workers_check_for_dead(workers);
         now = lab_now();
         if (now > stuck)
-            lab_die(CLI_FAILED, "%u of %u workers have begun in %d seconds",
+            lab_die(CLI_FAILED, "only %u of %u workers began within %d seconds",
                     atomic_load(&common->begun), workers->plan->workers,
                     STUCK_MS / 1000);
     }

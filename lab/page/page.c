@@ -194,7 +194,7 @@ static void page_write_claims(FILE *out, const struct lab_section *section)
 {
     if (!section->claims_len)
         return;
-    fputs("<h3>Claims of the documents</h3>\n<ul class=\"claims\">\n", out);
+    fputs("<h3>Common claims</h3>\n<ul class=\"claims\">\n", out);
     for (size_t i = 0; i < section->claims_len; i++) {
         const struct lab_claim *claim = &section->claims[i];
         fprintf(out, "<li><span class=\"%s\">%s</span> <span>",
@@ -260,7 +260,8 @@ static void page_write_timelines(FILE *out, const struct lab_section *section)
         len += page_has_times(section->rows[i]);
     if (!len)
         return;
-    fputs("<h3>Who held it when</h3>\n<div class=\"timelines\">\n", out);
+    fputs("<h3>Who held the lock, and when</h3>\n<div class=\"timelines\">\n",
+          out);
     /* Of timelines that can be folded, two are unfolded at first: the first one
      * with an overlap, and the first one without. */
     bool seen[2] = {false, false};

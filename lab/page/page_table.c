@@ -148,7 +148,7 @@ static void page_table_write_verdict(FILE *out, const struct lab_row *row,
     fputs("<span class=\"words\">", out);
     page_text(out, row->verdict);
     if (row->outcome != row->expected)
-        fprintf(out, " <strong>unexpected: it has to go %s</strong>",
+        fprintf(out, " <strong>unexpected: it should have gone %s</strong>",
                 row->expected == LAB_OK ? "well" : "wrong");
     if (page_has_times(row))
         fprintf(out, " <a href=\"#%s-%zu-timeline\">timeline</a>",

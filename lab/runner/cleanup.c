@@ -102,9 +102,8 @@ static void cleanup_end_child(pid_t child)
  * make clean() so slow. */
 static void cleanup_give_up(int number)
 {
-    static const char text[] =
-        "holdfast lab: a server does not answer; what the lab has put into it "
-        "is left there\n";
+    static const char text[] = "holdfast lab: a server does not answer; keys "
+                               "or tables of the lab may remain there\n";
 
     (void)number;
     if (write(2, text, sizeof(text) - 1) < 0) {
@@ -142,7 +141,7 @@ static int start_cleanup(const struct plan *plan)
     if (cleanups_len == CLEANUPS)
         lab_die(CLI_FAILED, "more than %d servers at a time", CLEANUPS);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-        lab_die(CLI_OSERR, "cannot make a socket pair: %s", strerror(errno));
+        lab_die(CLI_OSERR, "cannot create a socket pair: %s", strerror(errno));
     fflush(NULL);
     pid = fork();
     if (pid < 0)
@@ -173,7 +172,8 @@ int cleanup_run(void (*run)(void *arg), int (*clean)(void *arg), void *arg,
         n = read(end, child, sizeof(*child));
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof(*child) || *child < 0)
-        lab_die(CLI_OSERR, "the process that ends a server cannot fork");
+        lab_die(CLI_OSERR,
+                "the process that starts and ends a server cannot fork");
     return end;
 }
 

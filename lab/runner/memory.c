@@ -14,7 +14,7 @@ void *lab_share(size_t size)
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED)
-        lab_die(CLI_OSERR, "no memory to share: %s", strerror(errno));
+        lab_die(CLI_OSERR, "cannot map shared memory: %s", strerror(errno));
     return memory;
 }
 

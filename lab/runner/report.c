@@ -284,7 +284,7 @@ static void report_print_section(const struct lab_section *in)
         printf("not run: %s\n", in->skipped);
     report_print_notes(in);
     if (in->claims_len)
-        puts("\nOften heard:");
+        puts("\nCommon claims:");
     for (size_t i = 0; i < in->claims_len; i++)
         printf("  \"%s\": %s (%s)\n", in->claims[i].text,
                in->claims[i].confirmed ? "confirmed" : "not confirmed",

@@ -246,17 +246,14 @@ static const struct lab_column columns[] = {
 
 const struct lab_scenario lab_contention = {
     .name = "contention",
-    .summary = "each way to sell exactly, by 1 to 64 workers",
+    .summary = "1 to 64 workers sell one stock, in every way that is exact",
     .text =
-        "1, 4, 16 and 64 workers (or as many as --workers says) sell one stock "
-        "for\n"
-        "a while (--seconds) by each strategy that sells exactly. The CPU of a "
-        "sale\n"
-        "is that of the workers and of the servers. Shown are where "
-        "optimistic\n"
-        "locking collapses (retries), what polling costs and whom it starves "
-        "(p99),\n"
-        "and what fairness costs.\n",
+        "1, 4, 16 and 64 workers (--workers sets the largest number) sell one\n"
+        "stock for a while (--seconds), by each strategy that sells exactly.\n"
+        "The CPU time of a sale is that of the workers and the servers. The\n"
+        "results show where optimistic locking collapses (retries), what\n"
+        "polling costs and how it starves workers (p99), and what fairness\n"
+        "costs.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_SECONDS,
     .needs = LAB_HAS_MARIADB,

@@ -296,8 +296,8 @@ static void crash_lead_by_hand(struct lab *lab)
 /* Said of the lab's own ZooKeeper, where a session lasts for two ticks or
  * more. */
 #define SHORT_SESSIONS                                                         \
-    " (this server is configured for short ones: with the tickTime of 2000 "   \
-    "that packages have, a session lasts 4000 ms at the least)"
+    " (this server is configured for short sessions; with the packaged "       \
+    "tickTime of 2000 a session lasts at least 4000 ms)"
 
 static void crash_lead_lock(struct lab *lab)
 {
@@ -345,15 +345,13 @@ static const struct lab_column columns[] = {
 
 const struct lab_scenario lab_crash = {
     .name = "crash",
-    .summary = "the holder dies: how long the next one waits",
+    .summary = "the holder dies: how long the next client waits",
     .text =
-        "A is killed while it holds the lock, and B waits for it. setnx: the "
-        "key\n"
-        "has no expiry. setnx-expire: A is killed between the two commands.\n"
-        "set-nx-ex: key and expiry by one command. lock: holdfast's lock on "
-        "each\n"
-        "backend; on ZooKeeper and etcd also with an A that closes its "
-        "client.\n",
+        "A is killed while it holds the lock, and B waits for it. setnx: the\n"
+        "key has no expiry. setnx-expire: A is killed between the two\n"
+        "commands. set-nx-ex: one command sets key and expiry. lock:\n"
+        "holdfast's lock on each backend; on ZooKeeper and etcd also with an\n"
+        "A that closes its client.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
     .needs = LAB_HAS_REDLOCK | LAB_HAS_MARIADB,

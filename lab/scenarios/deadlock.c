@@ -101,7 +101,7 @@ static void deadlock_one_by_one(void *arg)
     actor_report(2, (lab_now() - began) / 1000000);
     actor_lets_go();
     if (rc != HF_OK)
-        actor_mark(true, "its time is over");
+        actor_mark(true, "timed out");
     actor_step("has waited"); /* still holding the first lock */
     if (rc == HF_OK)
         lab_check(hf_lock_release(two.second, &err), "release", &err);
@@ -204,14 +204,15 @@ static void deadlock_judge_all(struct lab *lab, struct lab_row *row,
                                int64_t got, int64_t met)
 {
     if (met)
-        lab_row_done(lab, row, LAB_FAILS, "both were inside %lld times",
+        lab_row_done(lab, row, LAB_FAILS, "both were inside at once %lld times",
                      (long long)met);
     else if (got == 2LL * ROUNDS)
         lab_row_done(lab, row, LAB_OK,
                      "both got through, %d times each, one at a time", ROUNDS);
     else
-        lab_row_done(lab, row, LAB_FAILS, "only %lld of %d got through",
-                     (long long)got, 2 * ROUNDS);
+        lab_row_done(lab, row, LAB_FAILS,
+                     "only %lld of %d acquisitions succeeded", (long long)got,
+                     2 * ROUNDS);
 }
 
 static void deadlock_several_at_once(struct lab *lab, struct plan *plan)
@@ -307,7 +308,7 @@ static void deadlock_method_a_by_hand(void *arg)
     int got = 0;
 
     if (!rd_lock(redis, key, "methodA", SETNX_TTL_MS))
-        lab_die(CLI_FAILED, "a new key is locked already");
+        lab_die(CLI_FAILED, "a key that was never used is already locked");
     actor_holds("methodA");
     actor_waits("methodB");
     began = lab_now();
@@ -321,7 +322,7 @@ static void deadlock_method_a_by_hand(void *arg)
     actor_report(2, (lab_now() - began) / 1000000);
     actor_lets_go();
     if (!got)
-        actor_mark(true, "its time is over");
+        actor_mark(true, "timed out");
     rd_unlock(redis, key, "methodA");
     actor_lets_go();
     redisFree(redis);
@@ -411,16 +412,12 @@ const struct lab_scenario lab_deadlock = {
     .name = "deadlock",
     .summary = "two locks in opposite order; a lock taken twice",
     .text =
-        "Two processes take two locks, one of them in the opposite order. "
-        "One by\n"
-        "one: each has its first lock when both ask for the second, and both "
-        "wait\n"
-        "until their time is over. All at once (hf_lock_acquire_all): both "
-        "get\n"
-        "through, every time. Then methodA holds a lock and calls methodB, "
-        "which\n"
-        "takes the same lock: with SET NX by hand, with a lock that is not\n"
-        "reentrant, and with a reentrant one.\n",
+        "Two processes take two locks, one of them in the opposite order. One\n"
+        "by one: each has its first lock when both ask for the second, and\n"
+        "both wait until they time out. All at once (hf_lock_acquire_all):\n"
+        "both get through, every time. Then methodA holds a lock and calls\n"
+        "methodB, which takes the same lock: with SET NX by hand, with a lock\n"
+        "that is not reentrant, and with a reentrant one.\n",
     .columns = columns,
     .run = deadlock_run,
 };

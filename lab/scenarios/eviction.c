@@ -115,7 +115,7 @@ static bool eviction_fill(struct play *play, redisContext *redis)
             return true;
         play->written = n;
     }
-    lab_die(CLI_FAILED, "Redis evicts nothing and refuses nothing");
+    lab_die(CLI_FAILED, "Redis neither evicts the lock nor refuses writes");
 }
 
 /* Tries once, as B and by hand, to take the lock, which must fail. Returns the
@@ -182,12 +182,13 @@ static void eviction_judge_kept(const struct play *play, struct lab_row *row,
     lab_row_number(row, "holders", 1 + (kept->told == HF_OK));
     lab_row_number(row, "left", (double)kept->a.left);
     if (kept->told == HF_OK)
-        lab_row_done(play->lab, row, LAB_FAILS, "B came in beside A");
+        lab_row_done(play->lab, row, LAB_FAILS,
+                     "B came in while A held the lock");
     else if (eviction_is_lost(kept))
         lab_row_done(play->lab, row, LAB_FAILS, "A lost its lock");
     else if (kept->a.left != LATE_STOCK - LATE_BY_A)
         lab_row_done(play->lab, row, LAB_FAILS,
-                     "A kept its lock, but %d are left", (int)kept->a.left);
+                     "A kept its lock, but the stock is %d", (int)kept->a.left);
     else if (!kept->full || kept->told != expected)
         lab_row_done(play->lab, row, LAB_FAILS,
                      "Redis was %sfull, and B got %s", kept->full ? "" : "not ",
@@ -265,7 +266,7 @@ static bool eviction_evict(struct play *play)
     bool refused = eviction_fill(play, redis), evicted;
 
     if (refused)
-        lab_die(CLI_FAILED, "Redis refused to write, it is to evict: %s",
+        lab_die(CLI_FAILED, "Redis refused a write although its policy is %s",
                 eviction_policy_of(play));
     evicted = eviction_info(redis, "stats", "\nevicted_keys:") > 0 &&
               eviction_info(redis, "stats", "\nexpired_keys:") == 0;
@@ -318,7 +319,7 @@ static bool eviction_lead_evicted(struct play *play, struct late *by_a,
     if (!eviction_evict(play)) {
         if (last)
             lab_die(CLI_FAILED, "the lock expired before Redis evicted it: the "
-                                "machine is too busy, or give a longer --ttl");
+                                "machine is too busy; give a longer --ttl");
         stage_close(stage, NULL);
         return false;
     }
@@ -416,14 +417,11 @@ const struct lab_scenario lab_eviction = {
     .name = "eviction",
     .summary = "a full Redis evicts the key of a lock that is held",
     .text =
-        "A holds the lock and has read a stock of 10. Other keys fill the "
-        "memory\n"
-        "of Redis. With maxmemory-policy allkeys-lru the key of the lock is\n"
-        "evicted, B takes the lock and sells three, and A writes 9. no-token: "
-        "the\n"
-        "store takes what comes. token: it refuses the lower token. "
-        "noeviction:\n"
-        "with that policy, B tries when Redis is full.\n",
+        "A holds the lock and has read a stock of 10. Other keys fill the\n"
+        "memory of Redis. With maxmemory-policy allkeys-lru the key of the\n"
+        "lock is evicted, B takes the lock and sells three, and A writes 9.\n"
+        "no-token: the store accepts every write. token: it refuses the lower\n"
+        "token. noeviction: with that policy, B tries when Redis is full.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
     .needs = LAB_NEEDS_SERVERS,

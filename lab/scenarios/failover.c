@@ -69,7 +69,7 @@ static void failover_await_replica(struct lab *lab, struct pair *pair)
 
     while (rd_number(pair->to_replica, "GET replicated") != last) {
         if (lab_now() > until)
-            lab_die(CLI_FAILED, "the replica has not followed for a minute");
+            lab_die(CLI_FAILED, "the replica did not catch up within a minute");
         lab_tick(lab);
         lab_sleep_ms(POLL_MS);
     }
@@ -273,7 +273,7 @@ static void failover_replace_some(struct lab *lab, struct cluster *cluster,
         cluster->member[i] = NULL;
     }
     lab_redlock_start(lab, cluster->member, &cluster->after);
-    stage_mark(row, "servers", "two that know nothing take their place");
+    stage_mark(row, "servers", "two empty servers replace them");
 }
 
 static void failover_lead_on_redlock(struct lab *lab)
@@ -393,22 +393,16 @@ const struct lab_scenario lab_failover = {
     .name = "failover",
     .summary = "the server that granted the lock dies, and another takes over",
     .text =
-        "Redis: A takes the lock at the master and reads a stock of 10. The "
-        "master "
-        "dies,\n"
-        "the replica, which lacks the lock, takes its place, and B takes the "
-        "lock\n"
-        "there and sells three. Then A writes 9. no-token: the store takes "
-        "what\n"
-        "comes. deadline: A asks hf_lock_check() first; its deadline has not "
-        "come.\n"
-        "token: the store refuses the lower token.\n"
-        "Redlock, five servers: two die, and two that know nothing take "
-        "their place;\n"
+        "Redis: A takes the lock at the master and reads a stock of 10. The\n"
+        "master dies, the replica, which lacks the lock, takes its place, and\n"
+        "B takes the lock there and sells three. Then A writes 9. no-token:\n"
+        "the store accepts every write. deadline: A calls hf_lock_check()\n"
+        "first; its deadline has not passed. token: the store refuses the\n"
+        "lower token.\n"
+        "Redlock, five servers: two die, and two empty servers replace them;\n"
         "the other three have the lock, so there is one holder.\n"
-        "etcd, a cluster of three: the leader dies; the others have the lock, "
-        "so\n"
-        "there is one holder.\n",
+        "etcd, a cluster of three: the leader dies; the others have the lock,\n"
+        "so there is one holder.\n",
     .columns = columns,
     .options = LAB_STRATEGY,
     .needs = LAB_NEEDS_SERVERS,

@@ -79,7 +79,7 @@ static struct goods goods_select_row(struct sql *sql, const char *table, int id,
 
     if (!sql_row(sql, row, 2, "SELECT count, version FROM %s WHERE id = %d%s",
                  table, id, how))
-        lab_die(CLI_FAILED, "row %d of the lab's table is not there", id);
+        lab_die(CLI_FAILED, "row %d of the lab's table does not exist", id);
     return (struct goods){row[0], row[1]};
 }
 

@@ -431,7 +431,7 @@ static void herd_run(struct lab *lab)
     struct plan plan = {.lab = lab};
 
     if (lab_settings(lab)->waiters < LEAST)
-        lab_die(CLI_USAGE, "--waiters is %llu; a herd has at least %d",
+        lab_die(CLI_USAGE, "--waiters is %llu; herd needs at least %d",
                 (unsigned long long)lab_settings(lab)->waiters, LEAST);
     for (size_t i = 0; (plan.backend = lab_backend(lab, i)); i++) {
         int caps = lab_caps(plan.backend, HF_MUTEX);

@@ -178,14 +178,11 @@ const struct lab_scenario lab_misdelete = {
     .name = "misdelete",
     .summary = "a late release deletes the lock of the next holder",
     .text =
-        "A's lock expires while A is about to release it, and B takes the "
-        "lock.\n"
-        "Then A releases, and C tries to come in while B is inside. "
-        "two-steps:\n"
-        "A has compared the key's value before, and deletes the key now. "
-        "script:\n"
-        "one script compares and deletes. lock: holdfast's lock with a fixed\n"
-        "lease.\n",
+        "A's lock expires while A is about to release it, and B takes the\n"
+        "lock. Then A releases, and C tries to come in while B is inside.\n"
+        "two-steps: A compared the key's value earlier, and now deletes the\n"
+        "key. script: one script compares and deletes. lock: holdfast's lock\n"
+        "with a fixed lease.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
     .strategies = strategies,

@@ -208,10 +208,10 @@ static void oversell_run(struct lab *lab)
     struct seen seen = {0};
 
     if (settings->stock < LEAST_STOCK)
-        lab_die(CLI_USAGE, "--stock is %llu; a race takes at least %d",
+        lab_die(CLI_USAGE, "--stock is %llu; oversell needs at least %d",
                 (unsigned long long)settings->stock, LEAST_STOCK);
     if (settings->buyers < LEAST_BUYERS)
-        lab_die(CLI_USAGE, "--buyers is %llu; a race takes at least %d",
+        lab_die(CLI_USAGE, "--buyers is %llu; oversell needs at least %d",
                 (unsigned long long)settings->buyers, LEAST_BUYERS);
     for (size_t i = 0; i < SALE_STRATEGIES; i++)
         if (lab_wants(lab, sale_strategies[i].name))
@@ -263,29 +263,28 @@ const struct lab_scenario lab_oversell = {
     .text =
         "Workers sell a stock to buyers. A sale reads the stock and writes "
         "one\n"
-        "less. Oversold are the sales for which nothing has left the stock.\n"
+        "less. A sale for which nothing has left the stock is oversold.\n"
         "\n"
         "  none              nothing guards the two steps\n"
         "  local-mutex       a mutex in each process\n"
         "  local-mutex-each  a mutex in each object, in threads of one "
         "process\n"
-        "  local-mutex-tx    a mutex that is released before the transaction\n"
-        "                    commits, at each isolation level\n"
+        "  local-mutex-tx    a mutex that is released before the commit, at "
+        "each isolation level\n"
         "  sql-update        one statement: SET count = count - 1\n"
         "  sql-for-update    SELECT ... FOR UPDATE\n"
         "  sql-version       a version is checked when the count is written\n"
         "  sql-timestamp     the same with a time instead of a version\n"
         "  redis-watch       WATCH, MULTI, EXEC\n"
-        "  redis-setnx       SET NX with a lease; DEL, without and with a "
-        "look\n"
-        "                    at whose lock it is\n"
+        "  redis-setnx       SET NX with a lease; DEL, with or without owner "
+        "check\n"
         "  redis-spin        SET NX, tried every 50 ms; release by a script\n"
         "  lock              holdfast's, on each backend\n"
         "\n"
         "In its first sale each worker pauses between the two steps until\n"
-        "another one has read too, so what does not keep others out oversells\n"
-        "in every run. redis-setnx pauses before its release, until its lease\n"
-        "has ended and another worker has the lock.\n",
+        "another one has read too, so a strategy that does not keep others\n"
+        "out oversells in every run. redis-setnx pauses before its release,\n"
+        "until its lease has ended and another worker has the lock.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_STOCK | LAB_BUYERS,
     .needs = LAB_HAS_REDLOCK | LAB_HAS_MARIADB,

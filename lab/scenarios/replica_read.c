@@ -357,16 +357,13 @@ static const struct lab_column columns[] = {
 
 const struct lab_scenario lab_replica_read = {
     .name = "replica-read",
-    .summary = "sales that are read from a replica that lags",
+    .summary = "sales that read the stock at a replica that lags",
     .text =
-        "A and B sell from a stock of 10. They write to the master, and read "
-        "at\n"
-        "the master or at a replica that lags: its SQL thread is stopped. "
-        "plain: B\n"
-        "begins when A has ended, as any lock would have it. for-update: both\n"
-        "lock the row where they read it. version: B sells after A has read; "
-        "A is\n"
-        "refused, and tries again.\n",
+        "A and B sell from a stock of 10. They write to the master, and read\n"
+        "at the master or at a replica that lags: its SQL thread is stopped.\n"
+        "plain: B begins after A has ended, as if a lock guarded both.\n"
+        "for-update: both lock the row where they read it. version: B sells\n"
+        "after A has read; A is refused, and tries again.\n",
     .columns = columns,
     .options = LAB_STRATEGY,
     .needs = LAB_NEEDS_SERVERS | LAB_NEEDS_MARIADB,

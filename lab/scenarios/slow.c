@@ -160,7 +160,7 @@ static void slow_once_a(void *arg)
     actor_report(A_TOOK, slow_now());
     error = pthread_create(&thread, NULL, slow_once_watch, arg);
     if (error)
-        lab_die(CLI_OSERR, "cannot make a thread: %s", strerror(error));
+        lab_die(CLI_OSERR, "cannot create a thread: %s", strerror(error));
     actor_step("holds");
     slow_work_by_hand(play);
     actor_report(A_ENDED, slow_now());
@@ -289,7 +289,7 @@ static void slow_read_actors(const struct play *play, struct found *found,
     int64_t in = actor_value(b, B_IN_AT), ended = actor_value(a, A_ENDED);
 
     if (ended == 0)
-        lab_die(CLI_FAILED, "a defect: A does not say when its hold was over");
+        lab_die(CLI_FAILED, "a defect: A does not report when its hold ended");
     found->overlap = in < ended;
     found->lost = actor_value(a, A_LOST);
     found->renewals = actor_value(a, A_RENEWALS);
@@ -343,9 +343,8 @@ static void slow_judge(struct lab *lab, struct lab_row *row,
                      "B came in while A worked; A's release deleted B's lock, "
                      "and C came in");
     else if (found->overlap && play->cast == &once)
-        lab_row_done(lab, row, LAB_FAILS,
-                     "renewed %d time only: B came in while A worked",
-                     (int)found->renewals);
+        lab_row_done(lab, row, LAB_FAILS, "%s: B came in while A worked",
+                     found->renewals ? "renewed only once" : "never renewed");
     else if (found->overlap)
         lab_row_done(lab, row, LAB_FAILS, "B came in while A worked");
     else if (slow_is_renewed(play) && (found->lost || found->came))
@@ -360,7 +359,7 @@ static void slow_judge(struct lab *lab, struct lab_row *row,
                      "held for three TTLs, no other client got in");
     else
         lab_row_done(lab, row, LAB_FAILS,
-                     "A's lease was to end, but it did not in three TTLs");
+                     "A's lease should have ended, but lasted three TTLs");
 }
 
 static void slow_lead(struct lab *lab, struct play play,
@@ -441,10 +440,9 @@ const struct lab_scenario lab_slow = {
     .summary = "the holder works for three times its TTL",
     .text =
         "A takes the lock and works for three times the TTL; B waits for the\n"
-        "lock; when A has released, C tries while B is inside. fixed-lease: "
-        "the\n"
-        "lease is not renewed. watchdog-once: a timer of which the\n"
-        "code says that it repeats, but which renews once. watchdog: "
+        "lock; when A has released, C tries while B is inside. fixed-lease:\n"
+        "the lease is not renewed. watchdog-once: a timer from tutorials,\n"
+        "which is meant to repeat but renews only once. watchdog: "
         "holdfast's.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,

@@ -529,16 +529,13 @@ const struct lab_scenario lab_sql = {
     .name = "sql",
     .summary = "what a database locks, and what it does not",
     .text =
-        "A and B sell from a table of 256 goods, 10 of each. for-update: "
-        "which\n"
-        "rows are locked, by an index and by the condition. two-rows: each "
-        "locks\n"
-        "two. beside-for-update: B reads while A holds the row. aba: B sells "
-        "and\n"
-        "takes back while A is about to write. retry: A is refused by the\n"
-        "version, and tries again. before-and-after: A sells, then B does; "
-        "does\n"
-        "A know the count before and after its own sale?\n",
+        "A and B sell from a table of 256 goods, 10 of each. for-update:\n"
+        "which rows are locked, by index and by condition. two-rows: each\n"
+        "locks two. beside-for-update: B reads while A holds the row. aba: B\n"
+        "sells an item and takes it back while A is about to write. retry:\n"
+        "A's write is refused because the version has changed, and A tries\n"
+        "again. before-and-after: A sells, then B does; does A know the count\n"
+        "before and after its own sale?\n",
     .columns = columns,
     .options = LAB_STRATEGY,
     .needs = LAB_NEEDS_MARIADB,

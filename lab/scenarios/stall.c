@@ -105,7 +105,7 @@ static void stall_judge(struct lab *lab, struct lab_row *row,
             "no other client got in: shared memory waits for the process");
     else if (!result->came_in)
         lab_row_done(lab, row, LAB_FAILS,
-                     "no other client got in, but %d are left",
+                     "no other client got in, but the stock is %d",
                      (int)result->left);
     else if (late_is_lost(result))
         lab_row_done(lab, row, LAB_FAILS, "1 stale write: A put %d over B's %d",
@@ -218,13 +218,10 @@ const struct lab_scenario lab_stall = {
     .name = "stall",
     .summary = "the holder is stopped past its TTL, then writes",
     .text =
-        "A has read a stock of 10 and is stopped before it writes 9. B gets "
-        "the\n"
-        "lock and sells three. Then A goes on. no-token: A writes. token: the "
-        "store\n"
-        "compares A's token with the highest one it has seen. deadline: A "
-        "asks\n"
-        "hf_lock_check() before it writes.\n",
+        "A has read a stock of 10 and is stopped before it writes 9. B gets\n"
+        "the lock and sells three. Then A continues. no-token: A writes.\n"
+        "token: the store compares A's token with the highest one it has\n"
+        "seen. deadline: A calls hf_lock_check() before it writes.\n",
     .columns = columns,
     .options = LAB_STRATEGY | LAB_TTL,
     .strategies = strategies,

@@ -336,15 +336,12 @@ const struct lab_scenario lab_stampede = {
     .name = "stampede",
     .summary = "a hot cache entry expires under its readers",
     .text =
-        "All readers (--readers) of a cache entry find that it has expired, "
-        "and\n"
-        "want to get it from the database, where a query takes 20 ms. Without "
-        "a\n"
-        "lock each of them does. With a lock one of them does, and the others "
-        "find\n"
-        "the entry in the cache when their turn comes; the same with a "
-        "read-write\n"
-        "lock, under which they also look into the cache first.\n",
+        "All readers (--readers) of a cache entry find that it has expired,\n"
+        "and want to get it from the database, where a query takes 20 ms.\n"
+        "Without a lock each of them does. With a lock one of them does, and\n"
+        "the others find the entry in the cache when their turn comes.\n"
+        "rwlock: the same with a read-write lock, whose read mode guards the\n"
+        "first look into the cache.\n",
     .columns = columns,
     .options = LAB_READERS,
     .run = stampede_run,

@@ -49,7 +49,7 @@ static void stock_name_it(struct stock *stock, struct lab *lab,
         snprintf(stock->key, sizeof(stock->key), "%s", name);
         break;
     default:
-        lab_die(CLI_FAILED, "%s is no store", place->name);
+        lab_die(CLI_FAILED, "%s is not a store", place->name);
     }
 }
 

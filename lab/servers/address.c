@@ -94,7 +94,7 @@ const char *lab_address_parse(const char *url, struct lab_address *out)
     memset(out, 0, sizeof(*out));
     if (!at || at > end ||
         !address_decode(url, at, out->scheme, sizeof(out->scheme)))
-        return "it is no URL: there is no SCHEME://";
+        return "not a URL: SCHEME:// is missing";
     for (char *c = out->scheme; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     at += 3;

@@ -138,10 +138,12 @@ static int places_take_store(struct lab *lab, const char *text, size_t len)
                           "and mariadb, or URLs of the last two",
                           (int)len, text);
     if (lab->stores[engine].place.name)
-        return cli_misuse(&lab_verb, "two stores are %s: one of each kind",
+        return cli_misuse(&lab_verb,
+                          "--stores has %s twice; give one of each kind",
                           names[engine]);
     if (engine == LAB_FILE && len != strlen(names[engine]))
-        return cli_misuse(&lab_verb, "file takes no address: the lab makes it");
+        return cli_misuse(&lab_verb,
+                          "file takes no path: the lab creates the file");
     return places_take_wish(lab, &lab->stores[engine], text, len, engine);
 }
 

@@ -46,7 +46,7 @@ static void servers_make_secret(char out[SERVER_RECIPE_SECRET])
 
     if (!random &&
         getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        lab_die(CLI_OSERR, "no random numbers: %s", strerror(errno));
+        lab_die(CLI_OSERR, "getrandom: %s", strerror(errno));
     snprintf(out, SERVER_RECIPE_SECRET, "%016llx", (unsigned long long)random);
 }
 
@@ -168,8 +168,8 @@ void lab_servers_check(const enum lab_engine *engines, size_t n)
                               sizeof(missing));
     if (*missing)
         lab_die(CLI_UNAVAILABLE,
-                "servers are not installed: apt install%s; or leave them out, "
-                "by --backends and --stores",
+                "servers are not installed: apt install%s; or exclude them "
+                "with --backends and --stores",
                 missing);
 }
 

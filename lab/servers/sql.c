@@ -68,7 +68,7 @@ static int sql_explain(const struct sql *sql, const char *what,
         return CLI_NOPERM;
     }
     if (error == ER_BAD_DB_ERROR)
-        snprintf(why, SQL_WHY, "%s: %s; make it: CREATE DATABASE `%s`", what,
+        snprintf(why, SQL_WHY, "%s: %s; create it: CREATE DATABASE `%s`", what,
                  text, sql->database);
     else
         snprintf(why, SQL_WHY, "%s: %s (error %u)", what, text, error);

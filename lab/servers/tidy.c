@@ -27,8 +27,8 @@ struct tidy {
 static int tidy_say(const struct tidy *tidy, const char *why)
 {
     fprintf(stderr,
-            "holdfast lab: %s: what has \"%s\" in its name could not be "
-            "removed: %s\n",
+            "holdfast lab: %s: keys or tables whose names contain \"%s\" could "
+            "not be removed: %s\n",
             tidy->place.name, tidy->prefix, why);
     return -1;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The verbs for operators, on shared memory or on Redis.
+# Tests the verbs for operators, on shared memory or on Redis.
 # Usage: operator.sh HOLDFAST shm|redis
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
@@ -20,8 +20,8 @@ misuse_is_explained() {
     is_misuse "\`b' after the PREFIX: ls takes one PREFIX" ls a b
     is_misuse 'the PREFIX is a URL; is a -b missing?' ls redis://:s3cret@h
     is_misuse 'the PREFIX is a URL' watch -p redis://:s3cret@h
-    is_misuse '-0 prints only names: without -l' ls -0 -l
-    is_misuse '-0 prints only names: without --json' ls -0 --json
+    is_misuse '-0 prints only names; omit -l' ls -0 -l
+    is_misuse '-0 prints only names; omit --json' ls -0 --json
     is_misuse 'did you mean --long?' ls --lnog
     is_misuse 'did you mean --token?' break --tokn 3 a
     is_misuse "--token takes a number, as \`holdfast show' prints it, not \`x'" break --token x a
@@ -29,7 +29,7 @@ misuse_is_explained() {
     is_misuse "-n takes a number of at least 1, not \`0'" watch -n 0 a
     is_misuse '-w takes a duration' watch -w soon a
     is_misuse '-i takes a duration of at least 10ms' watch -i 0 a
-    is_misuse 'Give set, down, wait or show' latch
+    is_misuse 'give set, down, wait or show' latch
     is_misuse 'did you mean latch wait?' latch wiat a
     is_misuse 'a NAME is missing: latch set NAME N' latch set
     is_misuse 'the N is missing: latch set NAME N' latch set a
@@ -119,7 +119,8 @@ watch_of_a_prefix_is_told_by_the_server() {
     [ ! -s err ] || die "says $(cat err)"
 }
 
-# The server does not notify about a flush, so polling must see it.
+# The server sends no notification of a flush, so the watch must notice it by
+# polling.
 watch_sees_a_flush() {
     redis_cli config set notify-keyspace-events KA >/dev/null
     redis_cli -n 3 set flush/a there px 600000 >/dev/null
@@ -150,7 +151,8 @@ a_stranger_is_shown_and_broken() {
     equal "$(redis_cli exists foreign/list)" 1 'the list'
 }
 
-# A step scans about a hundred keys; op_timeout limits a step, not the walk.
+# A step of ls scans about a hundred keys; op_timeout limits one step, not all
+# of ls.
 ls_walks_in_small_steps() {
     i=0
     while [ $i -lt 5000 ]; do
@@ -176,7 +178,8 @@ own_redis() {
     HOLDFAST_URL=$redis
 }
 
-# survives EVENTS: the server restarts, and notifies about EVENTS.
+# survives EVENTS: a watch must survive a restart of the server. EVENTS are the
+# events of which the server notifies.
 survives() {
     own_redis --notify-keyspace-events "$1"
     start "$hf" watch --json restart/a >changes 2>said
@@ -201,7 +204,8 @@ watch_survives_a_restart() {
     survives ''
 }
 
-# Once its two connections are up, a client asks once who subscribes to it.
+# Prints how often clients asked the server who subscribes to their channel. A
+# client asks that once, when its two connections are up.
 proofs() {
     redis_cli info commandstats |
         sed -n 's/^cmdstat_pubsub|numsub:calls=\([0-9]*\).*/\1/p'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# holdfast bench and help, and misuse of the lab (tests/lab tests the rest).
-# Usage: verbs.sh HOLDFAST
+# Tests holdfast bench and help, and misuse of the lab; tests/lab tests the rest
+# of the lab. Usage: verbs.sh HOLDFAST
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -49,7 +49,8 @@ every_verb_helps() { # case
     [ "$(wc -l <text)" -le 40 ] || die "help: $(wc -l <text) lines"
 }
 
-# misused STATUS TEXT VERB WORD...: prints TEXT in one line on standard error.
+# misused STATUS TEXT VERB WORD...: holdfast must end with STATUS and print TEXT
+# in one line on standard error.
 misused() {
     wanted=$1
     text=$2
@@ -90,7 +91,7 @@ did_you_mean() { # case
     misused 64 'did you mean --wait?' run --wiat 1s a true
     misused 64 "no scenario is called \`oversel'; did you mean oversell?" \
         lab oversel
-    misused 64 "no scenario is called \`xyzzy'; \`holdfast lab list' has them" \
+    misused 64 "no scenario is called \`xyzzy'; \`holdfast lab list' lists them" \
         lab xyzzy
     misused 64 "did you mean kill?" run --on-lost kil a true
     misused 64 "did you mean semaphore?" bench --kind semaphor
@@ -125,7 +126,8 @@ urls_say_what_is_wrong() { # case
     done
 }
 
-# Redis names the failed script in its error; users do not know that script.
+# The error of Redis names the script that failed. The message must not: users
+# do not know that script.
 redis_refuses() { # case
     redis_cli config set maxmemory 1 >/dev/null
     equal "$(status_of "$hf" run -n -b "$redis" refused true)" 69 'out of memory'
@@ -135,7 +137,8 @@ redis_refuses() { # case
     equal "$(wc -l <err)" 1 lines
 }
 
-# The output is one line with one object, which has every key and no violation.
+# check_json OPTION...: the output must be one line with one object, which has
+# every key and no violation.
 check_json() {
     "$hf" bench --json --runs 1 --seconds 1 "$@" >json || die "bench $*: $?"
     equal "$(wc -l <json)" 1 'lines'
@@ -198,7 +201,8 @@ bench_in_words() { # case
     says words 'pairs per second ([0-9]* pairs)$'
 }
 
-# Runs are sorted by speed; the other fields are those of the median run.
+# Runs are sorted by speed; the fields other than the list of runs are those of
+# the median run.
 bench_runs() { # case
     "$hf" bench --json --runs 5 --seconds 0.1 >json || die "$?"
     python3 - <<'EOF' || die "$(cat json)"
@@ -216,7 +220,7 @@ EOF
     equal "$(grep -o '"seconds"' json | wc -l)" 3 'two runs and the median'
 }
 
-# contends PID N: N contenders use processor time.
+# contends PID N: returns whether N contenders use processor time.
 contends() {
     n=0
     for one in $(pgrep -P "$1"); do
@@ -226,7 +230,7 @@ contends() {
     [ "$n" -eq "$2" ]
 }
 
-# A signal ends a measurement of an hour; the result so far is printed.
+# A signal ends a measurement of one hour; the result up to then is printed.
 bench_interrupted() { # case
     for signal in 2 15; do # INT and TERM
         start "$hf" bench --procs 3 --seconds 1h --json >json

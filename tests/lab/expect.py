@@ -1,19 +1,19 @@
-"""The expected results of each scenario: arguments that make it small; for each
-row its outcome and a regular expression for its verdict; the claims that it
-decides, either way; the figures of every row, and what must be true of them.
+"""The expected results of each scenario: the arguments that make the scenario small;
+for each row its outcome, and a regular expression for its verdict; the claims that it
+must decide, either way; the figures of every row, and what must be true of them.
 """
 
 # The columns that identify a row.
 KEYS = ('strategy', 'variant', 'backend', 'store', 'locks')
 
-# More columns, in a scenario that repeats a row for several sizes.
+# More columns that identify a row, for a scenario that repeats a row for several sizes.
 MORE_KEYS = {'contention': ('workers',)}
 
 BACKENDS = ('shm', 'redis', 'zk', 'etcd')
-# For scenarios that have rows for MariaDB.
+# For scenarios that also have rows for MariaDB.
 AND_MARIADB = (*BACKENDS, 'mariadb')
 
-# Speeds are not asserted: a claim must be decided, either way.
+# Speeds are not asserted: each of these claims must be decided, either way.
 CLAIMS = {
     'oversell': ('one statement > for update > optimistic',
                  'Redis is faster than ZooKeeper',
@@ -50,7 +50,7 @@ def fails(row):
     return row['outcome'] == 'fails'
 
 
-# What must be true of the figures of every row.
+# What must be true of the figures of every row, in words and as a function.
 FIGURES = {
     'oversell': ('the stock is 40: what is left, sold and not oversold',
                  lambda row: row['left'] + row['sold'] - row['oversold'] == 40
@@ -78,7 +78,7 @@ FIGURES = {
 
 
 def each(row, outcome, verdict, backends=BACKENDS):
-    """The same outcome and verdict on every backend."""
+    """Returns rows that have the same outcome and verdict on every backend."""
     return {row % backend: (outcome, verdict) for backend in backends}
 
 
@@ -166,7 +166,7 @@ def slow():
             ('fails', "B came in while A worked; A's release deleted B's lock, "
                       'and C came in'),
             'watchdog-once by hand redis':
-            ('fails', 'renewed 1 time only: B came in while A worked'),
+            ('fails', 'renewed only once: B came in while A worked'),
             **each('fixed-lease holdfast %s', 'ok',
                    r"A's hold ended \S+ ms before B came in, and A knew; its "
                    'release freed no other lock', AND_MARIADB),

@@ -1,8 +1,8 @@
-"""The lab gets wrong input, or a user's servers, or is interrupted. The error
-must be clear, the lab's own servers must be stopped, and nothing may be left in
-the databases of others.
+"""Gives the lab wrong input or a user's servers, or interrupts it. The error must be
+clear, the lab must stop its own servers, and must leave nothing in the databases of
+others.
 
-input.py HOLDFAST, below with_servers redis,redlock,mariadb,etcd
+input.py HOLDFAST, started by with_servers redis,redlock,mariadb,etcd
 """
 
 import json
@@ -69,9 +69,9 @@ def test_what_does_not_fit_is_named():
             'x')
     refused(USAGE, '--ttl takes a duration', 'crash', '--ttl', '1ms')
     refused(USAGE, 'crash takes no --stock', 'crash', '--stock', '3')
-    refused(USAGE, 'belongs to one scenario', 'all', '--strategy', 'none')
+    refused(USAGE, '--strategy needs one scenario', 'all', '--strategy', 'none')
     refused(USAGE, 'one scenario at a time', 'crash', 'stall')
-    refused(USAGE, 'which scenario', '--json')
+    refused(USAGE, 'name a scenario', '--json')
 
 
 def test_what_a_scenario_needs_is_told():
@@ -88,7 +88,7 @@ def test_what_a_scenario_needs_is_told():
 
 
 def test_all_tells_what_it_did_not_run():
-    # A backend that is missing ends the run at once.
+    # If a backend cannot be reached, the run ends at once.
     run = lab('all', '--json', '--backends', 'redis://127.0.0.1:1')
     assert run.returncode == UNAVAILABLE, run
     assert '127.0.0.1' in run.stderr, run.stderr
@@ -116,7 +116,7 @@ def test_no_password_is_shown():
 
 def test_a_server_that_is_not_installed():
     with traces.Place() as place:
-        # PATH finds neither the command nor the servers that it starts.
+        # With this PATH, neither the command nor the servers that it starts are found.
         for scenario, package in (('misdelete', 'redis-server'),
                                   ('sql', 'mariadb-server')):
             run = lab(scenario, '--servers', place=place, PATH='/nonexistent')
@@ -251,7 +251,7 @@ class Started:
             [command, 'lab', *arguments], encoding='utf-8',
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=place.environment, start_new_session=True,
-            # Signals that are ignored, as below nohup(1), would stay so.
+            # A process started by nohup(1) ignores this signal, and its children would too.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def has_servers(self):
@@ -274,7 +274,7 @@ SLOW = ['contention', '--servers', '--backends', 'shm,redis', '--stores',
 
 
 def ends_clean(end, number, text):
-    """Ends a run that has servers by end(run): it reports the signal."""
+    """Starts a run that has servers and ends it by end(run); it must report the signal."""
     with traces.Place() as place:
         run = Started(place, *SLOW)
         run.has_servers()

@@ -296,8 +296,7 @@ static void crash_lead_by_hand(struct lab *lab)
 /* Said of the lab's own ZooKeeper, where a session lasts for two ticks or
  * more. */
 #define SHORT_SESSIONS                                                         \
-    " (this server is configured for short sessions; with the packaged "       \
-    "tickTime of 2000 a session lasts at least 4000 ms)"
+    "; with the packaged tickTime of 2000 a session lasts at least 4000 ms"
 
 static void crash_lead_lock(struct lab *lab)
 {
@@ -320,10 +319,10 @@ static void crash_lead_lock(struct lab *lab)
             continue;
         lab_claim(lab, killed.wait_ms < AT_ONCE_MS,
                   "ZooKeeper frees the lock at once when the holder dies",
-                  "%.0f ms after a kill, with a session of %lld ms%s; %.0f ms "
-                  "if the client closes its session",
-                  killed.wait_ms, (long long)killed.ttl_ms,
-                  play.place->given ? "" : SHORT_SESSIONS, closed.wait_ms);
+                  "%.0f ms after a kill, with a session of %lld ms; %.0f ms if "
+                  "the client closes its session%s",
+                  killed.wait_ms, (long long)killed.ttl_ms, closed.wait_ms,
+                  play.place->given ? "" : SHORT_SESSIONS);
     }
 }
 

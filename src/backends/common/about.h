@@ -1,6 +1,6 @@
 /*
  * The identity of a client: a uuid for servers; pid, host and label for people.
- * The backends store the latter with each hold, and read them for an
+ * The backends store pid, host and label with each hold, and read them for an
  * inspection. No function allocates or keeps a pointer. Each writes a
  * terminated string, truncated to fit the caller's buffer. Pure, except that
  * hf__about() reads the host name and hf__wall_ms() the clock.

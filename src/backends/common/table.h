@@ -27,7 +27,7 @@ struct hf__table {
 };
 
 void *hf__table_find(const struct hf__table *, uint16_t number,
-                     const char *text, size_t len); /* NULL: not found */
+                     const char *text, size_t len); /* NULL if not found */
 /* Adds a zeroed entry of this size, followed by a copy of the string. Returns
  * NULL if there is no memory. */
 void *hf__table_add(struct hf__table *, size_t size, uint16_t number,

@@ -231,7 +231,7 @@ static int example_abandon(void *self, struct hf__req *req)
 
 /* `until` is meant_until by the server's clock, or 0 for no limit. We read the
  * clock a little after the server has sent it, so `until` is too early rather
- * than too late: a refusal is better than a renewal that the caller has given
+ * than too late: a renewal must not succeed after the caller has given it
  * up. */
 static int example_renew(void *self, struct hf__batch *b)
 {
@@ -327,7 +327,7 @@ static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
 {
     struct example_lock *lock = x->locks;
 
-    while (lock && lock->hold_id != hold_id) /* slow with thousands */
+    while (lock && lock->hold_id != hold_id) /* slow with thousands of locks */
         lock = lock->next;
     if (lock && is_lost)
         x->core->lost(x->client, lock->remote, hold_id, NULL);

@@ -7,11 +7,12 @@
  * count as a change.
  *
  * The connection (redis.changes) exists while there is a watcher. Its first
- * command reads the setting notify-keyspace-events, because CONFIG is forbidden
- * after the first SUBSCRIBE, and another connection might lead to a different
- * server. If the setting is insufficient or a subscription is refused, the
- * connection is closed. A watcher that has just been added gets the reason as
- * its result; for the other watchers the client connects again later.
+ * command reads the setting notify-keyspace-events. The setting must be read on
+ * this connection, because another one might lead to a different server, and
+ * before the first SUBSCRIBE, which makes the server refuse CONFIG. If the
+ * setting is insufficient or a subscription is refused, the connection is
+ * closed. A watcher that has just been added gets the reason as its result. The
+ * other watchers remain, and the client connects again later for them.
  */
 #include "changes.h"
 
@@ -93,8 +94,8 @@ static void changes_answer(struct redis *r, struct rd_watcher *e, int result)
 /* ---- the connection ----------------------------------------------------- */
 
 /* Closes the connection. If there is a watcher, advance() connects again at the
- * time `at`: the caller must not report to the core, which connecting may
- * do. */
+ * time `at`. This function does not connect by itself: connecting may report to
+ * the core, which some callers must not do. */
 static void changes_restart(struct redis *r, hf__time at)
 {
     hf__rd_pipe_stop(&r->changes);
@@ -212,7 +213,7 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
         hf__link_start(l, now);
     hf__link_advance(l, now);
     if (l->state == NET_UP && r->watchers.due)
-        hf__link_await(l, now); /* link.c awaits only replies by itself */
+        hf__link_await(l, now); /* pipe.c awaits only the replies to commands */
     if (now >= changes_next_ping(l))
         changes_begin(r, "PING", 0);
     hf__net_flush(&l->stream);
@@ -271,7 +272,7 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
 
 /* Counts a confirmation. When the last one has arrived, each new watcher gets
  * its result. After a reconnect each of the other watchers gets one change,
- * because it may have missed some. */
+ * because the watcher may have missed changes. */
 static void changes_confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)

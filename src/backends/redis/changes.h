@@ -9,8 +9,8 @@
 
 #include "pipe.h"
 
-/* The name of the server's setting, and the letters that its value must contain
- * in addition to "K". */
+/* The server's setting for keyspace notifications, and the letters that its
+ * value must contain in addition to "K". */
 #define RD_EVENTS_SETTING "notify-keyspace-events"
 #define RD_EVENTS_NEEDED "g$lhxe"
 
@@ -55,7 +55,7 @@ extern const struct rd_owner hf__rd_changes;
 int hf__rd_listen(struct redis *, struct hf__query *);
 void hf__rd_unlisten(void *, struct hf__listener *);
 
-/* For the backend's advance and next_timeout. */
+/* Parts of the backend's advance() and next_timeout(). */
 void hf__rd_changes_move(struct redis *, hf__time now);
 hf__time hf__rd_changes_timeout(const struct redis *);
 void hf__rd_changes_fini(struct redis *);

@@ -25,8 +25,8 @@ struct rd_chan {
     struct hf__keyed key;        /* the name of the lock */
     struct rd_chan *next, *prev; /* in the list of chans that linger */
     struct rd_lock *locks; /* locks that wait for this name, or have waited */
-    size_t waiting; /* number of `locks` that wait now; 0 if it lingers */
-    hf__time until; /* when the chan stops lingering */
+    size_t waiting;        /* number of `locks` that wait now; 0 if lingering */
+    hf__time until;        /* when the chan stops lingering */
     hf__time confirmed_at; /* when all channels were confirmed, or 0 */
     uint8_t kind;
     bool fair;       /* for fair mutexes, which have a separate chan */
@@ -34,17 +34,18 @@ struct rd_chan {
     bool ring_later; /* ring its locks when the channels are confirmed */
 };
 
-/* An early message, that is, one for an attempt whose reply has not arrived
- * yet: message and reply use different connections, so either may arrive first.
- * The message is kept until hf__rd_was_called() takes it, until all commands
- * that were under way at its arrival have been answered, or until RD_EARLY
- * newer messages have arrived. */
+/* An early message: a message for an attempt whose reply has not arrived yet.
+ * Message and reply use different connections, so either may arrive first. The
+ * message is kept until hf__rd_was_called() takes it, until all commands that
+ * were under way at its arrival have been answered, or until RD_EARLY newer
+ * messages have arrived. */
 #define RD_EARLY 64
 struct rd_early {
     uint64_t hold_id; /* of the attempt; 0 if this slot is free */
     size_t last;      /* number of the last command sent before its arrival */
     uint64_t token;   /* token of the hold; 0 if the message only says "try" */
-    uint32_t seen_ms; /* <seen> of the message: the reply that it completes */
+    uint32_t seen_ms; /* <seen> of the message, which identifies the reply that
+                       * the message completes */
 };
 
 /*

@@ -1,8 +1,8 @@
 /*
  * When the connection breaks, a request fails with EUNKNOWN if a byte of its
  * command was written, because the server may have executed the command. Any
- * other request goes back to the core, which sends it again; only renewals fail
- * with EUNKNOWN in that case too.
+ * other request is given back to the core, which sends it again. Renewals are
+ * not given back: they fail with EUNKNOWN in either case.
  */
 #include "cmd.h"
 
@@ -23,8 +23,8 @@
 
 #include <string.h>
 
-/* The minimum age of a connection that is closed because it leads to a replica.
- * Without it, a host name that leads only to a replica would cause rapid
+/* A connection that leads to a replica is closed only if it is at least this
+ * old. Otherwise a host name that leads only to a replica would cause rapid
  * reconnects. */
 #define REPLICA_MS 2000
 
@@ -96,8 +96,8 @@ static int cmd_mismatch(struct redis *r, const char *text)
 }
 
 /* Returns the result of an `op` whose reply is an error, and sets the error
- * message. If the key has another type, a release or an abandon needs no
- * message. */
+ * message. A release or an abandon needs no message if the key has another
+ * type. */
 static int cmd_error_of(struct redis *r, const struct rd_node *reply,
                         uint8_t op)
 {
@@ -124,11 +124,11 @@ static int cmd_is_replica(struct rd_pipe *p, const char *text)
                         len < 120 ? len : 120, text);
 }
 
-/* Handles an error reply of a server that has become a replica. Returns true if
- * the caller must end the command connection: a replica does not close its
- * connections, and the host name may lead to the new master now. This function
- * then ends the connection for messages. Returns false if the command
- * connection is younger than REPLICA_MS. */
+/* Handles an error reply of a server that has become a replica. Returns false
+ * if the command connection is younger than REPLICA_MS. Otherwise ends the
+ * connection for messages and returns true, and the caller must end the command
+ * connection: a replica does not close its connections, and the host name may
+ * lead to the new master now. */
 static bool cmd_leave_replica(struct redis *r, const char *text, hf__time now)
 {
     if (now - r->cmd.link.up_at < REPLICA_MS * HF__MS)
@@ -211,7 +211,7 @@ static int cmd_clock_reply(struct rd_pipe *p, struct rd_sent *sent,
         s > UINT32_MAX * 2LL || us < 0)
         return HF_EPROTO;
     r->server_us = s * 1000000 + us;
-    r->server_at = r->core->now(); /* counted from the arrival: never ahead */
+    r->server_at = r->core->now(); /* the arrival: the estimate is not ahead */
     r->server_ahead = 0;
     return info && info->type == REDIS_REPLY_STRING
                ? hf__rd_refuse_old(p, info->text, RD_OLDEST, now)

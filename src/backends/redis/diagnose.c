@@ -116,8 +116,9 @@ static void diagnose_find_persistence(struct redis *r, struct hf__query *q,
              "stop-writes-on-bgsave-error is no");
 }
 
-/* Adds a warning if the server was started lately: if the restart has lost its
- * data, the server may grant locks that other clients still believe to hold. */
+/* Adds a warning if the server was started lately. If the restart has lost the
+ * server's data, the server may grant locks that other clients still believe
+ * they hold. */
 static void diagnose_find_start(struct redis *r, struct hf__query *q,
                                 const char *info)
 {
@@ -197,7 +198,7 @@ static void diagnose_find_save(struct redis *r, struct hf__query *q,
          *value ? "the holds since its last snapshot" : "every hold");
 }
 
-/* Adds a finding about the locks after a failover to a replica. */
+/* Adds a finding on what a failover to a replica does to the locks. */
 static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                    const char *value)
 {
@@ -239,7 +240,7 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
 }
 
 static const struct {
-    const char *setting; /* of CONFIG GET; NULL for another command */
+    const char *setting; /* for CONFIG GET; NULL for another command */
     void (*find)(struct redis *, struct hf__query *, const char *value);
     const char *unknown; /* begins the finding if CONFIG is refused, or NULL */
 } steps[STEPS] = {

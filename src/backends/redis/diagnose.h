@@ -12,8 +12,8 @@ struct redis;
 /* Sends the next command. Returns 0 or HF_ENOMEM. */
 int hf__rd_diagnose_encode(struct redis *, struct hf__query *);
 /* Handles the reply to a step, which may be an error. Returns RD_AGAIN if the
- * caller must send the query again, which then encodes the next step; 0 after
- * the last step; or an error code. */
+ * caller must encode the query again, which sends the next step; 0 after the
+ * last step; or an error code. */
 int hf__rd_diagnosed(struct redis *, struct hf__query *,
                      const struct rd_node *);
 

@@ -2,9 +2,9 @@
  * Commands on the command connection that have no reply yet, in the order of
  * sending, and the server's clock. The encoders (kinds.c, renew.c, query.c,
  * diagnose.c, rights.c) begin a command here and append its words; cmd.c gets
- * the reply. If a request ends before its reply, or a remote is freed, the
- * caller must call hf__rd_forget() or hf__rd_forget_remote(); the reply is then
- * ignored.
+ * the reply. When a request ends before its reply has arrived, hf__rd_forget()
+ * must be called; when a remote is freed, hf__rd_forget_remote(). The reply is
+ * then ignored.
  */
 #ifndef HF_REDIS_FLIGHTS_H
 #define HF_REDIS_FLIGHTS_H
@@ -20,8 +20,8 @@ struct redis;
 /* A command under way. */
 struct rd_flight {
     struct rd_sent sent;
-    struct hf__req *req;             /* that waits for the reply, or NULL */
-    const struct hf__remote *remote; /* of an ATTEMPT; NULL if detached */
+    struct hf__req *req;             /* the request, or NULL if it has ended */
+    const struct hf__remote *remote; /* an ATTEMPT's; NULL once detached */
     uint64_t hold_id;    /* or the number of a proof (same_server.h) */
     hf__time ahead;      /* redis.server_ahead at the time of sending */
     uint32_t first, len; /* of a RENEW: the items of the batch */
@@ -67,8 +67,10 @@ struct net_out *hf__rd_begin(struct redis *, struct hf__req *, enum rd_script,
 bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
 
 /* Returns the server time until which an attempt that is sent now is valid, or
- * 0 if the clock is unknown. An inexact result is too late, never too early, so
- * that a valid attempt is never refused. */
+ * 0 if the clock is unknown. Once a script has replied, an inexact result is
+ * too late, never too early, so that a valid attempt is never refused. Before
+ * that, the result may be too early by the time that the first reply took to
+ * arrive. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
 
 /* Returns the server time until which a query or a renewal is valid, or 0 if

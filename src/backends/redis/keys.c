@@ -1,12 +1,15 @@
 /*
  * From names to keys and channels. Let P(x,n) be the key that Redisson derives
  * from the prefix x and the name n: x:{n}, or x:n if n itself contains a brace.
- * Therefore "{m}" and "m" have the same P(x,n). Sharing a channel or a token
- * counter does no harm: it costs a superfluous poll, or skips a token. Sharing
- * a queue or a set of permits would do harm, so these two and our own keys
- * differ. The price is that Redisson and holdfast do not share a fair lock or a
- * semaphore named "{m}". Let S(n,x) be the key that Redisson derives from the
- * name n and the suffix x: {n}:x, or n:x if n contains a brace.
+ * Let S(n,x) be the key that Redisson derives from the name n and the suffix x:
+ * {n}:x, or n:x if n contains a brace.
+ *
+ * The names "{m}" and "m" have the same P(x,n). If they share a channel or a
+ * token counter, that does no harm: it costs a superfluous poll, or skips a
+ * token. Sharing a queue or a set of permits would do harm. The keys of queues
+ * and permits and our own keys therefore differ between the two names. The
+ * price is that Redisson and holdfast do not share a fair lock or a semaphore
+ * named "{m}".
  */
 #include "keys.h"
 
@@ -109,8 +112,8 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
                                   : RD_MARK;
 }
 
-/* Returns whether the name is S(n,x) of some name n, that is, the key of a
- * semaphore's permits or of the timeout of a read hold. */
+/* Returns whether the name may be S(n,x) of a name n: the key of a semaphore's
+ * permits, or the key of the timeout of a read hold. */
 static bool keys_is_kept_beside(const char *name, size_t len)
 {
     static const char permits[] = ":timeout", read[] = ":rwlock_timeout:";

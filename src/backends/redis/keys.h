@@ -37,15 +37,15 @@ enum rd_key {
     /* The rest are channels. */
     RD_CHANNEL,    /* redisson_lock__channel:{n} */
     RD_MARK,       /* ours: subscribed together with RD_CHANNEL */
-    RD_CHANNEL_RW, /* redisson_rwlock:{n}, and so on */
+    RD_CHANNEL_RW, /* redisson_rwlock:{n} */
     RD_MARK_RW,
     RD_CHANNEL_SEM, /* redisson_sc:{n} */
     RD_MARK_SEM,
     RD_CHANNEL_LATCH, /* redisson_countdownlatch__channel__{n} */
 };
 
-/* Writes the key and returns its length, at most RD_KEY_MAX. `to` needs room
- * for one byte more. */
+/* Writes the key and returns its length, at most RD_KEY_MAX. The buffer `to`
+ * needs room for one byte more than that. */
 size_t hf__rd_key(char *to, enum rd_key, const char *name, size_t len);
 void hf__rd_put_key(struct net_out *, enum rd_key, const char *name,
                     size_t len);
@@ -58,8 +58,8 @@ bool hf__rd_has_twin(const char *name, size_t len);
 /* Returns the channel to which waiters for this kind subscribe. */
 enum rd_key hf__rd_channel(enum hf_kind);
 
-/* Returns the mark that they subscribe to as well, or 0 if the kind has none.
- */
+/* Returns the mark to which waiters for this kind also subscribe, or 0 if the
+ * kind has none. */
 enum rd_key hf__rd_mark(enum hf_kind);
 
 /* Writes a glob pattern that matches all strings that begin with `text`. `to`

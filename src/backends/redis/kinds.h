@@ -20,8 +20,9 @@ enum rd_script hf__rd_script_of(const struct redis *, const struct hf__remote *,
 /* Encodes LATCH_SET, LATCH_DOWN or LATCH_GET. Returns 0 or HF_ENOMEM. */
 int hf__rd_count_encode(struct redis *, struct hf__query *);
 
-/* Handles the reply. Returns the result of the query, HF_EPROTO, or RD_AGAIN if
- * the caller must send the query again. */
+/* Handles the reply to LATCH_SET, LATCH_DOWN or LATCH_GET. Returns the result
+ * of the query, HF_EPROTO, or RD_AGAIN if the caller must send the query
+ * again. */
 int hf__rd_count_reply(struct redis *, struct hf__query *,
                        const struct rd_node *);
 

@@ -2,9 +2,9 @@
  * Attempts whose connection broke. The server may still execute such an attempt
  * later than a request on the new connection, such as the release or abandon of
  * the same hold id. The TAKE scripts refuse an attempt that is too old
- * (ARGV[3]), so from some time on it can no longer be executed. If the hold id
- * is released before that time, an abandon is sent once more after it, and no
- * request waits for the reply.
+ * (valid_until_us), so from some time on it can no longer be executed. If the
+ * hold id is released before that time, the client sends an abandon once more
+ * after that time. No request waits for its reply.
  *
  * The server's clock decides when the attempt is too old, and the client only
  * estimates that clock: the server writes its time into a reply at some moment

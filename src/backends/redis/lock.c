@@ -21,7 +21,9 @@
 #include <string.h>
 
 /* When the holder's lease ends, all waiters try again at random times within an
- * interval that grows by RD_EXPIRY_EACH_MS with each waiter. */
+ * interval, which begins RD_EXPIRY_SLACK_MS after the end of the lease. The
+ * interval grows by RD_EXPIRY_EACH_MS with each waiter, from RD_EXPIRY_MIN_MS
+ * to RD_EXPIRY_MAX_MS. */
 #define RD_EXPIRY_SLACK_MS 2
 #define RD_EXPIRY_EACH_MS 2
 #define RD_EXPIRY_MIN_MS 8
@@ -183,11 +185,11 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Returns the time until the next poll of a waiter that gets no messages, in
- * ms: a foreign holder in the string dialect publishes none, the server may
- * forbid our channels, or the second connection may be missing. The waiter
- * polls about every 100 ms at first, then less and less often, down to once a
- * second. */
+/* Returns the time, in ms, until the next poll of a waiter that gets no
+ * messages. No messages come if a foreign holder uses the string dialect, if
+ * the server forbids our channels, or while the second connection is missing.
+ * The waiter polls about every 100 ms at first, then less and less often, down
+ * to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -226,9 +228,9 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* Returns whether a message for this waiter may have been missed: either all
- * waiters were rung while its attempt was under way, and it did not count as a
- * waiter yet, or so many early messages arrived that one was overwritten. */
+/* Returns whether a message for this waiter may have been missed. That is so if
+ * all waiters were rung during the attempt, when this lock did not count as a
+ * waiter yet, or if so many early messages arrived that one was overwritten. */
 static bool lock_missed_something(const struct redis *r,
                                   const struct rd_lock *lock)
 {

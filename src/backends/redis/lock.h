@@ -16,9 +16,9 @@
  * this: the lease would count from the waiter's attempt, which is already
  * old. */
 #define RD_HAND_MIN_MS 6000
-/* Maximum number of permits of a hold, and of all holds that one script renews.
- * Each permit is a command inside a script, and a script blocks all clients of
- * the server. */
+/* Maximum number of permits of one hold, and of all holds together that one
+ * script renews. Each permit is a command inside a script, and a script blocks
+ * all clients of the server. */
 #define RD_PERMITS_MAX 4095
 
 struct rd_chan;
@@ -34,10 +34,10 @@ struct rd_lock {
         uint64_t round; /* latch: the round it waits for, or 0 */
     };
     hf__time sent_at; /* when the latest answered attempt was sent */
-    uint32_t seen_ms; /* low bits of the server's clock in its reply */
+    uint32_t seen_ms; /* low bits of the server's clock in the reply */
     /* The shortest lease requested under attempt_id, in ms. */
     uint32_t lease_ms : RD_LEASE_BITS;
-    uint32_t polls : 3;  /* string dialect: number of polls, capped */
+    uint32_t polls : 3;  /* number of polls without messages, capped */
     bool sent : 1;       /* the server may know attempt_id */
     bool attempting : 1; /* an attempt of this lock is under way */
     bool waits : 1;

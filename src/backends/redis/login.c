@@ -1,4 +1,5 @@
-/* What a client's URL says about user, password, database and TLS. */
+/* Reads the user, the password, the database and the files for TLS from a
+ * client's URL, and passes them to pipes. */
 #include "login.h"
 
 #include "net/tls.h"
@@ -80,12 +81,12 @@ void hf__rd_login_fini(const struct hf__core *core, hf_client *client,
     hf__tls_free(login->tls);
 }
 
-/* Sets the login, the address and the timeouts of a pipe. A TLS connection may
- * take 7/8 of the time limit of hf_open(): with TLS, a server that does not
- * speak it may wait for more bytes, and the link must time out before hf_open()
- * does, so that the error message names TLS. Pauses between connection attempts
- * are short compared with op_timeout, so that a request does not time out
- * although the server is available again. */
+/* Sets the login, the address and the timeouts of a pipe. Establishing a
+ * connection with TLS may take at most 7/8 of the time limit of hf_open(). A
+ * server that does not speak TLS may just wait for more bytes; the link must
+ * time out before hf_open() does, so that the error message can name TLS.
+ * Pauses between connection attempts are short compared with op_timeout, so
+ * that a request does not time out although the server is available again. */
 void hf__rd_login_aim(struct rd_pipe *p, struct net_endpoint *peer,
                       const struct rd_login *login, uint32_t *tags,
                       uint32_t connect_ms, uint32_t op_ms)

@@ -1,7 +1,8 @@
 /*
- * What a client's URL says about user, password, database and TLS, which is the
- * same for all connections of the client. redis.c and redlock.c keep one struct
- * rd_login each; the pipes point into it, so it must outlive them.
+ * The user, the password, the database and the TLS settings in a client's URL,
+ * which are the same for all connections of the client. redis.c and redlock.c
+ * keep one struct rd_login each; the pipes point into it, so it must outlive
+ * them.
  */
 #ifndef HF_REDIS_LOGIN_H
 #define HF_REDIS_LOGIN_H
@@ -12,12 +13,13 @@ struct rd_login {
     char *user, *password; /* "" if none */
     uint32_t db;
     struct net_tls *tls; /* NULL without TLS */
-    const char *doubt;   /* "; is it Redis? ..."; only without TLS */
+    const char *doubt;   /* ends an error message; unused with TLS */
 };
 
-/* Reads the URL. no_tls is the scheme that requests TLS, for the error message,
- * or NULL if this URL requests TLS. Returns 0, or an error code and sets the
- * error message. hf__rd_login_fini() must be called in either case. */
+/* Reads the URL. If the URL requests TLS, no_tls must be NULL. Otherwise no_tls
+ * is the scheme that requests TLS, which the error message names. Returns 0, or
+ * an error code and sets the error message. hf__rd_login_fini() must be called
+ * in either case. */
 int hf__rd_login(const struct hf__core *, hf_client *,
                  const struct hf__config *, const char *no_tls,
                  struct rd_login *);

@@ -29,8 +29,8 @@ struct rd_held {
 size_t hf__rd_lock_size(const struct redis *);
 /* Adds the hold of a granted attempt. */
 void hf__rd_held(struct redis *, const struct hf__req *, hf__time now);
-/* Removes the hold, which was released or lost. hold_id 0 means whatever hold
- * the lock has. */
+/* Removes the hold, which was released or lost. If hold_id is 0, removes
+ * whatever hold the lock has. */
 void hf__rd_held_end(struct redis *, const struct hf__remote *,
                      uint64_t hold_id);
 /* Moves the hold of a DOWNGRADE from its old remote to the new one. */

@@ -193,7 +193,7 @@ int hf__rd_pipe_reply(struct rd_pipe *p, const struct rd_node *reply,
         return pipe_hello_reply(p, sent, reply, now);
     rc = sent            ? sent->fn(p, sent, reply, now)
          : p->type->push ? p->type->push(p, reply, now)
-                         : HF_EPROTO; /* no command waits for it */
+                         : HF_EPROTO; /* no command waits for this reply */
     if (rc && is_last)                /* the command counts as unanswered */
         hf__sent_untake(&p->sents);
     return rc;

@@ -5,9 +5,9 @@
  *
  * The client's mutex is held in all functions. The owner's callbacks are called
  * from hf__link_ready(), hf__link_advance() and hf__link_fail() on p->link,
- * never from a function that sends. The owner reads the link's state, text and
- * where; it sets those fields that link.h marks as the owner's, except talk,
- * owner and understood; and it starts, drives and fails the link.
+ * never from a function that sends. The owner starts, drives and fails the
+ * link. It reads the link's state, text and where, and sets the fields that
+ * link.h marks as the owner's, except talk, owner and understood.
  */
 #ifndef HF_REDIS_PIPE_H
 #define HF_REDIS_PIPE_H
@@ -25,8 +25,9 @@ struct rd_pipe;
 struct rd_sent;
 
 /* Handles an answer to this command. Returns 0, or an error code, which ends
- * the connection, as data() does (link.h): then the command counts as
- * unanswered. The command is invalid once another command is sent. */
+ * the connection as an error code of data() does (link.h); the command then
+ * counts as unanswered. The pointer to the command is invalid once another
+ * command is sent. */
 typedef int rd_reply_fn(struct rd_pipe *, struct rd_sent *,
                         const struct rd_node *, hf__time now);
 
@@ -54,9 +55,9 @@ struct rd_owner {
     int (*push)(struct rd_pipe *, const struct rd_node *, hf__time now);
     /* Handles the answer to a command that was sent with fn == NULL. */
     rd_reply_fn *answer;
-    /* Called like the down() of a link (link.h). If was_up, it may remove the
-     * commands in flight with hf__sent_lost() and hf__sent_unsent(); the
-     * remaining ones are dropped afterwards. */
+    /* Called like the down() of a link (link.h). If was_up is true, the
+     * callback may remove the commands in flight with hf__sent_lost() and
+     * hf__sent_unsent(). The remaining ones are dropped afterwards. */
     void (*down)(struct rd_pipe *, int code, bool was_up, hf__time now);
 };
 

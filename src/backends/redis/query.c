@@ -30,8 +30,8 @@
 #include <string.h>
 
 #define SCAN_COUNT 100
-/* Maximum size of all names in a list, because a hostile server can send names
- * without end. */
+/* Maximum total size of the names in a list, because a hostile server can send
+ * names without end. */
 #define LIST_MAX (256u << 20)
 
 /* ---- sending ----------------------------------------------------------- */
@@ -68,9 +68,10 @@ static int query_encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Encodes a BREAK or an INSPECT of a kind other than the mutex. Its arguments
- * are those of DROP, then the time until which the request is valid, then the
- * token of the hold to break. */
+/* Encodes a BREAK or an INSPECT of a kind other than the mutex. The arguments
+ * are q->owner, then the channels and keys in `keys`, then two that only BREAK
+ * uses: the time until which the request is valid, and the token of the hold to
+ * break. */
 static int query_encode_meant(struct redis *r, struct hf__query *q,
                               enum rd_script s, const enum rd_key *keys,
                               size_t len)
@@ -259,7 +260,7 @@ static int query_add_others(struct redis *r, struct hf__query *q,
  * has `numbers` words before its about part: "until seen hand_ms about" for an
  * unfair waiter, "until seen ear hand_ms about" for a fair one, "until seen ear
  * fair want hand_ms size about" for the other kinds. The note of a Redisson
- * waiter is empty. (`ear` says how to reach the waiter.) */
+ * waiter is empty. (`ear` says whether the waiter listens.) */
 static int query_add_waiters(struct redis *r, struct hf__query *q,
                              const struct rd_node *list, int numbers)
 {
@@ -390,10 +391,10 @@ static int query_inspected(struct redis *r, struct hf__query *q,
 
 /* ---- ask --------------------------------------------------------------- */
 
-/* Appends a holder and the length of its prefix to the command, if the holder
- * is a holdfast client; returns whether it is one. `lines` is the number of
- * lines of the note that precede the about part. If o is NULL, nothing is
- * appended. */
+/* If the holder is a holdfast client, appends its owner and the length of its
+ * prefix to the command. Returns whether the holder is a holdfast client.
+ * `lines` is the number of lines of the note that precede the about part. If o
+ * is NULL, nothing is appended. */
 static bool query_put_holder(struct net_out *o, const struct rd_node *owner,
                              const struct rd_node *note, int lines)
 {
@@ -553,8 +554,8 @@ static int query_broken(struct redis *r, struct hf__query *q,
 {
     int64_t was_held;
 
-    /* An array says that the command was too late, by our old estimate of the
-     * clock. */
+    /* The reply is an array if the command was too late by our old estimate of
+     * the clock. */
     if (reply->type == REDIS_REPLY_ARRAY) {
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;

@@ -23,13 +23,13 @@
 #include "replica.h"
 #include "scripts.h"
 
-/* The result of a query's reply handler, in addition to the values of enum
- * hf__outcome: the caller must encode the query again, from its changed fields,
- * and send it. */
+/* A result of a query's reply handler, in addition to the values of enum
+ * hf__outcome. The handler has changed fields of the query, and the caller must
+ * encode the query again and send it. */
 #define RD_AGAIN 100
 
-/* Maximum number of kept wishes of other clients for holds whose grant has not
- * been read yet. */
+/* How many wishes are kept at most. A wish for a hold comes from another
+ * client; it is kept if the grant of the hold has not been read yet. */
 #define RD_WISHES 16
 
 struct redis {

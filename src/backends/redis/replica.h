@@ -1,8 +1,9 @@
 /*
- * replicas=n: a grant or a renewal counts only if n replicas have it. Until the
- * reply to a WAIT the request is in doubt, and is kept here; then `decided` is
- * called for each request in doubt, in the order in which the server answered
- * them. Without replicas= the functions do almost nothing.
+ * replicas=n: a grant or a renewal counts only if n replicas have it. A request
+ * is in doubt, and is kept here, until the reply to a WAIT arrives. Then
+ * `decided` is called for each request in doubt, in the order in which the
+ * server answered these requests. Without replicas= the functions do almost
+ * nothing.
  */
 #ifndef HF_REDIS_REPLICA_H
 #define HF_REDIS_REPLICA_H

@@ -1,11 +1,13 @@
 /*
  * Converts the bytes of a reply to nodes. hiredis' reader does the parsing; its
- * callbacks create our own nodes, in an arena that is emptied after each reply:
- * - a usual reply allocates nothing;
- * - the announced length of an array allocates nothing (hiredis 0.14.1's own
- *   objects multiply it unchecked: CVE-2021-32765). The memory of a reply is
- *   therefore bounded by the bytes received, and these by RD_REPLY_MAX. hiredis
- *   bounds the nesting.
+ * callbacks create our own nodes, in an arena that is emptied after each reply.
+ * Two things then need no allocation:
+ * - a usual reply;
+ * - the announced length of an array. (hiredis 0.14.1's own objects multiply it
+ *   unchecked: CVE-2021-32765.)
+ *
+ * The memory of a reply is therefore bounded by the bytes received, and
+ * RD_REPLY_MAX bounds these bytes. hiredis bounds the nesting.
  */
 #include "reply.h"
 
@@ -178,8 +180,8 @@ const char *hf__rd_error_text(const char *text)
     return at + (*at == '-');
 }
 
-/* Redis 7 sends "READONLY You can't write... script: 9f2c..., on
- * @user_script:3.". */
+/* An error of Redis 7 ends with the digest of the script: "READONLY You can't
+ * write... script: 9f2c..., on @user_script:3.". */
 int hf__rd_error_len(const char *text)
 {
     static const char script[] = " script: ";
@@ -240,10 +242,11 @@ bool hf__rd_is_forbidden(const char *text)
 }
 
 /*
- * Returns true even for a script whose write was refused: the server refuses
- * the first write for the same reasons as later ones, so the script has not
- * written anything. Returns false for a script that lacks a right: rights are
- * checked for each command, so the script may have done a part of its work.
+ * Returns true even for a script whose write was refused. The server refuses
+ * the first write of a script for the same reasons as later writes, so such a
+ * script has not written anything. Returns false for a script that lacks a
+ * right: rights are checked for each command, so the script may have done a
+ * part of its work.
  */
 bool hf__rd_did_nothing(const char *text)
 {

@@ -3,11 +3,11 @@
  * three parts, none of which needs a connection or a lock:
  *
  * - the reader, which creates nodes from bytes (pipe.c feeds it). A node is
- * valid until the pipe reads its next reply, so a handler must copy what it
- * needs later;
+ *   valid until the pipe reads its next reply, so a handler must copy what it
+ *   needs later;
  * - errors: what the message of an error reply means;
- * - INFO: reading its lines, and judging them for a diagnosis. redis and
- * redlock use both.
+ * - INFO: reading its lines, and judging them for a diagnosis. The backends
+ *   redis and redlock share this part.
  *
  * A server may send anything. Functions that look into a node therefore accept
  * NULL and wrong types, and report that the value is missing.
@@ -22,8 +22,8 @@
 
 /* Maximum size of a reply; no command that is sent here has a longer one. */
 #define RD_REPLY_MAX (8u << 20)
-/* Larger than RD_REPLY_MAX, because a small element of 4 bytes on the wire
- * becomes a node. */
+/* Maximum size of the nodes of a reply. It is larger than RD_REPLY_MAX, because
+ * an element of only 4 bytes becomes a whole struct rd_node. */
 #define RD_ARENA_MAX (4u * RD_REPLY_MAX)
 
 /* One element of a reply, in the arena of the pipe. */
@@ -81,7 +81,7 @@ struct rd_value {
 /* Returns the value, truncated to fit. */
 struct rd_value hf__rd_value(const char *info, const char *key);
 
-/* Returns whether the value is `value`. */
+/* Returns whether INFO contains the line "key:value". */
 bool hf__rd_says(const char *info, const char *key, const char *value);
 
 /* Returns the value as a number, or 0 if it is not a number. */

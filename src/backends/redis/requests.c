@@ -11,8 +11,9 @@
 #include "replica.h"
 #include "subscribe.h"
 
-/* Minimum time for which the server may be silent during renewals. A connection
- * with a longer round trip is of no use for leases that are so short. */
+/* Minimum of the limit on how long the server may be silent during renewals.
+ * The limit closes a connection with a longer round trip, which is of no use
+ * for leases that short. */
 #define RENEW_PATIENCE_MIN_MS 200
 
 bool hf__rd_is_renewing(const struct redis *r)

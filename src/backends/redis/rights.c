@@ -1,5 +1,5 @@
-/* Encodes the call of lua/rights.lua, and converts its reply, the rights that
- * the user lacks, into findings. */
+/* Encodes the call of lua/rights.lua. Its reply lists the rights that the user
+ * lacks; this file converts the list into findings. */
 #include "rights.h"
 
 #include "flights.h"

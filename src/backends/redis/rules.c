@@ -111,13 +111,14 @@ void hf__rd_rules_put(struct rd_rules *to, const char *command)
 }
 
 /* Patterns for the keys and channels of names that begin with a prefix. `head`
- * matches the part before the name in all keys of the pattern's group. */
+ * matches what precedes the name in all keys or channels that the pattern
+ * covers. */
 enum { REDISSON = 1 << RD_RULES_REDISSON, STRING = 1 << RD_RULES_STRING };
 enum { REDLOCK = 1 << RD_RULES_REDLOCK };
 
 static const struct pattern {
     char mark;  /* '~' for keys, '&' for channels */
-    uint8_t of; /* a bit for each enum rd_rules_of */
+    uint8_t of; /* who needs it: a bit for each enum rd_rules_of */
     enum rd_key key;
     const char *head;
 } patterns[] = {

@@ -1,7 +1,7 @@
 /*
  * The rights that a user of the server needs: rules for ACL SETUSER, derived
  * from the scripts and the keys. Pure functions on strings, for advice in
- * errors and diagnoses, also those of rights.c and redlock.
+ * errors and diagnoses, including those of rights.c and redlock.
  */
 #ifndef HF_REDIS_RULES_H
 #define HF_REDIS_RULES_H
@@ -31,7 +31,7 @@ struct rd_rules {
 };
 
 /* Adds the commands that the scripts call, and those that are sent without a
- * script. Adds WAIT only if `wait`. */
+ * script. Adds WAIT only if `wait` is true. */
 void hf__rd_rules_commands(struct rd_commands *, enum rd_rules_of, bool wait);
 void hf__rd_rules_put(struct rd_rules *, const char *command);
 void hf__rd_rules_put_keys(struct rd_rules *, enum rd_rules_of,
@@ -40,8 +40,9 @@ void hf__rd_rules_put_channels(struct rd_rules *, enum rd_rules_of,
                                const char *prefix, size_t len);
 
 /* Writes rules for ACL SETUSER, with a blank before each: all commands (WAIT
- * only if `wait`), and the keys of names that begin with `prefix`, or no keys
- * if `prefix` is NULL. Truncates the string to fit. Returns the buffer. */
+ * only if `wait` is true), and the keys of names that begin with `prefix`, or
+ * no keys if `prefix` is NULL. Truncates the string to fit. Returns the
+ * buffer. */
 const char *hf__rd_rules(char *buffer, size_t size, enum rd_rules_of,
                          const char *prefix, bool wait);
 

@@ -29,9 +29,9 @@
 
 /* After the first failure of a proof the client reconnects for messages at
  * once. After the second failure it waits for this pause first, and keeps the
- * old connection until then, because its messages are still a reason to try.
- * The pause doubles each time, up to 8 minutes, because no proof can succeed if
- * a proxy lets another node count the listeners. */
+ * old connection until then, because messages on that connection are still a
+ * reason to try. The pause doubles each time, up to 8 minutes: if a proxy lets
+ * another node count the listeners, no proof can ever succeed. */
 #define APART_MS 30000
 #define APART_MOST 5
 /* Pause before a proof that the server refused temporarily is repeated. */

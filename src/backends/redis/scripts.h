@@ -1,10 +1,10 @@
 /*
  * The scripts that run at the server. lua/assemble.py generates scripts.c from
- * the files of lua/ and the numbers defined here; lua/README.md describes both.
- * A script is called by its digest (EVALSHA), or sent as source (EVAL) if the
- * server does not know it. Older clients run the same scripts on the same keys,
- * so a script and these numbers must not change by accident: unit-redis-reply
- * contains the digests.
+ * the files of lua/ and the numbers defined here (lua/README.md). A script is
+ * called by its digest (EVALSHA), or sent as source (EVAL) if the server does
+ * not know it. Older clients run the same scripts on the same keys, so a script
+ * and these numbers must not change by accident: unit-redis-reply contains the
+ * digests.
  */
 #ifndef HF_REDIS_SCRIPTS_H
 #define HF_REDIS_SCRIPTS_H
@@ -14,12 +14,14 @@
 /*
  * Safety polls, in case a message was lost. The first waiters in the queue and
  * the last ones poll after RD_POLL_MS, minus a random part, so a free lock is
- * taken within 2 s. The last ones poll that often because several hand-overs in
- * a row may remove the first waiters before the next ones learn that they are
- * first; the last waiters have known since they joined that they must poll, and
- * hand-overs reach them last. The waiters between them poll at random times,
- * less often the more waiters there are, up to RD_POLL_MAX_MS. All waiters poll
- * when the holder's lease ends (lock.c).
+ * taken within 2 s. The waiters between them poll at random times, less often
+ * the more waiters there are, up to RD_POLL_MAX_MS. All waiters poll when the
+ * holder's lease ends (lock.c).
+ *
+ * The first waiters would not be enough: several hand-overs in a row may remove
+ * them before the waiters after them have polled and learned that they are
+ * first now. The last waiters know from the time they join that they must poll
+ * often, and hand-overs reach them last.
  */
 #define RD_POLL_FIRST 4
 #define RD_POLL_LAST 4

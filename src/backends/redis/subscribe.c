@@ -44,9 +44,9 @@
 
 /* ---- commands ---------------------------------------------------------- */
 
-/* Returns NULL if the client is not connected, or if there is no memory. In the
- * second case it sets stream.broken, so that advance() closes the
- * connection. */
+/* Returns NULL if the client is not connected, or if there is no memory. If
+ * there is no memory, the function also sets stream.broken, so that advance()
+ * closes the connection. */
 static struct net_out *subscribe_begin(struct redis *r, const char *verb,
                                        size_t args)
 {
@@ -65,7 +65,7 @@ static struct net_out *subscribe_begin(struct redis *r, const char *verb,
 }
 
 /* Puts both channels of a name into one command, so that the server never
- * counts us at one without the other. */
+ * counts us as a listener of only one of them. */
 static void subscribe_pair(struct redis *r, const struct rd_chan *c,
                            const char *verb)
 {
@@ -298,8 +298,9 @@ static hf__time subscribe_next_ping(const struct redis *r)
                : HF__NEVER;
 }
 
-/* Returns whether the helper thread must poll while the connection is being
- * established: it is needed for a holder, so no waiting thread drives it. */
+/* Returns whether the connection is being established for a holder. No waiting
+ * thread drives it then, so the helper thread must drive it, at short
+ * intervals. */
 static bool subscribe_is_made_for_holders(const struct redis *r)
 {
     const struct rd_chans *c = &r->chans;
@@ -451,10 +452,10 @@ static void subscribe_complete(struct rd_lock *lock,
  * that the lock was handed over; token 0 means "try". If the hold is no longer
  * wanted, its release is already under way. The lease of a hand-over counts
  * from the attempt that <seen> identifies, so the message only completes the
- * reply to that attempt. If a later attempt has been answered by then, the hold
- * may have ended and the lock may have another holder, so the waiter tries
- * again. The waiter also tries again while the message may come from a server
- * other than that of the replies (same_server.c). */
+ * reply to that attempt. If the message came too late, after the reply to a
+ * later attempt, the hold may have ended and the lock may have another holder,
+ * so the waiter tries again. The waiter also tries again while the message may
+ * come from a server other than that of the replies (same_server.c). */
 static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK

@@ -39,7 +39,7 @@ void hf__rd_was_called(struct redis *, struct rd_lock *, uint64_t hold_id);
 /* Ends the wait of the lock, and removes the lock from its chan. */
 void hf__rd_chan_drop(struct redis *, struct hf__remote *);
 
-/* For the backend's advance and next_timeout. */
+/* Parts of the backend's advance() and next_timeout(). */
 void hf__rd_sub_move(struct redis *, hf__time now);
 hf__time hf__rd_sub_timeout(const struct redis *);
 void hf__rd_sub_fini(struct redis *);

@@ -221,8 +221,8 @@ static void server_up(struct rd_pipe *p, hf__time now)
 }
 
 /* While a connection is being established, the timeout is PAY_POLL_MS, so that
- * a thread drives when the connection is up and server_up() can send the
- * releases and undos again. */
+ * a thread drives the client soon after the connection is up. server_up() then
+ * sends the releases and undos again. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;
@@ -338,7 +338,8 @@ bool hf__rl_counts(const struct rl_server *s, const struct rl_flight *f)
            p->vote[hf__rl_index(s)] == RL_SENT;
 }
 
-/* Handles an error reply, or a command to which no reply will arrive. */
+/* Handles a command that was answered with an error, or to which no reply will
+ * arrive. */
 static void server_failed(struct rl_server *s, const struct rl_flight *f,
                           enum rl_vote vote, bool lost)
 {

@@ -30,7 +30,7 @@ struct rl_server {
     int64_t clock_us;   /* the server's clock at clock_at, or slightly later */
     hf__time clock_at;
     const struct rl_server *twin; /* the same server at another address */
-    bool by_text;                 /* send EVAL: it may lack the script */
+    bool by_text;                 /* send EVAL: the script may be unknown */
     int error_code;               /* code of the server's last error reply */
     char error[80];               /* message of that reply */
     /* When to repeat the undos and releases that this server has not answered
@@ -53,8 +53,8 @@ struct rl_calls {
     /* Handles a reply: `what` is its first number, `base` its last. */
     void (*voted)(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
-    /* Handles an error reply, or a command to which no reply will arrive.
-     * `lost` says that the command may have been executed. */
+    /* Handles a command that was answered with an error, or to which no reply
+     * will arrive. `lost` says that the command may have been executed. */
     void (*failed)(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
     /* Notes that no reply to an INFO will arrive. */
@@ -79,7 +79,8 @@ size_t hf__rl_index(const struct rl_server *);
  * and not silent. */
 bool hf__rl_is_usable(const struct rl_server *, hf__time now);
 
-/* Writes for people why the server cannot vote, without its address. */
+/* Writes why the server cannot vote, for people, without the server's
+ * address. */
 void hf__rl_trouble(const struct rl_server *, hf__time now, char *buf,
                     size_t size);
 

@@ -12,7 +12,7 @@ unsigned hf__rl_usable(const struct redlock *, hf__time now);
 /* Returns how many servers are connected, whether or not they can vote. */
 size_t hf__rl_connected(const struct redlock *);
 
-/* Returns whether as many servers can vote as a decision needs. */
+/* Returns whether a majority of the servers can vote. */
 bool hf__rl_has_majority(const struct redlock *, hf__time now);
 
 /* Sends the commands that are in the send buffers. */

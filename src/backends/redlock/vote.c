@@ -86,8 +86,8 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* Returns how long it takes until all keys of a command that is sent now have
- * expired. The server may execute the command until op_timeout has passed. */
+/* Returns how long it takes until all keys have expired that a command sent now
+ * may set. The server may execute the command until op_timeout has passed. */
 static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
@@ -262,7 +262,7 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     else
         vote_send_rest(rl, &h->poll, now);
     if (!vote_count(rl, &h->poll).sent) {
-        h->poll.until = 0; /* advance() decides it, as a slot reports nothing */
+        h->poll.until = 0; /* decided by advance(): a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     vote_flush(rl, req);
@@ -349,12 +349,12 @@ static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
     return rl->core->why(rl->client, code, "%s", text);
 }
 
-/* Ends an attempt on which no majority has voted. If the backend reported that
- * now, the core would repeat the attempt at once, and so on until op_timeout.
- * The backend therefore reports it after a pause: an eighth of the time for
- * which the attempt has had no majority of votes. During the pause the hold
- * stays in the lock, so that an abandon finds it; its ballot sends nothing and
- * serves only as a timer. */
+/* Ends an attempt on which no majority has voted. If the backend reported the
+ * failure now, the core would repeat the attempt at once, and so on until
+ * op_timeout. The backend therefore reports the failure after a pause: an
+ * eighth of the time for which the attempt has had no majority of votes. During
+ * the pause the hold stays in the lock, so that an abandon finds it; its ballot
+ * sends nothing and serves only as a timer. */
 static void vote_unheard(struct redlock *rl, struct rl_hold *h, hf__time now)
 {
     struct hf__req *req = h->poll.req;
@@ -386,8 +386,7 @@ static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
 /* Ends an attempt that no majority has granted. `taken` says that the lock has
  * a holder, because a majority can no longer say yes, or because the only
  * server that was asked has refused. If the lock is taken, or a majority has
- * voted, the attempt ends as BUSY without may_queue, and continues to wait with
- * may_queue. */
+ * voted, the attempt ends as BUSY or, if it may queue, continues to wait. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {
@@ -416,8 +415,8 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
 }
 
 /* Returns the lowest token of any majority whose numbers are close (redlock.h),
- * or 0 if there is no such majority. Sets *highest to the highest number of all
- * yes votes plus one. */
+ * or 0 if there is no such majority. Sets *highest to one more than the highest
+ * number of all yes votes. */
 static uint64_t vote_token_of(const struct redlock *rl, const struct rl_hold *h,
                               uint64_t *highest)
 {
@@ -520,8 +519,8 @@ static uint32_t vote_patience(const struct redlock *rl, uint32_t lease_ms)
     return ms < most ? ms : most;
 }
 
-/* Releases the hold. A repeated drop is sent only to servers that have not
- * replied. */
+/* Releases the hold. If the drop is a repetition, it is sent only to the
+ * servers that have not replied to it. */
 static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
 {
     hf__time now = rl->core->now();
@@ -544,7 +543,7 @@ static int vote_drop(struct redlock *rl, struct rl_hold *h, struct hf__req *req)
         vote_flush(rl, req);
         return HF__PENDING;
     }
-    hf__rl_poll_end(rl, &h->poll); /* server.c sends what is owed later */
+    hf__rl_poll_end(rl, &h->poll); /* server.c sends later what is owed */
     vote_remove_hold(rl, h);
     return HF__DONE;
 }
@@ -613,7 +612,7 @@ static int vote_keep(struct redlock *rl, struct hf__batch *b, size_t i,
         vote_send_to(rl, p, s);
     if (vote_count(rl, p).sent)
         return HF__PENDING;
-    hf__rl_poll_end(rl, p); /* nothing was sent, so no reply will do it */
+    hf__rl_poll_end(rl, p); /* nothing was sent, so no reply will end it */
     return vote_why_not(rl, p, now);
 }
 
@@ -681,8 +680,8 @@ static void vote_judge_drop(struct redlock *rl, struct rl_hold *h, hf__time now)
 /* ---- answers ----------------------------------------------------------------
  */
 
-/* Tells the core that its trouble is over if a majority has voted, whatever the
- * votes are. */
+/* If a majority has voted, in whatever way, reports to the core that the
+ * trouble with missing votes is over. */
 static void vote_hear(struct redlock *rl, const struct rl_poll *p)
 {
     if (!rl->is_unheard || !vote_is_heard(rl, vote_count(rl, p)))

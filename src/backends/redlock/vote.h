@@ -39,8 +39,8 @@ int hf__rl_renew(void *, struct hf__batch *);
 /* Handles a reply: `what` is its first number, `base` its last. */
 void hf__rl_voted(struct rl_server *, const struct rl_flight *, int64_t what,
                   int64_t base, hf__time now);
-/* Handles an error reply, or a command to which no reply will arrive. `lost`
- * says that the command may have been executed. */
+/* Handles a command that was answered with an error, or to which no reply will
+ * arrive. `lost` says that the command may have been executed. */
 void hf__rl_failed(struct rl_server *, const struct rl_flight *, enum rl_vote,
                    bool lost);
 

@@ -1,11 +1,11 @@
--- Notifies the holders that the lock is wanted. After the named arguments
--- follow two for each holder that is a holdfast client: the owner, and the
--- length of its prefix. Returns 1 if the holders were notified, or {5, now} if
--- the request was too late.
+-- Notifies the holders that the lock is wanted. The named arguments are
+-- followed by two more for each holder that is a holdfast client: the owner,
+-- and the length of its prefix. Returns 1 if the holders were notified, or {5,
+-- now} if the request was too late.
 --
--- A client without a listener may be about to connect, for the first time or
--- again. The message is therefore kept, in a key with the name of the client's
--- channel.
+-- A holder whose client does not listen may be about to connect, for the first
+-- time or again. The message is therefore kept, in a key with the name of the
+-- client's channel.
 --@keys lock
 --@args valid_until_us
 --@include clock.lua

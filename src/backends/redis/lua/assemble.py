@@ -152,9 +152,9 @@ def new_names(text):
 
 
 def check_head(assembly, source):
-    """Fails unless the head of a piece lists exactly what the piece needs and
-    defines, and a script needs nothing. A line without an indent belongs to
-    the outermost block."""
+    """Fails in two cases: the head of a piece does not list exactly the variables that the
+    piece needs and those that it defines; or a script uses a variable that it does not
+    define. Only a line without an indent defines variables for the outermost block."""
     needs, defines, inside = set(), set(), set()
     for where, indented, line in source.lines:
         if isinstance(line, str):

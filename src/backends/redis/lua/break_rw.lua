@@ -1,5 +1,6 @@
--- Breaks all holds of a read-write lock, or only those with ARGV.token if it is
--- not 0, and with ARGV.owner if it is not ''.
+-- Breaks the holds of a read-write lock. If ARGV.token is not 0, only holds
+-- with that token are broken, and if ARGV.owner is not '', only holds of that
+-- owner.
 --
 -- Returns 1 if a hold was broken; 0 if the lock was not held; the token of one
 -- holder as a string ('' if unknown) if no holder matches; or {5, now} if the

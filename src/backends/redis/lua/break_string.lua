@@ -1,5 +1,6 @@
--- Breaks all holds of a semaphore, or only those with ARGV.token if it is not
--- 0, and with ARGV.owner if it is not ''; or deletes a latch.
+-- Deletes a latch, or breaks the holds of a semaphore. If ARGV.token is not 0,
+-- only holds with that token are broken, and if ARGV.owner is not '', only
+-- holds of that owner.
 --
 -- Returns 1 if a hold was broken or the latch was set; 0 if the semaphore was
 -- not held or the latch was not set; the token of one holder as a string ('' if

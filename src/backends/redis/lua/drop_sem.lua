@@ -1,4 +1,5 @@
--- Releases the permits of the owner. Returns 1 if it had some, else 0.
+-- Releases the permits of the owner. Returns 1 if the owner had permits, else
+-- 0.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base
 --@include sem_keys.lua

@@ -1,8 +1,8 @@
 -- Sets a latch (s), counts it down (d), or reads it (g). Returns {0, now,
 -- count}; {4, now, count} if a latch to be set is already set; {5, now} if the
--- request was too late; or {6, now} if the name is not a latch. `did` keeps the
--- result for a while under the client's request number, so that a request that
--- is sent twice counts once.
+-- request was too late; or {6, now} if the name is not a latch. The name of the
+-- key `did` contains the number of the request. This key keeps the result for a
+-- while, so that a request that is sent twice counts once.
 --@keys lock kind permits did
 --@args verb count valid_until_us did_ttl_ms channel
 --@include clock.lua

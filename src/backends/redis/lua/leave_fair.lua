@@ -1,7 +1,7 @@
--- Gives up a fair mutex, for which the owner may be waiting, or which it may
--- hold. If the lock is free, the owner may have been notified of that, so the
--- script notifies the next waiter. Returns 1 if the owner held the lock, else
--- 0.
+-- Gives up a fair mutex, whether the owner holds it or waits for it. If the
+-- mutex is free, the owner may have got the message that says so, and the
+-- script notifies the next waiter instead. Returns 1 if the owner held the
+-- mutex, else 0.
 --@keys lock info waiters token crowd queue timeout seen
 --@args owner channel mark
 --@include mutex_keys.lua

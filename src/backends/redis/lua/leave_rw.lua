@@ -1,7 +1,7 @@
--- Gives up a read-write lock, for which the owner may be waiting, or which it
--- may hold. If the lock is free, the owner may have been notified of that, so
--- the script notifies the next waiter. Returns 1 if the owner held the lock,
--- else 0.
+-- Gives up a read-write lock, whether the owner holds it or waits for it. If
+-- the lock is free, the owner may have got the message that says so, and the
+-- script notifies the next waiter instead. Returns 1 if the owner held the
+-- lock, else 0.
 --@keys lock holds token line party
 --@args owner channel mark base
 --@include rw_keys.lua

@@ -1,6 +1,6 @@
--- Gives up a semaphore, for which the owner may be waiting, or of which it may
--- hold permits. If permits are free, the owner may have been notified of that,
--- so the script notifies the next waiter. Returns 1 if the owner had permits,
+-- Gives up a semaphore, whether the owner holds permits or waits for them. If
+-- permits are free, the owner may have got the message that says so, and the
+-- script notifies the next waiter instead. Returns 1 if the owner had permits,
 -- else 0.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base

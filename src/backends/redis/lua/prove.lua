@@ -1,6 +1,6 @@
--- Publishes ARGV.text, and returns how many connections listen to the channel
--- at this server, or, if the server does not reveal that, how many received the
--- message. Also publishes the wishes that ask.lua has kept for the client.
+-- Publishes ARGV.text, and the wishes that ask.lua has kept for the client.
+-- Returns how many connections listen to the channel at this server. If the
+-- server does not reveal that, returns how many connections received ARGV.text.
 --@args channel text
 local n=redis.call('publish',ARGV.channel,ARGV.text)
 for _,id in ipairs(redis.pcall('hkeys',ARGV.channel)) do

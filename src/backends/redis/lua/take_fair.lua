@@ -32,14 +32,16 @@ else
   end
 end
 if ARGV.queue=='0' then return {4,now} end
--- The caller joins the queue, or shows that it is still waiting. A Redisson
--- client must never consider its deadline passed, although each waiter before
--- the caller lowers that deadline by one wait when it leaves. The deadline of
--- the first waiter is not lowered, and is short because that waiter polls
--- often, so that it passes soon after the waiter's death. The next poll is
--- useful when the lease ends, or, if it is the first waiter's turn, when that
--- waiter counts as dead (`passed`). If the caller dies, the keys expire; they
--- live longer if Redisson waits too.
+-- The caller joins the queue, or shows that it is still waiting. `d` is its
+-- deadline. While the caller is alive, a Redisson client must not find this
+-- deadline passed, even though the deadline is lowered by one wait whenever a
+-- waiter before the caller leaves. The deadline of the first waiter is not
+-- lowered. It is short, because that waiter polls often, so it passes soon
+-- after the waiter's death.
+--
+-- The reply says when the next poll is useful: when the lease ends or, if it is
+-- the first waiter's turn, when that waiter counts as dead (`passed`). If the
+-- caller dies, the keys expire; they live longer if Redisson waits too.
 local d
 if ARGV.queue=='2' then
   d=tonumber(redis.call('zscore',D,ARGV.owner))

@@ -1,8 +1,8 @@
 -- One server's part of Redlock. README.md describes the arguments and the
 -- replies, redlock.h the protocol. The key `reserve` contains "base ahead", or
 -- "base" if `ahead` is 0. `base` is the lowest token that the owner may have
--- got from this server; `top`, the sum of both, is the lowest that any other
--- client may get.
+-- got from this server. `top`, which is `base` plus `ahead`, is the lowest
+-- token that any other client may get.
 --@keys lock reserve
 --@args op value number lease_ms keep_ms valid_until_us
 local op,was=ARGV.op,redis.call('get',KEYS.reserve) or '0'

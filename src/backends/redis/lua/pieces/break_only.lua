@@ -1,7 +1,8 @@
 -- Ends the script if the hold of a mutex is not the one to break. `has` is an
--- expression that says whether the owner `o` holds the mutex. The counter of
--- tokens may have expired; for a hold of an older client, it is the only record
--- of the token.
+-- expression that says whether the owner `o` holds the mutex. The token of the
+-- hold is read from KEYS.info, because the counter of tokens may have expired.
+-- Older versions of holdfast wrote no token to KEYS.info; then the counter is
+-- read.
 --@takes has
 --@needs TOKEN
 if ARGV.token~='0' or ARGV.owner~='' then

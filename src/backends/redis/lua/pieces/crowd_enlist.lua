@@ -1,6 +1,6 @@
 -- Adds the owner to the unfair waiters, or notes that it is still waiting. The
--- two keys of waiters expire a minute after the last poll. A holder without an
--- entry in KEYS.info is not a holdfast client.
+-- two keys of waiters expire a minute after the last poll. If KEYS.info does
+-- not exist, the holder is not a holdfast client.
 --@needs C W now
 --@defines alive ms near q
 if ARGV.queue=='0' then return {4,now} end

@@ -23,9 +23,9 @@
 --@define wake_channel 'holdfast:wake:{'..string.sub(KEYS.lock,1,
 --@      string.match(about,'^%d+') or 0)..'}:'..string.sub(w,1,36)
 
--- Whether a waiter polls rarely or has not polled lately. Such a waiter may be
--- suspended; and if the message to it were lost, it would notice late that it
--- holds the lock.
+-- Whether a waiter polls rarely or has not polled lately. The lock is not
+-- handed over to such a waiter: it may be suspended, and if the message were
+-- lost, it would notice late that it holds the lock.
 --@define not_seen_lately (til-seen>$RD_ALIVE_MS or
 --@  seen+$RD_ALIVE_MS<now/1000)
 

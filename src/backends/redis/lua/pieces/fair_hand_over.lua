@@ -1,6 +1,6 @@
--- Gives the lock to the first fair waiter (`given`) if it is a holdfast client,
--- listens, and has polled within the last seconds. Otherwise notifies it to
--- try.
+-- Gives the lock to the first fair waiter, and sets `given`, if that waiter is
+-- a holdfast client, listens, and has polled within the last seconds. Otherwise
+-- notifies the waiter to try.
 --@needs TOKEN drop given head lower now tell
 while true do
   local w,til,seen,ear,hand,about=head()

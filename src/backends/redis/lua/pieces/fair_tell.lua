@@ -1,7 +1,8 @@
--- tell() notifies the first waiter to try. If it is a holdfast client, tell()
--- returns the time until which the waiter counts as alive; that is short, even
--- if the waiter polls rarely, because it must try soon. A Redisson waiter that
--- does not listen has just arrived and will try again, or is dead.
+-- tell() notifies the first waiter to try. If the waiter is a holdfast client,
+-- tell() returns the time until which the waiter counts as alive. That time is
+-- soon, even if the waiter polls rarely, because the waiter must try soon. A
+-- Redisson waiter that does not listen has just arrived and will try again, or
+-- is dead; its deadline is brought forward.
 --
 -- PUBLISH fails (-1) if the server forbids that channel: we may have no right
 -- to the channel of a waiter with another prefix. Such a waiter may be alive,

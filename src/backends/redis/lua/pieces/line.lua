@@ -6,8 +6,9 @@
 -- lease with which the lock may be handed to it (0: it must try), the size of a
 -- semaphore, and ARGV.about of its TAKE.
 --
--- walk() visits the waiters in order and removes the dead ones (`dropped`). It
--- ends when visit() returns 2. If visit() returns 1, the waiter is removed.
+-- walk() visits the waiters in order and removes the dead ones; `dropped` says
+-- whether there were any. If visit() returns 1, the waiter is removed. If it
+-- returns 2, walk() ends.
 --
 -- tell() hands the lock to a waiter, or notifies the waiter to try. It returns
 -- whether the waiter was notified, and what visit() must return. The lock is

@@ -1,6 +1,6 @@
--- Removes the caller from the queue, because it gets the lock. Sets
--- `by_chance` if no message made the caller try, or a dead waiter was removed:
--- other waiters may have missed their messages.
+-- Removes the caller from the queue, because it gets the lock. Sets `by_chance`
+-- if no message made the caller try, or if a dead waiter was removed. In either
+-- case other waiters may have missed their messages.
 --@needs P dropped forget
 --@defines by_chance
 local by_chance=dropped

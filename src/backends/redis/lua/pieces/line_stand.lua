@@ -1,10 +1,10 @@
 -- Adds the caller to the queue, or notes that it is still waiting. The caller's
 -- first request may arrive after its second one, if the first was sent on a
--- connection that was lost; even then the caller is in the queue only once. If
--- only a waiter before the caller prevents the grant, `passed` is for how many
--- ms that waiter still counts as alive. `ttl` is in how many ms the lock ends
--- by itself, `foreign` says whether programs other than holdfast hold it,
--- `size` is the size of a semaphore.
+-- connection that was lost; even then the caller is in the queue only once.
+-- `passed` is set if only a waiter before the caller prevents the grant: the
+-- time, in ms, for which that waiter still counts as alive. `ttl` is the time,
+-- in ms, after which the lock ends by itself. `foreign` says whether programs
+-- other than holdfast hold the lock. `size` is the size of a semaphore.
 --@takes ttl foreign size
 --@needs L P now passed
 --@defines alive is_new joined ms near q

@@ -1,8 +1,8 @@
 -- Notifies Redisson's waiters. After a write, a 1 wakes all of those that
 -- sleep. A waiter that is about to sleep misses the 1, and would sleep until
--- the end of the lease that it has seen, but it does not miss a 0. Both numbers
--- get a 0 in front. Holdfast's waiters ignore such numbers (subscribe.c),
--- because they get separate messages.
+-- the end of the lease that it has seen; the 0, which is published too, is not
+-- missed. Both numbers get a 0 in front. Holdfast's waiters ignore such numbers
+-- (subscribe.c), because they get separate messages.
 --@takes was_write
 --@needs CH MARK ears
 --@defines s

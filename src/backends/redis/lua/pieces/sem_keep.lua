@@ -1,7 +1,7 @@
 -- Makes the keys outlive the last permit by a day, which is long enough for a
 -- permit that Redisson has taken in the meantime. `holds` is deleted with the
--- last hold, and its expiry with it; a missing expiry therefore shows that the
--- keys are new. If Redisson has taken permits back, Z may be new too
+-- last hold, so its expiry is missing when a new hold has created it again. Z
+-- may be new although `holds` is not, if Redisson has taken permits back
 -- (`is_new`).
 --@takes lock holds lease is_new
 --@needs KIND Z kind ms

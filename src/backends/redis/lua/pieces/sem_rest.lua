@@ -1,5 +1,6 @@
--- Takes back the caller's `k` permits, and the permits that have expired. Sets
--- `freed` to whether there were any, and `v` to how many permits are free then.
+-- Takes back the caller's permits, whose number is `k`, and the permits that
+-- have expired. Sets `freed` to whether there were any, and `v` to how many
+-- permits are free then.
 --@needs CH KIND MARK Z ears
 --@defines freed k kind v
 local v,k,freed,kind=redis.call('get',KEYS.lock),0

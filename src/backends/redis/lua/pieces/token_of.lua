@@ -1,5 +1,5 @@
--- Sets `n` to the token of a new hold, exclusive or shared. The counter is
--- kept for `keep`.
+-- Sets `n` to the token of a new hold, exclusive or shared. `keep` is how long
+-- the counter is kept, in ms ('0': for ever).
 --@takes is_exclusive keep
 --@needs TOKEN now
 --@defines n token

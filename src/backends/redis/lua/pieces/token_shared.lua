@@ -1,5 +1,5 @@
 -- Sets `n` to a token that is not below any exclusive token so far, and below
--- the next one. The counter is kept for `keep`.
+-- the next one. `keep` is how long the counter is kept, in ms ('0': for ever).
 --@takes keep
 --@needs TOKEN now
 --@defines keep n

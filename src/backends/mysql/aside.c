@@ -39,8 +39,8 @@ void hf__my_bell_give_back(struct mysql *m, const struct my_lock *lock)
         hf__my_aside(m, "do release_lock('hfb:%h')", lock->hash, MY_HASH_LEN);
 }
 
-/* A proxy that shares connections may take the id for one of its own
- * connections, and end a statement of another client. */
+/* Behind a proxy that shares connections, the id may be that of a different
+ * connection, and KILL QUERY would then end a statement of another client. */
 void hf__my_ring(struct mysql *m, uint64_t thread)
 {
     if (thread && !m->is_proxied)

@@ -1,7 +1,8 @@
 #include "clock.h"
 
-/* The time of arrival is later than that of the answer; the server's clock is
- * therefore at least as late as the estimate. */
+/* Keeps the time at which the answer arrived, which is later than the moment at
+ * which the server read its clock. The server's clock is therefore never behind
+ * an estimate that is based on these two values. */
 void hf__my_clock(struct mysql *m, uint64_t us)
 {
     m->server_us = us;

@@ -1,8 +1,8 @@
 /*
- * The server's clock, by which leases and requests end: its last known time,
- * and, derived from that, the time at which a request becomes void. The
- * estimate is on the safe side: a request becomes void too early rather than
- * too late. The client's mutex is held.
+ * The server's clock, which decides when leases and requests end. This file
+ * keeps the last known time of that clock, and derives from it the time at
+ * which a request becomes void. The estimate is on the safe side: a request
+ * becomes void too early rather than too late. The client's mutex is held.
  */
 #ifndef HF_MYSQL_CLOCK_H
 #define HF_MYSQL_CLOCK_H
@@ -15,17 +15,19 @@
 /* The server's clock, in microseconds since 1970. */
 #define MY_CLOCK "timestampdiff(microsecond,'1970-01-01',utc_timestamp(6))"
 
-/* True if a lease ends later than its own length from now, which means that the
- * server's clock was set back. sysdate() is the time at which the row is read,
- * in the time zone of the session. If a proxy shares sessions, this may not be
- * UTC; the value is then always false. */
+/* True if a lease ends later than its own length plus 10 s from now, which
+ * means that the server's clock was set back. sysdate() is the time at which
+ * the row is read, in the time zone of the session. A proxy that shares
+ * sessions may use a session with a time zone other than UTC; the value is then
+ * false. */
 #define MY_ODD                                                                 \
     "(@@session.time_zone='+00:00' and "                                       \
     "lease_until>sysdate(6)+interval lease_us+10000000 microsecond)"
 
 /* Notes the server's clock, as reported by an answer that has just arrived. */
 void hf__my_clock(struct mysql *, uint64_t us);
-/* Returns the time on the server's clock from which the request is void. */
+/* Returns the time, by the server's clock, at which the request becomes
+ * void. */
 uint64_t hf__my_late(const struct mysql *, const struct hf__req *);
 
 #endif

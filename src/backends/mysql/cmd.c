@@ -1,9 +1,9 @@
 /*
  * Sends requests on cmd and handles their answers. Any number of requests can
- * be in flight; the server handles one after the other. But after a
- * transaction, nothing is sent until its answer has arrived, because an error
- * leaves the transaction open, and the statements after it would become part of
- * it. In that case a ROLLBACK ends the transaction.
+ * be in flight; the server handles one after the other. After a transaction,
+ * however, nothing is sent until its answer has arrived. The reason is that an
+ * error leaves the transaction open, and later statements would become part of
+ * it. After an error, a ROLLBACK ends the transaction.
  */
 #include "cmd.h"
 
@@ -73,7 +73,7 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
     rc = cmd_op_of(m, req->op)->encode(m, req);
     if (rc)
         return rc;
-    if (!req->parked) /* hf__my_pump() flushes a parked one */
+    if (!req->parked) /* hf__my_pump() flushes a parked request */
         hf__net_flush(&m->cmd.link.stream);
     return HF__PENDING;
 }
@@ -156,7 +156,7 @@ static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
         hf__my_finish(m, f->req, code);
 }
 
-/* Gives a request that is not in flight back to the core, which keeps it. */
+/* Gives back to the core a request that is not in flight; the core keeps it. */
 static void cmd_give_back(struct mysql *m, struct hf__req *req)
 {
     if (req->op == HF__ATTEMPT)
@@ -201,8 +201,8 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
 }
 
 /* Ends the connection, because a new one, perhaps to another server, may work.
- * A request that was refused before anything was done for it is sent again by
- * the core, but a renewal fails with the reason. */
+ * If the request was refused before anything was done for it, the core sends it
+ * again; but a renewal fails with the reason. */
 static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
     struct my_flight *f = (struct my_flight *)a->sent;
@@ -216,8 +216,8 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
-/* Returns true for requests that the core itself sends again, after the
- * requests of others. */
+/* Returns true for requests that the core itself sends again; the core lets the
+ * requests of other callers go first. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
@@ -284,7 +284,7 @@ static void cmd_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    /* hf_open() makes the first connection with its own timeout; later ones
+    /* The first connection has the time limit of hf_open(); later connections
      * have connect_ms. */
     hf__my_aim(m, c, &m->peer, m->connect_ms);
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
@@ -301,7 +301,8 @@ static void cmd_up(struct my_conn *c, hf__time now)
     m->core->trouble(m->client, NULL);
 }
 
-/* Gives requests of which no byte was written back to the core. */
+/* Gives back to the core the requests of which no byte has been written. A
+ * renewal fails instead. */
 static void cmd_unsend(struct mysql *m, struct my_conn *c)
 {
     const struct my_flight *f;
@@ -331,7 +332,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
     while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
         if (f->refused) {
-            back = *f; /* the oldest one must go back last */
+            back = *f; /* given back last, because it is the oldest */
             continue;
         }
         cmd_failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
@@ -344,8 +345,8 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
     m->exclusive = false;
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
-    /* A refusal counts as an answer, unless another address is tried at
-     * once. */
+    /* The server's refusal counts as an answer, unless another address is tried
+     * at once. */
     if (l->refused_at == now && l->timer > now)
         m->core->refuse(m->client, code);
 }

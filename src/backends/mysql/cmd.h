@@ -3,11 +3,11 @@
  * sent and answered in the order of submission. A request that cannot be sent
  * now goes back to the core (HF__LATER, core->unsent), which keeps it.
  *
- * The slots (lock.c, renew.c, query.c) submit. A table of struct my_op, which
- * mysql.c fills, states which function writes a request and which one reads its
- * answer. The core owns a request; the connection owns a flight, from
- * hf__my_sent() until its answer arrives or the connection ends. The client's
- * mutex is held.
+ * The slots (lock.c, renew.c, query.c) submit requests. A table of struct
+ * my_op, which mysql.c fills, states which function writes a request and which
+ * one reads its answer. The core owns each request. The connection owns each
+ * flight (struct my_flight), from hf__my_sent() until the answer arrives or the
+ * connection ends. The client's mutex is held.
  */
 #ifndef HF_MYSQL_CMD_H
 #define HF_MYSQL_CMD_H
@@ -22,23 +22,24 @@ struct my_flight {
     struct my_sent sent;
     struct hf__req *req; /* NULL if the answer is no longer wanted */
     uint64_t hold_id;
-    uint64_t late_us;    /* when it becomes void, by the server's clock */
-    uint32_t first, len; /* of a RENEW, which items of the batch it contains */
+    uint64_t late_us;    /* when the request becomes void, by the server's
+                          * clock */
+    uint32_t first, len; /* for RENEW, which items of the batch the packet
+                          * contains */
     uint8_t op;          /* enum hf__op */
     uint8_t tries;
     bool fresh;     /* true for the first packet with this hold_id */
-    bool refused;   /* true if nothing was done for it, so that another server
-                     * may do it */
-    bool exclusive; /* true for a transaction: nothing may be sent after it
-                     * before its answer, because an error would leave it
-                     * open */
+    bool refused;   /* true if the server did nothing for the request, so that
+                     * another server may execute it */
+    bool exclusive; /* true for a transaction: nothing may be sent until it is
+                     * answered, because an error would leave it open */
 };
 
-/* The three ways to handle requests: attempts, releases and abandons; renewals;
- * all others. */
+/* How a request is handled. MY_VERB: attempts, releases and abandons; MY_RENEW:
+ * renewals; MY_QUERY: all other requests. */
 enum { MY_VERB, MY_RENEW, MY_QUERY };
 struct my_op {
-    /* Writes and sends the packets: hf__my_start(), hf__my_sql(),
+    /* Writes and sends the packets, with hf__my_start(), hf__my_sql() and
      * hf__my_sent(). Returns 0 or a code. */
     int (*encode)(struct mysql *, struct hf__req *);
     /* Reads the answer; only an answer to DIAGNOSE may end with an error.
@@ -55,18 +56,19 @@ extern const struct my_owner hf__my_cmd;
 /* Returns HF__PENDING if the request is in flight, HF__LATER or a code. Reports
  * nothing to the core. */
 int hf__my_submit(struct mysql *, struct hf__req *);
-/* Flushes. If there is room after that, lets the core submit the requests that
- * it keeps. */
+/* Sends the bytes in the output buffer of cmd. If there is room after that,
+ * lets the core submit the requests that the core keeps. */
 void hf__my_pump(struct mysql *);
 /* Detaches the request from its flights, whose answers then no longer touch
  * it. */
 void hf__my_forget(struct mysql *, const struct hf__req *);
 void hf__my_finish(struct mysql *, struct hf__req *, int result);
-/* Begin and end a packet on cmd. hf__my_sent() returns NULL if out of memory.
- * The packet may contain the letters of name.h, and:
+/* hf__my_start() begins a packet on cmd, and hf__my_sent() ends it.
+ * hf__my_sent() returns NULL if out of memory. The packet may contain the
+ * letters of name.h, and
  *
  *   %H  the hold id, %L the lease in us, %M the number of permits
- *   %E  the time on the server's clock from which the request is void */
+ *   %E  the time, by the server's clock, at which the request becomes void */
 void hf__my_start(struct mysql *, const struct hf__req *);
 struct my_flight *hf__my_sent(struct mysql *, struct hf__req *);
 /* Sends the same request again, while its answer is handled or later. Returns

@@ -229,8 +229,8 @@ static int conn_answered(struct my_conn *c, hf__time now)
     return rc;
 }
 
-/* Handles a packet that answers no request. By such a packet, with any sequence
- * number, the server says why it ends the connection. */
+/* Handles a packet that answers no request. With such a packet, which may have
+ * any sequence number, the server says why it ends the connection. */
 static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];
@@ -310,7 +310,8 @@ static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
     return 0;
 }
 
-/* Packets are read in place, unless the beginning of one was kept. */
+/* Packets are read in place, unless the beginning of a packet was kept
+ * earlier. */
 static int conn_feed(struct my_conn *c, const char *bytes, size_t len,
                      hf__time now)
 {

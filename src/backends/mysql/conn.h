@@ -58,9 +58,10 @@ struct my_owner {
      * Returns the same as a my_answer_fn. */
     int (*hello)(struct my_conn *, hf__time now);
     void (*up)(struct my_conn *, hf__time now);
-    /* Called like the down() of a link (link.h). If was_up, it can take out the
-     * packets in flight with hf__sent_lost() and hf__sent_unsent(); any others
-     * are dropped afterwards. */
+    /* Called like the down() of a link (link.h). If was_up is true, this
+     * function may take the packets in flight out of `sents`, with
+     * hf__sent_lost() and hf__sent_unsent(). The packets that it leaves there
+     * are dropped. */
     void (*down)(struct my_conn *, int code, bool was_up, hf__time now);
 };
 
@@ -73,7 +74,8 @@ struct my_conn {
     /* Taken from the server's greeting: */
     uint32_t thread; /* the connection id, for KILL */
     bool is_mariadb;
-    bool is_too_old; /* by its version, which a proxy may have invented */
+    bool is_too_old; /* according to its version, which a proxy may have
+                      * invented */
     char version[64];
     /* Private from here on: wire.c, login.c, conn.c. */
     uint8_t phase; /* enum my_phase */
@@ -133,8 +135,8 @@ void *hf__my_end(struct my_conn *, my_answer_fn *);
 /* Sends a packet of these statements, in which letters are replaced. Returns 0
  * or HF_ENOMEM. */
 int hf__my_say(struct my_conn *, const char *sql, my_answer_fn *);
-/* Binds a letter until it is bound again. `as` is 'x' or 'h'. The bytes must
- * stay valid until the packet ends. */
+/* Binds a value to a letter, until the letter is bound again. `as` is 'x' or
+ * 'h'. The bytes must stay valid until the packet ends. */
 void hf__my_bind_bytes(struct my_conn *, char letter, char as, const void *,
                        size_t len);
 void hf__my_bind_number(struct my_conn *, char letter, uint64_t);

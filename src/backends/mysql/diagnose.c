@@ -2,10 +2,11 @@
  * Examines a server for hf_diagnose.
  *
  * First, each right is tested by a statement that changes no row. All these
- * statements are sent in one packet, which ends at the first error; then the
- * remaining ones are sent. query->count is the first right that was not tested
- * yet; query->token has a bit for each missing right. After that, the server's
- * variables, its status and the engines of the tables are read.
+ * statements are sent in one packet. The server stops at the first error in the
+ * packet; the statements that remain are then sent in another one. query->count
+ * is the number of the first right that has not been tested yet; query->token
+ * has a bit for each missing right. After that, the server's variables, its
+ * status and the engines of the tables are read.
  */
 #include "diagnose.h"
 
@@ -107,8 +108,8 @@ static bool diagnose_is(const struct my_result *list, const char *name,
     return strcasecmp(diagnose_value_of(list, name), value) == 0;
 }
 
-/* Returns a number that the server reports. It may report any number; the
- * result is limited, so that two of them can be multiplied. */
+/* Returns a number that the server reports. The result is limited, so that two
+ * such numbers can be multiplied: the server may report any value. */
 static long diagnose_number(const struct my_result *list, const char *name)
 {
     long n = strtol(diagnose_value_of(list, name), NULL, 10);
@@ -287,7 +288,7 @@ static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
     bool is_own = own_most && own * most > used * own_most, is_full;
     const char *limit = is_own ? "max_user_connections" : "max_connections";
 
-    if (is_own) { /* a larger part of this limit is in use */
+    if (is_own) { /* a larger part of the user's own limit is in use */
         most = own_most;
         used = own;
     }
@@ -342,7 +343,7 @@ static bool diagnose_is_whole(const struct my_result *first)
     return hf__my_at(first, ACCOUNT)->rows != NULL;
 }
 
-/* Notes which right was refused, and tests the next ones. */
+/* Notes which right was refused, and tests the remaining rights. */
 static int diagnose_tried(struct mysql *m, struct hf__query *q,
                           const struct my_answer *a)
 {

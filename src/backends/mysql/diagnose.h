@@ -1,8 +1,8 @@
 /*
  * The findings about a server: rights, tables, persistence, replication, clock
- * and connections. query.c calls these functions with a packet begun on cmd and
- * with its answer, repeatedly while the result is HF__PENDING. The client's
- * mutex is held.
+ * and connections. query.c begins a packet on cmd, calls hf__my_diagnose_put(),
+ * and passes the answer to hf__my_diagnosed(). It does so repeatedly while the
+ * result is HF__PENDING. The client's mutex is held.
  */
 #ifndef HF_MYSQL_DIAGNOSE_H
 #define HF_MYSQL_DIAGNOSE_H

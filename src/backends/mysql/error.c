@@ -21,7 +21,7 @@ static const struct {
     {1205, IN_THE_WAY}, /* a row lock took too long */
     {1020, IN_THE_WAY}, /* the record has changed */
     {3100, IN_THE_WAY}, /* Group Replication refused the commit */
-    {3101, IN_THE_WAY}, /* a conflict with another member of it */
+    {3101, IN_THE_WAY}, /* a conflict with another member of the group */
     {1317, MY_AGAIN},   /* KILL QUERY */
     {1969, MY_AGAIN},   /* max_statement_time; MariaDB */
     {3024, MY_AGAIN},   /* max_execution_time; MySQL */

@@ -19,8 +19,8 @@
 enum my_meaning {
     MY_IN_THE_WAY =
         1,         /* another transaction was in the way: nothing was done */
-    MY_AGAIN = 2,  /* send it again: MY_IN_THE_WAY, or an administrator ended
-                    * the statement */
+    MY_AGAIN = 2,  /* send it again: MY_IN_THE_WAY, or the statement was ended
+                    * by KILL QUERY or by a time limit */
     MY_LEAVES = 4, /* try a new connection, perhaps to another server */
     MY_DENIED = 8, /* the user lacks a right: HF_EAUTH */
     MY_UNTOUCHED = 16, /* refused before anything was done for the request */
@@ -30,8 +30,8 @@ enum my_meaning {
 bool hf__my_means(uint16_t error, enum my_meaning);
 /* Returns the code for the program: HF_EAUTH or HF_EBACKEND. */
 int hf__my_code(uint16_t error);
-/* Writes the statement that repairs the cause of the error at the end of the
- * answer, or "" if none is known. */
+/* Writes the statement that would repair the cause of the error with which the
+ * answer ends, or "" if no such statement is known. */
 void hf__my_advice(const struct my_answer *, const struct my_login *, char *to,
                    size_t size);
 /* Sets the message of the failure with core->why() or core->lasts(). Returns

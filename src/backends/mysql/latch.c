@@ -1,8 +1,9 @@
 /*
  * The row of a latch has the count in `size`. `token` counts how often the
  * latch was set, which shows a waiter whether the count has been 0 since its
- * wait began. Each request leaves a row in holdfast_requests, so that it counts
- * only once; later requests delete old rows.
+ * wait began. Each request that sets the latch or counts down leaves a row in
+ * holdfast_requests, so that a repeated request counts only once. Later
+ * requests delete old rows.
  */
 #include "latch.h"
 
@@ -58,17 +59,17 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     "holdfast_locks where name=%N),(select " IN_USE                            \
     " from holdfast_locks l where name=%N)"
 
-/* The condition of the request is appended to this. The answer in the row is 0
- * until it is known. */
+/* The condition of the request is appended to this. The column `answer` is 0
+ * until the answer is known. */
 #define PUT_REQUEST                                                            \
     "delete from holdfast_requests where name=%N and keep_until<" MY_NOW       \
     ";insert ignore into holdfast_requests(name,owner,request,answer,"         \
     "keep_until) select %N,%O,%R,0," MY_NOW                                    \
     "+interval %U microsecond from dual where " MY_CLOCK "<%E and "
 
-/* True if the request is new. row_count() cannot show this: it is -1 if the
- * connection is lost in the middle of the packet, and the server still executes
- * the rest of the packet. */
+/* True if the request is new. row_count() cannot show this. If the connection
+ * is lost in the middle of the packet, the server still executes the rest of
+ * the packet, but row_count() is then -1. */
 #define IS_NEW                                                                 \
     "exists(select 1 from holdfast_requests where name=%N and owner=%O and "   \
     "request=%R and answer=0)"
@@ -107,7 +108,8 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);
-    was_late = !row->value[1].text; /* also NULL if nothing was left to count */
+    was_late = !row->value[1].text; /* the answer is also NULL if nothing was
+                                     * left to count */
     if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");

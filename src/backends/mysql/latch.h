@@ -10,13 +10,14 @@
 
 /* Writes the statements of an attempt. */
 void hf__my_latch_take(struct mysql *);
-/* Returns 0 or HF_EPROTO. */
+/* Handles the answer to an attempt. Returns 0 or HF_EPROTO. */
 int hf__my_latch_taken(struct mysql *, struct hf__req *,
                        const struct my_answer *);
 /* The statements of the requests. In them, %R is the number of the request, %S
  * the count to set, %U the time in us for which an answer is kept. */
 extern const char hf__my_latch_set[], hf__my_latch_down[], hf__my_latch_get[];
-/* Returns HF__DONE, HF__PENDING if the request was sent again, or a code. */
+/* Handles the answer to such a request. Returns HF__DONE, HF__PENDING if the
+ * request was sent again, or a code. */
 int hf__my_latch_counted(struct mysql *, struct hf__query *,
                          const struct my_answer *);
 

@@ -384,8 +384,9 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
                    c->is_mariadb ? "MariaDB" : "MySQL", c->version);
 }
 
-/* Fails only if capabilities are missing. The version is judged after the
- * hello, because only the hello detects a proxy. */
+/* Handles the greeting. A server that lacks capabilities or TLS is refused
+ * here. A server whose version is too old is refused after the hello, because
+ * only the hello detects a proxy. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {
@@ -443,9 +444,9 @@ static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
     case SHA2_DONE:
         return 0;
     case SHA2_FULL:
-        /* The password is sent only over a private connection. On others the
-         * server would send a public key to encrypt the password, and an
-         * attacker could replace that key. */
+        /* The password is sent only over a private connection. On any other
+         * connection, the server would send a public key to encrypt the
+         * password, and an attacker could replace that key. */
         return login_is_private(c)
                    ? login_send_password(c)
                    : REFUSED(c, now, HF_EAUTH,

@@ -29,15 +29,15 @@ int hf__my_login_packet(struct my_conn *, struct my_packet *, hf__time now);
 /* Sends the login; called when the TLS handshake is complete. Returns 0 or
  * HF_ENOMEM. */
 int hf__my_login_send(struct my_conn *);
-/* Sets the message that the server is too old, which is permanent. Returns the
+/* Sets the message of a permanent failure: the server is too old. Returns the
  * code. */
 int hf__my_too_old(struct my_conn *, hf__time now);
 /* Returns whether the error says that the server ends the connection. */
 bool hf__my_error_ends(uint16_t error);
 
-/* For tests: writes the scramble of caching_sha2_password, or of
- * mysql_native_password, of *len bytes, at most 32. Returns false if OpenSSL
- * has failed. */
+/* Writes the scramble of caching_sha2_password or, if `is_sha2` is false, that
+ * of mysql_native_password. *len is its length, at most 32. Returns false if
+ * OpenSSL has failed. Declared here for tests. */
 bool hf__my_scramble(bool is_sha2, const char *password,
                      const unsigned char salt[20], unsigned char to[32],
                      size_t *len);

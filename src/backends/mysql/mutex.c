@@ -72,9 +72,10 @@
  *                                                    unused (outcome.c)
  *     IS_OURS_NOW  an earlier packet was granted   1: UPSERT, which renews and
  *                                                    returns the token
- *     IS_OVER      it is free                      1, and TURN or need not
- *                                                    queue: UPDATE; 1, else:
- *                                                    refused, others go first
+ *     IS_OVER      it is free                      1: UPDATE, if TURN or the
+ *                                                    attempt need not queue;
+ *                                                    else refused: others go
+ *                                                    first
  *     RINGS        the holder owns the bell        the first waiter waits for
  *                                                    the bell (0: it sleeps)
  *     IS_ODD       the lease was made before the   1: UPSERT, which shortens it
@@ -82,8 +83,9 @@
  *     LEFT_US      until the lease ends            the first waiter attempts
  *                                                    then, if RINGS
  *     TURN         the queue is empty, or ours     see IS_OVER
- *     HAVE         cmd owns the bell, so the       RINGS counts as 0; refused:
- *                    holder does not                 the bell is given back
+ *     HAVE         cmd owns the bell, so the       RINGS counts as 0; if
+ *                    holder does not                 refused, the bell is
+ *                                                    given back
  *
  *   The row may become free and be taken again between SELECT and UPDATE. After
  *   MY_TRIES rounds, UPSERT follows.
@@ -141,9 +143,10 @@
  *
  * "Refused" means hf__my_refused(): the attempt waits, polls, naps or is BUSY.
  *
- * A lease that ends later than its own length from now (MY_ODD) is treated as
- * if it began now. The comparison uses sysdate(), because utc_timestamp() is
- * the time at which the statement began, and a holder may have renewed since.
+ * A lease that ends later than its own length plus 10 s from now (MY_ODD) is
+ * treated as if it began now. The comparison uses sysdate(), because a holder
+ * may have renewed the lease after this statement began: utc_timestamp() is the
+ * time at which the statement began.
  */
 /* clang-format on */
 #include "mutex.h"
@@ -172,8 +175,8 @@ enum {
 
 /* The statements, by enum my_step. name.h and cmd.h explain the letters. */
 static const char *const statements[] = {
-    /* For the usual case that the row exists and is free: it costs half as much
-     * as an INSERT that finds a row. */
+    /* For the usual case that the row exists and is free. The UPDATE costs half
+     * as much as an INSERT that finds a row. */
     [MY_STEP_UPDATE] =
         "update holdfast_locks set token=last_insert_id(token+1),"
         "owner=%O,hold=%H,rings=@b,fair=%F,host=%A,pid=%P,label=%B,asks=0,"

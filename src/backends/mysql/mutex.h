@@ -1,7 +1,8 @@
 /*
  * The statements of the mutex, and the meaning of their answers; mutex.c shows
- * what is sent. lock.c calls these functions with a packet begun on cmd, and
- * with its answer. The client's mutex is held.
+ * what is sent. lock.c begins a packet on cmd, calls the function that writes
+ * the statements, and later passes the answer to hf__my_mutex_taken(). The
+ * client's mutex is held.
  */
 #ifndef HF_MYSQL_MUTEX_H
 #define HF_MYSQL_MUTEX_H
@@ -12,7 +13,7 @@
  * release or an abandon. */
 void hf__my_mutex_take(struct mysql *, const struct hf__req *);
 void hf__my_mutex_drop(struct mysql *, const struct hf__req *);
-/* Returns 0 or HF_EPROTO. */
+/* Handles the answer to an attempt. Returns 0 or HF_EPROTO. */
 int hf__my_mutex_taken(struct mysql *, struct hf__req *,
                        const struct my_answer *);
 

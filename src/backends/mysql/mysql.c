@@ -8,8 +8,8 @@
  *   wait=queue              waiting clients sleep at the server (default)
  *   wait=poll               waiting clients attempt repeatedly, as they do
  *                           behind a proxy and in a Galera cluster
- *   wait_connections=16     the most connections that only wait; locks that
- *                           find none of them free poll
+ *   wait_connections=16     how many connections may be used only for waiting;
+ *                           a lock that finds none of them free polls
  */
 #include "mysql.h"
 

@@ -82,12 +82,12 @@ struct my_lock {
     uint8_t step;        /* for a mutex, enum my_step */
     uint8_t tries;       /* how often SELECT was followed by UPDATE */
     uint8_t naps;        /* pauses of the attempt so far */
-    uint8_t polls;       /* how often in a row it has polled */
+    uint8_t polls;       /* polls in a row, counted up to 4 */
     bool sent : 1;       /* a packet of attempt_id was written */
     bool attempting : 1; /* remote->attempt was submitted and is not finished */
     bool rang : 1;       /* the bell rang while the attempt was pending */
-    bool seen_free : 1;  /* the last check found it free; the first of the queue
-                          * seems not to take it */
+    bool seen_free : 1;  /* the last check found the lock free, but the first of
+                          * the queue had not taken it */
     bool crowded : 1;    /* the last grant had to wait */
 };
 
@@ -99,7 +99,7 @@ struct mysql {
     struct net_endpoint here; /* the address that cmd is connected to */
     struct my_login login;
     uint32_t tags;
-    uint32_t made_tables; /* how many tables this hello knows to exist */
+    uint32_t made_tables; /* how many tables this hello has found or created */
     struct my_conn cmd;
     uint8_t owner[MY_OWNER_LEN];
     char host[65];
@@ -112,7 +112,7 @@ struct mysql {
     bool wants_alone;  /* a transaction waits until nothing is in flight */
     bool must_poll;    /* the URL has wait=poll */
     bool listens;      /* the program has an event handler */
-    bool has_stray;    /* the thread of an earlier connection still runs */
+    bool has_stray;    /* the server still runs an earlier connection */
     bool is_proxied;   /* a proxy may share connections: no KILL is sent */
     const char *polls; /* why waiting clients poll, or NULL if they queue */
     /* The server's clock was at least server_us when our clock was
@@ -123,10 +123,11 @@ struct mysql {
     size_t renewing;
     struct my_wait *waits;
     uint32_t waits_len, waits_most;
-    hf__time waits_from;     /* when the next connection may be made */
-    uint32_t waits_pause_ms; /* the pause before it, if due to a loss */
+    hf__time waits_from;     /* when the next connection may be created */
+    uint32_t waits_pause_ms; /* the pause after the last loss, or 0 */
     struct my_lock *naps;    /* locks that pause between two attempts */
-    uint8_t tries;           /* of the request that is being sent again */
+    uint8_t tries;           /* how often the request being sent again was sent
+                              * before; else 0 */
 };
 
 #endif

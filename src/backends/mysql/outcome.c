@@ -111,8 +111,8 @@ void hf__my_granted(struct mysql *m, struct hf__req *req, uint64_t token)
     hf__my_finish(m, req, HF__GRANTED);
 }
 
-/* Returns the pause before the next poll, in ms: 50 to 100 at first, then
- * longer and longer. */
+/* Returns a random pause before the next poll, in ms: 50 to 100 at first. With
+ * each poll the upper limit doubles, up to MY_POLL_MAX_MS. */
 static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
 {
     uint32_t most = 2 * MY_POLL_MS << (lock->polls < 4 ? lock->polls : 4);
@@ -139,9 +139,10 @@ static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
                : ms;
 }
 
-/* An attempt that finds the lock free but another client in the queue is not
- * BUSY at once: that client may be the last holder, if its statement to leave
- * the queue has not arrived yet. Such an attempt therefore naps. */
+/* Without may_queue, an attempt may find the lock free but another client in
+ * the queue. It is then not BUSY at once: that client may be the last holder,
+ * whose statement to leave the queue has not arrived yet. The attempt therefore
+ * naps. */
 void hf__my_refused(struct mysql *m, struct hf__req *req,
                     const struct my_place *p, hf__time now)
 {
@@ -172,8 +173,8 @@ void hf__my_refused(struct mysql *m, struct hf__req *req,
 
 /* ---- another kind ------------------------------------------------------- */
 
-/* Converts the name if it is unused: an unused name may become a lock of any
- * kind and size. */
+/* Writes a transaction that converts the name if it is unused: an unused name
+ * may become a lock of any kind and size. */
 void hf__my_convert(struct mysql *m)
 {
     hf__my_sql(

@@ -2,13 +2,14 @@
  * Determines whether an attempt may overtake the waiters in the queue, and how
  * the attempt ends, for every kind of lock. An attempt is granted, waits (on a
  * waiting connection, or by polling), is refused, or finds that the name is of
- * another kind. mutex.c, share.c and latch.c call this with the content of an
- * answer. hf__my_granted() to hf__my_attempt_again() either report the attempt
- * to the core or send it again: the caller must not use the request afterwards.
- * The client's mutex is held.
+ * another kind. mutex.c, share.c and latch.c call these functions with the
+ * content of an answer. hf__my_granted() to hf__my_attempt_again() either
+ * report the attempt to the core or send it again, at once or after a nap. The
+ * caller must not use the request afterwards. The client's mutex is held.
  *
- * An attempt without may_queue that finds the lock free, but another client in
- * the queue, naps: it is paused (m->naps) and sent again, up to three times.
+ * A nap: if an attempt without may_queue finds the lock free, but another
+ * client in the queue, it is paused (m->naps) and sent again, up to three
+ * times.
  */
 #ifndef HF_MYSQL_OUTCOME_H
 #define HF_MYSQL_OUTCOME_H
@@ -32,10 +33,10 @@
 
 /* Returns whether the attempt must go after the waiters, if there are any. */
 bool hf__my_must_queue(const struct mysql *, const struct my_lock *);
-/* Writes the statement that sets @b: to NULL if others go first. Otherwise, if
- * `bell` is true, cmd tries to take the bell, and @b is 1 if cmd owns it, or 0
- * if not (always 0 if clients poll). If `bell` is false, it is only important
- * that @b is not NULL. */
+/* Writes the statement that sets @b. If others go first, @b becomes NULL.
+ * Otherwise, if `bell` is true, cmd tries to take the bell, and @b becomes 1 if
+ * cmd owns it, else 0 (always 0 if clients poll). If `bell` is false, the value
+ * has no meaning other than that it is not NULL. */
 void hf__my_put_turn(struct mysql *, const struct my_lock *, bool bell);
 
 /* The reason why an attempt is not granted. */

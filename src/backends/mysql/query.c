@@ -15,7 +15,7 @@
 
 #define LIST_ROWS 1000
 
-/* Takes over which asks were already reported, so that they are not reported
+/* Copies how many asks were already reported, so that they are not reported
  * again after a downgrade. */
 static void query_go_along(const struct my_lock *lock, struct my_lock *into)
 {
@@ -267,8 +267,8 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
     hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
 }
 
-/* Returns whether the name belongs to the list. Other names are refused,
- * because the next page begins at the last name. */
+/* Returns whether the name belongs to the list. If not, the list fails, because
+ * the next page begins after the last name. */
 static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
@@ -404,8 +404,9 @@ static int query_gone_down(struct mysql *m, struct hf__query *q,
     return hf__my_num(last->rows, 0) ? HF__DONE : HF_ENOTOWNER;
 }
 
-/* The row of the hold is locked, and then joined to the UPDATE that writes the
- * value. */
+/* Writes a transaction that locks the row of the hold. The UPDATE that writes
+ * the value joins that row, so that it changes nothing if the hold has
+ * ended. */
 static void query_put_put(struct mysql *m, const struct hf__query *q)
 {
     const struct hf__remote *r = q->line;

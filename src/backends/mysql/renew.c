@@ -1,11 +1,13 @@
 /*
- * Renews holds. Those of one kind and lease are renewed by one UPDATE by key; a
- * SELECT in the same packet shows which of them exist. The server locks rows in
- * the order of the key, no matter which order the statement has.
+ * Renews holds. Holds in the same table, of the same mode and lease length, are
+ * renewed by one UPDATE, which finds them by their keys; a SELECT in the same
+ * packet shows which of them exist. The server locks rows in the order of the
+ * key, no matter which order the statement has.
  *
- * The row also counts how often other clients have asked for the hold, and
- * my_lock how many of these asks were reported. The row's counter is never
- * reset, so that no ask is lost if an answer is lost.
+ * The row of a hold also counts how often other clients have asked for the
+ * hold. my_lock.reported is how many of these asks were reported to the
+ * program. The holder never resets the counter in the row, so that no ask is
+ * lost if an answer is lost.
  */
 #include "renew.h"
 
@@ -107,8 +109,9 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
     return 0;
 }
 
-/* The core never keeps a batch of which a part was sent. Chunks for which there
- * is no memory are not renewed this time. */
+/* Returns HF_ENOMEM only if nothing was sent, because the core cannot keep a
+ * batch of which a part was sent. If the memory does not suffice for all
+ * chunks, the remaining ones are not renewed this time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;

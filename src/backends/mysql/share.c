@@ -1,7 +1,7 @@
 /*
  * Read-write locks and semaphores. An attempt is a short transaction, sent as
- * one packet. It locks the row of the name first, which prevents deadlocks; its
- * last result shows what it found.
+ * one packet. It locks the row of the name first, which prevents deadlocks. The
+ * last result of the packet shows what the attempt found.
  */
 #include "share.h"
 
@@ -14,8 +14,8 @@
 
 enum { GRANTED, IS_KIND, IS_FREE, LEFT, TOKEN, OVER, COLUMNS };
 
-/* Returns the SQL condition for a grant, in which @u permits and @w writers are
- * those of others. */
+/* Returns the SQL condition for a grant. In it, @u is the number of permits,
+ * and @w the number of writers, among the holds of others. */
 static const char *share_rule(const struct hf__remote *r)
 {
     return r->kind == HF_SEMAPHORE ? "@u+%M<=@s"

@@ -1,7 +1,7 @@
 /*
- * The four tables, as constants: session.c checks their columns and creates
- * those that are missing, error.c and diagnose.c advise what to run, and
- * tests/docs/mysql.py compares them with docs/mysql.md.
+ * The four tables, as constants. session.c checks their columns and creates
+ * missing tables, error.c and diagnose.c advise what to run, and
+ * tests/docs/mysql.py compares the constants with docs/mysql.md.
  */
 #ifndef HF_MYSQL_TABLES_H
 #define HF_MYSQL_TABLES_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #define MY_TABLES 4
-#define MY_COLUMNS 15 /* the most columns that a table has */
+#define MY_COLUMNS 15 /* number of columns of the largest table */
 
 struct my_table {
     const char *name;
@@ -25,10 +25,10 @@ extern const struct my_table hf__my_tables[MY_TABLES];
  * `database` is NULL, the table is created in the database of the session. */
 const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
                               const char *database);
-/* Appends the statement that grants the rights on the i-th table to the first
- * user_len bytes of `user`; it is separated by "; " if `to` is not empty.
- * Returns false, and appends nothing, if there is no room for the whole
- * statement, because an administrator runs what is written. */
+/* Appends the statement that grants the rights on the i-th table to the account
+ * that the first user_len bytes of `user` name; if `to` is not empty, "; " is
+ * appended first. If there is no room for the whole statement, appends nothing
+ * and returns false, because an administrator runs what is written. */
 bool hf__my_add_grant(char *to, size_t size, size_t i, const char *rights,
                       const char *database, const char *user, int user_len);
 

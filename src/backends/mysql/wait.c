@@ -152,8 +152,8 @@ static bool wait_is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* An error here only means that KILL QUERY has ended the wait. The waiter may
- * then be the first, and the core must attempt. */
+/* An error with the meaning MY_AGAIN says that KILL QUERY has ended the wait.
+ * The waiter may then be the first, and the core must attempt. */
 static int wait_answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->last;
@@ -316,8 +316,8 @@ static void free_wait(struct mysql *m, struct my_wait **at)
 /* ---- locks -------------------------------------------------------------- */
 
 /* Finds an unused connection, or creates one. A connection that is leaving a
- * queue is the last choice, because the bell of that queue may still hit the
- * connection and end its next wait. */
+ * queue is the last choice: a KILL QUERY for the first of that queue may still
+ * arrive, and would end the next wait on that connection. */
 static struct my_wait *find_wait(struct mysql *m)
 {
     struct my_wait *leaving = NULL, *w;

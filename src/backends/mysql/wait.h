@@ -75,8 +75,8 @@ struct my_wait {
 };
 
 /* Makes the lock wait, for the first time or again. `rings` is true if the
- * holder owns the bell. Returns false if there is no connection for the lock,
- * which must then poll. */
+ * holder owns the bell; `permits` is how many permits the lock wants. Returns
+ * false if there is no connection for the lock, which must then poll. */
 bool hf__my_wait(struct mysql *, struct my_lock *, bool rings,
                  uint32_t permits);
 /* Returns whether the lock is the first of the queue, as far as this client

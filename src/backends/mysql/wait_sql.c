@@ -41,8 +41,8 @@ static void sql_put_bell(struct my_wait *w)
     "holdfast_holds where name=%N and lease_until>" MY_NOW ") h"
 
 /* Returns the statement of a sleep. Check and sleep must be one statement, so
- * that no release is missed: the check sees a release before the statement
- * began, and a later release ends the sleep by KILL QUERY. */
+ * that no release is missed. The check sees a release that came before the
+ * statement began; a later release ends the sleep by KILL QUERY. */
 static const char *sql_sleep(const struct hf__remote *r)
 {
     switch (r->kind) {
@@ -68,8 +68,8 @@ void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
     struct my_conn *c = &w->conn;
 
     hf__my_bind_lock(w->m, c, w->lock);
-    /* The letters in addition to those of name.h are the permits, and the round
-     * of a latch. */
+    /* The letters that name.h does not bind: %M is the number of permits, %G
+     * the round of a latch. */
     hf__my_bind_number(c, 'M', w->permits);
     hf__my_bind_number(c, 'G', w->lock->round);
     if (w->turn_s != turn_s)

@@ -15,8 +15,8 @@
 /* Writes the statement for the next state, which is QUEUES, BELL or SLEEPS;
  * w->state is still the previous one. The answers:
  *
- *   QUEUES  0: must queue again; else it is the first, and the value has the
- *           meaning of BELL
+ *   QUEUES  0: must queue again; else it is the first, and the value means the
+ *           same as for BELL
  *   BELL    1: the bell rang, or there is none; 2: it did not ring in time
  *   SLEEPS  1: an attempt is worthwhile; 0: it is not, after a sleep; no row:
  *           the name does not exist, or is of another kind */

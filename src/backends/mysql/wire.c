@@ -11,7 +11,7 @@
 #define NULL_VALUE 0xfb
 
 #define MORE_RESULTS 0x0008 /* a bit of the status: more results follow */
-#define COLUMNS_MAX 4096    /* the most columns that a table can have */
+#define COLUMNS_MAX 4096    /* a greater number of columns is refused */
 
 enum my_at {
     AT_FIRST,   /* the first packet of a result */

@@ -44,8 +44,8 @@ struct my_row {
  * the callback returns. */
 struct my_result {
     struct my_result *next;
-    uint64_t affected, insert_id; /* if done: columns is 0 */
-    size_t columns, rows_len;     /* if rows: columns is not 0 */
+    uint64_t affected, insert_id; /* if the statement returns no rows */
+    size_t columns, rows_len;     /* columns is 0 if it returns no rows */
     struct my_row *rows;          /* the first row, or NULL */
     uint16_t error;               /* the error number, or 0 */
     const char *text;             /* message of the error; terminated */

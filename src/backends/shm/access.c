@@ -2,9 +2,8 @@
  * Checks who owns the directory and the file, and who may write to them.
  *
  * Every user who may write to the file is trusted with the locks in it.
- * Therefore a directory or a file that another user put in our place is
- * refused, and one that a group shares must belong to a member of that
- * group.
+ * Therefore a directory or a file is refused if another user has put it in the
+ * place of ours. If a group shares it, a member of that group may own it.
  */
 #include "access.h"
 
@@ -81,8 +80,8 @@ int hf__shm_refuse_stranger(struct shm *s, const struct shm_location *p,
 
 /* The owner must be our own user or root; or, if the URL names a group, a
  * member of that group who has given the file to the group. It is not enough
- * that the file has the right group: in a directory with the setgid bit, the
- * files of any user have it. */
+ * that the file has the right group: in a directory with the setgid bit, every
+ * new file has the group of the directory, no matter which user creates it. */
 int hf__shm_check_owner(struct shm *s, const struct shm_location *p,
                         const char *path, const struct stat *st)
 {

@@ -29,18 +29,19 @@ static bool break_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
     return false;
 }
 
-/* Returns whether the cell still belongs to this entry; since it was found, it
- * may have been given to another name. The caller has read the word before this
- * check. Its swap of the word then succeeds only if the cell has stayed,
- * because a client that removes a cell stirs the word before it frees the
- * cell. */
+/* Returns whether the cell still belongs to this entry: since it was found, it
+ * may have been given to another name. The caller must read the word before
+ * this call and swap it afterwards. If the cell is removed in between, the swap
+ * fails, because a client that removes a cell stirs the word before it frees
+ * the cell. */
 static bool break_is_here(struct shm *s, unsigned index, unsigned cell)
 {
     return hf__shm_queue_next(s, index, cell) == cell;
 }
 
-/* Returns the token of the cell's hold, as of the word that was read before, or
- * 0 if the token is not known yet because the owner has not seen its grant. */
+/* Returns the token of the hold that the cell had when the word was read,
+ * before this call. Returns 0 if the token is not known yet because the owner
+ * has not seen its grant. */
 static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
                                unsigned cell)
 {

@@ -1,6 +1,6 @@
 /*
- * Gives cells back. The caller owns the cell, or buries its owner and holds the
- * table lock.
+ * Gives cells back. The caller owns the cell; or it holds the table lock and
+ * buries the client that owned the cell.
  */
 #ifndef HF_SHM_CELL_FREE_H
 #define HF_SHM_CELL_FREE_H

@@ -9,9 +9,9 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* An idle lock keeps its cell while the locks of its client have at most
- * SHM_KEPT_MAX cells, and only a cell below SHM_KEPT_BELOW: the last quarter of
- * the table is never kept. */
+/* An idle lock keeps its cell only while the locks of its client have at most
+ * SHM_KEPT_MAX cells, and only if the number of its cell is below
+ * SHM_KEPT_BELOW. The last quarter of the table is never kept. */
 #define SHM_KEPT_MAX 64u
 #define SHM_KEPT_BELOW (SHM_CELLS / 4 * 3)
 

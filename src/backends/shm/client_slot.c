@@ -47,8 +47,8 @@ static int slot_take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
 }
 
 /* Finds a free slot and locks its byte. The byte of a free slot may still be
- * locked, by a child process of a client that was killed there; a slot whose
- * byte is unlocked is preferred. Returns 0 if no slot is free. */
+ * locked, by a child process of a client that had the slot and was killed. A
+ * slot whose byte is unlocked is preferred. Returns 0 if no slot is free. */
 static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
 {
     uint32_t found = 0;

@@ -1,6 +1,6 @@
 /*
- * Registers this client in the file. The helper thread calls both functions;
- * the client counts as alive while that thread runs between these calls.
+ * Registers this client in the file. The helper thread calls both functions.
+ * Between the two calls, the client counts as alive while that thread runs.
  */
 #ifndef HF_SHM_CLIENT_SLOT_H
 #define HF_SHM_CLIENT_SLOT_H

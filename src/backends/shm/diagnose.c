@@ -95,8 +95,9 @@ static void diagnose_read_setting(const char *path, bool *removes)
         fclose(f);
 }
 
-/* If RemoveIPC= is not set, systemd deletes the files. The files in
- * logind.conf.d are read after logind.conf, in alphabetical order. */
+/* By default (without RemoveIPC=), systemd deletes a user's files. The settings
+ * in the directory logind.conf.d are read after logind.conf, in alphabetical
+ * order of their file names. */
 bool hf__shm_logind_removes(const char *conf)
 {
     struct dirent **list = NULL;

@@ -46,8 +46,8 @@ int hf__shm_fast_release(void *self, struct hf__req *req)
         atomic_load_explicit(&l->hold_id, memory_order_relaxed) != req->hold_id)
         return HF_ENOTOWNER;
     SHM_POINT();
-    /* Nothing needs to be rung: no client waits; or the lock is unfair, and a
-     * waiter that was woken has not checked yet. */
+    /* No waiter needs to be rung if no client waits, or if the lock is unfair
+     * and a waiter that was woken has not checked yet. */
     if ((!flags || (flags == (SHM_WAITERS | SHM_WAKING) && !shm_is_fair(l))) &&
         atomic_compare_exchange_strong_explicit(
             &l->entry->word, &word, word & ~SHM_OWNER_MASK,

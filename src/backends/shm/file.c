@@ -2,15 +2,14 @@
  * Opens the file <directory>/locks. A directory or a file with a wrong owner,
  * mode, size or header is refused, with its name and the reason, and is not
  * changed: another user may be using it, or may have planted it. The only
- * exception is a file that a process of our own user left incomplete when it
- * was killed; such a file is completed.
+ * exception is a file that was left incomplete by a process that was killed;
+ * such a file is completed.
  *
  * Every client holds a shared flock(2) on the file while it is open. A client
- * that gets the exclusive flock is therefore the only one. It may initialise a
- * file that is new, or whose clients, from an earlier boot or from other
- * namespaces, have all closed it. The magic (of a new file) and the boot id (of
- * an old one) are written last: if an initialisation is killed, the next client
- * repeats it.
+ * that gets the exclusive flock is therefore the only one. It initialises the
+ * file if the file is new, or if the file is from an earlier boot or from other
+ * namespaces. The magic (of a new file) and the boot id (of an old one) are
+ * written last: if an initialisation is killed, the next client repeats it.
  *
  * The file is allocated in full, so that a full disk is an error here and not a
  * SIGBUS later. A client does not survive the truncation of the file.
@@ -308,11 +307,11 @@ static bool file_is_of_another_world(const struct shm *s,
            !memcmp(h->boot, p->boot, sizeof(p->boot)) && h->world != p->world;
 }
 
-/* Tries once to get a valid file with a shared flock on it. Returns HF__DONE;
- * HF__PENDING if the caller must try again, because another process is
- * initialising the file, because the path leads to another file by now, because
- * the file is in use by another version or in another namespace, or because we
- * have just initialised it; or a code. */
+/* Tries once to get a valid file with a shared flock on it. Returns HF__DONE, a
+ * code, or HF__PENDING if the caller must try again. The reasons to try again
+ * are: another process is initialising the file; the path now leads to another
+ * file; the file is in use by another version or in another namespace; or this
+ * call has just initialised it. */
 static int file_prepare(struct shm *s, struct shm_location *p)
 {
     struct stat st;
@@ -463,7 +462,8 @@ bool hf__shm_file_is_there(struct shm *s)
     return false;
 }
 
-/* Checks at most once in 64 ms, because a wait may take only a microsecond. */
+/* Checks at most once in 64 ms, because this function is called for each wait,
+ * and a wait may take only a microsecond. */
 bool hf__shm_file_still_there(struct shm *s)
 {
     uint64_t now = shm_wall_ms() / 64;

@@ -32,8 +32,8 @@
  * The token is the count, widened: `epoch` holds the upper bits and overlaps
  * the count by one bit (EPOCH_SHIFT is one less than the count has bits). If
  * that bit differs, the count has advanced by half its range since the epoch
- * was written, and the next holder raises the epoch. A token therefore costs no
- * write, and tokens have the order of the words.
+ * was written, and the next holder raises the epoch. A grant therefore needs no
+ * other write for its token, and tokens rise in the same order as the words.
  *
  * A read-write lock and a semaphore are the same thing: a number of permits, of
  * which a reader takes one and a writer all. Each hold or wait has a cell. The
@@ -49,13 +49,13 @@
  * If the word names a cell, the word says how many permits that cell has; for
  * every other cell its `hold` does. A client that wants to name another cell
  * first *writes down* what the word says of the named cell, into the `hold` of
- * that cell. The `hold` has a version, so that a client that comes late to
- * write down the same fails. Every change is therefore one swap, and a client
- * that is killed between two swaps leaves nothing incomplete. The two rules
- * hold here, too: a change raises the count, and a client that enters or leaves
- * the queue or prolongs a lease stirs (raises only the count) afterwards. A
- * cell waits while it has a ticket and no permits. The token is `epoch`, which
- * is raised by each holder of all permits.
+ * that cell. Writing down also raises a version in the `hold`: if two clients
+ * write down the same, the later one fails. Every change is therefore one swap,
+ * and a client that is killed between two swaps leaves nothing incomplete. The
+ * two rules hold here, too: a change raises the count, and a client that enters
+ * or leaves the queue or prolongs a lease stirs (raises only the count)
+ * afterwards. A cell waits while it has a ticket and no permits. The token is
+ * `epoch`, which is raised by each holder of all permits.
  *
  * A latch:
  *
@@ -110,7 +110,7 @@
 #define SHM_LATCH_QUEUE (1ULL << 32)
 #define SHM_ROUND_ONE (1ULL << 33)
 
-/* the most clients whose death one cell can watch for */
+/* how many clients one cell can watch at most */
 #define SHM_WATCHED 6u
 
 /* Bits of a cell's `minted`. SHM_MINTED: the owner has read the token of its
@@ -166,7 +166,8 @@ struct shm_cell {
     shm_u16 watching[SHM_WATCHED]; /* slots that it watches, or 0 */
     shm_u8 is_async;  /* 1 if the doorbell must be rung, not `bell` */
     shm_u8 announced; /* 1 if the waiter after it, if any, was rung */
-    shm_u8 rung_for;  /* shared: 8 bits of the ticket it was rung for */
+    shm_u8 rung_for;  /* shared kinds: 8 bits of the ticket for which it was
+                       * rung */
     shm_u8 minted;    /* for a shared kind, SHM_MINTED, SHM_ASKED, SHM_BROKEN */
     shm_u64 label[SHM_LABEL / 8];
 };
@@ -292,8 +293,8 @@ static inline unsigned shm_used(uint64_t word)
     return (unsigned)(word >> 24 & 0xfff);
 }
 
-/* Returns `word` after a change that gave `cell` `has` permits, and all cells
- * together `used`. */
+/* Returns `word` after a change: `cell` now has `has` permits, and all cells
+ * together have `used`. */
 static inline uint64_t shm_changed(uint64_t word, unsigned cell, unsigned has,
                                    unsigned used)
 {
@@ -302,7 +303,7 @@ static inline uint64_t shm_changed(uint64_t word, unsigned cell, unsigned has,
            cell;
 }
 
-/* Returns the permits that `cell` had when the entry's word was `word`. */
+/* Returns how many permits `cell` had when the entry's word was `word`. */
 static inline unsigned shm_has(struct shm_file *f, uint64_t word, unsigned cell)
 {
     if (shm_names(word, cell))

@@ -29,7 +29,8 @@ struct shm_lock {
     shm_u64 mine; /* while HELD, the word with which it was granted */
     shm_u64 hold_id;
     _Atomic(struct shm_wait *) wait; /* NULL until the first wait */
-    uint32_t take_mask; /* bits of the word that must be 0 to take it */
+    uint32_t take_mask; /* bits of the word that must be 0 for the lock to be
+                         * taken */
     uint16_t index;     /* of the entry */
     uint8_t state;
     uint8_t kind; /* unless HF_MUTEX, the lock is a shm_cell_lock */

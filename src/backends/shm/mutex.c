@@ -5,8 +5,8 @@
  * The core repeats an attempt with the same hold id. Each attempt checks
  * whether the word is in our name, or free, or in the name of a client that is
  * dead or whose lease has ended. Otherwise we wait, and the attempt ends by
- * choosing what to sleep on. It reads our bell first, so that any event after
- * that prevents the sleep.
+ * choosing what to sleep on. The attempt reads our bell before everything else,
+ * so that any later event prevents the sleep.
  */
 #include "mutex.h"
 

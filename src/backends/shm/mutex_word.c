@@ -93,7 +93,8 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
             if (!mine)
                 return true;
             if ((w & SHM_LEASED) && old > new)
-                new = old; /* never earlier than its holder believes */
+                new = old; /* a lease never ends earlier than its holder
+                            * believes */
         }
         SHM_POINT();
     } while (!atomic_compare_exchange_strong(&e->lease, &old, new));
@@ -116,9 +117,9 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
 }
 
 /* Rings the first waiter and, unless `is_known`, the second one. The second
- * might not watch the first yet, or not know of the lease that the first gets
- * now; then no client would notice the death of the first, or the end of its
- * lease. */
+ * might not watch the first yet, or might not know of the lease that the first
+ * gets now. No client would then notice the death of the first, or the end of
+ * its lease. */
 static void word_ring_first(struct shm *s, unsigned index,
                             const struct shm_queue_scan *r, bool is_known)
 {

@@ -74,9 +74,9 @@ void hf__shm_name_make_locked(struct shm *s, unsigned index,
     } else {
         atomic_store(&e->epoch, token);
     }
-    /* A client may come late with the lease of a cell that belongs to another
-     * entry by now. It notices this by the ticket, because no two entries have
-     * the same tickets. */
+    /* A client may write the lease of a cell late, when the cell already
+     * belongs to another entry. The client notices this by the ticket, because
+     * no two entries have the same tickets. */
     atomic_store(&e->next_ticket, token);
     atomic_store(&e->kind, shm_entry_kind(remote));
     atomic_store(&e->permits, remote->permits);

@@ -11,13 +11,14 @@
  *
  * A mark belongs to one hold. For a mutex it is the word of its grant. For a
  * shared kind it is two bits of `minted`, which the owner of the cell resets
- * for each hold. Clients that mark hold the table lock, so that only one marks
- * at a time.
+ * for each hold. A client that sets a mark holds the table lock, so that only
+ * one client does so at a time.
  *
  * If the owner of a grant has not noticed it yet, the grant keeps its mark
- * until the owner has, because the program must not be notified of a hold that
- * it does not know. (A mark is lost if it comes while a thread takes a free
- * permit: between its swap of the word and the end of its attempt.)
+ * until the owner has noticed it, because the program must not be notified of a
+ * hold that it does not know. (A thread that takes a free permit first swaps
+ * the word, and later ends its attempt. A mark that comes between the two is
+ * lost.)
  *
  * The mutex of the client guards the list of its locks.
  */
@@ -90,7 +91,8 @@ static int notify_ask_cells(struct shm *s, unsigned index)
         rc = HF__DONE;
         hf__shm_notify_cell(s, n, atomic_load(&c->owner), SHM_ASKED);
         if (!shm_has(s->file, atomic_load(&e->word), n))
-            /* The hold has ended, and the mark would apply to the next one. */
+            /* The hold has ended; the mark must not count as a mark on the next
+             * hold. */
             atomic_fetch_and(&c->minted, (uint8_t)~SHM_ASKED);
     }
     return rc;

@@ -20,12 +20,13 @@ struct shm_listener {
 /* Marks all holds of the name, for HF__ASK. The caller holds the table lock.
  * Returns HF__DONE, or ENOTOWNER if no client holds the name. */
 int hf__shm_notify_ask(struct shm *, const struct hf__query *);
-/* Makes the helper thread of `owner`, one of whose mutexes was broken, check
- * its mutexes, if that client listens. The caller holds the table lock. */
+/* Called when a mutex of the client `owner` was broken: if that client listens,
+ * makes its helper thread check its mutexes. The caller holds the table
+ * lock. */
 void hf__shm_notify_broken(struct shm *, uint32_t owner);
-/* Marks the cell of `owner` and makes the helper thread of `owner` check it, if
- * that client listens. `what` is SHM_ASKED or SHM_BROKEN. The caller holds the
- * table lock. */
+/* If the client `owner` listens, marks its cell and makes its helper thread
+ * check the cell. `what` is SHM_ASKED or SHM_BROKEN. The caller holds the table
+ * lock. */
 void hf__shm_notify_cell(struct shm *, unsigned cell, uint32_t owner,
                          uint8_t what);
 /* Returns the size of a lock of that kind, including its listener if the client

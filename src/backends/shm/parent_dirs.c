@@ -7,10 +7,10 @@
  * access, unless the sticky bit prevents renaming what belongs to others (as in
  * /tmp and /dev/shm).
  *
- * Trusted are root, the user of this process, the owner of / and, if the URL
- * names a group, its members. (In a user namespace without its own root, /
- * belongs to the overflow user (65534), as does everything that belongs to the
- * machine's root.)
+ * The trusted users are root, the user of this process, the owner of / and, if
+ * the URL names a group, its members. (In a user namespace without its own
+ * root, / belongs to the overflow user (65534), as does everything that belongs
+ * to the machine's root.)
  *
  * A group may write to a directory above if it is root's group, the group of
  * the URL, or a private group: one that has the name of our user and no other
@@ -81,7 +81,7 @@ static int dirs_check_one(struct shm *s, const struct shm_location *p,
     return dirs_refuse_writers(s, path, group, "g-w");
 }
 
-/* Replaces the symbolic link that is the first `len` bytes of the path by its
+/* Replaces the symbolic link that is the first `len` bytes of the path with its
  * target. Returns HF__PENDING, or a code. */
 static int dirs_follow(struct shm *s, char path[PATH_MAX], size_t len)
 {

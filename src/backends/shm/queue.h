@@ -35,8 +35,8 @@ unsigned hf__shm_queue_next(struct shm *, unsigned index, unsigned from);
  * `behind` are cells of live clients. */
 void hf__shm_queue_scan(struct shm *, unsigned index, uint32_t except,
                         uint64_t mine, struct shm_queue_scan *);
-/* Changes the word and sets `flags` in it, so that decisions that other clients
- * based on the old word fail. Not for a latch. */
+/* Changes the word and sets `flags` in it. Decisions that other clients based
+ * on the old word then fail. Must not be used for a latch. */
 void hf__shm_queue_stir(struct shm *, struct shm_entry *, uint64_t flags);
 
 #endif

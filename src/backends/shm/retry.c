@@ -3,10 +3,11 @@
  * it was read, and is tried again. If all clients keep to the rules, a swap
  * fails only because another one succeeded, and each try is a new chance. But a
  * process that changes the word continually, or a damaged word, would keep a
- * caller for ever. Therefore a loop ends when its thread has tried in vain for
- * longer than any contention takes: a tenth of a second of processor time.
- * (Time in which the thread does not run does not count.) That is some thousand
- * tries with the longest queue, and a million with a short one.
+ * caller for ever. Therefore a loop gives up when its thread has tried in vain
+ * for longer than ordinary contention ever takes: a tenth of a second of
+ * processor time. (Time in which the thread does not run does not count.) In
+ * that time a thread tries some thousand times with the longest queue, and a
+ * million times with a short one.
  *
  * The change is then not made, and the caller gets EBACKEND. A release that
  * gives up is like a release that a server refuses: its owner no longer holds
@@ -37,7 +38,8 @@ static int64_t retry_processor_time(void)
 
 /* Returns the element of s->hurried for the entry of t. *number is the number
  * of the entry plus 1, or 0 if t has no entry. While the entry is hurried, the
- * element contains that number in 16 bits and, above these, the end in ms. */
+ * low 16 bits of the element contain that number, and the bits above them
+ * contain the time in ms at which the hurry ends. */
 static shm_u64 *retry_hurried(struct shm *s, const struct shm_retry *t,
                               uint64_t *number)
 {

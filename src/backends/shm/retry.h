@@ -1,9 +1,9 @@
 /*
  * Limits a loop that repeats the swap of a word until the swap succeeds. The
- * loop ends after a time that no contention takes, because a process that
- * changes the word continually must not keep a caller for ever. Every such loop
- * in this folder has a struct shm_retry, which is initialised as {.of = the
- * entry}.
+ * loop gives up after a time that ordinary contention never needs, because a
+ * process that changes the word continually must not keep a caller for ever.
+ * Every such loop in this folder has a struct shm_retry, which is initialised
+ * as {.of = the entry}.
  */
 #ifndef HF_SHM_RETRY_H
 #define HF_SHM_RETRY_H

@@ -75,8 +75,8 @@ static unsigned lock_add_owner(uint32_t *owners, unsigned len, uint32_t owner)
     return len + 1;
 }
 
-/* Watches all holders. Returns false if the word has changed in the meantime,
- * in which case there may be others. */
+/* Watches the holders, at most SHM_WATCHED of them. Returns false if the word
+ * has changed in the meantime, in which case there may be other holders. */
 static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
                                uint64_t word)
 {
@@ -93,7 +93,7 @@ static bool lock_watch_holders(struct shm *s, struct shm_cell_lock *l,
         if (len <= SHM_WATCHED && atomic_load(&f->cell[n].owner) != s->me)
             len = lock_add_owner(owners, len, atomic_load(&f->cell[n].owner));
     }
-    if (len > SHM_WATCHED) { /* too many to watch */
+    if (len > SHM_WATCHED) { /* too many to watch: check again soon */
         len = SHM_WATCHED;
         end = s->core->now() + SHM_POLL_NS;
         until = end < until ? end : until;
@@ -144,10 +144,11 @@ static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 }
 
 /* Completes the grant; the cell has its permits. Returns false if they were
- * taken away in the meantime, in which case the token may be wrong, too. If
- * `is_known`, other clients could see the grant before this call, and marks in
- * the cell (notify.c) are for this hold; otherwise they are old, and are
- * cleared. */
+ * taken away in the meantime, in which case the token may be wrong, too.
+ *
+ * If `is_known`, other clients could see the grant before this call, and marks
+ * in the cell (notify.c) are for this hold. Otherwise such marks are for an
+ * earlier hold, and are cleared. */
 static inline __attribute__((always_inline)) bool
 lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                   bool is_known)

@@ -1,7 +1,7 @@
 /*
- * The word of a read-write lock or a semaphore, see layout.h: changes the
- * permits of a cell. The owner of the cell does so, or another client on its
- * behalf.
+ * Changes the word of a read-write lock or a semaphore (layout.h), and with it
+ * the permits of a cell. The owner of the cell does this, or another client on
+ * its behalf.
  *
  * In the queue each waiter watches the one before it, as for a mutex; the first
  * watches all holders. While a waiter is first, no holder is added, so it need
@@ -31,12 +31,13 @@
  * a waiter enters with a   | the one after it          | the one after that
  * ticket below another's   |                           |
  *
- * The first of those granted is rung last, because it watches the client that
- * passed, if that client was a holder. If that client dies, the first sees that
- * it was not rung (rung_for). If a client that was not a holder passed, the
- * first sees this at its next check (watch.c). The first that still waits must
- * watch all holders from then on; it does so already if the only holder is the
- * one that was before it in the queue.
+ * The first of those granted is rung last. It watches the client that passes,
+ * if that client was a holder: if that client dies before it has rung all of
+ * those granted, the first wakes and sees that it was not rung (rung_for). If
+ * the client that passes was not a holder, the first notices its death only at
+ * its next check (watch.c). The first client that still waits must watch all
+ * holders from then on. It does so already if the only holder is the one that
+ * was before it in the queue.
  */
 #include "shared_word.h"
 
@@ -47,8 +48,8 @@
 
 /* Copies what the word says of the cell that it names into the `hold` of that
  * cell. Returns false if the word has changed. The swap is needed even if it
- * changes only the version, because it makes clients fail that come late with
- * the same copy. */
+ * changes only the version: it makes the swap of any other client fail that is
+ * about to write the same copy. */
 static bool word_write_down(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     shm_u64 *hold = &s->file->cell[shm_named(word)].hold;
@@ -229,9 +230,9 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
     return true;
 }
 
-/* Returns whether the first that still waits watches everything that it must.
- * This is the case if the only holder is `last`, which it watches and which
- * gets no lease. */
+/* Returns whether the first client that still waits already watches everything
+ * that it must. This is the case if the only holder is the cell `last`, which
+ * it watches and which gets no lease. */
 static bool word_is_watched(struct shm *s, uint64_t word, unsigned last)
 {
     struct shm_cell *c = &s->file->cell[last];
@@ -286,9 +287,9 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
     return moved;
 }
 
-/* Finds, below the ticket `below`, the cell with the highest ticket that was
- * granted its permits and was not rung for them. Returns false if there is
- * none. */
+/* Searches the cells that were granted their permits but were not rung for
+ * them. Finds the one with the highest ticket below `below`. Returns false if
+ * there is none. */
 static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
                         struct shm_queue_place *at)
 {

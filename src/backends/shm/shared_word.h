@@ -30,8 +30,8 @@ bool hf__shm_shared_change(struct shm *, struct shm_entry *, uint64_t *word,
  * ticket, if it has one. Returns false if the word has changed. */
 bool hf__shm_shared_take_back(struct shm *, struct shm_entry *, uint64_t *word,
                               unsigned cell);
-/* Grants to as many of the first waiters as fit, and rings them, except `self`.
- * Returns false if there was nothing to do. */
+/* Grants to the first waiters while their permits fit, and rings them, except
+ * the cell `self`. Returns false if there was nothing to do. */
 bool hf__shm_shared_pass(struct shm *, unsigned index, unsigned self);
 /* Called by the owner of a cell that was granted permits. If the cell was not
  * rung for them, the client that granted them may have died. In that case this

@@ -3,10 +3,10 @@
  * share. layout.h describes the file, and states the two rules of the queue.
  * README.md lists the files from the bottom to the top.
  *
- * Which members of a struct shm_lock a function may use: attempt, abandon and
- * release run with the mutex of the line (struct hf__remote) locked, and use
- * all of them. `hold_id` and `mine`, which renew reads under another mutex, and
- * the members that park reads without a mutex, are atomic.
+ * Attempt, abandon and release run with the mutex of the line (struct
+ * hf__remote) locked, and may use all members of a struct shm_lock. The members
+ * that other functions read are atomic: `hold_id` and `mine`, which renew reads
+ * under another mutex, and those that park reads without a mutex.
  */
 #ifndef HF_SHM_SHM_H
 #define HF_SHM_SHM_H

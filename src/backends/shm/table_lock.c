@@ -7,8 +7,8 @@
  *
  * The kernel walks a list that belongs to the thread. To the address of each
  * element it adds an offset, which the thread chooses, and finds the word
- * there. The helper thread's list has one element, in the client, with the
- * offset from there to the client's `alive`.
+ * there. The helper thread's list has one element, which is in the client
+ * (struct shm); the offset leads from there to the client's `alive`.
  *
  * The kernel also checks one word per thread that is not in the list: the one
  * whose address is in list_op_pending, a field that is meant for a lock
@@ -16,8 +16,9 @@
  * the lock there, and leaves it there until it has released the lock. The field
  * is in the list head that the C library has registered for the thread; only
  * the helper thread has its own list head. If hooks of the program use a robust
- * mutex in the meantime, the C library overwrites the field. The waiters then
- * notice the death of the thread by checking it.
+ * mutex in the meantime, the C library overwrites the field. If the thread then
+ * ends, the kernel marks nothing, but the waiters notice that the thread no
+ * longer exists.
  *
  * Every change of the tables takes effect by its last store; before that store,
  * the change can be started again. A lock whose owner died therefore needs no
@@ -116,9 +117,9 @@ void hf__shm_robust_end(struct shm *s)
     syscall(SYS_set_robust_list, s->robust.old, sizeof(s->robust.head));
 }
 
-/* Tries once to take the table lock; *seen is the value that its word had. No
- * thread takes the lock twice, so that our own thread id in the word is stale
- * or damage. */
+/* Tries once to take the table lock; *seen becomes the value of the lock's
+ * word. No thread takes the lock twice. If the word contains our own thread id,
+ * that id is therefore stale, or the word is damaged. */
 static bool lock_take(struct shm *s, uint32_t me, uint32_t flags,
                       uint32_t *seen)
 {
@@ -141,7 +142,8 @@ static bool lock_is_thread_gone(uint32_t tid)
     enum shm_life life = hf__shm_life_of(tid);
     char path[40];
 
-    if (life != SHM_UNKNOWN) /* a process, named by its first thread */
+    if (life != SHM_UNKNOWN) /* unknown if it is not the first thread of a
+                              * process */
         return life == SHM_EXITED;
     snprintf(path, sizeof(path), "/proc/%u", tid);
     return kill((pid_t)tid, 0) && errno == ESRCH && access(path, F_OK) &&

@@ -1,5 +1,5 @@
 /*
- * Chooses which clients' deaths a waiter sleeps for.
+ * Chooses the clients whose death must wake a waiter.
  *
  * The kernel wakes only one of the threads that sleep on the word of a client
  * that dies. A client that notices a death therefore wakes the others before it
@@ -111,8 +111,9 @@ uint32_t hf__shm_watch_died(struct shm *s, struct shm_wait *w, unsigned i)
     return slot;
 }
 
-/* Returns whether the wait was not woken until its time was up, and the watched
- * processes have not been checked for RECHECK_NS. */
+/* Returns true if nothing woke the wait before its time was up and the watched
+ * processes have not been checked for RECHECK_NS. Notes that they are checked
+ * now. */
 static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
 {
     unsigned cell = atomic_load(&w->cell) % SHM_CELLS;
@@ -125,8 +126,8 @@ static bool watch_has_waited_in_vain(struct shm *s, struct shm_wait *w)
     return true;
 }
 
-/* Nothing may have woken the wait because a client has died and the kernel has
- * not marked its word. */
+/* If nothing woke the wait, a client may have died without the kernel marking
+ * its word. */
 void hf__shm_pass_on_death(struct shm *s, struct shm_wait *w)
 {
     bool in_vain = watch_has_waited_in_vain(s, w);

@@ -1,5 +1,5 @@
 /*
- * Chooses which clients' deaths a waiter sleeps for, and reacts when a client
+ * Chooses the clients whose death must wake a waiter, and reacts when a client
  * dies. The caller has the mutex of the line (struct hf__remote) locked, except
  * for hf__shm_watch_died.
  */
@@ -22,8 +22,8 @@ void hf__shm_watch(struct shm *, struct shm_wait *, const uint32_t *owners,
                    unsigned len, hf__time until);
 /* Empties the list of slots that the cell watches, from element `from` on. */
 void hf__shm_unwatch(struct shm *, struct shm_cell *, unsigned from);
-/* Returns the i-th slot that the wait watches if its client has died since the
- * last check, or 0. */
+/* Returns the i-th slot that the wait watches if the client in it has died
+ * since the last check, else 0. */
 uint32_t hf__shm_watch_died(struct shm *, struct shm_wait *, unsigned i);
 /* If a client that the wait watches is dead, wakes the others that sleep on the
  * same word. If the wait's time was up and nothing woke it, checks the

@@ -65,7 +65,7 @@ static void diagnose_find_rights(struct etcd *e, struct hf__query *q)
 }
 
 /* Reports the version. Servers before 3.5.5 may stop when a client is killed
- * while they read for it: see etcd-io/etcd issue 14110. */
+ * while they serve its read: see etcd-io/etcd issue 14110. */
 static void diagnose_find_version(struct etcd *e, struct hf__query *q,
                                   const char *version)
 {

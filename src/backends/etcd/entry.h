@@ -45,9 +45,9 @@ enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
 /* Returns the length of the name in this key (without ROOT), or 0 if the key is
  * no entry. */
 size_t hf__et_name_len(const char *key, size_t len);
-/* Writes the end of the range of all keys with that prefix and returns its
- * length. An empty prefix is replaced with the first possible key, for which it
- * must have room. */
+/* Writes the end of the range of all keys with that prefix and returns the
+ * length of that end. An empty prefix is replaced with the first possible key,
+ * for which `key` must have room. */
 size_t hf__et_prefix(char *key, size_t *len, char *end);
 /* Returns true if a part of the name begins with ET_OURS. */
 bool hf__et_is_reserved(const char *name, size_t len);

@@ -125,10 +125,11 @@ bool hf__et_needs_all(const struct et_lock *l)
     return l->form == ET_FORM_READ || l->form == ET_FORM_PERMIT;
 }
 
-/* Adds a read of the youngest entries below NAME/, or of those older than
- * a->below if that is set. The member may answer without asking its leader: it
- * has answered the ENTER or a later greeting, so it knows every entry older
- * than ours. An older entry that the member does not have was deleted. */
+/* Adds a read of the youngest entries below NAME/. If a->below is set, only
+ * entries older than a->below are read. The member may answer without asking
+ * its leader: it has answered the ENTER or a later greeting, so it knows every
+ * entry older than ours. An older entry that the member does not have was
+ * deleted. */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
@@ -291,8 +292,8 @@ void hf__et_leave(struct et_lock *l)
     l->mark = ET_UNMARKED;
 }
 
-/* Leaves out read-write locks, because Go's RWMutex orders entries by their
- * last change, so that their entries must never be written again. */
+/* Leaves out read-write locks. Go's RWMutex orders entries by their last
+ * change, so these entries must never be written again. */
 void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {
     struct etcd *e = l->e;

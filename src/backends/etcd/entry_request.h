@@ -14,7 +14,7 @@
 struct etcd;
 struct et_lock;
 
-#define ET_VIEW_MAX 1024 /* most entries on one page */
+#define ET_VIEW_MAX 1024 /* the largest page has this many entries */
 
 /* What was read so far about the entries that are older than ours. */
 struct et_ahead {
@@ -55,11 +55,12 @@ struct et_request {
 
 /* ---- requests of a lock -------------------------------------------------- */
 
-/* Each of these sends a request and returns 0, HF__LATER if there is no
- * connection, or HF_ENOMEM. */
+/* Each function of this section sends a request and returns 0, HF__LATER if
+ * there is no connection, or HF_ENOMEM. */
 int hf__et_enter(struct et_lock *);
-/* Reads a page of the entries before ours: the page after that of the request
- * `before`, or the youngest entries if `before` is NULL. */
+/* Reads a page of the entries before ours. This is the page after the one that
+ * the request `before` has read, or the page of the youngest entries if
+ * `before` is NULL. */
 int hf__et_read_queue(struct et_lock *, const struct et_request *before);
 /* Asks, for a READ lock, whether the writer that blocks it has a mark. */
 int hf__et_read_mark(struct et_lock *, const struct et_ahead *);
@@ -84,9 +85,9 @@ int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
 /* ---- requests for which no caller waits ---------------------------------- */
 
 /* Writes the entry's value again, with a fixed lease of that length, or without
- * one if it is 0. The next waiter for permits watches the entry, and therefore
- * finds out that it is the first waiter now. Does nothing for read-write
- * locks. */
+ * a fixed lease if the length is 0. The write also notifies the next waiter for
+ * permits, which watches the entry, that it is the first waiter now. Does
+ * nothing for read-write locks. */
 void hf__et_touch(const struct et_lock *, uint32_t lease_ms);
 void hf__et_wipe(struct etcd *, const char *key, size_t len);
 /* Deletes the entry without a request of the lock: the lock refers to no entry

@@ -179,9 +179,9 @@ static int etcd_parse(struct etcd *e, const struct hf__config *config)
     return rc ? rc : etcd_parse_tls(e, config->url);
 }
 
-/* Returns how long the client waits for the answer to a PING: less if there are
- * other members, because a waiter that is connected to a dead member receives
- * no events. */
+/* Returns how long the client waits for the answer to a PING. The time is
+ * shorter if there are other members, because a waiter that is connected to a
+ * dead member receives no events. */
 static uint32_t etcd_silence_of(const struct etcd *e,
                                 const struct hf__config *config)
 {
@@ -293,7 +293,7 @@ static int etcd_query(void *self, struct hf__query *q)
 {
     struct etcd *e = self;
 
-    /* These two queries are about a hold, so they do not wait for a
+    /* HF__DOWNGRADE and HF__PUT are about a hold, so they do not wait for a
      * connection. */
     if (q->req.op == HF__DOWNGRADE)
         return hf__et_downgrade(e, q);

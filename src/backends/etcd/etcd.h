@@ -60,10 +60,10 @@
 #define ET_CALL_MS 1500       /* time limit of a request */
 #define ET_ANSWER (4u << 20)  /* largest answer, in bytes */
 #define ET_MEMORY (16u << 20) /* largest answer in memory, in bytes */
-#define ET_WISHES 336 /* longest list of tokens that one hf_ask writes */
-#define ET_CHECKS 32  /* most entries that one transaction checks */
+#define ET_WISHES 336 /* longest list of tokens in one hf_ask, in bytes */
+#define ET_CHECKS 32  /* one transaction checks at most this many entries */
 #define ET_ROOM 512   /* room for an answer, in units of max_align_t */
-#define ET_KEPT 8     /* most keep-alives under way */
+#define ET_KEPT 8     /* at most this many keep-alives are under way */
 
 struct et_changes;
 struct et_lock;
@@ -78,7 +78,7 @@ struct etcd {
     struct grpc g;
     uint32_t tags;
     char *root;    /* the path of the URL, as "" or "a/b/" */
-    char *ask_key; /* key of the tokens of holders that were asked to release */
+    char *ask_key; /* the key to which hf_ask writes tokens */
     char *user, *password;
     uint32_t ttl_s;
     char about[160];

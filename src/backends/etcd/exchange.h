@@ -26,13 +26,13 @@ Etcd__TxnAnswer *hf__et_txn_read(const struct grpc_call *);
 void hf__et_txn_free(const struct grpc_call *, Etcd__TxnAnswer *);
 
 /*
- * Handles a call that has ended without an answer, or with one that cannot be
- * read. Calls failed() once, with a code: that of the server's refusal;
- * HF_ENOMEM or HF_EPROTO if the answer cannot be read; HF_ENOTOWNER if the
- * client's lease has ended (failed() must then call hf__et_lease_over()); or
- * HF_EUNKNOWN if the server may have done what was asked. `can_repeat` is true
- * if the same call may be sent again on this connection. Both hf__et_failed()
- * and failed() return 0, or a code that ends the connection.
+ * Handles a call that has ended without an answer, or with an answer that
+ * cannot be read. Calls failed() once, with a code: that of the server's
+ * refusal; HF_ENOMEM or HF_EPROTO if the answer cannot be read; HF_ENOTOWNER if
+ * the client's lease has ended (failed() must then call hf__et_lease_over());
+ * or HF_EUNKNOWN if the server may have done what was asked. `can_repeat` is
+ * true if the same call may be sent again on this connection. Both
+ * hf__et_failed() and failed() return 0, or a code that ends the connection.
  */
 int hf__et_failed(struct grpc_call *c,
                   int (*failed)(struct grpc_call *, int code, bool can_repeat));

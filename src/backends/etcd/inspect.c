@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE 500      /* most entries on a page */
+#define PAGE 500      /* a page has at most this many entries */
 #define SEEN_MAX 5000 /* no further page is read after this many entries */
-#define DOOMED 16 /* most entries that one transaction deletes or asks for */
+#define DOOMED 16     /* one transaction is about at most this many holders */
 
 struct seen {
     struct seen *next;
@@ -28,8 +28,8 @@ struct seen {
     bool is_marked, holds;
     bool is_doomed; /* BREAK: will be deleted; ASK: its holder will be asked */
     size_t key_len, value_len;
-    char data[]; /* the key, a byte to turn it into the key of its mark, the
-                    value */
+    char data[]; /* the key, one spare byte to form the key of its mark, the
+                  * value */
 };
 
 struct inspection {
@@ -342,8 +342,8 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
 }
 
 /* Writes the tokens of the holders to ask_key. The key belongs to the client's
- * lease and is deleted with it. The write may be repeated or late without harm,
- * because tokens identify holds. */
+ * lease and is deleted with it. A repeated or late write does no harm, because
+ * tokens identify holds. */
 static void inspect_send_ask(struct et_query *x, struct et_txn *t)
 {
     struct inspection *k = (struct inspection *)x;

@@ -76,8 +76,9 @@ static void latch_add_read(struct count *c, struct et_txn *t,
         latch_add_others(c, t, branch);
 }
 
-/* Returns true if the name was in use as a lock before the latch was set. Later
- * locks do not count, because their own clients will refuse them. */
+/* Returns true if the name was in use as a lock before the latch was set. A
+ * lock that was created later does not count, because its own client will find
+ * the latch and refuse the lock. */
 static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 {
     for (size_t i = 0; i < r->n_kvs; i++) {

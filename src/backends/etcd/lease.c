@@ -22,13 +22,13 @@ void hf__et_keep(struct etcd *e, hf__time now)
         e->kept_at[e->kept_len++] = now;
     else
         e->keep_at = now + 100 * HF__MS;
-    /* The PING detects a dead member in time to use another one. */
+    /* The PING detects a dead member in time to use another member. */
     if (now - e->g.pinged_at >= lease_part(e, 4))
         hf__grpc_ping(&e->g, now);
 }
 
 /* Before the connection ends, the client waits for the answers to DROPs under
- * way: only these tell whether the entries still existed. */
+ * way. Only these answers tell whether the entries still existed. */
 int hf__et_lease_over(struct etcd *e, const char *why)
 {
     e->lease = e->guard = e->heard = e->kept_rev = 0;

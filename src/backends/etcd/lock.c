@@ -80,9 +80,9 @@ void hf__et_detach(void *self, struct hf__remote *remote)
 
 /* ---- answers to the core ------------------------------------------------- */
 
-/* Returns true if half of the lease's TTL is left. A fixed lease begins at the
- * last confirmed keep-alive (the proof), so for a fixed lease the proof must
- * also be recent. */
+/* Returns true if at least half of the lease's TTL is left. A fixed lease
+ * begins at the last confirmed keep-alive (the proof), so for a fixed lease the
+ * proof must also be recent. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -281,8 +281,9 @@ void hf__et_stepped(struct et_lock *l, int code)
         lock_next_step(l);
 }
 
-/* Ends the attempt with this verdict, after deleting its entry, including one
- * that a late ENTER may still create. */
+/* Ends the attempt with this verdict. If the entry exists, or a late ENTER may
+ * still create it, a DROP comes first and the verdict is reported after the
+ * DROP. */
 static void lock_give_up(struct et_lock *l, int verdict)
 {
     int rc;
@@ -518,7 +519,8 @@ int hf__et_abandon(void *self, struct hf__req *req)
 {
     struct et_lock *l = req->remote->impl;
 
-    /* A repeated abandon may be about an earlier hold than the attempt. */
+    /* A repeated abandon may be about a hold that is earlier than that of the
+     * attempt. */
     if (l->attempt && l->attempt->hold_id == req->hold_id) {
         l->attempt = NULL;
         hf__et_unproved(l);

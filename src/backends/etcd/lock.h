@@ -33,8 +33,8 @@ void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
  * or of the one key of an unfair mutex, or 0 if the key does not exist. */
 void hf__et_counted(struct et_lock *, int64_t round, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
-/* Gives the core its request back, because the lock's request never reached the
- * server. */
+/* Gives back to the core its release, abandon or attempt, because the lock's
+ * request for it never reached the server. */
 void hf__et_unsent(struct et_lock *);
 /* Notes that a write of the holder (put.c) begins. A release waits until all
  * writes have ended. */
@@ -44,11 +44,11 @@ void hf__et_has_written(struct et_lock *);
 
 /* ---- for all locks of the client ----------------------------------------- */
 
-/* Grants the locks that waited for a keep-alive that was confirmed. Returns
- * false if some locks wait for a later one. */
+/* Grants the locks that wait for a keep-alive, if that keep-alive is confirmed
+ * now. Returns false if some locks wait for a later keep-alive. */
 bool hf__et_locks_proved(struct etcd *);
-/* Handles the end of the connection: ends as EUNKNOWN those requests of the
- * core for which nothing is under way. */
+/* Handles the end of the connection. If nothing is under way for a request of
+ * the core, that request ends as EUNKNOWN. The bells of queued locks ring. */
 void hf__et_locks_down(struct etcd *);
 
 #endif

@@ -13,9 +13,10 @@ struct etcd;
 struct et_request;
 struct et_watch;
 
-#define ET_WATCHES 2 /* most watches on other entries that a lock keeps */
+#define ET_WATCHES 2 /* at most this many watches on other entries */
 /* The number of pauses in lock_queue(). A waiter repeats its attempt (looks)
- * after each of them, and then always after the last. */
+ * after each of these pauses in turn, and from then on always after the last
+ * one. */
 #define ET_LOOKS 4
 
 /*
@@ -37,7 +38,10 @@ struct et_watch;
  *   RESTING -> QUEUED <-> RUNG; each of the three -> HELD -> RESTING
  *
  * A lock is still QUEUED, not RUNG, if the core repeats the attempt at poll_at.
- * A lock whose attempt ends in any other way is RESTING again.
+ * A QUEUED or RUNG lock becomes RESTING when its attempt ends with a verdict
+ * (BUSY, EMISMATCH) or as a granted latch, when the attempt is abandoned, or
+ * when an attempt with another hold id begins. If the attempt fails in any
+ * other way, the state stays.
  *
  * A request of a renewal is not under way for the lock: it belongs to a batch.
  */
@@ -110,7 +114,8 @@ struct et_lock {
     struct hf__req *let_go;       /* the pending release or abandon; or NULL */
     struct et_request *under_way; /* the request about this entry; or NULL */
     unsigned writes; /* unanswered writes of the holder; a DROP waits */
-    struct et_watch *watch[ET_WATCHES]; /* a QUEUED lock waits for the first */
+    struct et_watch *watch[ET_WATCHES]; /* a QUEUED lock waits for an event of
+                                         * the first */
     struct et_watch *own;               /* on the lock's own entry; or NULL */
     int64_t view;   /* revision at which the queue was read before watch[0] was
                        chosen */

@@ -2,10 +2,10 @@
  * Writes of a holder: a value, if the hold still exists, and the mark (entry.h)
  * of a writer that is downgraded.
  *
- * A write of a value whose answer was lost may be carried out later, and would
- * overwrite a newer value of the same holder. Therefore each write requires
- * that the guard is unchanged, and the next write after a lost answer also
- * writes the guard, so that the lost write then fails.
+ * If the answer to a write of a value is lost, the write may be carried out
+ * later, and would then overwrite a newer value of the same holder. Therefore
+ * each write requires that the guard is unchanged. The next write after a lost
+ * answer also writes the guard, which makes the lost write fail.
  */
 #include "put.h"
 
@@ -29,8 +29,9 @@ struct put {
     char entry[ET_KEY_MAX];
 };
 
-/* Lets a release proceed that has waited for this write, because the server
- * carries out requests in any order. */
+/* Lets a release proceed that has waited for the end of this write. (The server
+ * carries out requests in any order, so the two must not be under way
+ * together.) */
 static void put_over(struct et_query *x)
 {
     struct et_lock *l = hf__et_lock_of(x->e, x->q->req.hold_id);

@@ -35,7 +35,7 @@ struct et_play {
      * answer and returns like answered(). */
     int (*pack)(struct et_query *);
     int (*read)(struct et_query *, const uint8_t *, size_t len);
-    /* Returns the result of the query after the server has refused a call; may
+    /* Returns the result of the query after the server has refused a call. May
      * be NULL. */
     int (*refused)(struct et_query *, int code);
 };
@@ -44,8 +44,8 @@ struct et_play {
  * queries has this function as its `over`. */
 int hf__et_query_over(struct grpc_call *, hf__time now);
 
-/* Returns a zeroed query whose key is ROOT, the name and `behind`, or NULL and
- * sets *rc to ENOMEM or EINVAL. */
+/* Returns a zeroed query whose key consists of ROOT, the name and `behind`. On
+ * failure, returns NULL and sets *rc to ENOMEM or EINVAL. */
 void *hf__et_query_new(struct etcd *, struct hf__query *,
                        const struct et_play *, const char *behind, int *rc);
 /* Adds to the transaction a read of the keys that begin with the query's key:

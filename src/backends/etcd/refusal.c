@@ -72,8 +72,8 @@ int hf__et_refusal(struct etcd *e, const struct grpc_call *c)
 }
 
 /* `sure` lists the statuses with which a request was certainly not carried out.
- * With any other status, at least from a proxy, the request may have been
- * carried out. */
+ * With any other status the request may have been carried out, at least if a
+ * proxy has sent that status. */
 bool hf__et_is_unsure(const struct grpc_call *c)
 {
     static const uint32_t sure = 1u << 3 | 1u << 5 | 1u << 6 | 1u << 7 |

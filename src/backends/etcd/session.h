@@ -1,8 +1,9 @@
 /*
  * The connection. This unit opens it with the greeting (session.c), reads the
  * answers to keep-alives, and notifies the other units when the connection is
- * up and when it has ended. Only etcd.c calls it. The units below report to it
- * through fields of struct etcd and codes, and never call it.
+ * up and when it has ended. Only etcd.c calls this unit. The units below it
+ * report through fields of struct etcd and through the codes that they return,
+ * and never call it.
  */
 #ifndef HF_ETCD_SESSION_H
 #define HF_ETCD_SESSION_H

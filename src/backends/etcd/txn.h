@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ET_OPS 64 /* most operations in both branches together */
+#define ET_OPS 64 /* at most this many operations in both branches */
 
 enum et_branch { ET_THEN, ET_ELSE };
 
@@ -41,7 +41,8 @@ void hf__et_if_changed(struct et_txn *, const char *key, size_t len,
                        int64_t revision);
 /* Adds a read of one key to a branch, whose operations are executed in the
  * order in which they were added. The answer contains no value (since etcd 3.7
- * also no lease), unless the caller changes the message that is returned. */
+ * also no lease), unless the caller clears keys_only in the range that is
+ * returned. */
 Etcd__Range *hf__et_range(struct et_txn *, enum et_branch, const char *key,
                           size_t len);
 /* Adds a write of one key to a branch. */
@@ -51,10 +52,10 @@ void hf__et_put(struct et_txn *, enum et_branch, const char *key, size_t len,
 void hf__et_delete(struct et_txn *, enum et_branch, const char *key,
                    size_t len);
 
-/* Returns part i of the answer, or NULL if it does not exist or is not that of
+/* Returns part i of the answer, or NULL if it does not exist or does not answer
  * a read. */
 const Etcd__RangeAnswer *hf__et_ranged(const Etcd__TxnAnswer *, size_t i);
-/* Returns part i of the answer, or NULL if it does not exist or is not that of
+/* Returns part i of the answer, or NULL if it does not exist or does not answer
  * a deletion. */
 const Etcd__DeleteAnswer *hf__et_deleted(const Etcd__TxnAnswer *, size_t i);
 

@@ -3,16 +3,16 @@
  *
  * A waiting lock watches only the entry before its own. A watch begins at the
  * current revision, because the server serves watches that begin in the past
- * only every 100 ms. If the server confirms the watch at a revision other than
- * that at which the lock has read the queue, the lock reads the queue once
+ * only every 100 ms. The server confirms the watch with that revision. If the
+ * lock has read the queue at a different revision, it reads the queue once
  * more.
  *
  * A lock keeps its last watches after it was granted: when the same clients
  * queue repeatedly, the same entry precedes ours each time. An event of such a
  * watch is remembered, because it may arrive before the answer that makes the
  * lock wait. Each event costs the server a message. Therefore a watch is ended
- * if it reports an event while its lock is RESTING without an attempt, or
- * several events for which no lock waited.
+ * if it reports an event while its lock is RESTING without an attempt, or if it
+ * has reported several events since its lock last waited for it.
  *
  * The guard (etcd.h) is watched, too. It is deleted with the lease, so the
  * client is notified at once when another client revokes the lease.
@@ -31,16 +31,17 @@
 
 #include <string.h>
 
-#define IDLE_MOST 4           /* most events for which no lock waited */
+#define IDLE_MOST 4           /* a watch whose `idle` exceeds this is ended */
 #define PAUSE (1000 * HF__MS) /* after a stream or a watch was refused */
 
 struct et_watch {
     struct hf__keyed key;       /* the id of the watch */
-    struct et_lock *lock;       /* NULL if for changes.c, the guard or
-                                 * ask_key */
+    struct et_lock *lock;       /* NULL if the watch is for changes.c, the guard
+                                 * or ask_key */
     struct et_changes *changes; /* the listener to report to; or NULL */
     const struct et_watch_events *events; /* callbacks for `changes` */
-    struct et_watch **place; /* without a lock: the pointer to this watch */
+    struct et_watch **place; /* without a lock: where the pointer to this watch
+                              * is */
     int64_t id;
     int64_t revision; /* events after this are reported; 0 if unconfirmed */
     int64_t reported; /* revision of the last event */
@@ -202,8 +203,8 @@ static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
     return NULL;
 }
 
-/* Creates a watch and puts it first. If the lock has too many watches, ends the
- * one that it has waited for least recently. */
+/* Creates a watch and puts it first. If the lock then has too many watches,
+ * ends the last one, for which the lock has not waited for the longest time. */
 static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
                                   const char *what, size_t len)
 {
@@ -253,8 +254,9 @@ void hf__et_unwatch(struct et_lock *l)
         watch_cancel(l->e, l->own);
 }
 
-/* Keeps the lock's watch if it is already on that key. If the entry is deleted
- * before the server confirms a new watch, the next renewal finds out. */
+/* Keeps the lock's own watch if that is already on the key of the entry. If the
+ * entry is deleted before the server confirms a new watch, the next renewal
+ * finds out. */
 void hf__et_watch_own(struct et_lock *l)
 {
     struct etcd *e = l->e;
@@ -347,8 +349,8 @@ static struct et_watch *watch_find(const struct etcd *e, int64_t id)
     return hf__table_find(&e->watches, 0, (char *)&id, sizeof(id));
 }
 
-/* Returns the watch that was refused: a refusal carries no id, so it is the
- * oldest watch that is not confirmed. */
+/* Returns the watch that was refused. A refusal carries no id, but it always
+ * refers to the oldest watch that is not confirmed. */
 static struct et_watch *watch_refused(const struct etcd *e)
 {
     struct et_watch *first = NULL, *w = NULL;
@@ -374,8 +376,8 @@ static bool watch_is_resting(const struct et_lock *l)
     return !l->attempt && l->state == ET_RESTING;
 }
 
-/* Handles an event of a hold's own entry. Every holder of an unfair mutex uses
- * the same key, so there the watch ends with the hold. */
+/* Handles an event of a hold's own entry. All holders of an unfair mutex use
+ * the same key, so the watch on that key ends with the hold. */
 static void watch_own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
     struct et_lock *l = w->lock;
@@ -458,8 +460,8 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
 }
 
 /* Handles a watch that the server has ended. A waiting lock reads the queue
- * again, which creates another watch; but it waits for poll_at if a watch has
- * also ended within the last PAUSE. */
+ * again at once, which creates another watch. If another watch has ended within
+ * the last PAUSE, the lock waits for poll_at instead. */
 static int watch_ended(struct etcd *e, struct et_watch *w,
                        const Etcd__WatchAnswer *a, hf__time now)
 {

@@ -62,8 +62,8 @@ void hf__et_watch_end(struct etcd *, struct et_watch *);
 /* ---- the client ---------------------------------------------------------- */
 
 /* Returns true if missing watches must be created now. Then the caller creates
- * those of listeners and calls hf__et_watch_all(), which creates those of the
- * client and of holds. */
+ * the watches of listeners and calls hf__et_watch_all(), which creates those of
+ * the client and of holds. */
 bool hf__et_watch_is_due(struct etcd *, hf__time now);
 void hf__et_watch_all(struct etcd *);
 hf__time hf__et_watch_timeout(const struct etcd *);
@@ -71,8 +71,8 @@ hf__time hf__et_watch_timeout(const struct etcd *);
  * revision. */
 void hf__et_heard(struct etcd *, int64_t revision);
 /* Does the same after a keep-alive that was answered at that revision: if the
- * ask_watch has existed since the previous keep-alive, the writes up to that
- * one were received. */
+ * ask_watch has existed since the previous keep-alive, the writes up to the
+ * revision of the previous keep-alive were received. */
 void hf__et_heard_all(struct etcd *, int64_t revision);
 /* Handles the end of the stream: forgets all watches, and rings the bells of
  * waiting locks. */

@@ -22,7 +22,7 @@ struct zk_call {
     struct zk *z;
     zk_done_fn *done; /* NULL if the answer is ignored */
     void *owner;
-    zoo_op_result_t *results; /* of a multi; NULL for other calls */
+    zoo_op_result_t *results; /* the results of a multi; NULL for other calls */
     hf__time sent_at;
     bool is_write;
 };

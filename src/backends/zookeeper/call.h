@@ -15,18 +15,20 @@
  * the library and is freed when `done` returns. */
 struct zk_reply {
     struct zk *z;
-    const char *text; /* of create: the path; of get: the data */
-    int len;          /* of the data of a get; -1 if the node has no data */
-    const struct Stat *stat;              /* of create, get, exists, set */
-    const struct String_vector *children; /* of list */
+    const char *text; /* create: the path; get: the data */
+    int len;          /* get: length of the data, or -1 if the node has no
+                       * data */
+    const struct Stat *stat;              /* create, get, exists, set: the
+                                           * node's stat */
+    const struct String_vector *children; /* list: the children */
     /* One result for each operation of a multi, set even if the server refused
      * the multi; `err` is the operation's code. */
     const zoo_op_result_t *results;
 };
 
-/* The library's answer: called once for each call that was sent, with the
- * library's code, but not during close(). hf__zk_lost() is true for a code that
- * means that no answer came. May send further calls. */
+/* Called once for each call that was sent, with the library's code; not called
+ * during close(). For a code that means that no answer came, hf__zk_lost()
+ * returns true. The function may send further calls. */
 typedef void zk_done_fn(void *owner, int rc, const struct zk_reply *);
 
 int hf__zk_create(struct zk *z, const char *path, const char *data, int len,
@@ -46,15 +48,16 @@ int hf__zk_get(struct zk *z, const char *path, watcher_fn watcher,
 int hf__zk_exists(struct zk *z, const char *path, watcher_fn watcher,
                   zk_done_fn *done, void *owner);
 int hf__zk_sync(struct zk *z, zk_done_fn *done, void *owner);
-/* Sends one transaction. What the operations point to for their results must
- * live as long as the owner. */
+/* Sends one transaction. The buffers to which the operations refer for their
+ * results must stay valid as long as the owner. */
 int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
 
-/* Creates every missing node of the path: those of the URL's own path as
- * persistent nodes, the others as containers. With dialect=kazoo, all are
- * persistent nodes. The creates are sent before any later request. If one is
- * refused, later requests get ZNONODE. */
+/* Creates every missing node of the path. The nodes of the URL's own path
+ * become persistent nodes, the others containers. (With dialect=kazoo, the
+ * others become persistent nodes, too.) The creates are sent before any later
+ * request. If the server refuses a create, later requests below that node get
+ * ZNONODE. */
 int hf__zk_make_parents(struct zk *z, const char *path);
 /* Returns the code with which the server last refused to create a node of the
  * path, or ZOK if it refused none. */

@@ -27,9 +27,10 @@ static void changes_on_event(zhandle_t *zh, int type, int state,
         l->due = true;
 }
 
-/* Runs when the requests that set the watches are answered: answers LISTEN, or
- * reports a change. If one of them failed with HF_EUNKNOWN or HF_ENOMEM, the
- * watches must be set again. Any other error is reported as a change, too. */
+/* Runs when the requests that set the watches are answered. Answers LISTEN, or
+ * reports a change if LISTEN was answered before. If a request failed with
+ * HF_EUNKNOWN or HF_ENOMEM, reports no change, and the watches must be set
+ * again. Any other failure is reported as a change. */
 static void changes_watches_set(struct zk_query *base)
 {
     struct zk_changes *l = (struct zk_changes *)base;
@@ -112,7 +113,8 @@ static struct zk_changes *changes_next_of(struct zk *z, struct zk_changes *l)
     return (struct zk_changes *)base;
 }
 
-/* Starts a listener. advance() then sets its watches and reports the answer. */
+/* Starts a listener. advance() then sets the watches, and LISTEN is answered
+ * when the server has answered. */
 int hf__zk_changes_listen(struct zk *z, struct hf__query *q)
 {
     struct zk_changes *l, *old = NULL;

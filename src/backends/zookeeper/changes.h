@@ -1,7 +1,7 @@
 /*
- * Changes of a name, for programs that listen to it (HF__LISTEN, unlisten).
- * session.c calls hf__zk_changes_move() and hf__zk_changes_lost(). All
- * functions are called with the client's mutex held.
+ * Reports changes of a name to programs that listen to it (HF__LISTEN,
+ * unlisten). session.c calls hf__zk_changes_move() and hf__zk_changes_lost().
+ * All functions are called with the client's mutex held.
  *
  * A name has watches on everything that hf__zk_parties_read() reads: the
  * children of its node (or the creation of the node, if it does not exist), the
@@ -10,10 +10,10 @@
  * only when the server has answered. A program that then inspects the name
  * therefore also sees what happened while no watch was set.
  *
- * The library keeps one watch per watcher and path over all connections of a
+ * The library keeps one watch per watcher and path across all connections of a
  * session, but does not reliably remove it. Therefore a listener that has ended
- * stays in memory until the session ends, and is reused for the same name. Its
- * memory is that of the query that began it.
+ * stays in memory until the session ends, and is reused for the same name. A
+ * listener uses the memory of the query that began it.
  */
 #ifndef HF_ZK_CHANGES_H
 #define HF_ZK_CHANGES_H
@@ -27,8 +27,8 @@ void hf__zk_changes_unlisten(void *self, struct hf__listener *);
 /* Sets the watches that are due. While the connection is down, marks the
  * watches of all listeners as due. */
 void hf__zk_changes_move(struct zk *);
-/* Frees the listeners that the program no longer uses, because the session has
- * ended. */
+/* Handles the end of the session: frees the listeners that the program no
+ * longer uses. */
 void hf__zk_changes_lost(struct zk *);
 
 #endif

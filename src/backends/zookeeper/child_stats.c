@@ -21,7 +21,7 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZOK)
         child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                    : -reply->stat->czxid;
-    else if (rc == ZNONODE) /* a new child of this name would be after our
+    else if (rc == ZNONODE) /* a new child with this name would come after our
                              * entry */
         child->czxid = ZK_CHILD_GONE;
     else if (!hf__zk_lost(rc)) /* after a lost answer the stat is requested
@@ -129,8 +129,8 @@ int hf__zk_child_stats_refused(const struct zk_node *node,
 
 /* ---- strangers ---------------------------------------------------------- */
 
-/* Returns true for a child that a client with that rule and sequence would
- * count as an entry if the child is ephemeral. */
+/* Returns true for a stranger that a client with that rule and sequence would
+ * count as an entry if the stranger is ephemeral. */
 static bool stats_is_stranger(const char *child, enum zk_rule rule, int64_t seq)
 {
     struct zk_entry e;
@@ -159,7 +159,7 @@ static uint64_t stats_sum_of(const struct String_vector *children,
     return sum;
 }
 
-/* Returns true if the stats of all requested children are known. */
+/* Returns true if every stat that was requested for these children is known. */
 static bool stats_are_known(const struct zk_node *node,
                             const struct String_vector *children)
 {

@@ -4,19 +4,20 @@
  * these stats and keeps them (zk_node.child_stats). Called by queue.c and
  * semaphore.c for each list of children, with the client's mutex held.
  *
- * The stats are needed for two groups of children. The first group has the
- * node's own sequence: at 2^31-1 the server's counter stops and all new entries
- * get the same number, so the czxid decides which was first. The second group
- * consists of the strangers (entry.h), which count only if they are ephemeral,
- * because a persistent one is the node of another lock, whose name continues
- * below ours.
+ * The stats are needed for two groups of children. The first group consists of
+ * the children that have the node's own sequence: at 2^31-1 the server's
+ * counter stops and all new entries get the same number, so the czxid decides
+ * which was first. The second group consists of the strangers (entry.h). They
+ * count only if they are ephemeral, because a persistent stranger is the node
+ * of another lock, whose name continues below ours.
  *
  * To avoid a request per stranger in each attempt, the lock remembers a hash of
- * those that were found to be persistent. While the strangers are the same, no
- * stat is requested. Strangers are requested only once for a place in the
- * queue, because a child that appears after the first list comes after that
- * place. (The nodes of names below ours may appear and disappear at any time,
- * so two lists might never be the same.)
+ * the strangers that were found to be persistent. While the strangers are the
+ * same, no stat is requested. The stats of strangers are requested only once
+ * for a place in the queue, because a child that appears after the first list
+ * comes after that place. (To repeat the requests until two lists are the same
+ * might never end, because nodes of names below ours may appear and disappear
+ * at any time.)
  */
 #ifndef HF_ZK_CHILD_STATS_H
 #define HF_ZK_CHILD_STATS_H
@@ -28,11 +29,11 @@
  * the number 1, so no child has this value. */
 #define ZK_CHILD_GONE (-1)
 
-/* Returns what `arg`, a struct zk_node, knows of a child, in the form that
- * hf__zk_place() expects. */
+/* Returns what is known of a child, in the form that hf__zk_place() expects.
+ * `arg` is the struct zk_node that has requested the stats. */
 zk_czxid_fn hf__zk_child_czxid;
-/* Returns 0, or an error code if the server has refused the stat of one of the
- * children, so that the place is unknown. */
+/* Returns 0, or an error code if the server has refused to return the stat of
+ * one of the children. Then the place is unknown. */
 int hf__zk_child_stats_refused(const struct zk_node *,
                                const struct String_vector *children);
 

@@ -1,10 +1,11 @@
 /*
- * Deletes the entries of nodes that no longer have a lock. An entry is deleted
- * as soon as possible, and again after each lost connection, until the server
- * says that it does not exist or the session has ended. An UNSURE node is
- * looked up first. If the node is THERE, its entry is deleted. If it is GONE,
- * the release or abandon that waits for this (let_go) is completed, and the
- * node is freed after its last call was answered.
+ * Deletes the entries of nodes that no longer have a lock. (The states in
+ * capitals are those of node.h.) An entry is deleted as soon as possible, and
+ * again after each lost connection. This ends when the server says that the
+ * entry does not exist, or when the session has ended. If the node is UNSURE,
+ * its entry is looked up first. If the node is THERE, its entry is deleted. If
+ * the node is GONE, the release or abandon that waits for this (let_go) is
+ * completed, and the node is freed after its last call was answered.
  *
  * A step that is impossible now (no memory, no right) is repeated after a pause
  * (zk.sweep_at). While the connection is down, no step is taken; session.c
@@ -180,9 +181,10 @@ static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
 
 /* Handles the delete of an entry together with its node `lock`. If only `lock`
  * is missing, the entry is deleted by itself. If the entry is missing, another
- * client has deleted it, and its `lock` may still exist and would stay until
- * the session ends. (If that `lock` belonged to another client by then, that
- * client's own entry would still identify it.) */
+ * client has deleted it. Then our `lock` may still exist and would stay until
+ * the session ends, so it is looked up and deleted. (If another client has
+ * created a new `lock` by the time of that delete, the entry of that client
+ * still protects its hold.) */
 static void cleanup_on_pair_deleted(void *owner, int rc,
                                     const struct zk_reply *reply)
 {
@@ -356,10 +358,10 @@ void hf__zk_nodes_sweep(struct zk *z, hf__time now)
 }
 
 /* Completes the release or abandon of a node whose session has ended. A release
- * that was never sent came too late, because the hold was lost before:
- * HF_ENOTOWNER. A release that was sent may have been executed, which can no
- * longer be found out: HF__DONE. An abandon only requires that the entry is
- * gone. */
+ * that was never sent fails with HF_ENOTOWNER, because the hold was lost
+ * before. A release that was sent may have been executed, which can no longer
+ * be found out, so it ends as HF__DONE. An abandon also ends as HF__DONE: it
+ * only requires that the entry is gone. */
 static void cleanup_let_go_with_session(struct zk_node *node)
 {
     bool late = node->let_go->op == HF__RELEASE && !node->maybe_deleted &&

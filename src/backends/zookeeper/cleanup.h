@@ -17,14 +17,15 @@ void hf__zk_node_drop(struct zk_node *, struct hf__req *let_go);
 /* Drops a node whose entry does not exist at the server, or belongs to another
  * session. */
 void hf__zk_node_vanished(struct zk_node *);
-/* Deletes a node at the server that is no entry of a lock, such as a mark of a
- * latch, and repeats the delete after a failure as for an entry. */
+/* Deletes a node at the server that is no entry of a lock, such as the mark of
+ * a latch. Like the delete of an entry, this delete is repeated after a
+ * failure. */
 void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
 /* Reports the loss of the lock's hold to the core, because one of its entries
  * is missing, and deletes the others. Called only from advance(). */
 void hf__zk_taken_away(struct zk_lock *);
-/* Deletes `locks` and `leases` below the node if both are empty, as an idle
- * semaphore leaves them. */
+/* Deletes `locks` and `leases` below the node if both are empty. An idle
+ * semaphore leaves these two nodes. */
 void hf__zk_sweep_semaphore(struct zk *, const char *path);
 
 /* Must be called when a call of the node was answered: decrements `calls`, then
@@ -38,10 +39,10 @@ void hf__zk_node_sweep(struct zk_node *);
 /* Schedules the next step of the deletion for later. */
 void hf__zk_node_sweep_later(struct zk_node *);
 
-/* Takes the steps of all nodes that were scheduled and are due. */
+/* For each node whose step was scheduled and is due, takes that step. */
 void hf__zk_nodes_sweep(struct zk *, hf__time now);
-/* Reports all holds as lost and frees all nodes, because the session has ended
- * and its entries with it. `why` is a message for the user. */
+/* Handles the end of the session, which has removed all its entries: reports
+ * all holds as lost and frees all nodes. `why` is a message for the user. */
 void hf__zk_nodes_lost(struct zk *, const char *why);
 void hf__zk_nodes_fini(struct zk *);
 

@@ -85,7 +85,8 @@ bool hf__zk_is_closed(const struct zk *z)
 }
 
 /* Takes the addresses of a finished lookup. Does nothing while an attempt to
- * connect is running, because connect_at belongs to that attempt. Does not set
+ * connect is running, because new addresses may make the library begin another
+ * attempt, and connect_at is the start of the current attempt. Does not set
  * unchanged addresses again, because the library would call drand48(3), whose
  * sequence belongs to the program. */
 static void connect_take_found(struct zk *z)
@@ -136,8 +137,8 @@ static void connect_hang_up(struct zk *z)
 }
 
 /* Sets the time limit of each attempt to connect. If there are several
- * addresses, they share half of the caller's time, and the other half is left
- * for a second attempt at slow ones. */
+ * addresses, their first attempts share half of the caller's time. The other
+ * half is left for a second attempt at a slow address. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
     uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;

@@ -1,10 +1,11 @@
 /*
- * Connects: chooses which addresses are tried and for how long, and checks that
- * a ZooKeeper server answers. The library by itself would wait for most of the
- * session's timeout for a server that accepts a connection and sends nothing,
- * would take any answer for ZooKeeper's, and would never notice that a server
- * has moved. Called only by session.c, with the client's mutex held; while
- * opening, it calls hf__zk_addrs() and hf__zk_first_round() without the mutex.
+ * Connects to a server: chooses which addresses are tried and for how long, and
+ * checks that a ZooKeeper server answers. The library by itself would wait for
+ * most of the session's timeout for a server that accepts a connection and
+ * sends nothing, would accept any answer as ZooKeeper's, and would never notice
+ * that a server has moved. Called only by session.c, with the client's mutex
+ * held; while opening, it calls hf__zk_addrs() and hf__zk_first_round() without
+ * the mutex.
  */
 #ifndef HF_ZK_CONNECT_H
 #define HF_ZK_CONNECT_H
@@ -22,8 +23,8 @@ struct zk_addrs {
 /* Converts the addresses that a lookup has found to the library's form. */
 void hf__zk_addrs(const struct hf__lookup *, struct zk_addrs *);
 
-/* Schedules a lookup of the host names, in case the connection, which is down,
- * stays down. */
+/* Schedules the next lookup of the host names. The lookup is skipped if the
+ * connection is up at that time. */
 void hf__zk_lookup_later(struct zk *, hf__time now);
 /* Gives new addresses to the library if a lookup has finished, and starts a
  * lookup if one is due. */
@@ -36,7 +37,7 @@ bool hf__zk_is_closed(const struct zk *);
 /* Sets the time limits for opening with this number of addresses. */
 void hf__zk_first_round(struct zk *, size_t addresses);
 /* Returns, after a failed attempt while opening, whether there is time and an
- * address for another one. */
+ * address for another attempt. */
 bool hf__zk_may_try_again(struct zk *);
 /* Returns when the current attempt to connect will have taken too long. */
 hf__time hf__zk_late_at(const struct zk *);

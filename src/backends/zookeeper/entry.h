@@ -60,7 +60,7 @@ enum zk_form {
     ZK_FORM_SEMAPHORE, /* one of the two nodes of a semaphore */
     ZK_FORM_LATCH,
     ZK_FORM_MARK,
-    ZK_FORM_KAZOO_LEASE, /* only a stranger has this form or the next */
+    ZK_FORM_KAZOO_LEASE, /* this form and the next belong to strangers only */
     ZK_FORM_SORTED,      /* no entry, but Curator sorts it before ours */
 };
 
@@ -78,8 +78,9 @@ struct zk_entry {
 
 #define ZK_CHILD_MAX 64 /* room for the name of a child of a known form */
 
-/* Parses the name of a child, to which the entry then refers. Returns false if
- * it has no known form. Sets czxid to 0, which means unknown. */
+/* Parses the name of a child. The entry then points into the name. Returns
+ * false if the name has no known form. Sets the entry's czxid to 0, which means
+ * unknown. */
 bool hf__zk_entry_parse(const char *child, struct zk_entry *);
 
 /* The kind of lock for which the children are judged. */
@@ -109,19 +110,19 @@ int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
 void hf__zk_entry_prefix(enum zk_form, const char *uuid,
                          char out[ZK_PREFIX_MAX]);
 
-/* Takes the place of an index and means that there is no such child. */
+/* Used in place of an index if there is no such child. */
 #define ZK_NOBODY SIZE_MAX
 
 struct zk_place {
     size_t ahead;    /* number of entries before mine that block it */
-    size_t watch;    /* index of the last of these */
+    size_t watch;    /* index of the last of those entries */
     size_t mismatch; /* index of a child of another kind */
     /* Index of the first child that counts only if it is ephemeral, while that
-     * is unknown. It does not count in `ahead`, and there may be more of
-     * these. */
+     * is unknown. `ahead` does not include this child, and there may be more
+     * such children. */
     size_t stranger;
-    /* Index of the first child with my sequence and an unknown czxid. It counts
-     * in `ahead`. */
+    /* Index of the first child with my sequence and an unknown czxid. `ahead`
+     * includes this child. */
     size_t tied;
     bool here; /* `mine` is one of the children */
 };
@@ -132,7 +133,7 @@ typedef int64_t zk_czxid_fn(const void *arg, const char *child);
 
 /*
  * Finds the place of `mine` among the children of its node. If mine->name is
- * NULL, the place is after all children. czxid may be NULL.
+ * NULL, the place is after all children. `czxid` may be NULL.
  */
 void hf__zk_place(char *const *child, size_t len, const struct zk_entry *mine,
                   enum zk_rule, zk_czxid_fn *czxid, const void *arg,

@@ -96,8 +96,9 @@ static void inspect_done(struct zk_query *base)
     struct zk *z = base->z;
     int rc = base->rc;
 
-    /* The entry that the query means is gone. If the hold was downgraded, it
-     * has another entry with the same token, so everything is read again. */
+    /* The entry that the query means was deleted in the meantime. If the hold
+     * was downgraded, it has another entry with the same token, so everything
+     * is read again. */
     if (!rc && parties->meant && !parties->reached && !hf__order_means_all(q)) {
         hf__zk_query_free(base);
         rc = hf__zk_parties_read(z, q, inspect_break);
@@ -206,8 +207,9 @@ static void inspect_holders(struct zk_parties *parties,
             continue;
         }
         parties->meant = true;
-        /* The server deletes by name, and the next holder will have the same
-         * name, so the delete could remove the next holder. */
+        /* The server deletes by name, and the next holder's `lock` has the same
+         * name. The delete could therefore remove the lock of the next
+         * holder. */
         if (s->entry.form == ZK_FORM_UNFAIR && !hf__order_means_all(base->q))
             base->rc = base->z->core->why(
                 base->z->client, HF_ENOTSUP,
@@ -220,10 +222,10 @@ static void inspect_holders(struct zk_parties *parties,
     hf__zk_query_wait(base, inspect_done);
 }
 
-/* Deletes the holders. Of a latch, deletes only the round that was read,
+/* Deletes the holders. For a latch, deletes only the round that was read,
  * because another client may end that round and set the latch again in the
- * meantime. An order with a token or an owner deletes no latch, because a latch
- * has no holders. */
+ * meantime. A query that names a token or an owner deletes no latch, because a
+ * latch has no holders. */
 static void inspect_break(struct zk_parties *parties)
 {
     struct zk_query *base = &parties->base;

@@ -10,7 +10,8 @@
 /* The longest time without a request is the timeout divided by this. */
 #define TOUCH_PART 4
 #define NUDGES_MAX 5 /* each nudge doubles the time to the next */
-/* How long after a request of a thread more requests are expected. */
+/* After a thread has sent a request, more requests are expected for this
+ * long. */
 #define IN_USE (1000 * HF__MS)
 /* The pause after a failure to send. */
 #define STARVED (10 * HF__MS)
@@ -34,8 +35,8 @@ static hf__time keepalive_beat_at(const struct zk *z)
 }
 
 /* Returns when the next read that keeps the session alive is due. The library
- * sends pings of its own, but does not tell when. In addition, a server of
- * version 3.8 may delay a commit until it receives any request. */
+ * sends its own pings, but does not tell when. In addition, a server of version
+ * 3.8 may delay a commit until it receives any request. */
 static hf__time keepalive_touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);
@@ -64,10 +65,10 @@ static void keepalive_on_beat(void *owner, int rc, const struct zk_reply *reply)
     z->beating = false;
 }
 
-/* Sends a write that changes nothing: a check of a node that never exists. Its
- * answer advances zk.proved. It is a transaction, because a follower may itself
- * answer a single denied request (enableEagerACLCheck), but never a
- * transaction. */
+/* Sends a write that changes nothing: a check of a node that never exists. The
+ * answer advances zk.proved. The check is sent as a transaction, because with
+ * enableEagerACLCheck a follower may itself answer a request that it denies,
+ * but it never answers a transaction itself. */
 static int keepalive_beat(struct zk *z)
 {
     zoo_op_t op;
@@ -97,9 +98,10 @@ void hf__zk_keepalive_move(struct zk *z, hf__time now)
         z->starved_until = now + STARVED;
 }
 
-/* Returns when the driver must wake up. Other threads may send requests while
- * it sleeps, and it must be awake when an answer is late. Therefore it wakes up
- * at least every ZK_NUDGE while locks wait and threads send often. */
+/* Returns when the driver must wake up. Threads may send requests while the
+ * driver sleeps, but the driver must be awake to notice that an answer is late.
+ * Therefore it wakes up at least every ZK_NUDGE while locks wait and threads
+ * send often. */
 hf__time hf__zk_keepalive_timeout(const struct zk *z)
 {
     hf__time at = keepalive_beat_at(z) < keepalive_touch_at(z)

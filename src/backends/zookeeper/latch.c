@@ -142,7 +142,7 @@ static void latch_finish(struct count *c, int rc, uint64_t left)
     hf__zk_query_end(&c->base, rc);
 }
 
-/* Ends the query if it has failed, and returns whether it has. */
+/* If the query has failed, ends it and returns true. */
 static bool latch_failed(struct count *c)
 {
     int rc = c->base.rc;
@@ -238,9 +238,9 @@ static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 }
 
 /* Ends the query with count 0 if a transaction confirms that the latch is not
- * set. A read is not enough, even after a sync: the leader answers both from
- * what it has applied, and another client's set that a follower has already
- * confirmed may not be applied there yet. A transaction that fails has its
+ * set. A read is not enough, even after a sync. The leader answers reads from
+ * what it has applied, and it may not yet have applied a set that a follower
+ * has already confirmed to another client. A transaction that fails has its
  * place in the order of all writes, so its answer is final. */
 static void latch_end_if_not_set(struct count *c)
 {
@@ -286,8 +286,8 @@ static void latch_on_undone(void *owner, int rc, const struct zk_reply *reply)
 /* Deletes the latch again, because another client used the name for a lock
  * between the read and the set. The transaction deletes our round, whose name
  * is unique, so it cannot delete another client's latch. It also deletes the
- * mark: if the answer is lost, a repeated set must not find the mark and
- * conclude that it was counted. */
+ * mark: if the answer is lost and the set is repeated, the set must not find
+ * the mark and conclude that it was counted before. */
 static void latch_undo(struct count *c)
 {
     zoo_op_t op[3];

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define PARENTS_MAX 100 /* more sweeps than this mean another fault */
+#define PARENTS_MAX 100 /* after more sweeps, something else is wrong */
 
 int hf__zk_lock_attach(void *self, struct hf__remote *remote)
 {
@@ -170,8 +170,8 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
     struct zk_lock *lock = req->remote->impl;
 
     (void)self;
-    /* A repeated abandon may be about an earlier hold id than the current
-     * attempt. */
+    /* A repeated abandon may be about an earlier hold id than that of the
+     * current attempt. */
     if (req->remote->attempt->hold_id == req->hold_id) {
         lock->attempt = NULL;
         hf__zk_lock_stop_waiting(lock);

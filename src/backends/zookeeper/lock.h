@@ -3,8 +3,8 @@
  * from attach to detach, and what all kinds share: attempts, grants, releases.
  * zookeeper.c calls the first functions for the core; the kinds (queue.c,
  * semaphore.c, latch.c) call the others. A lock refers to at most one node,
- * with its siblings; cleanup.h takes over nodes that it drops. Called with the
- * client's mutex held.
+ * with its siblings. Nodes that the lock drops belong to cleanup.h. Called with
+ * the client's mutex held.
  */
 #ifndef HF_ZK_LOCK_H
 #define HF_ZK_LOCK_H
@@ -24,13 +24,14 @@ struct zk_lock {
     struct zk_lock *next, *prev; /* locks with the same watch */
     bool queued;                 /* counted in zk.waiting or zk.waiting_latch */
     bool deleted;                /* the watched node is gone */
-    /* Set while a try waits briefly for the turn before its own (semaphore.c):
-     * it is called instead of ringing the bell, at pass_until at the latest.
-     * NULL if the bell is to ring. */
+    /* Set while a try waits briefly for the turn before its own (semaphore.c).
+     * The function is called when the watch on that turn fires, and at
+     * pass_until at the latest. NULL at all other times: then the bell rings
+     * instead. */
     void (*passed)(struct zk_lock *);
     hf__time pass_until;
     bool blind; /* latch: READ on the round was denied */
-    /* Hash of the strangers that are known to be persistent, so that they do
+    /* Hash of the strangers that are known to be persistent and therefore do
      * not count. */
     uint64_t strangers;
     struct zk_round *round; /* latch: the round this lock waits for; or NULL */
@@ -65,7 +66,8 @@ int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
  * PENDING. An attempt that is refused or BUSY drops its node. After EUNKNOWN
  * the node stays, and the core sends the attempt again or abandons it. */
 void hf__zk_lock_answer(struct zk_lock *, int rc);
-/* Removes the lock from its watch and from the queue. */
+/* Ends the lock's wait: removes the lock from its watch and from the count of
+ * queued locks. */
 void hf__zk_lock_stop_waiting(struct zk_lock *);
 /* Returns true if missing parents must be created again, because the server
  * sweeps empty parents. Returns false if this was done too many times, or if

@@ -73,9 +73,9 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
     struct zk_node *node;
 
-    /* The entry of an unfair mutex gets no sequence from the server. An old
-     * entry may still be about to be deleted when the same hold id wants the
-     * lock again, so each entry gets a new name. */
+    /* The entry of an unfair mutex gets no sequence from the server. When the
+     * same hold id wants the lock again, its old entry may not be deleted yet,
+     * so each entry gets a new name. */
     node_uuid_of(
         z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id, uuid);
     hf__zk_entry_prefix(form, uuid, stem);
@@ -249,8 +249,8 @@ static uint32_t node_left_of(const struct zk_node *node)
 }
 
 /* Writes "<pid>\n<host>\n<label>". For a fixed lease, its length in ms follows
- * the pid. For a restated entry, the rest of the lease (or 0), the token, and
- * the time of the grant follow the pid. */
+ * the pid. For a restated entry, three numbers follow the pid: the rest of the
+ * lease (or 0), the token, and the time of the grant. */
 int hf__zk_node_describe(const struct zk_node *node, char data[ZK_ABOUT_MAX])
 {
     const char *about = node->z->about, *label = node->lock->remote->label;

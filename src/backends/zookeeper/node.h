@@ -97,7 +97,8 @@ struct zk_node {
     uint32_t lease_ms;        /* length of the fixed lease, or 0 */
     int64_t leased_ms;        /* start of the fixed lease, by the wall clock */
     int64_t granted_ms;       /* time of the grant, by the wall clock */
-    int32_t version;          /* of the entry's data, after our last write */
+    int32_t version;          /* version of the entry's data after our last
+                               * write */
     bool restated; /* the data contains the token and the time of the grant,
                       because the entry's czxid and mtime no longer show them */
 
@@ -201,8 +202,8 @@ void hf__zk_node_lower(struct zk_node *);
 void hf__zk_node_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
 /* Forgets the stats of the siblings, which were requested for an earlier entry.
- * A stat that is still requested keeps its memory until the answer, but is not
- * found. */
+ * If a request for a stat is unanswered, the memory of that stat is kept until
+ * the answer, but lookups no longer find it. */
 void hf__zk_node_forget_child_stats(struct zk_node *);
 void hf__zk_node_stop_notify(struct zk_node *);
 /* Removes the node from memory; sends nothing. */

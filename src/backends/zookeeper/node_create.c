@@ -50,8 +50,9 @@ static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
     hf__zk_node_called(node);
 }
 
-/* Writes with a version check, which fails if another client has asked for the
- * lock in the meantime. Therefore that client's request is not overwritten. */
+/* Writes the data with a version check, which fails if another client has asked
+ * for the lock in the meantime. Therefore the write cannot overwrite that
+ * client's request. */
 void hf__zk_node_date(struct zk_node *node)
 {
     char data[ZK_ABOUT_MAX];

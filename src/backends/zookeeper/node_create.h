@@ -11,8 +11,8 @@
 #include "node.h"
 
 /* Sends the create; if `parents` is true, sends creates of the missing parents
- * first. The answer is not reported. Instead, the caller sends a list: when the
- * list is answered, the node is THERE, UNSURE or GONE. */
+ * first. The answer to the create is not reported. Instead, the caller sends a
+ * list: when the list is answered, the node is THERE, UNSURE or GONE. */
 int hf__zk_node_create(struct zk_node *, bool parents);
 /* Sends a list of the siblings; returns PENDING or an error code. The function
  * is called with the node when the answer arrives, unless a later list was sent

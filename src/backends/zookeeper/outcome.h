@@ -14,8 +14,8 @@ void hf__zk_finish(struct zk *, struct hf__req *, int result);
 
 /* Sets the error message for a name that is in use as another kind of lock, and
  * returns HF_EMISMATCH. The message names the kind of lock that `child` is an
- * entry of, and the kind that was wanted. If `wanted` is NULL, that is a
- * latch. */
+ * entry of, and the kind that was wanted. If `wanted` is NULL, a latch was
+ * wanted. */
 int hf__zk_used_as(struct zk *, const char *name, size_t len,
                    const struct hf__remote *wanted, const char *child);
 /* Sets the error message for a call that the server refused with the code rc,

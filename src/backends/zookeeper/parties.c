@@ -198,7 +198,8 @@ static void parties_judge_queue(struct zk_parties *parties)
 
 /* Counts leases as holders. If there are more leases than permits, the client
  * that has the turn has just created too many. Its leases, which are the newest
- * ones, do not count, because the client will notice that and delete them. */
+ * ones, do not count, because that client will notice the excess and delete
+ * them. */
 static void parties_judge_leases(struct zk_parties *parties)
 {
     struct zk_party *last = NULL;

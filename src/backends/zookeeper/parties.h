@@ -49,7 +49,8 @@ struct zk_parties {
     uint64_t count;   /* count of a latch */
     char round[ZK_UUID_MAX];
     unsigned reached;   /* holders that were deleted or asked */
-    bool meant, others; /* some holder is, or is not, meant by the query */
+    bool meant, others; /* some holder is meant by the query; some holder is
+                         * not */
 };
 
 /* Reads everything and calls then(), unless reading fails. Returns an

@@ -3,10 +3,10 @@
  *
  * A slash separates levels: the name a/b is the node a/b below the root of the
  * client, which is "" or "/x/y". Characters that ZooKeeper accepts are
- * unchanged. These become %XX (upper case), byte by byte: control characters,
- * invalid UTF-8, characters that the server refuses, "." and "..", and a
- * percent sign that would read as an escape. An empty component becomes "%00".
- * Therefore two names never have the same path.
+ * unchanged. The following become %XX (upper case), byte by byte: control
+ * characters, invalid UTF-8, characters that the server refuses, "." and "..",
+ * and a percent sign that would read as an escape. An empty component becomes
+ * "%00". Therefore two names never have the same path.
  */
 #ifndef HF_ZK_PATH_H
 #define HF_ZK_PATH_H
@@ -14,8 +14,8 @@
 #include <holdfast.h>
 #include <stddef.h>
 
-/* The longest path of a name below the root, with the NUL: that of a name of
- * only slashes. */
+/* Room for the longest path of a name below the root, with the NUL. The name
+ * with the longest path consists only of slashes. */
 #define ZK_PATH_MAX (4 * (HF_NAME_MAX + 1) + 1)
 
 /* The longest path of the root. */
@@ -45,8 +45,8 @@ const char *hf__zk_path_refused(const char *name, size_t len, const char *root,
  * path. */
 int hf__zk_name(const char *path, const char *root, char *out, size_t cap);
 
-/* Writes "<path>/<child>" and returns out. A path that is too long is cut, but
- * no path of ours is too long. */
+/* Writes "<path>/<child>" to `out` and returns `out`. A path that is too long
+ * is cut, but no path of ours is too long. */
 const char *hf__zk_join(char out[ZK_WHOLE_MAX], const char *path,
                         const char *child);
 

@@ -31,7 +31,8 @@ static void on_put(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZNONODE && reply->results[0].err == ZNONODE) {
         code = HF_ENOTOWNER;
     } else if ((rc == ZNONODE || exists) && p->makes == exists) {
-        /* the node was created or deleted in the meantime */
+        /* The key's node was created or deleted in the meantime, so the other
+         * operation is sent. */
         p->makes = !p->makes;
         if (!hf__zk_query_is_over(&p->base)) {
             put_commit(p);

@@ -1,9 +1,10 @@
 /*
  * A query: a request about a name, which takes several calls, in steps. All
  * calls of a step are sent together; when all are answered, the next step
- * follows. The first failure of a step is its result and ends the query when
- * the step ends. A query is in zk.queries until hf__zk_query_end() or _free()
- * frees it, and owns its calls. Called with the client's mutex held.
+ * follows. If calls of a step fail, the first failure is the result of the
+ * step, and the query ends with that result when the last call of the step is
+ * answered. A query is in zk.queries until hf__zk_query_end() or _free() frees
+ * it, and owns its calls. Called with the client's mutex held.
  */
 #ifndef HF_ZK_QUERY_H
 #define HF_ZK_QUERY_H
@@ -35,17 +36,17 @@ void *hf__zk_query_new(struct zk *, struct hf__query *, size_t size, int *rc);
  * without a hf__query, or NULL if memory is short. */
 void *hf__zk_query_of(struct zk_lock *, size_t size);
 
-/* Counts a call of the step; rc is the result of sending it. */
+/* Counts a call of the step. `rc` is the result of sending the call. */
 void hf__zk_query_sent(struct zk_query *, int rc);
-/* Counts a call of the step as answered; rc is 0 or a code of holdfast. A
+/* Counts a call of the step as answered. `rc` is 0 or a code of holdfast. A
  * completion must call this last, because it may free the query. */
 void hf__zk_query_back(struct zk_query *, int rc);
 /* Must be called when the calls of a step were sent: `step` runs when all are
  * answered. Returns PENDING. If no call was sent, `step` has already run and
  * may have freed the query. */
 int hf__zk_query_wait(struct zk_query *, void (*step)(struct zk_query *));
-/* Returns true if the caller of the query no longer waits, so that nothing must
- * be written for it. */
+/* Returns true if the caller of the query no longer waits. Then the query must
+ * not write anything. */
 bool hf__zk_query_is_over(const struct zk_query *);
 
 /* Reports the result and frees the query. */
@@ -55,7 +56,8 @@ void hf__zk_query_free(struct zk_query *);
  * and for ZNONODE, which is no error; EUNKNOWN if there was no answer;
  * otherwise the code of the refusal, after setting its error message. */
 int hf__zk_query_code(struct zk_query *, int rc);
-/* Does the same for a call that needs another right (hf__zk_denied). */
+/* Does the same as hf__zk_query_code() for a call that needs the right `right`
+ * (hf__zk_denied). */
 int hf__zk_query_refusal(struct zk_query *, int rc, const char *right);
 
 void hf__zk_queries_fini(struct zk *);

@@ -76,8 +76,8 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
             hf__zk_notify_confirm(node);
         return rc;
     }
-    /* A proof is sent with the list. Without one, the session may have ended by
-     * the time of the grant, and the list would be outdated. */
+    /* A proof is sent with the list. Without that proof, the session might have
+     * ended by the time of the grant, and the list would be outdated. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
     return rc ? rc : hf__zk_node_list(node, queue_listed);

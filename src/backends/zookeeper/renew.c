@@ -16,7 +16,8 @@
 #include <string.h>
 
 #define CHUNK_LEN 256
-/* The bytes of the paths in a transaction, at most. The server accepts 1 MB. */
+/* The paths in one transaction have at most this many bytes. (The server
+ * accepts 1 MB.) */
 #define CHUNK_SIZE (256u << 10)
 
 struct zk_chunk {
@@ -187,8 +188,8 @@ static void renew_on_downgrade(void *owner, int rc,
                                     : HF_ENOTOWNER);
 }
 
-/* Returns false at the end of the sequence, where only the czxid shows the
- * order, so that a new entry would come after the waiters. Then the entry for
+/* Returns false at the end of the sequence. There only the czxid shows the
+ * order, and a new entry would come after the waiters. Then the entry for
  * writing stays, and keeps other readers out. */
 static bool renew_can_be_renamed(const struct zk_node *node)
 {
@@ -274,8 +275,8 @@ static void renew_flush(struct sending *s)
     s->size = 0;
 }
 
-/* Adds a check to the current chunk, or to a new one. Returns false if memory
- * is short. */
+/* Adds a check to the current chunk, or to a new chunk if there is none.
+ * Returns false if memory is short. */
 static bool renew_add(struct sending *s, size_t i)
 {
     if (!s->chunk)

@@ -1,7 +1,8 @@
 /*
- * The backend's slot `renew`, which proves the session for all holds of a
- * batch, and is answered when all parts of the batch are. Also the query
- * HF__DOWNGRADE, which the next renewal repeats if its answer was lost.
+ * Implements the backend's slot `renew`, which proves the session for all holds
+ * of a batch. A renewal ends when all parts of the batch are answered. Also
+ * executes the query HF__DOWNGRADE; if the answer to a downgrade is lost, the
+ * next renewal sends it again.
  *
  * All holds live as long as the session, so one acknowledged write renews them
  * all. The write is a transaction that checks that each entry exists, with as
@@ -12,7 +13,7 @@
  * A downgrade replaces the entry for writing with one for reading of the same
  * sequence, in one transaction, as Curator does. Therefore the hold stays
  * before all waiters. After a lost answer the same transaction is sent again;
- * the new name tells whether it was done.
+ * the new name tells whether the first one was carried out.
  */
 #ifndef HF_ZK_RENEW_H
 #define HF_ZK_RENEW_H

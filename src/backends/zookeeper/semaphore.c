@@ -35,8 +35,8 @@ struct visit {
     char before[ZK_CHILD_MAX], other[ZK_CHILD_MAX];
 };
 
-/* Drops the leases, because another turn is first now and may want the permits,
- * or because the leases must be created again. */
+/* Drops the leases of a turn that cannot have its permits now, or whose leases
+ * must be created again. */
 static void semaphore_drop_leases(struct zk_node *turn)
 {
     if (turn->sibling)
@@ -51,9 +51,9 @@ static void semaphore_keep(char to[ZK_CHILD_MAX], const char *name)
     snprintf(to, ZK_CHILD_MAX, "%s", name);
 }
 
-/* The rule for strangers. A semaphore has no entry of its own in this node, so
- * only strangers that look like entries count, and not those that Curator
- * merely sorts before a sequence (entry.h). */
+/* The rule for strangers. A semaphore has no entry directly below the name's
+ * node. Therefore only strangers that look like entries count, and not those
+ * that Curator merely sorts before a sequence (entry.h). */
 #define RULE ZK_RULE_UNFAIR
 
 static int semaphore_see_to_strangers(struct visit *v,
@@ -231,8 +231,9 @@ static uint32_t semaphore_count_leases(const struct zk_node *turn)
     return len;
 }
 
-/* Creates the node `leases` and writes the size, if needed. Both are sent
- * before the leases, so a client that has a lease knows that both were done. */
+/* Creates the node `leases` and writes the size, if needed. The requests for
+ * this are sent before those that create the leases. Therefore they were
+ * executed before a client has a lease. */
 static int semaphore_prepare_leases(const struct zk_lock *lock,
                                     const struct visit *v)
 {
@@ -339,8 +340,8 @@ static bool semaphore_are_there(const struct zk_node *turn)
 }
 
 /* Returns 0, or the error code if the server refuses to create a lease and
- * would do so again. (If `leases` was swept, it is created first and the lease
- * is tried again.) */
+ * would refuse it again. (If `leases` was swept, `leases` is created again and
+ * the lease is tried once more.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
@@ -369,7 +370,7 @@ static int semaphore_serve(struct zk_lock *lock, const struct visit *v)
     }
     if (semaphore_are_there(turn) && v->ours < semaphore_count_leases(turn))
         semaphore_drop_leases(
-            turn); /* one was deleted by hand: create all leases again */
+            turn); /* a lease was deleted by hand: create all leases again */
     if (!semaphore_are_there(turn))
         return semaphore_take_leases(lock, v, wanted);
     return semaphore_grant(lock);
@@ -382,13 +383,13 @@ static void semaphore_passed(struct zk_lock *lock)
 }
 
 /* Handles a try with turns before its own. The clients with these turns may be
- * about to release them, or may themselves wait, for an unknown number of
- * permits. The leases are listed after the turns, so the leases that were found
- * may already include those of a client whose turn was listed. If that turn
- * counted as a permit, too, the try would be refused although permits are free.
- * Therefore, if enough permits are free, the try watches the turn before its
- * own for a short time. That turn may belong to a stopped process or wait for
- * more permits; then the try is BUSY. */
+ * about to release them, or may themselves wait for permits. The leases are
+ * listed after the turns, so the leases that were found may already include
+ * those of a client whose turn was listed. If such a turn counted as a permit,
+ * too, the try would be refused although permits are free. Therefore, if enough
+ * permits are free, the try watches the turn before its own, for PASS at most.
+ * If that turn still exists then, its process is stopped or waits for more
+ * permits, and the try is BUSY. */
 static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;

@@ -15,8 +15,8 @@
  * hold.
  *
  * The size is in the data of `leases`. A client whose turn it is writes the
- * size if the data contains none. It also writes its own size over another one
- * while no other client has a permit.
+ * size if the data contains none. If the data contains a different size and no
+ * other client has a permit, the client replaces it with its own size.
  */
 #ifndef HF_ZK_SEMAPHORE_H
 #define HF_ZK_SEMAPHORE_H

@@ -20,29 +20,30 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define PACKETS_MAX 256 /* most packets read in one call of advance() */
-#define CONNECTS_MAX 4  /* most addresses tried in one call of advance() */
-#define RETRY_MS 1000   /* pause before the next session, if one was refused */
+#define PACKETS_MAX 256 /* one advance() reads at most this many packets */
+#define CONNECTS_MAX 4  /* one advance() tries at most this many addresses */
+#define RETRY_MS 1000   /* pause before the next session after a refusal */
 #define PAUSE_MS 500    /* longest pause after a round through all servers */
 #define LIVED_MS 1000   /* a connection that lasted longer was useful */
 #define SHORT_MS 10     /* first pause after a connection that was not useful */
 /* The longest pause after connections that were not useful. Each pause is twice
  * as long as the one before. */
 #define SHORT_MAX_MS 200
-/* The time limit of an attempt to connect, which grows with each failure. */
+/* The first time limit of an attempt to connect. The limit grows with each
+ * failure. */
 #define PATIENCE_MS 1000
-#define SILENT_MS 300 /* after this long a silence, close() does not wait */
+#define SILENT_MS 300 /* close() does not wait after a longer silence */
 /* The time between polls where no event wakes the client. */
 #define POLL (10 * HF__MS)
 #define USUAL_MS 4000 /* shortest session that a server grants by default */
 
-/* The library computes twice the timeout in an int. */
+/* The library computes twice the timeout in an int, which must not overflow. */
 #define TTL_MAX_MS (INT32_MAX / 2)
 
 /* ---- a handle ----------------------------------------------------------- */
 
 /* Creates a handle, which begins a new session. The handle needs no watcher,
- * because session events are read from its state. */
+ * because this unit reads the state of the session from the handle. */
 static int session_make_handle(struct zk *z)
 {
     int rc = z->core->random(z->salt, sizeof(z->salt));
@@ -98,8 +99,8 @@ int hf__zk_session_open(struct zk *z)
     z->addrs = z->core->alloc(z->client, sizeof(*z->addrs));
     rc = z->addrs ? session_first_lookup(z) : HF_ENOMEM;
     z->lookup_at = HF__NEVER;
-    /* Without this the library would seed random(3), which belongs to the
-     * program, to shuffle the hosts. */
+    /* Makes the library keep the order of the hosts. To shuffle them, it would
+     * seed random(3), which belongs to the program. */
     zoo_deterministic_conn_order(1);
     if (!rc) {
         z->numeric = strncmp(z->addrs->text, z->hosts, strlen(z->hosts)) == 0;
@@ -109,7 +110,7 @@ int hf__zk_session_open(struct zk *z)
     return rc;
 }
 
-/* Shuts the socket down. zookeeper_close() would otherwise wait 1.5 s for the
+/* Shuts the socket down. Otherwise zookeeper_close() would wait 1.5 s for the
  * server's answer, and 3 s before that if the socket is full. */
 static void session_expect_nothing(const struct zk *z)
 {
@@ -137,8 +138,8 @@ void hf__zk_session_close(struct zk *z)
 
 /* ---- the state of the connection ----------------------------------------- */
 
-/* Returns false if the session is shorter than the tick in the URL, which makes
- * open() fail. */
+/* Returns false if the session's timeout is shorter than the tick in the URL.
+ * Then open() fails. */
 static bool session_fits(struct zk *z)
 {
     if (z->opened || hf__zk_proof_fits(z)) {
@@ -240,10 +241,10 @@ static void session_on_greeted(void *owner, int rc,
 }
 
 /* Sends the first request of a connection, a sync. A list that is sent after
- * the sync shows everything that was sent before it. The answer to the sync
- * also makes the library drop requests of an earlier connection that will never
- * be answered. If there is a user, the answer proves that the server has
- * accepted user and password. */
+ * the sync shows the effect of everything that was sent before the sync. The
+ * answer to the sync also makes the library drop requests of an earlier
+ * connection that will never be answered. If there is a user, the answer proves
+ * that the server has accepted user and password. */
 static void session_greet(struct zk *z)
 {
     int rc = hf__zk_sync(z, session_on_greeted, NULL);
@@ -299,7 +300,7 @@ static void session_lose(struct zk *z, hf__time now)
         z->again_at += RETRY_MS * HF__MS;
 }
 
-/* Begins another session if one is due, with the addresses that were found
+/* If a new session is due, begins it with the addresses that were found
  * last. */
 static void session_begin_again(struct zk *z, hf__time now)
 {
@@ -364,8 +365,8 @@ static void session_process(struct zk *z)
     session_note_state(z);
 }
 
-/* Sets when the library must run next, or when a descriptor that the core
- * cannot watch is polled next. */
+/* Sets the time at which the library must run next. If the core cannot watch
+ * the descriptor, that time is also when the descriptor is polled next. */
 static void session_set_timer(struct zk *z, hf__time now,
                               const struct timeval *tv)
 {
@@ -375,8 +376,9 @@ static void session_set_timer(struct zk *z, hf__time now,
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
         z->timer = hf__min_time(z->timer, now + POLL);
-    /* If no request is pending, no thread waits for the socket. Then an attempt
-     * to connect would time out before anything was sent on the connection. */
+    /* If no request is pending, no thread waits for the socket, and an attempt
+     * to connect could time out before anything was sent. Therefore the driver
+     * wakes up on its own. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
             hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);

@@ -1,7 +1,7 @@
 /*
  * The session, from creation to end. This unit drives the library, and notifies
- * the others when the connection is established or lost and when the session
- * has ended. Called by zookeeper.c. hf__zk_session_open() and
+ * the other units when the connection is established or lost and when the
+ * session has ended. Called by zookeeper.c. hf__zk_session_open() and
  * hf__zk_session_close() run on the helper thread without the client's mutex.
  * hf__zk_session_move() and hf__zk_session_timeout() are the backend's advance
  * and next_timeout.

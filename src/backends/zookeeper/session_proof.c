@@ -4,7 +4,9 @@
 
 /* A proof that is younger than the timeout divided by this is not repeated. */
 #define FRESH_PART 4
-/* The length of zk.touched. All but one of its times span two half ticks. */
+/* The length of zk.touched. Its times are at least a quarter of
+ * proof_half_tick() apart. Together they therefore cover more than
+ * proof_half_tick(), which is what proof_known() needs. */
 #define TOUCHES 8
 /* No hold begins if less of the session is left than the timeout divided by
  * this. */
@@ -30,7 +32,7 @@ bool hf__zk_proof_fits(const struct zk *z)
 }
 
 /* Returns the newest sign of life from the client that the leader certainly
- * knew of when a write was sent at that time. */
+ * knew of when it acknowledged a write that was sent at `sent_at`. */
 static hf__time proof_known(const struct zk *z, hf__time sent_at)
 {
     unsigned at = z->touched_at;
@@ -70,9 +72,9 @@ bool hf__zk_proof_is_good(const struct zk *z)
            z->good_until - now > hf__zk_proof_part(z, FRESH_PART);
 }
 
-/* Returns 0 if a hold may begin, otherwise the time of the next try. After
- * silence for nearly a whole timeout, the leader must be notified of the client
- * first, which takes half a tick. */
+/* Returns 0 if a hold may begin, otherwise the time at which to check again.
+ * After the client has been silent for nearly a whole timeout, the leader must
+ * be notified of the client first, which takes half a tick. */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))

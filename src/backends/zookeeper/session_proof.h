@@ -20,8 +20,8 @@
 
 #define ZK_NUDGE (200 * HF__MS) /* an answer that takes longer is late */
 
-/* Begins the proofs of a new connection: since connect_at, the leader has
- * opened the session or was notified of it. */
+/* Begins the proofs of a new connection. The leader has opened the session, or
+ * was notified of it, after connect_at. */
 void hf__zk_proof_begin(struct zk *);
 /* Returns false if the URL gives a tick that is longer than the session's
  * timeout. */
@@ -33,7 +33,7 @@ void hf__zk_proof_heard(struct zk *, hf__time sent_at, bool by_leader);
 /* Returns the session's timeout divided by `of`. */
 hf__time hf__zk_proof_part(const struct zk *, int of);
 /* Returns 0 if the session lives long enough for a hold to begin; otherwise the
- * time of the next try. */
+ * time at which to check again. */
 hf__time hf__zk_proof_doubt(const struct zk *);
 /* Returns for how many ms the session is sure to live, counted from `since`; at
  * least 1. */

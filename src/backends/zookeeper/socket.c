@@ -62,8 +62,8 @@ void hf__zk_socket_watch(struct zk *z, int fd, int interest)
 
     if (z->up && fd == z->fd && interest == z->interest && !z->unwatched)
         return;
-    /* While the client is not up, a new socket may have the number of the old
-     * one. */
+    /* While the client is not up, the library may have replaced its socket with
+     * one that has the same number. */
     if (!z->up || fd != z->fd || z->own_fd < 0) {
         socket_unwatch(z);
         if (fd >= 0)
@@ -83,9 +83,9 @@ void hf__zk_socket_sent(struct zk *z)
     struct timeval tv;
     int fd, wanted;
 
-    /* zookeeper_interest() is called to learn whether the socket is full or
-     * broken. It also does whatever is due, so it is not called while advance()
-     * runs, whose work that is. */
+    /* zookeeper_interest() tells whether the socket is full or broken. It also
+     * does all work of the library that is due. Therefore it is not called here
+     * while advance() runs, which calls it itself. */
     if (z->moving)
         return;
     z->used = z->sent;

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define POLL (1500 * HF__MS)
-/* A random part of this is added, so that clients do not poll together. */
+/* A random part of this is added to POLL, so that clients do not poll
+ * together. */
 #define POLL_SPREAD (400 * HF__MS)
 /* The longest wait for the answers to safety polls. */
 #define POLL_LATE (500 * HF__MS)
@@ -211,9 +212,10 @@ static void poll_watched(struct zk *z)
     z->poll_at = z->polls ? z->core->now() + POLL_LATE : watch_next_poll(z);
 }
 
-/* Handles safety polls that were not answered in time. A poll belongs to no
- * lock, so no request of the core would end because of it. Therefore all locks
- * try again, and their own requests end after op_timeout. */
+/* Handles safety polls that were not answered in time. A safety poll belongs to
+ * no request of the core, so no request would fail because of it. Therefore all
+ * waiting locks try again, and these attempts end after op_timeout if they are
+ * not answered either. */
 static void watch_poll_late(struct zk *z)
 {
     z->polls = 0;

@@ -10,13 +10,15 @@
  * A watch is kept until it fires, even if no lock waits for it, so that a
  * client that tries the same path repeatedly leaves only one watch at the
  * server. A watch reports what happens after the server has answered the
- * request that set it, and its event arrives before any later answer. So a lock
- * that sees a node in a list and finds a watch on that node can rely on it.
+ * request that set it, and its event arrives before any later answer. So if a
+ * lock sees a node in a list and there is a watch on that node already, the
+ * lock can rely on that watch.
  *
  * In case an event is lost, the client polls each node that a lock waits for
  * every 1.5 to 2 s, with one small request however many locks wait. (A watch on
- * a list of children, as the first turn of a semaphore has, rings instead.) The
- * poll also makes a follower of version 3.8 proceed that has delayed a commit.
+ * a list of children, which the first turn of a semaphore has, is not polled:
+ * the bell rings instead.) If a follower of version 3.8 has delayed a commit,
+ * the poll also makes it carry out that commit.
  */
 #ifndef HF_ZK_WATCH_H
 #define HF_ZK_WATCH_H
@@ -36,8 +38,9 @@ void hf__zk_unwatch(struct zk_lock *);
 /* Starts the safety polls, because a lock is about to wait. */
 void hf__zk_watches_begin(struct zk *);
 
-/* Makes all waiting locks try again when the connection, which was lost, is
- * back. Otherwise a lock that only waits would never notice. */
+/* Handles the loss of the connection: rings the bells of all waiting locks, so
+ * that they try again when the connection is back. Otherwise a lock that only
+ * waits would never notice the loss. */
 void hf__zk_watches_down(struct zk *);
 /* Sends the safety polls that are due, and calls `passed` of locks whose
  * pass_until has come (semaphore.c). */

@@ -39,8 +39,9 @@ static void words_shorten(const char *text, const char *cause, char *out,
              cause ? cause : open + 1);
 }
 
-/* Keeps the reason in a line of the library's log. The line contains time,
- * thread, level, function and message, but does not name the client. */
+/* Keeps the reason that a line of the library's log contains. The line consists
+ * of time, thread, level, function and message, but does not name the
+ * client. */
 void hf__zk_on_log(const char *line)
 {
     struct zk *z = speaking;

@@ -10,13 +10,14 @@
 
 #include "zookeeper.h"
 
-/* Sets the client to which the library's next messages on this thread belong,
- * or NULL if they belong to none. */
+/* Sets the client that the library's next messages on this thread are about, or
+ * NULL if they are about no client. */
 void hf__zk_speak_for(struct zk *);
 /* The library's log function: remembers the last error for
  * hf__zk_why_down(). */
 void hf__zk_on_log(const char *line);
-/* Writes which server the client is not connected to, and why; returns out. */
+/* Writes to `out` the server to which the client is not connected, and the
+ * reason. Returns `out`. */
 const char *hf__zk_why_down(struct zk *, char *out, size_t size);
 
 #endif

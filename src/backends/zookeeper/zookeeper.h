@@ -77,7 +77,8 @@ struct zk {
     uintptr_t refused_parent; /* a hash of that parent's path */
     hf__time timer;           /* when the library wants to be called */
     hf__time lookup_at;       /* while down: time of the next lookup */
-    hf__time again_at;        /* without a handle: when to create one */
+    hf__time again_at;        /* if there is no handle: when to create the
+                               * next */
     hf__time up_at;           /* start of the current or last connection */
     hf__time pause_until;     /* no connection is attempted before this time */
     uint32_t pause_ms; /* length of the last pause, which grows each time */
@@ -108,7 +109,7 @@ struct zk {
     uintptr_t watch_ids;      /* the last watch id */
     struct zk_query *queries; /* unfinished queries */
     struct zk_notify *listening;
-    uint64_t holders; /* number of the last unfair mutex's entry */
+    uint64_t holders; /* number in the name of the last unfair mutex's entry */
     struct hf__latch_requests latch_requests;
 
     uint8_t salt[16]; /* random per session; mixed into the uuids of hold ids */

@@ -59,7 +59,7 @@ def documented_options(title):
 
 
 def test_every_option_of_a_url_is_documented():
-    common = documented_options('Options of all')
+    common = documented_options('Options of all backends')
     assert common
     for scheme in schemes:
         url = scheme + (':' if scheme == 'shm' else '://localhost')

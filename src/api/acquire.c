@@ -145,7 +145,7 @@ static bool acquire_line_quickly(struct hf__line *first, struct hf__waiter *w,
 }
 
 /* What acquire_wait_over() returns for a try whose answer did not come in time.
- * The program gets EBACKEND. */
+ * The program then gets EBACKEND. */
 #define SILENCE (-1000)
 
 /* Returns the error code with which the wait ends now. If the wait does not end

@@ -13,12 +13,14 @@ bool hf__cancel_attach(hf_cancel *cancel, hf_client *c)
              HF__CANCELLED);
 }
 
-/* A thread that has fired during the wait might not have reached the client
- * yet. Such a thread is added to client->firing here, and subtracts itself when
- * it no longer uses the client. Adding HF__ATTACHED clears that bit, which is
- * set, and changes the rest of the word. Therefore a firing that has read the
- * old word and this client starts again, even if the next wait, on a different
- * client, is attached by then. */
+/* A thread that has called hf_cancel_fire() during the wait might not have
+ * reached the client yet. Such a thread is added to client->firing here, and
+ * subtracts itself when it no longer uses the client.
+ *
+ * The addition also clears HF__ATTACHED, which is set, and changes the rest of
+ * the word. Therefore a thread that has read the old word and this client
+ * starts again, even if the next wait is already attached to a different
+ * client. */
 void hf__cancel_detach(hf_cancel *cancel, hf_client *c)
 {
     if (__atomic_fetch_add(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
@@ -33,9 +35,9 @@ void hf_cancel_init(hf_cancel *cancel)
 }
 
 /* After the firing the wait may return, and the cancel may be freed. Therefore
- * everything in the cancel is read before, and is still true at the moment of
- * firing. The client stays until this thread has subtracted itself from
- * client->firing. */
+ * everything in the cancel is read before the firing, which takes place only if
+ * the word has not changed since. The client stays until this thread has
+ * subtracted itself from client->firing. */
 void hf_cancel_fire(hf_cancel *cancel)
 {
     int saved = errno;

@@ -55,8 +55,9 @@ static bool close_is_idle(struct hf__line *n)
     return hf__queue_idle(&n->queue);
 }
 
-/* Returns whether the line is idle, or the hold that is being let go must have
- * ended at the server by now and the program does not wait for the answer. */
+/* Returns whether hf_close() may stop waiting for the line early: the line is
+ * idle, or the hold that is being let go must have ended at the server by now
+ * and no release waits for the answer. */
 static bool close_is_over(struct hf__line *n)
 {
     return close_is_idle(n) ||
@@ -96,9 +97,9 @@ static bool close_forget_line(struct hf__line *n)
     return true;
 }
 
-/* The time limit for answers that change nothing. They are not worth a wait of
- * op_timeout, because a program with a dead server should end within a
- * second. */
+/* The time limit for answers that change nothing. A wait of op_timeout for such
+ * answers would be too long: a program should end within a second even if its
+ * server is dead. */
 #define SOON_MS 800
 
 struct close_wait {
@@ -110,7 +111,7 @@ struct close_wait {
     int result;
 };
 
-/* Returns whether an asynchronous verb waits for an answer, which its callback
+/* Returns whether an asynchronous verb waits for an answer that its callback
  * could report. */
 static bool close_is_awaited(hf_client *c)
 {
@@ -122,9 +123,9 @@ static bool close_is_awaited(hf_client *c)
     return f != NULL;
 }
 
-/* Returns whether hf_close() can continue. It waits for threads inside a verb
- * without limit, because they use the client's memory. (Each of them leaves
- * soon: its wait has failed, or lasts for op_timeout.) */
+/* Returns whether hf_close() can continue. While threads are inside a verb it
+ * must wait without limit, because they use the client's memory. (Each of them
+ * leaves soon: its wait has failed, or lasts for op_timeout.) */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct close_wait *w = arg;

@@ -78,9 +78,9 @@ static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
     return l->fixed ? (l->until - now) / HF__MS : l->lease_ms;
 }
 
-/* Sends a renewal as a read hold, because the answer to the downgrade was lost.
- * The renewal also turns the write hold at the server into a read hold (struct
- * hf__batch). */
+/* Renews the hold as a read hold, because the answer to the downgrade was lost.
+ * If the hold is still a write hold at the server, the renewal turns it into a
+ * read hold (struct hf__batch). */
 static int downgrade_send_again(hf_lock *lock, struct hf__verb_call *t,
                                 hf_error *err)
 {

@@ -63,8 +63,8 @@ bool hf__loop_run_callback(struct hf__async *a)
     bool is_latch = lock->line->remote.kind == HF_LATCH;
     hf_client *c = lock->line->client;
 
-    /* If hf__verb_answered() sends another request, another thread may take the
-     * next step of *a after that. */
+    /* If hf__verb_answered() sends another request, from then on another thread
+     * may take the next step of *a. */
     result =
         a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
@@ -95,9 +95,9 @@ static bool loop_forked(const hf_client *c)
 }
 
 /* Calls the callbacks that are queued now. Callbacks that are added during
- * these calls wait for the next dispatch, which the descriptor requests:
- * otherwise a callback that begins a verb that ends at once would keep dispatch
- * from returning. */
+ * these calls wait for the next dispatch; the descriptor is readable until
+ * then. Without this limit dispatch might never return: a callback may begin a
+ * verb that ends at once. */
 static int loop_call_back_all(hf_client *c)
 {
     struct hf__async *a;
@@ -115,8 +115,9 @@ static int loop_call_back_all(hf_client *c)
     return called;
 }
 
-/* Moves the backend on while another thread drives. That thread might not have
- * read everything yet, and the descriptor would stay readable until it has. */
+/* Lets the backend do what is due while another thread drives. That thread
+ * might not have read all input yet; until it has, the program's descriptor
+ * would stay readable. */
 static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();
@@ -179,8 +180,8 @@ int hf_client_dispatch(hf_client *c)
         return HF_ECLOSED;
     dispatching = &here;
     rc = loop_dispatch(c);
-    /* Coroutines of one thread need not end in the order in which they
-     * began. */
+    /* Calls by coroutines of one thread need not end in the reverse order of
+     * their beginning. */
     for (at = &dispatching; *at != &here; at = &(*at)->outer)
         ;
     *at = here.outer;

@@ -23,8 +23,8 @@
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
-/* Fails because the backend does not have this kind, or has it only with other
- * URLs: a dialect may have fewer kinds. */
+/* Fails because the backend does not have this kind. The backend may have it
+ * with other URLs, because a dialect may have fewer kinds. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
@@ -158,8 +158,8 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
 }
 
 /* Returns whether a hold keeps the handle from being freed. A thread's hold can
- * be released through any handle of the name, so it keeps only the last of
- * them. line->mu and client->mu are held. */
+ * be released through any handle of the name; such a hold keeps only the last
+ * handle. line->mu and client->mu are held. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;
@@ -218,8 +218,9 @@ static int handle_uncount(hf_lock *lock)
             return HF_EBUSY;
     if (lock->async)
         hf__timers_unreserve(&c->timers);
-    /* The handle is counted down and compared with 0 in one step. If two
-     * handles are freed at once, one of them is therefore the last. */
+    /* The number of handles is decremented and compared with 0 in one step. If
+     * the last two handles are freed at the same time, exactly one of them is
+     * therefore the last. */
     handle_forget_lost(lock, --lock->line->timer.handles == 0);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Verbs that find out who holds and who waits and which names exist, ask a
- * holder for a lock, and break a hold. */
+/* Verbs that show who holds a lock, who waits for it, and which names exist;
+ * that ask a holder for a lock; and that break a hold. */
 #include "api/query.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -1,7 +1,7 @@
 /*
  * The latch. Its handle is a lock of the kind HF_LATCH, whose lines wait until
  * the count is 0 (see backend.h). The count is changed and read by means of
- * questions about the name.
+ * queries.
  */
 #include "api/async.h"
 #include "api/handle.h"
@@ -44,8 +44,8 @@ static int no_latch(hf_error *err)
     return hf__fail(err, HF_EINVAL, "the latch is NULL");
 }
 
-/* Sends the question. If the answer is lost, the question is sent again under
- * the same request id. */
+/* Sends the query. If its answer is lost, the query is sent again under the
+ * same request id. */
 static int latch_send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__request *f = hf__query_new_of(lock, t->op, err);

@@ -56,9 +56,9 @@ void hf__lock_wait_end(hf_lock *, struct hf__line *line);
  * After the unlock the handle and its line may be freed. The second half is
  * hf__client_leave(). */
 void hf__lock_wait_leave(hf_lock *, struct hf__line *);
-/* Returns the time, or 0 if nothing about the line has an end and `timed` is
- * not set: reading the clock costs as much as the rest of an acquire in shared
- * memory. */
+/* Returns the current time. Returns 0 if nothing about the line has a time
+ * limit and `timed` is not set, because reading the clock costs as much as the
+ * rest of an acquire in shared memory. */
 hf__time hf__lock_clock(const struct hf__line *, bool timed);
 
 #endif

@@ -40,7 +40,7 @@ static void metrics_put_value(struct text *t, const char *value)
     }
 }
 
-/* Writes the labels of the series, and one more unless key is NULL. */
+/* Writes the labels of the series and, unless key is NULL, the label `key`. */
 static void metrics_put_labels(struct text *t, const hf_series *s,
                                const char *key, const char *value)
 {

@@ -71,8 +71,8 @@ static int multi_check(const hf_part *parts, size_t n, hf_error *err)
     return 0;
 }
 
-/* Returns the latest time to wait for the servers' answers, for all parts
- * together, as in one verb. */
+/* Returns until when to wait for the servers' answers. The limit applies to all
+ * parts together, as if they were one verb. */
 static hf__time multi_latest_of(const hf_part *part,
                                 const hf_acquire_options *opt, hf__time until)
 {

@@ -19,9 +19,9 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* Handles a refusal by the backend of a release that went the short way. Unless
+/* Handles the backend's refusal of a release that went the short way. Unless
  * the hold was gone, the release is repeated until it succeeds, like any other
- * release that was refused. */
+ * refused release. */
 static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
 {
     struct hf__lease *l = &n->queue.lease;
@@ -55,8 +55,8 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
     return true;
 }
 
-/* Releases the short way, if that is possible. Sets *line to the line with the
- * owner's hold, and returns false if the short way is not possible. line->mu is
+/* Sets *line to the line with the owner's hold, and releases that hold the
+ * short way. Returns false if the short way is not possible. line->mu is
  * held. */
 static bool release_line_quickly(struct hf__line *first, uint64_t owner,
                                  struct hf__line **line, int *rc)
@@ -128,8 +128,8 @@ static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
  * release was on its way. */
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
-/* Returns the reason of an ELOST. It came from the backend if r has finished,
- * otherwise from the queue. */
+/* Returns the reason of an ELOST. If r has finished, the ELOST came from the
+ * backend, otherwise from the queue. */
 static struct hf__loss release_why_lost(const struct hf__line *line,
                                         uint64_t owner,
                                         const struct hf__releaser *r)

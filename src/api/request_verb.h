@@ -1,8 +1,8 @@
 /*
  * Verbs that send a request and end with its answer: renew, downgrade, put, and
- * the verbs of a latch. The synchronous and the asynchronous form take the same
- * steps, the former on the calling thread, the latter on the thread that
- * dispatches.
+ * the verbs of a latch. A verb takes the same steps in both forms: in the
+ * synchronous form on the calling thread, in the asynchronous form on the
+ * thread that dispatches.
  */
 #ifndef HF_REQUEST_VERB_H
 #define HF_REQUEST_VERB_H

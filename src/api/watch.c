@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Releases client->mu, which is held, while it calls the next callback. Returns
- * false if there is no callback to call. */
+/* Calls the next callback. client->mu is held, but not during the callback.
+ * Returns false if there is no callback to call. */
 static bool watch_call_next(hf_client *c)
 {
     hf_watch *w = c->changed;

@@ -5,9 +5,9 @@
 
 #include <holdfast.h>
 
-/* Sets *err, unless err is NULL, to the code and the message, with everything
- * escaped that is unsafe to show. Returns the code, so that a caller can write
- * `return hf__fail(err, HF_EINVAL, "...")`. */
+/* Sets *err to the code and the message, unless err is NULL. Characters of the
+ * message that are unsafe to show are escaped. Returns the code, so that a
+ * caller can write `return hf__fail(err, HF_EINVAL, "...")`. */
 int hf__fail(hf_error *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -2,10 +2,10 @@
  * How threads of this process wait for each other: futexes, and a four-byte
  * mutex made of one.
  *
- * pthread_mutex_t is not used because there is one mutex per name and it is on
- * the path of every acquire: its size (40 bytes) and its call (not inlined)
- * both count. Condition variables are not used because a wait must be ended
- * from a signal handler, which a futex allows and pthread_cond_signal does not.
+ * There is one mutex per name, and every acquire locks it. Therefore
+ * pthread_mutex_t is not used: its size (40 bytes) and its call (not inlined)
+ * both count. Condition variables are not used because a signal handler must be
+ * able to end a wait: a futex allows this, pthread_cond_signal() does not.
  */
 #ifndef HF_FUTEX_H
 #define HF_FUTEX_H
@@ -61,7 +61,7 @@ static inline void hf__mutex_leave(struct hf__mutex *const *m)
             hf__mutex_enter(mutex)
 
 /* The longest single sleep of a wait that has a time limit. After such a sleep
- * the clock is read again, because the kernel measures sleeps by a clock that
+ * the clock is read again, because the kernel measures sleeps with a clock that
  * stops while the machine is suspended. */
 #define HF__NAP (30000 * HF__MS)
 

@@ -1,6 +1,5 @@
 /* The timers of a client: a binary heap, guarded by client->mu. Setting a timer
- * never fails, because room for it was reserved together with its line or
- * handle. */
+ * never fails, because hf__timers_reserve() has made room for it earlier. */
 #ifndef HF_TIMER_H
 #define HF_TIMER_H
 
@@ -11,7 +10,8 @@
 
 struct hf__timer {
     hf__time at;          /* when it fires, or HF__NEVER if it is not set */
-    uint32_t place : 31;  /* its position in the heap, from 1; or 0 */
+    uint32_t place : 31;  /* its position in the heap, from 1 on; 0 if it is not
+                             set */
     uint32_t is_line : 1; /* 1: part of a hf__line; 0: part of a hf__async */
     uint32_t handles; /* of a line's timer: the number of the line's handles,
                          stored here because there is room */
@@ -29,8 +29,8 @@ void hf__timers_unreserve(struct hf__timers *);
 /* Sets the timer, which may be set already, to that time. HF__NEVER removes
  * it. */
 void hf__timers_set(struct hf__timers *, struct hf__timer *, hf__time at);
-/* If the earliest timer is due, removes it and returns it; its `at` stays.
- * Returns NULL if none is due. */
+/* If the earliest timer is due, removes it and returns it; its `at` keeps its
+ * value. Returns NULL if none is due. */
 struct hf__timer *hf__timers_pop(struct hf__timers *, hf__time now);
 /* Returns the time of the earliest timer, or HF__NEVER. */
 hf__time hf__timers_next(const struct hf__timers *);

@@ -62,7 +62,7 @@ struct hf__async {
     struct hf__sleeper sleeper;
     struct hf__waiter waiter;
     struct hf__timer timer; /* ends the wait at the time limit */
-    hf__time grace;         /* latest time to wait for the first answer */
+    hf__time grace;         /* until when the verb waits for the first answer */
     hf__time since;         /* when the acquire was called */
     struct hf__releaser releaser;
     struct hf__verb_call call;

@@ -8,9 +8,9 @@
 
 #include "core/async.h"
 
-/* Queues the callback of a verb that has ended. The callback receives `result`,
- * or the result of the verb's request if that was answered. client->mu is
- * held. */
+/* Queues the callback of a verb that has ended. If a request of the verb was
+ * answered, the callback receives the result of that request, otherwise
+ * `result`. client->mu is held. */
 void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
 /* Does the same as hf__callback_queue_locked(), but takes client->mu itself.
  * line->mu of the verb's line is held. */

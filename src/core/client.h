@@ -1,14 +1,14 @@
 /*
  * A client: what hf_open() returns. It has a connection to one backend, and its
- * lines, timers, requests and callbacks. Which mutex guards what:
+ * own lines, timers, requests and callbacks. Which mutex guards what:
  *
  *   line->mu     its queues, its remotes' requests, its waiters
  *   client->mu   the backend (a networked one), the driver's role, the table of
  *                names, references, timers, news, callbacks
  *
- * Order: line->mu before client->mu. The backend reports under client->mu, and
- * a report is only noted (news, see report.h); the driver then takes it to the
- * line, with both mutexes in the right order.
+ * Order: line->mu before client->mu. The backend reports under client->mu,
+ * where a report is only noted (news, see report.h). The driver delivers the
+ * report to the line later, with both mutexes in the right order.
  */
 #ifndef HF_CLIENT_H
 #define HF_CLIENT_H
@@ -20,7 +20,8 @@
 
 #include <pthread.h>
 
-/* The longest lease or timeout. It is sent as 32 bits, with room for a sum. */
+/* The longest lease or timeout. Backends send it as a 32-bit number; the sum of
+ * two such times does not overflow. */
 #define HF__MS_MAX ((int64_t)HF_LEASE_MAX_MS)
 struct hf__request;
 struct hf__sleeper;
@@ -49,7 +50,7 @@ struct hf_client {
     uint32_t closed; /* atomic: 1 once hf_close has begun */
 
     struct hf__mutex mu;
-    /* mu guards all below, unless noted otherwise */
+    /* mu guards all members below, unless noted otherwise */
     int outer_fd; /* epoll of epfd and ready_fd, created by hf_client_fd(); or
                      -1 */
     uint32_t least_ttl_ms; /* the smallest TTL of the client and its handles so
@@ -71,7 +72,7 @@ struct hf_client {
     struct hf__line **buckets;
     size_t buckets_len, names_len;
     struct hf__line *news, *news_tail;
-    struct hf__exchange *exchanges; /* unused ones, kept for reuse */
+    struct hf__exchange *exchanges; /* unused exchanges, kept for reuse */
     struct hf__request *requests, *landed, *landed_tail;
     struct hf__req *outbox, *outbox_tail; /* see backend.h */
     bool may_go_on;                       /* the backend can send again */
@@ -87,8 +88,8 @@ struct hf_client {
      * that were freed. Changed by atomic additions; hf__counters_read_locked()
      * adds the counts of the lines. */
     hf_metrics counts;
-    uint64_t longest_waits; /* grants after longer waits than the last
-                               bucket's */
+    uint64_t longest_waits; /* grants after waits that are longer than the limit
+                               of the last bucket */
 
     struct hf__mutex why_mu;
     hf_error why;      /* the backend's last failure; why_mu */
@@ -96,7 +97,8 @@ struct hf_client {
     struct hf__note notes[HF__NOTES]; /* why_mu */
     int64_t wall_offset; /* wall clock minus our clock, in ns; why_mu */
 
-    uint32_t session_lost; /* atomic: the helper thread will mark every line */
+    uint32_t session_lost; /* atomic: the session has ended, and the helper
+                              thread will mark every line */
     pthread_t helper;
     hf__time helper_until;
     hf__time driver_until; /* when the driver's sleep ends, or 0 while the
@@ -124,9 +126,9 @@ static inline int hf__client_check(const hf_client *c)
 /* Does what hf__client_check() does, and sets an error message. Returns EINVAL
  * if the client is NULL. */
 int hf__client_usable(const hf_client *, hf_error *);
-/* Must be called before a verb uses the backend without a wait of its own
- * (hf__lock_wait_begin): hf_close() then waits for hf__client_leave(). Returns
- * false if the client was closed. */
+/* Must be called before a verb uses the backend, unless hf__lock_wait_begin()
+ * was called. Makes hf_close() wait for hf__client_leave(). Returns false if
+ * the client was closed. */
 bool hf__client_enter(hf_client *);
 /* Ends what hf__client_enter() has begun. */
 void hf__client_leave(hf_client *);

@@ -64,8 +64,8 @@ static inline uint32_t hf__tally_held(uint64_t tally)
     return (uint32_t)(tally / HF__TALLY_HOLD);
 }
 
-/* Adds `what` to the line's counts. line->mu is held in this function and in
- * all below. */
+/* Adds `what` to the line's counts. The caller of this function, and of all
+ * functions below, holds line->mu. */
 static inline void hf__tally_add(struct hf__line *n, uint64_t what)
 {
     __atomic_store_n(&n->tally, n->tally + what, __ATOMIC_RELAXED);

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* How many events are kept for a program that does not dispatch, in addition to
- * one loss of each line. */
+/* How many events are kept at most for a program that does not dispatch. The
+ * losses, one for each line, do not count. */
 #define EVENTS_MAX 1024
 
 /* An event that is not part of a line. */
@@ -36,8 +36,8 @@ static struct hf__event *events_allocate_locked(hf_client *c, int type,
 {
     size_t len = events_name_len(c, n);
     struct event_item *item = NULL;
-    /* HF_EVENT_WANTED gets half of the room: however often other clients ask,
-     * room remains for events that matter more. */
+    /* HF_EVENT_WANTED may use only half of the room. However often other
+     * clients ask, room remains for events that matter more. */
     unsigned room = type == HF_EVENT_WANTED ? EVENTS_MAX / 2 : EVENTS_MAX;
 
     if (c->events_allocated < room)
@@ -112,8 +112,8 @@ void hf__event_drop_all_locked(hf_client *c)
     c->events_allocated = 0;
 }
 
-/* Copies the event first, because it may be used again once client->mu is
- * free. */
+/* Copies the event first, because its memory may be reused once client->mu is
+ * unlocked. */
 bool hf__event_next(hf_client *c, struct hf__event_copy *t)
 {
     HF__HOLDING(&c->mu);

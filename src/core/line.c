@@ -36,7 +36,8 @@ void hf__line_forget_releaser(struct hf__line *n, struct hf__releaser *r)
 /* ---- waking ------------------------------------------------------------ */
 
 /* Notifies s. The system call that wakes its thread is put off until after the
- * unlock (hf__line_unlock); one that had been put off before is made now. */
+ * unlock (hf__line_unlock). If another such call was put off before, that call
+ * is made now. */
 static void line_wake(struct hf__line *n, struct hf__sleeper *s)
 {
     uint32_t *word = hf__sleeper_notify(n->client, s);
@@ -191,7 +192,7 @@ static int line_submit(struct hf__line *n, struct hf__req *req,
     rc = hf__outbox_submit_locked(c, req);
     if (rc != HF__PENDING) {
         req->flying = false;
-        n->refs--; /* not the last one: the caller has one */
+        n->refs--; /* not the last reference: the caller has one */
         c->under_way--;
         hf__keep_word_locked(c, hf__exchange_of(n), req->op != HF__ATTEMPT, rc);
     }
@@ -265,8 +266,9 @@ static void line_send_attempt(struct hf__line *n,
     hf__queue_answered(&n->queue, req, now, hf__line_wake);
 }
 
-/* Makes sure that the abandoned attempt is never reported. (When an abandon is
- * repeated, the attempt under way may be a later one, which stays.) */
+/* Makes sure that the attempt being abandoned is never reported. If an abandon
+ * is sent again, the attempt under way may belong to a later question; such an
+ * attempt stays. */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -277,7 +279,7 @@ static void line_forget_attempt(struct hf__line *n)
     HF__HOLDING(&c->mu);
     n->attempt_ready = false;
     hf__outbox_remove_locked(c, attempt);
-    n->refs -= attempt->flying; /* the caller has one */
+    n->refs -= attempt->flying; /* the caller has another reference */
     c->under_way -= attempt->flying;
     attempt->flying = false;
 }
@@ -343,8 +345,8 @@ static void line_report_loss(struct hf__line *n)
 }
 
 /* For direct backends only. One thread must sleep inside the backend (park) on
- * behalf of all waiters of this line. If none does, wakes a waiting thread,
- * which then will. */
+ * behalf of all waiters of this line. If no thread does, wakes a waiting
+ * thread, which then parks. */
 static void line_find_parker(struct hf__line *n)
 {
     struct hf__waiter *w = n->queue.head;
@@ -378,7 +380,7 @@ static void line_keep_while_it_owes(struct hf__line *n)
         return;
     n->owes = owes;
     HF__HOLDING(&n->client->mu);
-    n->refs += owes ? 1u : -1u; /* not the last one: the caller has one */
+    n->refs += owes ? 1u : -1u; /* not the last reference: the caller has one */
 }
 
 void hf__line_run(struct hf__line *n, hf__time now)
@@ -414,7 +416,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 
 /* ---- news -------------------------------------------------------------- */
 
-/* Takes to the queue what the backend has reported. line->mu is held. */
+/* Hands to the queue what the backend has reported. line->mu is held. */
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -456,8 +458,8 @@ void hf__line_news(struct hf__line *n)
     hf__line_unlock(n);
 }
 
-/* Returns whether an answer of the server is waiting to be taken to the queue:
- * yes, no or not yet. */
+/* Returns whether the backend has reported an answer of the server that was not
+ * handed to the queue yet. */
 static bool line_is_answered(struct hf__line *n)
 {
     HF__HOLDING(&n->client->mu);
@@ -490,8 +492,8 @@ static void line_report_orphan(struct hf__line *n)
                            hf__no_loss);
 }
 
-/* Reports owners whose thread exited while they held the lock. Returns whether
- * there is no owner other than these. */
+/* Reports the owners whose thread has exited while it held the lock. Returns
+ * whether the line has no other owner. */
 static bool line_deserted(struct hf__line *n)
 {
     bool all = true;
@@ -541,8 +543,8 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
         now = present;
     if (n->queue.owner)
         line_find_orphans(n, now);
-    /* If the answer has been read but not passed on yet, the server was not
-     * silent: this process did not run for a while. */
+    /* If the answer has been read but not handed to the queue yet, the server
+     * was not silent. In that case this process did not run for a while. */
     if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
         line_take_news(n);
     if (hf__queue_silent(&n->queue, now))

@@ -2,12 +2,13 @@
  * A line: what a client has at the server under one name, which is one wait or
  * one hold. A mutex has one line, which all handles of its name share. A
  * read-write lock, a semaphore and a latch have several; the first of them
- * represents the name. The functions below run a line: they send what its queue
- * wants sent (hf__line_run), and take to the queue what the backend has
- * reported and which deadlines have passed.
+ * represents the name. The functions below run a line: they send the requests
+ * that its queue wants to be sent (hf__line_run), and pass to the queue what
+ * the backend has reported and which deadlines have passed.
  *
  * The mutex of the first line guards all lines of the name and comes before
- * client->mu. It is held in these functions unless a comment says otherwise.
+ * client->mu. The callers of the functions below hold it, unless a comment says
+ * otherwise.
  */
 #ifndef HF_LINE_H
 #define HF_LINE_H
@@ -38,7 +39,7 @@ struct hf__exchange {
     struct hf__req
         attempt; /* must be first: remote.attempt is cast back to it */
     struct hf__req let_go;
-    uint64_t lost_id;  /* a hold that was lost, or 0; client->mu */
+    uint64_t lost_id;  /* the id of a hold that was lost, or 0; client->mu */
     hf_error *why[2];  /* the message of the last failure of each request, or
                           NULL; client->mu */
     bool session_over; /* lost_id was lost because its session has ended */
@@ -132,7 +133,7 @@ struct hf__exchange *hf__exchange_make(struct hf__line *);
 /* Sends what the queue wants sent, and sets the timer. Must be called after
  * every change of the queue. */
 void hf__line_run(struct hf__line *, hf__time now);
-/* Takes to the queue what the backend has reported. Takes line->mu itself. */
+/* Hands to the queue what the backend has reported. Takes line->mu itself. */
 void hf__line_news(struct hf__line *);
 /* Handles the line's timer, which has fired. Returns the id of the hold that
  * the caller must renew, or 0. If the caller does not renew the hold, the timer
@@ -146,9 +147,9 @@ bool hf__line_forget_the_gone(struct hf__line *);
 /* Records that w is the new owner, and remembers its thread, so that its exit
  * is noticed. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
-/* Reports the result of the release of that hold id (of all releases, if
- * hold_id is 0) to those that wait for it: wakes the threads, and queues the
- * callbacks. */
+/* Ends the waits for the release of the hold hold_id with that result; if
+ * hold_id is 0, for all releases of the line. Wakes the waiting threads, and
+ * queues the callbacks. */
 void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
 /* Removes r from the line's releasers, because its answer is no longer
  * awaited. */

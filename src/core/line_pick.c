@@ -17,8 +17,8 @@
 #include "policy/line_set.h"
 #include "policy/local_queue.h"
 
-/* Sets *out to the line of that entry or, if `line` is NULL, to a new line.
- * Returns 0, or an error code with a message. */
+/* Sets *out to the line whose entry is `line`, or to a new line if `line` is
+ * NULL. Returns 0, or an error code with a message. */
 static int pick_use(struct hf__line *first, struct hf__line_entry *line,
                     enum hf_mode mode, struct hf__line **out, hf_error *err)
 {

@@ -1,7 +1,8 @@
 /*
  * Chooses the line of a name that a verb uses. An acquire uses the line of the
- * owner's hold, one that it can share, or a free one, created if necessary. All
- * other verbs use the line of the owner's hold. line->mu is held.
+ * owner's hold, a line whose hold it can share, or a free line, which is
+ * created if necessary. All other verbs use the line of the owner's hold.
+ * line->mu is held.
  */
 #ifndef HF_LINE_PICK_H
 #define HF_LINE_PICK_H

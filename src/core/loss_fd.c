@@ -19,7 +19,7 @@ static void loss_fd_arm(hf_lock *lock, hf__time at)
 {
     struct itimerspec spec = {0};
 
-    /* A signalled loss stays until the owner has seen it. */
+    /* A loss stays signalled until the owner has seen it. */
     if (lock->loss_signalled && at != ALREADY)
         return;
     lock->loss_signalled = at == ALREADY;

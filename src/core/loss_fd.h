@@ -26,8 +26,9 @@ void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
 /* Re-arms only the descriptors that this line's hold concerns, after its
  * deadline has changed. */
 void hf__loss_fd_moved(struct hf__line *);
-/* Must be called when a verb was called through the handle. The descriptor no
- * longer signals a loss if no lost hold is left to release. */
+/* Must be called when an acquire through the handle begins, and when it has
+ * been granted. The descriptor stops signalling a loss, unless a lost hold must
+ * still be released. */
 void hf__loss_fd_clear(hf_lock *);
 
 /* Does what hf__loss_fd_clear() does, but makes no call if nothing is

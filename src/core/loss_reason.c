@@ -37,8 +37,9 @@ static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
     return found;
 }
 
-/* Returns whether b, and not a, should make room for a new note: either only a
- * has explained a loss, or a and b are alike in this and b is older. */
+/* Returns whether b should make room for a new note rather than a. A note that
+ * has explained a loss is kept longer than one that has not; otherwise the
+ * older note makes room. */
 static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;

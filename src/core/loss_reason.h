@@ -12,13 +12,14 @@
 /* The state of the server or the connection during some time. Kept so that a
  * loss can be explained until its owner has released it. */
 struct hf__note {
-    hf__time since, until; /* since: 0 if unused; until: NEVER if it still
+    hf__time since, until; /* since: 0 if unused; until: NEVER while the state
                               lasts */
     hf__time from; /* when this text was noted; another note of the same outage
                       may have an earlier text */
     enum hf__loss_why why; /* SILENT (not connected), SESSION or REFUSED */
     bool explained;        /* it has explained a loss, so its text must stay */
-    char text[384];        /* long enough for a statement that MySQL suggests */
+    char text[384];        /* long enough for an SQL statement that the MySQL
+                              backend suggests */
 };
 
 #define HF__NOTES 8 /* how many notes are kept */
@@ -37,7 +38,7 @@ struct hf__reason {
 /* Returns the explanation of that loss. Takes why_mu. */
 struct hf__reason hf__reason(hf_client *, struct hf__loss);
 /* Returns why a hold might not be renewed although it still lasts, or "" if all
- * is well. */
+ * is well. `refused` tells whether its last renewal was refused. */
 struct hf__reason hf__doubt(hf_client *, bool refused);
 /* Fails with ELOST, and with the reason if the loss of that owner is known. */
 int hf__fail_lost(struct hf__line *line, uint64_t owner, hf_error *);

@@ -43,9 +43,9 @@ static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
 
 /* A line without a handle exists only because its hold or attempt has not been
  * let go yet; it does not determine the kind of the name. If a handle of a
- * different kind is created, the name gets a second line, unless the backend
- * cannot have both (shared memory, where a release is refused only if a process
- * breaks the rules). */
+ * different kind is created, the name gets a second line. Shared memory cannot
+ * have two such lines, and never needs them: there a release is refused only if
+ * a process breaks the rules. */
 static struct hf__line *names_find_locked(hf_client *c,
                                           const struct hf__remote *as)
 {
@@ -225,8 +225,8 @@ static int names_get_locked(hf_client *c, const struct hf__remote *as,
     }
     if (rc)
         return rc;
-    /* client->mu has been held since the check of `closed`, so the client stays
-     * until this handle is freed. */
+    /* client->mu has been locked since the check of `closed`. Therefore the
+     * client now stays until this handle is freed. */
     c->handles++;
     if (ttl_ms && ttl_ms < c->least_ttl_ms)
         c->least_ttl_ms = (uint32_t)ttl_ms;

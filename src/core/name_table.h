@@ -1,15 +1,15 @@
 /*
  * The names of a client: a hash table with chains, under client->mu. A line
- * lives while a handle, a request under way or news refer to it.
+ * lives while a handle, a request under way or news refers to it.
  */
 #ifndef HF_NAME_TABLE_H
 #define HF_NAME_TABLE_H
 
 #include "core/line.h"
 
-/* Finds the line of a name, or creates it, and counts a reference and a handle.
- * May wait for the backend until op_timeout. Returns 0, or an error code with a
- * message. */
+/* Finds or creates the line of a name, and adds one to its references and one
+ * to its handles. May wait for the backend until op_timeout. Returns 0, or an
+ * error code with a message. */
 int hf__names_get(hf_client *, const void *name, size_t len,
                   const hf_lock_options *, struct hf__line **, hf_error *);
 /* Creates one more line for the name of `first`, whose mutex is held. The
@@ -17,8 +17,8 @@ int hf__names_get(hf_client *, const void *name, size_t len,
  * message. */
 int hf__names_add_line(struct hf__line *first, enum hf_mode, struct hf__line **,
                        hf_error *);
-/* Drops the reference of a handle, which the caller has already stopped
- * counting. */
+/* Drops the reference of a handle. The caller has already subtracted the handle
+ * from the line's handles. */
 void hf__names_put(struct hf__line *);
 /* Drops a reference to the line; the last one frees it. */
 void hf__line_unref(struct hf__line *);

@@ -12,7 +12,7 @@
 /* Hands the request to the backend, or parks it. Returns the result if the
  * request ended at once, otherwise PENDING. */
 int hf__outbox_submit_locked(hf_client *, struct hf__req *);
-/* Hands parked requests over until the backend takes no more. */
+/* Hands parked requests to the backend until it takes no more. */
 void hf__outbox_flush_locked(hf_client *);
 /* Removes the request if it is parked, so that it is not sent. */
 void hf__outbox_remove_locked(hf_client *, struct hf__req *);

@@ -27,9 +27,9 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     struct hf__line *n;
     struct hf__request *f;
 
-    /* This attempt is being abandoned. Its answer came before the backend knew
-     * that, and line_forget_attempt() has already subtracted it from
-     * under_way. */
+    /* The attempt is being abandoned. Its answer came before the backend knew
+     * of the abandon, and line_forget_attempt() has already subtracted the
+     * attempt from under_way. */
     if (req->remote && !req->flying)
         return;
     c->under_way--;
@@ -69,8 +69,8 @@ void hf__report_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
     struct hf__exchange *x = hf__exchange_of(n);
 
-    if (c->direct) { /* the core must check, because the lock may already be
-                        held again */
+    if (c->direct) { /* the core must check the hold, because the lock may
+                        already be held again */
         hf__timers_set(&c->timers, &n->timer, 0);
         return;
     }

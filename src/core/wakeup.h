@@ -22,8 +22,8 @@
 #define HF__NEWS 4u
 
 /* A thread that sleeps until it is notified, or an asynchronous verb
- * (hf__async_of). The callback of the latter is queued instead, and only
- * is_async is used. */
+ * (hf__async_of). For an asynchronous verb only is_async is used, and its
+ * callback is queued instead of waking a thread. */
 struct hf__sleeper {
     struct hf__sleeper *next, *prev; /* in client->followers */
     uint32_t *word;                  /* own_word, or the word of an hf_cancel */
@@ -39,9 +39,9 @@ enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
  * that handle, so that firing the handle wakes the sleeper. */
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
-/* Returns whether the sleeper must look for news before it sleeps, and sets
- * *seen to its word before that look. Returns false if the sleeper has just
- * looked (fresh) and would see the same again. */
+/* Returns whether the sleeper must look for news before it sleeps. If so, sets
+ * *seen to the value of its word before that look. Returns false if the sleeper
+ * has just looked (fresh) and would see the same again. */
 static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 {
     bool fresh = s->fresh;
@@ -73,7 +73,7 @@ void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);
  * the helper thread drives it. */
 #define HF__PATIENCE (100 * HF__MS)
 /* If requests are under way, makes sure that the helper thread wakes within
- * HF__PATIENCE and, if no other thread drives by then, drives. */
+ * HF__PATIENCE. If no other thread drives by then, the helper thread drives. */
 void hf__helper_check_later(hf_client *);
 
 #endif

@@ -2,8 +2,9 @@
  * The watches of a client, and which of them have changed. The backend marks a
  * watch (hf__core.changed). This needs no memory, so no change is lost; several
  * changes may cause one call of the callback. A marked watch is in
- * client->changed. If the program does not have the watch yet, or the callback
- * is running, the watch is put there later. client->mu is held.
+ * client->changed. While the program does not have the watch yet, or the
+ * callback is running, the watch is marked but not in client->changed.
+ * client->mu is held.
  */
 #ifndef HF_WATCHES_H
 #define HF_WATCHES_H
@@ -24,8 +25,8 @@ struct hf_watch {
     bool changed, calling;
     bool freed; /* freed in its own callback, so that the calling thread must
                    free the memory */
-    char heard[HF_NAME_MAX + 1]; /* the name that has changed, or "" if several
-                                    or unknown */
+    char heard[HF_NAME_MAX + 1]; /* the name that has changed, or "" if it is
+                                    unknown or there are several */
     char name[];                 /* the name with the client's prefix */
 };
 

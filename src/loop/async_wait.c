@@ -44,9 +44,9 @@ void hf__async_leave(struct hf__async *a, int code, hf__time now)
 }
 
 /* The handle cannot be freed while `firing` is set: its callback waits until
- * the flag is cleared, and then for line->mu. A timer that is set again is set
- * in the same step in which `firing` is cleared; otherwise the timer could be
- * handled twice at once. */
+ * the flag is cleared, and then for line->mu. `firing` is cleared and the
+ * timer is set again without unlocking client->mu in between. Otherwise the
+ * timer could be handled twice at the same time. */
 void hf__async_timed_out(struct hf__async *a, hf__time now)
 {
     struct hf__line *n = a->line;

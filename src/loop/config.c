@@ -135,9 +135,9 @@ static int config_texts(hf_client *c, struct hf__url *url,
 
 #define PASSWORD_MAX 8191
 
-/* Waits until fd has something to read, but not longer than until that time.
- * Returns false, with errno set, if it has nothing by then. (A pipe that no
- * program has opened for writing has neither data nor an end.) */
+/* Waits until fd can be read, at most until the time `until`. Returns false,
+ * with errno set, if fd cannot be read by then. (A pipe that no program has
+ * opened for writing has neither data nor an end.) */
 static bool config_is_readable(int fd, hf__time until)
 {
     struct pollfd reads = {.fd = fd, .events = POLLIN};

@@ -16,9 +16,9 @@
 
 #define MANY 256
 
-/* Removes the timers that are due by `before`, and ends the asynchronous waits
- * that are due by `now`. Puts the lines that are due into due[], each with a
- * reference, and returns how many there are. */
+/* Removes the timers of lines that are due by `before`, puts these lines into
+ * due[], each with a reference, and returns how many lines were put there. Ends
+ * the asynchronous waits that are due by `now`. */
 static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
                                 struct hf__due *due, size_t room)
 {
@@ -79,8 +79,8 @@ static void deliver_timers(hf_client *c, hf__time now)
         renew = deliver_fire_lines(due, len, now);
         if (!renew)
             continue;
-        /* Renewals are sent together, so those that are due soon are sent
-         * along. */
+        /* Renewals are sent in one batch. Therefore those that are due soon are
+         * sent now, too. */
         len = deliver_due_lines(c, now + (hf__time)c->ttl_ms * HF__MS / 12, now,
                                 due + renew, MANY - renew);
         renew += deliver_fire_lines(due + renew, len, now);

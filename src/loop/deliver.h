@@ -1,5 +1,5 @@
 /*
- * Delivery: takes the marks that the backend has left, and the timers that are
+ * Delivery: gives the marks that the backend has left, and the timers that are
  * due, to their lines and requests. Any thread may deliver, even two at once.
  * No mutex is held.
  */

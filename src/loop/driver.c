@@ -102,10 +102,11 @@ void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     until = hf__now();
     hf__mutex_lock(&c->mu);
     c->driver_until = 0;
-    if (!c->direct) { /* only the helper thread moves a direct backend on */
+    if (!c->direct) { /* only the helper thread calls advance() of a direct
+                         backend */
         driver_ready_locked(c, ev, n, until);
-        /* If this thread was stopped on its way here, more may have arrived
-         * since. */
+        /* If this thread was stopped on its way here, more events may have
+         * arrived in the meantime. */
         if (c->be->next_timeout(c->self) <= until)
             hf__driver_move_locked(c, until);
         else

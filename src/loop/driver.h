@@ -1,9 +1,9 @@
 /*
  * The driver's role. One thread at a time sleeps on the client's descriptors
- * and moves the backend on for all; the other threads sleep until they are
- * woken. The driver passes the role on when it leaves. A single caller
- * therefore needs no hand-over between threads, and many callers share one
- * system call.
+ * and lets the backend do its work on behalf of all; the other threads sleep
+ * until they are woken. The driver passes the role on when it leaves. A single
+ * caller therefore needs no hand-over between threads, and many callers share
+ * one system call.
  */
 #ifndef HF_DRIVER_H
 #define HF_DRIVER_H
@@ -22,10 +22,10 @@ void hf__driver_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
 bool hf__driver_take(hf_client *);
 /* Takes the role, which must be free. client->mu is held. */
 void hf__driver_lead_locked(hf_client *);
-/* Gives the role up, and passes it on. */
+/* Gives up the role, and passes it to the next follower. */
 void hf__driver_give(hf_client *);
-/* Does one round of driving: sleeps until that time at the latest, moves the
- * backend on, and delivers. */
+/* Does one round of driving: sleeps until that time at the latest, lets the
+ * backend do what is due, and delivers. */
 void hf__driver_round(hf_client *, struct hf__sleeper *, hf__time until);
 /* Tells the backend which descriptors are ready, and then lets it do what is
  * due. Does not sleep. */

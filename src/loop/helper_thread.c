@@ -44,12 +44,12 @@ static void helper_check_all_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
-/* Returns when this thread must be awake while another thread drives. This is
- * necessary for a timer that was set after the driver went to sleep and is due
- * before the driver wakes and, if the driver is late, for what is due or for a
- * follower. (If driver_until is 0, the driver is awake, and looks before it
- * sleeps.) A driver that leaves the role sets the time at which this thread
- * must be awake. */
+/* Returns when this thread must be awake while another thread drives. If a
+ * timer was set after the driver went to sleep, and is due before the driver
+ * wakes, this thread handles it. If the driver is late, this thread does what
+ * is due, or serves the followers. (If driver_until is 0, the driver is awake,
+ * and looks for work before it sleeps.) A driver that leaves the role sets the
+ * time at which this thread must be awake. */
 static hf__time helper_beside_driver_locked(hf_client *c, const struct turn *t)
 {
     hf__time at = hf__driver_next_locked(c);

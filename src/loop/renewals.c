@@ -115,9 +115,9 @@ static void renewals_count(hf_client *c, const struct hf__lease *l,
 
 void hf__renewals_landed(hf_client *c, struct hf__request *f)
 {
-    /* The clock is read again. If this process was stopped since the round
-     * began, the deadline has passed, and that is why the server no longer has
-     * the hold. */
+    /* The clock is read again, because this process may have been stopped since
+     * the round began. In that case the deadline has passed, which is why the
+     * server no longer has the hold. */
     hf__time now = hf__now();
 
     for (size_t i = 0; i < f->batch.len; i++) {

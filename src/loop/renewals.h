@@ -1,5 +1,5 @@
 /*
- * Sends one request for all holds whose renewal is due, and takes the results
+ * Sends one request for all holds whose renewal is due, and gives the results
  * to their lines. policy/lease.c decides when a renewal is due (renew_at):
  * after a third of the TTL.
  */
@@ -19,7 +19,7 @@ struct hf__due {
  * lines. */
 void hf__renewals_due(hf_client *, const struct hf__due *, size_t,
                       hf__time now);
-/* Takes the results of an answered request to the lines. */
+/* Gives the results of an answered request to the lines. */
 void hf__renewals_landed(hf_client *, struct hf__request *);
 /* Creates a request with room for that many renewals. Returns NULL, with a
  * message in err, if out of memory. */

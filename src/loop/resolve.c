@@ -14,10 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STACK_SIZE (256 * 1024) /* name services are loaded as plugins */
+/* Enough for the plugins that a name lookup may load. */
+#define STACK_SIZE (256 * 1024)
 
 /* A lookup, shared by its thread and the client. The last of the two to leave
- * frees it. It is not allocated by the client's hooks, which might not exist
+ * frees it. It is not allocated with the client's hooks, which might not exist
  * after the client. */
 struct job {
     struct hf__lookup found;

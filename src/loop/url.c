@@ -66,7 +66,7 @@ static int url_parse_port(const char *text, uint16_t *port)
     return 0;
 }
 
-/* Fails without quoting the string. Instead of a port, it may be a part of a
+/* Fails without quoting the string. It might not be a port but a part of a
  * password that contains a / or is not followed by a host. */
 static int url_bad_port(const char *port, hf_error *err)
 {

@@ -52,8 +52,8 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 
 /* ---- lookup ------------------------------------------------------------ */
 
-/* Fills in the name of an address: `host` and `where`. A host name that is too
- * long for them has no address. */
+/* Sets `host` and `where` of an address. A host name that is too long for them
+ * cannot have an address. */
 static void endpoint_call(struct net_addr *a, const char *host)
 {
     int len = (int)strcspn(host, ",");

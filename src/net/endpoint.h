@@ -1,8 +1,8 @@
 /*
  * The address of a server: hosts whose names are looked up, or the path of a
  * Unix socket. The first lookup blocks; each later one runs on its own thread.
- * The connections of a client share an endpoint, and each walks over its
- * addresses by itself (link.h). The client's mutex is held, except in
+ * The connections of a client share an endpoint, and each connection tries the
+ * addresses independently (link.h). The client's mutex is held, except in
  * hf__net_find().
  */
 #ifndef HF_NET_ENDPOINT_H
@@ -20,8 +20,8 @@ struct net_endpoint {
     size_t len;  /* addresses in addr; never 0 after the first lookup */
     struct net_addr addr[NET_ADDRS];
     struct hf__lookup *job; /* a lookup that is running or done, or NULL */
-    hf__time job_until;     /* until when connections wait for job, or 0 if they
-                               do not */
+    hf__time job_until;     /* until when connections wait for `job`, or 0 if
+                               they do not wait */
 };
 
 /* How far a connection has got in trying the addresses. */
@@ -40,7 +40,7 @@ int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
 int hf__net_set_path(struct net_endpoint *, const char *path);
 void hf__net_endpoint_fini(struct net_endpoint *);
 
-/* Looks the hosts up, for open(). Blocks. Returns 0, or an error code whose
+/* Looks up the hosts, for open(). Blocks. Returns 0, or an error code whose
  * message has been set. */
 int hf__net_find(struct net_endpoint *);
 /* Must be called instead of hf__net_find() if the hosts are not looked up at
@@ -50,8 +50,8 @@ void hf__net_expect(struct net_endpoint *);
  * Connections wait for its result until `until`. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
-/* Drops the lookup, because a connection is up, and the result would be out of
- * date by the time it is needed. */
+/* Drops the lookup, because a connection is up. The result would be out of date
+ * by the time it is needed. */
 void hf__net_connected(struct net_endpoint *);
 
 /* Returns the address to connect to. At the start of a round, first takes over
@@ -61,15 +61,15 @@ const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
  * several hosts, or one host with several addresses of the same family. An IPv4
  * and an IPv6 address probably belong to the same server. */
 bool hf__net_has_others(const struct net_endpoint *);
-/* Moves to the next address, or from the last to the first, because this
- * address has failed. If `elsewhere`, moves only to an address of a different
- * host, because this host has answered. Returns false if no address is left in
+/* Moves to the next address (after the last, to the first), because the current
+ * one has failed. If `elsewhere`, moves only to an address of a different host,
+ * because the current host has answered. Returns false if no address is left in
  * this round. */
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
-/* Begins a new round, because all addresses have failed or the connection was
- * short. Some rounds begin with a lookup. Returns how long to pause before the
- * round, at most most_ms; `chance` is a random number. */
+/* Begins a new round, because all addresses have failed or the last connection
+ * was short. Some rounds begin with a lookup. Returns how long to pause before
+ * the round, at most most_ms; `chance` is a random number. */
 hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,
                        uint32_t most_ms, uint32_t chance);
 

@@ -39,8 +39,8 @@ void *hf__sent_at(const struct net_sents *, size_t i);
 /* Removes and returns the oldest request, which was answered. There must be
  * one. */
 void *hf__sent_take(struct net_sents *);
-/* Puts the request that was last taken back as the oldest. No request may have
- * been added since it was taken. */
+/* Undoes the last hf__sent_take(): its request is the oldest again. No request
+ * may have been added since. */
 void hf__sent_untake(struct net_sents *);
 /* For a link that went down after `written` bytes were sent. Removes and
  * returns the oldest request if any byte of it was sent, otherwise returns

@@ -1,10 +1,11 @@
 #include "policy/lease.h"
 
-/* How long a server keeps a place in the queue after its waiter, which asks
- * again every 2 s, has stopped asking. */
+/* How long a server keeps a waiter's place in the queue after the waiter has
+ * stopped repeating its attempt (every 2 s). */
 #define PLACE (10000 * HF__MS)
 
-/* The pause after a refused let_go, doubled after each further refusal. */
+/* The pause before a refused let_go is sent again. It is doubled after each
+ * further refusal, at most PAUSE_DOUBLED times. */
 #define PAUSE (200 * HF__MS)
 #define PAUSE_DOUBLED 3
 
@@ -12,7 +13,7 @@
 
 hf__time hf__lease_margin(uint32_t lease_ms)
 {
-    /* 1 % of the lease and 2 ms, as Redlock allows for drift. */
+    /* 1 % of the lease plus 2 ms: what Redlock allows for clock drift. */
     return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;
 }
 
@@ -41,10 +42,11 @@ void hf__lease_want(struct hf__lease *l, bool wanted)
     l->wanted = wanted;
     if (l->state != HF__ATTEMPTING && l->state != HF__WAITING)
         return;
-    /* A waiter that arrives before a question without waiters was given up
-     * takes that question over. */
+    /* If a waiter arrives before the question of the previous waiters was let
+     * go, the new waiter takes over that question. */
     if (l->drop && wanted)
-        lease_forget_current(l); /* the last answer came before this waiter */
+        lease_forget_current(l); /* the last answer was given before this waiter
+                                    arrived */
     l->drop = !wanted;
 }
 
@@ -73,10 +75,11 @@ static enum hf__todo lease_let_go(struct hf__lease *l, hf__time now)
     l->let_go = HF__LET_GO_SENT;
     l->refusals = 0;
     l->resend_at = HF__NEVER;
-    /* The server never forgets a hold that needs no renewal, a place in the
-     * queue for one, or what a session keeps. Otherwise it forgets a hold when
-     * the lease ends, and a place some time after the waiter has stopped asking
-     * (PLACE). */
+    /* Three things the server never forgets by itself: a hold that needs no
+     * renewal and has no fixed lease, a place in the queue of a backend whose
+     * holds need no renewal, and whatever a session keeps. The server forgets
+     * any other hold when the lease ends, and any other place some time after
+     * the waiter has stopped repeating its attempt (PLACE). */
     l->gone_at = now + (hf__time)l->lease_ms * HF__MS;
     if (l->let_go_op == HF__ABANDON)
         l->gone_at += PLACE;
@@ -92,8 +95,8 @@ void hf__lease_hurry(struct hf__lease *l, hf__time now)
         l->resend_at = hf__min_time(l->resend_at, now);
 }
 
-/* Sets or clears silent_at: until when waiters wait for the answer to a let_go
- * that blocks them. */
+/* Sets or clears silent_at, the time until which waiters wait for the answer to
+ * a let_go that blocks them. */
 static void lease_watch_block(struct hf__lease *l, hf__time now)
 {
     if (!l->wanted || !hf__lease_blocked(l)) {
@@ -169,8 +172,8 @@ static hf__time lease_end_of(hf__time sent_at, uint32_t ms)
     return sent_at + (hf__time)ms * HF__MS - hf__lease_margin(ms);
 }
 
-/* Sets the end of a lease that the server has granted for `ms`, counted from
- * sent_at. */
+/* Sets the end of the lease: the server has granted `ms` milliseconds, counted
+ * from sent_at. */
 static void lease_extend(struct hf__lease *l, hf__time sent_at, uint32_t ms)
 {
     l->until = lease_end_of(sent_at, ms);
@@ -231,18 +234,18 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF__GRANTED:
         if (!l->drop)
             return lease_granted(l, req, now, max_hold_ms);
-        l->until = HF__NEVER; /* poll_at was in this union */
+        l->until = HF__NEVER; /* `until` shares its memory with poll_at */
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
         l->known = HF__KNOWN_CURRENT;
         l->state = HF__WAITING;
-        /* Bells and answers come by different ways: a bell that rang before
-         * this answer was read may be about a later change. */
+        /* Bells and answers arrive independently: a bell that rang before this
+         * answer was read may be about a change after the answer. */
         l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
-        /* hf__lease_next() asks the same question again: */
+        /* QUESTION_LOST makes hf__lease_next() repeat the question: */
         lease_may_know(l, req);
         l->question = HF__QUESTION_LOST; /* at once */
         return HF__PENDING;
@@ -251,13 +254,13 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF_EINVAL:
     case HF_ENOTSUP:
         /* Certainly nothing is held. If the question was QUEUED before, the
-         * backend has left the queue; a place that it could not leave counts as
-         * the place of a dead client. */
+         * backend has left the server's queue. If it could not leave, the
+         * server drops the place as it drops the place of a dead client. */
         l->state = HF__IDLE;
         l->drop = false;
         return req->result;
     default:
-        /* Abandon the question, unless the server certainly knows nothing of
+        /* Let go of the question, unless the server certainly knows nothing of
          * it. */
         lease_may_know(l, req);
         l->drop = l->known != HF__KNOWN_NOT;
@@ -287,8 +290,9 @@ bool hf__lease_let_go_answered(struct hf__lease *l, int result, hf__time now)
         l->let_go = HF__LET_GO_UNSURE;
         if (result != HF_EUNKNOWN)
             l->silent_at = HF__NEVER; /* an answer is not silence */
-        /* After a lost answer ask again at once (on a new connection). A
-         * refusal would probably be repeated, so pause first. */
+        /* After a lost answer the let_go is sent again at once (on a new
+         * connection). After a refusal it is sent again after a pause, because
+         * the server would probably refuse it again. */
         l->resend_at = now;
         if (result != HF_EUNKNOWN) {
             l->resend_at += PAUSE << l->refusals;
@@ -301,8 +305,8 @@ bool hf__lease_let_go_answered(struct hf__lease *l, int result, hf__time now)
     return true;
 }
 
-/* The pause must be longer than the time by which hf__queue_renewable() is
- * early, or the renewal would be due at once. */
+/* The pause must be longer than the time by which hf__queue_renewable() reports
+ * a renewal early. Otherwise the renewal would be due again at once. */
 void hf__lease_put_off(struct hf__lease *l, hf__time now)
 {
     hf__ends_verified(lease, l);
@@ -318,8 +322,9 @@ static void lease_all_renewed(struct hf__lease *l)
     l->mixed = 0;
 }
 
-/* Threads report answers in any order, so of several renewals it is unknown
- * which one the server handled last. The earliest deadline counts. */
+/* Threads may report the answers in any order, so it is unknown which of
+ * several renewals the server has handled last. Therefore the earliest deadline
+ * counts. */
 static void lease_compare(struct hf__lease *l, uint32_t lease_ms, hf__time now)
 {
     l->mixed = l->mixed || (l->least != HF__NEVER && lease_ms != l->renew_ms);
@@ -335,11 +340,11 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
         lease_all_renewed(l);
     if (lease_ms)
         lease_compare(l, lease_ms, now);
-    /* At the maximum the count stays as it is, and from then on no renewal
-     * extends the lease. */
+    /* Once the count has reached its maximum, it no longer changes, and no
+     * renewal extends the lease. (The session is still extended.) */
     if (l->renewing < RENEWING_MAX)
         l->renewing++;
-    if (l->session) { /* a session is never made shorter */
+    if (l->session) { /* a renewal never shortens a session */
         if (l->fixed && lease_ms)
             l->kept_until =
                 hf__min_time(l->kept_until, lease_end_of(now, lease_ms));
@@ -351,15 +356,15 @@ void hf__lease_renewing(struct hf__lease *l, uint32_t lease_ms, hf__time now)
         l->lease_ms = lease_ms; /* the server may remember the hold for that
                                    long */
     if (l->until == HF__NEVER)
-        return; /* an endless hold, which an explicit renewal must not
-                   shorten */
+        return; /* an endless hold: a renewal by the program must not shorten
+                   it */
     l->until = hf__min_time(l->until, lease_end_of(now, lease_ms));
     l->deadline = hf__min_time(l->deadline, l->until);
 }
 
-/* Extends the hold to the end of the session, unless this answer is older than
- * the last one. `end` is the new end of a fixed lease, which the program's
- * renewals have asked for, or NEVER if its end stays. */
+/* Extends the hold to the end of the session, unless a later end is known
+ * already. `end` is the new end of a fixed lease, which renewals by the program
+ * have requested, or NEVER if the lease keeps its end. */
 static void lease_session_renewed(struct hf__lease *l, hf__time sent_at,
                                   hf__time end)
 {
@@ -379,7 +384,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     hf__ends_verified(lease, l);
     hf__time length =
         (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
-    hf__time end = HF__NEVER; /* the end that the renewals have asked for */
+    hf__time end = HF__NEVER; /* the end of the lease that the renewals have
+                                 requested */
     bool mixed = l->mixed;
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)
@@ -400,7 +406,7 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     }
     l->refused = hf__is_refusal(result);
     if (result != HF__DONE) {
-        /* The server did not confirm the renewal: try again soon, as long as
+        /* The server did not confirm the renewal, so it is repeated soon, while
          * the hold lasts. */
         if (l->renew_at != HF__NEVER)
             l->renew_at = now + length / 20 + 10 * HF__MS;
@@ -412,8 +418,9 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
         lease_session_renewed(l, sent_at, end);
         return HF__DONE;
     }
-    /* While another renewal that may shorten the lease is under way, its
-     * answer, or the lack of one, decides. */
+    /* While other renewals that may change the end are under way, the end stays
+     * as hf__lease_renewing() has set it: the earliest of all. The last answer
+     * sets the new end. */
     if ((l->endless && !l->fixed) || end == HF__NEVER)
         return HF__DONE;
     l->until = end;
@@ -431,16 +438,17 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     to->wanted = to->drop = to->refused = false;
     to->let_go = HF__LET_GO_NONE; /* a let_go of `from` stays with `from` */
     to->resend_at = to->silent_at = HF__NEVER;
-    to->renewing = to->keeping = to->mixed = 0; /* and so do the renewals of
-                                                   `from` */
+    to->renewing = to->keeping = to->mixed = 0; /* the renewals of `from` stay
+                                                   with it, too */
     if (to->renew_at != HF__NEVER)
         to->renew_at = now;
     hf__lease_gone(from, now);
 }
 
-/* Returns how late a renewal or a deadline may be handled. If it is handled
- * later, the process did not run. The time is longer than a driver may be late
- * before the helper thread acts in its place. */
+/* Returns the longest delay with which a renewal or a deadline may be handled.
+ * If it is handled even later, this process was not running for a while. The
+ * result is longer than the delay of a driver after which the helper thread
+ * acts in its place. */
 static hf__time lease_late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;
@@ -464,8 +472,8 @@ struct hf__loss hf__lease_why(const struct hf__lease *l, hf__time now)
         return hf__loss(HF__LOSS_LEASE, l->lease_ms);
     if (l->renew_at == HF__NEVER)
         return hf__loss(HF__LOSS_ORPHAN, now);
-    /* No thread has sent the renewal that was due, or noticed the deadline in
-     * time. */
+    /* This process was not running if no thread has sent the renewal that was
+     * due, or if no thread has noticed the deadline in time. */
     if (!l->renewing && l->renew_at + lease_late(l) <= l->deadline)
         return lease_stopped(l, l->renew_at);
     if (l->deadline + lease_late(l) <= now)
@@ -480,7 +488,7 @@ hf__time hf__lease_timer(const struct hf__lease *l)
 
     at = hf__min_time(at, l->silent_at);
     if (l->drop)
-        return at; /* wait for the let_go that is under way */
+        return at; /* the drop waits for the let_go that is under way */
     switch (l->state) {
     case HF__HELD:
         at = hf__min_time(at, l->deadline);

@@ -13,19 +13,22 @@
  *      +---- drop (abandon) ----+----------- drop (release) --+
  *
  * Letting go is a second, independent request (let_go), because the next
- * question may follow it without waiting for its answer. Rules:
+ * question may be sent before the let_go is answered. Rules:
  * - A hold counts from the moment its request was *sent*, less a margin.
  * - A grant that arrives after its own lease has ended is dropped.
- * - A lost answer changes nothing: the same question is asked again under the
- *   same hold id, so it finds what the first one did. A lost answer does not
- *   count as an answer: a server whose answers are all lost is silent.
+ * - A lost answer changes nothing: the same question is sent again under the
+ *   same hold id, so the server finds what the first one has done. A lost
+ *   answer does not count as an answer: a server whose answers are all lost is
+ *   silent.
  * - A hold id is never used again after it was dropped.
- * - Nothing is asked while a let_go is unsure (its answer was lost, or the
- *   server refused it), so that one let_go at a time is enough.
- * - A refusal is an answer. If the server did nothing for the question, and
- *   cannot know its hold id from an earlier one, nothing is left to let go.
- *   A let_go that was refused is sent again after a pause, which grows, and at
- *   once when a waiter arrives; that waiter gets the next refusal.
+ * - While a let_go is unsure (its answer was lost, or the server refused it),
+ *   no new question is sent. Therefore one let_go at a time is enough.
+ * - A refusal is an answer. If the server did nothing for a refused question,
+ *   and cannot know its hold id from an earlier question, nothing is left to
+ *   let go.
+ * - A refused let_go is sent again after a pause, which grows with each
+ *   refusal, or at once when a waiter arrives. If the server refuses it again,
+ *   that waiter gets the refusal.
  */
 #ifndef HF_LEASE_H
 #define HF_LEASE_H
@@ -44,21 +47,22 @@ enum hf__todo {
 /* ATTEMPTING: what has happened since the question was sent. */
 enum hf__question {
     HF__QUESTION_SENT,
-    HF__QUESTION_RANG, /* the bell rang: an answer that comes later may be older
-                          than the change that it reports */
-    HF__QUESTION_LOST, /* its answer was lost: the same question is asked again
-                        */
+    HF__QUESTION_RANG, /* the bell rang; an answer that is read later may be
+                          older than the change that the bell reports */
+    HF__QUESTION_LOST, /* its answer was lost: the same question is sent
+                          again */
 };
 
 /* What the server knows of the current hold id. The value only grows, with one
  * exception: a waiter that arrives after all others have given up sets CURRENT
  * back to QUEUED. */
 enum hf__known {
-    HF__KNOWN_NOT,     /* the server has done nothing for it */
-    HF__KNOWN_PERHAPS, /* an answer was lost, or a refusal came late */
+    HF__KNOWN_NOT,     /* the server has done nothing for this hold id */
+    HF__KNOWN_PERHAPS, /* an answer was lost, or a refusal left it open whether
+                          the server did anything */
     HF__KNOWN_QUEUED,  /* the server has queued the attempt */
-    HF__KNOWN_CURRENT, /* queued, and every waiter arrived before the answer
-                          that said so */
+    HF__KNOWN_CURRENT, /* queued, and since that answer the question has always
+                          had a waiter */
 };
 
 /* The state of the let_go, which may be under way at the same time as the next
@@ -86,7 +90,7 @@ enum hf__let_go {
  * drop waits for a let_go that is under way.
  *
  * HELD, not drop: the deadline is the first of until, max_until and kept_until.
- * If all are NEVER, the caller may set one for an owner that cannot release.
+ * If all are NEVER and the owner cannot release, the caller may set a deadline.
  * renew_at and kept_until are set where this table says so, and NEVER
  * elsewhere:
  *
@@ -102,32 +106,36 @@ enum hf__let_go {
 struct hf__lease {
     uint64_t hold_id;  /* id of the current question or hold */
     uint64_t token;    /* HELD */
-    hf__time deadline; /* HELD: the hold may be used until then; HF__NEVER */
-    hf__time renew_at; /* HELD: when to renew; HF__NEVER: not at all */
+    hf__time deadline; /* HELD: until when the hold may be used, or HF__NEVER */
+    hf__time renew_at; /* HELD: when to renew, or HF__NEVER */
     union {
-        hf__time until;   /* HELD, and during the release of that hold: when the
-                             lease ends, whatever the other limits are */
-        hf__time poll_at; /* WAITING: ask again then. ATTEMPTING: the server is
-                             silent if it has not answered by then */
+        hf__time until;   /* HELD, and while that hold is being released: when
+                             the lease ends, whatever the other limits are */
+        hf__time poll_at; /* WAITING: when to repeat the attempt. ATTEMPTING:
+                             when the server counts as silent */
     };
     /* While a let_go blocks waiters: the server counts as silent if it has not
      * answered the let_go by then. Otherwise HF__NEVER. */
     hf__time silent_at;
-    hf__time max_until;  /* HELD: no renewal extends the hold beyond this;
+    hf__time max_until;  /* HELD: the limit beyond which no renewal extends the
+                            hold, or HF__NEVER */
+    hf__time kept_until; /* HELD, session: when a fixed lease ends, or
                             HF__NEVER */
-    hf__time kept_until; /* HELD, session: when a fixed lease ends; HF__NEVER */
-    hf__time gone_at;    /* let_go: the server has forgotten the hold by then */
-    hf__time resend_at;  /* let_go: when to send it again after a failure;
+    hf__time gone_at;    /* let_go: by when the server has forgotten the hold,
+                            or HF__NEVER */
+    hf__time resend_at;  /* let_go: when to send it again after a failure, or
                             HF__NEVER */
     hf__time least; /* the earliest deadline to which the renewals under way may
                        lead */
     uint64_t let_go_id;  /* let_go: the hold id that it ends */
-    uint32_t lease_ms;   /* the length that was asked for */
-    uint32_t session_ms; /* session: how long the server's answer extends it */
+    uint32_t lease_ms;   /* the requested length of the lease */
+    uint32_t session_ms; /* session: for how long an answer of the server
+                            extends the session */
     uint32_t patience;   /* ATTEMPTING: how many ms the server may be silent */
     uint32_t renew_ms;   /* renewing: the length of the last renewal sent */
     uint16_t renewing : 12; /* HELD: how many renewals are under way */
-    uint16_t keeping : 1;   /* one of these renewals keeps a fixed lease */
+    uint16_t keeping : 1;   /* one of these renewals keeps the end of a fixed
+                               lease */
     uint16_t mixed : 1;     /* the renewals under way differ in length */
     uint16_t refusals : 2;  /* let_go: how often it was refused, at most 3 */
     uint8_t state : 2;      /* enum hf__lease_state */
@@ -143,7 +151,7 @@ struct hf__lease {
     bool refused : 1;       /* HELD: the last renewal was refused */
 };
 
-/* Aborts unless the lease is in a state of the table above. */
+/* Aborts if the lease is in a state that the table above does not allow. */
 HF__VERIFIER(lease)
 
 /* Why a hold was lost. */
@@ -177,8 +185,8 @@ struct hf__loss {
     uint64_t refused : 1; /* STOPPED: the last renewal before that was
                              refused */
     /* LEASE: the length of the lease in ms. STOPPED: a time at which the
-     * process was not running. SILENT: the deadline. Otherwise the time when
-     * the loss was found. */
+     * process was not running. REFUSED, SILENT: the deadline. Otherwise the
+     * time when the loss was found. */
     uint64_t at : 59;
 };
 
@@ -194,7 +202,8 @@ static const struct hf__loss hf__no_loss = {.why = HF__LOSS_NONE};
  * takes to read the clock. */
 hf__time hf__lease_margin(uint32_t lease_ms);
 
-/* IDLE. endless: the holds of the backend need no renewal. */
+/* Initializes a lease that is IDLE. `endless` tells whether the backend's holds
+ * need no renewal. */
 void hf__lease_init(struct hf__lease *, bool endless);
 
 /* Tells the lease whether any waiter wants the lock. */
@@ -204,15 +213,15 @@ void hf__lease_want(struct hf__lease *, bool wanted);
 void hf__lease_drop(struct hf__lease *);
 
 /*
- * Returns what to send now: ATTEMPT, an attempt under hold_id (a fresh id is
- * taken from *ids); or LET_GO, the request let_go_op for let_go_id. The caller
- * repeats the call until it returns NOTHING.
+ * Returns what to send now: ATTEMPT, an attempt under hold_id (a new question
+ * takes a fresh id from *ids); or LET_GO, the request let_go_op for let_go_id.
+ * The caller repeats the call until it returns NOTHING.
  */
 enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
 
-/* Records that an ATTEMPT was sent; must follow each one. The server counts as
- * silent if it does not answer within op_timeout. A question that is repeated
- * because its answer was lost keeps the time limit of the first one. */
+/* Must be called after each ATTEMPT was sent. The server counts as silent if it
+ * does not answer within op_timeout. A question that is repeated because its
+ * answer was lost keeps the time limit of the first attempt. */
 void hf__lease_attempted(struct hf__lease *, hf__time now,
                          uint32_t op_timeout_ms);
 
@@ -238,18 +247,18 @@ void hf__lease_bell(struct hf__lease *, hf__time now);
  * will be sent again. */
 bool hf__lease_let_go_answered(struct hf__lease *, int result, hf__time now);
 
-/* Makes a let_go that was refused due again now, because a waiter has
- * arrived. */
+/* Makes a refused let_go due now, because a waiter has arrived. */
 void hf__lease_hurry(struct hf__lease *, hf__time now);
 
-/* Records that a renewal of lease_ms is about to be sent. lease_ms is 0 for a
- * fixed lease that the session keeps and whose end stays. The server may
- * shorten the lease and the answer may be lost, so the earlier of both
- * deadlines counts from now on. */
+/* Must be called before a renewal for lease_ms is sent; lease_ms is 0 if the
+ * session keeps a fixed lease and the end of that lease does not change. The
+ * server may shorten the lease, and its answer may be lost. Therefore the
+ * earlier of the old and the new deadline counts from now on. */
 void hf__lease_renewing(struct hf__lease *, uint32_t lease_ms, hf__time now);
 
-/* Returns the length for a renewal that the program did not ask for; 0 for a
- * fixed lease that the session keeps, because its end stays. */
+/* Returns the lease_ms of a renewal by the library itself. For a fixed lease
+ * that the session keeps this is 0, because the end of the lease does not
+ * change. */
 static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
 {
     return l->session && l->fixed ? 0 : l->lease_ms;
@@ -257,15 +266,16 @@ static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
 
 /* Puts off the renewal that is due, because the caller is about to send it. If
  * the caller is stopped before it calls hf__lease_renewing(), the renewal is
- * due again after a tenth of the term, and another thread sends it. */
+ * due again after a tenth of the lease or session, and another thread sends
+ * it. */
 void hf__lease_put_off(struct hf__lease *, hf__time now);
 
 /* Forgets the hold, which the server no longer has. */
 void hf__lease_gone(struct hf__lease *, hf__time now);
 
-/* Handles the answer to a renewal. lease_ms is 0 if the end of a fixed lease
- * stays. Returns ELOST if the hold is gone, and the state is then IDLE;
- * otherwise 0. */
+/* Handles the answer to a renewal. lease_ms is 0 if the renewal does not change
+ * the end of a fixed lease. If the server no longer has the hold, the lease is
+ * IDLE afterwards, and ELOST is returned; otherwise 0. */
 int hf__lease_renewed(struct hf__lease *, uint64_t hold_id, int result,
                       hf__time sent_at, uint32_t lease_ms, hf__time now);
 
@@ -275,23 +285,23 @@ static inline bool hf__lease_lets_go(const struct hf__lease *l)
     return l->let_go != HF__LET_GO_NONE;
 }
 
-/* Returns whether nothing is held or asked, and nothing can be asked before the
+/* Returns whether the lease is IDLE and no question can be sent before the
  * server has answered a let_go. */
 static inline bool hf__lease_stuck(const struct hf__lease *l)
 {
     return l->state == HF__IDLE && l->let_go == HF__LET_GO_UNSURE;
 }
 
-/* Returns whether nothing can be asked before the server has answered a let_go:
- * because the line is stuck, or because its own question or hold must be let go
- * after that. */
+/* Returns whether no new question can be sent before the server has answered a
+ * let_go: either the lease is stuck, or the current question or hold must be
+ * let go as well, which waits for that answer. */
 static inline bool hf__lease_blocked(const struct hf__lease *l)
 {
     return hf__lease_stuck(l) || (l->drop && hf__lease_lets_go(l));
 }
 
-/* Returns whether the server has not yet said whether the lock is free. Even a
- * try waits for that answer. */
+/* Returns whether the server has not answered yet whether the lock is free.
+ * Even a try waits for that answer. */
 static inline bool hf__lease_unanswered(const struct hf__lease *l)
 {
     return l->state == HF__IDLE || l->drop ||
@@ -309,7 +319,8 @@ static inline bool hf__lease_expired(const struct hf__lease *l, hf__time now)
 }
 
 /* Returns whether the hold that is being released must have ended at the
- * server, unless the server has renewed it and the answer was lost. */
+ * server. This is wrong only if the server has renewed the hold and the answer
+ * was lost. */
 static inline bool hf__lease_over(const struct hf__lease *l, hf__time now)
 {
     return l->state == HF__IDLE && hf__lease_lets_go(l) &&

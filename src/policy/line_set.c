@@ -118,9 +118,9 @@ static bool line_set_is_for(const struct hf__line_entry *n, enum hf_mode mode)
     return n->queue->shared == (mode == HF_READ);
 }
 
-/* Takes an unused line or, if there is none, a line whose let_go is unsure, so
- * that no lines are added while the server does not answer; the waiter then
- * fails together with that line. */
+/* Takes an unused line. If there is none, takes a line whose let_go is unsure,
+ * so that no lines are added while the server does not answer. In the second
+ * case the waiter fails if that let_go fails. */
 static struct hf__line_entry *line_set_unused_or_stuck(struct hf__line_set *s,
                                                        enum hf_mode mode)
 {

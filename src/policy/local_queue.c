@@ -22,8 +22,8 @@ static void queue_take_out(struct hf__queue *g, struct hf__waiter *w)
         g->lease.wanted = false;
 }
 
-/* Updates what the lease is for: it is wanted while there are waiters, and a
- * hold with neither a waiter nor an owner is let go. */
+/* Adapts the lease to the queue: the lease is wanted while there are waiters,
+ * and a hold with neither a waiter nor an owner is let go. */
 static void queue_rethink(struct hf__queue *g)
 {
     hf__lease_want(&g->lease, g->head != NULL);
@@ -106,8 +106,9 @@ void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
                     hf__time now)
 {
     hf__ends_verified(queue, g);
-    /* If the lease had expired already, that is the reason and not `why`: since
-     * the deadline the server may have given the lock to another client. */
+    /* If the lease had expired already, that is the reason of the loss, and not
+     * `why`: after the deadline the server may have given the lock to another
+     * client. */
     struct hf__loss loss = hf__lease_expired(&g->lease, now)
                                ? hf__lease_why(&g->lease, now)
                                : hf__loss(why, now);
@@ -128,7 +129,7 @@ void hf__queue_lose(struct hf__queue *g, bool gone, enum hf__loss_why why,
 }
 
 /* Returns whether the process still has the hold, with or without a local
- * owner. */
+ * owner. If the deadline has passed, takes the hold from its owner. */
 static bool queue_holds(struct hf__queue *g, hf__time now)
 {
     if (g->lease.state != HF__HELD || g->lease.drop)
@@ -165,8 +166,8 @@ struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
     return (struct hf__loss){0};
 }
 
-/* Returns whether w may take over the hold of this process, which has no owner
- * now and may be handed over once more. */
+/* Returns whether w may take over the hold of this process: the hold has no
+ * owner now, and may be handed over at least once more. */
 static bool queue_turn_free(struct hf__queue *g, const struct hf__waiter *w,
                             hf__time now)
 {
@@ -191,8 +192,8 @@ static void queue_take_turn(struct hf__queue *g, struct hf__waiter *w,
     w->state = HF__W_FINISHED;
 }
 
-/* Returns whether w needs a hold of its own, because that hold ends at its own
- * time. */
+/* Returns whether w cannot share a hold with other waiters, because the hold
+ * must end at a time that w has chosen. */
 static bool queue_alone(const struct hf__waiter *w)
 {
     return w->fixed || w->max_hold_ms;
@@ -272,8 +273,8 @@ static int queue_enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
     return HF__PENDING;
 }
 
-/* Returns whether the lock is known to be taken. While a question or a let_go
- * is under way that is unknown, and a try waits for the answer. */
+/* Returns whether the lock is known to be taken. This is unknown while a
+ * question or a let_go is under way; a try then waits for the answer. */
 static bool queue_busy(const struct hf__queue *g)
 {
     return g->owner || !hf__lease_unanswered(&g->lease);
@@ -331,8 +332,9 @@ static void queue_rouse(struct hf__queue *g, hf__wake_fn *wake)
     wake(g, g->head);
 }
 
-/* The roused waiter gave up a free turn. The next waiter may have it if it is a
- * thread and wants no fixed lease; otherwise the hold is let go. */
+/* Passes on a free turn, because the roused waiter has left the queue. The next
+ * waiter may have the turn if it is a thread and wants no fixed lease;
+ * otherwise the hold is let go. */
 static void queue_pass_turn(struct hf__queue *g, hf__wake_fn *wake)
 {
     const struct hf__waiter *w = g->head;
@@ -373,7 +375,7 @@ void hf__queue_fail(struct hf__queue *g, int code, hf__wake_fn *wake)
 }
 
 /* Fails the waiters that a refused request of the kind `what` covers. Waiters
- * that arrived after it was sent cause a new request. */
+ * that arrived after that request was sent cause a new request. */
 static void queue_refuse(struct hf__queue *g, enum hf__todo what, int code,
                          hf__wake_fn *wake)
 {
@@ -397,8 +399,8 @@ bool hf__queue_let_go_answered(struct hf__queue *g, int result, hf__time now,
     return false;
 }
 
-/* Hands the hold over locally, if turns are left and the next waiter can use
- * it. */
+/* Hands the hold to the next local waiter, if turns are left and that waiter
+ * can use the hold. Returns whether the hold stays. */
 static bool queue_hand_over(struct hf__queue *g, hf__time now,
                             hf__wake_fn *wake)
 {
@@ -495,8 +497,8 @@ static bool queue_somebody_waits(const struct hf__queue *g)
     return false;
 }
 
-/* Marks the waiters that the request now being sent covers. Those that an
- * earlier request covers are at the front of the queue. */
+/* Marks the waiters that the request now being sent covers, which are all in
+ * the queue. Waiters that are marked already are at the front of the queue. */
 static void queue_cover(struct hf__queue *g, enum hf__todo what)
 {
     for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
@@ -510,8 +512,7 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
-    /* Drop a question for a lease other than the one that the first waiter now
-     * wants. */
+    /* Drop the question if the first waiter now wants a different lease. */
     if (g->head &&
         (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||
@@ -521,9 +522,9 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     if (todo != HF__TODO_NOTHING)
         queue_cover(g, todo);
     if (todo == HF__TODO_ATTEMPT) {
-        /* A repeated attempt is the same question. If it were asked with
-         * may_queue false, the answer BUSY would end it, but its place in the
-         * server's queue would stay. */
+        /* An attempt that is repeated keeps its may_queue. If may_queue were
+         * false now, the answer BUSY would end the question, but its place in
+         * the server's queue would stay. */
         if (g->lease.hold_id != last)
             g->queueing = queue_somebody_waits(g);
         *first = g->head;
@@ -566,10 +567,11 @@ static void queue_are_known(struct hf__queue *g)
 }
 
 /* Handles the grant of a latch. Nothing is held, so there is nothing to let go,
- * and the answer cannot come too late. Unless the count is known to be 0, or no
- * waiter was queued at the server, it may have been 0 before the last waiter
- * arrived, and the latch may be set again: then only the queued waiters
- * pass. */
+ * and the answer cannot come too late. All waiters pass if the count is known
+ * to be 0, or if no waiter was queued at the server. Otherwise the count may
+ * have been 0 only before the last waiter arrived, and the latch may have been
+ * set again since; then only the waiters pass that were there when the server
+ * said "not yet". */
 static void queue_let_through(struct hf__queue *g, bool is_zero, hf__time now,
                               hf__wake_fn *wake)
 {
@@ -720,8 +722,8 @@ bool hf__queue_joinable(const struct hf__queue *g, const struct hf__waiter *w,
     if (queue_open_to(g, w, now))
         return true;
     /* While an attempt is under way, w can join readers, but not the waiters of
-     * a latch: since the server gave its answer, the latch may have been set
-     * again. */
+     * a latch: the latch may have been set again after the server gave its
+     * answer. */
     return g->head && !w->is_try && !queue_alone(w) && !queue_alone(g->head) &&
            (g->lease.state == HF__WAITING ||
             (g->shared && g->lease.state == HF__ATTEMPTING)) &&

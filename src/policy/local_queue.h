@@ -6,18 +6,18 @@
  * that wakes waiters, and afterwards does what hf__queue_next() says.
  *
  * The *remote hold* (lease) belongs to the process, the *owner* is a thread or
- * a handle. The two are separate: a hold may have no owner for a moment (local
- * waiters may take it while turns are left), and an owner may have lost its
- * hold (the owner is then in `lost` until it has released that hold).
+ * a handle. The two are separate. A hold may have no owner for a moment: local
+ * waiters may take it while turns are left. An owner may have lost its hold:
+ * the owner is then in `lost` until it has released that hold.
  *
  * There are three kinds of queue. An *exclusive* queue has one owner at a time:
  * a mutex, the writers of a read-write lock, one hold of a semaphore. A
  * *shared* queue has readers: all that wait when the hold is granted share it,
- * and others may join for a short time. So a process with many readers asks
- * seldom, and a writer elsewhere does not wait for long. A *latch* has waiters
- * only: they pass together, and nothing is held afterwards. The latch may be
- * set again, so a waiter that has arrived since the last request sends a new
- * one.
+ * and others may join for a short time. Therefore a process with many readers
+ * sends few attempts, and a writer elsewhere does not wait for long. A *latch*
+ * has waiters only: they pass together, and nothing is held afterwards. The
+ * latch may be set again, so a waiter that has arrived since the last request
+ * sends a new one.
  */
 #ifndef HF_LOCAL_QUEUE_H
 #define HF_LOCAL_QUEUE_H
@@ -43,8 +43,8 @@
 enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
 
 /* A reader that shares a hold, or has lost it and not released it yet. The
- * memory is the caller's: the entry comes with the waiter and goes back through
- * queue.left. */
+ * memory belongs to the caller: the entry comes with the waiter and is given
+ * back through queue.left. */
 struct hf__reader {
     struct hf__reader *next;
     struct hf__thread *thread; /* see hf__waiter.thread */
@@ -57,39 +57,42 @@ struct hf__reader {
 };
 
 /* A request for the lock by one owner: on the stack of the waiting thread, or
- * in the handle for an asynchronous acquire. The memory is the caller's; the
- * queue links it. */
+ * in the handle for an asynchronous acquire. The memory belongs to the caller;
+ * the queue only links it. */
 struct hf__waiter {
     struct hf__waiter *next, *prev;
     struct hf__sleeper *sleeper; /* for the caller: what to wake */
-    struct hf__thread *thread;   /* the owner to be; NULL: the handle */
+    struct hf__thread *thread;   /* the thread that will own the hold, or NULL
+                                    if the handle will */
     hf_lock *handle;             /* the handle that acquires */
-    struct hf__reader *reader;   /* shared: its entry as a reader, once
-                                    granted */
-    hf_error *err; /* for the caller: receives the error text; or NULL */
+    struct hf__reader *reader;   /* shared: memory for its entry as a reader,
+                                    used once it is granted */
+    hf_error *err; /* for the caller: receives the error message, or NULL */
     uint64_t owner;
-    uint32_t lease_ms;   /* the lease to ask for: fixed, or the TTL */
+    uint32_t lease_ms;   /* the lease to request: a fixed one, or the TTL */
     uint32_t handoff;    /* how many local owners its grant allows; 0 means 1 */
-    uint32_t permits;    /* how many of a semaphore; otherwise 1 */
-    int64_t max_hold_ms; /* limit of the hold; 0: none */
-    int16_t result;      /* FINISHED: HF__GRANTED or a code */
+    uint32_t permits;    /* the permits of a semaphore; otherwise 1 */
+    int64_t max_hold_ms; /* the limit of the hold, or 0 for none */
+    int16_t result;      /* FINISHED: HF__GRANTED or an error code */
     uint8_t state;
     bool is_try : 1;
     bool fixed : 1;
     bool reentrant : 1;
     bool is_async : 1;
-    bool err_set : 1; /* for the caller: err has the text */
-    bool roused : 1;  /* look again: the hold is free for a local owner */
+    bool err_set : 1; /* for the caller: err contains the message */
+    bool roused : 1;  /* it must look again: the hold is free for a local
+                         owner */
     bool known : 1;   /* latch: it was waiting when the server said "not yet" */
-    /* A bit for each hf__todo: the last such request was sent after this waiter
-     * arrived, so a refusal applies to it as well. */
+    /* A bit for each hf__todo. It is set if a request of that kind was sent
+     * after this waiter had arrived, so a refusal of that request applies to
+     * this waiter, too. */
     uint8_t covered : 2;
 };
 
 struct hf__queue {
     struct hf__lease lease;
     struct hf__waiter *head, *tail;
-    uint64_t owner; /* the number of the owner; 0: none */
+    uint64_t owner; /* the number of the owner, or 0 for none */
     uint64_t ids;   /* the last hold id used; each line counts from its own base
                        (name_table.c) */
     union {
@@ -103,7 +106,8 @@ struct hf__queue {
             struct hf__reader *readers;
             struct hf__reader *left; /* unused entries, which the caller takes
                                         back */
-            hf__time join_until;     /* NEVER: no reader has joined yet */
+            hf__time join_until;     /* until when readers may join; NEVER if no
+                                        other reader has joined yet */
             struct hf__loss loss;    /* the latest loss */
         };
     };
@@ -121,7 +125,7 @@ struct hf__queue {
  * - The lease is wanted if and only if there are waiters. Without waiters any
  *   question, and any hold without an owner, is being let go.
  * - An owner has a hold and has acquired it at least once. In a shared queue
- *   the count is the number of readers that have not lost it.
+ *   the count is the number of readers that have not lost their hold.
  * - Only the first waiter is roused. */
 HF__VERIFIER(queue)
 
@@ -129,7 +133,8 @@ HF__VERIFIER(queue)
  * the caller can wake it. */
 typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
 
-/* Nothing is held or waited for. ids: hold ids are counted from there on. */
+/* Initializes a queue with no hold and no waiters. Hold ids are counted from
+ * `ids` on. */
 void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
 
 /*
@@ -139,11 +144,11 @@ void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
 int hf__queue_enter(struct hf__queue *, struct hf__waiter *, hf__time now);
 
 /* Lets a roused waiter take a free turn. Returns whether the waiter has taken
- * it, and is finished. */
+ * the turn and is finished. */
 bool hf__queue_claim(struct hf__queue *, struct hf__waiter *, hf__time now);
 
-/* Removes the waiter with that code, unless it has finished. Returns its result
- * in either case. */
+/* Removes the waiter and gives it that code as its result, unless it has
+ * finished already. Returns the waiter's result in either case. */
 int hf__queue_leave(struct hf__queue *, struct hf__waiter *, int code,
                     hf__wake_fn *);
 
@@ -152,8 +157,9 @@ void hf__queue_fail(struct hf__queue *, int code, hf__wake_fn *);
 
 /*
  * Undoes one acquire. Returns 0 if it was the last one and the hold is being
- * let go; HF__PENDING if the hold stays, with this owner (which has acquired
- * more than once) or with another local owner; ELOST or ENOTOWNER.
+ * let go. Returns HF__PENDING if the hold stays, with this owner (which has
+ * acquired more than once) or with other local owners. Otherwise returns ELOST
+ * or ENOTOWNER.
  */
 int hf__queue_release(struct hf__queue *, uint64_t owner, hf__time now,
                       hf__wake_fn *);
@@ -164,9 +170,10 @@ uint32_t hf__queue_count(const struct hf__queue *, uint64_t owner);
 /* Returns 0 if this owner holds the lock, else ELOST or ENOTOWNER. */
 int hf__queue_check(struct hf__queue *, uint64_t owner, hf__time now);
 
-/* Takes the hold from its owner. If `gone`, the server no longer has it;
- * otherwise it must be let go. If the deadline has passed, that becomes the
- * reason of the loss, and not the one that is passed. */
+/* Takes the hold from its owner. If `gone`, the server no longer has the hold;
+ * otherwise the hold must be let go. The reason of the loss is the one that is
+ * passed, unless the deadline has passed: then the end of the lease is the
+ * reason. */
 void hf__queue_lose(struct hf__queue *, bool gone, enum hf__loss_why,
                     hf__time now);
 
@@ -175,19 +182,20 @@ void hf__queue_lose(struct hf__queue *, bool gone, enum hf__loss_why,
 void hf__queue_gone(struct hf__queue *, uint64_t hold_id, enum hf__loss_why,
                     hf__time now);
 
-/* Returns why that owner's hold was lost, even after the owner has released it;
- * NONE if it was not lost. */
+/* Returns why that owner's hold was lost, even after the owner has released it,
+ * or NONE if it was not lost. */
 struct hf__loss hf__queue_loss(const struct hf__queue *, uint64_t owner);
 /* Returns the latest loss. */
 struct hf__loss hf__queue_last_loss(const struct hf__queue *);
 
-/* Returns what to send now. For an ATTEMPT, lease_ms, fixed and may_queue are
- * those of the first waiter, *first. */
+/* Returns what to send now. For an ATTEMPT, sets *first to the first waiter,
+ * whose lease is requested, and *may_queue to whether any waiter wants to be
+ * queued at the server. */
 enum hf__todo hf__queue_next(struct hf__queue *, hf__time now,
                              struct hf__waiter **first, bool *may_queue);
 
-/* Take in the answer to an ATTEMPT, and the result of a renewal that was sent
- * at sent_at for a lease of that length. */
+/* Handle the answer to an ATTEMPT, and the result of a renewal that was sent at
+ * sent_at for lease_ms. */
 void hf__queue_answered(struct hf__queue *, const struct hf__req *,
                         hf__time now, hf__wake_fn *);
 void hf__queue_renewed(struct hf__queue *, uint64_t hold_id, int result,
@@ -209,7 +217,8 @@ static inline bool hf__queue_silent(const struct hf__queue *g, hf__time now)
            (l->state == HF__ATTEMPTING && !l->drop && now >= l->poll_at);
 }
 
-/* Finds holds whose time has passed, and a server that has become silent. */
+/* Takes the hold from its owner if the deadline has passed, and fails all
+ * waiters if the server has become silent. */
 void hf__queue_tick(struct hf__queue *, hf__time now, hf__wake_fn *);
 
 /* Returns whether a renewal is due, or will be due so soon that it can be sent
@@ -219,8 +228,8 @@ bool hf__queue_renewable(const struct hf__queue *, hf__time now);
 /* Returns whether nothing is held, waited for or under way. */
 bool hf__queue_idle(const struct hf__queue *);
 
-/* Returns whether no owner has a lost hold to release and, in a shared queue,
- * no reader holds it. */
+/* Returns whether no owner has a lost hold to release. A shared queue must have
+ * no readers at all. */
 static inline bool hf__queue_owes_nothing(const struct hf__queue *g)
 {
     return g->shared ? !g->readers : !g->lost[0].count && !g->lost[1].count;
@@ -258,10 +267,10 @@ void hf__queue_downgrade(struct hf__queue *from, struct hf__queue *to,
 
 /*
  * The short way, for backends that answer at once and whose holds need no
- * renewal. When no other owner of this process uses the lock, one question and
- * one answer are enough, and the queue would cost more than both. Returns true
- * if w may go this way: the caller then asks under a fresh hold id, without
- * queueing, and reports a grant.
+ * renewal. If no other owner of this process uses the lock, one attempt and its
+ * answer are enough, and the work of the queue would cost more than both.
+ * Returns whether w may go this way. The caller then sends an attempt under a
+ * fresh hold id, without queueing, and reports a grant.
  */
 static inline bool hf__queue_quiet(const struct hf__queue *g,
                                    const struct hf__waiter *w)
@@ -313,12 +322,13 @@ static inline void hf__queue_quick_share(struct hf__queue *g,
     g->join_until = HF__NEVER;
 }
 
-/* Returns whether that owner is the only reader and has acquired once; if so,
- * its entry is given back. (Readers that have lost the hold do not count.) */
+/* If that owner is the only reader and has acquired once, gives back its entry
+ * and returns true. (A reader that has lost its hold and not released it yet
+ * counts as a reader.) */
 bool hf__queue_quick_unshare(struct hf__queue *, uint64_t owner);
 
 /* Releases the short way. Returns true if the caller must now let go of
- * lease.hold_id; false if nothing has changed. */
+ * lease.hold_id, or false if nothing has changed. */
 static inline bool hf__queue_quick_release(struct hf__queue *g, uint64_t owner)
 {
     hf__ends_verified(queue, g);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number of bytes before each message: one tells whether the message is
- * compressed, four are its length. */
+/* The number of bytes before each message: one byte tells whether the message
+ * is compressed, four bytes are its length. */
 #define PREFIX 5
 #define REFUSED_MS 50
 

@@ -230,8 +230,8 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
     int rc;
 
     c->at = g->link.stream.core->now();
-    /* After late calls the server gets more time (twice as much after each), so
-     * that a call that is only slow is not sent twice. */
+    /* After each late call in a row the server gets twice as much time, so that
+     * a call that is only slow is not sent twice. */
     c->limit_ms = limit_ms << g->late;
     c->until = c->limit_ms ? c->at + c->limit_ms * HF__MS : HF__NEVER;
     c->is_repeated = false;
@@ -254,7 +254,7 @@ struct grpc_call *hf__grpc_find(const struct grpc *g, int32_t id)
 }
 
 /* Passes bytes of a call to nghttp2. A unary call sends one message and closes
- * its half; a stream waits for more messages. */
+ * its half of the stream; a streaming call waits for more messages. */
 static ssize_t call_read_out(nghttp2_session *session, int32_t id, uint8_t *buf,
                              size_t size, uint32_t *flags,
                              nghttp2_data_source *source, void *self)
@@ -439,8 +439,9 @@ static void call_progress(struct grpc *g, const struct grpc_call *c)
 
 /* Returns when the time limit of the call passes. A busy server serves calls in
  * any order. If an answer has come since the call was started, the call
- * therefore gets twice the time of the slowest recent answer. Otherwise all
- * calls would be sent again, and the server would have twice as much to do. */
+ * therefore gets twice the time of the slowest recent answer. Without this
+ * extension all calls would be sent again, and the server would have twice as
+ * much to do. */
 static hf__time call_limit_of(const struct grpc *g, const struct grpc_call *c)
 {
     hf__time limit = (hf__time)c->limit_ms * HF__MS;

@@ -92,7 +92,8 @@ struct grpc_call {
 
     enum grpc_state state;
     enum grpc_end end;
-    int status;     /* gRPC's code; for an ODD call, the most similar one */
+    int status;     /* the gRPC status code; for an ODD call, the most similar
+                       code */
     char text[200]; /* the message for people, or "" */
 
     hf__time at;       /* when the call was started */
@@ -140,10 +141,10 @@ const uint8_t *hf__grpc_answer(const struct grpc_call *, size_t *len);
 bool hf__grpc_is_idle(const struct grpc_call *);
 
 /* Sets the token that calls carry from now on, and sends the calls that were
- * held. If `token` is NULL, no token can be had: held calls that the server has
- * refused end with that refusal, others end UNSENT with `status` and `text`.
- * Returns 0, or HF_ENOMEM, which has the effect of NULL. Must only be called
- * from callbacks. */
+ * held. If `token` is NULL, there is no token: held calls that the server has
+ * refused end with that refusal, and the others end UNSENT with `status` and
+ * `text`. Returns 0. If out of memory, returns HF_ENOMEM and acts as if `token`
+ * were NULL. Must only be called from callbacks. */
 int hf__grpc_token(struct grpc *, const char *token, int status,
                    const char *text);
 

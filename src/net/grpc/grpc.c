@@ -18,9 +18,10 @@
  * announced the end of the connection. */
 #define LEAVE_MS 1000
 
-/* grpc-go measures its bandwidth by this PING: it sends one with an answer if
- * its last one was acknowledged. Our acknowledgement is sent with the next
- * call, because sending it by itself would cost a second send() per call. */
+/* A server with grpc-go measures its bandwidth by this PING: it sends one with
+ * an answer if its previous PING was acknowledged. Our acknowledgement is sent
+ * with the next call, because sending it by itself would cost a second send()
+ * per call. */
 static const uint8_t their_ping[8] = {2, 4, 16, 16, 9, 14, 7, 7};
 
 static int grpc_greet(void *, hf__time);
@@ -190,9 +191,9 @@ static int grpc_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     return grpc_stop_with(g, rc ? rc : hf__grpc_deliver(g));
 }
 
-/* A call that ended normally was dropped before, so this call was reset.
- * nghttp2 may also call this function inside mem_send; over() is then called
- * later. */
+/* A call that ends normally is dropped before its stream closes, so a call that
+ * is found here was reset. nghttp2 may also call this function inside mem_send;
+ * over() is then called later. */
 static int grpc_on_close(nghttp2_session *session, int32_t id, uint32_t error,
                          void *self)
 {

@@ -35,14 +35,14 @@ struct grpc_owner {
     int (*hello)(struct grpc *, hf__time now);
     /* Called when calls can be started. */
     void (*up)(struct grpc *, hf__time now);
-    /* See down() of struct net_talk. over() has been called for all calls
-     * before. */
+    /* See down() of struct net_talk. Before this, over() was called for all
+     * calls. */
     void (*down)(struct grpc *, int code, bool was_up, hf__time now);
     /* Returns whether the server has refused this call because of its token. */
     bool (*is_stale)(struct grpc *, const struct grpc_call *);
     /* Gets a new token; calls are held until the owner calls hf__grpc_token().
-     * Returns 0, HF_EAUTH if no token can be had, or an error code that ends
-     * the connection. Required if is_stale is set. */
+     * Returns 0, HF_EAUTH if the owner cannot get a token, or an error code
+     * that ends the connection. Required if is_stale is set. */
     int (*renew)(struct grpc *, hf__time now);
 };
 

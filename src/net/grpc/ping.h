@@ -1,9 +1,9 @@
 /*
  * PINGs find out whether the server still answers. A PING is sent while calls
  * are open and the server is silent, or when the owner requests one, but never
- * so often that the server would refuse it. The connection ends if no bytes
- * arrive for link.silence_ms after a PING, or if other bytes arrive but no
- * answer to the PING for several times as long.
+ * so often that the server would refuse it. After a PING the connection ends in
+ * two cases: no bytes arrive for link.silence_ms, or other bytes arrive but the
+ * answer to the PING does not arrive for several times as long.
  */
 #ifndef HF_NET_GRPC_PING_H
 #define HF_NET_GRPC_PING_H

@@ -366,7 +366,7 @@ static void session_process(struct zk *z)
 }
 
 /* Sets the time at which the library must run next. If the core cannot watch
- * the descriptor, that time is also when the descriptor is polled next. */
+ * the descriptor, the client polls the descriptor at that time. */
 static void session_set_timer(struct zk *z, hf__time now,
                               const struct timeval *tv)
 {

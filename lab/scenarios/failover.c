@@ -257,9 +257,10 @@ static void failover_lead_on_several(struct lab *lab, struct cluster *cluster)
            result.left == LATE_STOCK - LATE_BY_A - LATE_BY_B;
     failover_tell(row, "no-token", cluster->place.name, false);
     failover_tell_result(row, &result, 1 + result.came_in);
-    lab_row_done(lab, row, fine ? LAB_OK : LAB_FAILS,
-                 fine ? "one holder: the others knew the lock, B had to wait"
-                      : "B came in, A lost its hold, or a sale is missing");
+    lab_row_done(
+        lab, row, fine ? LAB_OK : LAB_FAILS,
+        fine ? "one holder: the other servers knew the lock, so B had to wait"
+             : "B came in, A lost its hold, or a sale is missing");
 }
 
 /* Replaces as many servers as may fail: two of five. */

@@ -200,7 +200,7 @@ def misdelete():
 
 def failover():
     stale = ('fails', "two holders; 1 stale write: A put 9 over B's 7")
-    waits = ('ok', 'one holder: the others knew the lock, B had to wait')
+    waits = ('ok', 'one holder: the other servers knew the lock, so B had to wait')
     return {'no-token by hand redis': stale,
             'no-token holdfast redis': stale,
             'no-token holdfast redlock': waits,

@@ -22,7 +22,8 @@ static struct {
     const struct hf__core *core;
     hf_client *client;
     struct hf__req *asked; /* requests not answered yet */
-    int answers;           /* requests that advance() answers with `answer` */
+    int answers;           /* number of requests that advance() still answers,
+                            * with `answer` */
     int16_t answer;
     bool answers_late; /* answers arrive while abandon() runs */
     unsigned refusals; /* releases to refuse before one is accepted */
@@ -130,9 +131,9 @@ static int server_attempt(void *self, struct hf__req *req)
     return server.answer;
 }
 
-/* Abandons the request. With answers_late, a driver reads the answer first:
- * after the core decided to abandon the request, but before the backend is
- * notified. */
+/* Abandons the request. If answers_late is set, the answer is delivered first,
+ * as if a driver had read it after the core decided to abandon the request, but
+ * before this call. */
 static int server_abandon(void *self, struct hf__req *req)
 {
     while (server.asked && server.answers_late)

@@ -68,7 +68,7 @@ static struct left look(void)
 }
 
 /* Returns whether nothing is left over. The helper thread may still be exiting,
- * so callers repeat this. */
+ * so callers repeat the call. */
 static bool is_as_before(const struct left *before)
 {
     struct left now = look();
@@ -97,8 +97,9 @@ static int open_it(int64_t connect_timeout_ms, int64_t open_timeout_ms,
     return rc;
 }
 
-/* Returns the code of hf_open(). It never returns HF_EUNKNOWN, because a failed
- * open leaves nothing at the server that is in doubt. */
+/* Returns what hf_open() must return if the backend fails with `code`.
+ * hf_open() never returns HF_EUNKNOWN, because a failed open leaves nothing in
+ * doubt at the server. */
 static int expected(int code)
 {
     return code == HF_EUNKNOWN ? HF_EBACKEND : code;

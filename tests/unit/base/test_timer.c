@@ -1,5 +1,5 @@
-/* The timer heap is compared with a plain array: at any time both must have the
- * same timer due next. */
+/* The timer heap is compared with a plain array: at any time the same timer
+ * must be due next in both. */
 #include "../cases.h"
 #include "base/memory.h"
 #include "base/time.h"

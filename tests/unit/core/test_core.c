@@ -400,7 +400,7 @@ ROW(test_core_firing_touches_nothing_that_is_free,
     fire_late(fire_and_stop_in_wake));
 
 /* A cancel is fired after its wait has ended and the client of that wait is
- * closed. It still points to the client, which must not be used. */
+ * closed. The cancel still points to the client, which must not be used. */
 CASE(test_core_firing_after_the_wait_touches_no_client)
 {
     hf_client *c = open_in_pages();
@@ -571,8 +571,8 @@ static void renews_permits(hf_client *c, hf_lock *lock, uint32_t permits)
 }
 
 /* The downgraded hold belongs to a line that has sent no request. That line
- * reuses the memory of the semaphore's requests, and must not renew as many
- * permits. */
+ * reuses the memory of the semaphore's requests, but must renew 1 permit, not
+ * as many as the semaphore's hold had. */
 CASE(test_core_downgraded_hold_is_renewed_as_one_permit)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -695,7 +695,7 @@ CASE(test_core_password_file_is_read_whole)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* No program writes to the pipe, or none writes a whole line. */
+/* No program writes to the pipe, or a program writes a line without its end. */
 CASE(test_core_password_file_is_not_waited_for_long)
 {
     char dir[] = "/tmp/holdfast-core-XXXXXX", path[64];

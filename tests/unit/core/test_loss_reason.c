@@ -119,8 +119,8 @@ SCENE_CASE(test_reason_after_many_outages)
     free_lost(b, last.text);
 }
 
-/* During one outage, errors that explain no loss do not evict the one that
- * does. */
+/* During one outage, errors that explain no loss do not evict the error that
+ * explains one. */
 SCENE_CASE(test_reason_of_a_long_outage)
 {
     hf_error err = HF_ERROR_INIT;

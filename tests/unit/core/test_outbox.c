@@ -13,14 +13,14 @@ enum { MANY = 8 };
 /* The backend of this test, protected by client->mu: */
 static unsigned room;   /* number of requests to accept; others get LATER */
 static bool goes_on;    /* advance() reports that requests can be sent */
-static bool gives_back; /* advance() reports the accepted ones as unsent */
-static int refuses_all; /* advance() reports this refusal of all */
+static bool gives_back; /* advance() reports accepted requests as unsent */
+static int refuses_all; /* code with which advance() refuses all requests */
 static bool keeps;      /* accepted requests are not answered at once */
 static struct hf__req *taken[MANY];
 static struct hf__req was[MANY]; /* copies, which outlive the requests */
 static size_t taken_len;
 static unsigned put_off, abandoned;
-static bool gives_back_late; /* reports a request as unsent in abandon() */
+static bool gives_back_late; /* abandon() reports a request as unsent */
 
 static int take(struct hf__req *req, int answer)
 {
@@ -242,7 +242,8 @@ SCENE_CASE(test_parked_again_keep_their_places)
 }
 
 /* The connection breaks when two requests are accepted and two are parked,
- * before anything is written: the accepted ones are sent first. */
+ * before anything is written: the accepted requests are sent again before the
+ * parked requests. */
 SCENE_CASE(test_unsent_go_before_those_parked)
 {
     keeps = true;
@@ -257,8 +258,7 @@ SCENE_CASE(test_unsent_go_before_those_parked)
     are_in_order(s);
 }
 
-/* The callers of parked requests give up: their requests are not sent, then or
- * later. */
+/* The callers of parked requests give up: their requests are never sent. */
 SCENE_CASE(test_who_gives_up_is_not_parked_any_more)
 {
     ask_four(s);
@@ -330,7 +330,7 @@ SCENE_CASE(test_parked_downgrade_is_sent_after_all)
 }
 
 /* A driver finds the connection broken after the core decided to abandon a
- * request, but before the backend is notified. */
+ * request, but before the backend is notified: the request is not parked. */
 SCENE_CASE(test_unsent_while_it_is_abandoned)
 {
     keeps = gives_back_late = true;
@@ -346,8 +346,8 @@ SCENE_CASE(test_unsent_while_it_is_abandoned)
     hf__mutex_unlock(&s->client->mu);
 }
 
-/* By the clock the time of a parked request is over, although its caller has
- * not noticed yet: the request is not sent. */
+/* The time limit of a parked request has passed, but its caller has not noticed
+ * yet: the request is not sent. */
 SCENE_CASE(test_parked_is_not_sent_after_its_time)
 {
     ask_four(s);
@@ -360,7 +360,7 @@ SCENE_CASE(test_parked_is_not_sent_after_its_time)
     unlock(s);
     assert_true(WAIT_FOR(is_called(s->client, &s->calls[2])));
     assert_true(are_taken(s, 3));
-    assert_true(is_of(&was[1], s->locks[1])); /* the latch's was not sent */
+    assert_true(is_of(&was[1], s->locks[1])); /* not the latch's request */
     assert_true(is_of(&was[2], s->locks[2]));
     assert_int_equal(hf_latch_cancel(s->latch), 0);
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
@@ -379,7 +379,7 @@ SCENE_CASE(test_refusal_is_for_all_that_are_parked)
     assert_true(WAIT_FOR(is_called(s->client, &s->set)));
     assert_int_equal(s->set.result, HF_EAUTH);
     assert_int_equal(taken_len, 0);
-    assert_int_equal(abandoned, 0); /* they left nothing at the server */
+    assert_int_equal(abandoned, 0); /* nothing was left at the server */
 }
 
 SCENE_CASE(test_refusal_is_told_in_the_servers_words)
@@ -391,8 +391,8 @@ SCENE_CASE(test_refusal_is_told_in_the_servers_words)
     assert_string_equal(err.text, "test: go away");
 }
 
-/* A verb whose slot is NULL fails with HF_ENOTSUP, whatever the capabilities
- * say. */
+/* A verb whose slot in the backend is NULL fails with HF_ENOTSUP, whatever the
+ * capabilities say. */
 SCENE_CASE(test_slots_that_are_missing)
 {
     hf_error err = HF_ERROR_INIT;

@@ -63,8 +63,8 @@ dev() {
     said=$(cd "$dir" && PATH=$dir/bin:$PATH sh tree/dev "$@" 2>&1) || status=$?
 }
 
-# ends LINE STATUS: true if this is the last line of dev's output, and this its
-# status.
+# ends LINE STATUS: true if the last line of dev's output is LINE, and its exit
+# status is STATUS.
 ends() {
     [ "$(printf '%s\n' "$said" | tail -n 1)" = "$1" ] && [ "$status" -eq "$2" ]
 }

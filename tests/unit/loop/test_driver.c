@@ -141,8 +141,8 @@ CASE(test_driver_release_all_asks_before_it_waits)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* Grants the first attempt. The grant has expired when it is read, though it
- * had not when the driver read its clock. */
+/* Grants the first attempt. The lease of the grant ends after the driver has
+ * read its clock, but before the driver handles the grant. */
 static void answer_too_late(hf__time now)
 {
     struct hf__req *req = server.asked;
@@ -307,8 +307,8 @@ static void close_with_ends(hf_client *c)
     }
 }
 
-/* The driver reports a descriptor that is ready by its tag, and so does a
- * thread that runs the backend alongside the driver. */
+/* A driver passes to the backend the tag of each descriptor that is ready, and
+ * so does a thread that runs the backend alongside the driver. */
 CASE(test_driver_backend_hears_what_is_ready_by_its_tag)
 {
     hf_client *c = open_with_ends();

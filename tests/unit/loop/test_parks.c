@@ -78,7 +78,8 @@ struct wish {
     hf_lock *lock;
     hf_cancel *cancel;
     int64_t wait_ms;
-    bool stops; /* between its last look for news and its sleep */
+    bool stops; /* the thread stops between its last check for news and its
+                 * sleep */
     pthread_t thread;
     int rc;
 };
@@ -86,7 +87,8 @@ struct wish {
 hf__time __real_hf__now(void);
 hf__time __wrap_hf__now(void);
 
-static __thread int stops_at; /* the thread stops in this call of hf__now() */
+static __thread int stops_at; /* number of the call of hf__now() in which the
+                               * thread stops */
 static uint32_t stopped;      /* atomic */
 
 hf__time __wrap_hf__now(void)
@@ -152,8 +154,8 @@ static void ignore(void *arg, hf_lock *lock, int result)
 {
 }
 
-/* A thread is about to sleep when a later acquire requests the same: the thread
- * sleeps once, without another attempt. */
+/* A thread is about to sleep when another acquire of the same lock begins. The
+ * thread nevertheless sleeps only once, and sends no further attempt. */
 CASE(test_parks_asked_to_while_about_to)
 {
     struct wish w = {

@@ -157,8 +157,9 @@ static bool helper_sleeps_for(hf_client *c, int64_t ms)
     return until > hf__now() + ms * HF__MS;
 }
 
-/* The driver leaves while an asynchronous wait is pending, for which no thread
- * polls: the helper thread must take over before anything else is due. */
+/* The driver leaves while an asynchronous wait is pending, which no thread
+ * drives. The helper thread must take over at once, not only when the timer for
+ * which it sleeps is due. */
 CASE(test_races_driver_leaves_an_asynchronous_wait)
 {
     hf_client *c = open_client();
@@ -180,7 +181,8 @@ CASE(test_races_driver_leaves_an_asynchronous_wait)
     hf_cancel_fire(&w.cancel);
     pthread_join(t, NULL);
     assert_int_equal(w.rc, HF_ECANCELED);
-    assert_true(WAIT_FOR_MS(helper_drives(c), 1000)); /* before its next look */
+    assert_true(WAIT_FOR_MS(helper_drives(c), 1000)); /* before its timer is
+                                                       * due */
     assert_int_equal(hf_lock_cancel(lock), 0);
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(hf_lock_free(lock), 0);
@@ -261,7 +263,7 @@ static hf_lock *limited(hf_client *c, enum hf_kind kind, unsigned flags)
         LOCK_OPTIONS(.kind = kind, .flags = flags, .max_hold_ms = 100);
     hf_lock *lock;
 
-    c->on_event = ignore_event; /* before a name exists */
+    c->on_event = ignore_event; /* set before a name exists */
     assert_int_equal(hf_lock_new(c, "n", HF_CSTRING, &opt, &lock, NULL), 0);
     return lock;
 }
@@ -273,8 +275,8 @@ static int take_as(hf_lock *lock, enum hf_mode mode)
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* Acquires the lock, and returns when the hold has ended, before the helper
- * thread can notice. */
+/* Acquires the lock and spins until the hold has ended, so that the caller can
+ * act before the helper thread notices. */
 static void outlive(hf_lock *lock, enum hf_mode mode)
 {
     int64_t deadline;
@@ -359,8 +361,8 @@ void __wrap_hf__callback_queue_locked(hf_client *c, struct hf__async *a,
         a->result += MARK;
 }
 
-/* This function is replaced too: within its file, the real one calls the locked
- * one directly, where --wrap has no effect. */
+/* This function is replaced too, because the real one calls the locked function
+ * within the same file, where --wrap has no effect. */
 void __wrap_hf__callback_queue(struct hf__async *, int);
 
 void __wrap_hf__callback_queue(struct hf__async *a, int result)

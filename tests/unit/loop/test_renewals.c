@@ -14,11 +14,12 @@
 #define HOUR (3600 * 1000 * HF__MS)
 #define TTL_MS (24 * 3600 * 1000)
 #define TERM (8 * HOUR) /* renewals are due after a third of TTL_MS */
-#define FULL 256        /* the most renewals in one batch */
+#define FULL 256        /* the maximum number of renewals in one batch */
 #define NAMES (2 * FULL + 100)
 
 static hf_lock *locks[NAMES];
-static unsigned replaces_at; /* the look at which the first lock is replaced */
+static unsigned replaces_at; /* value of `looks` at which the first hold is
+                              * replaced */
 
 static void replace_first(void)
 {
@@ -32,7 +33,7 @@ static void replace_first(void)
 uint64_t __real_hf__line_timer(struct hf__line *, hf__time now);
 uint64_t __wrap_hf__line_timer(struct hf__line *, hf__time now);
 
-static unsigned looks; /* names examined when their timers fired */
+static unsigned looks; /* number of names examined because their timers fired */
 
 uint64_t __wrap_hf__line_timer(struct hf__line *n, hf__time now)
 {
@@ -101,7 +102,8 @@ static hf_client *hold(size_t len)
     return c;
 }
 
-/* Makes the holds with the numbers from `from` on due later by `by`. */
+/* Postpones the renewals of the holds numbered from `from` to len - 1 by
+ * `by`. */
 static void delay(hf_client *c, size_t from, size_t len, hf__time by)
 {
     for (size_t i = from; i < len; i++) {
@@ -202,8 +204,8 @@ CASE(test_renewals_of_a_stopped_thread_are_made_by_another)
     end(c, 2);
 }
 
-/* A round of renewals began before the machine was stopped, which is why its
- * time is old: the hold is due by the current clock. */
+/* A round of renewals began before the machine was stopped, so its time is old.
+ * The hold is due nevertheless, because the current clock decides. */
 CASE(test_renewals_are_due_by_the_present_clock)
 {
     hf_client *c = hold(1);
@@ -215,7 +217,8 @@ CASE(test_renewals_are_due_by_the_present_clock)
     hf__line_unlock(n);
     assert_int_not_equal(__real_hf__line_timer(n, now - TERM), 0);
     hf__line_lock(n);
-    /* At that time another thread renews the hold if this one stops. */
+    /* renew_at is now the time when another thread renews the hold, in case
+     * this thread stops. */
     assert_true(n->queue.lease.renew_at > now);
     hf__line_unlock(n);
     end(c, 1);
@@ -266,8 +269,9 @@ CASE(test_renewals_are_sent_again_after_a_pause)
     end(c, LEN);
 }
 
-/* The same for holds that need no renewal, but are checked because they may
- * have been broken. The helper thread sets their timers. */
+/* Holds that need no renewal are also checked in batches, because they may have
+ * been broken. Such a batch is sent again too. The helper thread normally sets
+ * the timers of these holds. */
 CASE(test_renewals_without_need_are_sent_again)
 {
     enum { LEN = 10 };
@@ -355,8 +359,9 @@ static void end_by_handle(hf_client *c)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* Another thread releases the hold while a request about it is pending, and may
- * acquire the lock again: the answer does not concern the new hold. */
+/* Another thread releases the hold while a request about the hold is pending.
+ * If `again` is set, it then acquires the lock again, and the answer does not
+ * concern the new hold. */
 static void ask_of_released(enum hf_kind kind, int (*verb)(hf_lock *),
                             bool again)
 {

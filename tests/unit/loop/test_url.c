@@ -253,8 +253,8 @@ CASE(test_url_options_are_found)
     hf__url_free(&client, NULL);
 }
 
-/* Secrets are wiped before they are freed, which the test checks in the freed
- * block. */
+/* Secrets must be wiped before their memory is freed. keep_free() does not free
+ * the memory, so that the test can read it afterwards. */
 static char *freed;
 static size_t freed_len;
 
@@ -449,7 +449,8 @@ static unsigned mistyped(const char *word, const char *meant)
     return hf__mistyped(word, meant, strlen(meant));
 }
 
-/* A duration is exact below a second, and rounded to tenths from there on. */
+/* A duration below a second is exact, a longer one is rounded to tenths of a
+ * second. */
 CASE(test_span_texts)
 {
     static const struct {
@@ -481,14 +482,14 @@ CASE(test_mistyped_counts_letters)
     assert_int_equal(mistyped("bnch", "bench"), 1);
     assert_int_equal(mistyped("benech", "bench"), 1);
     assert_int_equal(mistyped("banch", "bench"), 1);
-    /* One letter is missing, and two are swapped. */
+    /* A missing letter is one mistake, and so are two swapped letters. */
     assert_int_equal(mistyped("semahpre", "semaphore"), 2);
     assert_int_equal(mistyped("rnu", "run"), 1);
     assert_int_equal(mistyped("conect_timeuot", "connect_timeout"), 2);
 }
 
-/* At most one mistake is accepted, or one in three letters of the longer word,
- * but never as many as a word has letters. */
+/* `word` may have one mistake, or one for every three letters of the longer
+ * word if that is more. It must have more letters than mistakes. */
 CASE(test_mistyped_knows_other_words)
 {
     assert_int_equal(mistyped("keep", "help"), UINT_MAX);
@@ -527,7 +528,7 @@ CASE(test_mistyped_empty_and_long_words)
     longer[255] = '\0';
     assert_int_equal(mistyped(longer, "run"), UINT_MAX);
     assert_int_equal(mistyped("run", longer), UINT_MAX);
-    /* Only the first 3 bytes of the second word count. */
+    /* Only the first 3 bytes of `meant` count. */
     assert_int_equal(hf__mistyped("runn", "run, lab", 3), 1);
     assert_int_equal(hf__mistyped("r\xc3\xbcn", "run", 3), UINT_MAX);
 }

@@ -98,8 +98,8 @@ CASE_HERE(test_server_allows_few_streams)
     assert_int_equal(c->end, GRPC_UNSENT);
     assert_int_equal(c->overs, 1);
     answers(t, 1, "a");
-    /* nghttp2 knows only of the frames that it has sent itself, so it must end
-     * this stream too. */
+    /* The test has written the answer's frames itself, so nghttp2 does not know
+     * that the stream is over, and must end it. */
     assert_int_equal(nghttp2_submit_rst_stream(t->server, 0, 1, 0), 0);
     serve(t);
     go(t);
@@ -235,7 +235,8 @@ CASE_HERE(test_flow_control)
     assert_int_equal(t->downs, 0);
 }
 
-/* Like go(), but runs the client only when it has asked to be run. */
+/* Like go(), but runs the client only when its descriptor is ready or its
+ * timeout is due. */
 static void go_strictly(struct scene *t)
 {
     struct net_stream *s = &t->g.link.stream;
@@ -343,8 +344,9 @@ CASE_HERE(test_limit_grows_while_the_server_is_slow)
     assert_int_equal(t->downs, 0);
 }
 
-/* One call is lost among others. After a slow answer, the others are answered
- * quickly again. */
+/* The server answers one call slowly, and a later call is lost. When the slow
+ * answer is no longer recent, quick answers shrink the time limit of the lost
+ * call. */
 CASE_HERE(test_limit_shrinks_with_the_next_answers)
 {
     struct one *slow = one_of(t, &unary), *lost = one_of(t, &unary),
@@ -358,9 +360,9 @@ CASE_HERE(test_limit_shrinks_with_the_next_answers)
     later(t, 1400);
     send_one(t, quick, "q", 1500);
     answer_one(t, t->heard[t->len - 1].id, "yes");
-    later(t, 500); /* 1900 ms: it may be as slow as the first */
+    later(t, 500); /* 1900 ms; less than twice 1400 */
     assert_int_equal(lost->overs, 0);
-    later(t, 100); /* the slow answer was long ago */
+    later(t, 100); /* the slow answer is no longer recent */
     send_one(t, quick, "q", 1500);
     answer_one(t, t->heard[t->len - 1].id, "yes");
     later(t, 1);
@@ -663,8 +665,8 @@ CASE_HERE(test_silence_is_asked_about)
     later(t, 900);
     pong(t);
     assert_int_equal(t->downs, 0);
-    /* A PING within 5 s, while the server has sent only the pong, would count
-     * as abuse. */
+    /* The server would count a PING within 5 s as abuse, because it has sent
+     * nothing but the pong. */
     later(t, 2000);
     later(t, 2000);
     assert_int_equal(t->pings, 1);
@@ -814,8 +816,8 @@ CASE_HERE(test_no_token_can_be_had)
     end_one(t, 3, REFUSED);
     assert_int_equal(a->overs, 2);
     assert_int_equal(a->status, 16);
-    /* The owner cannot get a token on this connection, which ends: the next
-     * connection requests one. */
+    /* The owner cannot get a token on this connection, which ends. The next
+     * connection requests a token. */
     t->renew_rc = HF_EBACKEND;
     send_one(t, a, "a", 0);
     end_one(t, 5, REFUSED);

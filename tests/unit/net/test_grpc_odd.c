@@ -100,7 +100,7 @@ CASE_HERE(test_longest_message)
     go(t);
     assert_int_equal(o->end, GRPC_ODD);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
-    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* still sending */
+    frame(t, NGHTTP2_DATA, 0, 1, bytes + 5, MOST + 1); /* still being sent */
     go(t);
     assert_int_equal(o->overs, 1);
     assert_int_equal(t->downs, 0);
@@ -257,7 +257,7 @@ CASE_HERE(test_hostile_frames)
     end_by(t, o, ++n, HF_EPROTO);
     frame(t, NGHTTP2_CONTINUATION, 0, 1, zeros, 4);
     end_by(t, o, ++n, HF_EPROTO);
-    frame(t, NGHTTP2_HEADERS, 0, 1, "\210", 1); /* never ends */
+    frame(t, NGHTTP2_HEADERS, 0, 1, "\210", 1); /* headers that never end */
     for (int i = 0; i < 100; i++)
         frame(t, NGHTTP2_CONTINUATION, 0, 1, "\0\1a\1b", 5);
     end_by(t, o, ++n, HF_EPROTO);

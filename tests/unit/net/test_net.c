@@ -191,7 +191,7 @@ WITH_TLS(test_an_end_is_found)
 {
     char byte;
 
-    assert_false(hf__net_is_over(&t->s)); /* only tickets have arrived */
+    assert_false(hf__net_is_over(&t->s)); /* only TLS tickets have arrived */
     SSL_shutdown(t->server);
     assert_true(hf__net_is_over(&t->s));
     assert_int_equal(hf__net_read(&t->s, &byte, 1), HF_EBACKEND);
@@ -460,7 +460,7 @@ CASE(test_set_from_outside)
 }
 
 /* The first address of each host comes first, then the second addresses. Each
- * is verified against the name of its own host. */
+ * address is verified against the name of its own host. */
 CASE(test_address_knows_its_host)
 {
     struct net_endpoint e = {.core = &with_names};
@@ -470,7 +470,7 @@ CASE(test_address_knows_its_host)
     assert_int_equal(hf__net_set_hosts(&e, three, 2, 7), 0);
     assert_int_equal(hf__net_find(&e), 0);
     assert_int_equal(e.len, 2);
-    assert_false(hf__net_next(&e, &w, true)); /* of the same host */
+    assert_false(hf__net_next(&e, &w, true)); /* both are of the same host */
     assert_int_equal(hf__net_set_hosts(&e, three, 3, 7), 0);
     assert_int_equal(hf__net_find(&e), 0);
     assert_int_equal(e.len, 3);

@@ -49,7 +49,7 @@ static inline struct hf__waiter want_turns(uint64_t owner, uint32_t turns)
 {
     struct hf__waiter w = want(owner);
 
-    w.handoff = turns ? turns + 1 : 0; /* the first turn is its own */
+    w.handoff = turns ? turns + 1 : 0; /* the first turn is the waiter's own */
     return w;
 }
 

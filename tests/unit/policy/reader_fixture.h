@@ -1,4 +1,4 @@
-/* Readers with entries: every entry of a reader ends in queue.readers or in
+/* Readers and their entries: the entry of each reader is in queue.readers or in
  * queue.left, exactly once. */
 #ifndef READER_FIXTURE_H
 #define READER_FIXTURE_H
@@ -40,8 +40,8 @@ static inline size_t occurs(const struct hf__reader *list,
     return n;
 }
 
-/* Asserts that of the entries given out readers have `readers` and waiters have
- * `waiting`; the rest must be on the list of those to be taken back. */
+/* Asserts that, of the entries given out, readers have `readers` and waiters
+ * have `waiting`, and that the rest are in queue.left, to be taken back. */
 static inline void assert_entries(const struct hf__queue *g, size_t readers,
                                   size_t waiting)
 {

@@ -79,8 +79,8 @@ CASE(test_lease_lost_answer_asks_the_same_again)
     assert_int_equal(answer(&l, HF__GRANTED, 200), HF__GRANTED);
 }
 
-/* Loses the answer to each attempt, after which the attempt is sent again: the
- * server has been silent since the first one. */
+/* Loses the answers to several attempts, each of which is sent again. The
+ * server then counts as silent since the first attempt. */
 static void lose_answers(struct hf__lease *l, int64_t from_ms)
 {
     for (int64_t ms = from_ms; ms < from_ms + 400; ms += 50) {
@@ -96,7 +96,7 @@ CASE(test_lease_lost_answers_are_silence)
 
     lose_answers(&l, 50);
     assert_int_equal(hf__lease_timer(&l), at(0) + OP_TIMEOUT);
-    /* One answer arrives: silence begins with the next poll. */
+    /* After an answer, silence counts from the next poll. */
     assert_int_equal(answer(&l, HF__QUEUED, 480), HF__PENDING);
     assert_int_equal(next(&l, 2480), HF__TODO_ATTEMPT);
     hf__lease_attempted(&l, at(2480), OP_TIMEOUT / HF__MS);
@@ -180,7 +180,8 @@ CASE(test_lease_grant_nobody_wants_any_more_is_released)
 {
     struct hf__lease l = held(false, false);
 
-    /* A new attempt is given up, and cannot be abandoned yet. */
+    /* A new attempt is given up, but cannot be abandoned while the release is
+     * unsure. */
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     hf__lease_want(&l, true);

@@ -156,8 +156,8 @@ CASE(test_lease_later_renewal_decides)
     assert_int_equal(l.deadline, less);
 }
 
-/* Threads may deliver the answers to renewals in any order: here the answer to
- * the first renewal is the last. */
+/* Threads may deliver the answers to renewals in any order. Here the answer to
+ * the first renewal comes last. */
 CASE(test_lease_renewals_answered_in_any_order)
 {
     struct hf__lease l = held(false, true);
@@ -189,8 +189,8 @@ CASE(test_lease_renewals_answered_in_any_order)
     assert_int_equal(l.deadline, at(3200) + LENGTH - hf__lease_margin(TTL));
 }
 
-/* If more renewals are pending than can be counted, no answer must be taken for
- * the last one. */
+/* If more renewals are pending than can be counted, no answer may count as the
+ * last one. */
 CASE(test_lease_later_renewal_decides_among_very_many)
 {
     enum { MANY = 1 << 14 };
@@ -268,9 +268,9 @@ CASE(test_lease_renewal_that_changes_nothing)
     assert_int_equal(l.renewing, 0);
 }
 
-/* A hold is released and another one granted. When the second hold is lost, the
- * release of the first is still unsure. A waiter then has the full time limit
- * for an answer. */
+/* A hold is released, and another hold is granted. When the second hold is
+ * lost, the release of the first is still unsure. A waiter then has the full
+ * time limit for an answer. */
 CASE(test_lease_gone_while_another_is_let_go)
 {
     struct hf__lease l = held(false, false);

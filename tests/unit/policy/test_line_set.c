@@ -133,8 +133,8 @@ CASE(test_lines_write_within_a_read_is_refused)
                      HF_ELOST);
 }
 
-/* A reader that comes after a local writer waits for it, in the server's
- * queue. */
+/* A reader that comes after a local writer waits for the writer, in the
+ * server's queue. */
 CASE(test_lines_reader_does_not_pass_a_writer)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);
@@ -226,8 +226,9 @@ CASE(test_lines_stuck_one_is_waited_for)
     assert_ptr_equal(led(&s, &b, HF_WRITE, 4), g);
     assert_int_equal(hf__queue_enter(g, &b, at(4)), HF__PENDING);
     assert_string_equal(run(g, 4), "R");   /* again, for the new waiter */
-    assert_null(led(&s, &a, HF_WRITE, 5)); /* still one per waiter */
-    /* A downgrade cannot use this line either, since it cannot wait. */
+    assert_null(led(&s, &a, HF_WRITE, 5)); /* each waiter needs a line */
+    /* A downgrade cannot use this line either, because a downgrade cannot
+     * wait. */
     assert_null(hf__line_set_unused(&s, HF_WRITE));
 }
 
@@ -244,7 +245,8 @@ CASE(test_lines_quiet_while_none_is_in_use)
     assert_null(hf__line_set_quiet(&s, HF_READ));
     assert_null(hf__line_set_quiet(&s, HF_WRITE));
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
-    assert_null(hf__line_set_quiet(&s, HF_WRITE)); /* it is not released yet */
+    assert_null(hf__line_set_quiet(&s, HF_WRITE)); /* the lost hold is not
+                                                    * released yet */
     release(g, 1, 1);
     hf__line_set_rest(&s, &line[g - queues]);
     assert_ptr_equal(hf__line_set_quiet(&s, HF_WRITE), &line[0]);

@@ -99,8 +99,8 @@ QUEUE_CASE(test_queue_try_asks_without_queueing)
     assert_true(hf__queue_idle(g));
 }
 
-/* A try waits for the answer to the attempt of other waiters, which may be a
- * refusal. */
+/* A try shares the attempt of other waiters. When one of them is granted the
+ * lock, the try is busy. */
 QUEUE_CASE(test_queue_try_beside_others_is_busy_when_they_have_it)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -144,8 +144,8 @@ QUEUE_CASE(test_queue_busy_ends_the_try_and_asks_for_the_others)
     assert_int_equal(g->lease.hold_id, 102);
 }
 
-/* Returns a queue with a try and a waiter, which came while a release was
- * unsure. Their attempt has been sent. */
+/* Returns a queue with a try and a waiter that came while a release was unsure.
+ * Their attempt has been sent. */
 static struct hf__queue try_and_other(struct hf__waiter *t,
                                       struct hf__waiter *o)
 {
@@ -185,7 +185,7 @@ CASE(test_queue_question_keeps_its_leave_to_queue)
     hf__queue_leave(&g, &o, HF_ETIMEDOUT, wake);
     answer(&g, HF_EUNKNOWN, 5);
     assert_string_equal(run(&g, 5), "A");
-    assert_true(may_queue); /* the first attempt may have a place */
+    assert_true(may_queue); /* the lost attempt may have queued */
     answer(&g, HF__QUEUED, 6);
     assert_int_equal(t.result, HF_EBUSY);
     assert_string_equal(run(&g, 6), "B");
@@ -236,7 +236,7 @@ QUEUE_CASE(test_queue_failure_fails_everybody)
     assert_int_equal(a.result, HF_EPROTO);
     assert_int_equal(b.result, HF_EPROTO);
     assert_int_equal(woken_len, 2);
-    assert_string_equal(run(g, 1), "B"); /* whatever the server has done */
+    assert_string_equal(run(g, 1), "B"); /* the server may have done anything */
 }
 
 QUEUE_CASE(test_queue_silence_fails_everybody)

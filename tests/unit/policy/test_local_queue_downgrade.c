@@ -28,7 +28,8 @@ CASE(test_downgrade_moves_the_hold)
     assert_string_equal(run(&from, 10), "A");
     assert_int_equal(from.lease.hold_id, 102);
     assert_string_equal(run(&to, 10), "");
-    /* Readers can join the downgraded hold as long as any other read hold. */
+    /* Readers can join the downgraded hold for the same time as any other read
+     * hold. */
     assert_true(hf__queue_joinable(&to, &c, at(9 + JOIN_MS)));
     assert_false(hf__queue_joinable(&to, &c, at(10 + JOIN_MS)));
     assert_int_equal(release(&to, 1, 40), HF__PENDING);
@@ -97,8 +98,9 @@ CASE(test_downgrade_of_what_is_gone_is_a_loss)
     assert_entries(&to, 0, 0);
 }
 
-/* An earlier write hold is still being released. The line that this hold
- * belongs to stays in use, and the other line does not know of the release. */
+/* An earlier write hold is still being released when the current hold is
+ * downgraded. The line of the earlier hold stays in use until the release is
+ * confirmed; the other line does not know of the release. */
 CASE(test_downgrade_leaves_a_let_go_where_it_was)
 {
     struct hf__queue to = shared_queue(), from = queue(true);

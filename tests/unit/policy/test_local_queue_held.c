@@ -164,7 +164,7 @@ QUEUE_CASE(test_queue_after_the_deadline_everything_says_lost)
     assert_int_equal(release(g, 1, TTL), HF_ELOST);
     assert_int_equal(release(g, 1, TTL), HF_ELOST);
     assert_int_equal(release(g, 1, TTL), HF_ENOTOWNER);
-    assert_string_equal(run(g, TTL), "R"); /* in case the server still has it */
+    assert_string_equal(run(g, TTL), "R"); /* in case the server has the hold */
 }
 
 QUEUE_CASE(test_queue_loss_is_noticed_by_the_clock_alone)

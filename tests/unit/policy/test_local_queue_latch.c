@@ -59,8 +59,8 @@ LATCH_CASE(test_latch_answer_is_for_those_who_were_there)
     assert_false(hf__queue_joinable(g, &b, at(3)));
 }
 
-/* The latch may have been set again after it was 0: a waiter that came after
- * the last attempt was sent needs a new one. */
+/* The latch may have been 0 before a waiter came, and set again since. A waiter
+ * that came after the server last said "not yet" needs a new attempt. */
 LATCH_CASE(test_latch_late_comer_asks_anew)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -83,8 +83,8 @@ LATCH_CASE(test_latch_late_comer_asks_anew)
     assert_nothing_is_held(g, 4);
 }
 
-/* The attempt was sent after all of them had come, and the latch is 0: all of
- * them are let through. */
+/* The last attempt was sent after all waiters had come, and its answer says
+ * that the latch is 0 now: all waiters are let through. */
 LATCH_CASE(test_latch_at_zero_keeps_no_late_comer)
 {
     struct hf__waiter a = want(1), b = want(2);
@@ -104,7 +104,8 @@ LATCH_CASE(test_latch_at_zero_keeps_no_late_comer)
 }
 
 /* A waiter that needs a new attempt must wait until the abandon of an earlier
- * one is confirmed. The time limit for that is the same as for any answer. */
+ * attempt is confirmed. The time limit for that is the same as for any
+ * answer. */
 LATCH_CASE(test_latch_late_comer_that_is_stuck_hears_of_silence)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);

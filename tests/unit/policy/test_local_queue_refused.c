@@ -65,7 +65,8 @@ QUEUE_CASE(test_refused_question_that_was_lost_before_is_abandoned)
 }
 
 /* A replica received the attempt and did nothing, which is why the attempt is
- * sent again. If the second one is refused too, nothing must be abandoned. */
+ * sent again. If the second attempt is refused too, nothing must be
+ * abandoned. */
 QUEUE_CASE(test_refused_question_that_did_nothing_twice)
 {
     struct hf__waiter a = want(1);
@@ -154,7 +155,7 @@ QUEUE_CASE(test_old_refusal_is_not_for_those_who_came_later)
     assert_int_equal(b.state, HF__W_WAITING);
     assert_string_equal(run(g, 2), "A");
     line_up(g, &c, 3);
-    refused(g, HF_EAUTH, false, 4); /* the next attempt finds what it did */
+    refused(g, HF_EAUTH, false, 4); /* the attempt may have had an effect */
     assert_int_equal(b.result, HF_EAUTH);
     assert_string_equal(run(g, 4), "A");
     assert_int_equal(g->lease.hold_id, 102);
@@ -178,8 +179,9 @@ CASE(test_old_refusal_of_a_let_go_is_not_either)
     assert_string_equal(run(&g, 6), "A");
 }
 
-/* The next attempt is pending when the release is refused: the attempt would
- * wait for our own hold. */
+/* The next attempt is pending when the release is refused. That attempt would
+ * wait for our own hold, which is why its waiters are notified of the
+ * refusal. */
 QUEUE_CASE(test_refused_let_go_before_the_next_question)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);
@@ -188,13 +190,14 @@ QUEUE_CASE(test_refused_let_go_before_the_next_question)
     give_up(g, 1, 1);
     ask(g, &b, 1);
     assert_false(let_go(g, HF_EAUTH, 2));
-    assert_int_equal(b.state, HF__W_WAITING); /* b came after the release */
+    assert_int_equal(b.state, HF__W_WAITING); /* b came after the release was
+                                               * sent */
     assert_string_equal(run(g, 2), "R");
     answer(g, HF__QUEUED, 3);
     assert_false(let_go(g, HF_EAUTH, 4));
     assert_int_equal(b.result, HF_EAUTH);
     assert_string_equal(run(g, 4), "");
-    c.is_try = true; /* a try is not busy either */
+    c.is_try = true; /* a try is notified of the refusal too, and is not busy */
     assert_int_equal(hf__queue_enter(g, &c, at(5)), HF__PENDING);
     assert_string_equal(run(g, 5), "RA");
     assert_false(let_go(g, HF_EAUTH, 6));
@@ -216,14 +219,15 @@ QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
     assert_string_equal(run(g, 204), "R");
     assert_false(let_go(g, HF_EAUTH, 205));
     assert_int_equal(c.state, HF__W_WAITING);
-    /* Now they are: the new hold cannot be released before the old one. */
+    /* Now the waiters are notified, because the new hold cannot be released
+     * before the old one. */
     give_up(g, 2, 300);
     assert_false(let_go(g, HF_EAUTH, 301));
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* Busy is an answer, with which the time limit of silence starts again: the
- * remaining waiters wait for the release. */
+/* Busy is an answer, with which the time limit of silence starts again. The
+ * remaining waiters wait for the answer to the release. */
 QUEUE_CASE(test_busy_while_unsure_is_not_silence)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);

@@ -78,7 +78,8 @@ SHARED_CASE(test_shared_quick_way_is_the_same_hold)
     assert_entries(g, 0, 2);
     hf__queue_quick_share(g, &c, 102, 8);
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
-    assert_false(hf__queue_quiet(g, &d)); /* the loss is not released yet */
+    assert_false(hf__queue_quiet(g, &d)); /* the lost hold is not released
+                                           * yet */
     assert_false(hf__queue_quick_release(g, 3));
     assert_int_equal(release(g, 3, 1002), HF_ELOST);
     assert_entries(g, 0, 1);
@@ -144,8 +145,8 @@ CASE(test_shared_ends_of_its_own_are_not_shared)
     }
 }
 
-/* A reader whose hold has its own end does not share: it waits for its own
- * hold. */
+/* A reader whose hold has its own time limit does not share. It waits for its
+ * own hold. */
 SHARED_CASE(test_shared_grant_is_not_for_those_with_an_end)
 {
     struct hf__waiter a = reads(1), capped = reads(2);
@@ -252,7 +253,7 @@ CASE(test_shared_loss_is_every_readers)
     }
 }
 
-/* The clock is enough to notice the loss, whichever reader looks first. */
+/* The clock is enough to notice the loss, whichever reader checks first. */
 SHARED_CASE(test_shared_deadline_needs_no_network)
 {
     struct hf__waiter a = reads(1), b = reads(2);
@@ -429,7 +430,7 @@ SHARED_CASE(test_shared_hold_is_renewed)
     before = g->lease.deadline;
     assert_false(hf__queue_renewable(g, at(1)));
     assert_true(hf__queue_renewable(g, g->lease.renew_at));
-    assert_int_equal(release(g, 1, 2), HF__PENDING); /* 2 still reads */
+    assert_int_equal(release(g, 1, 2), HF__PENDING); /* owner 2 still reads */
     hf__lease_renewing(&g->lease, TTL, at(3333));
     hf__queue_renewed(g, 101, HF__DONE, at(3333), TTL, at(3340));
     assert_int_equal(g->lease.deadline, before + 3333 * HF__MS);

@@ -81,7 +81,7 @@ CASE(test_strangers)
         "read",
         "read/",
         "read/1",
-        "read/0123456789abcdef", /* a mutex whose name is NAME/read */
+        "read/0123456789abcdef", /* belongs to a mutex named NAME/read */
         "read/" OWN "/x",
         "reads/" OWN,
         "write/0123456789abcdef",

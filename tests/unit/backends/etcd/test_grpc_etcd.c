@@ -638,7 +638,8 @@ CASE(test_tls)
     t = scene_of(&s);
     use_tls(t, &s, "stranger", true);
     fails_with(t, HF_EAUTH, "not trusted");
-    /* Without TLS the server hangs up, or says why. */
+    /* The client connects without TLS to a server that requires it. The server
+     * closes the connection, possibly after an error message. */
     fails_with(scene_of(&s), 0, "is it etcd?");
     t = scene_of(&plain);
     use_tls(t, &s, "ca", true);

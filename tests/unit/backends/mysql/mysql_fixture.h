@@ -19,9 +19,9 @@
 
 #define SALT_TEXT "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20\21\22\23\24"
 #define CAPS_SSL 0x0800u
-#define CAPS_ALL 0xc1fff7ffu /* what the server supports, except TLS */
-/* What the client uses, which excludes compression, LOCAL INFILE and
- * FOUND_ROWS. */
+#define CAPS_ALL 0xc1fff7ffu /* capabilities of the server, without TLS */
+/* The capabilities that the client requests. They do not include compression,
+ * LOCAL INFILE and FOUND_ROWS. */
 #define CAPS_OURS 0x000ba208u
 
 /* A statement that was sent. */
@@ -41,8 +41,10 @@ struct scene {
     int down_code;
     int hello_statements;    /* number of statements in the hello */
     int code;                /* what answered() returns */
-    char answers[512];       /* numbers of statements, and their answers */
-    char lost[64], not [64]; /* numbers of lost and of unwritten ones */
+    char answers[512];       /* number of each answered statement, and its
+                              * answer */
+    char lost[64], not [64]; /* numbers of the lost and of the unwritten
+                              * statements */
 };
 
 static inline void note_answer(struct scene *t, const char *fmt, ...)
@@ -76,8 +78,9 @@ static inline void note_rows(struct scene *t, const struct my_result *r)
     assert_int_equal(rows, r->rows_len);
 }
 
-/* Appends the answer to the notes, as "1: done 5 7; (a,NULL)(b,''); error 1064
- * text\n". */
+/* Appends the answer to t->answers, as a line such as
+ *   1:done 5 7; (a,NULL)(b,''); error 1064 text
+ * If t->code is set, only returns the code that ends the connection. */
 static inline int answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->first;
@@ -197,7 +200,7 @@ static inline void connect_it(struct scene *t)
 {
     t->answers[0] = '\0';
     hf__link_start(&t->c.link, clock_ns);
-    clock_ns += 200 * HF__MS; /* longer than any pause */
+    clock_ns += 200 * HF__MS; /* longer than the pause before connecting */
     hf__link_advance(&t->c.link, clock_ns);
     if (t->server >= 0)
         close(t->server);

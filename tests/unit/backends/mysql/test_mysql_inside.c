@@ -51,8 +51,9 @@ static void note_due(hf_client *client, hf__time at)
     due_at = hf__min_time(due_at, at);
 }
 
-/* A wait that has no connection yet needs a new one. advance() creates the
- * connection, and is called only when a timeout is due. */
+/* A wait for which no connection exists needs a new connection. Only advance()
+ * creates connections, and it is called only when a timeout is due, so the wait
+ * must make one due at once. */
 CASE(test_new_connection_is_due)
 {
     struct hf__core heeds = core;
@@ -75,8 +76,8 @@ struct attempter {
     struct hf__req req;
 };
 
-/* Refuses the attempt although the lock is free, because other clients are
- * first: the attempt pauses. */
+/* Refuses the attempt: the lock is free, but another client is ahead in the
+ * queue. The attempt then pauses. */
 static void begin_nap(struct mysql *m, struct attempter *a, uint64_t hold_id)
 {
     struct my_place place = {.free = true};
@@ -176,8 +177,8 @@ struct one { /* a row */
 
 static size_t waiters_of(const char *kind, hf_party *waiters)
 {
-    /* Each row: hash, owner, hold, pid, mode, permits, waiting since; host and
-     * label. */
+    /* Each row consists of the hash, owner, hold id, pid, mode, permits and
+     * start of the wait, followed by the host and the label. */
     static const char *const said[] = {
         "/*hf:00 " ALICE " 7 1 1 1 10000 61. 62.*/ ",
         "/*hf:00 " ALICE " 6 1 1 1 20000 61. 62.*/ ",
@@ -234,9 +235,9 @@ static int note_why(hf_client *client, int code, const char *fmt, ...)
     return code;
 }
 
-/* Returns the error message of an attempt for 2 permits if the name has this
- * kind and 3 permits. With NULL, another client has converted the name again,
- * and its current kind was not read. */
+/* Returns the error message of an attempt on a semaphore of 2 permits if the
+ * name is in use with this kind and 3 permits. If `kind` is NULL, another
+ * client has converted the name once more, and its current kind is unknown. */
 static const char *mismatch_with(const char *kind)
 {
     struct hf__core heeds = core;

@@ -188,8 +188,8 @@ static void greets_as(struct scene *t, const char *version)
 
 /* In MySQL before 5.7 a session that takes a second user lock releases the
  * first one; MariaDB before 10.1 has no max_statement_time. A proxy may greet
- * with any version, which is why the connection logs in, and its owner
- * decides. */
+ * with any version. The connection therefore logs in, and its owner decides
+ * whether the version is too old. */
 CASE_HERE(test_old_versions)
 {
     static const char *const old[][2] = {
@@ -313,7 +313,7 @@ CASE_HERE(test_switch_of_plugins)
     hears_login(t, NATIVE, NATIVE_HEX);
     SAYS(t, 2, "\xfe" SHA2 "\0" SALT_TEXT "\0");
     is_hex(got, hears(t, 3, got, sizeof(got)), SHA2_HEX);
-    SAYS(t, 4, "\xfe" NATIVE "\0" SALT_TEXT); /* a second switch */
+    SAYS(t, 4, "\xfe" NATIVE "\0" SALT_TEXT); /* another switch of the plugin */
     is_hex(got, hears(t, 5, got, sizeof(got)), NATIVE_HEX);
     SAYS(t, 6,
          "\xfe"
@@ -389,8 +389,8 @@ CASE_HERE(test_sha2_in_private)
     assert_int_equal(t->ups, 1);
 }
 
-/* A man in the middle could request the password too: it is not sent over TCP
- * without TLS. */
+/* A man in the middle could request the password too, which is why the password
+ * is not sent over TCP without TLS. */
 CASE_HERE(test_sha2_in_full_wants_a_safe_way)
 {
     char got[512];
@@ -415,7 +415,7 @@ CASE_HERE(test_hello_is_answered_before_it_is_up)
     hears(t, 0, got, sizeof(got));
     SAYS(t, 1, OK_PACKET);
     assert_int_equal(t->ups, 0);
-    SAYS(t, 1, "\xff\x28\4#42000no"); /* the owner of the connection decides */
+    SAYS(t, 1, "\xff\x28\4#42000no"); /* the owner decides on errors */
     assert_string_equal(t->answers, "101:done 0 0\n102:error 1064 no\n");
     assert_int_equal(t->ups, 1);
 }
@@ -534,8 +534,8 @@ CASE_HERE(test_server_without_tls)
     SSL_CTX_free(ctx);
 }
 
-/* A man in the middle may append bytes to the greeting: the client must not
- * take them for what the server sends inside TLS. */
+/* A man in the middle may append bytes to the greeting. The client must not
+ * treat these bytes as data that the server sent inside TLS. */
 CASE_HERE(test_plain_bytes_behind_the_greeting)
 {
     SSL_CTX *ctx;
@@ -567,7 +567,7 @@ CASE_HERE(test_handshake_has_its_time)
     clock_ns += 1000 * HF__MS;
     hf__link_advance(&t->c.link, clock_ns);
     failed_with(t, HF_EBACKEND, "no answer within 1 s");
-    /* The greeting has shown that it is. */
+    /* The greeting has shown that the server is MySQL. */
     assert_null(strstr(t->c.link.text, "is it MySQL"));
     assert_false(t->c.link.securing);
     SSL_CTX_free(ctx);

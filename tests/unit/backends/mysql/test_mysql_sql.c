@@ -1,6 +1,6 @@
-/* The statements of a mutex attempt: those that are sent must be the ones that
- * the comment of mutex.c shows. Also which statement or outcome follows each
- * answer. What RINGS, LEFT_US and @b lead to is left to the fault tests.
+/* The statements of a mutex attempt, which must be the ones that the comment
+ * of mutex.c shows, and the statement or outcome that follows each answer. The
+ * effects of RINGS, LEFT_US and @b are tested only by the fault tests.
  *
  *     test_mysql_sql MUTEX_C
  *     test_mysql_sql             prints the statements, for that comment */
@@ -205,7 +205,7 @@ static const struct {
     unsigned columns;
     int step;     /* the next statement, or -1 for none */
     int converts; /* an enum my_conversion */
-    int result;   /* if no statement follows and the attempt may not queue */
+    int result;   /* if no statement follows and the attempt must not queue */
 } selects[] = {
     {"held by another client", KIND | RINGS | LEFT, -1, 0, HF__BUSY},
     {"the same, on our turn", KIND | RINGS | LEFT | TURN, -1, 0, HF__BUSY},
@@ -252,7 +252,8 @@ CASE(test_select_leads_on)
     }
 }
 
-/* The answers to a SELECT without a row, and to the other two statements. */
+/* Answers to a SELECT that found no row, and answers to the other two
+ * statements. */
 CASE(test_others_lead_on)
 {
     struct my_result none = {.columns = COLUMNS}, nothing = {.affected = 0},

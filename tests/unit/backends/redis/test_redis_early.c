@@ -130,8 +130,9 @@ static void call(struct redis *r, uint64_t hold_id, int64_t look)
     say(r, text);
 }
 
-/* Replies "queued" to the attempt; `look` is the server's time, and `near`
- * whether the waiter is near the head. Returns the attempt's result. */
+/* Replies "queued" to the attempt. `look` is the server's time in ms; `near` is
+ * 1 if the waiter is among the first in the queue, 2 if it is among the last,
+ * and 0 if neither. Returns the attempt's result. */
 static int answer_place(struct redis *r, struct line *l, int64_t look,
                         int64_t near)
 {
@@ -209,8 +210,8 @@ CASE_HERE(test_early_message_is_the_answer)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The message arrives, then the command connection is replaced, possibly by one
- * to another server: the message no longer counts, and the attempt is sent
+/* The message arrives. Then the command connection is replaced, and may lead to
+ * a different server: the message no longer counts, and the attempt is sent
  * again. */
 CASE_HERE(test_early_message_of_an_earlier_pair)
 {
@@ -244,7 +245,8 @@ CASE(test_early_messages_of_many)
     end(r, lines, MANY);
 }
 
-/* An attempt that is sent after messages were dropped has missed none. */
+/* An attempt that is sent after messages were dropped has missed none of them,
+ * and is not sent again. */
 CASE_HERE(test_early_messages_are_nothing_to_later_questions)
 {
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
@@ -254,13 +256,14 @@ CASE_HERE(test_early_messages_are_nothing_to_later_questions)
     assert_int_equal(bells, 0);
 }
 
-/* No message is missed if the dropped ones belonged to attempts that have been
- * answered. */
+/* All slots for early messages are in use, but the attempts to which these
+ * messages could belong have been answered. Overwriting one of the slots loses
+ * nothing. */
 CASE_HERE(test_early_messages_go_with_their_answers)
 {
     for (uint64_t i = 0; i < RD_EARLY; i++)
         call(r, 100 + i, LOOK);
-    r->cmd.sents.head += 2; /* replies have come since */
+    r->cmd.sents.head += 2; /* replies have arrived since */
     attempt(r, &line, 1);
     call(r, 99, LOOK);
     assert_int_equal(answer_queued(r, &line, LOOK), HF__QUEUED);
@@ -304,9 +307,9 @@ CASE_HERE(test_message_completes_the_look)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The permit was granted and has expired, and a later attempt was queued. The
- * old message, which arrives after the reply to that attempt, does not grant
- * it. */
+/* The permit of the first attempt was granted and has expired, and the next
+ * attempt was queued. The old message arrives after the reply to the next
+ * attempt, and does not grant the permit. */
 CASE_HERE(test_message_of_an_earlier_look_is_none)
 {
     first_look(r);
@@ -317,8 +320,8 @@ CASE_HERE(test_message_of_an_earlier_look_is_none)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The same, but the old message arrives before the reply to the later
- * attempt. */
+/* The message for the first attempt arrives while the next attempt is not
+ * answered yet. It does not grant the permit either. */
 CASE_HERE(test_earlier_message_before_the_answer)
 {
     first_look(r);
@@ -330,7 +333,8 @@ CASE_HERE(test_earlier_message_before_the_answer)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The message that belongs to the second attempt arrives before its reply. */
+/* The message for the second attempt arrives before the reply to this attempt,
+ * and grants the permit. */
 CASE_HERE(test_message_before_the_answer_of_its_look)
 {
     first_look(r);
@@ -340,8 +344,8 @@ CASE_HERE(test_message_before_the_answer_of_its_look)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The attempt ends by its reply: the message that arrived before it is no
- * longer kept. */
+/* The wait ends while an early message for its attempt is kept: the message is
+ * removed. */
 CASE_HERE(test_message_that_was_not_needed_takes_no_room)
 {
     first_look(r);
@@ -352,7 +356,8 @@ CASE_HERE(test_message_that_was_not_needed_takes_no_room)
         assert_int_equal(r->chans.early[i].hold_id, 0);
 }
 
-/* Returns the longest of many poll intervals, in ms. */
+/* Returns the longest of 50 poll intervals, in ms. For `near`, see
+ * answer_place(). */
 static int64_t looks_within(int64_t near)
 {
     struct redis *r = make();

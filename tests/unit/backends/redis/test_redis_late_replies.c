@@ -104,8 +104,8 @@ CASE(test_lost_question_of_a_quick_server)
 
 /* The server may have read its clock just after the earlier attempt was sent,
  * or just before its reply arrived. In the latter case its clock is behind our
- * estimate, and the server may execute the lost attempt for longer: a second
- * abandon is sent. */
+ * estimate, and the server may execute the lost attempt up to 4 s later: a
+ * second abandon is sent. */
 CASE(test_lost_question_of_a_slow_server)
 {
     struct scene *s = lost_after(4000 * HF__MS);
@@ -130,7 +130,8 @@ static void answer_list(struct redis *r)
     assert_int_equal(hf__rd_pipe_reply(&r->cmd, &reply, test_now()), 0);
 }
 
-/* A hostile server never ends the scan: it ends when its caller has left. */
+/* A hostile server never ends the scan. The client ends it when the caller has
+ * left. */
 CASE(test_list_ends_when_its_caller_has_left)
 {
     int server;
@@ -178,9 +179,9 @@ CASE(test_list_of_too_many_names_ends)
     free(text);
 }
 
-/* The server may have read its clock as late as when it replied, 3 s after the
- * request from which the client's estimate counts: even then the query must not
- * be executed after its caller has left. */
+/* The client's estimate of the server's clock counts from when a request was
+ * sent. The server may have read its clock only when it replied, 3 s later.
+ * Even then it must not execute the query after the caller has left. */
 CASE(test_query_is_not_meant_for_longer_than_its_caller)
 {
     int server;
@@ -224,9 +225,9 @@ static void answer_too_late(struct scene *s, int64_t now_us)
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
-/* The server's clock was set forward, which is why it calls the renewal too
- * late. By the new time the renewal is not late, and is sent again. The lease
- * counts from the first time that it was sent. */
+/* The server's clock was set forward, which is why the server refuses the
+ * renewal as too late. By the new time the renewal is not late, and is sent
+ * again. The lease counts from when the renewal was first sent. */
 CASE(test_renewal_by_a_clock_that_jumped)
 {
     struct scene *s = begin();

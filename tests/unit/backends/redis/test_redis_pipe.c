@@ -29,8 +29,9 @@ struct scene {
     struct rd_pipe pipe;
     unsigned ups, downs, pushes;
     int down_code;
-    char told[64];           /* numbers of commands, and their replies */
-    char lost[64], not [64]; /* numbers of lost and of unwritten ones */
+    char told[64];           /* number of each command, and its reply */
+    char lost[64], not [64]; /* numbers of the lost and of the unwritten
+                              * commands */
 };
 
 static void up(struct rd_pipe *p, hf__time at)
@@ -126,7 +127,7 @@ static void says(struct scene *t, const char *text)
 static void connect_it(struct scene *t)
 {
     hf__link_start(&t->pipe.link, clock_ns);
-    clock_ns += 200 * HF__MS; /* longer than any pause */
+    clock_ns += 200 * HF__MS; /* longer than the pause before connecting */
     hf__link_advance(&t->pipe.link, clock_ns);
     if (t->server >= 0)
         close(t->server);
@@ -134,7 +135,8 @@ static void connect_it(struct scene *t)
     assert_true(t->server >= 0);
 }
 
-/* Notes the reply. If it returns a code, the connection ends. */
+/* Notes the reply. If the reply is not a number, returns HF_EPROTO, which ends
+ * the connection. */
 static int answered(struct rd_pipe *p, struct rd_sent *sent,
                     const struct rd_node *reply, hf__time at)
 {
@@ -208,8 +210,8 @@ CASE_HERE(test_answers_find_their_commands)
     assert_int_equal(t->pipe.sents.len, 0);
 }
 
-/* The ring of pending commands grows while its first element is not at its
- * start. */
+/* The ring of pending commands grows while its oldest element is not at the
+ * start of its memory. */
 CASE_HERE(test_many_are_under_way)
 {
     connect_it(t);
@@ -283,7 +285,7 @@ CASE_HERE(test_silence_ends_it)
     assert_string_equal(t->lost, "1");
 }
 
-/* An event of a closed descriptor must not be taken for one of the new
+/* An event of a closed descriptor must not count as an event of the new
  * connection. */
 CASE_HERE(test_old_event_is_ignored)
 {

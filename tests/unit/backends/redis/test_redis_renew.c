@@ -46,9 +46,9 @@ static void end(struct scene *s)
     free(s);
 }
 
-/* The server lacks the script of the first command, which is sent again. It has
- * the script of the second one: the leases of the batch count from when the
- * commands were first sent. */
+/* The server lacks the script of the first command, which is sent again, but
+ * has the script of the second command. The leases of the batch count from when
+ * the commands were first sent. */
 CASE(test_leases_count_from_what_was_sent_first)
 {
     struct scene *s = begin();
@@ -90,9 +90,9 @@ CASE(test_leases_do_not_count_from_before)
     end(s);
 }
 
-/* While a batch with a short lease waits, connecting may take a sixth of that
- * lease, even if a batch with a longer lease waits too. Once the time limit of
- * the short batch has passed, connecting may take longer. */
+/* While a batch with a short lease waits, connecting may take at most a sixth
+ * of that lease, even if a batch with a longer lease waits too. Once the time
+ * limit of the short batch has passed, connecting may take longer. */
 CASE(test_patience_is_short_while_it_is_meant)
 {
     struct scene *s = begin();

@@ -98,8 +98,8 @@ CASE(test_reply_that_is_none)
     }
 }
 
-/* A length that the server announces allocates nothing; the data that arrives
- * is limited. */
+/* A length that the server announces must not cause an allocation. The amount
+ * of data that arrives is limited. */
 CASE(test_reply_without_end)
 {
     static char many[1 << 16];
@@ -165,8 +165,9 @@ CASE(test_numbers_as_text)
     }
 }
 
-/* Returns true for keys that "m" and "{m}" may share: an owner is appended to
- * the key, or sharing it costs no more than a needless poll. */
+/* Returns whether the names "m" and "{m}" may share this key. They may if an
+ * owner is appended to the key, or if sharing costs no more than a needless
+ * poll. */
 static bool may_meet(enum rd_key key)
 {
     return key == RD_KEY_TOKEN || key == RD_KEY_BASE || key == RD_CHANNEL ||
@@ -286,9 +287,9 @@ CASE(test_scripts_have_the_servers_digests)
 /*
  * Clients of different versions share locks, so they must run the same scripts.
  * If this test fails unexpectedly, restore the script. If a script has to
- * change, make sure that the old and the new text can work on the same keys,
+ * change, make sure that the old and the new script can work on the same keys,
  * and insert the digest that the failure prints (sha1sum of
- * build/src/backends/redis/lua/NAME.lua prints the same).
+ * build/src/backends/redis/lua/NAME.lua prints the same digest).
  */
 static const char *const digests[RD_SCRIPTS] = {
     [RD_TAKE] = "b867564126bf280ed0021c39618c8cb24283d5fa",

@@ -152,7 +152,7 @@ static bool is_believed(struct scene *s)
     bells = 0;
     snprintf(text, sizeof(text), "u1 %d %lld n", TOKEN, LOOK);
     told(s, "message", text);
-    assert_int_equal(bells, 1); /* a reason to poll in any case */
+    assert_int_equal(bells, 1); /* a reason to poll, trusted or not */
     rc = hf__rd_attempt(s->r, &s->attempt);
     assert_true(rc == HF__GRANTED || rc == HF__PENDING);
     return rc == HF__GRANTED;
@@ -177,7 +177,8 @@ SCENE_CASE(test_believed_when_heard_and_counted)
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     told(s, "message", "p1");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
-    assert_int_equal(bells, 1); /* the attempt was sent before the proof */
+    assert_int_equal(bells, 1); /* because the attempt was sent before the
+                                 * proof */
     assert_true(is_believed(s));
 }
 
@@ -244,7 +245,7 @@ SCENE_CASE(test_apart_again_stays)
     assert_int_not_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(lines, 2);
     bells = 0;
-    assert_false(is_believed(s)); /* a reason to poll nevertheless */
+    assert_false(is_believed(s)); /* but a reason to poll */
     answer_queued(s);
     for (int i = 0; i < 10; i++) {
         hf__time at = hf__rd_pair_timeout(s->r);
@@ -592,7 +593,8 @@ CASE(test_wishes_that_come_before_their_grants)
     assert_int_equal(wishes_len, 2);
     for (int i = 0; i < 2; i++)
         hf__rd_detach(s->r, &two[i]);
-    s->r->listens = false; /* end() detaches a lock attached without it */
+    s->r->listens = false; /* because end() detaches a lock that was attached
+                            * without it */
     end(s);
 }
 

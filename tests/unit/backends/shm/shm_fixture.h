@@ -88,8 +88,8 @@ static inline void nap_ms(long ms)
     poll(NULL, 0, (int)ms);
 }
 
-/* The functions below close a client and free a lock. A case that does not call
- * them leaves that to the end of the case. */
+/* Clients and locks end with the case. close_client() and free_lock() end them
+ * earlier. */
 static inline void end_client(void *client)
 {
     OK(hf_close(client));
@@ -240,8 +240,9 @@ static inline pid_t child_with_lock(const char *url, bool fair,
     _exit(0);
 }
 
-/* A delay that the library does not cause: how long a thread or process, and
- * how long any process of the machine, waited for a processor. */
+/* Delays that the library does not cause, in ns: how long a thread or process
+ * itself waited for a processor, and how long any process of the machine
+ * did. */
 struct lateness {
     int64_t own, all;
 };
@@ -309,9 +310,9 @@ static inline bool waiter_has_it(struct waiter *w)
     return __atomic_load_n(&w->granted_at, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Checks that each waiter was granted the lock between `least` and `most` after
- * `since`. A waiter may have depended on others to wake it, which is why each
- * one may be late by the sum of all delays. */
+/* Checks that each waiter was granted the lock between `least` and `most` ms
+ * after `since`. A waiter may have depended on others to wake it, which is why
+ * each one may be late by the sum of all delays. */
 static inline void waiters_end(struct waiter *w, int len, int64_t since,
                                int64_t least, int64_t most)
 {

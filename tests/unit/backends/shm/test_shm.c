@@ -127,7 +127,8 @@ CASE_HERE(test_tokens_rise_when_the_count_wraps)
         uint64_t word = atomic_load(&f->entry[0].word);
         uint64_t epoch = atomic_load(&f->entry[0].epoch);
 
-        /* Sets the count to just before the end of this half of its range. */
+        /* Sets the count to 16 below the value at which the epoch is
+         * incremented. */
         atomic_store(&f->entry[0].word,
                      (word & ~SHM_COUNT_MASK) |
                          (((epoch & 1) << 23 | 0x7ffff0) << 40));

@@ -1,7 +1,7 @@
 /*
  * Processes that use shared memory die or are stopped: waiters are woken within
- * the time of the contract, and none is held up. tests/faults kills processes
- * at random and at every step.
+ * the time of the contract, and no waiter is held up. tests/faults kills
+ * processes at random and at every step.
  */
 #include "shm_fixture.h"
 
@@ -88,8 +88,8 @@ CASE_HERE(test_one_death_is_told_to_all)
     waitpid(pid, NULL, 0);
 }
 
-/* The process that dies waits for x, with another waiter after it in the queue,
- * and holds y0, for which a third client waits. */
+/* The process that dies holds y0, for which a second client waits. It also
+ * waits for x, and a third client queues for x after it. */
 CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
     hf_lock *x = make_lock(open_client(p->url), "x", true);
@@ -130,7 +130,8 @@ static void death_beside_a_stopped_one(const char *url, int many)
     start_many(w, url, many);
     nap_ms(50);
     kill(stopped, SIGSTOP);
-    nap_ms(450); /* all others have polled, and queue after it */
+    nap_ms(450); /* the others have polled, so the kernel wakes the stopped
+                  * waiter first */
     at = now_ms();
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);

@@ -66,7 +66,8 @@ static void on_event(void *arg, const hf_event *event)
 
     if (event->type != HF_EVENT_LOST)
         return;
-    says_deleted(event->reason); /* for the client, and for each hold */
+    says_deleted(event->reason); /* one event for the client, and one for each
+                                  * hold */
     told->lost++;
 }
 
@@ -134,8 +135,9 @@ CASE_TOLD(test_who_holds_is_told_of_a_renamed_directory,
           moved_with_its_directory);
 CASE_TOLD(test_who_holds_is_told_of_a_replaced_directory,
           replaced_with_its_directory);
-/* The file was renamed and renamed back. Clients could open another file only
- * in between: now they open the old one, so its holds stay valid. */
+/* The file was renamed and renamed back. Clients could open a different file
+ * only in between. Now they open the old file again, so its holds stay
+ * valid. */
 CASE_DELETING(test_a_file_that_is_back_is_the_same)
 {
     hf_client *client = open_client(p->url);
@@ -197,8 +199,9 @@ CASE_DELETING(test_deleted_file_is_noticed)
     hf_lock_release(lock, NULL);
 }
 
-/* Deletes the file, takes a token from the new file, then one from the old.
- * Returns the latter, or 0 if the old file's client has noticed first. */
+/* Deletes the file, takes a token from the new file, then one from the old
+ * file. Returns the old file's token, or 0 if the client of the old file has
+ * noticed the deletion first. */
 static uint64_t old_token_after(const struct locks_place *p, uint64_t *fresh)
 {
     hf_client *client = open_client(p->url);
@@ -219,9 +222,9 @@ static uint64_t old_token_after(const struct locks_place *p, uint64_t *fresh)
     return old;
 }
 
-/* A grant in the old file may come after one in the new file. Its token is
- * lower, so that the resource refuses the holders of the old file, not those of
- * the new one. */
+/* A grant in the old file may come after one in the new file. The token of the
+ * late grant is lower, so that the resource refuses the holders of the old
+ * file, not those of the new file. */
 CASE_DELETING(test_a_late_grant_of_the_old_world_has_a_lower_token)
 {
     uint64_t old = 0, fresh = 0;

@@ -11,7 +11,7 @@
 bool hf__shm_logind_removes(const char *conf); /* diagnose.h */
 bool hf__shm_lingers(const char *dir, uid_t);
 
-/* Returns "group NAME (GID". */
+/* Returns "group NAME (GID", without the closing parenthesis. */
 static const char *group_text(void)
 {
     const struct group *g = getgrgid(getegid());
@@ -85,7 +85,8 @@ CASE_HERE(test_diagnose_reads_the_setting_of_logind)
                                         "logind.conf.d/b.conf", "logind.conf"};
     const char *drop_ins = text_of("%s/logind.conf.d", p->dir);
 
-    /* A file that does not exist: systemd's default is to remove. */
+    /* Without a configuration file systemd's default applies, which is to
+     * remove. */
     assert_true(hf__shm_logind_removes(text_of("%s/logind.conf", p->dir)));
     assert_true(removes(p->dir, "logind.conf", "[Login]\n#RemoveIPC=no\n"));
     assert_false(removes(p->dir, "logind.conf", "[Login]\nRemoveIPC=no\n"));

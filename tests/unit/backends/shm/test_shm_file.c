@@ -34,7 +34,8 @@ CASE_HERE(test_file_is_a_groups_if_asked)
 }
 
 /* The client that created the directory was killed before it gave the directory
- * to the group. The next client does so, but only if the directory is empty. */
+ * to the group. The next client gives the directory to the group, but only if
+ * it is empty. */
 CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
     const char *url = group_url(p), *private = text_of("%s/private", p->dir);
@@ -46,7 +47,7 @@ CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
     OK(rmdir(private));
     close_client(open_client(url));
     assert_int_equal(mode_of(p->dir), 01770);
-    OK(chmod(p->dir, 0700)); /* intended: the directory has a file */
+    OK(chmod(p->dir, 0700)); /* seems intended: the directory has a file */
     assert_refused(url, HF_EBACKEND, "keeps out the group");
     assert_int_equal(mode_of(p->dir), 0700);
 }
@@ -118,8 +119,8 @@ CASE_HERE(test_existing_makes_nothing)
     OK(open_existing(p));
 }
 
-/* HF_OPEN_EXISTING does not begin a new file in place of one of an earlier
- * boot, one of another version, or an empty one. */
+/* HF_OPEN_EXISTING does not replace a file of an earlier boot, a file of
+ * another version, or an empty file. */
 CASE_HERE(test_existing_begins_nothing_anew)
 {
     struct shm_file *f;

@@ -90,7 +90,8 @@ static void *alternate(void *arg)
 
     for (unsigned i = 0; !atomic_load(&w->ends); i++) {
         atomic_store(&w->file->header.tables, (uint32_t)w->pid[i % 2]);
-        usleep(200000); /* noticed, but shorter than the client waits */
+        usleep(200000); /* long enough to be noticed, but shorter than the
+                         * client waits */
     }
     return NULL;
 }
@@ -123,8 +124,8 @@ static void writer_end(struct writer *w)
 }
 
 /* Calls hf_lock_new() until the error says that too many want the tables. If
- * the writer does not run for as long as the client waits, the error is a
- * different one. */
+ * the writer gets no processor while the client waits, the error is a different
+ * one. */
 static void many_are_in_the_tables(hf_client *client)
 {
     hf_error err = HF_ERROR_INIT;
@@ -151,7 +152,8 @@ CASE_HERE(test_tables_that_change_hands_are_waited_for_a_second)
 }
 
 /* Releases the lock of the tables after more than two seconds: on a busy
- * machine, a process that holds it may not run for that long. */
+ * machine, a process that holds this lock may get no processor for that
+ * long. */
 static void *lock_for_long(void *arg)
 {
     struct writer *w = arg;
@@ -296,8 +298,8 @@ CASE_HERE(test_a_fair_lock_that_is_said_to_be_unfair)
     hf_lock_release(lock, NULL);
 }
 
-/* Waits for more permits than a cell can have, in more cells than are read at
- * once. */
+/* The file shows waiters that want more permits than a cell can have, in more
+ * cells than are read at once. */
 CASE_HERE(test_waits_for_more_permits_than_there_can_be)
 {
     hf_lock *lock;
@@ -331,7 +333,8 @@ CASE_HERE(test_a_kind_that_there_is_not)
 }
 
 /* No value in the file is used as an address, which is why a client can be
- * closed even after another process has overwritten its word. */
+ * closed even after another process has overwritten the `alive` word of its
+ * slot. */
 CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
 {
     struct shm_file *f;
@@ -347,8 +350,8 @@ CASE_HERE(test_a_client_whose_word_is_another_s_can_be_closed)
     close_client(open_client(p->url));
 }
 
-/* The word loses the bit that says that there are waiters: a waiter acquires
- * the lock at its next poll. */
+/* The word of the lock loses the bit that says that waiters exist. A waiter
+ * nevertheless acquires the lock at its next poll. */
 CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
 {
     static const struct {

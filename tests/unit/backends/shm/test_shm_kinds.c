@@ -39,7 +39,7 @@ static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
     return pid;
 }
 
-/* Starts a waiter that writes or takes a permit; returns when x has `waiting`
+/* Starts a waiter that writes or takes a permit. Returns when x has `waiting`
  * waiters. */
 static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
                          size_t waiting)
@@ -48,8 +48,8 @@ static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
     await_waiters(client, waiting);
 }
 
-/* A writer waits for n readers, of which it may not be able to watch all; they
- * die one after the other. */
+/* A writer waits for n readers, which die one after the other. The writer may
+ * be unable to watch all of them at once. */
 static void readers_die(const char *url, int n)
 {
     hf_client *client = open_client(url);
@@ -260,7 +260,8 @@ static unsigned cells_taken(struct shm_file *f)
     return n;
 }
 
-/* Idle lines keep only a few cells, and none once their handle is freed. */
+/* Idle lines keep only a few cells, and no cells once their handles are
+ * freed. */
 CASE_HERE(test_cells_are_given_back)
 {
     hf_client *client = open_client(p->url);
@@ -333,7 +334,7 @@ static void *wait_for_latch(void *arg)
 }
 
 /* A latch is set again as soon as it is 0: the waiters of the previous round
- * are not held up by the new one. */
+ * are not held up by the new round. */
 CASE_HERE(test_latch_that_is_set_again_keeps_nobody)
 {
     hf_client *client = open_client(p->url), *other = open_client(p->url);

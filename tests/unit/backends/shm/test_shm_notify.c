@@ -22,7 +22,7 @@ static void hear(void *arg, const hf_event *e)
 }
 
 /* Opens a client that listens. Its ttl is so long that it checks its holds only
- * every 200 s: it learns of a loss by the notification. */
+ * every 200 s, so that it learns of a loss only from a notification. */
 static hf_client *open_listening(const char *url, struct ears *ears)
 {
     hf_client *client;
@@ -76,7 +76,7 @@ static struct shm_entry *entry_of(struct shm_file *f, const char *name)
     return &f->entry[i];
 }
 
-/* Returns the cell of the entry, which has only one. */
+/* Returns the only cell of the entry. */
 static struct shm_cell *cell_of(struct shm_file *f, struct shm_entry *e)
 {
     unsigned i = 0;
@@ -165,8 +165,8 @@ CASE_HERE(test_who_does_not_listen_is_not_woken)
     }
 }
 
-/* A client that marks a hold may be late: the mark must not be taken for one of
- * the next hold. The client may also die before it wakes the holder. */
+/* A client marks a hold that has already ended, and may die before it can
+ * remove the mark. The mark must not count as a mark on the next hold. */
 CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 {
     struct ears ears = {0};
@@ -203,8 +203,8 @@ CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
     }
 }
 
-/* A hold is broken, and when its holder looks, the mark already belongs to the
- * next hold: the holder learns of its loss nevertheless. */
+/* A hold is broken. When its holder checks, the mark already belongs to the
+ * next hold; the holder nevertheless learns of its loss. */
 CASE_HERE(test_broken_and_the_mark_is_anothers)
 {
     struct ears ears = {0};
@@ -241,8 +241,8 @@ static pid_t child_that_waits(const char *url, const struct way *w)
     _exit(ears.wanted == 1 && ears.token == token_of(lock) ? 0 : 1);
 }
 
-/* A waiter that is stopped has been granted the lock. Another client asks for
- * that hold before the waiter has noticed the grant. */
+/* A stopped waiter has been granted the lock. Another client asks for that hold
+ * before the waiter has noticed the grant. */
 CASE_HERE(test_asked_before_it_is_seen)
 {
     static const int ways[] = {0, 2, 3, 4}; /* not 1, which is unfair */

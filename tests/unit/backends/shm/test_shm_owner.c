@@ -16,7 +16,8 @@ static char *group_name, *other_member; /* name and member of GROUP */
 static uid_t we;                        /* our user id; 0: the real one */
 static bool is_known;                   /* the user database has USER */
 static gid_t first_group, second_group; /* groups of USER */
-static size_t entry_len;                /* bytes that an entry needs */
+static size_t entry_len;                /* size that an entry of the user
+                                         * database needs */
 static bool is_no_giving;               /* fchown() fails */
 static int group_error;                 /* result of getgrnam_r() */
 
@@ -126,8 +127,8 @@ CASE_HERE(test_a_stranger_s_file_is_refused)
     assert_refused_if_strange(p, p->file);
 }
 
-/* Opens the directory or file of our group as if a user with these groups had
- * created it; expects an error unless `is_good`. */
+/* Opens a client as if the directory or file of our group had been created by a
+ * user with these groups. Expects an error unless `is_good`. */
 static void opened_if_a_member_made_it(const struct locks_place *p,
                                        const char *path, gid_t first,
                                        gid_t second, bool is_good)
@@ -226,7 +227,7 @@ CASE_HERE(test_what_cannot_be_given_is_not_left)
     OK(chmod(p->dir, 01770));
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
-    close(creat(p->file, 0600)); /* of a process of ours that was killed */
+    close(creat(p->file, 0600)); /* as left by a killed process of our user */
     assert_refused(url, HF_EBACKEND, "give it to the group");
     assert_int_equal(access(p->file, F_OK), -1);
     is_no_giving = false;
@@ -245,7 +246,7 @@ CASE_HERE(test_a_group_that_cannot_be_looked_up)
     assert_refused(url, HF_ENOMEM, "out of memory");
     group_error = EIO;
     assert_refused(url, HF_EBACKEND, strerror(EIO));
-    group_error = ERANGE; /* for a buffer of any size */
+    group_error = ERANGE; /* whatever the size of the buffer */
     assert_refused(url, HF_EBACKEND, strerror(ERANGE));
 }
 
@@ -336,14 +337,14 @@ CASE_HERE(test_a_parent_of_the_group_of_the_url)
 CASE_HERE(test_a_parent_of_a_stranger_is_refused)
 {
     strange = inode_of(p->dir);
-    OK(chmod(p->dir, 01777)); /* its owner may rename files of other users */
+    OK(chmod(p->dir, 01777)); /* the directory's owner may rename files in it */
     below_is_refused(p, "belongs to user 4242");
     strange = 0;
     below_is_opened(p, "");
 }
 
-/* As root of a namespace without other users, we see an unknown owner of the
- * files of the machine's root, such as /. */
+/* In a user namespace that maps no other users, the files of the machine's
+ * root, such as /, seem to belong to an unknown user. */
 CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
     strange = inode_of("/");
@@ -351,8 +352,8 @@ CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
     strange = 0;
 }
 
-/* The directories of symbolic links on the path are checked too, and those
- * above the targets of the links. */
+/* The directories that contain the symbolic links of the path are checked too,
+ * as are the directories above the links' targets. */
 CASE_HERE(test_links_above_are_followed)
 {
     const char *open = text_of("%s/open", p->dir);

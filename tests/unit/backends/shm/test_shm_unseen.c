@@ -5,8 +5,8 @@
  */
 #include "shm_fixture.h"
 
-/* A lock that several clients can hold at once, and how to acquire all or some
- * of it. */
+/* A lock that several clients can hold at once. An acquire with `all` excludes
+ * all other holders; one with `some` does not. */
 struct sharing {
     hf_lock_options lock;
     hf_acquire_options all, some;
@@ -40,8 +40,8 @@ static pid_t child_that_takes(const char *url, const struct sharing *k,
 }
 
 /* The first waiter is stopped, then the holder dies or is stopped. The next
- * waiter, which could share the lock with the first one, must not wait for
- * it. */
+ * waiter, which could share the lock with the first waiter, must not wait for
+ * the stopped waiter. */
 static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
 {
     struct sharing k = sharing_of(kind);
@@ -59,7 +59,7 @@ static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
     COMES(waiters(other) == 2);
     assert_true(wait_asleep(first, first));
     kill(first, SIGSTOP);
-    nap_ms(50); /* the next one has polled, and sleeps */
+    nap_ms(50); /* the next waiter has polled, and sleeps */
     kill(holder, lease_ms ? SIGSTOP : SIGKILL);
     COMES_MS(waiter_has_it(&next), lease_ms + 3000);
     pthread_join(next.thread, NULL);

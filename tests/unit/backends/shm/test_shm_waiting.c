@@ -97,7 +97,8 @@ CASE_HERE(test_async_waits_with_waitv_and_without)
     async_wait(text_of("%s?waitv=no", p->url));
 }
 
-/* More holders than the helper thread can watch in one sleep. */
+/* The client waits for more holders than its helper thread can watch in one
+ * sleep. */
 CASE_HERE(test_many_async_waits)
 {
     enum { MANY = 150 };
@@ -159,8 +160,9 @@ CASE_HERE(test_who_sleeps_for_another_follows_it_to_another_place)
     OK(hf_lock_release(y, NULL));
 }
 
-/* The same, but the first waiter is granted the lock and releases it, and
- * another client is next: again the place of the remaining waiter changes. */
+/* A thread sleeps on behalf of all waiters of its client for x. The first of
+ * these waiters is granted the lock and releases it, after which it is another
+ * client's turn. The place of the remaining waiter in the queue changes. */
 CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
 {
     hf_client *other = open_client(p->url), *third = open_client(p->url);
@@ -180,7 +182,7 @@ CASE_HERE(test_who_sleeps_for_another_is_told_when_that_has_had_it)
     OK(hf_lock_acquire_async(next, NULL, on_done, &b, NULL));
     waiter_start(&w, make_lock(client, "x", true));
     nap_ms(50);                 /* the waiter sleeps */
-    cancel(client, want_y, &a); /* its place goes to the next waiter */
+    cancel(client, want_y, &a); /* frees a cell for the waiter's new place */
     OK(hf_lock_release(x, NULL));
     dispatch_until(client, &a, 2);
     OK(a.result);
@@ -241,8 +243,8 @@ CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 
 enum { NO_FILTERS = 77 };
 
-/* Installs a filter that makes futex_waitv fail with an unusual error, as a
- * filter does that is older than the call. */
+/* Installs a seccomp filter that makes futex_waitv fail with an unusual error,
+ * like a filter that was written before this system call existed. */
 static void forbid_waitv(void)
 {
     struct sock_filter code[] = {
@@ -348,8 +350,8 @@ static void crowd_member(const char *url)
     hf_client *client;
     hf_lock *lock;
 
-    /* With this many processes, the one that holds the lock of the tables may
-     * not run for longer than the others wait. */
+    /* With this many processes, the process that holds the lock of the tables
+     * may get no processor for longer than the others wait. */
     while ((rc = hf_open(url, NULL, &client, NULL)) == HF_EBACKEND && --tries)
         ;
     if (rc)

@@ -1,9 +1,9 @@
 /*
- * Requests about foreign children next to the client's entry: the whole
- * backend, on a fake client library whose answers the test provides. A child of
- * ZooKeeper's own recipe counts if it is ephemeral. The cases: the answer about
- * such a child is lost, is a refusal, arrived before a new entry was created,
- * or cannot be stored for lack of memory.
+ * Requests about foreign children next to the client's entry. The cases run the
+ * whole backend on a fake client library, whose answers the test provides. A
+ * child of ZooKeeper's own recipe counts as an entry if it is ephemeral. The
+ * answer about such a child is lost, is a refusal, arrives before a new entry
+ * is created, or cannot be stored for lack of memory.
  */
 #include "../../cases.h"
 #include "backends/zookeeper/call.h"
@@ -213,7 +213,7 @@ static int begin(void **state)
 {
     memset(&fake, 0, sizeof(fake));
     fake.z.core = fake.z.watches.core = &core;
-    fake.z.zh = (zhandle_t *)&fake; /* the fake never reads it */
+    fake.z.zh = (zhandle_t *)&fake; /* the fake client library never reads it */
     fake.z.up = true;
     fake.z.session_id = 8;
     fake.z.timeout_ms = 30000;
@@ -300,7 +300,7 @@ CASE_HERE(test_without_memory_no_unfair_one_is_granted)
     assert_int_equal(fake.result, HF_EMISMATCH);
 }
 
-/* The answer about the child is lost, the list of children is answered: the
+/* The answer about the child is lost, but the list of children arrives: the
  * request about the child is sent again. */
 CASE_HERE(test_question_that_is_lost_is_asked_again)
 {
@@ -319,8 +319,8 @@ CASE_HERE(test_question_that_is_lost_is_asked_again)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* The server refuses the request. It would refuse another one too, at once and
- * forever, which is why the attempt ends. */
+/* The server refuses the request. It would refuse every repeated request too,
+ * which is why the attempt ends. */
 CASE_HERE(test_question_that_is_refused_ends_the_attempt)
 {
     enter();
@@ -330,8 +330,9 @@ CASE_HERE(test_question_that_is_refused_ends_the_attempt)
     assert_int_equal(fake.len, 0);
 }
 
-/* Our entry was deleted with all the others, and the sequence restarted: the
- * client asks about the new child of the same name. */
+/* All entries were deleted, including ours, and the sequence restarted. A new
+ * child has the name of a deleted one: the client asks the server again whether
+ * the child is ephemeral. */
 CASE_HERE(test_new_entry_asks_anew)
 {
     enter();
@@ -345,8 +346,8 @@ CASE_HERE(test_new_entry_asks_anew)
     assert_int_equal(fake.result, HF__BUSY);
 }
 
-/* The same, but the answer about the earlier child arrives while the new entry
- * is being created. */
+/* The answer about a deleted child arrives while the client creates its new
+ * entry. The answer does not count for a new child of the same name. */
 CASE_HERE(test_answer_of_the_time_before_is_not_used)
 {
     struct call early;

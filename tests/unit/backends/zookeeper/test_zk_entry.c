@@ -372,8 +372,8 @@ CASE(test_place_sees_other_kinds)
     }
 }
 
-/* The node `lock` is not a second holder next to the entry of its holder; the
- * entry of another client is. */
+/* The node `lock` and the entry of its holder count as one holder. The entry of
+ * another client counts as a second holder. */
 CASE(test_place_beside_a_holder_of_an_unfair_mutex)
 {
     char *child[] = {"lock", "_h_00000000-4b5a-4697-8877-665544332211",

@@ -117,7 +117,8 @@ CASE(test_path_of_no_name)
     assert_int_equal(hf__zk_name("/abc", "", out, 3), HF_EINVAL);
 }
 
-/* Compares the paths of names made of special bytes, in many orders. */
+/* Converts names made of special bytes to paths and back. Each path leads back
+ * to its own name, so no two names share a path. */
 CASE(test_paths_never_meet)
 {
     static const char bytes[] = "%/.04\x01\xc3\xbc\xed";

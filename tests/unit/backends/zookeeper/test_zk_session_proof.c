@@ -97,8 +97,8 @@ CASE(test_life_of_two_ticks_or_more)
     }
 }
 
-/* With a lower minSessionTimeout, the client must be given the length of the
- * tick. */
+/* A server with a lower minSessionTimeout may grant shorter timeouts. The
+ * client must then be configured with the length of the tick. */
 CASE(test_life_of_less_than_two_ticks)
 {
     int without = 0;

@@ -76,8 +76,8 @@ static void begin_with(struct subject *s, enum verb verb, bool far,
     s->lock =
         conf_lock_of(s->client, s->name, verb == RENEW ? HF_MUTEX : HF_RWLOCK,
                      0, HF_OWNER_HANDLE);
-    /* Repeated, because with a short op_timeout the first attempt may time
-     * out. */
+    /* The acquire is repeated, because its op_timeout is short and the first
+     * one may time out. */
     COMES((verb == RENEW ? conf_take_lease(s->lock, WAIT_LONG_MS, LEASE_MS)
                          : hf_lock_timed(s->lock, WAIT_LONG_MS, NULL)) == 0);
 }
@@ -350,9 +350,10 @@ CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH)
     __atomic_store_n(&d.stop, 1, __ATOMIC_RELEASE);
     conf_thread_join(&d.t);
     OK(d.odd);
-    /* When this returns, all requests sent before have reached the server. A
-     * count-down that takes several steps, or waits for its turn, might not
-     * have been sent: the client begins no further step of a cancelled verb. */
+    /* When hf_latch_get() returns, all requests sent before it have reached the
+     * server. A count-down might not have been sent if it takes several steps
+     * or waits for its turn: the client begins no further step of a cancelled
+     * verb. */
     OK(hf_latch_get(latch, &left, E));
     assert_in_range(left, 1,
                     conf.session || conf.in_turn ? ROUNDS + 1 - d.done : 1);
@@ -636,7 +637,7 @@ static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
     proxy_set(s->proxy, PROXY_PASS, 0);
 }
 
-/* The second request carries the end of the lease that the first one had, so
+/* The second request names the same end of the lease as the first one did, so
  * the lease ends when it would have ended without the retry. */
 CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
           CONF_FAR | CONF_RWLOCK | CONF_LEASE)

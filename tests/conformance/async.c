@@ -276,9 +276,9 @@ static void count_and_give(void *arg, hf_lock *lock, int result)
     call->result = result;
 }
 
-/* Acquires handles on `names` names at once; each callback releases its handle.
- * The last reply arrives after all others, so a busy machine needs more than
- * the usual op_timeout. */
+/* Acquires MANY handles at once, on `names` different names; each callback
+ * releases its handle. The last reply arrives after all others, so a busy
+ * machine needs more than the usual op_timeout. */
 static void many(int names)
 {
     hf_client_options patient = CLIENT_OPTIONS(.op_timeout_ms = 60000);

@@ -264,7 +264,7 @@ static void race(void *arg)
         hf_lock_token(r->lock, &token);
         __atomic_store_n(r->last, token, __ATOMIC_RELEASE);
         if (++n % 4 == 0)
-            sched_yield(); /* otherwise breaks come too late for the token */
+            sched_yield(); /* lets a break arrive while the token is held */
         r->rc = hf_lock_release(r->lock, NULL);
         if (r->rc != HF_ELOST)
             continue;
@@ -284,8 +284,9 @@ static bool is_among(const struct racer *r, uint64_t token)
     return false;
 }
 
-/* Each lost hold was named by a break, and each break that succeeded ended a
- * hold. */
+/* Two threads acquire and release while the main thread breaks holds by token.
+ * Each hold that was lost must have been broken, and each successful break must
+ * have ended a hold. */
 static void race_as(enum hf_kind kind)
 {
     struct racer r[2] = {0};

@@ -38,8 +38,8 @@ static void wait_by_turns(struct pair *p, hf_cancel *cancel)
     conf_taker_ends(&t, 0);
 }
 
-/* A cancel that exists as long as the program and is passed to every wait. When
- * the counter in it wraps around, it must not fire. */
+/* One cancel lives as long as the program and is passed to every wait. It must
+ * not fire when its counter wraps around. */
 CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
@@ -90,7 +90,7 @@ CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
         start_cancellable(&t[i], p.wanted, &cancel[i]);
         conf_thread_asleep(&t[i].t);
     }
-    hf_cancel_fire(&cancel[0]); /* all waiters may share its request */
+    hf_cancel_fire(&cancel[0]); /* all waiters may share one request */
     conf_taker_ends(&t[0], HF_ECANCELED);
     hf_cancel_fire(&cancel[2]);
     conf_taker_ends(&t[2], HF_ECANCELED);
@@ -117,7 +117,7 @@ CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
     EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E));
     EXPECT(HF_ECANCELED, hf_lock_acquire(p.wanted, &opt, E)); /* still fired */
     OK(hf_lock_release(p.held, E));
-    rc = hf_lock_acquire(p.wanted, &opt, E); /* free: either is right */
+    rc = hf_lock_acquire(p.wanted, &opt, E); /* free: both results are right */
     assert_true(rc == 0 || rc == HF_ECANCELED);
     if (!rc)
         OK(hf_lock_release(p.wanted, E));

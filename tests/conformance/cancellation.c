@@ -77,7 +77,7 @@ static void acquire(struct caller *a)
     hf_acquire_options read = ACQUIRE_OPTIONS(.mode = HF_READ);
     hf_part parts[2] = {{.lock = a->mutex}, {.lock = a->handle}};
 
-    for (int i = 0; i < 2; i++) { /* in the second round all resources exist */
+    for (int i = 0; i < 2; i++) { /* in round 2 all resources exist */
         RETURNS(a, hf_lock_acquire(a->mutex, NULL, NULL));
         RETURNS(a, hf_lock_try(a->mutex, NULL));
         RETURNS(a, hf_lock_release(a->mutex, NULL));
@@ -277,8 +277,8 @@ static void worker_end(struct worker *w)
     assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
-/* A cancelled thread's wait continues until it is granted, both in the thread
- * that reads the client's connection and in another. */
+/* The wait of a cancelled thread continues until the lock is granted, in the
+ * thread that reads the client's connection as well as in another thread. */
 CONF_CASE(test_cancellation_waits_for_a_wait, CONF_EACH)
 {
     hf_lock *held = conf_lock(conf_open(), conf_name());

@@ -49,8 +49,9 @@ void conf_expect(int code, int rc, const char *call, const char *file, int line)
     _fail(file, line);
 }
 
-/* Returns whether a hold of `ms` requested at `since` may have ended: a lease
- * counts from when the request is sent, less a margin. */
+/* Returns whether a hold of `ms` requested at `since` may have ended. A lease
+ * counts from the moment when the request was sent, and the holder's deadline
+ * is earlier by a margin. */
 bool conf_may_be_over(int64_t since, int64_t ms)
 {
     return wait_ms_since(since) >= ms * 9 / 10;
@@ -463,7 +464,7 @@ static long times_asleep(pid_t tid)
 }
 
 /* Returns whether the thread stays asleep for a while. A wait begins with a few
- * polls of the server, so one look is not enough. */
+ * polls of the server, so one check is not enough. */
 static bool sleeps_on(pid_t tid)
 {
     long before = times_asleep(tid);
@@ -688,8 +689,8 @@ long conf_left(void)
     return left;
 }
 
-/* Adds the number of entries left at the server. Must be called after all
- * processes have ended. */
+/* Adds the number of entries left at the server to the history. Must be called
+ * after all processes have ended. */
 static void add_left(struct history *h)
 {
     struct history_event e = {.kind = HISTORY_LEFT};

@@ -2,11 +2,11 @@
  * The conformance suite: what every backend must do, checked against a URL.
  *
  * Each file covers one subject. A case opens what it needs. After the case the
- * frame frees the handles and closes the clients that conf_lock*() and
- * conf_open*() created, in reverse order, asserts that each call succeeds, and
- * checks that no descriptor and no thread is left. Cases with CONF_EACH run
- * once per fairness that the backend declares. Only the main thread asserts;
- * other threads store their results.
+ * frame (conf.c and main.c) frees the handles and closes the clients that
+ * conf_lock*() and conf_open*() created, in reverse order. It asserts that each
+ * of these calls succeeds, and that no descriptor and no thread is left. Cases
+ * with CONF_EACH run once per fairness that the backend declares. Only the main
+ * thread asserts; other threads store their results.
  */
 #ifndef CONF_H
 #define CONF_H
@@ -71,7 +71,7 @@ extern struct conf conf;
 enum conf_flag {
     CONF_EACH = 1 << 0,    /* run once per declared fairness */
     CONF_INSPECT = 1 << 1, /* run if inspection is declared */
-    CONF_FAIR = 1 << 2,    /* run with a fair lock, if declared */
+    CONF_FAIR = 1 << 2,    /* run with a fair lock, if that is declared */
     CONF_LEASE = 1 << 3,   /* run if a fixed lease is declared */
     CONF_FRESH = 1 << 4,   /* run if no other client uses the server */
     CONF_SECRET = 1 << 5,  /* run if there is a password */
@@ -156,15 +156,17 @@ void conf_held(int64_t since, int64_t ms, int rc, const char *call,
                const char *file, int line);
 bool conf_may_be_over(int64_t since, int64_t ms);
 
-/* Asserts that the condition becomes true within WAIT_LONG_MS or `ms`. */
+/* Asserts that the condition becomes true: COMES() within WAIT_LONG_MS,
+ * COMES_MS() within `ms`. */
 #define COMES(cond) conf_comes(WAIT_FOR(cond), #cond, __FILE__, __LINE__)
 #define COMES_MS(cond, ms)                                                     \
     conf_comes(WAIT_FOR_MS(cond, ms), #cond, __FILE__, __LINE__)
 void conf_comes(bool met, const char *cond, const char *file, int line);
 
-/* Returns the op_timeout of the clients below whose options set none. Servers
- * with sessions and databases may need more than the default on a busy machine.
- * Redis keeps the default, because the lifetime of its keys depends on it. */
+/* Returns the op_timeout of clients that the functions below open without
+ * setting one. Servers with sessions and databases may need more than the
+ * default on a busy machine. Redis keeps the default, because the lifetime of
+ * its keys depends on it. */
 int64_t conf_op_ms(void);
 
 /* Returns a name that no other case uses, valid until the end of the case. */
@@ -182,7 +184,7 @@ hf_client *conf_open_with(const hf_client_options *);
 /* Returns the URL with one more option, valid until the next call. */
 const char *conf_url_with(const char *option);
 
-/* Create a lock with the case's fairness, which the frame frees after the
+/* Create a lock with the case's fairness. The frame frees the lock after the
  * case. */
 hf_lock *conf_lock(hf_client *, const char *name);
 hf_lock *conf_lock_flags(hf_client *, const char *name, unsigned flags);
@@ -194,8 +196,8 @@ hf_lock *conf_lock_of(hf_client *, const char *name, enum hf_kind,
 hf_lock *conf_rival(hf_lock *other, unsigned flags);
 hf_latch *conf_latch(hf_client *, const char *name);
 
-/* For a case that itself frees a lock or closes a client, which the frame then
- * leaves out. */
+/* Free a lock or latch, or close a client, during the case. The frame then
+ * leaves it out. */
 void conf_free(hf_lock *);
 void conf_free_latch(hf_latch *);
 void conf_close(hf_client *);
@@ -208,8 +210,8 @@ void conf_forget(const void *what);
 hf_client *conf_keep(hf_client *);
 hf_lock *conf_keep_lock(hf_lock *);
 
-/* Start a proxy in front of the server, which the frame ends, and open a client
- * that connects through it. */
+/* conf_proxy() starts a proxy in front of the server, and conf_open_through()
+ * opens a client that connects through it. The frame ends both. */
 struct proxy *conf_proxy(void);
 hf_client *conf_open_through(struct proxy *, const hf_client_options *);
 
@@ -221,16 +223,17 @@ void conf_end(void);
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
 int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
-/* Takes the lock with that lease and extends the lease by a minute before it
- * ends. Returns the first deadline. */
+/* Acquires the lock with that lease and, while the hold lasts, renews it with a
+ * lease of one minute. Returns the deadline before the renewal. */
 int64_t conf_take_and_extend(hf_lock *, int64_t lease_ms);
 /* Shortens a fixed lease, which may have ended when this returns. */
 void conf_shorten(hf_lock *, int64_t lease_ms);
 /* Releases a lock of a client with a short op_timeout; tries again if the reply
  * arrives too late. */
 void conf_release_impatiently(hf_lock *);
-/* A TTL with which a renewed hold survives a machine that stalls for three
- * seconds (where holds are leases), and how long cases watch such a hold. */
+/* CONF_KEPT_TTL_MS is a TTL with which a renewed hold survives a machine that
+ * stalls for three seconds (where holds are leases). CONF_KEPT_MS is how long
+ * cases watch such a hold. */
 #define CONF_KEPT_TTL_MS (conf.local ? 900 : 4500)
 #define CONF_KEPT_MS (CONF_KEPT_TTL_MS + 500)
 /* An op_timeout short enough for a test to wait for, which a server on a busy
@@ -272,7 +275,7 @@ struct conf_thread {
 
 void conf_thread_start(struct conf_thread *, void (*body)(void *), void *arg);
 void conf_thread_join(struct conf_thread *);
-/* Returns when the thread sleeps in the call that it waits in. */
+/* Returns once the thread sleeps inside the call in which it waits. */
 void conf_thread_asleep(struct conf_thread *);
 /* As conf_thread_asleep(); returns false if the thread ended instead. */
 bool conf_thread_sleeps(struct conf_thread *);

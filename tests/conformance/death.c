@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns the number of deaths, which is small where each death takes a whole
+/* Returns how many deaths a case causes: few where each death takes a whole
  * lease. */
 static int deaths(void)
 {
@@ -117,8 +117,9 @@ CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
     proc_kill(&p);
 }
 
-/* Waiters are killed while they are in the queue; each is skipped, wherever it
- * was. */
+/* Kills `dead` waiters while they are in the queue ahead of a live one. Each
+ * dead waiter must be skipped. Returns how long after the release the live
+ * waiter got the lock. */
 static int64_t killed_waiters(const char *name, hf_lock *held, hf_lock *wanted,
                               int dead)
 {

@@ -1,6 +1,7 @@
-/* Order: fair locks are granted in the order of their waiters, and unfair ones
- * starve no waiter. Also the local hand-over and its limit, and that a name
- * held as one kind and fairness is not granted as another. */
+/* Order: fair locks are granted in the order of their waiters, and unfair locks
+ * starve no waiter. Further cases are about the local hand-over and its limit,
+ * and about names: a name held as one kind and fairness is not granted as
+ * another. */
 #include "conf.h"
 
 CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
@@ -31,7 +32,8 @@ CONF_CASE(test_fairness_processes_get_it_in_order, CONF_FAIR)
         assert_int_equal(proc_end(&p[i]), 0);
 }
 
-/* A client that tries while another waits must not overtake the waiter. */
+/* A client that calls hf_lock_try() while another client waits must not
+ * overtake that waiter. */
 CONF_CASE(test_fairness_try_does_not_jump_the_queue, CONF_FAIR)
 {
     const char *name = conf_name();
@@ -186,8 +188,8 @@ CONF_CASE(test_fairness_without_handoff_each_has_its_token, CONF_EACH)
     assert_int_equal(locals.shared, 0);
 }
 
-/* A waiting process is granted the lock although a busy one hands it over among
- * its own threads. */
+/* A waiting process is granted the lock although the threads of a busy process
+ * hand it over among themselves. */
 CONF_CASE(test_fairness_handoff_lets_others_have_their_turn, CONF_EACH)
 {
     const char *name = conf_name();

@@ -24,8 +24,8 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* Asserts that the client has freed all its memory, which it must do together
- * with its last handle. */
+/* Asserts that the client has freed all its memory. It must do so when its last
+ * handle is freed. */
 static void far_end(void *far)
 {
     struct far *f = far;
@@ -83,7 +83,8 @@ CONF_CASE(test_far_renewal_that_shortens_counts_at_once,
     p.fd = hf_lock_fd(lock);
     assert_true(p.fd >= 0);
     /* Without a connection the client does not even send the renewal. The
-     * failed try shows that the client knows that it has none. */
+     * failed try shows that the client has noticed the loss of its
+     * connection. */
     proxy_set(f->proxy, PROXY_REFUSE, 0);
     proxy_cut(f->proxy);
     EXPECT(HF_EBACKEND, hf_lock_try(other, E));
@@ -403,8 +404,8 @@ static void given_up_with_delay(long delay_ms, bool lets_go)
     proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     start_impatient(w, N, lock);
     while (lets_go && !all_ended(w, N)) {
-        /* The lock is granted to a wait that may just have ended; the client
-         * must then release it. */
+        /* The lock is granted to a wait that may just have ended; in that case
+         * the client must release the lock. */
         OK(hf_lock_release(other, E));
         OK(hf_lock_timed(other, WAIT_LONG_MS, E));
     }
@@ -452,8 +453,9 @@ static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
     }
 }
 
-/* Repeatedly cancels acquires. If connections break too, the client also has to
- * resend, while the next request is pending, that an acquire was given up. */
+/* Repeatedly cancels acquires. With `cuts`, connections break too: the client
+ * must then send the abandon of a cancelled acquire again, while the next
+ * request is already pending. */
 static void cancelled_with_delay(long delay_ms, bool cuts)
 {
     enum { N = 4 };
@@ -467,7 +469,7 @@ static void cancelled_with_delay(long delay_ms, bool cuts)
         lock[i] = conf_lock_flags(f->client, name, HF_OWNER_HANDLE);
     proxy_set(f->proxy, PROXY_DELAY, delay_ms);
     for (int round = 0; round < 60; round++) {
-        if (round % 8 == 0) /* `other` holds it in half of the rounds */
+        if (round % 8 == 0) /* `other` holds the lock in half of the rounds */
             OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         cancel_in_flight(f, lock, N, round);
         if (cuts && round % 3 == 0)

@@ -266,7 +266,7 @@ CONF_CASE(test_fork_child_waits_for_its_parent, CONF_EACH)
     line = end_child(pid, out);
     assert_int_equal(line, 0);
     OK(hf_lock_timed(f.held, WAIT_LONG_MS, E));
-    assert_true(conf_token(f.held) > token + 1); /* the child had one */
+    assert_true(conf_token(f.held) > token + 1); /* the child got one */
     OK(hf_lock_release(f.held, E));
 }
 

@@ -109,9 +109,9 @@ CONF_CASE(test_inspect_shows_a_fixed_lease_and_a_label,
     OK(hf_lock_release(lock, E));
 }
 
-/* Returns whether one waiter is shown. For an unfair lock only ZooKeeper knows
- * which clients watch the node, so the result says that the waiters are unknown
- * instead of showing none. */
+/* Returns whether one waiter is shown. For an unfair lock in ZooKeeper only the
+ * server knows which clients watch the node, so the result says that the
+ * waiters are unknown instead of showing none. */
 static bool shows_one_waiter(hf_client *c, const char *name)
 {
     bool unknown = conf.session && conf.fairness == HF_UNFAIR;

@@ -63,10 +63,10 @@ static void start(struct waiter *w, hf_latch *latch)
     conf_thread_asleep(&w->t);
 }
 
-/* Starts a waiter; returns when the waiter has been entered at the server. A
- * sleeping waiter may still wait for the reply that makes it wait. It sends
- * only a few requests, and replies arrive in order, so a few more requests on
- * the same client are enough. */
+/* Starts a waiter; returns when the server has registered the waiter. It is not
+ * enough that the waiter's thread sleeps, because the thread may be waiting for
+ * the reply to a request. A waiter sends only a few requests, and replies
+ * arrive in order, so a few more requests on the same client are enough. */
 static void start_and_settle(struct waiter *w, hf_latch *latch)
 {
     start(w, latch);

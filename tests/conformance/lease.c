@@ -48,8 +48,9 @@ CONF_CASE(test_lease_of_a_waiter_counts_from_its_grant, CONF_EACH | CONF_LEASE)
 }
 
 /* Two handles of one client wait with leases of different lengths, and the
- * first gives up. The second must use the length of the lease that the server
- * has granted, which need not be the one that the second requested. */
+ * first gives up. The server may grant the lock with the first handle's lease.
+ * The second handle must then use that length, not the one that it
+ * requested. */
 static void grant_after_another(enum hf_kind kind)
 {
     hf_client *a = conf_open(), *b = conf_open_long();
@@ -199,7 +200,7 @@ CONF_CASE(test_lease_fixed_ends_by_itself, CONF_EACH | CONF_LEASE)
     HELD(taken, 500, hf_lock_deadline(lock, &deadline));
     assert_true(deadline < wait_now() + 500 * MS);
     OK(conf_take_within(other, HF_WRITE, 0,
-                        500 + 1000)); /* although a still runs */
+                        500 + 1000)); /* although client a still runs */
     assert_true(wait_now() >= deadline);
     EXPECT(HF_ELOST, hf_lock_check(lock));
     OK(hf_lock_release(other, E));

@@ -122,8 +122,8 @@ CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE)
     OK(hf_lock_release(lock, E));
 }
 
-/* Descriptors that the program gets while it holds the lock become readable
- * too, for each of the thread's handles. */
+/* Each of the thread's handles has a descriptor that becomes readable when the
+ * hold is lost, even if the program gets it after the acquire. */
 CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
@@ -160,7 +160,8 @@ CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
     assert_false(readable(fd2)); /* handle two had no hold */
     taken = wait_now();
     OK(conf_take_lease(two, WAIT_LONG_MS, 300));
-    assert_true(readable(fd1)); /* handle one has not released it yet */
+    assert_true(readable(fd1)); /* handle one has not yet released its lost
+                                 * hold */
     assert_true(quiet_until(fd2, taken, 300));
     EXPECT(HF_ELOST, hf_lock_release(one, E));
     COMES(readable(fd2));
@@ -321,9 +322,9 @@ CONF_ROW(test_loss_of_a_thread_that_exits_later_is_forgotten,
 CONF_ROW(test_loss_of_a_writer_that_exits_later_is_forgotten,
          CONF_EACH | CONF_RWLOCK | CONF_LEASE, lose_and_exit(HF_RWLOCK));
 
-/* A handle with HF_OWNER_HANDLE is used alongside threads. Its loss, which was
- * not released, does not make the threads' descriptors readable; these report
- * the threads' own losses. */
+/* A handle with HF_OWNER_HANDLE is used alongside threads. It loses its hold
+ * and does not release it. This must not make the threads' descriptors
+ * readable, which report only the threads' own losses. */
 static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
 {
     hf_acquire_options opt =
@@ -406,7 +407,8 @@ CONF_CASE(test_loss_is_nothing_to_a_reader_that_left,
     assert_int_equal(left.it_value.tv_nsec, 0);
     OK(hf_break(b, name, HF_CSTRING, E));
     EXPECT(HF_ELOST, hf_lock_renew(lock[0], 0, E));
-    /* This reader may have its own hold at the server. */
+    /* The third reader may have its own hold at the server. In that case only
+     * its own renewal discovers the loss. */
     if (hf_lock_check(lock[2]) == 0)
         EXPECT(HF_ELOST, hf_lock_renew(lock[2], 0, E));
     assert_true(readable(fd[0]) && readable(fd[2]));

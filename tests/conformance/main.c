@@ -3,8 +3,8 @@
  *
  * For a NAME that servers.c knows, such as shm or redis, starts the server or
  * creates the directory. PATTERN (fnmatch() with FNM_EXTMATCH) chooses cases by
- * name. With CONF_PARTS=N in the environment, the cases of zk and zk-ensemble
- * run in N parts at a time.
+ * name. With CONF_PARTS=N in the environment, the cases are divided among N
+ * processes that share the server; only for zk and zk-ensemble.
  */
 #include "conf.h"
 

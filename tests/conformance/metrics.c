@@ -222,7 +222,8 @@ CONF_CASE(test_metrics_of_a_lease_that_ended, CONF_LEASE)
     COUNTS(c, .lost = 1, .granted = 2, .released = 2);
 }
 
-/* The counts remain after the handles and names that they were counted for. */
+/* The client keeps the counts after the handles and names that they belong to
+ * have been freed. */
 CONF_CASE(test_metrics_outlive_handles, 0)
 {
     hf_client *c = conf_open(), *b = conf_open();

@@ -104,8 +104,8 @@ CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
     OK(hf_lock_release(s.other[2].lock, E));
 }
 
-/* A hold that the thread already had is counted, and a failed call does not
- * release it. */
+/* If the thread already has a hold, hf_lock_acquire_all() adds one to its
+ * count; a failed call does not release the earlier hold. */
 CONF_CASE(test_multi_counts_reentry, CONF_EACH)
 {
     unsigned count = 0;

@@ -29,7 +29,8 @@ CONF_CASE(test_mutex_try_says_busy_at_once, CONF_EACH)
     OK(hf_lock_release(other, E));
 }
 
-/* A waiter that timed out leaves nothing, with or without a queue. */
+/* A waiter that timed out leaves nothing at the server, whether or not the
+ * server has a queue. */
 CONF_CASE(test_mutex_timed_wait_ends_in_time, CONF_EACH)
 {
     hf_lock *mine = conf_lock(conf_open(), conf_name());

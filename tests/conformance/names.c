@@ -18,8 +18,8 @@ static void add(const char *bytes, size_t len)
     memcpy(n->bytes, bytes, len);
 }
 
-/* Adds the name base + text. Names with the same beginning differ only a
- * little. */
+/* Adds the name base + text. Such names share their beginning and differ only
+ * in a few bytes. */
 static void add_after(const char *base, const char *text)
 {
     char whole[HF_NAME_MAX + 1];

@@ -47,7 +47,8 @@ CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK)
 CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
           CONF_FAIR | CONF_RWLOCK)
 {
-    enum { LONG_MS = 3000 }; /* it must still wait when the reader tries */
+    /* The writer must still wait when the reader tries. */
+    enum { LONG_MS = 3000 };
     struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
     struct proc p = conf_puppet_of(g.name, LONG_MS, HF_RWLOCK, 0);
 
@@ -119,8 +120,8 @@ static void lose_in_handle(hf_client *c, const char *name)
     conf_free(lock);
 }
 
-/* A lost hold must not use memory once it can no longer be released, because
- * its thread has exited or its handle was freed. */
+/* Once a lost hold can no longer be released, because its thread has exited or
+ * its handle was freed, it must not use memory. */
 CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
           CONF_EACH | CONF_RWLOCK | CONF_LEASE)
 {

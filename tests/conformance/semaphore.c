@@ -88,9 +88,9 @@ CONF_CASE(test_semaphore_wrong_numbers, CONF_EACH | CONF_SEMAPHORE)
     OK(hf_lock_release(lock, E));
 }
 
-/* A handle with another size is refused. The same client refuses it without a
- * request; otherwise the server does, when the handle is created or when it is
- * used. */
+/* A handle with another size is refused. A client that already has a handle of
+ * that name refuses it without a request. For another client the server refuses
+ * it, when the handle is created or when it is used. */
 CONF_CASE(test_semaphore_size_is_that_of_the_first, CONF_EACH | CONF_SEMAPHORE)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -145,7 +145,8 @@ CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
     OK(try_for(g.l[0], 1));
     conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
     conf_await_queue(g.c[0], g.name, 1);
-    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* two are free, but it is not next */
+    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* two are free, but another client is
+                                           * next */
     conf_taker_wait(&few, g.l[2], HF_WRITE, 1);
     OK(hf_lock_release(g.l[0], E));
     COMES(conf_taker_has(&many));

@@ -90,7 +90,7 @@ static const char *redis_url_at(int port)
     return at;
 }
 
-/* Uses a password, which every error message is checked not to contain. */
+/* Sets a password. Every error message is checked not to contain it. */
 static int start_redis(const char *how)
 {
     conf.secret = "Geheimnis-7391";
@@ -402,7 +402,7 @@ static const char *mysql_url_at(int port)
     return at;
 }
 
-/* Uses a password, which every error message is checked not to contain. */
+/* Sets a password. Every error message is checked not to contain it. */
 static int start_mysql(const char *how)
 {
     conf.secret = MY_SERVER_SECRET;
@@ -502,7 +502,7 @@ static int start_zk(const char *how)
 
     if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
         return -1;
-    zk_server_hand(first); /* now, so that it does not seem left by a case */
+    zk_server_hand(first); /* connects now, or a case would seem to leak it */
     snprintf(url, sizeof(url), "%s", three ? zk.url : first->url);
     conf.url = url;
     conf.port = first->port;
@@ -524,7 +524,7 @@ int servers_part(unsigned index)
 
     snprintf(dir + len, sizeof(dir) - len, "/%u", index);
     snprintf(zk_root, sizeof(zk_root), "/part-%u", index);
-    first->admin = NULL; /* that session is the parent's */
+    first->admin = NULL; /* the parent's session, not this process's */
     if (mkdir(dir, 0700) || zk_hand_create(zk_server_hand(first), zk_root, NULL,
                                            0, NULL, 0, NULL)) {
         fprintf(stderr, "conformance: cannot make a part of the server\n");

@@ -48,13 +48,14 @@ static size_t holders(hf_client *c, const char *name)
     return conf_inspect(c, name)->holders_len;
 }
 
-/* Returns whether a program that inspects the name after each call sees n
- * holders, as it eventually must. */
+/* Inspects the name after each call of the callback, as a program would.
+ * Returns whether the last inspection showed n holders, which must become true
+ * at some time. */
 static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
 {
     static size_t last;
 
-    if (s->calls == 0) { /* the first inspection needs no call */
+    if (s->calls == 0) { /* the first inspection does not wait for a call */
         s->calls = 1;
         last = holders(c, name);
     }

@@ -1,6 +1,6 @@
 /*
  * Feeds the etcd backend anything that a server may send: HTTP/2 frames, gRPC
- * messages, and what protobuf makes of them. The backend must not crash; it
+ * messages in them, and protobuf data in these. The backend must not crash; it
  * must report each request once, and grant nothing without a token and a lease.
  *
  * The input is a list of steps: each is a byte that says what to do, a length,
@@ -622,7 +622,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 }
 
 #ifdef PLAIN_MAIN
-/* Generates steps that make sense, and their data; some bytes are changed. */
+/* Generates valid steps with their data, then changes some bytes. */
 static size_t draw_steps(uint8_t *to, size_t first)
 {
     size_t n = 0, size = 64 + draw(900), changes = draw(4);

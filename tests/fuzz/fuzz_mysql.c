@@ -103,7 +103,7 @@ static void went_down(struct my_conn *c, int code, bool was_up, hf__time at)
         is_over(s, sent);
     while ((sent = hf__sent_unsent(&c->sents, written)))
         is_over(s, sent);
-    if (!was_up) /* no report is needed of the hello's statements */
+    if (!was_up) /* statements of the hello need no report */
         s->over = s->asked;
 }
 
@@ -172,8 +172,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         return 0;
     s = calloc(1, sizeof(*s));
     make_scene(s, &login, data[0] % (MY_READY + 1));
-    s->peer.hosts = far; /* a host, not a Unix socket, which may carry the
-                          * password */
+    s->peer.hosts = far; /* not a Unix socket, on which the password may be sent
+                          * in plain text */
     play(s, data + 1, len - 1);
     s->peer.hosts = NULL;
     if (s->c.link.stream.fd >= 0)

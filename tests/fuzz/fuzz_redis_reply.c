@@ -194,7 +194,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 #ifdef PLAIN_MAIN
 #define U "00000000-0000-0000-0000-000000000000"
 static const char *const good[] = {
-    /* Each is a sequence of whole replies, in the order of the requests. */
+    /* Each string is a sequence of whole replies, in the order of the
+     * requests. */
     "\x00*3\r\n:2\r\n:1700000000000000\r\n:1700000000000001\r\n"
     "*5\r\n:3\r\n:1700000000000000\r\n:30000\r\n:0\r\n:1\r\n:4\r\n:1\r\n",
     "\x00*5\r\n:3\r\n:1700000000000000\r\n:-1\r\n:1\r\n:9\r\n"

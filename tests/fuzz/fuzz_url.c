@@ -112,7 +112,7 @@ static size_t mutate(char *text, size_t len, size_t room)
         memmove(text + at + 1, text + at, len - at);
         text[at] = ch;
         return len + 1;
-    case 2: /* delete some */
+    case 2: /* delete some bytes */
         n = n < len - at ? n : len - at;
         memmove(text + at, text + at + n, len - at - n);
         return len - n;

@@ -1,7 +1,8 @@
 /*
- * A process that only sleeps for short intervals. It adds up by how much it
- * woke late without having waited for a processor: during that time the machine
- * was stalled, which no counter of the kernel shows.
+ * A process that only sleeps for short intervals. It adds up the time by which
+ * it woke late, without the time for which it waited for a processor. What
+ * remains is time during which the machine was stalled, which no counter of the
+ * kernel shows.
  */
 #ifndef CANARY_H
 #define CANARY_H

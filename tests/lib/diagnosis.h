@@ -30,8 +30,8 @@ static inline bool diagnosis_has(const hf_diagnosis *d, enum hf_level level,
 }
 
 /* Asserts that there is a finding of that level on the subject whose text
- * contains that word. Repeats the diagnosis until it does, because a stall of
- * the machine causes other findings. */
+ * contains that word. Repeats the diagnosis until such a finding appears,
+ * because a stall of the machine causes other findings. */
 static inline void diagnosis_says(hf_client *c, enum hf_level level,
                                   const char *subject, const char *word)
 {

@@ -48,7 +48,8 @@ static void run(void *server)
     server_exec(&s->process, &a);
 }
 
-/* Returns the reply to a GET of that path at port `look`, or "". */
+/* Returns the reply to a GET of that path at the port for metrics (`look`), or
+ * "". */
 static const char *says(const struct etcd_server *s, const char *path)
 {
     static char buf[256 << 10];

@@ -1,8 +1,8 @@
 /*
  * A real etcd for a test: one member, or a cluster of three, on free loopback
- * ports, with its data in memory. It dies with the thread that started it. Its
- * start waits until it answers a read that needs a leader, never for a fixed
- * time.
+ * ports, with its data in memory. It dies with the thread that started it.
+ * etcd_server_start() returns when the server has answered a read that needs a
+ * leader; it never waits for a fixed time.
  */
 #ifndef TESTS_ETCD_SERVER_H
 #define TESTS_ETCD_SERVER_H
@@ -31,7 +31,8 @@ struct etcd_server {
 
 SERVER_VERBS(etcd_server)
 /* Functions that return int return 0, or -1 with a message on stderr. */
-int etcd_server_start(struct etcd_server *); /* set tls, args, ... first */
+int etcd_server_start(struct etcd_server *); /* the caller sets tls, args, ...
+                                              * first */
 /* Kills the server and starts it again without its data. */
 int etcd_server_empty(struct etcd_server *);
 
@@ -56,7 +57,8 @@ struct etcd_cluster {
     char url[80]; /* names all three members */
 };
 
-int etcd_cluster_start(struct etcd_cluster *); /* set args in server[0] first */
+int etcd_cluster_start(struct etcd_cluster *); /* the caller sets args in
+                                                * server[0] first */
 /* Starts every killed member and continues every stopped one; returns when all
  * members form one cluster. */
 int etcd_cluster_heal(struct etcd_cluster *);

@@ -1,6 +1,7 @@
 /*
  * The server of src/backends/example for a test, on its own loopback port. It
- * dies with the thread that started it. Its start waits until it answers.
+ * dies with the thread that started it. example_server_start() returns when the
+ * server has answered.
  */
 #ifndef TESTS_EXAMPLE_SERVER_H
 #define TESTS_EXAMPLE_SERVER_H

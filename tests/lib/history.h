@@ -7,14 +7,14 @@
  * runs the checkers. A history knows nothing of holdfast's internals: it
  * consists of the calls, what they returned, and the faults that were injected.
  *
- *   ME     the resource accepts no token lower than the highest it saw (from
- *          a shared hold: than the highest exclusive one), and its counter
- *          ends at the number of accepted writes
+ *   ME     the resource accepts no exclusive token lower than the highest token
+ *          that it saw, and no shared token lower than the highest exclusive
+ *          one; its counter ends at the number of accepted writes
  *   CLAIM  owners that exclude each other never hold at the same time, and no
  *          more permits are taken than the semaphore has
- *   TOK    no two processes have the same token of an exclusive hold, and these
- *          tokens rise from holder to holder; those of shared holds do not
- *          fall, or have no order among themselves
+ *   TOK    no two processes have the same token of an exclusive hold; these
+ *          tokens rise from holder to holder. The tokens of shared holds do not
+ *          fall (or, with `mingled`, have no order among themselves)
  *   BOUND  after a death the next acquire succeeds within TTL + tick + 1 s
  *   WAKE   a lock is not free for all its waiters for longer than wake_ns
  *   RET    each call returns by its deadline + 1 s; a try by op_timeout + 1 s
@@ -41,10 +41,10 @@
 #define HISTORY_MANY UINT32_MAX
 #define HISTORY_THROUGH 1
 
-/* In a RETURN, result 0 begins a hold with token, until (its deadline) and cap;
- * HISTORY_THROUGH means that a latch let the owner through. READ and WRITE are
- * uses of the resource that the lock guards; a result of 0 means that the
- * resource accepted the use. */
+/* If the result of a RETURN is 0, a hold begins, with the event's token, cap
+ * and deadline (`until`); HISTORY_THROUGH means that a latch let the owner
+ * through. READ and WRITE are uses of the resource that the lock guards; a
+ * result of 0 means that the resource accepted the use. */
 enum history_kind {
     HISTORY_CALL,      /* acquire called for share of whole; until: deadline */
     HISTORY_RETURN,    /* the acquire returned `result` */
@@ -73,7 +73,8 @@ struct history_event {
     uint64_t token;
     uint64_t value;
     uint32_t lock, owner, process;
-    uint32_t share, whole; /* CALL; in READ, WRITE share is 1 if shared */
+    uint32_t share, whole; /* of a CALL; READ, WRITE: share is 1 if the hold is
+                            * shared */
     int32_t result;
     uint8_t kind;
 };
@@ -110,8 +111,8 @@ void history_clear(struct history *);
 /* Sorts by time; events of the same time keep their order. */
 void history_sort(struct history *);
 
-/* Each checker returns whether the sorted history keeps its invariant; if not,
- * it fills in the verdict. */
+/* Each checker returns whether the sorted history keeps its invariant. If it
+ * does not, the checker fills in the verdict. */
 typedef bool history_check_fn(const struct history *,
                               const struct history_rules *,
                               struct history_verdict *);

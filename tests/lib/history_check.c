@@ -91,10 +91,11 @@ bool history_check_claim(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* Checks the token of a granted acquire. known: the server may forget holds,
- * and the grant is shared or has the same token as the process's previous one
- * (a local hand-over). Another process may then have been granted a higher
- * token before; the resource will refuse the lower one. */
+/* Checks the token of a granted acquire. With `known`, the token may be lower
+ * than one that another process was granted before: the server may have
+ * forgotten that process's hold, and this grant is shared or has the token that
+ * its own process had last (a local hand-over). The resource will refuse the
+ * lower token. */
 static bool tok_returned(struct table *t, const struct history *h, size_t i,
                          bool known, struct history_verdict *v)
 {
@@ -190,7 +191,7 @@ bool history_check_tok(const struct history *h, const struct history_rules *r,
             s->floor_process = t.place[e->lock].token_process;
         } else if (e->kind == HISTORY_RETURN && !e->result) {
             bool known = *mine == e->token ||
-                         /* tokens of shared holds may repeat */
+                         /* Tokens of shared holds may repeat. */
                          !is_exclusive(&t, e->lock, s->wish);
 
             ok = tok_returned(&t, h, i, r->lossy && known, v);

@@ -1,10 +1,11 @@
 /*
  * BOUND and WAKE: a lock that is free while clients wait must soon be granted
  * to one of them. At any time, each lock that is free for its waiters has a
- * time by which the next grant is due: wake_ns after the lock was free, a
- * client waited and no fault was active; after a death, at least 1 s after the
- * TTL + tick that follow it. An event on the lock after that time shows a
- * violation. Waits of stopped and dead processes do not count.
+ * time by which the next grant is due. This is wake_ns after the latest of
+ * three moments: the lock became free, a client waited, and the last fault
+ * ended. After a death it is at least TTL + tick + 1 s after the death. An
+ * event on the lock after the due time shows a violation. Waits of stopped and
+ * dead processes do not count.
  */
 #include "history_table.h"
 

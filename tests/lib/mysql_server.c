@@ -19,9 +19,10 @@ static const char *const plain[] = {
     "--skip-name-resolve",           NULL,
 };
 
-/* Options for servers other than Debian's mariadbd, which ignore a "loose"
- * option that they do not know. The default authentication is a plugin that all
- * of these servers have; tests of other plugins create their own users. */
+/* Options that only servers other than Debian's mariadbd need. A server ignores
+ * a "loose" option that it does not know. All of these servers have the plugin
+ * for the default authentication; tests of other plugins create their own
+ * users. */
 static const char *const elsewhere[] = {
     "--loose-mysqlx=0", "--loose-auto-generate-certs=0",
     "--loose-default-authentication-plugin=mysql_native_password", NULL};
@@ -124,8 +125,8 @@ static void forget_admin(void *server)
     s->admin = NULL;
 }
 
-/* Returns whether the server answers. The connection then stays open as the
- * administrator's. */
+/* Returns whether the server answers. If it does, the connection stays open for
+ * the administrator. */
 static bool answers(void *server)
 {
     struct my_server *s = server;

@@ -1,12 +1,13 @@
 /*
  * A real mariadbd for a test, or the MariaDB or MySQL in the directory that
- * TEST_MYSQL names: on a free loopback port and a Unix socket, with its data in
- * memory, in its own directory. It dies with the thread that started it. Its
- * start waits until it answers a statement, never for a fixed time.
+ * TEST_MYSQL names. It listens on a free loopback port and on a Unix socket,
+ * and has its own directory, with its data in memory. It dies with the thread
+ * that started it. my_server_start() returns when the server has answered a
+ * statement; it never waits for a fixed time.
  *
- * It has the database `locks` and the user `worker` with a password, who may
- * read, write and create tables there. root is the administrator, on the socket
- * and without a password.
+ * The server has the database `locks` and the user `worker` with a password,
+ * who may read, write and create tables there. root is the administrator, on
+ * the socket and without a password.
  */
 #ifndef TESTS_MYSQL_SERVER_H
 #define TESTS_MYSQL_SERVER_H

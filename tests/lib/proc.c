@@ -138,8 +138,8 @@ void proc_shared_unmap(struct proc_shared *s)
 }
 
 /* TSan does not see that two clients of one process synchronize through the
- * server. It is therefore off here, and the function itself detects two holders
- * at a time. */
+ * server. TSan is therefore off in this function, which itself detects two
+ * holders at a time. */
 __attribute__((no_sanitize("thread"), noinline)) void
 proc_shared_bump(struct proc_shared *s)
 {

@@ -93,8 +93,8 @@ int proc_puppet(void);
  * created or has died. */
 int proc_start(struct proc *);
 int proc_send(struct proc *, const struct proc_cmd *);
-/* Receives a reply. A reply that takes longer than `ms` milliseconds counts as
- * death: returns -1. */
+/* Receives a reply. Returns -1 if the process has died or the reply takes
+ * longer than `ms` milliseconds. */
 int proc_recv(struct proc *, struct proc_reply *, int ms);
 /* Returns whether a reply can be received within `ms` milliseconds. */
 bool proc_ready(struct proc *, int ms);

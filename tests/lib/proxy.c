@@ -24,7 +24,7 @@ struct pair {
     int64_t due;     /* PROXY_DELAY, PROXY_DRIP: when to pass more on */
     bool used;
     bool finished;   /* FIN sent to the client */
-    bool asked;      /* the client has sent `counts`; no reply yet */
+    bool asked;      /* the client has sent `counts` and has no reply yet */
     bool deaf, mute; /* deaf: client's bytes were dropped; mute: server's */
 };
 
@@ -40,7 +40,8 @@ struct proxy {
     unsigned cut_oldest;  /* number of the oldest connections to cut */
     const char *word;     /* clients that send this are cut off; or NULL */
     const char *counts;   /* word whose replies are counted, or NULL */
-    unsigned asked, done; /* turns of the thread: a switch waits for one */
+    unsigned asked, done; /* requests to the thread, and how many it has
+                           * served */
     uint64_t sent, answered, numbers, counted;
     struct pair pairs[PAIRS];
 };

@@ -15,7 +15,7 @@
 #define MS ((int64_t)1000000)
 
 struct log {
-    uint64_t len;    /* atomic: that many events are complete */
+    uint64_t len;    /* atomic: number of complete events */
     uint64_t grants; /* atomic */
     struct history_event event[EVENTS];
 };
@@ -24,7 +24,8 @@ struct record {
     uint32_t ready;            /* atomic: 0, 1 while being prepared, then 2 */
     uint32_t over;             /* atomic */
     pthread_mutex_t mu;        /* robust; guards the resource */
-    uint64_t token, exclusive; /* highest of all holds, of exclusive ones */
+    uint64_t token, exclusive; /* highest token accepted; from an exclusive
+                                * hold */
     uint64_t value, writes;
     struct log log[RECORD_OWNERS];
     uint64_t uses_len; /* atomic */
@@ -96,10 +97,10 @@ static void note(const struct record_owner *o, struct history_event e)
         __atomic_add_fetch(&log->grants, 1, __ATOMIC_RELEASE);
 }
 
-/* Raises the limits after a use. The token of an exclusive hold must not be
- * below any token that the resource saw. Shared holds exist at the same time
- * and use the resource in any order, so their tokens need only reach the last
- * exclusive token. */
+/* Raises the limits after a use of the resource. The token of an exclusive hold
+ * must not be below any token that the resource saw. Shared holds exist at the
+ * same time and use the resource in any order, so their tokens may be lower
+ * than one that the resource saw, but not than the last exclusive token. */
 static void raise_to(struct record *r, uint64_t token, bool exclusive)
 {
     if (token > r->token)
@@ -296,7 +297,8 @@ int record_any_round(const struct record_owner *o, unsigned number)
     }
     if (o->kind == HF_RWLOCK && number % 5)
         opt.mode = HF_READ;
-    if (o->kind == HF_SEMAPHORE) /* never all, which would exclude others */
+    if (o->kind == HF_SEMAPHORE) /* never all permits, which would exclude
+                                  * others */
         opt.permits = 1 + number % (o->size - 1);
     return round_of(o, &opt,
                     o->kind == HF_RWLOCK && opt.mode == HF_WRITE && number % 2);

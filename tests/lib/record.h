@@ -36,8 +36,8 @@ struct record_owner {
 
 /*
  * Acquires the lock, reads the resource, writes it unless the hold is shared,
- * and releases. Returns the code of the verb that failed, or 0, which includes
- * a lock that was not granted in time and a hold that was lost.
+ * and releases. Returns 0 or the code of the verb that failed. Returns 0 too if
+ * the lock was not granted in time or the hold was lost.
  */
 int record_round(const struct record_owner *, const hf_acquire_options *);
 /* Runs a round whose wait, lease, mode and permits depend on `number`; some
@@ -49,9 +49,9 @@ void record_over(struct record *);
 /* Returns how often the owner has been granted the lock. */
 uint64_t record_grants(const struct record *, uint32_t owner);
 
-/* These three are called by the process that kills, stops and continues another
- * process; `before` is a time when that process was still running. No owner of
- * a killed process may write afterwards. */
+/* The following three functions are called by the process that kills, stops or
+ * continues another process; `before` is a time when that process was still
+ * running. No owner of a killed process may write afterwards. */
 void record_killed(struct record *, struct history *, uint32_t process,
                    int64_t before);
 void record_stopped(struct history *, uint32_t process, int64_t before);

@@ -1,8 +1,9 @@
 /*
- * A real redis-server for a test, or the program that TEST_REDIS names: on a
- * free loopback port and a Unix socket, in its own directory, without
- * persistence by default. It dies with the thread that started it. Its start
- * waits until it answers PING, never for a fixed time.
+ * A real redis-server for a test, or the program that TEST_REDIS names. It
+ * listens on a free loopback port and on a Unix socket, has its own directory,
+ * and keeps no data across restarts by default. It dies with the thread that
+ * started it. redis_server_start() returns when the server has answered PING;
+ * it never waits for a fixed time.
  */
 #ifndef TESTS_REDIS_SERVER_H
 #define TESTS_REDIS_SERVER_H
@@ -16,8 +17,8 @@
 struct redis_server {
     SERVER_PROCESS;
     int port;
-    /* Name of its certificate (certs.h), or NULL for no TLS. With TLS, its port
-     * accepts nothing else. */
+    /* Name of its certificate (certs.h), or NULL for no TLS. With TLS, the
+     * server's port accepts only TLS. */
     const char *tls;
     bool asks_certificate; /* with TLS: client certificates signed by ca */
     bool persist;          /* keep an append-only file across restarts */

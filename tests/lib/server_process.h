@@ -38,16 +38,17 @@ struct server_process {
         };                                                                     \
     }
 
-/* The functions are called with the server that begins with the process. */
+/* Each function is called with the struct of the server, which begins with
+ * SERVER_PROCESS. */
 struct server_kind {
     const char *name; /* name of the program, for messages */
-    /* Called in the child after the fork; becomes the server by
-     * server_exec(). */
+    /* Called in the child after the fork; must call server_exec(), which
+     * executes the server. */
     void (*run)(void *server);
     bool (*answers)(void *server);
     /* Closes the test's own connections to the server; or NULL. */
     void (*forget)(void *server);
-    /* Called by server_again() once the server answers; returns 0 or -1. Or
+    /* Called by server_again() once the server answers; returns 0 or -1. May be
      * NULL. */
     int (*warm)(void *server);
     int ready_ms; /* 0: WAIT_LONG_MS */

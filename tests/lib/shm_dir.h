@@ -1,6 +1,6 @@
-/* Creates a directory in memory for the shared memory file of a test, as the
- * backend's default is. On a disk, a process that writes to the mapped file may
- * have to wait until a page is written. */
+/* Creates a directory in memory for the shared memory file of a test; the
+ * backend's default directory is in memory too. On a disk, a process that
+ * writes to the mapped file may have to wait until a page is written. */
 #ifndef SHM_DIR_H
 #define SHM_DIR_H
 
@@ -17,7 +17,8 @@ static inline bool shm_dir_make(char *dir, size_t size, const char *name)
     return n > 0 && (size_t)n < size && mkdtemp(dir);
 }
 
-/* Such a directory, the file that a client creates in it, and its URL. */
+/* A directory made by shm_dir_make(), the file that a client creates in it, and
+ * its URL. */
 struct locks_place {
     char dir[64], file[80], url[80];
 };

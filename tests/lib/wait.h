@@ -1,9 +1,9 @@
 /*
  * Waiting for a condition, never for a fixed time. A wait checks its condition
  * every millisecond and gives up after `ms`; a test asserts that the condition
- * became true, or that it never did. A time limit is the one that the contract
- * gives, measured by a fair clock. That clock stops while a thread on this
- * machine waits for a processor, or this machine waits for a processor of its
+ * became true, or that it never did. Time limits are those of the contract,
+ * measured by a fair clock. That clock stops while any thread on this machine
+ * waits for a processor, and while this machine waits for a processor of its
  * host.
  */
 #ifndef TESTS_WAIT_H
@@ -80,11 +80,11 @@ static inline int64_t wait_stolen(void)
 }
 
 /* Returns for how long since boot some thread on this machine has waited for a
- * processor, in ns, plus wait_stolen(). If the kernel does not report the
- * former, only this process's first thread counts. The kernel misses waits
- * between two reads less than a tick apart, which is why a thread reads at most
- * every 20 ms. The value never falls: if no descriptor is free, the previous
- * value is returned. */
+ * processor, in ns, plus wait_stolen(). If the kernel does not report the waits
+ * of all threads, counts only those of this process's first thread. The kernel
+ * misses waits between two reads less than a tick apart, which is why a thread
+ * reads at most every 20 ms. The value never falls: if no descriptor is free,
+ * the previous value is returned. */
 static inline int64_t wait_stalled(void)
 {
     static _Thread_local int64_t looked_at, seen;

@@ -4,8 +4,8 @@
 
 #include <dirent.h>
 
-/* The group whose cases are running. It has the server and the functions that
- * the groups of this name, from all files, have set. */
+/* The group whose cases are running. Its server and its functions are those
+ * that the groups of this name, in all files, have set. */
 static struct world_group running;
 
 static size_t count_entries(const char *dir)
@@ -97,8 +97,8 @@ bool world_heard_wish(struct world *w, size_t i)
     return __atomic_load_n(&w->ears[i].wanted, __ATOMIC_RELAXED) > 0;
 }
 
-/* Asserts that the error's message ends with the reason, which may be cut: the
- * message has less room than that of an event. */
+/* Asserts that the error's message ends with the reason. The end of the reason
+ * may be cut off, because the message has less room than an event. */
 static void gives(const hf_error *err, const char *reason)
 {
     const char *lost = strstr(err->text, "lost the lock \"");

@@ -160,11 +160,11 @@ struct world {
     hf_error err;
 };
 
-/* Stores a URL of the server at that host, otherwise like the world's own. */
+/* Stores the world's URL of the server, with that host instead of its own. */
 void world_url(const struct world *, const char *host, char *url, size_t size);
 
-/* Opens a client with a lock "n"; ttl and op_timeout are in ms. These calls
- * number the clients of a case from 0. */
+/* Opens a client with a lock "n"; ttl and op_timeout are in ms. The clients of
+ * a case are numbered from 0, in the order in which they are opened. */
 hf_lock *world_lock(struct world *, const char *url, int64_t ttl_ms,
                     int64_t op_timeout_ms, enum hf_fairness);
 /* As world_lock(), for a client that connects through the proxy. */
@@ -235,8 +235,8 @@ struct taker *taker_behind(struct world *, hf_lock *holder, hf_lock *waiter,
 bool taker_back(struct taker *);
 void taker_end(struct taker *); /* releases if held; joins */
 /* taker_has_it() asserts that the acquire succeeds within that time.
- * taker_fails() asserts that it returns that code within that time, and ends
- * the taker. */
+ * taker_fails() asserts that the acquire returns that code within that time,
+ * and ends the taker. */
 void taker_has_it(struct taker *, int64_t within_ms);
 void taker_fails(struct taker *, int code, int64_t within_ms);
 /* Makes the taker release the lock, asserts success, and ends the taker. */

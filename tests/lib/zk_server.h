@@ -22,7 +22,7 @@ struct zk_server {
     int port, peer_port, election_port;
     int id;       /* number in an ensemble, from 1; or 0 */
     bool durable; /* sync the log, as by default; false: faster */
-    int tick_ms, min_session_ms;        /* 0: ZK_TICK_MS, and two ticks */
+    int tick_ms, min_session_ms;        /* 0 selects ZK_TICK_MS and two ticks */
     const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
     char url[64];                       /* zk://127.0.0.1:port */
     struct zk_hand *admin; /* for zk_server_hand(); connects when needed */
@@ -30,7 +30,8 @@ struct zk_server {
 
 SERVER_VERBS(zk_server)
 /* Functions that return int return 0, or -1 with a message on stderr. */
-int zk_server_start(struct zk_server *); /* set durable ... flags first */
+int zk_server_start(struct zk_server *); /* the caller sets durable ... flags
+                                          * first */
 
 /* Stores the reply to a four-letter word, or "" if there is none. */
 void zk_server_ask(const struct zk_server *, const char *word, char *text,
@@ -72,8 +73,8 @@ int zk_ensemble_start(struct zk_ensemble *);
 int zk_ensemble_serves(struct zk_ensemble *);
 /* Returns the leader, or NULL if none is known. */
 struct zk_server *zk_ensemble_leader(struct zk_ensemble *);
-/* Waits until a server other than the first leads; restarts the first while it
- * leads. */
+/* Waits until a server other than the first leads; restarts the first server as
+ * long as that one leads. */
 int zk_ensemble_elect(struct zk_ensemble *);
 /* zk_ensemble_cut() cuts the first server, which must be a follower, off from
  * the others; the server does not notice this for some seconds.

@@ -197,7 +197,8 @@ static void prompt(struct config *c)
 }
 
 /* Many readers, and writers that downgrade. If no reply confirms a downgrade, a
- * renewal has to report it long before that renewal would normally be due. */
+ * renewal must report it; that renewal must be sent long before it would
+ * otherwise be due. */
 static void downgrading(struct config *c)
 {
     c->profile = "downgrading";
@@ -299,8 +300,8 @@ void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
         profiles[seed % n](c);
     place = c->ttl_ms * MS > LOOK ? c->ttl_ms * MS : LOOK;
     *rules = (struct history_rules){
-        /* Where leases are endless, waiters are notified of deaths, but a
-         * wakeup can get lost. */
+        /* Where leases are endless, waiters are notified of deaths. Such a
+         * wakeup can get lost; the waiter then polls after LOOK. */
         .ttl_ns = c->endless ? LOOK : place + SEC,
         .tick_ns = 100 * MS,
         .wake_ns = c->wake,

@@ -8,7 +8,7 @@
  *   --runs N     the number of runs, instead of --grants
  *   --grants N   the number of grants after which the program ends
  *   --quota N    the number of acquires of a run
- *   --break NAME break the part NAME of what surrounds the core
+ *   --break NAME break the rule NAME of what surrounds the core
  *   --catch      for deliberately broken variants: succeed if a checker fails,
  *                and print one line that names the checker
  *   --verbose    print what happens

@@ -1,9 +1,9 @@
 #!/bin/sh
 # mutants.sh SIM SIM-MUTANTS SIM-MUTANTS-ASSERTED MUTATE.PY
 #
-# Runs every mutant, and sim with each --break. A checker that the output names
-# must catch each of them; an assertion must catch the mutants whose mistake the
-# history cannot show. Prints TAP, with a table in comments.
+# Runs every mutant, and sim with each --break. Each of them must be caught by a
+# checker, which the output names. Mutants whose mistake the history cannot show
+# must be caught by an assertion instead. Prints TAP, with a table in comments.
 set -u
 sim=$1
 mutants=$2

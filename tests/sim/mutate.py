@@ -7,9 +7,9 @@
 Writes lease.c, local_queue.c and line_set.c with every mutant in them: a mutant
 has broken copies of the functions that it changes. The environment variable
 SIM_MUTANT selects the mutant; without it the correct code runs. Every text to
-be replaced must occur exactly once: if a change of the core removes it, the
-build fails until this file follows. The simulation must catch each mutant;
-those of ASSERTED must violate an assertion of policy/verify.h.
+be replaced must occur exactly once in the core: if a change of the core removes
+one, the build fails until this file is updated. The simulation must catch each
+mutant; those of ASSERTED must violate an assertion of policy/verify.h.
 """
 import re
 import sys
@@ -268,7 +268,7 @@ ASSERTED = {
 }
 ALL = {**MUTANTS, **ASSERTED}
 
-# Begins each file: selects the mutant.
+# Written at the beginning of each file; selects the mutant.
 CHOICE = """#include <stdlib.h>
 #include <string.h>
 
@@ -311,7 +311,8 @@ def variant(signature, name, n):
 
 
 def broken(source, changes):
-    """Returns a file with all mutants; changes: {function: broken body} of each."""
+    """Returns the file with all mutants. changes: of each mutant, the broken bodies of the
+    functions that it changes, by their offsets."""
     def with_variants(found):
         whole, signature = found.group(0), found.group(1)
         body = whole[len(signature):]
@@ -330,7 +331,7 @@ def broken(source, changes):
 
 
 def bodies_of(mutant, which, source, path):
-    """Returns the broken bodies of the functions of a mutant, by their offsets."""
+    """Returns the broken bodies of the functions that a mutant changes, by their offsets."""
     bodies = {}
     for right, wrong in [m[1:] for m in ALL[mutant] if m[0] == which]:
         at = source.find(right)

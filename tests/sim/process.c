@@ -448,8 +448,9 @@ static void renewals_answered(struct process *p, const struct message *m)
     }
 }
 
-/* Called when a thread has read the answer. Before this thread delivers it to
- * the names, other threads may deliver later answers. */
+/* Called when a thread has read the answer to a batch of renewals. Other
+ * threads may deliver later answers before this thread delivers that answer to
+ * the names. */
 static void renewals_read(struct process *p, struct message *m)
 {
     struct world *w = p->world;

@@ -1,31 +1,34 @@
 /*
- * A model of the Redlock token protocol, explored exhaustively.
+ * A model of the Redlock token protocol, explored exhaustively. The README of
+ * src/backends/redlock describes the protocol.
  *
  * Three servers keep the key of one lock name (its owner and its expiry) and
- * two numbers, base and top. Every attempt to lock is a client of its own, with
- * its own value. Time is a small integer, and may advance at any moment up to a
- * horizon.
+ * two numbers, base and top. In the comments of the model, B is by how much a
+ * grant raises top above base, and t is the token of an attempt. Every attempt
+ * to lock is a client of its own, with its own value. Time is a small integer,
+ * and may advance at any moment up to a horizon.
  *
  * A message that was sent may be executed at any later moment, in any order, or
  * never: this covers delay and loss. A reply is not a step of its own: a client
  * that decides picks any set of the replies that exist. A client that takes no
- * further step has crashed. No request is refused for being late, and a
- * restarted server executes none while it stays out.
+ * further step has crashed. No request is refused for being late. A restarted
+ * server executes no request while it stays out.
  *
- * Why a server keeps two numbers: in a model with top only, where the client
- * says what top becomes, a token could be used twice. A late renewal lowered
- * top after a newer one had set the key again (mutant renew-exact). A release
- * or undo that did not know the base left the reservation in place, so that
- * each attempt moved top ahead of the clock by B, and a restart forgot that
- * (drop-leaves-top, undo-leaves-top).
+ * A server keeps two numbers for the following reason. In a model with top
+ * only, where the client says what top becomes, a token could be used twice:
+ * - A late renewal lowered top after a newer renewal had set the key again
+ *   (mutant renew-exact).
+ * - A release or undo that did not know base left top as the grant had raised
+ *   it. Each attempt then moved top ahead of the clock by another B, which a
+ *   restart forgot (mutants drop-leaves-top, undo-leaves-top).
  *
  * A client sends a raise only to servers whose grant it counted, and a server
- * refuses a raise unless base < t. Either rule is enough here: the mutant
+ * refuses a raise unless base < t. Either rule is enough by itself: the mutant
  * raise-any-base breaks both.
  *
  * Bounds: 3 servers, 2 or 3 attempts, leases of 1 or 2 ticks, at most 4 ticks,
- * 2 restarts and 2 renewal rounds, one after the other, and never all of these
- * maxima in one configuration. Clocks do not drift. Nothing is proved beyond
+ * 2 restarts, and 2 renewal rounds, one after the other. No configuration has
+ * all of these maxima at once. Clocks do not drift. Nothing is proved beyond
  * these bounds. The reductions are checked only on the configurations of
  * --compare: two attempts, at most one renewal, no renewal together with a
  * restart.
@@ -44,8 +47,8 @@ enum { SERVERS = 3, CLIENTS = 3, OFFSETS = 3, ROUNDS = 2, STEPS_MAX = 256 };
 enum mail {
     GRANTED = 1, /* the grant was executed: the key was set */
     RAISE = 2,   /* a raise is pending */
-    RENEW = 4,   /* the renewal of the first round is pending; << 1: of the
-                  * second */
+    RENEW = 4,   /* the first round's renewal is pending; RENEW << 1: the second
+                  * round's */
     RENEWALS = RENEW | RENEW << 1,
     RELEASE = 16, /* a release is pending */
     UNDO = 32,    /* an undo is pending */
@@ -119,7 +122,8 @@ struct model {
     uint8_t lease[CLIENTS], max_lease; /* in ticks */
     uint8_t unit;                      /* clock units per tick */
     uint8_t reserve;                   /* B, in clock units */
-    uint8_t offset[OFFSETS];           /* of the servers' clocks, up to a 0 */
+    uint8_t offset[OFFSETS];           /* the servers' clocks may be ahead by
+                                        * these; a 0 ends the list */
     uint8_t restarts, renewals;
     bool revives; /* a renewal may succeed after the old deadline */
     bool jumps;   /* a key may expire early; only tokens are checked */

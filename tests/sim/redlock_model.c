@@ -23,7 +23,8 @@
 #define TINY .clients = 2, .lease = {1, 1}, .max_lease = 1, .reserve = 1
 /* Three attempts with a lease of one tick. */
 #define THREE .clients = 3, .lease = {1, 1, 1}, .max_lease = 1, .reserve = 1
-/* Restarts: 3 clock units per tick, clocks at most 1 unit apart. */
+/* Configurations with a restart: a tick has 3 clock units, and clocks are at
+ * most 1 unit apart. */
 #define RESTARTS                                                               \
     .clients = 2, .lease = {2, 2}, .max_lease = 2, .unit = 3, .reserve = 2,    \
     .restarts = 1

@@ -74,8 +74,9 @@ static void send_all(struct state *s, unsigned client, unsigned what)
         s->server[k].mail[client] |= (uint8_t)what;
 }
 
-/* The reductions follow; they merge states. Each drops only state that no rule
- * can use again. A search with .plain works without them. */
+/* The following functions are the reductions: they make equivalent states
+ * equal. Each drops only what no rule can use again. A search with .plain works
+ * without them. */
 
 /* Returns a number below which the server's top never falls unless the server
  * restarts. */
@@ -97,9 +98,9 @@ static void tidy_mail(const struct model *m, struct state *s, unsigned i)
         if (in(c->phase, HOLDING, ENDED))
             mail &= ~(unsigned)ACK;
         /* The client had the key at this server and lost it. Only a renewal can
-         * set the key again, with a base of t or more. After that a raise or
-         * undo does nothing, and a release does nothing unless it raises
-         * top. */
+         * set the key again, with a base of at least the client's token. After
+         * that a raise or undo does nothing, and a release does nothing unless
+         * it raises top. */
         if (mail & GRANTED && v->owner != value_of(m, i)) {
             if (!is(m, RAISE_ANY_OWNER) && !is(m, VALUE_REUSED))
                 mail &= ~(unsigned)RAISE;
@@ -205,8 +206,9 @@ static void end(struct writer *w, struct step *t)
     tidy(w->m, &t->after);
 }
 
-/* Ends a step of a server. A refused request that changes nothing is equivalent
- * to a pending one, so its step is taken back. */
+/* Ends a step of a server; `yes` says whether the server accepted the request.
+ * A refused request that has changed nothing is equivalent to a pending one, so
+ * its step is removed. */
 static void end_run(struct writer *w, struct step *t, bool yes)
 {
     const struct server *a = &w->from->server[t->server];
@@ -276,11 +278,11 @@ static void run_renew(struct writer *w, struct step *t, unsigned round)
 
     v->mail[i] &= (uint8_t) ~(RENEW << round);
     /* If there is no key, another holder may have locked and released in
-     * between: its token is covered by top, not by base. */
+     * between. Its token is at most top, but may be greater than base. */
     if (none && !is(m, RENEW_SETS_BASE))
         v->base = v->top;
-    /* If the key has been set again since the grant, its base differs from the
-     * base in the grant's reply. */
+    /* The mutant renew-exact writes the base of the grant's reply. That base is
+     * wrong if the key has been set again since the grant. */
     if (own && is(m, RENEW_EXACT) && !round && v->mail[i] & GRANTED)
         v->base = v->answer[i];
     if (own || none) {
@@ -336,7 +338,7 @@ static void run_undo(struct writer *w, struct step *t)
 
 static bool may_start(const struct model *m, const struct state *s, unsigned i)
 {
-    /* The two attempts are by one client, which makes one after the other. */
+    /* Both attempts are made by one client, one after the other. */
     if (is(m, VALUE_REUSED) && i == 1)
         return s->client[0].phase == ENDED;
     /* Idle clients with equal leases are interchangeable: they start in numeric
@@ -402,8 +404,9 @@ static void grant_steps(struct writer *w, unsigned i, unsigned k)
     }
 }
 
-/* Adds the step in which server k runs one request of client i. first is what
- * the client did just before. */
+/* Adds the step in which client i does `first`, and server k then runs one
+ * request of that client. If `first` sends renewals, it starts renewal rounds
+ * up to `round`. RUN_RENEW runs the renewal of that round. */
 static void run(struct writer *w, enum action action, unsigned i, unsigned k,
                 enum action first, unsigned round)
 {
@@ -417,7 +420,8 @@ static void run(struct writer *w, enum action action, unsigned i, unsigned k,
         run_undo(w, t);
 }
 
-/* Adds the steps in which the client sends and server k runs a request. */
+/* Adds the steps in which client i sends requests and server k runs the first
+ * of them. */
 static void lead_steps(struct writer *w, unsigned i, unsigned k)
 {
     const struct model *m = w->m;
@@ -454,7 +458,8 @@ static void server_steps(struct writer *w, unsigned i, unsigned k)
         lead_steps(w, i, k);
 }
 
-/* Adds the same actions of the client as separate steps. */
+/* Adds what the client can do as steps of their own, for a search without the
+ * reductions. */
 static void plain_steps(struct writer *w, unsigned i)
 {
     const struct model *m = w->m;
@@ -507,8 +512,8 @@ static void hold(struct writer *w, struct step *t)
     end(w, t);
 }
 
-/* Adds the step in which the client decides with the replies of the servers in
- * set. */
+/* Adds the step in which client i decides, from the replies of the servers
+ * whose bits are in `set`. */
 static void decide(struct writer *w, unsigned i, unsigned set)
 {
     const struct state *s = w->from;

@@ -1,6 +1,6 @@
 /*
  * Breadth-first search over the states of a model. The search keeps whole
- * states, not their hashes, so that none is taken for another. The three
+ * states, not their hashes, so that it never confuses two states. The three
  * servers are interchangeable: a state is stored with its servers in sorted
  * order. See redlock.h.
  */
@@ -69,8 +69,8 @@ static bool add(struct search *f, const struct state *s, uint32_t parent)
 }
 
 /* Returns what other clients can observe of a state: the keys and counters, the
- * tokens used, and which of the clients in set believe that they hold the lock.
- * swap exchanges the two clients. */
+ * tokens used, and which of the clients in `set` (one bit per client) believe
+ * that they hold the lock. If `swap`, the two clients are exchanged. */
 static struct state visible(const struct state *s, unsigned set, bool swap)
 {
     struct state seen = {.now = s->now, .used = s->used};
@@ -101,8 +101,9 @@ static size_t depth_of(const struct search *f, uint32_t n)
     return depth;
 }
 
-/* Takes the step from *at whose sorted result is next or, if next is NULL, the
- * step that is a violation. Servers keep their numbers from step to step. */
+/* Moves *at by one step and prints that step: the step whose result, with the
+ * servers sorted, is `next`, or a violation if `next` is NULL. *at itself is
+ * not sorted, so each server keeps its number. */
 static void follow(const struct model *m, struct state *at,
                    const struct state *next)
 {
@@ -205,9 +206,10 @@ struct outcome model_search(const struct model *m, bool trace)
     return o;
 }
 
-/* Adds the observable part of each state of m. In the reduced search a client
- * believes that it holds the lock until its release is executed, though it may
- * have sent the release at any earlier moment. */
+/* Adds the observable part of each state of m to `seen`. In the reduced search
+ * a client believes that it holds the lock until its release is executed,
+ * though it may have sent the release earlier. Therefore a reduced state is
+ * added once for each set of clients that may still believe so. */
 static struct outcome collect(struct search *seen, const struct model *m)
 {
     struct search f;

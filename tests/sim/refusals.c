@@ -2,22 +2,23 @@
  * A server that refuses all requests or some operations, for a while or for
  * ever. No other fault occurs in such a run, so rules apply that are stricter
  * than in other runs (REFUSAL):
- * - A waiter has the server's answer after a few round trips,
- *   whether the server refuses or not.
+ * - The server's answer reaches a waiter after a few round trips, whether
+ *   or not the server refuses.
  * - While attempts are refused, an acquire that the server decides returns the
  *   refusal. It returns busy only if an earlier answer said so.
  * - A call that begins after the server has stopped refusing never returns a
  *   refusal.
- * - If the backend knows that nothing was done for a refused request, nothing
- *   is left to release or abandon.
+ * - If the backend knows that a refused request did nothing, nothing is left to
+ *   release or abandon.
  */
 #include "sim.h"
 
 #define ALL (~0u)
 #define LET_GO (1u << HF__RELEASE | 1u << HF__ABANDON)
-/* The longest sequence is a let_go, the same let_go again because the waiter
- * came after the first one, and an attempt: three round trips of 2 * delay_hi
- * each, where delay_hi is 2 ms. The limit is twice that. */
+/* The longest sequence that a waiter waits for is a let_go, the same let_go
+ * again because the waiter came after the first one, and an attempt. These are
+ * three round trips of at most 2 * delay_hi each, where delay_hi is 2 ms. The
+ * limit is twice that time. */
 #define A_FEW_ROUND_TRIPS (25 * MS)
 
 static void after(struct world *w, int64_t ns)
@@ -32,7 +33,8 @@ void sulk_begin(struct world *w)
         after(w, rng_between(&w->rng, MS, SEC));
 }
 
-/* Lets many threads call. Used just before and just after the refusals stop. */
+/* Lets many idle threads begin an acquire. Called just before and just after
+ * the refusals stop. */
 static void call_now(struct world *w)
 {
     for (uint16_t i = 0; i < w->cfg.procs; i++) {

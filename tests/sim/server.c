@@ -55,9 +55,10 @@ static struct entry *find_hold(struct slot *s, const struct message *m)
     return NULL;
 }
 
-/* Returns the token of a grant. It must exceed all earlier ones, even after a
- * restart, which forgets them. The server's time does exceed them, as long as
- * fewer tokens are given than it counts microseconds. */
+/* Returns the token of a grant, which must exceed all earlier tokens. A restart
+ * forgets them; therefore a token is at least the server's time in
+ * microseconds. That time exceeds all tokens given so far, unless more than one
+ * token is given per microsecond. */
 static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id,
                            uint32_t share)
 {
@@ -240,8 +241,8 @@ static int again(struct world *w, struct entry *e, struct message *m, bool late)
 
     if (!late)
         e->ghost = false;
-    /* A late attempt must not shorten a lease that was renewed since, but the
-     * short life of a placed hold becomes a lease. */
+    /* A late attempt must not shorten a lease that was renewed since. A placed
+     * hold (see freed()) gets its full lease now. */
     if (end > e->expiry || e->placed)
         e->expiry = end;
     e->placed = false;
@@ -376,13 +377,14 @@ static int renew(struct world *w, const struct message *m,
     end = lease_end(w, r->lease_ms, e->fixed);
     if (end > e->expiry || w->cfg.renew_sets)
         e->expiry = end;
-    if (r->reads) /* the downgrade may not have arrived */
+    if (r->reads) /* the downgrade might not have arrived */
         make_shared(w, r->lock, e);
     return HF__DONE;
 }
 
-/* Returns the latest time by which the client repeats a message that lets other
- * clients go, or 0 if the message does not do that. */
+/* Returns the latest time by which the client repeats the message if it is
+ * refused. Only messages that let other clients proceed have such a time; for
+ * other messages returns 0. */
 static int64_t said_again(const struct world *w, const struct message *m)
 {
     bool reads = m->op == HF__DOWNGRADE;
@@ -394,9 +396,9 @@ static int64_t said_again(const struct world *w, const struct message *m)
     return reads ? w->now + w->cfg.ttl_ms * MS / 20 + 10 * MS : 0;
 }
 
-/* Answers without doing anything, as a server that is loading or out of memory
- * does. Until the client repeats the request, no other client knows that it may
- * go. */
+/* Refuses the request without doing anything, as a server that is loading or
+ * out of memory does. If the request would have let other clients proceed, they
+ * wait until the client repeats it, so waits are not judged until then. */
 static void refuse(struct world *w, struct message *m)
 {
     int64_t until = said_again(w, m);
@@ -452,7 +454,7 @@ void server_execute(struct world *w, struct message *m, bool late)
     execute(w, m, late);
     if (!sulk_refuses(w, m))
         return;
-    /* This error comes in the middle: the request was executed, but the answer
+    /* The server fails halfway: it has executed the request, but the answer
      * says that it was refused. */
     m->result = HF_EAUTH;
     for (uint32_t i = 0; i < m->items; i++)

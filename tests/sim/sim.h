@@ -41,7 +41,8 @@ enum break_it {
     BREAK_RENEW_REVIVES = 1 << 1,  /* a renewal takes a free lock */
     BREAK_TOKEN_RESTARTS = 1 << 2, /* a restart resets the tokens */
     BREAK_WALL_CLOCK = 1 << 3,     /* the process's clock is sometimes set */
-    BREAK_ATTEMPT_TWICE = 1 << 4,  /* a repeated attempt misses its hold */
+    BREAK_ATTEMPT_TWICE = 1 << 4,  /* a repeated attempt does not find its
+                                    * hold */
     BREAK_ABANDON_HALF = 1 << 5,   /* abandon does not remove a grant */
     BREAK_TOKEN_HOLD = 1 << 6,     /* the token is the client's hold id */
     BREAK_NO_BELL = 1 << 7,        /* waiters are not woken and do not poll */
@@ -67,9 +68,10 @@ struct config {
     int64_t delay_lo, delay_hi, hold_hi, think_hi, lag_hi;
     int64_t wake;        /* how long a lock that waiters want may stay free */
     int64_t fault_every; /* mean time between faults, or 0 for none */
-    /* These are per mille. The first line is faults of the network and of
-     * machines, the second what threads want, the third which fault comes; the
-     * rest of 1000 are resets. */
+    /* Probabilities in per mille. The first declaration is about faults of the
+     * network and of machines, the second about what threads want, the third
+     * about which fault occurs next; if none of the third, a connection is
+     * reset. */
     uint32_t spike, reset, late, twice, deaf, lag, refuse;
     uint32_t fixed, capped, tries, timed, cancels, async, nested, waited, reads,
         downgrades;
@@ -86,7 +88,7 @@ enum event_kind {
     EV_THREAD,  /* the next step of a thread; a: thread, b: generation */
     EV_TIMEOUT, /* the wait of a thread has timed out; a, b: the same */
     EV_CANCEL,  /* a thread is cancelled; a, b: the same */
-    EV_WAKE,    /* a thread wakes; a, b: the same; no later kind has a
+    EV_WAKE,    /* a thread wakes; a, b: the same. The kinds below have no
                  * generation */
     EV_TIMER,   /* a: line, b: the time that it was armed for */
     EV_ARRIVE,  /* message reaches the server */
@@ -97,7 +99,7 @@ enum event_kind {
     EV_UP,      /* a process has a connection again; b: its epoch */
     EV_CONTINUE,
     EV_SPAWN,
-    EV_WRITE, /* a write reaches the resource, or its end reaches thread a */
+    EV_WRITE, /* a write reaches the resource, or its reply reaches thread a */
     EV_FAULT,
     EV_THAW,
     EV_REAP,  /* the kernel reports a death; b: serial of the process */
@@ -112,7 +114,8 @@ struct event {
     uint64_t seq;
     uint64_t b;
     struct message *message;
-    uint32_t serial; /* of the process that receives it, or 0: the world */
+    uint32_t serial; /* of the process that receives it; 0: the world receives
+                      * it */
     uint16_t proc, a;
     uint8_t kind;
 };
@@ -138,9 +141,10 @@ struct message {
     uint64_t hold_id, token;
     int64_t sent_at; /* by the sender's clock */
     int64_t look_in; /* QUEUED: the time after which to poll again */
-    uint64_t round; /* of a latch: the awaited one; in an answer, the current */
+    uint64_t round;  /* latch: the round awaited; in an answer, the current
+                      * round */
     uint32_t lease_ms;
-    uint32_t share; /* ATTEMPT */
+    uint32_t share; /* ATTEMPT: the share wanted */
     int result;
     uint32_t items;
     struct renewal {
@@ -196,8 +200,8 @@ struct name {
                                * HF__NEVER */
     int64_t asked_at;         /* since when no attempt has been answered, or
                                * HF__NEVER */
-    uint64_t round, round_of; /* of a latch: in the answer to the hold id
-                               * round_of */
+    uint64_t round, round_of; /* latch: `round` is from the answer to the
+                               * attempt with hold id round_of */
     uint16_t lock, index;
 };
 
@@ -221,7 +225,7 @@ struct process {
     struct name *line; /* LINES_MAX of them, which the world owns */
     uint16_t lines;
     struct thread thread[THREADS_MAX];
-    /* The connection: */
+    /* The fields below are about the connection. */
     bool up;
     uint32_t session; /* the number of its current session */
     uint32_t epoch;
@@ -233,13 +237,13 @@ struct entry {
     uint32_t serial; /* of the process, or 0 if there is no entry */
     uint16_t proc, line;
     uint32_t share;
-    bool ghost; /* whether a request made it that its sender had given up */
+    bool ghost; /* created by a request that its sender had given up */
     uint64_t hold_id, token;
     int64_t expiry; /* by the server's clock, or HF__NEVER */
     uint32_t lease_ms;
     bool fixed;
-    bool placed; /* whether it is granted, but lasts only as long as the place
-                  * until the next attempt */
+    bool placed; /* granted, but ends when the place would have, unless an
+                  * attempt arrives before */
 };
 
 struct slot {
@@ -297,10 +301,11 @@ struct world {
     int64_t server_cuts_until; /* until then each request breaks its
                                 * connection */
     struct sulk {
-        unsigned ops;  /* the operations that it refuses, as 1 << enum hf__op */
+        unsigned ops;  /* the operations that are refused, as 1 << enum
+                        * hf__op */
         int64_t since; /* when the refusals began, or ended */
-        bool partly;   /* whether a refused request may have been executed */
-        bool ends;     /* whether it will stop refusing soon */
+        bool partly;   /* a refused request may have been executed */
+        bool ends;     /* the server will soon stop refusing */
     } sulk;
     uint64_t quota; /* the number of acquires still to be called */
     uint32_t serials, owners;

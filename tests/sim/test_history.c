@@ -74,7 +74,7 @@ static const char *judge_by(const struct history_rules *rules,
 
 #define EXPECT(verdict, ...) EXPECT_BY(&usual, verdict, __VA_ARGS__)
 
-/* Owner 1 holds the lock with token 5 until that time, and owner 2 waits. */
+/* Owner 1 holds the lock with token 5 until `ms`, and owner 2 waits. */
 #define HELD_UNTIL(ms) call(0, 1, -1), got(1, 1, 5, ms), call(2, 2, -1)
 
 CASE(test_claim_catches_two_holders)
@@ -305,7 +305,8 @@ CASE(test_claim_lets_readers_share_and_no_writer)
            got(3, 2, 6, 100));
     EXPECT("CLAIM", writes(0, 1), got(1, 1, 5, 100), reads(2, 2),
            got(3, 2, 5, 100));
-    /* The last of several readers counts too. */
+    /* A writer is excluded while even one of several readers still holds the
+     * lock. */
     EXPECT("CLAIM", reads(0, 1), got(1, 1, 5, 100), reads(0, 2),
            got(2, 2, 5, 50), reads(0, 3), got(3, 3, 5, 50), writes(4, 4),
            got(60, 4, 6, 100));
@@ -367,7 +368,7 @@ CASE(test_wake_wants_room_for_each_who_waits)
     EXPECT("fine", part(0, 1, 2, 3), got(1, 1, 5, -1), part(2, 2, 2, 3),
            of(HISTORY_RELEASE, 3000, 1), got(4900, 2, 5, -1));
     EXPECT("WAKE", reads(0, 1), got(1, 1, 5, -1), reads(2, 2), end(60000));
-    /* A waiting writer may come before the reader. */
+    /* A waiting writer may be ahead of the reader, which then has to wait. */
     EXPECT("fine", reads(0, 1), got(1, 1, 5, -1), reads(2, 2), writes(2, 3),
            end(60000));
     EXPECT("WAKE", reads(0, 1), got(1, 1, 5, 3000), reads(2, 2), writes(2, 3),

@@ -5,9 +5,8 @@
  */
 #include "sim.h"
 
-#define GRACE                                                                  \
-    (800 * MS) /* the most of hf__answer_by() for a wait: the time for the     \
-                * server's first answer */
+/* HF__GRACE_MS: the longest time that a timed wait waits for a first answer. */
+#define GRACE (800 * MS)
 
 static int kind_of(const struct thread *t)
 {
@@ -289,8 +288,8 @@ static int enter(struct thread *t)
         hf__lease_bell(&t->line->queue.lease, process_now(p));
     rc = hf__queue_enter(&t->line->queue, &t->waiter, process_now(p));
     if (t->line->queue.head == &t->waiter)
-        t->line->asked_at = HF__NEVER; /* losses of earlier attempts are not
-                                        * this waiter's */
+        t->line->asked_at = HF__NEVER; /* this waiter's time limit does not
+                                        * count earlier lost attempts */
     if (rc == HF__GRANTED && t->line->queue.shared && !t->depth &&
         process_now(p) >= t->line->granted_at + HF__JOIN)
         world_fail(p->world, "JOIN", "a reader joined an old hold");
@@ -395,7 +394,7 @@ static int64_t send_renewal(struct thread *t, uint32_t ms)
     return w->now + SEC + (ms + w->cfg.op_timeout_ms) * MS;
 }
 
-/* Renews a hold; occasionally sends two renewals at a time, as two threads
+/* Renews a hold; occasionally sends two renewals at once, as two threads
  * could. */
 static void renew_it(struct thread *t)
 {

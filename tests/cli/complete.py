@@ -1,8 +1,8 @@
 """Tests completion: complete.py HOLDFAST SOURCE_DIRECTORY
 
-Asks `holdfast __complete' itself, and then types on the terminals of shells. There
-`holdfast' is a script that prints its arguments, which shows what the shell inserted, and
-whether it was quoted so that a program gets the right words.
+First asks `holdfast __complete' directly, and then types on the terminals of shells. In those
+shells `holdfast' is a script that prints its arguments. They show what the shell inserted, and
+whether its quoting gives a program the right words.
 """
 
 import ast
@@ -195,7 +195,8 @@ def test_a_server_that_does_not_answer():
 
 
 def shell(argv, lines):
-    """Returns the arguments that the program got for each line; \\t is the key."""
+    """Types the lines, in which \\t is the Tab key. Returns the arguments that the program got
+    for each line."""
     got = []
     with Terminal(argv, env, base, columns=200) as terminal:
         for line in lines:
@@ -254,7 +255,7 @@ BEGUN = [('ni', b'nightly'), ('two', b'two words'), ('it', b"it's"),
          ('\\~', b'~tilde')]
 NAMED = [('holdfast run %s\t' % begun, ['run', os.fsdecode(name)])
          for begun, name in BEGUN]
-# These lines are completed by the completion of another command.
+# On these lines the completion of another command completes the last word.
 OTHERS = [('holdfast run nightly -- hf-unique-command al\t',
            ['run', 'nightly', '--', 'hf-unique-command', 'alpha']),
           ('holdfast run -b shm://%s/shm nightly hf-unique-command al\t' % base,

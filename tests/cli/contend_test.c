@@ -1,7 +1,7 @@
 /*
- * Runs the contenders of `holdfast bench` on locks that are broken on purpose:
- * a counter of violations that never counted one proves nothing. This program
- * has its own locks instead of the library's.
+ * Runs the contenders of `holdfast bench` on locks that are broken on purpose,
+ * because a counter of violations can be trusted only if it has been seen to
+ * count. This program has its own locks instead of the library's.
  */
 #include "../../cli/shared/contend.h"
 #include "../../cli/shared/hist.h"
@@ -36,8 +36,8 @@ static struct stage {
     _Atomic bool favourite_left;
     _Atomic unsigned forks;
     pid_t parent;
-    unsigned last; /* the acquire that makes the last contender ready, counting
-                      the probe's */
+    unsigned last; /* the number, from 0, of the acquire with which the last
+                    * contender becomes ready; acquire 0 is a probe */
     pthread_mutex_t mutex; /* shared by the processes */
 } * stage;
 
@@ -88,8 +88,8 @@ pid_t __wrap_fork(void)
     return __real_fork();
 }
 
-/* One contender sends the signal some time after all have begun. If they are
- * STUCK, they never return after that. */
+/* Sends the signal to the parent after 1000 acquires that follow the start of
+ * all contenders. With STUCK, every later acquire blocks for ever. */
 static void signal_the_parent(unsigned acquires)
 {
     if (acquires == stage->last + 1000)
@@ -208,8 +208,9 @@ static int contend(enum fault fault, unsigned procs, unsigned threads,
     return contend_for(fault, procs, threads, 200, 0, result);
 }
 
-/* Returns whether at least one of several runs counted two contenders inside at
- * once. On a busy machine a single run may have only one active contender. */
+/* Returns whether at least one of several runs saw two contenders hold the lock
+ * at once. On a busy machine a single run may have only one active
+ * contender. */
 static bool violated(unsigned procs, unsigned threads)
 {
     struct contend_result result = {0};
@@ -303,7 +304,8 @@ CASE(test_contend_says_how_far_it_is)
     assert_int_equal(result.signal, 0);
 }
 
-/* A signal ends a run of one hour at once; the results up to then are kept. */
+/* A run of one hour must end as soon as the signal arrives, and must keep the
+ * results up to then. */
 static void end_by_signal(enum fault fault)
 {
     struct contend_result result;

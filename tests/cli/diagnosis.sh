@@ -2,12 +2,12 @@
 # `out'.
 # shellcheck shell=sh disable=SC2154 # $hf of lib.sh
 
-# has LEVEL SUBJECT TEXT: one line of `out' has these three.
+# has LEVEL SUBJECT TEXT: one line of `out' must contain these three.
 has() {
     grep -q "^$1  *$2  *.*$3" out || die "no $1 $2 $3: $(cat out)"
 }
 
-# is_json PLACE: `out' is one line with one valid object for that place.
+# is_json PLACE: `out' must be one line with one valid object for that place.
 is_json() {
     equal "$(wc -l <out)" 1 'lines of JSON'
     python3 -c '
@@ -23,9 +23,9 @@ for f in d["findings"]:
 ' "$1" || die "$(cat out)"
 }
 
-# lines_are_findings STATUS: in `out', each line but the last begins with a
-# level, the last line counts the findings, and STATUS is the exit status for
-# the highest level.
+# lines_are_findings STATUS: each line of `out' but the last must begin with a
+# level, the last line must count the findings, and STATUS must be the exit
+# status for the highest level.
 lines_are_findings() {
     [ "$(wc -l <out)" -gt 4 ] || die "few lines: $(cat out)"
     [ "$(sed '$d' out | grep -cvE '^(ok      |warning |error   ) [A-Za-z]+  +[^ ]')" -eq 0 ] ||

@@ -53,8 +53,9 @@ every_kind_works() { # case
     equal "$(status_of "$hf" bench --unfair --kind semaphore)" 64 'no such kind'
 }
 
-# Users are created first and authentication is enabled later, which Go's client
-# allows too. A client that is connected then signs in, and keeps its lock.
+# A URL may name a user before authentication is enabled, as it may in Go's
+# client. When authentication is enabled, a client that is connected signs in,
+# and keeps its lock.
 rights_are_told_by_77() { # case
     anna="etcd://anna:s3cret@$host/jobs"
     equal "$(status_of "$hf" run -b "$anna" a -- true)" 0 'not enabled'

@@ -14,9 +14,9 @@ import struct
 import sys
 
 MODE, SERVER = sys.argv[1:]
-# The modes, while the file does not exist: `refuse' does not listen before it exists for the first
-# time; `close' and `reset' end each connection in that way; `silent' does not answer; the names
-# below send that answer. `slow' delays each answer by 20 ms even when the file exists.
+# The modes, while the file does not exist: `refuse' does not listen before the file exists for the
+# first time; `close' and `reset' end each connection in that way; `silent' does not answer; each of
+# the names below sends its answer. `slow' delays each answer by 20 ms even when the file exists.
 ANSWERS = {
     'loading': b'-LOADING Redis is loading the dataset in memory\r\n',
     'useless': b"-ERR unknown command 'EVAL'\r\n",

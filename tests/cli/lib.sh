@@ -26,7 +26,7 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM HUP
 
-# A pattern: how the message of a waiter says how long the holder has held a lock.
+# The part of a waiter's message that says how long the holder has held a lock.
 # shellcheck disable=SC2034 # for the tests that include this file
 held_since='has \(just acquired it\|held it for [1-9][0-9]*s\)'
 
@@ -145,7 +145,8 @@ holds() {
     until_true test -s token
 }
 
-# lets_go STATUS: closes the input of that hold, which must end with STATUS.
+# lets_go STATUS: closes the input of the hold that `holds' started, which must
+# end with STATUS.
 lets_go() {
     exec 9>&-
     ends "$holder" "$1" 'exit status'
@@ -158,7 +159,7 @@ status_of() {
     echo "$status"
 }
 
-# exits STATUS ARGUMENT...: holdfast must end with that exit status.
+# exits STATUS ARGUMENT...: holdfast with these arguments must end with STATUS.
 exits() {
     wanted_status=$1
     shift
@@ -186,8 +187,8 @@ prints() {
 }
 
 # is_misuse PATTERN ARGUMENT...: holdfast must end with 64 and print nothing but
-# one line on standard error, which has PATTERN, leads to the help and shows no
-# password; `touch ran' must not have run.
+# one line on standard error. The line must contain PATTERN and refer to the
+# help, and must not show the password. `touch ran' must not have run.
 is_misuse() {
     reports 64 "$@"
     equal "$(wc -l <err)" 1 "lines of $*"
@@ -210,7 +211,8 @@ on_both() {
     HOLDFAST_URL=$redis "$@"
 }
 
-# Prints a time of a clock that continues while the machine is suspended.
+# Prints the milliseconds since boot, including those in which the machine was
+# suspended.
 uptime_ms() {
     awk '{ printf "%d", $1 * 1000 }' "${1:-/proc/uptime}"
 }
@@ -287,7 +289,7 @@ start_redis() {
     redis="redis+unix://$base/redis.sock"
 }
 
-# Returns whether the server listens. Its socket appears before that.
+# Returns whether the server answers. Its socket file appears earlier.
 redis_answers() {
     redis_cli ping >/dev/null 2>&1
 }
@@ -296,7 +298,7 @@ redis_cli() {
     redis-cli -s "$base/redis.sock" "$@"
 }
 
-# Returns whether a client waits for a lock of that server.
+# Returns whether a client waits for a lock on that server.
 is_waited_for() {
     [ -n "$(redis_cli pubsub channels 'redisson_lock__channel*')" ]
 }

@@ -153,12 +153,12 @@ a_run_within_itself_is_64() { # case on both
     equal "$(status_of "$hf" run a -- "$hf" hold a)" 64 'hold'
 }
 
-# The URLs differ only in the case of the scheme, or in options that name no
-# place.
+# The URLs differ only in the case of the scheme, or in options that do not
+# change the place.
 a_url_is_recognised() { # case
     other=REDIS${redis#redis}
     exits 64 run -b "$redis" a -- "$hf" run -b "$other?ttl=20s" -n a true
-    # Another prefix and another backend are other places.
+    # A different prefix or a different backend is a different place.
     exits 0 run -b "$redis" a -- "$hf" run -b "$redis?prefix=x:" -n a true
     exits 0 run -b "$redis" a -- "$hf" run -b "shm://$PWD/s" -n a true
 }
@@ -175,8 +175,8 @@ no_password_is_in_the_environment() { # case
     equal "$status" 64 'nested, with a password'
 }
 
-# A daemon outlives the run that started it. The parent's lock is then free, or
-# another process has it, and the daemon may wait for it.
+# A daemon outlives the run that started it. By then the lock of that run is
+# free or held by another process, and the daemon may wait for it.
 what_outlives_its_parent_may_have_the_lock() { # case
     start_until ready "$hf" run a -- sh -c 'sh -c "echo >ready
         until [ -e go ]; do sleep 0.01; done
@@ -206,7 +206,7 @@ a_lost_lock_of_the_parent_may_be_waited_for() { # case
     let_go
 }
 
-# HOLDFAST_HELD names a process that is dead, or not an ancestor.
+# HOLDFAST_HELD names a process that is dead, or one that is not an ancestor.
 a_forged_environment_has_no_effect() { # case
     "$hf" run a -- sh -c 'echo "$HOLDFAST_HELD"' >held
     equal "$(HOLDFAST_HELD=$(cat held) status_of "$hf" run -n a -- true)" 0 'of a dead one'
@@ -249,8 +249,8 @@ who_holds_it_is_said_while_it_waits() { # case
     on_both says_who -w 10m
 }
 
-# A waiter with -q prints nothing: another waiter, which began later, has
-# reported its wait by the time of the check.
+# A waiter with -q prints nothing. The test looks only after another waiter,
+# which began later, has reported its wait.
 quiet_says_nothing() { # case
     hold -b "$redis" a
     start "$hf" run -q -b "$redis" a -- touch got 2>err

@@ -178,8 +178,8 @@ own_redis() {
     HOLDFAST_URL=$redis
 }
 
-# survives EVENTS: a watch must survive a restart of the server. EVENTS are the
-# events of which the server notifies.
+# survives EVENTS: a watch must survive a restart of the server, whose option
+# notify-keyspace-events is EVENTS.
 survives() {
     own_redis --notify-keyspace-events "$1"
     start "$hf" watch --json restart/a >changes 2>said
@@ -204,8 +204,8 @@ watch_survives_a_restart() {
     survives ''
 }
 
-# Prints how often clients asked the server who subscribes to their channel. A
-# client asks that once, when its two connections are up.
+# Prints how often clients have asked the server who subscribes to their
+# channel. A client asks this once, when its two connections are up.
 proofs() {
     redis_cli info commandstats |
         sed -n 's/^cmdstat_pubsub|numsub:calls=\([0-9]*\).*/\1/p'

@@ -50,8 +50,8 @@ has() {
     [ "$(json "$2" <"$1")" = True ]
 }
 
-# last FILE TEXT...: returns whether the last line has each TEXT. Cheaper than
-# `has' when until_true calls it.
+# last FILE TEXT...: returns whether the last line has each TEXT. This is
+# cheaper than `has' if until_true calls it repeatedly.
 last() {
     tail -n 1 "$1" >last
     shift
@@ -172,8 +172,8 @@ break_takes_the_lock_away() { # case
     ends "$holder" 79 'the holder'
 }
 
-# Some backends notify a holder only at its next renewal; their tests set
-# $asked_ttl.
+# Some backends notify a holder of a request only at its next renewal. Their
+# tests set $asked_ttl, so that the holder renews sooner.
 run_and_hold_say_that_they_are_asked() { # case
     reports 1 '"asked/a" is not held' ask asked/a
     hold_as 1 asked/a -t "${asked_ttl:-30s}" 2>said
@@ -319,7 +319,8 @@ watch_ends() { # case
     equal "$(status_of "$hf" watch -w 100ms watch/n)" 0 '-w'
     equal "$(wc -l <out)" 1 'the state'
     equal "$(status_of "$hf" watch -w 0.1 -n 1 watch/n)" 75 '-w before -n'
-    # When `head' has exited, no process reads the pipe, and no change follows.
+    # After `head' has exited, the pipe has no reader. The watch must notice
+    # this and end, although no change follows.
     equal "$("$hf" watch -q watch/n 2>err | head -n 1 | wc -l)" 1 'a line for head'
     [ ! -s err ] || die "says $(cat err)"
 }
@@ -380,8 +381,9 @@ another_kind_is_explained() { # case
     "$hf" latch down kk >out || die 'latch down'
 }
 
-# On backends that do not distinguish fair from unfair locks, the two exclude
-# each other; the other backends refuse the second with a reason.
+# A name is held as a fair lock and requested as an unfair one, and then the
+# other way round. A backend that distinguishes the two refuses the request with
+# a reason; on any other backend the name is only busy.
 fair_beside_unfair_is_explained() { # case
     for how in fair unfair; do
         other=fair
@@ -402,5 +404,6 @@ fair_beside_unfair_is_explained() { # case
 }
 
 operator_cases="$(cases_in "$here/operator_cases.sh")"
-# These cases must wait while the server stalls for a while.
+# In these cases each request must outlast a stall of the server, see run_case
+# in lib.sh.
 patient_cases=$operator_cases

@@ -102,7 +102,7 @@ locks_of_run() { # case
     grep -q -x '[1-9][0-9]*' out || die "$(cat out)"
 }
 
-# Prints the command that holdfast-url(7) gives.
+# Prints the ACL command that holdfast-url(7) gives for Redlock.
 rules_of_the_manual() {
     sed -n '/^\.Ss Options of redlock/,/^\.Ss Options of zk/p' \
         "$here/../../docs/man/holdfast-url.7" |

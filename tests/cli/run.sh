@@ -129,8 +129,9 @@ types() {
     printf "$1" >&8
 }
 
-# types_a_job HOW: runs `job` in that shell. $ours is the pid of holdfast,
-# $command that of its command.
+# types_a_job HOW: writes the script `job', and makes that shell run it by the
+# line `HOW ./job', where HOW is `.' or `sh'. $ours is then the pid of holdfast,
+# and $command the pid of the command that holdfast runs.
 types_a_job() {
     echo "'$hf' run a -- sh -c 'echo \$PPID \$\$ >ready; exec sleep 1000'
         echo \$? >status" >job
@@ -160,8 +161,8 @@ ctrl_c_goes_to_the_command() { # case
     equal "$(cat got)" INT 'what it got'
 }
 
-# ctrl_z HOW: at ^Z the shell must get its prompt back, and `fg' must continue
-# the job.
+# ctrl_z HOW: starts a job as types_a_job does, and types ^Z. The shell must
+# print its prompt again, and `fg' must continue the job.
 ctrl_z() {
     at_a_shell
     types_a_job "$1"
@@ -260,8 +261,10 @@ the_wait_includes_connecting() { # case
     equal "$(cat "$base/took")" 69 'exit status'
 }
 
-# silent_waiter OPTION...: starts $waiter, and then stops the server, at $begin.
-# By itself the waiter would wait a minute for an answer.
+# silent_waiter OPTION...: starts $waiter with these options, and stops the
+# server once the waiter waits, at the time $begin. With its op_timeout the
+# waiter would wait a minute for an answer; an option or a signal must end it
+# sooner.
 silent_waiter() {
     until_true not is_waited_for
     start "$hf" run -b "$redis?op_timeout=60s" "$@" a -- true 2>err
@@ -286,7 +289,8 @@ times_out_in_silence() {
     says err '"a" was not granted within .* does not say who'
 }
 
-# On a busy machine the wait may end before the test has stopped the server.
+# There are three tries, because on a busy machine the wait may end before the
+# test has stopped the server.
 a_wait_that_ends_in_silence_is_69() { # case
     hold -b "$redis" a
     (times_out_in_silence) || (times_out_in_silence) || times_out_in_silence
@@ -328,8 +332,8 @@ a_signal_ends_the_wait() { # case
     [ ! -e got ] || die 'the command ran'
 }
 
-# Each run reads a counter, and then writes it plus one: a count is lost if two
-# runs are inside at once.
+# Each run reads a counter, and writes back its value plus one. If two runs held
+# the lock at once, a count would be lost.
 only_one_is_inside_at_a_time() {
     echo 0 >count
     while [ "$(echo "$started" | wc -w)" -lt 10 ]; do
@@ -474,7 +478,8 @@ an_unreachable_backend_is_69() { # case
         HOLDFAST_URL
 }
 
-# A command whose child ignores TERM and writes the time until it is killed.
+# A command that has a child. The child ignores TERM, and writes the current
+# time repeatedly until it is killed.
 beating='trap "echo TERM >term" TERM
     sh -c "trap \"\" TERM HUP; echo \$\$ >child; : >beats
         while read -r now _ </proc/uptime; do
@@ -492,18 +497,18 @@ both_are_gone() {
     gone "$command" && gone "$child"
 }
 
-# stood_ms SINCE: prints for how long the machine stalled, so that no time was
-# written.
+# stood_ms SINCE: prints for how many milliseconds after SINCE the machine
+# stalled, as the gaps between the times in `beats' show.
 stood_ms() {
     awk -v since="$1" '
         $1 * 1000 > since && last && $1 - last > 0.1 { stood += $1 - last }
         { last = $1 } END { printf "%d", stood * 1000 }' beats
 }
 
-# gets_term_because TEXT FUNCTION: the command must get TERM, and the message
-# must contain TEXT. There is little time between TERM and KILL. On a busy
-# machine the shell may not report TERM in time, and the message may blame the
-# delay; therefore FUNCTION is tried five times.
+# gets_term_because TEXT FUNCTION: FUNCTION must make the command get TERM, with
+# a message that contains TEXT. It is tried up to five times. KILL follows TERM
+# soon, so on a busy machine the shell may be killed before it reports TERM, or
+# the message may name the delay as the reason.
 gets_term_because() {
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -563,8 +568,9 @@ on_lost_warn_only_warns() { # case
     ends "$pid" 5 'exit status'
 }
 
-# The command ends just before the deadline of the grant, which a renewal has
-# moved by then. On a machine that stalls the lock may really be lost.
+# The command ends just before the deadline that the grant set. A renewal has
+# moved that deadline by then, so holdfast must not warn. If the machine stalls,
+# the lock may really be lost; therefore there are five tries.
 on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
     for _ in 1 2 3 4 5; do
         exits 0 run -b "$redis" -t 1s --on-lost warn h -- sleep 0.95
@@ -575,7 +581,7 @@ on_lost_warn_does_not_warn_of_a_lock_that_is_held() { # case
 
 # holdfast is stopped until its deadline has passed. If a renewal was in flight,
 # the message says that the renewal was not answered, and not that holdfast was
-# stopped; therefore this is tried three times.
+# stopped; therefore there are three tries.
 stopped_past_its_deadline_the_group_is_ended_too() { # case
     for _ in 1 2 3; do
         rm -f ready beat
@@ -590,8 +596,8 @@ stopped_past_its_deadline_the_group_is_ended_too() { # case
 }
 
 # holdfast is stopped for nearly the whole lease, so that no time is left to
-# renew it: holdfast must end the command and say why. If the machine stalls
-# too, the lease runs out.
+# renew it. holdfast must end the command and say why. There are five tries,
+# because the lease runs out if the machine stalls in addition.
 stopped_until_its_deadline_is_near() { # case
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -625,7 +631,7 @@ gone_or_beats() {
 renewals_keep_it() { # case
     start_beating -b "$redis" -t 6s e
     begin=$(uptime_ms)
-    # By then one and a half leases have passed.
+    # 9 seconds are one and a half leases.
     until_true beaten_past $((begin + 9000))
     kill -0 "$pid" || die 'did not live that long'
     equal "$(status_of "$hf" run -n -b "$redis" e -- true)" 75 'another'
@@ -636,7 +642,8 @@ beaten_past() {
     [ "$(uptime_ms beat)" -gt "$1" ]
 }
 
-# No process reads standard error. Only the message must be lost.
+# Standard error is a pipe that no process reads. Nothing but the messages may
+# be lost: the command must run, and its exit status must be returned.
 a_message_that_is_not_read_ends_nothing() { # case
     (
         set +e
@@ -691,8 +698,9 @@ a_killed_guardian_is_replaced() { # case
 }
 
 # The command leaves its group and thereby survives KILL, like a process that
-# hangs in the kernel or belongs to another user. The guardian has then ended
-# without effect, and must not be replaced for ever.
+# hangs in the kernel or belongs to another user. The guardian kills the group,
+# and so itself, but not the command. holdfast must not replace that guardian
+# for ever.
 a_command_that_cannot_be_ended_is_waited_for() { # case
     start_until ready "$hf" run -b "$redis" -t 3s f -- perl -e '
         setpgrp(0, getpgrp(getppid())); $SIG{TERM} = "IGNORE";
@@ -710,14 +718,14 @@ a_command_that_cannot_be_ended_is_waited_for() { # case
     equal "$(wc -l <err)" 1 'lines said'
 }
 
-# another_in_group GROUP GUARDIAN: returns whether a guardian is in the group
-# that it guards, other than GUARDIAN, which may still be a zombie.
+# another_in_group GROUP GUARDIAN: returns whether the group contains a guardian
+# other than GUARDIAN, which may still be a zombie.
 another_in_group() {
     pgrep -g "$1" hf-guardian | grep -q -v -x "$2"
 }
 
-# The reply to the release takes longer than the lease. What the command left
-# running must not be ended in the meantime.
+# The reply to the release takes longer than the lease. In the meantime a
+# process that the command left running must not be ended.
 what_it_left_running_goes_on_while_we_let_go() { # case
     start_until ready "$hf" run -b "$redis?op_timeout=6s" -t 4s g -- sh -c '
         (until [ -e end ]; do sleep 0.01; done; echo >ended) &
@@ -731,8 +739,8 @@ what_it_left_running_goes_on_while_we_let_go() { # case
     until_true test -s ended
 }
 
-# holdfast inherits a child that it did not start, as it adopts orphans when it
-# is process 1 of a container.
+# holdfast has a child that it did not start, as it has when it is process 1 of
+# a container and adopts orphans.
 children_that_are_not_its_own_are_waited_for() { # case
     start_until ready sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
         exec "$0" run a -- sh -c "echo >ready

@@ -27,8 +27,8 @@ killed_it_lets_go_with_its_session() { # case
     equal "$(status_of "$hf" run -w 1m c -- true)" 0 'the next one'
 }
 
-# Puts a front before the server; $url leads to the front. It accepts
-# connections and closes them, as a server does that is starting.
+# Puts a front before the server; $url leads to the front. Like a server that is
+# starting, the front accepts connections and closes them.
 front_of_it() {
     parts_of_url
     front close "$host"
@@ -76,16 +76,15 @@ with_n_it_does_not_wait() { # case
     lacks err waiting
 }
 
-# holdfast reports unknown hosts at once, unless at least one of its hosts is
-# known.
+# If no host of the URL is known, holdfast must fail at once instead of waiting.
 an_unknown_host_is_not_waited_for() { # case
     parts_of_url
     equal "$(status_of "$hf" run -b "${before_host}a..b,c..d$root" f -- true)" 69 'exit status'
     lacks err waiting
 }
 
-# In this case the library itself keeps waiting, as its session may still be
-# alive.
+# The library itself keeps waiting for the lost server, because the waiter's
+# session may still be alive.
 a_wait_survives_a_loss_of_the_server() { # case
     hold g
     front_of_it
@@ -105,7 +104,7 @@ a_wait_survives_a_loss_of_the_server() { # case
     [ "$(grep -c 'waiting for the server' err)" -le 1 ] || die "$(cat err)"
 }
 
-# Permits, several locks, and a nested run.
+# Tests permits, several locks, and a nested run.
 locks_of_run() { # case
     exits 0 run --permits 2 --of 3 sem -- "$hf" run -n --of 3 sem -- true
     exits 64 run --permits 2 --of 3 sem -- "$hf" run -n --permits 2 --of 3 sem -- true

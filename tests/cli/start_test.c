@@ -27,7 +27,8 @@ const char *hf_error_text(int code)
 
 static const struct cli_verb verb = {.name = "run"};
 
-/* Starts `echo` with a pipe as output. Returns how many bytes arrived. */
+/* Starts a command that writes one byte into a pipe. Returns how many bytes
+ * arrived, and sets *status to the result of command_start(). */
 static ssize_t bytes_of_echo(int *status)
 {
     struct command command = {.verb = &verb,

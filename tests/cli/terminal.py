@@ -47,13 +47,13 @@ class Terminal:
             return True
         try:
             data = os.read(self.fd, 65536)
-        except OSError:  # Linux reports the end of the last writer so
+        except OSError:  # on Linux: the last writer has ended
             return False
         self.text += data.decode(errors='surrogateescape')
         return bool(data)
 
     def wait_for(self, pattern):
-        """Waits for output that matches, and drops everything up to its end."""
+        """Waits for output that matches, and drops everything up to the end of the match."""
         end = time.monotonic() + FOREVER
         while not (found := re.search(pattern, self.text)):
             left = end - time.monotonic()

@@ -126,8 +126,8 @@ urls_say_what_is_wrong() { # case
     done
 }
 
-# The error of Redis names the script that failed. The message must not: users
-# do not know that script.
+# In its error Redis names the script that failed. holdfast's message must not
+# name the script, because users do not know it.
 redis_refuses() { # case
     redis_cli config set maxmemory 1 >/dev/null
     equal "$(status_of "$hf" run -n -b "$redis" refused true)" 69 'out of memory'
@@ -201,8 +201,8 @@ bench_in_words() { # case
     says words 'pairs per second ([0-9]* pairs)$'
 }
 
-# Runs are sorted by speed; the fields other than the list of runs are those of
-# the median run.
+# The list of runs is sorted by speed; all other fields are those of the median
+# run.
 bench_runs() { # case
     "$hf" bench --json --runs 5 --seconds 0.1 >json || die "$?"
     python3 - <<'EOF' || die "$(cat json)"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests how `holdfast run` waits for a server that cannot be used yet, or no
-# longer. Usage: wait.sh HOLDFAST
+# Tests how `holdfast run` waits for a server that cannot be used yet, or that
+# is lost later. Usage: wait.sh HOLDFAST
 # shellcheck disable=SC2016 # what is in single quotes is for other shells
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -55,9 +55,10 @@ quiet_it_says_nothing() { # case
     equal "$(wc -c <err)" 0 'bytes said'
 }
 
-# holdfast pauses between attempts, for longer each time: for at least half of
-# 100, 200, 400, 800, 1600 ms. In each attempt a client may reconnect by itself
-# before it is closed.
+# holdfast pauses between attempts. Each pause is longer than the one before: at
+# least half of 100, 200, 400, 800, 1600 ms. There may be more connections than
+# attempts, because in each attempt the client may reconnect by itself before it
+# is closed.
 with_w_the_whole_time_is_used() { # case
     front close "$base/redis.sock"
     took=$(milliseconds_of "$hf" run -w 2 -b "redis://$at" a -- touch ran)
@@ -142,7 +143,7 @@ own_cli() {
     redis-cli -s sock "$@"
 }
 
-# Replaces the function of lib.sh.
+# Replaces the function of lib.sh, which asks the shared server.
 is_waited_for() {
     [ -n "$(own_cli pubsub channels 'redisson_lock__channel*')" ]
 }
@@ -184,7 +185,8 @@ waits_or_is_gone() {
     is_waited_for || gone "$waiter"
 }
 
-# On a busy machine a short wait may end before the server is killed.
+# On a busy machine a short wait may end before the server is killed; then a
+# longer one is tried.
 with_w_a_lost_server_is_69_when_the_time_is_over() { # case
     own_redis
     own_cli hset a another:1 1 >/dev/null
@@ -219,9 +221,9 @@ holds_or_is_gone() {
     [ -e holds ] || gone "$pid"
 }
 
-# -w limits the first connection, which is made before the command starts, but
-# not later ones. On a busy machine the time of -w may pass before the command
-# starts.
+# -w limits only the first connection, which is made before the command starts;
+# connect_timeout limits later ones. On a busy machine the time of -w may pass
+# before the command starts; therefore there are five tries.
 with_w_a_reconnect_has_the_time_of_the_url() { # case
     front silent "$base/redis.sock"
     for _ in 1 2 3 4 5; do
@@ -236,7 +238,8 @@ with_w_a_reconnect_has_the_time_of_the_url() { # case
     until_true met 1
     begin=$(uptime_ms)
     while [ $(($(uptime_ms) - begin)) -lt 3000 ]; do
-        # Commands and notifications use one connection each.
+        # Commands use one connection and notifications another. A third
+        # connection would be a second attempt.
         not met 3 || die 'has not waited for connect_timeout'
         sleep 0.05
     done
@@ -277,7 +280,8 @@ a_wait_ends_with_77_if_the_password_is_wrong() { # case
     [ ! -e ran ] || die 'the command ran'
 }
 
-# On a busy machine a short time may pass before the server answers.
+# On a busy machine a short time may pass before the server answers; then a
+# longer one is tried.
 with_w_a_lock_that_is_held_is_75_when_the_time_is_over() { # case
     own_redis
     own_cli hset a another:1 1 >/dev/null
@@ -331,8 +335,9 @@ a_signal_ends_the_wait_for_a_lost_server() { # case
     a_signal_ends TERM 143
 }
 
-# ends_at_once: TERM must end a wait at once. As the machine may be busy, one of
-# five tries is enough. $begin_wait starts the wait, $pid.
+# ends_at_once: TERM must end a wait at once. One of five tries is enough,
+# because the machine may be busy. $begin_wait names the function that starts
+# the wait and sets $pid.
 ends_at_once() {
     for _ in 1 2 3 4 5; do
         "$begin_wait"
@@ -356,7 +361,8 @@ a_signal_ends_the_wait_for_a_server_that_refuses() { # case
     ends_at_once
 }
 
-# The waiter is in the queue, and the server refuses to remove it.
+# Starts a waiter, and makes the server a replica once the waiter is in the
+# queue. The server then refuses to remove the waiter.
 waits_in_the_queue_of_a_replica() {
     own_cli replicaof no one >/dev/null
     start "$hf" run -b "redis+unix://$PWD/sock" a -- touch ran 2>err

@@ -25,7 +25,7 @@ a_user_needs_a_password() { # case
         HOLDFAST_PASSWORD
 }
 
-# $OURS is a program that holds locks as its input commands
+# $OURS is a program that reads commands from its standard input and holds locks
 # (tests/interop/ours.c).
 ask_is_heard() { # case
     reports 1 '"wanted" is not held' ask wanted

@@ -5,8 +5,8 @@ import traceback
 
 
 def of(names, chosen=()):
-    """Returns the functions test_... of a program that gives its globals(), in their
-    order; with `chosen', only those whose names without test_ are in it."""
+    """Returns the functions test_... of a program, which passes its globals() as `names', in
+    their order. With `chosen', returns only those whose names without test_ are in `chosen'."""
     found = [names[name] for name in names if name.startswith('test_')]
     return [case for case in found if not chosen or title(case) in chosen]
 

@@ -1,9 +1,8 @@
 """Tests the comparison in README.md: compare.py ROOT COMMAND, with ETCD_URL.
 
-What it claims of flock(1), SET NX by hand and `etcdctl lock' is made to happen
-here, and `holdfast run' is run alongside where it behaves differently. For the
-other columns the README names tests and pages; this test also checks that they
-exist.
+The test reproduces what the comparison claims of flock(1), of SET NX by hand and of
+`etcdctl lock', and runs `holdfast run' alongside where holdfast behaves differently. For the
+other columns the README names tests and pages; this test also checks that they exist.
 """
 
 import glob

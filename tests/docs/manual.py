@@ -27,7 +27,7 @@ header = read('include', 'holdfast.h')
 
 
 def section(page, title):
-    """Returns the text below a heading, up to the next heading of its rank or above."""
+    """Returns the text below a heading, up to the next heading of the same or a higher rank."""
     begin = re.search(r'^\.(S[hs]) %s$' % re.escape(title), pages[page],
                       re.MULTILINE)
     assert begin, (page, title)

@@ -1,12 +1,11 @@
 """Runs the EXAMPLES of the command's manual: manual_examples.py ROOT COMMAND
 
-Consecutive .Dl lines are one script, for bash if the text before them says so,
-else for sh. In holdfast-run(1) and holdfast-hold(1) a script runs as a whole,
-elsewhere line by line. The test replaces hosts by its own servers (ZK_URL,
-ETCD_URL; shared memory if that is missing), directories by its own, and each
-command that runs under a lock by one that prints its name. An example must
-succeed, but the doctor may warn. Where a verb asks about `nightly', a process
-holds that lock.
+Consecutive .Dl lines are one script, for bash if the text before them says so, else for sh.
+In holdfast-run(1) and holdfast-hold(1) a script runs as a whole, elsewhere line by line. The
+test replaces three things in an example: hosts by its own servers (ZK_URL, ETCD_URL, or shared
+memory if the variable is not set), directories by its own, and each command that runs under a
+lock by one that prints its name. An example must succeed, but the doctor may warn. Where a
+verb asks about `nightly', a process holds that lock.
 """
 
 import glob
@@ -98,7 +97,7 @@ def run(line, shell='sh', more=None):
 
 
 class Held:
-    """Holds `nightly' and `jobs/nightly' where the line looks for them."""
+    """Holds `nightly' and `jobs/nightly' on the backend that the line uses."""
 
     def __init__(self, line):
         url = re.search(r"-b (\S+)", line)

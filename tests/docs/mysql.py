@@ -208,7 +208,7 @@ def test_a_dead_holder_is_shown_when_its_lease_is_over():
 def test_a_mutex_is_broken():
     server.sql("update holdfast_locks set token = 33 where name = 'stock'")
     with Holder('stock', query='?ttl=3s') as holder:
-        # This token differs from that of the hold that the query showed.
+        # The holder's token is 34. With 33 in the page's statement, nothing may be broken.
         server.sql(break_mutex.replace('34', '33'))
         assert run('-n', 'stock', '--', 'true')[0] == 75
         waiter = start('stock', '--', 'true')

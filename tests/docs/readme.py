@@ -38,7 +38,7 @@ env['PATH'] = '%s:%s' % (command.parent, env['PATH'])
 redis = Redis()
 
 
-# Prefix of commands that run as another user than the test, in the same group.
+# Prefix of commands that run as a user other than the test's, in the same group.
 STRANGER = ([] if os.geteuid() == 0 else ['sudo', '-n', '-E']) + [
     'setpriv', '--reuid', '65534', '--regid', '65534',
     '--groups', str(os.getgid())]
@@ -85,7 +85,7 @@ def test_each_shell_line_runs_its_command():
 
 
 def while_it_runs(line, other, **how):
-    """Returns the result of the other line, run while the first one holds the lock."""
+    """Runs the other line while the first line holds the lock. Returns its result."""
     with Holder(line, env=how.get('env', env)) as first:
         told = run(other, '/', **how)
     assert first.process.returncode == 0
@@ -129,7 +129,7 @@ def test_operators_lines_do_what_they_say():
         says(ask, '^$')
         watching = start('exec ' + watch, root)
         assert 'nightly' in watching.stdout.readline()
-        # The token of the line is not this holder's token.
+        # The token in the line is not this holder's, so nothing may be broken.
         assert run(take_away, root)[0] == 1
         says(take_away.replace('34', holder.token), 'broken')
         assert 'nightly' in watching.stdout.readline()

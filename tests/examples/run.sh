@@ -1,9 +1,10 @@
 #!/bin/sh
 # run.sh shm|redis|redlock|zk|etcd|mysql HOLDFAST EXAMPLE...
 #
-# Runs each example on shared memory in a new directory, on a Redis server that
-# listens only there, or on REDLOCK_URL, ZK_URL, ETCD_URL or MYSQL_URL. Each example
-# must succeed and print what it shows, or say what the backend lacks.
+# Runs each example: with shm in a new directory, with redis on a new server
+# whose socket is in that directory, else on REDLOCK_URL, ZK_URL, ETCD_URL or
+# MYSQL_URL. Each example must succeed and print what it shows, or say what the
+# backend lacks.
 set -u
 
 backend=$1

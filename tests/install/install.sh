@@ -77,11 +77,12 @@ check "HOLDFAST_MODULE_PATH overrides, another version is refused" \
     says 'another version' env HOLDFAST_MODULE_PATH="/nowhere:$tmp/wrong" \
     "$tmp/c" redis://127.0.0.1:1
 
-# A set-user-id program ignores its environment, and so does the loader, so the
-# library must be in the program's run path. Root creates such a program and
-# runs it as another user. Any other user creates a set-group-id program, of
-# another one of their groups; a user with only one group has root create a
-# set-user-id program.
+# A set-user-id program ignores its environment, and its loader does too. The
+# library must therefore be in the program's run path. If the test runs as root,
+# it creates such a program and runs it as another user. If it runs as any other
+# user, it creates a set-group-id program for another group of that user; if
+# there is no such group, it lets sudo create a set-user-id program that belongs
+# to root.
 make_set_id() {
     by_pkg_config "cc -Wl,-rpath,$lib" "$tmp/set-id" || return 1
     group=$(id -G | tr ' ' '\n' | grep -v -x "$(id -g)" | head -n 1)
@@ -149,7 +150,7 @@ unloaded() {
 check "a thread may outlive dlclose" unloaded
 
 # Every function must have a page, and every .so page must refer to the right
-# one.
+# page.
 has_pages() {
     man=$(dirname "$(find "$root" -name hf_open.3)")
     status=0

@@ -20,7 +20,7 @@ exec pkg-config "$@"
 TEXT
 chmod 755 "$tmp/pkg-config"
 
-# The prefix is one where no other installation can be found.
+# The prefix does not exist, so no other installation can be found there.
 configure() { # configure DIRECTORY LIBRARY
     rm -rf "$1"
     says 'cmocka found: NO' env PKG_CONFIG="$tmp/pkg-config" CMAKE=false \

@@ -1,7 +1,7 @@
 #!/bin/sh
-# build-peers.sh DIRECTORY [PEER...]: fetches and builds all other
-# implementations, or the named ones, into DIRECTORY. Does not use the network
-# for what is already there.
+# build-peers.sh DIRECTORY [PEER...]: fetches and builds the implementations
+# that holdfast is tested with, or only the named ones, into DIRECTORY. Does not
+# use the network for those that are already there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,8 +36,8 @@ jars() {
     fi
 }
 
-# classes FOLDER LIB CLASSES LINT: compiles the peer in FOLDER against LIB into
-# CLASSES, with the warnings LINT.
+# classes FOLDER LIB CLASSES LINT: compiles the peer in FOLDER into CLASSES,
+# with the libraries in LIB and the compiler's warnings LINT.
 classes() {
     rm -rf "${out:?}/$3"
     javac --release 17 "-Xlint:$4" -Werror -cp "$out/$2/*" -d "$out/$3" \
@@ -70,7 +70,8 @@ python() {
 }
 
 # Debian's Go is too old for a current etcd, but can fetch a newer Go as a
-# module. In a module, no file is executable, and a go.mod is named _go.mod.
+# module. A module has no executable files, and its go.mod files are named
+# _go.mod.
 fetch_go() {
     go=go1.26.8
     old=/usr/lib/go-1.19/bin/go

@@ -67,9 +67,9 @@ def contend(world, kind, sides, total=TOTAL, stay_us=STAY_US, limit=0,
 
 
 def meet(world, other, total=TOTAL, split=False):
-    """All processes count a latch down and wait for it, until they have made total
-    count-downs. If split is set, each side has its own latch, and does not wait
-    for the other side."""
+    """Makes all processes count a latch down and wait for it, repeatedly, until they have
+    counted down `total' times together. If split is set, each side has its own latch, and
+    does not wait for the other side."""
     sides = mixed(world, other)
     name, processes = world.name(), sum(map(len, sides.values()))
     file, start = make_file(world, name), time.monotonic()
@@ -105,7 +105,8 @@ def judge(file, total, tallies):
         raise Violation(f'{violations}; {exclusive} + {shared} entries counted '
                         f'inside, {entered} by those who entered')
     exclude(owner == 0 and inside == 0, 'a process is still inside')
-    # Several processes that share the region may make the last entry at once.
+    # Several processes may find at the same time that one shared entry is left, and then make one
+    # each.
     check(total <= entered < total + 16, f'{entered} entries')
     for side, tally in tallies.items():
         check(tally.entered > 0, f'{side} never entered')

@@ -1,6 +1,6 @@
-"""Ours alongside etcd's own Go packages and etcdctl, on Debian's server and on a
-current one. Besides the commands of peers.py: `who' as in zookeeper.py. Kinds:
-fair, rwlock, read, write.
+"""Tests holdfast (`ours') alongside etcd's own Go packages and etcdctl, on Debian's server and
+on a current one. In addition to the commands of peers.py there is `who', as in zookeeper.py.
+Kinds: fair, rwlock, read, write.
 """
 
 import os
@@ -111,7 +111,7 @@ def revoked_waiter_of_ours(world):
 
 
 def revoked_waiter_of_theirs(world, side, expected):
-    """Checks the behaviour of the other library that our documents describe."""
+    """Checks that the other library behaves as our documents say."""
     waiter, next_ = revoked_waiter(world, side)
     answer = waiter.answer()
     world.note(f'{side} has answered: {answer}')

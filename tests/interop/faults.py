@@ -29,7 +29,8 @@ def killed_unfair_waiter(world, holds, dies, behind):
 
 
 def killed_fair_waiter_of_redisson(world):
-    """Redisson derives a waiter's deadline from the time that it waits, here 2 s."""
+    """Redisson derives a waiter's deadline from how long the waiter is willing to wait, here
+    2 s."""
     def patience_s(name):
         """Returns how much longer Redisson waits for the first waiter in its fair queue."""
         ask = world.server.ask

@@ -1,5 +1,6 @@
 """Compares the speed with that of another library: the same work on the same server, in
-turns, so that other load on the machine affects both. The cases are those of Redisson.
+turns, so that other load on the machine affects both. The cases here compare
+with Redisson.
 """
 
 import statistics

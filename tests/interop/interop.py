@@ -1,6 +1,6 @@
-"""Ours alongside Redisson and redis-py on one server, Curator and kazoo on another, Go's
-packages and etcdctl on others, redsync and node-redlock on five; and the speed
-compared with Spring Integration and ShedLock on MariaDB. Prints TAP.
+"""Tests holdfast (`ours') alongside Redisson and redis-py on one server, Curator and kazoo on
+another, Go's packages and etcdctl on others, redsync and node-redlock on five; and compares
+its speed with that of Spring Integration and ShedLock on MariaDB. Prints TAP.
 
 interop.py BUILD_DIRECTORY [PATTERN]
 """
@@ -21,7 +21,7 @@ import zookeeper
 from peers import JAVA, Failure, Violation
 from places import Place
 
-MOST_AGAIN = 3  # more retried cases than that are not chance
+MOST_AGAIN = 3  # more retried cases than this are not chance
 
 CASES = [*redisson.CASES, *faults.CASES, *kinds.CASES, *figures.CASES,
          *zookeeper.CASES, *etcd.CASES, *redlock.CASES, *mysql.CASES]

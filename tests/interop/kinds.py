@@ -16,8 +16,8 @@ def declared(world):
 
 
 def refused(world, kind, *wanted):
-    """Redisson uses the name as kind: our requests for the wanted kinds must be
-    refused and harm nothing."""
+    """Redisson holds a lock of this kind on the name. Our requests for the wanted kinds must be
+    refused, and must not disturb that hold."""
     [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()
     if kind in ('semaphore', 'plain'):
@@ -32,7 +32,7 @@ def refused(world, kind, *wanted):
 
 
 def plain_semaphore(world):
-    """A name is both a semaphore of Redisson without owners and one of ours: both must
+    """The same name is a Redisson semaphore without owners and a semaphore of ours. Both must
     count the same permits, or ours must be refused."""
     [redisson], [ours] = world.pool('redisson', 1), world.pool('ours', 1)
     name = world.name()

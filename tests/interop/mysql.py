@@ -115,8 +115,8 @@ def compare_warm(world, what, count, run_ms):
 
 
 def compare(world, what, count, run_ms):
-    """Reports the ratios. None of them makes the case fail, because other users of the
-    disk matter."""
+    """Reports the ratios. None of them makes the case fail, because the load that other
+    programs put on the disk changes them."""
     for side in THEIRS:
         warm(world, side, count)
     compare_warm(world, what, count, run_ms)

@@ -42,8 +42,8 @@ struct kind {
     enum hf_fairness fairness;
     enum hf_mode first, other; /* the modes of one acquire in four, and of the
                                 * rest */
-    bool is_shared;            /* whether HF_WRITE does not exclude other
-                                * holders */
+    bool is_shared;            /* whether a hold in HF_WRITE admits
+                                * other holders */
 };
 
 static const struct kind kinds[] = {

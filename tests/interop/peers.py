@@ -77,8 +77,8 @@ def stolen():
 
 
 def stalled():
-    """Returns for how many seconds, since the machine was started, a process has waited for
-    a processor, as the kernel reports, or the machine for a processor of its host."""
+    """Returns for how many seconds since boot some process waited for a processor, as the
+    kernel reports it, plus the seconds in which the host gave this machine no processor."""
     try:
         with open('/proc/pressure/cpu', encoding='ascii') as f:
             waited = int(re.search(r'total=(\d+)', f.readline())[1]) / 1e6
@@ -88,8 +88,8 @@ def stalled():
 
 
 class Canary(threading.Thread):
-    """Naps, and notes when it wakes much too late. The machine has stalled then, which
-    the kernel does not account for."""
+    """Sleeps for short times, and adds up the delay whenever it wakes much too late. In that
+    time the machine has stalled, which the kernel does not account for."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -218,7 +218,8 @@ class Peer:
         return self.answer()
 
     def expect(self, begins, *command):
-        """Sends the command, if there is one, and waits for an answer that begins so."""
+        """Sends the command, if one is given, and waits for an answer, which must begin with
+        `begins'."""
         if command:
             self.tell(*command)
         answer = self.answer()

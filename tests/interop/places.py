@@ -90,8 +90,8 @@ class Place:
         self.all.append(self)
 
     def on(self, title, run, *args, needs='mutex', begins=None, **more):
-        """Returns a case: the kind of ours that it needs, its title, and a function of the
-        directory of the build, which runs run(world, *args, **more)."""
+        """Returns a case, a tuple: the kind that ours must support, the title, and a function of
+        the build directory that calls run(world, *args, **more)."""
         def case(build):
             self.world = self.world or self.make(build)
             try:
@@ -102,7 +102,7 @@ class Place:
         return needs, (self.begins if begins is None else begins) + title, case
 
     def each_way(self, title, run, *args, theirs, **more):
-        """Returns two cases: the fault happens to either side."""
+        """Returns two cases: in one the fault happens to `theirs', in the other to ours."""
         return [self.on(title.format(one), run, *args, one, other, **more)
                 for one, other in [(theirs, 'ours'), ('ours', theirs)]]
 
@@ -142,7 +142,8 @@ def granted(peer):
 
 
 def lease_ended(world, took, lease_s=LEASE_S):
-    """Checks when a waiter was granted a lock whose holder did not release it."""
+    """Checks the time at which a waiter was granted a lock that its holder did not release: not
+    before the lease could end, and soon after it."""
     world.note(f'granted after {took.seconds:.2f} s, of a lease of '
                f'{lease_s:.0f} s')
     exclude(took.seconds > lease_s * world.least, 'before the lease was over')
@@ -151,7 +152,8 @@ def lease_ended(world, took, lease_s=LEASE_S):
 
 def killed_holder(world, kind, dies, waits, wanted=None, name=None,
                   lease_ms=0):
-    """The holder of a lock of this kind is killed; the waiter wants kind, or `wanted'."""
+    """Kills the holder of a lock of this kind. The waiter requests `wanted', or the same kind
+    if that is None."""
     holder, waiter = cast(world, dies, waits)
     name = name or world.name()
     holder.expect('held', 'hold', kind, name, lease_ms, FOREVER, 1)

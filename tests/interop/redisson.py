@@ -1,5 +1,5 @@
-"""Ours alongside Redisson and redis-py on one Redis server: no two processes are ever
-inside at once, and none starves.
+"""Tests holdfast (`ours') alongside Redisson and redis-py on one Redis server: no two processes
+are ever inside at once, and none starves.
 """
 
 from contention import (EACH, FEW, PERMITS, TOTAL, contend, meet, mixed, seen,
@@ -7,7 +7,7 @@ from contention import (EACH, FEW, PERMITS, TOTAL, contend, meet, mixed, seen,
 from peers import Server, Watch, check
 from places import Place, World
 
-FAIR_EXTRA_S = 2  # longest fair wait beyond that among Redisson's own processes
+FAIR_EXTRA_S = 2  # how much longer a fair wait may be than with Redisson's processes only
 CHANNELS = {'read': 'redisson_rwlock:', 'write': 'redisson_rwlock:',
             'semaphore': 'redisson_sc:', 'plain': 'redisson_sc:',
             'latch': 'redisson_countdownlatch__channel__'}
@@ -61,8 +61,8 @@ class RedisWorld(World):
 
 
 def woken(world):
-    """Checks that a forgotten waiter is woken; else a lost wake-up of Redisson may fail a
-    case. Nudge.java explains this."""
+    """Checks that Nudge.java wakes a waiter that Redisson has forgotten. Nudge.java explains how
+    Redisson loses a wake-up, which could make a case fail."""
     world.pool('redisson', 1)[0].expect('woken', 'forget')
 
 

@@ -1,4 +1,4 @@
-"""Ours alongside redsync and node-redlock, on the same five servers."""
+"""Tests holdfast (`ours') alongside redsync and node-redlock, on the same five servers."""
 
 from contention import seen, together
 from peers import check, exclude, wait_until

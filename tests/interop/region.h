@@ -33,16 +33,18 @@ struct region {
 
 bool region_open(struct region *, const char *file);
 void region_close(struct region *);
-/* Both enter the region once; after enough entries they do nothing and return
- * false. A token of 0 means that there is none; stale counts tokens that do not
- * exceed the one before. */
+/* Each of these functions enters the region once and returns true, or returns
+ * false without entering if there have been enough entries. A token of 0 means
+ * that there is none; `stale` counts tokens that do not exceed the one
+ * before. */
 bool region_exclusive(struct region *, uint64_t token);
 bool region_shared(struct region *);
 
 /* These are for a latch that `limit` processes count down and wait for, round
  * by round. A process calls region_down() before it counts down, and
- * region_pass() after its wait. region_pass() must find that all have counted
- * down and that not all have done so in the next round. */
+ * region_pass() after its wait. region_pass() counts an overlap unless all
+ * processes have counted down in this round, and not all have done so in the
+ * next round. */
 void region_down(struct region *);
 void region_pass(struct region *, int64_t round);
 

@@ -21,5 +21,5 @@ def us_since(then):
 
 
 def held_since(then):
-    """Returns the answer to a hold for which the wait began then."""
+    """Returns the answer to a hold whose wait began at the time `then'."""
     return f'held token=0 waited_us={us_since(then)}'

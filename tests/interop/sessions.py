@@ -32,8 +32,8 @@ def who(world, theirs, wanted):
 
 
 def refused(world, theirs, kind, *wanted):
-    """The other library uses the name as kind: our requests for the wanted kinds must be
-    refused."""
+    """The other library holds a lock of this kind on the name. Our requests for the wanted
+    kinds must be refused."""
     other, ours = world.pool(theirs, 1)[0], world.pool('ours', 1)[0]
     name = world.name()
     other.expect('held', 'hold', kind, name, 0, FOREVER, 1)
@@ -57,7 +57,7 @@ class Speed:
 
 
 def speeds(place, theirs, together='8 processes'):
-    """Returns the cases that compare the speed, which they only report."""
+    """Returns cases that compare the speed. They only report it."""
     return [
         place.on(f'figures: {title}', figures.compare, what, theirs,
                  lambda world, side, count=count: Speed(
@@ -67,8 +67,9 @@ def speeds(place, theirs, together='8 processes'):
 
 
 def cases(place, theirs, mutex, rwlock):
-    """Returns the cases of a library with a fair mutex and a read-write lock. mutex and
-    rwlock are the kinds of ours that these two must refuse."""
+    """Returns the cases of a library with a fair mutex and a read-write lock. Our requests for
+    the kinds in `mutex' and in `rwlock' must be refused on its mutex and on its read-write
+    lock."""
     def each_way(title, *args, **more):
         return place.each_way(title, places.killed_holder, *args,
                               theirs=theirs, **more)

@@ -1,5 +1,5 @@
-"""Ours alongside Curator and kazoo, on one ZooKeeper server. Commands in addition
-to those of peers.py:
+"""Tests holdfast (`ours') alongside Curator and kazoo, on one ZooKeeper server. Commands in
+addition to those of peers.py:
 
   ask - NAME    asks the holder to release the lock                   asked
   wanted MS     whether another client has asked for it, or asks within MS

@@ -1,6 +1,6 @@
-"""The expected results of each scenario: the arguments that make the scenario small;
-for each row its outcome, and a regular expression for its verdict; the claims that it
-must decide, either way; the figures of every row, and what must be true of them.
+"""The expected results of each scenario: the arguments that make the scenario small; for each
+row its outcome, and a regular expression for its verdict; the claims that the scenario must
+find either true or false; the figures of every row, and what must be true of them.
 """
 
 # The columns that identify a row.
@@ -13,7 +13,7 @@ BACKENDS = ('shm', 'redis', 'zk', 'etcd')
 # For scenarios that also have rows for MariaDB.
 AND_MARIADB = (*BACKENDS, 'mariadb')
 
-# Speeds are not asserted: each of these claims must be decided, either way.
+# No test demands a speed: a run must find each of these claims either true or false.
 CLAIMS = {
     'oversell': ('one statement > for update > optimistic',
                  'Redis is faster than ZooKeeper',

@@ -251,7 +251,7 @@ class Started:
             [command, 'lab', *arguments], encoding='utf-8',
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=place.environment, start_new_session=True,
-            # A process started by nohup(1) ignores this signal, and its children would too.
+            # Under nohup(1) the test ignores SIGHUP, and a child would inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
     def has_servers(self):
@@ -274,7 +274,7 @@ SLOW = ['contention', '--servers', '--backends', 'shm,redis', '--stores',
 
 
 def ends_clean(end, number, text):
-    """Starts a run that has servers and ends it by end(run); it must report the signal."""
+    """Starts a run that has servers and ends it by end(run); the run must report the signal."""
     with traces.Place() as place:
         run = Started(place, *SLOW)
         run.has_servers()

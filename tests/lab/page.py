@@ -1,6 +1,6 @@
 """Checks the page of `holdfast lab --html' in Chromium: page.py HOLDFAST, or
-page.py FILE.html for an existing page. A run without servers gives a page with all
-scenarios that need none, which says why it lacks the others.
+page.py FILE.html for an existing page. With HOLDFAST, the test runs the lab without servers.
+The page then shows the scenarios that need no server, and says why it lacks the others.
 
 The test shows the page in frames of 390 and of 1280 pixels, light and dark, and
 measures it with a script of its own, because the page has none. At least one row must
@@ -192,7 +192,7 @@ views = {}
 
 
 def every_view():
-    """Returns all measurements. The first call starts Chromium once for each scheme."""
+    """Returns all measurements. The first call starts Chromium once for each color scheme."""
     for scheme in ('light', 'dark'):
         if scheme not in views:
             views[scheme] = look(scheme)

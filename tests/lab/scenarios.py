@@ -1,6 +1,6 @@
 """Runs a small scenario of the lab on temporary servers. Each row must have the outcome
-and the figures in expect.py, there must be no other rows, each claim must be decided,
-and nothing may be left behind.
+and the figures in expect.py, there must be no other rows, each claim must be found either
+true or false, and nothing may be left behind.
 
 scenarios.py HOLDFAST SCENARIO
 """
@@ -29,7 +29,8 @@ def explain(row):
 
 
 def check(wanted, rows):
-    """Yields a text and whether it is true, for each wanted row and for the rest."""
+    """Yields pairs of a text and whether it is true: one for each wanted row, and one that
+    there are no other rows."""
     for name, (outcome, verdict) in wanted.items():
         row = rows.pop(name, None)
         fine = (row is not None and row['outcome'] == outcome == row['expected']
@@ -56,7 +57,8 @@ def check_figures(rows):
 
 
 def check_claims(claims):
-    """Checks that the run has decided all the claims, either way, and no others."""
+    """Checks that the run has found each of the claims either true or false, and has made no
+    other claims."""
     wanted = expect.CLAIMS.get(scenario, ())
     found = {claim['claim']: claim for claim in claims}
     for text in wanted:

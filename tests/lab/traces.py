@@ -41,7 +41,8 @@ class Place:
         return not any(left)
 
     def becomes_clean(self):
-        """Waits until it is clean: the keeper of a killed run needs a moment to clean up."""
+        """Waits until the run has left nothing behind: the cleanup processes of a killed run
+        need a moment."""
         return wait_for(lambda: not os.listdir(self.path)
                         and not self.processes()) or self.is_clean()
 

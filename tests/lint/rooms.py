@@ -76,8 +76,8 @@ def write(folder, files):
 
 
 def compiled(folder, files):
-    """Returns the build folder. Objects of unchanged files are kept: no change of a
-    header here changes their symbols."""
+    """Writes and compiles the files; returns the build folder. Keeps the objects of files that
+    have not changed, because no change of a header here changes their symbols."""
     write(folder, files)
     build = os.path.join(folder, 'build')
     os.makedirs(build, exist_ok=True)

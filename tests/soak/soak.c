@@ -5,7 +5,8 @@
  * Processes acquire a lock, read and write what it guards, and release it. In
  * the meantime some of them are killed and stopped, the network fails, and
  * servers are stopped or killed: a seed decides which faults. NAME is one of
- * the names of the conformance suite; the server of a URL is not hurt.
+ * the names of the conformance suite. With a URL, only processes are killed and
+ * stopped, and neither the server nor the network fails.
  *
  * A round has one lock of some kind, a few faults and a verdict. It has its own
  * seed: seed, seed + 1, ... The verdict comes from the history (history.h) that
@@ -54,7 +55,8 @@ struct round {
     struct history history;
     uint32_t owners;
     struct worker worker[WORKERS];
-    bool unhurried; /* whether a server or the network has failed */
+    bool unhurried; /* a server or the network has failed, so waits are not
+                     * judged */
     int64_t excused;
     char verdict[320]; /* "" if there is no violation */
 };
@@ -350,8 +352,8 @@ static void judge(struct round *r)
     against(r, v.check, v.text);
 }
 
-/* Checks that everything that killed processes left behind is removed, at the
- * latest with their leases. */
+/* Checks that everything that killed processes left behind is removed when
+ * their leases have ended. */
 static void look_for_leaks(struct round *r)
 {
     if (!conf.fresh || !conf.left || WAIT_FOR(conf.left() == 0))

@@ -2,7 +2,7 @@
 """What `./dev soak' runs.
 
 soak.py BUILD [MINUTES] [--seed N] [--only PATTERN]
-    runs the fault matrix, with seeds derived from one, until the time is up
+    runs the fault matrix until the time is up; the programs' seeds follow from one seed
 soak.py BUILD shards [N] [PATTERN]
     runs every suite N times, with a busy loop for each CPU; lists those that failed
 

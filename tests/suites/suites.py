@@ -5,9 +5,9 @@
 does not repeat a test that failed. This runner starts the same tests, as
 `meson introspect --tests' lists them, by these rules:
 
-- A processor has three slots, because most suites mostly wait. Each second it
-  gets one more, up to nine, while the processors are idle for a third of the
-  time.
+- Each processor has three slots, because most suites mostly wait. After each second in which
+  the processors were idle for more than a third of the time, there is one slot more in all,
+  up to nine for each processor. While the processors are busy, slots are removed again.
 - A suite takes one slot; a suite of the Meson suite `heavy' (a JVM, a database,
   several servers) takes two; one of the Meson suite `computes' takes three.
 - A suite with `is_parallel: false' runs by itself, after the others.
@@ -35,11 +35,11 @@ import time
 
 OURS = os.sched_getaffinity(0)  # `taskset' may limit them
 PROCESSORS = len(OURS)
-SLOTS = 3  # of a processor
-SLOTS_IDLE = 9  # of an idle processor
+SLOTS = 3  # for each processor
+SLOTS_IDLE = 9  # the maximum for each processor, if it is idle
 IDLE, BUSY = 0.35, 0.15  # idle shares of a second: above adds slots, below removes them
 COST = {"heavy": 2, "computes": SLOTS}
-MANY = 3  # that many failures are not chance
+MANY = 3  # this many failures are not chance
 # These are defects even on a busy machine: what the checkers of tests/lib/history.h print, what the
 # peers of tests/interop count, and what sanitizers report.
 VIOLATION = re.compile(r"^(# )?(CLAIM|TOK|ME|LEAK)[ :]|(overlaps|stale)=[1-9]|"
@@ -211,7 +211,8 @@ class Runner:
                 self.change.notify_all()
 
     def adapt(self, ended):
-        """Adds slots while the processors are idle, until the event is set."""
+        """Adjusts the number of slots each second to how idle the processors are, until the
+        event is set."""
         before = processor_times()
         while not ended.wait(1):
             now = processor_times()
@@ -267,7 +268,8 @@ def processor_times():
 
 
 def slots_after(slots, used, idle):
-    """Returns the number of slots after a second of which this share was idle."""
+    """Returns the number of slots for the next second; `idle' is the idle share of the last
+    second."""
     least, most = SLOTS * PROCESSORS, SLOTS_IDLE * PROCESSORS
     if idle > IDLE and used > slots - SLOTS:  # a heavy suite may need two slots
         return min(slots + 1, most)

@@ -1,9 +1,9 @@
 /*
- * Every allocation fails in turn: the n-th allocation of a scene, either only
- * that one or all from there on, for n = 1, 2, 3 ... until the scene passes
- * without a failed allocation. Each time the call must return a code that a
- * failed allocation explains, leave no lock half held, work again once there is
- * memory, and leave nothing allocated.
+ * Every allocation fails in turn. For n = 1, 2, 3 ... the n-th allocation of
+ * a scene fails, until the scene passes without a failed allocation; then the
+ * same again, but all allocations after the n-th fail too. Each time the call
+ * must return a code that a failed allocation explains, leave no lock half
+ * held, work again once there is memory, and leave nothing allocated.
  *
  *     alloc NAME|URL [PATTERN]
  *
@@ -22,9 +22,10 @@
 #define MOST 500 /* no call allocates this often */
 
 static long blocks;    /* atomic: number of blocks that are not freed */
-static long countdown; /* atomic: allocations until one fails, or 0 */
+static long countdown; /* atomic: the countdown-th allocation from now on fails;
+                        * none if 0 */
 static long failed;    /* atomic: how many allocations have failed */
-static bool for_good;  /* all later ones fail too, until disarm() */
+static bool for_good;  /* all later allocations fail too, until disarm() */
 
 static bool fails(void)
 {
@@ -127,7 +128,8 @@ int open_client(struct stage *s, hf_client **c)
 
     opt.hooks = hooks;
     opt.ttl_ms = s->ttl_ms;
-    /* Without any memory a call often waits for the whole timeout. */
+    /* If malloc() itself fails, a call often waits for the whole timeout, which
+     * is therefore short. */
     opt.op_timeout_ms = opt.connect_timeout_ms = hooks ? 20000 : 2000;
     opt.label = "alloc";
     opt.on_event = hear;
@@ -135,10 +137,10 @@ int open_client(struct stage *s, hf_client **c)
     return hf_open(conf.url, &opt, c, E);
 }
 
-/* Returns a TTL that is long enough for a machine that stalls for seconds. A
- * session may have only a third of its time left when it is renewed, and its
- * end cancels all requests in flight, so a session lasts as long as any
- * wait. */
+/* Returns a TTL that is long enough for a machine that stalls for seconds. When
+ * a session is renewed, only a third of its time may be left, and the end of a
+ * session cancels all requests in flight. Therefore a session lasts as long as
+ * the longest wait, unless the scene waits for renewals. */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))

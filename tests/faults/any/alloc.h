@@ -15,11 +15,11 @@ struct stage {
 /* arm() makes the n-th allocation from now on fail; disarm() ends that. */
 void arm(long n);
 void disarm(void);
-bool any_failed(void); /* true if one has failed since arm() */
+bool any_failed(void); /* true if an allocation has failed since arm() */
 
 int open_client(struct stage *, hf_client **);
-/* Releases the other client's lock. With WHOLE_PROCESS that client's
- * allocations fail too, and then the release is retried later. */
+/* Releases the other client's lock. With WHOLE_PROCESS the allocations of that
+ * client fail too, so its release may fail and be retried later. */
 void they_let_go(struct stage *, long n);
 /* Fails the test unless rc is 0 or a code that a failed allocation explains. */
 void check_code(int rc, const char *verb, long n);
@@ -39,7 +39,8 @@ void check_code(int rc, const char *verb, long n);
 
 enum scene_flag {
     SCENE_INSPECTS = 1 << 0, /* needs HF_CAP_INSPECT */
-    SCENE_ONCE = 1 << 1,     /* without any memory the hold is rightly lost */
+    SCENE_ONCE = 1 << 1,     /* only single failures: with no memory at all the
+                              * hold is rightly lost */
     SCENE_TWICE = 1 << 2,    /* has two variants, so runs at least twice */
     SCENE_SURELY = 1 << 3,   /* at least one allocation must fail */
     SCENE_RENEWS = 1 << 4,   /* a round takes as long as a lease */

@@ -4,7 +4,8 @@
 #include <poll.h>
 #include <stdio.h>
 
-/* Treats HF_EUNKNOWN as 0: it does not matter whether a release arrived. */
+/* Treats HF_EUNKNOWN as success, because it does not matter whether the release
+ * has reached the server. */
 static int known(int rc)
 {
     return rc == HF_EUNKNOWN ? 0 : rc;
@@ -61,7 +62,8 @@ static void acquire(struct stage *s, long n)
 struct waiter {
     struct conf_thread t;
     hf_lock *lock;
-    uint32_t go; /* atomic: the thread has started, so memory may fail */
+    uint32_t go; /* atomic: set once memory may fail; the thread waits for
+                  * this */
     int rc;
 };
 
@@ -223,8 +225,8 @@ static bool is_good_beyond(hf_lock *lock, int64_t then)
     return deadline > then || deadline == HF_NO_DEADLINE;
 }
 
-/* The first or the second renewal has no memory: it is repeated before the hold
- * ends. */
+/* Memory is missing for the first or the second renewal. That renewal must be
+ * repeated before the hold ends. */
 static void watchdog(struct stage *s, long n)
 {
     int64_t begun, deadline;
@@ -294,7 +296,8 @@ static void diagnose(struct stage *s, long n)
     arm(n);
     rc = hf_diagnose(s->c, &diagnosis, E);
     disarm();
-    /* If there is no memory for a long reply, the connection ends. */
+    /* If there is no memory for a long reply, the connection ends, and the
+     * outcome is unknown. */
     if (rc != HF_EUNKNOWN && rc != HF_ENOTSUP)
         check_code(rc, "hf_diagnose", n);
     assert_int_equal(diagnosis == NULL, rc != 0);

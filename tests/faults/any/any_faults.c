@@ -266,9 +266,9 @@ static void *play(void *arg)
     return (void *)failed;
 }
 
-/* Two clients take turns. The message and the reply to the waiter's request
- * arrive in either order, and no message is lost: a lost message would cost
- * almost 2 s, until the next safety poll. */
+/* Two clients take turns. The message that notifies the waiter and the reply to
+ * its request may arrive in either order. No message may be lost: a lost one
+ * would cost almost 2 s, until the next safety poll. */
 static void to_and_fro(struct world *w, enum hf_fairness fair, int64_t ttl_ms)
 {
     hf_lock *a = world_lock(w, w->near_url, ttl_ms, 5000, fair);
@@ -292,8 +292,8 @@ CASE_OF(unfair, test_unfair_hand_overs_are_heard)
     to_and_fro(w, HF_UNFAIR, 30000);
 }
 
-/* The lease is too short for the lock to be handed over, so waiters are
- * notified instead. */
+/* With such a short lease the lock is not handed over. Waiters are only
+ * notified and must then acquire it. */
 CASE_IS(test_fair_calls_are_heard, to_and_fro(w, HF_FAIR, 5000))
 
 CASE_OF(unfair, test_unfair_calls_are_heard)

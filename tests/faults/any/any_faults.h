@@ -11,12 +11,12 @@ extern const struct any_faults {
     int64_t ttl_ms; /* a lease that outlasts a lost reply */
     int64_t tick_ms;
     int rounds; /* rounds of two clients that take turns */
-    /* How many bytes of a reply pass before the connection breaks: 0, step, ...
-     * up to most. */
+    /* A reply is cut after 0, cut_step, 2 * cut_step ... bytes, always after
+     * fewer than cut_most. */
     long cut_most, cut_step;
     int64_t cut_op_ms; /* op_timeout while replies are cut */
-    /* A string that every request about the lock contains and no greeting
-     * does. */
+    /* A string that occurs in every request about the lock and in no
+     * greeting. */
     const char *request;
     bool fair_only;
     /* Returns the number of holders that the server knows. */
@@ -67,12 +67,13 @@ void any_outage_is_two_lines(struct world *);
 void any_gone_for(struct world *, enum proxy_mode, int64_t ttl_ms, int64_t ms,
                   int64_t within_ms);
 
-/* cuts.c: acquires and releases the lock, which is behind the proxy, while
- * connections break after 0, step, ... bytes of a reply. */
+/* cuts.c: acquires and releases the lock, whose client connects through the
+ * proxy, while connections break after 0, step, 2 * step ... bytes of a reply,
+ * always fewer than `most`. */
 void any_cut_answers(struct world *, hf_lock *, enum proxy_mode, long most,
                      long step);
-/* Cuts the connections of the waiter, which is behind the proxy, while it
- * waits. */
+/* Cuts the connections of the waiter while it waits. Its client connects
+ * through the proxy. */
 void any_cut_waiter(struct world *, hf_lock *holder, hf_lock *waiter);
 
 /* load.c: clients at these URLs contend for the lock while hurt() damages the
@@ -82,9 +83,9 @@ void any_cut_waiter(struct world *, hf_lock *holder, hf_lock *waiter);
 void any_load(struct world *, const char *const url[ANY_LOAD],
               bool (*hurt)(void));
 
-/* names.c: sets the i-th of the two addresses of a host name that only the
- * test's resolver knows. The address is 127.0.0.host, or ::1 if host is 0. If
- * port is 0 there is no such address. */
+/* names.c: ANY_NAME is a host name that only the test's resolver knows, with up
+ * to two addresses. Sets the i-th of them to 127.0.0.host, or to ::1 if `host`
+ * is 0. If `port` is 0 the name has no such address. */
 #define ANY_NAME "moves.test"
 void resolver_finds(int i, int host, int port);
 /* Gives ANY_NAME only one address, at which the proxy listens. */

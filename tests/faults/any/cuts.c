@@ -58,8 +58,8 @@ static void are_paced(uint64_t connections)
 
 #define REPEAT_MS 2000 /* a waiter polls at least this often */
 
-/* An endless wait that began at `asked` polls within look_ms. It fails once the
- * server has not answered for op_timeout. */
+/* Asserts that an endless wait, which began at `asked` and polls within
+ * look_ms, fails once the server has not answered for op_timeout. */
 static void is_failed(struct taker *t, int64_t asked, int64_t look_ms)
 {
     int64_t op_ms = any_faults.op_ms;
@@ -96,7 +96,8 @@ CASE(test_every_request_is_cut)
     world_free_for_all(w, a);
 }
 
-/* The server has queued the waiter before the cuts begin. */
+/* Every poll of a waiter is cut. The server has queued the waiter before
+ * that. */
 CASE(test_every_look_is_cut)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
@@ -108,14 +109,14 @@ CASE(test_every_look_is_cut)
     world_free_for_all(w, b);
 }
 
-/* A waiter in the queue loses its server. */
+/* A waiter in the queue loses its server, so its wait fails. */
 static void lose_server(struct world *w, enum proxy_mode mode)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);
     int64_t asked = wait_now();
     struct taker *t = taker_behind(w, a, b, -1);
 
-    assert_true(NEVER_MS(taker_back(t), 200)); /* the reply has come */
+    assert_true(NEVER_MS(taker_back(t), 200)); /* the waiter is queued */
     proxy_set(w->proxy, mode, 0);
     if (mode == PROXY_REFUSE)
         proxy_cut(w->proxy);

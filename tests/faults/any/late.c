@@ -236,7 +236,8 @@ CASE_IS(test_async_down_that_was_not_sent,
         not_done_later(w, &async_downs, UNSENT))
 CASE_IS(test_async_down_that_comes_late, not_done_later(w, &async_downs, LATE))
 
-static struct world *asked; /* the client without a proxy holds the lock */
+static struct world *asked; /* the world whose second client, without a proxy,
+                             * holds "n" */
 
 static int call_ask(hf_client *c, hf_error *err)
 {
@@ -300,6 +301,6 @@ CASE(test_put_that_was_not_sent)
             fail_msg("%d: %s", rc, w->err.text);
     }
     end(w, UNSENT);
-    hf_lock_release(far, NULL); /* the earlier requests have timed out */
+    hf_lock_release(far, NULL); /* by now the earlier puts have timed out */
     assert_true(any_faults.takes_value(w, "v", "first"));
 }

@@ -250,7 +250,8 @@ void any_outage_is_two_lines(struct world *w)
     world_free_for_all(w, a);
     assert_int_equal(world_lines(w, 0), 0);
     server_kill(w->process);
-    /* Each of these acquires tries to connect several times. */
+    /* Each of these acquires tries to connect several times, but the outage is
+     * logged only once. */
     for (int i = 0; i < 3; i++)
         EXPECT(HF_EBACKEND, hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(world_lines(w, 0), 1);

@@ -255,8 +255,8 @@ static bool may_pass(struct world *w)
     return err.may_pass;
 }
 
-/* The error tells a resolver that has no answer now from a resolver that says
- * that the name does not exist. */
+/* The error distinguishes a resolver that cannot answer now from a resolver
+ * that says that the name does not exist. */
 CASE(test_unknown_name_does_not_pass)
 {
     resolver_leads_to(1, w->proxy);

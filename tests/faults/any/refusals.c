@@ -155,8 +155,8 @@ static void takes_at_once(struct world *w, hf_lock *lock)
     OK(hf_lock_acquire(lock, &opt, &w->err));
 }
 
-/* Asserts that nothing is left at the server before the refusal's own
- * tidy(). */
+/* Asserts that nothing is left at the server, and only then runs the refusal's
+ * own tidy(). */
 static void tidy(struct world *w)
 {
     world_end_things(w);
@@ -241,8 +241,8 @@ static void test_refused_renewal(struct world *w)
 
     takes_at_once(w, lock);
     picked->refusal->begin(w);
-    /* Retries until a renewal fails: a hold that was renewed in the same
-     * millisecond needs no write. */
+    /* Renews repeatedly until a renewal fails, because a hold that was renewed
+     * less than a millisecond ago needs no write. */
     COMES(hf_lock_renew(lock, 0, &err) != 0);
     assert_int_equal(err.code, picked->refusal->code);
     expect_words(err.text, picked->refusal->says);

@@ -136,7 +136,8 @@ CASE(test_password_right_and_wrong)
           "with \"q/\"");
 }
 
-/* Waits until the token of an idle client has expired, which takes a second. */
+/* Waits until the token of an idle client has certainly expired. The server's
+ * tokens last one second. */
 static void token_ends(void)
 {
     assert_true(NEVER_MS(false, 3500));
@@ -321,8 +322,8 @@ CASE(test_full_server_passes_on)
     taker_gives(t);
 }
 
-/* The client's lease has ended, and the server has no space for another one:
- * acquires fail at once with the server's error until there is space. */
+/* The client's lease has ended, and the server has no space for a new lease.
+ * Acquires fail at once with the server's error until there is space. */
 CASE(test_full_server_and_no_lease)
 {
     hf_client_options opt = HF_CLIENT_OPTIONS_INIT;

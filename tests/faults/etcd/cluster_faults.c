@@ -116,7 +116,7 @@ CASE(test_request_lost_with_the_leader_is_sent_again)
     assert_true(s->port != w->port);
     OK(etcd_server_stop(s));
     before = proxy_sent(w->proxy);
-    t = taker_start(w, a, 5500); /* before the member reports the loss */
+    t = taker_start(w, a, 5500); /* ends before the member reports */
     COMES(proxy_sent(w->proxy) > before);
     assert_true(NEVER_MS(taker_back(t), 150)); /* the request is forwarded */
     etcd_server_kill(s);
@@ -192,7 +192,7 @@ CASE_IS(test_member_stopped,
 CASE_IS(test_leader_stopped,
         goes_on_elsewhere(w, first_at(leader()->port), stop_leader, TTL_MS))
 
-/* Runs goes_on_elsewhere() with the first member of the URL behind the
+/* Runs goes_on_elsewhere() with a URL whose first member is behind the
  * proxy. */
 static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
 {
@@ -202,7 +202,7 @@ static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
                       cut, TTL_MS);
 }
 
-/* The waiter gets no event from a member that is cut off. It must leave that
+/* A waiter's member is cut off, so the waiter gets no event. It must leave that
  * member long before its lease requires that. */
 static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
 {
@@ -332,9 +332,9 @@ static bool leader_does_it_later(struct world *w, hf_lock *a)
     return was_done(s);
 }
 
-/* A member forwards the request to a leader that is stopped. When that leader
- * continues, it follows a new leader and forwards the request to it, after all
- * later requests. */
+/* A member forwards the request to a leader that is stopped. When that server
+ * continues, it is no longer the leader and forwards the request to the new
+ * one, after all later requests. */
 static bool passed_on_late(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader(), *member = follower(0);
@@ -350,9 +350,9 @@ static bool passed_on_late(struct world *w, hf_lock *a)
     return WAIT_FOR_MS(was_done(member), 1000);
 }
 
-/* A request for the lock that was given up is executed later, and must leave
- * nothing at the server. Whether it is executed depends on etcd, so the test
- * tries several times. */
+/* The client has given up a request for the lock, and the request is executed
+ * later. It must leave nothing at the server. Whether such a request is
+ * executed depends on etcd, so the test tries several times. */
 static void given_up(struct world *w,
                      bool (*is_done)(struct world *, hf_lock *))
 {
@@ -381,9 +381,9 @@ static bool came_back(hf_client *c, const int *result)
     return *result != 1;
 }
 
-/* One writer holds the lock, another one waits for it, and a reader waits for
- * both. The waiting writer gives up between two polls of the reader, which must
- * not get the lock. */
+/* One writer holds the lock, a second writer waits for it, and a reader waits
+ * for both writers. The second writer gives up between two polls of the reader.
+ * The reader must not get the lock. */
 CASE(test_writer_that_gives_up_lets_no_reader_in)
 {
     hf_lock *a, *b = NULL, *c;

@@ -325,7 +325,8 @@ static hf_lock *victim(struct world *w)
                       HF_FAIR);
 }
 
-/* The server lies with the i-th lie: the lock is granted only after that. */
+/* Asserts that an acquire fails in time while the server gives the i-th false
+ * reply, and succeeds once the server replies correctly. */
 static void lies_in_vain(struct world *w, hf_lock *lock, size_t i)
 {
     int64_t began = wait_fair();
@@ -447,8 +448,8 @@ CASE(test_transactions_that_lie)
         SAYS("Txn", H), /* the transaction failed, without a reason */
         SAYS("Txn", H "\x1a\x02\x0a\x00\x1a\x02\x0a\x00"),
         SAYS("Txn", H "\x1a\x7f\x0a\x7f"),
-        /* Each of these ranges has more keys to come and always lists the same
-         * one. */
+        /* Each of these replies says that more keys follow, and lists the same
+         * key every time. */
         SAYS("Txn", H "\x10\x01\x1a\x02\x12\x00\x1a\x0b\x0a\x09\x12\x05" OLD
                       "\x18\x01"),
         SAYS("Txn", H "\x10\x01\x1a\x0b\x0a\x09\x12\x05" OLD "\x18\x01"
@@ -564,8 +565,8 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* The server sends a reply of the maximum length in which every two bytes are a
- * key. */
+/* The server sends a reply of the maximum length in which every two bytes
+ * encode a key. */
 CASE(test_answer_that_swells)
 {
     enum { KEYS = 2000000, LEN = 2 * KEYS };

@@ -48,7 +48,8 @@ CASE(test_compaction_while_waiting)
 }
 
 /* The waiter has no connection while the holder releases. When the waiter
- * reconnects, the server may have compacted the event. */
+ * reconnects, it can read the event of that release only if the server has not
+ * compacted it. */
 static void released_unheard(struct world *w, bool compacts)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);
@@ -108,8 +109,8 @@ CASE(test_deadline_counts_from_sending)
     for (int changes = 0; changes < 4;) {
         assert_true(wait_now() < until);
         next = deadline_of(a);
-        /* The first deadline comes from the reply to the lease's grant. It was
-         * not delayed, so it does not count. */
+        /* The first deadline comes from the reply that granted the lease. The
+         * proxy did not delay that reply, so this deadline does not count. */
         if (last && next != last) {
             assert_true((next - wait_now()) / 1000000 <= TTL_MS - DELAY_MS);
             changes++;

@@ -62,7 +62,7 @@ CASE(test_keys_that_are_no_entries)
     world_free_for_all(w, w->locks[0]);
     world_change(w, 0, HF_SEMAPHORE, 2);
     world_free_for_all(w, w->locks[0]);
-    /* "n/x" and similar keys are read as names below this one. */
+    /* hf_list() lists "n/x" and similar keys as names below "n". */
     OK(hf_list(w->clients[0], "n/", &names, &w->err));
     for (size_t i = 0; i < names->len; i++)
         assert_true(names->names[i].len > 1);
@@ -138,8 +138,8 @@ static void waits_for_5f(struct world *w, unsigned keys)
     world_is_clean(w);
 }
 
-/* One entry is among keys that are not entries, many of which have the same
- * revision. */
+/* One entry is among many keys that are not entries. Half of these keys have
+ * the same revision, and so does the other half. */
 static void entry_among(struct world *w, const char *strangers)
 {
     put_some(strangers, 0, 120);

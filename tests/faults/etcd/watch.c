@@ -72,8 +72,8 @@ CASE(test_waiting_costs_nothing)
     waits_at_no_cost(w, a, b);
 }
 
-/* A semaphore has no key by which a transaction could tell that nothing
- * changed. */
+/* A semaphore has no single key by which a transaction could tell that nothing
+ * has changed. Waiting for it must be cheap nevertheless. */
 CASE(test_waiting_for_a_permit_costs_nothing)
 {
     world_near(w);
@@ -218,9 +218,9 @@ static void *take_and_give(void *arg)
                : NULL;
 }
 
-/* Two clients wait for permits; the second becomes the first when the one
- * before it has released. The event of that is lost, as if the one before it
- * had died before it could notify it. */
+/* Two clients wait for permits. When the first of them has got and released its
+ * permits, the second one must acquire. The event of that release is lost, as
+ * if the first client had died before it could notify the second. */
 CASE(test_event_of_the_one_before_is_lost)
 {
     pthread_t before;

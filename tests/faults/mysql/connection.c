@@ -5,9 +5,9 @@
 
 GROUP("connection");
 
-/* Kills the n-th connection that waits at the server, or the n-th one that does
- * not. Retries, because the client may replace the connection between the query
- * and the kill. */
+/* Kills the n-th of the connections that wait at the server or, if `waits` is
+ * false, of the others. Retries, because the client may replace the connection
+ * between the query and the kill. */
 static void kill_thread(bool waits, int n)
 {
     long id = 0;
@@ -73,8 +73,9 @@ CASE_IS(test_waiting_connection_killed, killed_while_waiting(w, true, false))
 CASE_IS(test_waiting_connection_killed_before_the_release,
         killed_while_waiting(w, true, true))
 
-/* KILL QUERY is how the first waiter is notified, but any session of the same
- * user may send it: a waiter that finds the lock held waits again. */
+/* The first waiter is notified by a KILL QUERY, but any session of the same
+ * user may send such a statement. A waiter that then finds the lock held waits
+ * again. */
 CASE(test_wait_is_interrupted_by_a_stranger)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -108,8 +109,9 @@ CASE(test_holder_half_open)
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));
 }
 
-/* The first waiter's connections are half open: it keeps the queue until the
- * server ends its connection. That end notifies no client. */
+/* The connections of the first waiter are half open, so this waiter blocks the
+ * queue until the server ends its connection. No other client is notified of
+ * that end, but the next waiter still gets the lock in time. */
 CASE(test_first_waiter_half_open)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 2000);

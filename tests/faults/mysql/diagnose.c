@@ -123,7 +123,9 @@ CASE(test_diagnose_clock)
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
 }
 
-/* A server with a binary log has no replica, or a replica that may confirm. */
+/* What hf_diagnose() reports about a server without a binary log, about one
+ * with a log but without a replica, and about one whose replica does or does
+ * not confirm. */
 CASE(test_diagnose_replication)
 {
     struct my_server master = {

@@ -1,6 +1,6 @@
 /* For each kind of lock, the first waiter is stopped or its connections are
- * half open, and the other waiters pass it. In other cases no client may notify
- * the first waiter, and it acquires by polling. */
+ * half open, and the other waiters pass it. In other cases the client that ends
+ * the hold cannot notify the first waiter, which then acquires by polling. */
 #include "mysql_faults.h"
 
 #include "relay.h"
@@ -141,9 +141,10 @@ CASE(test_first_is_half_open)
         passed(w, &shapes[i], false);
 }
 
-/* A proxy that shares connections may number them itself. A KILL with the
- * server's thread id could then end a statement of another session, so clients
- * behind the proxy notify no waiter. */
+/* The waiter must find a release or a break by polling. The holder or the
+ * breaker is behind a proxy that shares connections and may number them itself.
+ * There a KILL with the server's thread id could end a statement of another
+ * session, so such a client notifies no waiter. */
 static void looks_by_itself(struct world *w, const struct shape *s,
                             const char *url, bool breaks)
 {

@@ -1,6 +1,6 @@
-/* A URL with several hosts: one host is read-only, one returns, and a load
- * balancer leads to either. All connections of a client must lead to the same
- * server. */
+/* A URL that leads to two servers: one of its hosts is read-only, or was down
+ * for a while; or its only host is a load balancer. All connections of a client
+ * must lead to the same server. */
 #include "mysql_faults.h"
 
 #include <mysql.h>
@@ -60,8 +60,8 @@ CASE(test_read_only_leads_to_the_other_host)
     assert_int_equal(held_at(&other), 0);
 }
 
-/* The new server does not know of the hold, and the holder learns of its
- * loss. */
+/* The holder's server becomes read-only, and the client switches to a server
+ * that does not know of the hold. The holder learns of its loss. */
 CASE(test_read_only_while_holding)
 {
     hf_lock *a = world_lock(w, both(w), 5000, 5000, HF_FAIR_DEFAULT);
@@ -92,7 +92,8 @@ static void nobody_spins(struct taker *t)
         fail_msg("%lld statements within %d ms", now - before, MS);
 }
 
-/* The clients use the second server although the first one is running. */
+/* Asserts that the clients wait at the second server although the first one is
+ * running. */
 static void waits_at_the_other(struct world *w, hf_lock *a, hf_lock *b)
 {
     struct taker *t;

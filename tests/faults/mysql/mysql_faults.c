@@ -105,8 +105,9 @@ static void writable(struct world *w)
     my_do("set global read_only=0");
 }
 
-/* Grants or revokes this. Every statement checks the rights on tables, but
- * rights on a database are checked only when a connection selects it. */
+/* Grants or revokes the rights in `what` on each table. Rights on the whole
+ * database would not do: they are checked only when a connection selects the
+ * database, rights on tables by every statement. */
 static void grant(const char *what, const char *how)
 {
     for (size_t i = 0; i < MY_TABLES; i++)

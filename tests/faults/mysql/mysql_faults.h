@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    SOON_MS = 1500,   /* within this time a notification has arrived */
-    REPEAT_MS = 2000, /* within this time a waiter without one has polled */
+    SOON_MS = 1500,   /* a waiter that is notified acquires within this time */
+    REPEAT_MS = 2000, /* a waiter that is not notified polls within this time */
     /* The time within which a waiter passes another one that does not take its
      * turn; a fair lock may first wait for that turn. */
     PASS_MS = 2000,
@@ -28,14 +28,14 @@ void my_end(void);
 
 #define my_do(...) my_server_do(&my_one, __VA_ARGS__)
 #define my_number(...) my_server_number(&my_one, __VA_ARGS__)
-/* Returns the server's URL with these options, "?a=b". Valid until the next
- * call. */
+/* Returns the server's URL with these options, written as "?a=b&c=d". Valid
+ * until the next call. */
 const char *my_url(const char *options);
 /* my_open() opens a client, and my_lock() creates a lock of it; both end with
  * the case. */
 hf_client *my_open(struct world *, const char *url);
-/* Asserts that hf_open() fails with this code and with an error message that
- * contains both words. */
+/* Asserts that hf_open() fails with this code and this may_pass, and with an
+ * error message that contains both words. */
 void my_open_refused(struct world *, const char *url, int code,
                      const char *first, const char *second, bool may_pass);
 hf_lock *my_lock(struct world *, hf_client *, const char *name);
@@ -54,8 +54,8 @@ void my_drop_tables(void);
 long my_thread(bool waits, int n);
 /* Waits until n clients wait at the server. */
 void my_has_waiters(long n);
-/* Asserts that hf_diagnose() of the client has a finding "waiting" of this
- * level that contains this word. */
+/* Asserts that hf_diagnose() of the client has a finding named "waiting" that
+ * has this level and contains this word. */
 void my_diagnosis_says(hf_client *, enum hf_level, const char *word);
 
 /* A thread that acquires a lock. */

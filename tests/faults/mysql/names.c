@@ -165,9 +165,9 @@ CASE_OF(lock_names, test_long_lists)
     }
 }
 
-/* The proxy replaces a name in a list by one with another prefix. That must be
- * an error, because the client continues the list after the last name, and the
- * server could prolong the list forever. */
+/* The proxy changes the prefix of one name in a list. The client must treat
+ * that as an error: it requests the rest of the list from the last name on, so
+ * a server could prolong the list forever. */
 static size_t say_another_name(char *data, size_t *len)
 {
     char *at = memmem(data, *len, "app:n-1", 7);
@@ -243,8 +243,9 @@ void my_all_kinds_work(struct world *w, hf_client *a, hf_client *b)
     latch_works(w, b, a);
 }
 
-/* One client's sessions have the setting and the other's do not; each of them
- * creates the tables once. */
+/* The sessions of one client have the setting, those of the other client do
+ * not. The case is run with each of them as the client that opens first and
+ * creates the tables. */
 static void works_with(struct world *w, const char *variable, const char *value)
 {
     hf_client *a, *b;
@@ -401,11 +402,11 @@ static void refused_as_old(struct world *w, void (*and)(struct relay *))
     relay_end(relay);
 }
 
-/* The connection's thread id is the server's, so the version in the greeting is
- * the server's too. */
+/* The proxy passes on the server's thread id, so the greeting is the server's
+ * own, and so is the old version in it: hf_open() refuses the server. */
 CASE_IS(test_old_server_is_refused, refused_as_old(w, relay_keeps_number))
 
-/* The version may be a proxy's, but the server behind it does not understand a
- * statement that only later versions have. */
+/* The old version may be the proxy's own. But the server does not understand a
+ * statement that all later versions have, so hf_open() refuses the server. */
 CASE_IS(test_old_server_does_not_understand,
         refused_as_old(w, relay_garbles_clock))

@@ -74,9 +74,9 @@ CASE(test_first_waiter_killed)
     taker_gets_it(t, 1000 + SOON_MS);
 }
 
-/* The first waiter is stopped while it has the queue: the server ends its turn,
- * and the next waiter gets the lock. The first waiter gets it when it continues
- * and the next one has released. */
+/* The first waiter is stopped, and then its turn comes: the server ends that
+ * turn, and the next waiter gets the lock. The first waiter gets the lock after
+ * it has continued and the next waiter has released. */
 CASE(test_first_waiter_stopped)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -49,8 +49,9 @@ static bool say(int fd, const char *data, ssize_t len)
     return true;
 }
 
-/* The greeting consists of four bytes of packet header, a byte, the version,
- * its NUL, and the thread id. It arrives in one piece. */
+/* Changes the thread id in the greeting, which arrives in one piece. The
+ * greeting consists of four bytes of packet header, a byte, the version, its
+ * NUL, and the thread id. */
 static void change_number(char *data, ssize_t len)
 {
     char *end = len > 5 ? memchr(data + 5, '\0', (size_t)len - 5) : NULL;
@@ -92,7 +93,8 @@ static void garble_clock(char *data, ssize_t len)
         *strchr(at, '6') = '?';
 }
 
-/* The statement arrives in one piece too. */
+/* Changes the time zone in the statement that sets up a session. That statement
+ * arrives in one piece, too. */
 static void change_zone(char *data, ssize_t len)
 {
     static const char said[] = ",time_zone='+00:00',";

@@ -1,5 +1,5 @@
 /* A proxy that appears to share connections: the thread id in its greeting is
- * not that of the server's connection, unless relay_keeps_number() was
+ * not that of the connection to the server, unless relay_keeps_number() was
  * called. */
 #ifndef MYSQL_RELAY_H
 #define MYSQL_RELAY_H
@@ -11,12 +11,14 @@ struct relay;
 /* Starts a proxy to 127.0.0.1:port; returns NULL on failure. */
 struct relay *relay_start(int port);
 int relay_port(const struct relay *);
-/* From now on the greeting does not name MariaDB; with relay_changes_zone(),
- * sessions get a time zone other than the one that the client sets. */
+/* After relay_hides_name() the greeting does not name MariaDB. After
+ * relay_changes_zone() sessions get a time zone other than the one that the
+ * client sets. */
 void relay_hides_name(struct relay *);
 void relay_changes_zone(struct relay *);
-/* From now on the greeting contains version 5.5.30, like that of an old
- * ProxySQL; with relay_keeps_number(), it contains the server's thread id. */
+/* After relay_greets_as_old() the greeting contains version 5.5.30, like that
+ * of an old ProxySQL. After relay_keeps_number() it contains the server's own
+ * thread id. */
 void relay_greets_as_old(struct relay *);
 void relay_keeps_number(struct relay *);
 /* From now on the server does not understand requests for its clock. */

@@ -8,8 +8,9 @@ GROUP("row");
 
 enum { SHORT_MS = 2000 };
 
-/* A lease that ends later than its length from now, as if the server's clock
- * had been set back, counts as a lease that begins now. */
+/* The row says that the lease ends later than its whole length from now, as if
+ * the server's clock had been set back. Such a lease counts as a lease that
+ * begins now. */
 CASE(test_lease_that_ends_too_late)
 {
     hf_lock *b = world_near(w);
@@ -26,7 +27,8 @@ CASE(test_lease_that_ends_too_late)
     taker_gets_it(t, 2 * SHORT_MS + SOON_MS);
 }
 
-/* A holder that is alive keeps the lock while it renews. */
+/* A holder that is alive keeps the lock while it renews, even if the row says
+ * that its lease ends an hour too late. */
 CASE(test_lease_that_ends_too_late_is_kept)
 {
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
@@ -41,7 +43,8 @@ CASE(test_lease_that_ends_too_late_is_kept)
     taker_gets_it(t, SOON_MS);
 }
 
-/* The clock was set forward, so the lease has ended. */
+/* The lease in the row has ended, as if the server's clock had been set
+ * forward. Another client gets the lock. */
 CASE(test_lease_that_ends_at_once)
 {
     hf_lock *a = world_lock(w, w->near_url, 4500, 5000, HF_FAIR_DEFAULT);
@@ -251,9 +254,9 @@ CASE(test_ask_is_told_once)
     }
 }
 
-/* A request for an earlier hold is not reported to the next one, even if the
- * row has changed its kind in between: then another SQL statement grants the
- * lock. */
+/* A request for an earlier hold is not reported to the next hold. This is true
+ * even if the kind of lock in the row has changed in between, in which case
+ * another SQL statement grants the lock. */
 CASE(test_ask_is_not_for_the_next_hold)
 {
     static const enum hf_kind kinds[] = {HF_MUTEX, HF_MUTEX, HF_RWLOCK,
@@ -359,7 +362,7 @@ static void fill(void)
         assert_true(n++ < 100);
     } while (!error);
     assert_int_equal(error, 1114);
-    /* The space that is left in a page must not suffice for this row either. */
+    /* The page must not have room even for this short row. */
     assert_int_equal(my_server_try(&my_one, "insert into filler values('x')"),
                      1114);
 }

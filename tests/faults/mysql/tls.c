@@ -43,7 +43,7 @@ static void expect(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* Restarts the server with another certificate, or without TLS if it is
+/* Restarts the server with another certificate, or without TLS if `tls` is
  * NULL. */
 static void again(const char *tls)
 {
@@ -129,8 +129,9 @@ static void clerk_opens(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* MySQL 8 needs the password itself once, which only TLS keeps secret; later a
- * digest suffices. The first round uses the default method of our servers. */
+/* MySQL 8 needs the password itself at the first login, and only TLS keeps it
+ * secret; later a digest suffices. The first round uses the default login
+ * method of our servers. */
 CASE(test_ways_to_log_in)
 {
     static const char sha2[] = "with caching_sha2_password ";

@@ -29,7 +29,8 @@ static void leave(struct world *w, struct my_waiter *waiter)
     world_ends(w, waiter->client);
 }
 
-/* Each waiter releases as soon as it has the lock. */
+/* Waiters get the lock in the order in which they queued. Each of them releases
+ * it at once. */
 static void served_in_order(struct world *w, enum hf_kind kind)
 {
     hf_client *c = my_open(w, my_one.url);
@@ -176,9 +177,9 @@ static void tried(void *arg, hf_lock *lock, int result)
     *(int *)arg = result;
 }
 
-/* A try that finds the lock free but its queue taken polls a few more times
- * before it returns HF_EBUSY. Returns how many other requests of the client
- * were answered in the meantime. */
+/* Starts a try that finds the lock free but the name of its queue taken. Such a
+ * try polls a few more times before it returns HF_EBUSY. Returns how many other
+ * requests of the client were answered in the meantime. */
 static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
 {
     int n = 0, rc = 1;
@@ -195,8 +196,8 @@ static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
     return n;
 }
 
-/* The client itself pauses between these polls and does not block a connection
- * that other requests need. */
+/* A try pauses between its polls in the client, not at the server. So it does
+ * not block a connection that other requests need. */
 CASE(test_try_delays_no_others)
 {
     enum { ANSWERS = 10, ROUNDS = 100 };

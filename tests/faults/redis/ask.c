@@ -1,5 +1,5 @@
-/* What a holder that does not renew learns of hf_ask() and hf_break(), and
- * which holders these leave untouched. */
+/* What holders that do not renew learn of hf_ask() and hf_break(), and which
+ * holders are not affected by these calls. */
 #include "side.h"
 
 GROUP("ask");
@@ -191,8 +191,8 @@ static void no_event(void *arg, const hf_event *e)
 {
 }
 
-/* The helper thread opens the connection for messages while the program holds
- * the lock and makes no call. */
+/* While the program holds the lock and makes no call, the helper thread opens
+ * the connection for messages. */
 CASE(test_the_ear_needs_no_dispatch)
 {
     hf_client *c =
@@ -206,8 +206,9 @@ CASE(test_the_ear_needs_no_dispatch)
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* Waits until the holder believes messages. The reply to the check of its
- * connections arrives before the reply to the renewal. */
+/* Waits until the holder trusts the messages that it receives. The holder does
+ * so once it has the reply to the check of its connections, which arrives
+ * before the reply to the renewal. */
 static void until_told(struct world *w, hf_lock *a)
 {
     COMES(proofs(w) > 0);

@@ -2,7 +2,8 @@
  * manual lists. */
 #include "redis_faults.h"
 
-/* It defines ACL_KEYS, ACL_CHANNELS and ACL_COMMANDS as in the manual. */
+/* This header defines the rules of the manual as ACL_KEYS, ACL_CHANNELS and
+ * ACL_COMMANDS. */
 #include "acl_rules.h"
 
 GROUP("auth", .server = &redis_with_password);
@@ -244,8 +245,8 @@ CASE(test_tenants_are_kept_apart)
 
 /* The same key can be reached with several prefixes. A holder that releases
  * publishes on the waiter's channel, whose name contains the waiter's prefix.
- * If it may not publish there, the release still succeeds and the waiter finds
- * the lock free when it polls. */
+ * If the holder's user may not publish there, the release still succeeds, and
+ * the waiter finds the lock free when it polls. */
 static void prefixes_meet(struct world *w, const char *user, const char *prefix)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -282,8 +283,8 @@ CASE(test_prefixes_of_one_name_meet)
 
 CASE_IS(test_prefix_that_is_not_allowed, prefixes_meet(w, "worker", "lk:"))
 
-/* Returns whether the waiter has polled again since it subscribed. Its entry
- * has the format "until seen ear ...". */
+/* Returns whether the waiter has polled again since it subscribed. The third
+ * field of its entry is then 1. */
 static bool waiter_listens(struct world *w, const char *parties)
 {
     return redis_do(w, "EVAL %s 1 %s",
@@ -293,9 +294,10 @@ static bool waiter_listens(struct world *w, const char *parties)
 }
 
 /* A fair waiter keeps its place even if the holder may not publish on its
- * channel: the waiter is not notified of the release, but the holder cannot
- * take the lock again before it. If the machine stalls, the waiter may poll too
- * late and lose its place, so one successful round of five is enough. */
+ * channel. The waiter is not notified of the release, but the holder cannot
+ * take the lock again before the waiter has had its turn. If the machine
+ * stalls, the waiter may poll too late and lose its place, so one successful
+ * round of five is enough. */
 static void fair_waiter_keeps_its_place(struct world *w, enum hf_kind kind,
                                         const char *waiters)
 {
@@ -336,7 +338,7 @@ CASE_IS(test_fair_writer_of_another_prefix,
 CASE_IS(test_fair_permits_of_another_prefix,
         fair_waiter_keeps_its_place(w, HF_SEMAPHORE, "holdfast:party:{lk:n}"))
 
-/* A user that may not count the listeners of a channel always notifies
+/* A client whose user may not count the listeners of a channel always notifies
  * Redisson. */
 CASE(test_user_without_pubsub)
 {

@@ -1,6 +1,6 @@
-/* Our clients share the queue of a fair mutex with Redisson. A Redisson waiter
- * is simulated by what it writes, an entry in the queue and a deadline, and by
- * a subscription to the channel on which it is notified. */
+/* Our clients share the queue of a fair mutex with Redisson. The tests simulate
+ * a Redisson waiter: they write its entry in the queue and its deadline, and
+ * subscribe to the channel on which it is notified. */
 #include "redis_faults.h"
 
 GROUP("beside");
@@ -14,8 +14,8 @@ static hf_lock *fair_of(struct world *w)
     return world_lock(w, w->redis->url, 30000, 5000, HF_FAIR);
 }
 
-/* Enqueues a waiter as RedissonFairLock does: its deadline is that of the last
- * waiter plus its own wait time. */
+/* Enqueues a waiter as RedissonFairLock does: its deadline is the deadline of
+ * the last waiter plus the time that a Redisson client waits. */
 static void comes_behind(struct world *w, const char *owner)
 {
     redis_do(w, "EVAL %s 2 " QUEUE " " DEADLINES " %s %d",
@@ -57,9 +57,9 @@ static struct taker *waits_first(struct world *w, hf_lock *lock)
     return t;
 }
 
-/* The deadlines of Redisson waiters include only a short time for our waiter
- * before them, because it polls often. When our waiter gets the lock, no more
- * than that time is subtracted. */
+/* Our waiter is in front of two Redisson waiters. Our waiter polls often, so
+ * their deadlines include only a short time for it. When our waiter gets the
+ * lock, no more than that time may be subtracted from the deadlines. */
 CASE(test_ours_gets_it)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -126,8 +126,9 @@ CASE(test_ours_gives_up)
     forget_redisson(w);
 }
 
-/* Our waiter is behind a Redisson waiter, so the deadline of the Redisson
- * waiter after ours includes a full wait time for ours. */
+/* Our waiter is between two Redisson waiters, so the deadline of the last one
+ * includes a full wait time for ours. When our waiter gives up, that time is
+ * subtracted again. */
 CASE(test_ours_in_between_gives_up)
 {
     hf_lock *a = fair_of(w);
@@ -146,9 +147,9 @@ CASE(test_ours_in_between_gives_up)
     forget_redisson(w);
 }
 
-/* The deadline of the Redisson waiter is minutes away, but it does not listen:
- * our waiter soon passes it, although the lock is free and no holder will
- * release it. */
+/* The first waiter is a Redisson client that does not listen, and its deadline
+ * is minutes away. The lock is free, so no release will follow. Our waiter must
+ * soon pass the Redisson waiter nevertheless. */
 CASE(test_dead_first_is_passed_over)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -161,9 +162,10 @@ CASE(test_dead_first_is_passed_over)
     OK(hf_lock_release(b, NULL));
 }
 
-/* A waiter's first request, sent on a lost connection, arrives after the
- * second: the waiter must be in the queue only once. After the end of its wait
- * a second entry would look like a Redisson waiter without a known deadline. */
+/* A waiter's first request is delayed on a lost connection and arrives after
+ * the second one. The waiter must be in the queue only once: when its wait has
+ * ended, a second entry would look like a Redisson waiter without a known
+ * deadline. */
 CASE(test_first_question_comes_second)
 {
     hf_lock *a = fair_of(w);
@@ -208,9 +210,9 @@ static long long outlives_its_look_by(struct world *w, int place)
 }
 
 /* Our waiter is behind a Redisson waiter with a long wait time. The Redisson
- * waiter gets the lock, which subtracts its wait time from the deadline of our
- * waiter, and releases before our waiter polls again: our waiter must still be
- * in the queue. */
+ * waiter gets the lock, which shortens our waiter's deadline by that wait time,
+ * and releases before our waiter polls again. Our waiter must still be in the
+ * queue. */
 CASE(test_second_survives_a_quick_first)
 {
     hf_lock *a = fair_of(w);
@@ -260,8 +262,9 @@ CASE(test_look_does_not_walk_the_queue)
     OK(hf_lock_release(a, NULL));
 }
 
-/* A Redisson client may wait for the key as for an unfair lock (RLock): it is
- * notified of a release although no client of ours waits. */
+/* A Redisson client may wait for the same key with RLock, which is not fair.
+ * Therefore a release publishes Redisson's message even if no client of ours
+ * waits. */
 CASE(test_fair_release_tells_an_rlock)
 {
     hf_lock *a = fair_of(w);

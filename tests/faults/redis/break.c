@@ -4,8 +4,9 @@
 
 GROUP("break");
 
-/* A plain Redisson lock does not increment the token counter, so the token of
- * the previous holder must not match its hold. */
+/* A Redisson client that acquires a plain lock does not increment the token
+ * counter. So the counter still has the token of the previous holder, which
+ * must not match the new hold. */
 CASE(test_breaking_a_strangers_hold)
 {
     hf_lock *a = world_near(w);
@@ -76,8 +77,8 @@ static void counter_is_gone(struct world *w)
     assert_int_equal(redis_do(w, "DBSIZE"), 2);
 }
 
-/* The token counter expires a day after the last grant. A longer hold can still
- * be broken by its token. */
+/* The token counter expires a day after the last grant. A hold that lasts
+ * longer can still be broken by its token. */
 static void broken_after_days(struct world *w, hf_lock *a)
 {
     hf_client *c = w->clients[0];
@@ -132,8 +133,8 @@ CASE(test_handed_over_and_held_for_days)
     taker_end(t);
 }
 
-/* An older client does not store the token of its hold, so it is read from the
- * counter. */
+/* An older client does not store the token of its hold. The token is then read
+ * from the counter. */
 CASE(test_breaking_an_older_clients_hold)
 {
     hf_info *info;

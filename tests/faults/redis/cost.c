@@ -57,8 +57,8 @@ CASE(test_leaving_does_not_walk_the_line)
     OK(hf_lock_release(a, NULL));
 }
 
-/* A waiter gives up while all permits are free and unclaimed: only as many
- * waiters are notified as can acquire. */
+/* A waiter gives up while all permits are free and no waiter has been notified
+ * of that. Only as many waiters are notified as can acquire. */
 CASE(test_leaving_tells_as_many_as_may_come)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);

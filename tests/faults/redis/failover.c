@@ -1,15 +1,15 @@
 /*
- * A master is lost and its replica takes over at the same address. Redis
+ * A master is lost, and its replica takes over at the same address. Redis
  * replicates after it replies, so the new master may lack a lock that is held.
- * Then two clients claim the lock for a while: the protected resource tells
- * them apart by their tokens, and the old holder learns of its loss.
+ * Then two clients claim the lock for a while. The protected resource can tell
+ * their requests apart by the tokens, and the old holder learns of its loss.
  */
 #include "side.h"
 
 GROUP("failover");
 
 #define TTL 6000
-#define OP 2000 /* op_timeout of a client that gets no reply */
+#define OP 2000 /* op_timeout of a client whose server will not reply */
 /* An op_timeout with which a slow machine does not look like a silent
  * server. */
 #define PATIENT 10000
@@ -33,7 +33,7 @@ static void fail_over(struct world *w, struct redis_server *other)
     redis_server_kill(w->redis);
 }
 
-/* Restarts the old master, empty, as a replica of the new one. */
+/* Restarts the old master without its data, as a replica of the new master. */
 static void end(struct world *w, struct redis_server *other)
 {
     OK(redis_server_again(w->redis));
@@ -134,7 +134,7 @@ CASE(test_nobody_takes_over)
     world_free_for_all(w, a);
 }
 
-/* When the replica takes over, it has the holder and the waiters. */
+/* The replica that takes over knows the holder and the waiters. */
 static void queue_moves(struct world *w, const struct side *side,
                         const char *waiters)
 {
@@ -160,8 +160,8 @@ static void queue_moves(struct world *w, const struct side *side,
     end(w, other);
 }
 
-/* When the replica takes over, it has no keys: the waiter gets the lock there,
- * and the old holder loses it. */
+/* The replica that takes over has no keys. The waiter gets the lock there, and
+ * the old holder loses its hold. */
 static void queue_is_lost(struct world *w, const struct side *side,
                           const char *waiters)
 {
@@ -222,7 +222,8 @@ static void refuses(struct world *w, const char *first, const char *second)
     OK(hf_lock_acquire(a, NULL, NULL));
     token = token_of(a);
     COMES(redis_has(other, "n"));
-    /* A refusal on a young connection does not make the client reconnect. */
+    /* Wait until the connection is more than 2 s old. A refusal on a younger
+     * connection does not make the client reconnect. */
     began = wait_now();
     COMES(wait_ms_since(began) > 2100);
     detach(other);

@@ -15,8 +15,8 @@ static hf_lock *by_name(struct world *w, int64_t ttl_ms)
     return world_lock(w, "redis://" ANY_NAME, ttl_ms, 2000, HF_FAIR_DEFAULT);
 }
 
-/* Waits until the connection is old: a refusal on a younger one does not make
- * the client reconnect. */
+/* Waits until the connection is more than 2 s old. A refusal on a younger
+ * connection does not make the client reconnect. */
 static void grow_old(void)
 {
     int64_t began = wait_now();

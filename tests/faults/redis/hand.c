@@ -4,9 +4,10 @@
 
 GROUP("hand");
 
-#define HAND_TTL_MS 6000 /* nothing is handed over to a shorter lease */
+#define HAND_TTL_MS 6000 /* shorter leases are not handed over */
 
-/* Adds a waiter that polled a second ago and will poll again_ms after that. */
+/* Adds a waiter whose last poll was a second ago and whose next poll follows
+ * again_ms after the last one. */
 static void ghost_waits(struct world *w, const struct side *s, int again_ms)
 {
     long long seen = redis_now_ms(w) - 1000;
@@ -66,7 +67,7 @@ static void handed(struct world *w, const struct side *s)
     OK(hf_lock_release(a, NULL));
     assert_true(token_told(ear) > 0);
     assert_true(is_held(w, s));
-    assert_true(left_ms(w, s) <= 29000); /* counted from its last poll */
+    assert_true(left_ms(w, s) <= 29000); /* since the waiter's last poll */
     assert_int_equal(redis_do(w, "EXISTS " LINE), 0);
     EXPECT(HF_EBUSY, take_other(a, s, 0, NULL));
     forget_ghost(w);
@@ -85,8 +86,8 @@ static void told_to_ask(struct world *w, const struct side *s, int again_ms)
     forget_ghost(w);
 }
 
-/* A Redisson waiter may be as fast as ours, so the lock is not handed over: all
- * waiters are notified instead. */
+/* If Redisson clients wait too, the lock is not handed over: all waiters are
+ * notified, and the fastest one acquires. */
 static void told_beside_redisson(struct world *w, const struct side *s)
 {
     redis_listens(w, s->kind == HF_SEMAPHORE ? "redisson_sc:{n}"

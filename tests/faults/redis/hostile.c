@@ -67,7 +67,7 @@ CASE(test_hostile_answers_to_an_acquire)
         LIE("-\r\n", false),
         LIE("-NOSCRIPT\r\n", false),
         LIE("-ERR %s%n\r\n", false),
-        /* an outdated reply, repeated */
+        /* An outdated reply, which the server repeats. */
         LIE("*2\r\n:5\r\n:1700000000000000\r\n", false),
         LIE("*2\r\n:4\r\n:1700000000000000\r\n:1\r\n:1\r\n:1\r\n", false),
     };

@@ -1,5 +1,5 @@
-/* hf_inspect() of what other clients have left, which it must not change; and
- * token counters that do not expire. */
+/* hf_inspect() shows what other clients have left, and must not change it.
+ * Also, token counters that do not expire. */
 #include "side.h"
 
 GROUP("inspect");

@@ -1,5 +1,5 @@
-/* The keys at the server: those of other programs, when keys expire, and the
- * order in which requests arrive. */
+/* The keys at the server: keys of other programs, the expiry of keys, and
+ * requests that arrive in the wrong order. */
 #include "side.h"
 
 GROUP("keys");
@@ -17,8 +17,9 @@ CASE(test_strangers_key_is_spared)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* Another program replaces the lock's key by its own. The waiter leaves no
- * entry to which the lock could be handed when the key is a lock again. */
+/* Another program replaces the lock's key by a key of its own. The waiter fails
+ * and must remove its entry; otherwise the lock could be handed to that entry
+ * when the key is a lock again. */
 static void stranger_comes(struct world *w, hf_lock *a, hf_lock *b,
                            const char *list, char letter)
 {
@@ -106,8 +107,8 @@ CASE_IS(test_reader_without_memory, held_without_memory(w, &reads))
 CASE_IS(test_writer_without_memory, held_without_memory(w, &writes))
 CASE_IS(test_permits_without_memory, held_without_memory(w, &permits))
 
-/* A waiter's first request arrives after the second: the server sees only one
- * waiter and grants its permit only once. */
+/* A waiter's first request is delayed and arrives after the second one. The
+ * server sees only one waiter and grants it a permit only once. */
 CASE(test_first_question_comes_second)
 {
     hf_lock *a = near_of(w, &permits), *b = far_of(w, &permits, 30000, 3000);
@@ -132,7 +133,8 @@ CASE(test_first_question_comes_second)
     all_of_it_is_free(w, &permits, a);
 }
 
-/* The holder of the permits dies and no other client comes: all keys expire. */
+/* Asserts that all keys expire if the holder of the permits dies and no other
+ * client uses the semaphore. */
 static void permits_expire(struct world *w)
 {
     static const char *const keys[] = {"n", "{n}:timeout", "holdfast:kind:{n}",
@@ -157,8 +159,8 @@ CASE(test_permits_that_were_handed_over_expire)
     taker_end(t);
 }
 
-/* All permits are free, but the semaphore's key stays because Redisson
- * listens. */
+/* All permits are free, but the semaphore's key remains because a Redisson
+ * client listens. */
 CASE(test_permits_of_one_that_stayed_expire)
 {
     hf_lock *a = near_of(w, &permits);
@@ -169,7 +171,7 @@ CASE(test_permits_of_one_that_stayed_expire)
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     OK(take(a, &permits, 0, NULL));
     permits_expire(w);
-    /* As Redisson does, take back the permits that have expired. */
+    /* Takes back the expired permits in the way that Redisson does. */
     redis_do(w, "DEL {n}:timeout");
     redis_do(w, "SET n %d KEEPTTL", SIZE);
     OK(take(a, &permits, 0, &w->err));
@@ -177,8 +179,9 @@ CASE(test_permits_of_one_that_stayed_expire)
     redis_do(w, "FLUSHDB");
 }
 
-/* A latch has not been used for a day, so its kind key has expired: no client
- * takes permits from it, and it can still be found. */
+/* A latch has not been used for a day, so the key that stores its kind has
+ * expired. The latch can still be found, and no client can take permits from
+ * it. */
 CASE(test_latch_that_rests_stays_one)
 {
     hf_lock *a = near_of(w, &permits);
@@ -304,7 +307,7 @@ static void counter_of_ours_ends(struct world *w, const struct side *s)
         redis_do(w, "SET " TOKEN " %lld PX 50000", hours_ago(ago));
         assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
     }
-    /* As if the clock had been set back. */
+    /* The counter is in the future, as if the clock had been set back. */
     redis_do(w, "SET " TOKEN " %lld PX 50000", hours_ago(-9));
     assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
 }
@@ -332,8 +335,8 @@ CASE(test_handed_over_counter_stays)
     assert_int_equal(token_ttl(w), -1);
 }
 
-/* A reader also needs a counter, but does not change the expiry of an existing
- * one. */
+/* A reader also needs a counter. It gives a new counter an expiry, but does not
+ * change the expiry of an existing counter. */
 CASE(test_reader_makes_a_counter_that_ends)
 {
     hf_lock *a = near_of(w, &reads);

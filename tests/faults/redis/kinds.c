@@ -85,8 +85,9 @@ CASE_IS(test_reader_stopped_past_its_lease, stopped(w, &reads))
 CASE_IS(test_writer_stopped_past_its_lease, stopped(w, &writes))
 CASE_IS(test_permit_holder_stopped_past_its_lease, stopped(w, &permits))
 
-/* A reader with a short lease dies, and then a reader with a longer lease
- * releases: the waiter learns of the new, earlier end. */
+/* A reader with a short lease is killed, and then a reader with a longer lease
+ * releases. The waiter must learn that the lock becomes free earlier than it
+ * had expected. */
 CASE(test_dead_reader_behind_a_longer_lease)
 {
     hf_lock *a = near_of(w, &reads), *b = near_of(w, &reads);
@@ -289,8 +290,8 @@ CASE(test_downgrade_answer_lost)
     all_of_it_is_free(w, &reads, b);
 }
 
-/* The downgrade request is lost, and the hold is released as a read hold before
- * any renewal. */
+/* The downgrade request is lost. The hold is released as a read hold before any
+ * renewal could repeat the downgrade. */
 CASE(test_downgrade_lost_then_released)
 {
     hf_lock *a = far_of(w, &writes, 30000, OP_MS), *b = near_of(w, &reads);
@@ -367,8 +368,8 @@ static void *wait_for_latch(void *arg)
     return (void *)(intptr_t)hf_latch_wait(arg, 20000, NULL, NULL);
 }
 
-/* The waiter's connection is lost, and with it the message that the count is
- * 0. */
+/* A waiter's connection is lost, and with it the message that the count is 0.
+ * The waiter must learn the count when it reconnects. */
 CASE(test_latch_waiter_cut_off)
 {
     hf_latch *far = latch_of(w, w->far_url);

@@ -11,12 +11,13 @@
 struct liar {
     pthread_t thread;
     int listener, port;
-    const char *hello; /* the greeting, or NULL for that of Redis */
+    const char *hello; /* the greeting, or NULL for the greeting of Redis */
     const char *lie;
     size_t lie_len;
     int repeat;            /* how often `lie` is sent per request */
     bool hangs_up;         /* close the connection instead of answering */
-    uint32_t stop, closed; /* atomic; closed: connections that have ended */
+    uint32_t stop, closed; /* atomic; `closed` counts the connections that have
+                            * ended */
 };
 
 void liar_start(struct liar *, char url[64]);

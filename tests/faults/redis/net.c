@@ -28,8 +28,9 @@ CASE(test_both_connections_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 1000));
 }
 
-/* A request reaches the server after all later ones: the connection was reset
- * on the client's side only, and the requests on the new one were faster. */
+/* A request reaches the server after all later ones: the proxy held it back
+ * when the client lost the connection, and delivers it after the requests on
+ * the new connection. */
 static void late_question(struct world *w, int64_t late_ms)
 {
     hf_lock *a = world_far(w, 30000, 1000);
@@ -51,16 +52,17 @@ static void late_question(struct world *w, int64_t late_ms)
     assert_true(NEVER_MS(redis_server_keys(w->redis) != 0, 300));
 }
 
-/* The client has given the request up for so long that the server refuses
- * it. */
+/* The client gave up the request so long ago that the server refuses it. */
 CASE_IS(test_question_that_is_too_late, late_question(w, 1500))
 
-/* The request is not old enough to be refused: the server grants it, and the
- * client takes the grant back. */
+/* The request is not old enough to be refused, so the server grants it. The
+ * client knows that the request may still arrive, and releases that hold once
+ * more later. */
 CASE_IS(test_question_that_is_late, late_question(w, 0))
 
-/* The request of a try is lost, and its retry finds the lock busy. Then the
- * first copy arrives and is granted: that hold must end soon. */
+/* The request of a try is delayed, and its retry on a new connection finds the
+ * lock busy. After the lock has been released, the delayed request arrives and
+ * is granted. That hold must end soon. */
 CASE(test_late_try_of_one_who_was_refused)
 {
     hf_lock *a = world_far(w, 30000, 2000), *b = world_near(w);
@@ -81,8 +83,9 @@ CASE(test_late_try_of_one_who_was_refused)
     taker_end(t);
 }
 
-/* A wait for a latch has timed out, and its handle is freed. Then the
- * connection breaks while the request could still be answered. */
+/* A wait for a latch has timed out, and the handle of the latch has been freed,
+ * but the request of that wait is still in flight. Then the connection
+ * breaks. */
 CASE(test_question_outlives_its_name)
 {
     hf_lock *a = world_far(w, 30000, 5000);
@@ -115,7 +118,7 @@ CASE(test_open_says_at_once_what_is_wrong)
     hf_client *c = NULL;
     int64_t began = wait_fair();
 
-    w->may_leave = true; /* the server is down */
+    w->may_leave = true; /* the server is not running at the end */
     redis_server_kill(w->redis);
     EXPECT(HF_EBACKEND,
            hf_open(text_of("%s", w->redis->url), &opt, &c, &w->err));

@@ -61,8 +61,8 @@ long long redis_calls_of(struct redis_server *, const char *command);
 long long redis_calls(struct world *, const char *command);
 /* Returns the time of the server's clock. */
 long long redis_now_ms(struct world *);
-/* Returns whether two clients have subscribed. The first one must be a holder
- * with an event callback. */
+/* Dispatches the first client, which must be a holder with an event callback;
+ * returns whether exactly two clients have subscribed. */
 bool redis_two_listen(struct world *);
 /* Returns the number of connections to the server, including the
  * administrator's. */

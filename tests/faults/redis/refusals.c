@@ -14,11 +14,12 @@ const int64_t any_refused_ttl_ms = 5000;
         redis_do(w, command);                                                  \
     }
 
-/* The administrator is the same user, but the commands that it uses here need
- * no keys. */
+/* The administrator uses the same user as the clients. But the commands that
+ * the tests send while these rights are missing need no keys. */
 DOES(forbid_keys, "ACL SETUSER default resetkeys ~other:*")
 DOES(allow_keys, "ACL SETUSER default ~*")
-/* The server executes the scripts, but they fail in the middle. */
+/* The server executes the scripts, but each of them fails at one of these
+ * commands. */
 DOES(forbid_commands, "ACL SETUSER default -hset -hdel -zadd -zrem -pexpire")
 DOES(allow_commands, "ACL SETUSER default +@all")
 DOES(forbid_eval, "ACL SETUSER default -eval -evalsha")

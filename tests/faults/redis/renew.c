@@ -41,9 +41,6 @@ CASE_IS(test_late_renewal_of_a_reader, late_renewal(w, "", &reads))
 CASE_IS(test_late_renewal_of_a_writer, late_renewal(w, "", &writes))
 CASE_IS(test_late_renewal_of_permits, late_renewal(w, "", &permits))
 
-/* A connection attempt for a renewal may take only a sixth of the lease, which
- * is too short here. Once the hold has ended, the client has enough time to
- * reconnect. */
 static bool can_ask(hf_client *c)
 {
     hf_info *info = NULL;
@@ -53,6 +50,9 @@ static bool can_ask(hf_client *c)
     return rc == 0;
 }
 
+/* A connection attempt for a renewal may take only a sixth of the lease, which
+ * is too short here, so the hold is lost. Once the hold has ended, the client
+ * has enough time to reconnect. */
 CASE(test_connects_again_when_the_hold_is_over)
 {
     hf_lock *a = world_far(w, 1500, 3000);

@@ -72,8 +72,8 @@ static uint64_t token_at(struct redis_server *s)
     return token;
 }
 
-/* Kills the master and lets the replica, which receives nothing more, take
- * over. */
+/* Makes the replica a master with what it has received so far, kills the old
+ * master, and leads the proxy to the new one. */
 static void promote(struct world *w, struct pair *p)
 {
     redis_server_do(&p->replica, "REPLICAOF NO ONE");
@@ -88,13 +88,15 @@ static void survives(struct world *w, const struct side *side, bool forgets)
     uint64_t token;
 
     a = careful(w, w->far_url, CONFIRMED, TTL, side);
-    if (forgets) /* a WAIT after a NOSCRIPT confirms nothing */
+    if (forgets) /* the first script then fails with NOSCRIPT, and a WAIT after
+                  * that confirms nothing */
         redis_do(w, "SCRIPT FLUSH");
     takes(w, a, side);
     promote(w, p);
     assert_true(redis_has(&p->replica, "n"));
     token = token_of(a);
-    /* The old master returns as the replica that the new master needs. */
+    /* The old master returns as a replica, because the client needs one to
+     * confirm. */
     OK(redis_server_again(w->redis));
     OK(redis_server_follow(w->redis, p->replica.port));
     if (!WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0))
@@ -112,8 +114,8 @@ CASE_IS(test_write_survives_failover, survives(w, &writes, false))
 CASE_IS(test_permits_survive_failover, survives(w, &permits, false))
 CASE_IS(test_grant_after_noscript_survives_failover, survives(w, &mutex, true))
 
-/* The holder does not use replicas=, and its release hands the lock to a waiter
- * that uses it. */
+/* The holder's URL does not have replicas=, and its release hands the lock to a
+ * waiter whose URL has it. */
 static void hand_over(struct world *w, enum hf_fairness fair)
 {
     struct pair *p = pair_of(w, 0);
@@ -256,8 +258,9 @@ CASE(test_claim_ends_without_replica)
     world_is_clean(w);
 }
 
-/* The old master's only replica, which has the lock, takes over without the old
- * master learning of it: the two clients' claims must not overlap. */
+/* The old master's only replica, which has the lock, becomes a master itself,
+ * and the old master does not learn of that. The claims of the clients at these
+ * two servers must not overlap. */
 CASE(test_claims_do_not_overlap)
 {
     struct pair *p = pair_of(w, 0);
@@ -304,7 +307,7 @@ CASE(test_claim_goes_on_when_replica_returns)
 }
 
 /* The connection is lost before the client knows whether the replica has the
- * hold: the client asks again. */
+ * hold. The client repeats its request and is granted the lock. */
 CASE(test_cut_in_doubt_is_asked_again)
 {
     struct pair *p = pair_of(w, 0);
@@ -324,7 +327,8 @@ CASE(test_cut_in_doubt_is_asked_again)
     taker_gives(t);
 }
 
-/* The caller gives up before the replica confirms: the hold is released. */
+/* The caller gives up before a replica has confirmed the grant. The client then
+ * releases the hold. */
 CASE(test_given_up_in_doubt_leaves_nothing)
 {
     struct pair *p = pair_of(w, 0);

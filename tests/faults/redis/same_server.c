@@ -1,8 +1,9 @@
 /*
- * Two servers, one of which replicates the other: the connection for commands
- * leads to one of them and the connection for messages to the other. A replica
- * forwards what is published at its master, so messages arrive. But the master
- * counts no listener there, so it never hands the lock over by a message.
+ * A client uses a master and its replica: its connection for commands leads to
+ * one of them, and its connection for messages to the other. A replica forwards
+ * what is published at its master, so the client gets messages. But the master
+ * does not count the replica's listeners, so it never hands the lock over by a
+ * message.
  */
 #include "side.h"
 
@@ -37,9 +38,8 @@ static void follow(struct redis_server *s, struct redis_server *master)
     OK(redis_server_follow(s, master->port));
 }
 
-/* Promotes the other server, to which new connections then lead. Cuts the
- * oldest `lost` connections; the remaining ones lead to a replica from now
- * on. */
+/* Promotes the other server and makes it the target of new connections. Cuts
+ * the `lost` oldest connections. The remaining ones now lead to a replica. */
 static void fail_over(struct world *w, struct redis_server *other,
                       unsigned lost)
 {
@@ -107,15 +107,17 @@ static void master_is_demoted(struct world *w, const struct way *way)
 
     waits(w, way, a, b);
     COMES(redis_two_listen(w));
-    /* READONLY on a young connection does not make the client reconnect. */
+    /* Wait until the connection is more than 2 s old. READONLY on a younger
+     * connection does not make the client reconnect. */
     began = wait_now();
     COMES(wait_ms_since(began) > 2100);
     fail_over(w, other, 1);
     passed_on(w, way, a);
 }
 
-/* The old master still serves clients that do not know of the new one. Its
- * grant is worth nothing to a client whose commands go to the new master. */
+/* The old master still serves clients that do not know of the new master. A
+ * grant by the old master is worth nothing to a client whose commands go to the
+ * new one. */
 static void old_master_goes_on(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);
@@ -127,7 +129,7 @@ static void old_master_goes_on(struct world *w, const struct way *way)
     redis_server_do(other, "REPLICAOF NO ONE");
     proxy_lead_to(w->proxy, other->port);
     proxy_cut_oldest(w->proxy, 1);
-    COMES(redis_calls_of(other, "time") > 0); /* the greeting of a connection */
+    COMES(redis_calls_of(other, "time") > 0); /* a client has connected */
     OK(hf_lock_release(a, &w->err));
     assert_true(NEVER_MS(taker_back(&w->taker), 2500));
     redis_server_do(other, "DEL n {n}:timeout");
@@ -145,8 +147,8 @@ static bool is_busy(struct redis_server *s)
     return busy;
 }
 
-/* The server for the messages executes a script and refuses the subscription in
- * the meantime. Later connections lead to a server that accepts it. */
+/* The server for the messages is busy with a script and refuses the
+ * subscription. Later connections lead to a server that accepts it. */
 CASE(test_subscription_is_repeated)
 {
     struct redis_server other = {0};

@@ -89,8 +89,8 @@ static bool says_loading(hf_lock *lock, hf_error *err)
            strstr(err->text, "LOADING") && err->may_pass;
 }
 
-/* The server refuses new connections while it loads: the client reports this at
- * once, and acquires as soon as the server has loaded. */
+/* The server refuses new connections while it loads its data. The client
+ * reports this at once, and acquires as soon as the data is loaded. */
 CASE(test_restart_loading_is_told_at_once)
 {
     static const int64_t waits[] = {0, 3000, HF_FOREVER};
@@ -119,8 +119,9 @@ CASE(test_restart_loading_is_told_at_once)
     loading_tidy(w);
 }
 
-/* The server has lost the script for releases but knows the one for acquires: a
- * release must still be executed before the acquire sent right after it. */
+/* The server has lost the script for releases but not the script for acquires.
+ * If a release is followed by an acquire at once, the release must still be
+ * executed first. */
 CASE(test_restart_release_is_not_overtaken)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR_DEFAULT);
@@ -160,8 +161,8 @@ CASE(test_stopped_answer_after_its_lease_is_no_grant)
         wait_tick();
     OK(redis_server_continue(w->redis));
     taker_has_it(t, WAIT_LONG_MS);
-    /* The hold comes from a request that was sent after the first grant had
-     * arrived too late. */
+    /* The first request was granted too late, when its lease was over. So the
+     * hold must come from a request that was sent later. */
     if (hf_lock_deadline(a, &deadline) == 0)
         assert_true(deadline > began + 800 * 1000000LL);
     taker_end(t);
@@ -402,7 +403,8 @@ CASE(test_stranger_lets_go_and_is_heard)
 }
 
 /* If no waiter of ours listens, the message for Redisson's waiters is the usual
- * "0"; otherwise it is "00", and both may try to acquire. */
+ * "0". Otherwise it is "00", and both a waiter of ours and a Redisson waiter
+ * may try to acquire. */
 CASE(test_stranger_waits_and_is_told)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -132,9 +132,9 @@ CASE(test_tls_on_one_side_alone)
     assert_int_not_equal(open_by(w, "redis", "127.0.0.1", w->port, ""), 0);
     expect_words(w->err.text, "With TLS it is rediss://");
     again(w, NULL, false, NULL);
-    /* If the bytes that the client sends happen to contain no end of a line,
-     * the server waits for one; if this machine then stalls, hf_open() gives up
-     * first. */
+    /* The client sends TLS to a server without TLS. If these bytes contain no
+     * end of a line, the server waits for one. If the machine then stalls,
+     * hf_open() gives up first. */
     for (int i = 0; i < 5 && !(i && strstr(w->err.text, "TLS")); i++)
         assert_int_not_equal(
             open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);

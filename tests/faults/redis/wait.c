@@ -61,9 +61,9 @@ static void ghosts_wait_fair(struct world *w, int first, int last)
     }
 }
 
-/* A waiter that does not acquire, as if it were stopped, is notified, but the
- * lock is not handed to it. The next waiter acquires instead, however many wait
- * after it. */
+/* The first waiter never acquires, as if it were stopped. It is notified, but
+ * the lock is not handed to it. The second waiter acquires instead, however
+ * many waiters are behind it. */
 CASE(test_told_one_that_does_not_come)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -107,7 +107,8 @@ CASE(test_told_fair_one_that_does_not_come)
     taker_end(t);
 }
 
-/* Adds a waiter that polled a second ago and will poll again_ms after that. */
+/* Adds a waiter whose last poll was a second ago and whose next poll follows
+ * again_ms after the last one. */
 static void ghost_looks(struct world *w, enum hf_fairness fair, int again_ms)
 {
     long long seen = redis_now_ms(w) - 1000;
@@ -126,8 +127,8 @@ static long long token_told(redisContext *ear)
     return atoll(redis_next(ear) + strlen("u1 "));
 }
 
-/* The lock is handed to a waiter that has just polled, by the script of the
- * release. The new lease counts from that poll. */
+/* The script of the release hands the lock to a waiter that has just polled.
+ * The new lease counts from that poll. */
 static void handed_over(struct world *w, enum hf_fairness fair)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, fair);
@@ -206,9 +207,8 @@ static void looks_now(struct world *w, const struct crowd *c, int place)
     freeReplyObject(owner);
 }
 
-/* Whichever waiter is notified, and even if the message is lost, the last
- * waiters must still acquire: a waiter polls often while it is among the
- * last. */
+/* A waiter polls often while it is among the last four. So it acquires even if
+ * another waiter was notified instead or the message was lost. */
 static void last_looks_often(struct world *w, const struct crowd *c)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, c->fair);
@@ -236,7 +236,8 @@ static void last_looks_often(struct world *w, const struct crowd *c)
 CASE_IS(test_last_looks_often, last_looks_often(w, &unfair_crowd))
 CASE_IS(test_last_fair_one_looks_often, last_looks_often(w, &fair_crowd))
 
-/* A dead holder's lease ends: each waiter that has polled knows when. */
+/* A holder dies. Each waiter that has polled knows when the holder's lease
+ * ends, and polls then. */
 CASE(test_expiry_is_not_missed)
 {
     hf_lock *a = world_near(w);
@@ -308,7 +309,8 @@ CASE(test_acquire_behind_an_unsure_abandon)
     int64_t began;
 
     OK(hf_lock_acquire(a, NULL, NULL));
-    /* Now no request is in flight when the server falls silent. */
+    /* Once this try has its reply, no request is in flight when the server
+     * falls silent. */
     EXPECT(HF_EBUSY, hf_lock_try(b, &w->err));
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
     FAILS(hf_lock_timed(b, 300, &w->err));

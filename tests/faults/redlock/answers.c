@@ -1,5 +1,5 @@
-/* Servers that refuse requests or send malformed replies: the majority carries
- * on. */
+/* A few servers refuse requests or send malformed replies. As long as the
+ * others are a majority, they grant the lock. */
 #include "../redis/liar.h"
 #include "redlock_faults.h"
 
@@ -9,8 +9,8 @@ static const char hello[] =
     "$39\r\n# S\r\nrun_id:abc\r\nuptime_in_seconds:9999\r\n"
     "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
 
-/* A liar replaces the first server, and the second one is behind a proxy that a
- * case may cut. */
+/* The fake server replaces the first server, and the second server is behind a
+ * proxy that a case may cut. */
 static void lie(struct world *w, const char *text, size_t len)
 {
     struct liar l = {.hello = hello, .lie = text, .lie_len = len, .repeat = 1};
@@ -73,7 +73,7 @@ CASE(test_nonsense_of_one_server)
         LIE("$99999999999\r\nabc"),
         LIE("*99999999999999\r\n"),
         LIE("-\r\n"),
-        LIE("-NOSCRIPT\r\n"), /* sent forever, like the other lies */
+        LIE("-NOSCRIPT\r\n"), /* sent every time, like the other lies */
         LIE("-ERR %s%n\r\n"),
         LIE("-WRONGTYPE\r\n"),
         LIE("*2\r\n:5\r\n:1700000000000000\r\n"),
@@ -94,8 +94,8 @@ CASE(test_nonsense_of_one_server)
         lie(w, lies[i].text, lies[i].len);
 }
 
-/* An unusable reserve of token numbers at two servers does not become a
- * token. */
+/* Two servers have stored an unusable reserve of token numbers. It must not
+ * become a token. */
 CASE(test_numbers_that_cannot_be_counted)
 {
     static const char *const reserves[] = {
@@ -125,7 +125,7 @@ CASE(test_numbers_that_cannot_be_counted)
     }
 }
 
-/* Stores other data at the key; returns false if a slow server has executed a
+/* Replaces the key by other data. Returns false if a slow server has executed a
  * grant between the two commands. */
 static bool is_spoilt(int i)
 {
@@ -138,7 +138,7 @@ static void spoil(int i)
     COMES(is_spoilt(i));
 }
 
-/* The keys of two servers contain other data, and then those of three. */
+/* The lock's key contains other data at two servers, later at three. */
 CASE(test_key_of_another_type)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT),
@@ -151,7 +151,7 @@ CASE(test_key_of_another_type)
     spoil(3);
     renews(w, a);
     t = taker_start(w, b, 60000);
-    assert_true(NEVER_MS(taker_back(t), 300)); /* the client waits */
+    assert_true(NEVER_MS(taker_back(t), 300)); /* the waiter keeps waiting */
     gives(w, a);
     taker_gets_it(t, 3000);
     for (int i = 0; i < 3; i++)

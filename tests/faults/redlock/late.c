@@ -170,8 +170,9 @@ CASE(test_release_that_is_refused_for_a_while)
     COMES_MS(keys() == 0, 5000);
 }
 
-/* Only three servers have the key, and the reply of one of them is lost: the
- * release is retried on a new connection before the call times out. */
+/* The key is at only three servers, and the reply of one of them to the release
+ * is lost. The release is retried on a new connection before the call times
+ * out. */
 CASE(test_release_answer_of_one_of_three_is_lost)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -187,8 +188,8 @@ CASE(test_release_answer_of_one_of_three_is_lost)
     }
 }
 
-/* Servers that could not be reached when an attempt failed receive its undo
- * later. */
+/* Some servers cannot be reached when an attempt fails. They receive the undo
+ * of that attempt later. */
 CASE(test_undo_at_servers_that_are_cut_off)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -197,7 +198,8 @@ CASE(test_undo_at_servers_that_are_cut_off)
     takes(w, a);
     gives(w, a);
     for (int i = 0; i < 3; i++)
-        proxy_set(way[i], PROXY_SWALLOW, 0); /* the servers execute it */
+        proxy_set(way[i], PROXY_SWALLOW, 0); /* they execute the attempt; their
+                                              * replies are lost */
     t = taker_start(w, a, 60000);
     COMES(keys() == SERVERS);
     for (int i = 0; i < 3; i++)

@@ -36,8 +36,9 @@ CASE(test_any_two_cut_off)
         }
 }
 
-/* No request waits for a stopped server longer than server_timeout, and none
- * waits for a server that is known to be silent. */
+/* The first acquire after two servers were stopped waits at most server_timeout
+ * for them. Later acquires do not wait for them, because the client knows that
+ * they are silent. */
 CASE(test_two_stopped_delay_nobody)
 {
     enum { TIMES = 60 };
@@ -120,8 +121,8 @@ CASE(test_three_gone_acquire_fails_and_says_why)
     taker_gets_it(t, 4000);
 }
 
-/* Three servers are cut off: the claim ends before another client gets the
- * lock, and every call on the hold reports that. */
+/* Three servers are cut off. The holder's claim ends before another client gets
+ * the lock, and every call on the hold reports the loss. */
 CASE(test_three_cut_hold_ends_in_time)
 {
     hf_lock *a = far(w, TTL_MS, OP_MS, PATIENT), *b = near(w);
@@ -283,8 +284,8 @@ CASE(test_every_answer_is_late)
     world_free_for_all(w, a);
 }
 
-/* Two servers keep replying that the lock is held; without a majority this is
- * no answer either. */
+/* Two servers reply in time that the lock is held. Two are no majority, so the
+ * wait fails as if no server had replied. */
 CASE(test_answers_of_three_are_late_for_a_waiter)
 {
     hf_lock *a = far(w, 30000, PATIENCE_MS, IN_TIME);
@@ -335,9 +336,9 @@ CASE(test_keys_deleted_at_three_end_the_hold)
     world_free_for_all(w, b);
 }
 
-/* A renewal sets a missing key again. That key does not prove that no other
- * client has held the lock in the meantime: the two servers that kept their
- * keys are no majority. */
+/* A renewal sets a missing key again. The new key does not count, because
+ * another client may have held the lock in the meantime. The two servers that
+ * kept their keys are no majority, so the hold is lost. */
 CASE(test_key_that_was_set_again_does_not_count)
 {
     hf_lock *a = far(w, 2000, OP_MS, PATIENT);
@@ -353,9 +354,9 @@ CASE(test_key_that_was_set_again_does_not_count)
     world_free_for_all(w, a);
 }
 
-/* A key that a renewal has set again counts once a renewal has reached a
- * majority without that key, even if the reply about the key arrived after that
- * majority. */
+/* Two servers have lost the key, and a renewal sets it again there. Their
+ * replies arrive after the renewal has succeeded at the other three servers.
+ * From then on the two new keys count. */
 CASE(test_key_that_was_set_again_counts_later)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT);
@@ -378,8 +379,8 @@ CASE(test_key_that_was_set_again_counts_later)
 }
 
 /* When a stopped server continues, it executes what it was sent: the grant, and
- * its undo or release. op_ms decides whether the client gives up the connection
- * before that. */
+ * then its undo or release. If op_ms is shorter than the stop, the client gives
+ * up the connection first. */
 static void stopped_while_taken(struct world *w, int64_t op_ms, int64_t for_ms)
 {
     hf_lock *a = far(w, 30000, op_ms, "");
@@ -481,8 +482,9 @@ CASE(test_minority_of_the_dead_ends_with_its_lease)
     gives(w, b);
 }
 
-/* Two servers accept the release, two refuse it and one cannot be reached. The
- * client cannot find out more, so it carries on. */
+/* Two servers execute the release, two refuse it, and one cannot be reached.
+ * The client cannot find out whether the lock is free, so the release may
+ * return either HF_OK or HF_EUNKNOWN. */
 CASE(test_release_without_a_majority_either_way)
 {
     hf_lock *a = far(w, 30000, 1000, PATIENT);

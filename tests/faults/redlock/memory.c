@@ -16,7 +16,8 @@ static void is_held(struct world *w, hf_lock *lock, struct taker *t)
 
 /* A majority is restarted, one server after the other. A restarted server does
  * not vote until all leases from before its restart have ended. The other
- * servers keep the lock, for clients that knew it and for a new one. */
+ * servers still know that the lock is held, and say so to old clients and to a
+ * new one. */
 CASE(test_restarted_one_after_the_other)
 {
     hf_lock *c;
@@ -37,7 +38,7 @@ CASE(test_restarted_one_after_the_other)
         assert_true(wait_ms_since(began) >= TTL_MS - 100);
         is_held(w, a, t);
     }
-    restart(3); /* for c, this server has just started */
+    restart(3); /* when c opens, this server must not vote yet */
     c = far(w, TTL_MS, 15000, OUT);
     is_busy(w, c);
     assert_false(has(3));
@@ -93,8 +94,8 @@ CASE(test_without_max_lease_the_token_protects)
     gives(w, b);
 }
 
-/* A master fails, and its replica, which lacks the key, takes its address: a
- * plain lock then has two owners, but a redlock does not. */
+/* A master fails, and a replica that lacks the key takes over its address. Then
+ * two clients hold a plain lock at once, but not a redlock. */
 CASE(test_failover_that_loses_the_key)
 {
     struct redis_server replica = {0};
@@ -109,7 +110,7 @@ CASE(test_failover_that_loses_the_key)
     proxy_lead_to(way[0], replica.port);
     proxy_cut(way[0]);
     world_takes(w, b, 3000);
-    OK(hf_lock_check(a)); /* both a and b own it */
+    OK(hf_lock_check(a)); /* a and b both believe that they hold it */
     OK(hf_lock_check(b));
     gives(w, b);
     hf_lock_release(a, NULL);
@@ -180,8 +181,9 @@ static uint64_t take_and_die(void)
     return reply.token;
 }
 
-/* The servers' token numbers are an hour apart, holders die without releasing,
- * and each holder has another majority: tokens still rise. */
+/* The token numbers of two servers are one and two hours ahead. Holders die
+ * without releasing, and each holder has a different majority. Tokens must rise
+ * nevertheless. */
 CASE(test_tokens_rise_over_numbers_far_apart)
 {
     const long long hour = 3600 * 1000000LL;
@@ -190,7 +192,7 @@ CASE(test_tokens_rise_over_numbers_far_apart)
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < SERVERS; i++)
             for (int j = 0; j < i; j++) {
-                /* The numbers are set only at the start; later the holders
+                /* Set the numbers before the first grant only; later grants
                  * change them. */
                 for (int k = 0; !last && k < 2; k++)
                     set_reserve(k, server_us(k) + (k + 1) * hour);
@@ -208,8 +210,9 @@ CASE(test_tokens_rise_over_numbers_far_apart)
             }
 }
 
-/* Before a client uses its token, it must tell the token to those servers of
- * its majority that have a lower number. */
+/* A client must not use its token before each server of its majority has a
+ * token number that is at least as high. So it first sends the token to the
+ * servers whose number is lower. */
 CASE(test_second_round_tells_a_majority)
 {
     const long long hour = 3600 * 1000000LL;
@@ -230,7 +233,7 @@ CASE(test_second_round_tells_a_majority)
         told += top_of(i) >= token;
     assert_true(told >= 3);
     redis_server_kill(SERVER(0));
-    redis_server_kill(SERVER(1)); /* the token came from these two */
+    redis_server_kill(SERVER(1)); /* the token came from their numbers */
     delete_key(2);
     delete_key(3);
     world_takes(w, b, 3000); /* granted by 2, 3 and 4 */

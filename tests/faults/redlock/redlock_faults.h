@@ -14,13 +14,14 @@
 extern struct redlock_servers five;
 extern struct proxy *way[SERVERS]; /* one in front of each server */
 
-/* A server_timeout with which a busy server does not look like a silent one. */
+/* A server_timeout that is long enough for a busy server, so that only a
+ * stopped server counts as silent. */
 #define PATIENT "server_timeout=2s"
-/* An op_timeout that suffices even then, but ends soon. */
+/* An op_timeout that is short but suffices for busy servers, too. */
 #define OP_MS 1500
 
-/* Returns a URL, or a lock, that leads through the proxies; the options are
- * those of redlock_servers_url(). */
+/* Returns a URL, or a lock, that leads through the proxies.
+ * redlock_servers_url() says what `options` may contain. */
 const char *far_url(const char *options);
 hf_lock *far(struct world *, int64_t ttl_ms, int64_t op_ms,
              const char *options);
@@ -32,7 +33,7 @@ hf_lock *near(struct world *);
 void cut(int i);
 void heal(int i);
 void heal_all(void);
-/* Kills that server and restarts it, empty. */
+/* Kills that server and restarts it without its data. */
 void restart(int i);
 /* has() returns whether server i has the lock's key; delete_key() deletes it
  * there. */
@@ -44,7 +45,7 @@ int keys(void);
 int keys_as(int i);
 
 void pass(int64_t ms);
-/* Acquires the lock, soon, so that each server has the key. */
+/* Acquires the lock, and repeats that until all servers have the key. */
 void takes(struct world *, hf_lock *);
 void gives(struct world *, hf_lock *);  /* releases it successfully */
 void renews(struct world *, hf_lock *); /* renews it successfully */

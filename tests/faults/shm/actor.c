@@ -23,7 +23,7 @@ struct actor holder, waiter, prober;
 int64_t stage_worst_ns;
 uint64_t stage_last_token;
 
-static pid_t pid_of[ROLES]; /* those of living actors; otherwise 0 */
+static pid_t pid_of[ROLES]; /* the pids of living actors, otherwise 0 */
 
 void stage_victim_is(pid_t pid)
 {
@@ -64,7 +64,8 @@ int64_t moment_until(const struct moment *since, int64_t at)
     return took - stood - (waited > stalled ? waited : stalled);
 }
 
-/* The permits of each role: victim, holder, waiter, prober, dead. */
+/* The last column has the permits of each role, in this order: victim, holder,
+ * waiter, prober, dead. */
 static const struct stage_cast casts[] = {
     {"fair", HF_MUTEX, HF_FAIR, 1, {0}},
     {"unfair", HF_MUTEX, HF_UNFAIR, 1, {0}},
@@ -481,7 +482,8 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     if (!actor_hear(a, &answer, OPEN_MS + 2000) || answer.rc)
         stage_blame(answer.text);
     else if (verb == 'a' && (answer.token || !lease_ms))
-        check_token(a, answer.token); /* its lease may already have ended */
+        check_token(a, answer.token); /* no token if its lease has already
+                                       * ended */
     return answer;
 }
 

@@ -74,11 +74,11 @@ static void build(void)
     memcpy(&golden, &flips_file->header, sizeof(golden));
 }
 
-/* Empties the file for the next trial. The file's pages stay allocated: a hole
- * would have to be filled again, and the memory may be full by then (SIGBUS).
- * An abandoned hf_open() may still run on its thread, mistake the file for one
- * of another version and truncate it. Therefore this function waits until no
- * client has locked the file, and allocates its pages again if necessary. */
+/* Empties the file for the next trial. The file's pages stay allocated, because
+ * memory may be full when a hole must be filled (SIGBUS). An abandoned
+ * hf_open() may still run on its thread, mistake the file for one of another
+ * version and truncate it. Therefore this function waits until no client has
+ * locked the file, and allocates its pages again if necessary. */
 static void make_anew(void)
 {
     int rc = flock(fd, LOCK_EX) ? errno

@@ -32,7 +32,7 @@ enum { FLIPS = 100 };
 
 enum { FLIPS_LATE = 3 }; /* a worker's exit status: a call took too long */
 
-/* Evaluates the call. If the call takes too long, the process ends. */
+/* Evaluates the call. If it took too long, this process exits. */
 #define WITHIN(ms, call)                                                       \
     ({                                                                         \
         int64_t within_then = wait_now();                                      \
@@ -42,7 +42,8 @@ enum { FLIPS_LATE = 3 }; /* a worker's exit status: a call took too long */
         within_rc;                                                             \
     })
 void flips_call_ended(int64_t then, int limit_ms, const char *call);
-void flips_begin(void); /* begins a trial; other threads call: */
+void flips_begin(void); /* begins a trial on this thread; others call
+                         * flips_thread_begins() */
 void flips_thread_begins(void);
 void flips_bit(size_t offset, int bit);
 

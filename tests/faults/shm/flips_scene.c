@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The delays of this thread and of the machine when the trial began. Delays
- * since then do not count as a call's time. A call that takes long is asleep,
- * so it does not matter how long other threads wait for a CPU. */
+/* The delays of this thread and of the machine when the trial began. The time
+ * that is added to them during a call is subtracted from the call's duration. A
+ * call that takes long is asleep, so it does not matter how long other threads
+ * wait for a CPU. */
 static _Thread_local int64_t waited_before;
 static int64_t stood_before;
 
@@ -170,7 +171,9 @@ void party_look(struct party *p)
         hf_names_free(names);
 }
 
-/* A lock that is still held can be freed only after its client. */
+/* Frees what can be freed, closes the client and frees the rest: the handle of
+ * a lock that is still held can be freed only after its client has been
+ * closed. */
 void party_go(struct party *p)
 {
     for (int i = 0; i < LOCKS; i++)

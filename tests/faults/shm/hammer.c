@@ -212,7 +212,7 @@ WORD(test_a_read_write_lock, 2);
 WORD(test_a_semaphore, 3);
 WORD(test_a_latch, 4);
 
-/* The other words that a semaphore or a mutex needs. */
+/* Hammers every other word that a semaphore or a mutex needs. */
 CASE_HERE(test_other_words)
 {
 #define AT(field) offsetof(struct shm_file, field)
@@ -308,8 +308,8 @@ static int take_all(hf_lock *lock, const struct kind *k, int64_t wait_ms,
 }
 
 /* The owner's release has failed, so no other client can acquire until the
- * hammer stops. Then any client can, whatever the owner does with its handle
- * and client. */
+ * hammer stops. After that any client can acquire, whatever the owner does with
+ * its handle and client. */
 static void play_release(struct scene *s, const struct kind *k, int64_t lease)
 {
     OK(take_all(s->one.lock, k, 0, lease));
@@ -400,9 +400,10 @@ static int break_under(struct scene *s, int n)
     return rc;
 }
 
-/* hf_break() reports that it broke all holds or that it gave up, whichever hold
- * the blows hit. It gives up in the first round, so that in the next ones it
- * gives up after 64 tries (see retry.c). */
+/* The blows hit hf_break() while it breaks one hold or the other. It must
+ * return 0 only if it broke all holds, and otherwise report that it gave up. In
+ * the first round the blows do not end, so the break gives up. For a while
+ * after that it gives up after only 64 tries (see retry.c). */
 CASE_HERE(test_a_break_of_several)
 {
     struct scene s;
@@ -453,8 +454,8 @@ static void play_acquire(struct scene *s, const struct kind *k)
 
 EACH_LOCK(test_an_acquire_that_gives_up, play_acquire);
 
-/* The client has acquired the word but cannot write its lease: it must not keep
- * the lock. */
+/* A client has changed the word of the lock but cannot write its lease. The
+ * acquire must fail and leave no hold. */
 CASE_HERE(test_a_lease_that_cannot_be_written)
 {
     struct scene s;
@@ -490,8 +491,8 @@ CASE_HERE(test_a_count_that_gives_up)
     scene_end(&s, p);
 }
 
-/* A client that could not release one name can still use all its attempts for
- * another. */
+/* After a client has given up the release of one name, it still makes all its
+ * attempts to release another name. */
 static void play_neighbour(struct scene *s, const struct kind *k)
 {
     int rc, left;

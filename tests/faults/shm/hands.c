@@ -1,8 +1,8 @@
 /*
- * A process is stopped at every step, in turn, and continues when a cell has
- * changed hands: its owner has released the cell, and a client uses it for
- * another name ("y"). What the process had decided about the old owner must not
- * be done to the new one.
+ * A process is stopped at every step, in turn. It continues when a cell has
+ * changed hands: the owner has released the cell, and another client uses it
+ * for another name ("y"). The process must not do to the new owner what it had
+ * decided to do to the old one.
  */
 #include "stage.h"
 
@@ -137,8 +137,8 @@ static void waiter_waits_for_another(void)
         stage_blame("the waiter does not wait for another name");
 }
 
-/* The waiter gets the lock while the victim is paused, and waits with a lease
- * for another name before the victim continues. */
+/* The waiter gets the lock while the victim is paused. Before the victim
+ * continues, the same client waits for another name, with a lease. */
 static bool hand_over_to_one_who_goes_on(const void *scenario, int n)
 {
     pid_t pid = begin(hand_over, n);
@@ -244,10 +244,11 @@ static bool break_what_has_changed_hands(const void *scenario, int n)
     if (holder.pid)
         actor_end(&holder, 0);
     actor_tell(&waiter, 'r', 0, 0);
-    actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* the hold was broken */
+    actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* may fail, because the
+                                                        * hold was broken */
     actor_ask(&prober, 'n', 0, 0);
     check_permits();
-    actor_ask(&prober, 'a', 0, 0); /* needs all permits */
+    actor_ask(&prober, 'a', 0, 0); /* fails if any permits are still taken */
     actor_ask(&prober, 'r', 0, 0);
     end(pid);
     return was_paused;
@@ -273,7 +274,8 @@ static void play(const struct stage_cast *cast, bool (*run)(const void *, int),
                  const char *what)
 {
     stage_cast = cast;
-    actor_begin(&prober, PROBER); /* in the order in which cells are used */
+    actor_begin(&prober, PROBER); /* the actors must begin in the order in which
+                                   * they use cells */
     if (cast->kind == HF_MUTEX) {
         actor_begin(&holder, HOLDER);
         actor_ask(&holder, 'm', 0, 0);

@@ -84,8 +84,9 @@ static void bury(int seat, int64_t killed_at)
     history_add(&history, &e);
 }
 
-/* A killed process had announced a write. The write was done, unless another
- * process wrote the same value. */
+/* Killed processes had announced writes. Adds to the history those that were
+ * done: the counter has reached the announced value, and no other process wrote
+ * that value. */
 static void settle_doubts(void)
 {
     for (size_t i = 0; i < doubtful.len; i++) {
@@ -137,9 +138,9 @@ static void read_cpu_waits(int64_t *waits)
         waits[i] = cpu_wait_of_first(atomic_load(&shared->worker[i].pid));
 }
 
-/* Returns how long the processes have waited for a CPU since then. A dead
- * process counts twice: its helper thread had to end too, and has waited about
- * as long. */
+/* Returns how long the processes have waited for a CPU since `before` was read.
+ * A dead process counts twice: its helper thread had to end too, and has waited
+ * about as long. */
 static int64_t cpu_waited(const int64_t *before, const bool *is_dead)
 {
     int64_t now[SEATS], sum = 0;
@@ -168,8 +169,8 @@ static int64_t probe(const struct prober *p, int name)
     return granted;
 }
 
-/* What had delayed the processes until blame_begin(); blame_end() returns how
- * much has been added since then. */
+/* How long the processes and the machine had been delayed when blame_begin()
+ * was called. blame_end() returns the delays since then. */
 struct blame {
     int64_t waits[SEATS], stalled, stood;
 };
@@ -192,7 +193,9 @@ static int64_t blame_end(const struct blame *b, const bool *is_dead)
            canary_stood_by_now(&canary) - b->stood;
 }
 
-/* Kills the victims and returns how long afterwards the lock was granted. */
+/* Kills the victims and starts others in their place. Returns how long after
+ * the kill the prober was granted the lock that the first victim had used. Adds
+ * 1 to *late if that took too long. */
 static int64_t kill_some(enum victim victim, uint64_t *seed,
                          const struct prober *prober, int *late)
 {

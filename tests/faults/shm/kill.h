@@ -1,7 +1,7 @@
 /*
- * Processes that lock until they are killed. Each of them writes what it does
- * into a log in shared memory, which outlives the process. kill.c kills them,
- * reads the logs and judges.
+ * Worker processes that acquire and release locks until they are killed. Each
+ * of them writes what it does into a log in shared memory, which outlives the
+ * process. kill.c kills the processes, reads the logs and judges.
  */
 #ifndef SHM_KILL_H
 #define SHM_KILL_H
@@ -17,7 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The contract's limit for a grant after a death; instrumented code gets more
+/* By the contract, a waiting client must be granted the lock within this time
+ * after a holder or another waiter has been killed. Instrumented code gets more
  * time. */
 enum { LIMIT_MS = SANITIZED ? 2000 : 100 };
 enum { WORKERS = 8, PROBER = WORKERS, SEATS, NAMES = 4, LOG_ROOM = 1 << 18 };
@@ -41,10 +42,12 @@ enum doing { IDLE, ACQUIRING, HOLDING };
  * the write, and after a kill the outcome of an announced write is unknown. */
 struct worker {
     _Atomic pid_t pid;
-    _Atomic int busy_with; /* number of the lock, or of the last one if IDLE */
+    _Atomic int busy_with; /* number of the lock; if IDLE, number of the last
+                            * lock */
     _Atomic int doing;
     _Atomic uint32_t len;
-    _Atomic uint32_t about_to; /* the value of `len` after the write */
+    _Atomic uint32_t about_to; /* the value that `len` will have after the
+                                * announced write */
     struct history_event log[LOG_ROOM];
 };
 

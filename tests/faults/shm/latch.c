@@ -52,7 +52,7 @@ static const struct scenario {
     const char *name;
     void (*victim)(struct seat *);
     int set;             /* the count that the holder sets */
-    bool waits;          /* counted down once the victim waits */
+    bool waits;          /* the latch is counted down when the victim waits */
     int low, high, step; /* the counts that may be left */
     int after;           /* what is left if the victim survives */
     int limit_ms;        /* limit for the waiter if the count is 0 */

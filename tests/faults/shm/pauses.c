@@ -1,9 +1,9 @@
 /*
  * Stops a process at every step, in turn, and lets other processes do something
- * before it continues: a systematic walk through everything that the scheduler
- * could do to the process once. Two clients must never hold the lock at once,
- * tokens must rise, no waiter may be forgotten, and nothing may be left in the
- * file.
+ * before it continues. So each run has one interruption, and the runs together
+ * cover every step at which the scheduler could interrupt the process. Two
+ * clients must never hold the lock at once, tokens must rise, no waiter may be
+ * forgotten, and nothing may be left in the file.
  *
  *     shm_pauses [KIND [PART [MEANWHILE]]]
  *
@@ -12,7 +12,7 @@
  *     MEANWHILE  what happens while the victim is stopped: see `meanwhiles`
  *
  * `holder` holds the lock, or has held it; `waiter` waits for the lock, before
- * or after the victim; `prober` tries to acquire from outside.
+ * or after the victim; `prober` is a client that only tries to acquire.
  */
 #include "stage.h"
 
@@ -63,7 +63,8 @@ static void with_lease(struct seat *s)
     }
 }
 
-/* Acquires the lock and keeps it until another actor waits. */
+/* Acquires the lock and keeps it until the test says, with phase 2, that
+ * another actor waits. */
 static bool hold_until_wanted(struct seat *s)
 {
     int start = 0;
@@ -307,8 +308,8 @@ static void await_phase_3(void)
         nap_us(20);
 }
 
-/* Kills the waiter, which has the lock, when the victim sleeps or after 50
- * ms. */
+/* Kills the waiter, which has the lock, as soon as the victim sleeps or after
+ * 50 ms. */
 static void kill_waiter(void)
 {
     int64_t until = now_ns() + 50000000LL;
@@ -340,7 +341,8 @@ static void await_pause(const struct part *part, pid_t pid)
             waiter_comes();
             atomic_store(&stage->phase, 2);
         }
-        /* The victim waits for the holder, so it cannot be paused earlier. */
+        /* The victim waits for the holder and cannot reach the pause before the
+         * holder releases. */
         if (holder_holds && queued() > waiter_waits &&
             now_ns() > began + 3000000)
             holder_lets_go();

@@ -39,7 +39,8 @@ struct scenario {
         HOLDER_AND_WAITER = 2,
         HOLDER_AND_DEAD = 4,
         VICTIM_WRITES = 8, /* needs a victim that writes */
-    } excluded;            /* pairs that must not share the lock */
+    } excluded;            /* pairs of roles with which the scenario is
+                            * impossible if they share the lock */
 };
 
 static void v_acquire_release(struct seat *s)
@@ -169,8 +170,8 @@ static void p_another_waiter(void)
     actor_begin(&dead, DEAD);
 }
 
-/* Two actors join the queue; both must get the lock after the victim, together
- * or in turn. */
+/* Two actors join the queue. Both must get the lock after the victim has
+ * released it, together or in turn. */
 static void d_two_wait_for_victim(pid_t victim)
 {
     struct moment since;
@@ -178,10 +179,12 @@ static void d_two_wait_for_victim(pid_t victim)
 
     waiter_waits_for(victim);
     await_settled(1, victim);
-    is_early = has_ended(victim); /* then the two actors would race */
+    is_early = has_ended(victim); /* if so, a second actor would race the
+                                   * waiter */
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
-        await_settled(2, victim); /* otherwise it would race the first */
+        await_settled(2, victim); /* otherwise this actor could race the
+                                   * waiter */
     }
     atomic_store(&stage->phase, 2);
     await_end(victim);
@@ -200,8 +203,8 @@ static void d_two_wait_for_victim(pid_t victim)
     actor_end(&dead, 0);
 }
 
-/* The victim and then the waiter join the queue after the holder, which
- * releases. */
+/* The victim joins the queue after the holder, and the waiter after the victim.
+ * Then the holder releases. */
 static void d_victim_in_front(pid_t victim)
 {
     await_queue(1, victim);
@@ -261,8 +264,8 @@ static void d_kill_the_holder(pid_t victim)
     actor_end(&dead, SIGKILL);
 }
 
-/* The holder is killed. No actor waits, so none has noticed the death; the
- * victim opened its client before. */
+/* The holder is killed after the victim has opened its client. No actor waits,
+ * so none has noticed the death. */
 static void d_kill_unnoticed(pid_t victim)
 {
     await_phase_1(victim);
@@ -353,8 +356,8 @@ static void d_no_file(pid_t victim)
     actors_begin();
 }
 
-/* If the victim was killed early, it has left the other namespace in the file,
- * which must be undone. */
+/* A victim that was killed early has left the other namespace in the file.
+ * Restores our namespace. */
 static void d_other_namespace(pid_t victim)
 {
     await_end(victim);
@@ -441,8 +444,8 @@ static bool is_playable(const struct scenario *sc)
 /* Checks the waiter, then the prober and then the file. */
 static void aftermath(const struct scenario *sc)
 {
-    /* If a client is killed while it breaks a lock, other clients may learn
-     * only from their next poll what it has changed. */
+    /* If a client is killed while it breaks a lock, other clients may not be
+     * notified of what it has changed, and learn of it at their next poll. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct moment since = moment_now();
 

@@ -158,7 +158,8 @@ static bool is_shared(void)
     return stage_cast->kind == HF_RWLOCK || stage_cast->kind == HF_SEMAPHORE;
 }
 
-/* Returns the permits that the cell holds of a lock of a shared kind. */
+/* Returns how many permits the cell holds. Always 0 for a kind of lock that
+ * cannot be shared. */
 static unsigned has(unsigned cell)
 {
     struct shm_entry *e = &stage_file->entry[0];
@@ -185,8 +186,8 @@ int queued(void)
     return n;
 }
 
-/* Counts the waiters that sleep until they are notified, which have checked the
- * queue since they joined it. */
+/* Counts the waiters that have checked the queue since they joined it and now
+ * sleep until they are notified. */
 static int settled(void)
 {
     int n = 0;
@@ -196,8 +197,8 @@ static int settled(void)
     return n;
 }
 
-/* Returns whether the cell is in use. A living client of a shared lock may keep
- * a cell for its next acquire, which does not count. */
+/* Returns whether the cell is in use. A cell that a living client of a shared
+ * lock merely keeps for its next acquire does not count. */
 static bool is_left(unsigned cell)
 {
     struct shm_cell *c = &stage_file->cell[cell];

@@ -19,7 +19,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The contract's limit for a grant after a death; instrumented code gets more
+/* By the contract, a waiting client must be granted the lock within this time
+ * after a holder or another waiter has been killed. Instrumented code gets more
  * time. */
 enum { STAGE_LIMIT_MS = SANITIZED ? 2000 : 100 };
 /* An actor that has not answered within this time is stuck. */
@@ -93,9 +94,9 @@ extern void (*stage_at_point)(void);
 void stage_pause(void); /* pauses the victim until `go` */
 
 void stage_build(const char *name);
-/* To be called after the last case: prints how many steps ("kills") there were,
- * at how many places and for how long, and the TAP plan. Returns the exit
- * status, 0 or 1. */
+/* Must be called after the last case. Prints how many steps there were (`what`
+ * names them, for example "kills"), at how many places in the code, the
+ * duration of the test, and the TAP plan. Returns the exit status, 0 or 1. */
 int stage_end(int steps, const char *what);
 void stage_map(void);
 /* Resets the stage before a victim starts: there is no holder, and nothing has
@@ -104,12 +105,13 @@ void stage_reset(void);
 void stage_blame(const char *what); /* notes a fault */
 void stage_note_place(void);
 
-/* Prints one TAP line for everything that was tried since the last one; the
- * case passes if there were no faults. All other output begins with "# ". */
+/* Prints one TAP line for everything that was tried since the last such line.
+ * The case passes if there were no faults. All other output begins with "#
+ * ". */
 void stage_case(int faults, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* A scenario that is run for n = 1, 2, 3 ... while the victim has an n-th
- * step. */
+/* A scenario that is run for n = 1, 2, 3 ... until the victim ends before its
+ * n-th step. */
 struct stage_walk {
     const char *name, *meanwhile; /* for the faults; meanwhile may be NULL */
     bool (*run)(const void *scenario, int n); /* false after the last step */
@@ -123,8 +125,8 @@ int stage_walk(const struct stage_walk *, int *faults);
 
 int64_t now_ns(void);
 
-/* A point in time, and what had been delayed until then: how long each role and
- * this process had waited for a CPU, how long any thread had, and how long the
+/* A point in time, and the delays up to that point: how long each role and this
+ * process had waited for a CPU, how long any thread had, and how long the
  * machine had stalled. */
 struct moment {
     int64_t at, stalled, stood;
@@ -137,8 +139,9 @@ void stage_victim_is(pid_t); /* the victim's pid, or 0 when it has ended */
  * stalls of the machine. */
 int64_t moment_until(const struct moment *since, int64_t at);
 
-/* Returns the cast of that kind (mutex, rwlock, semaphore, latch) after the
- * given one, or the first if that is NULL. Returns NULL if there is none. */
+/* Returns the cast of that kind (mutex, rwlock, semaphore, latch) that follows
+ * the given cast, or the first if NULL is given. Returns NULL if no cast is
+ * left. */
 const struct stage_cast *stage_next_cast(const char *kind,
                                          const struct stage_cast *);
 
@@ -155,8 +158,8 @@ bool victim_was_killed(pid_t);
  * if the victim ended earlier, the cleanup after it would repair what must be
  * checked. */
 _Noreturn void victim_stays(struct seat *);
-/* Walks with run(), which returns whether the victim was killed, and prints one
- * case. Returns the number of kills. */
+/* Runs the scenario for n = 1, 2, 3 ... until run() returns false, which means
+ * that the victim survived. Prints one case and returns the number of kills. */
 int stage_kill_at_each(const char *name, int only,
                        bool (*run)(const void *scenario, int n),
                        const void *scenario);
@@ -176,10 +179,10 @@ int leave(struct seat *, hf_error *);
 int go_down(struct seat *, hf_error *); /* downgrades from writing to reading */
 
 void actor_begin(struct actor *, enum stage_role);
-void actor_end(struct actor *, int sig); /* if 0 it closes and exits */
+void actor_end(struct actor *, int sig); /* if sig is 0, it exits by itself */
 /* Begins the holder, the waiter and the prober, and maps the file. */
 void actors_begin(void);
-/* Ends those of them that are running. */
+/* Ends these actors, if they are running. */
 void actors_end(void);
 /* Sends a command. The verbs:
  *   a  acquire, or wait for the latch; SIGUSR1 cancels this, and SIGUSR2
@@ -216,7 +219,8 @@ void await_queue(int n, pid_t victim);
 /* Like await_queue(), but also waits until each of the actors sleeps and
  * acquires only when it is notified. */
 void await_settled(int n, pid_t victim);
-/* Checks that the file contains only what this number of idle clients has. */
+/* Checks that the file contains only what it must contain for this number of
+ * idle clients. */
 void check_leaks(int clients);
 
 #endif

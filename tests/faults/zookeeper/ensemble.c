@@ -16,8 +16,9 @@ static const char *majority_url(void)
     return url;
 }
 
-/* A follower is cut off without noticing it, and the leader ends the session of
- * its client. That client's claim must end before the next one begins. */
+/* A follower is cut off without noticing that, and the leader ends the session
+ * of the follower's client. The claim of that client must end before the claim
+ * of the next client begins. */
 CASE(test_cut_off_follower_claim_ends_before_the_next)
 {
     hf_lock *a = world_far(w, 2000, 1000);
@@ -86,9 +87,9 @@ static void ends_with_it(struct proc *p)
 }
 
 /* A waiter is first in the queue when it is stopped and its follower is cut
- * off; its session ends. When the waiter continues, the follower refuses a
- * request by itself, because it checks rights early: that must not prove that
- * the session is alive. */
+ * off. Then its session ends. When the waiter continues, the follower refuses a
+ * request without asking the leader, because it checks rights early. The waiter
+ * must not take that reply as proof that its session is alive. */
 CASE(test_cut_off_follower_denies_and_proves_nothing)
 {
     hf_lock *a = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);

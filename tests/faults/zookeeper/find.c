@@ -23,7 +23,7 @@ static int dead_port(int *fd)
 struct stranger {
     pthread_t thread;
     int fd, port;
-    const char *says; /* NULL if it never answers */
+    const char *says; /* NULL if this host never answers */
     uint32_t visits;  /* atomic */
 };
 
@@ -113,16 +113,16 @@ CASE(test_open_beside_strangers)
     stranger_end(&s[1]);
 }
 
-/* No server answers within the first attempt, but each would if it had more
- * time. */
+/* No server answers within the time of the first attempt, but each server would
+ * if it had more time. */
 CASE(test_open_where_all_are_slow)
 {
     struct proxy *other = proxy_start(w->port);
     hf_client *c = NULL;
 
     proxy_set(w->proxy, PROXY_DELAY, 800);
-    proxy_set(other, PROXY_DELAY,
-              800); /* 675 ms each, then 1350 for one of them */
+    proxy_set(other, PROXY_DELAY, 800); /* the attempts last 675 ms each, then
+                                         * 1350 ms for one host */
     OK(hf_open(text_of("zk://127.0.0.1:%d,127.0.0.1:%d", proxy_port(w->proxy),
                        proxy_port(other)),
                CLIENT(.connect_timeout_ms = 3000), &c, &w->err));

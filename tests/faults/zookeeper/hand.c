@@ -20,8 +20,8 @@ static void delete_last_entry(struct world *w)
     deallocate_String_vector(&names);
 }
 
-/* The second of two clients is granted the lock as soon as the first entry is
- * deleted. If its own entry was deleted in the meantime, it learns of its loss
+/* The second client in the queue has lost its entry. It is granted the lock
+ * nevertheless as soon as the first entry is deleted, but learns of its loss
  * long before its renewal. */
 CASE(test_second_without_an_entry_is_told)
 {
@@ -48,11 +48,11 @@ static void join_queue(struct world *w, char *path, size_t size)
                       ZOO_EPHEMERAL_SEQUENTIAL, path, size, NULL));
 }
 
-/* The second client has lost its entry, and its last proof of the session is
- * old when the first entry is deleted. It lists the entries, does not find its
- * own and creates another one, but receives only the reply to that create. The
- * client was second to the old first entry, which must not count for its new
- * entry. */
+/* The second client in the queue has lost its entry. When the first entry is
+ * deleted, the client's last proof of its session is old. The client lists the
+ * entries, does not find its own and creates another one, but receives only the
+ * reply to that create. It was next after the deleted entry, but its new entry
+ * is behind others, so it must not acquire. */
 CASE(test_second_with_another_entry_is_not_second)
 {
     enum { OTHERS = 40 }; /* enough for a list that is cut before its end */

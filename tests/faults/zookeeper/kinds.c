@@ -1,6 +1,7 @@
 /*
- * What only ZooKeeper shows: new names; latches; holders that are asked;
- * downgrades and guarded writes, as nodes at the server; and lost replies.
+ * What is special about ZooKeeper: the creation of new names; latches; requests
+ * to holders, downgrades and guarded writes, as nodes at the server; and lost
+ * replies.
  */
 #include "zk_faults.h"
 
@@ -21,8 +22,8 @@ static void is_there(struct world *w, const char *path, const char *data)
     assert_string_equal(text, data);
 }
 
-/* The first request about a name is lost; or it arrives, and the request that
- * creates the parents is lost. */
+/* The client's first request about a name is lost. If `parents` is set, that
+ * request arrives, and the next one, which creates the parents, is lost. */
 static void requests_lost(struct world *w, enum hf_kind kind, bool parents)
 {
     struct taker *t;
@@ -122,8 +123,8 @@ static bool is_zero(struct world *w)
     return zk_hand_get(hand(w), "/l/latch", text, sizeof(text)) == ZNONODE;
 }
 
-/* The reply to the last count is lost: the retry finds no latch, and the
- * client's mark is removed too. */
+/* The reply to the last count is lost. The retry finds no latch: the call
+ * succeeds, and the client's mark is removed too. */
 CASE(test_latch_last_answer_swallowed_leaves_no_mark)
 {
     struct downer d = {0};
@@ -141,8 +142,8 @@ CASE(test_latch_last_answer_swallowed_leaves_no_mark)
     COMES(zk_server_children(w->zk, "/l") <= 0);
 }
 
-/* The connection is lost while no request is in flight: the client reconnects
- * anyway and removes its mark. */
+/* The last count has been answered, and the connection is lost while no request
+ * is in flight. The client reconnects anyway and removes its mark. */
 CASE(test_latch_idle_after_last_leaves_no_mark)
 {
     hf_latch *l;
@@ -255,8 +256,8 @@ static bool has_reader(struct world *w)
 }
 
 /* Neither the downgrade nor the holder's request for a watch reaches the
- * server: the entry still has its old name, and the client must not take it for
- * a loss that no entry has the new name. */
+ * server, so the entry still has its old name. When the client finds no entry
+ * with the new name, it must not conclude that the hold is lost. */
 CASE(test_downgrade_lost_with_its_ear)
 {
     int granted = 1, lowered = 1;
@@ -307,7 +308,7 @@ CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
         OK(hf_lock_timed(a, 5000, &w->err));
         t = taker_start(w, b[i], WAIT_LONG_MS);
         world_has_entries(w, 2);
-        /* One of the two watches is that of the holder, which has an event
+        /* One of the two watches belongs to the holder, which has an event
          * callback. */
         COMES(zk_server_number(w->zk, "zk_watch_count") >= 2);
         OK(hf_lock_downgrade(a, &w->err));

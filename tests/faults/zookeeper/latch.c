@@ -19,7 +19,7 @@ static struct {
     void (*before_mark_deleted)(struct world *);
     void (*after_mark_deleted)(struct world *); /* first mark only */
     unsigned multis, deletes;                   /* atomic */
-    unsigned stale_reads; /* atomic: reads that miss the latch */
+    unsigned stale_reads; /* atomic: how many reads will still miss the latch */
 } meddler;
 
 static void meddle(struct world *w)
@@ -184,7 +184,7 @@ static hf_latch *far_latch(struct world *w)
 
     world_far(w, 30000, 10000);
     latch = world_latch(w, w->clients[0], "l");
-    /* Not a container, so that the server does not remove it. */
+    /* This node is not a container, so that the server does not remove it. */
     OK(zk_hand_create(hand(w), NAME, "", 0, NULL, 0, NULL));
     return latch;
 }
@@ -197,8 +197,9 @@ static void drop_latch(struct world *w, hf_latch *latch)
     world_is_clean(w);
 }
 
-/* The client finds a lock next to its new latch and must remove the latch,
- * which another client has counted down in the meantime. */
+/* The client finds a lock next to the latch that it has just set, and must
+ * remove the latch. In the meantime another client has counted the latch
+ * down. */
 CASE(test_latch_counted_before_it_is_taken_back)
 {
     hf_latch *latch = far_latch(w);

@@ -83,9 +83,10 @@ static bool was_asked_more(struct world *w, const struct Stat *made)
            strncmp(line + strlen(sid), "lop=CREA,", strlen("lop=CREA,")) != 0;
 }
 
-/* The proxy delays the replies and, once they pass, holds back what the client
- * sends next: the client must have requested everything that it needs in its
- * first requests. */
+/* The client must request everything that it needs in its first requests. To
+ * show this, the proxy first delays the replies. Before it lets them pass, it
+ * begins to hold back what the client sends. The client must get the lock
+ * nevertheless. */
 CASE(test_free_lock_is_one_trip)
 {
     hf_lock *a = world_far(w, 30000, 10000);

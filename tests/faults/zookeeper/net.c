@@ -14,7 +14,8 @@ CASE(test_created_then_cut_is_adopted)
     struct taker *t;
 
     world_free_for_all(w, a);
-    /* A node of another lock below it prevents the sweeping of the parent. */
+    /* Because of this node of another lock, the server does not sweep the
+     * parent. */
     create_below(w, NODE, NODE "/x", ZOO_CONTAINER, NULL, 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);
@@ -108,8 +109,8 @@ CASE(test_close_in_a_black_hole)
     began = wait_fair();
     rc = hf_close(w->clients[0]);
     w->clients[0] = NULL;
-    /* If the machine stalled until the hold was lost, there is nothing to
-     * release. */
+    /* If the machine stalled until the hold was lost, hf_close() had nothing to
+     * release and may succeed. */
     if (rc || wait_ms_since(taken) < TTL_MS / 2)
         assert_int_equal(rc, HF_EUNKNOWN);
     assert_true(wait_within(began, OP_MS + 1200));

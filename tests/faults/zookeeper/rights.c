@@ -103,11 +103,13 @@ static void count_refusals(void *count, const char *text)
         __atomic_add_fetch((int *)count, 1, __ATOMIC_RELAXED);
 }
 
-/* The client may not delete its entry: the refusal is logged once, the deletion
- * is retried rarely and succeeds once the right is granted again. */
+/* The client is not allowed to delete its entry. The refusal is logged once,
+ * and the deletion is retried rarely. It succeeds once the right is granted
+ * again. */
 CASE(test_rights_to_delete_are_taken_away)
 {
-    static int refusals; /* the client is closed after the case */
+    static int refusals; /* static because the client may be closed after the
+                          * case */
     hf_hooks hooks = {.ctx = &refusals, .log = count_refusals};
     hf_lock *a;
 
@@ -125,7 +127,7 @@ CASE(test_rights_to_delete_are_taken_away)
     COMES_MS(!zk_server_children(w->zk, NODE), 12000);
     COMES(hf_lock_timed(a, 1000, &w->err) == 0);
     OK(hf_lock_release(a, &w->err));
-    OK(hf_close(w->clients[0])); /* its log is about to go out of scope */
+    OK(hf_close(w->clients[0])); /* `hooks` is about to go out of scope */
     w->clients[0] = NULL;
 }
 
@@ -141,8 +143,8 @@ static bool became(hf_client *c, const int *result, int wanted)
 }
 
 /* A waiter has given up, but its entry cannot be deleted. The next waiter of
- * this process would wait after that entry, so its wait fails with the
- * reason. */
+ * the same client would have to wait behind that entry, so its wait fails with
+ * HF_EAUTH. */
 CASE(test_given_up_place_cannot_be_deleted)
 {
     hf_lock *x = deaf_lock(w), *a = deaf_lock(w),
@@ -150,7 +152,7 @@ CASE(test_given_up_place_cannot_be_deleted)
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
     int first = 1, second = 1;
 
-    fixed.lease_ms = 60000; /* lets its request differ from the first */
+    fixed.lease_ms = 60000; /* makes its request differ from the first */
     OK(hf_lock_timed(x, 5000, &w->err));
     OK(hf_lock_acquire_async(a, NULL, note_result, &first, NULL));
     world_has_entries(w, 2);
@@ -193,8 +195,9 @@ static bool is_gone(struct world *w, const char *path)
     return zk_hand_stat(hand(w), path, NULL) == ZNONODE;
 }
 
-/* When no lock below them is in use, the nodes of the URL's path remain and
- * belong to the URL's user. Otherwise the next user would own them. */
+/* The nodes of the URL's path remain even when no lock below them is in use,
+ * and belong to the URL's user. If the server removed them, the next user could
+ * create and own them. */
 CASE(test_root_stays)
 {
     struct zk_hand *h = hand(w);
@@ -272,8 +275,8 @@ static void note_set(void *arg, hf_latch *latch, int result)
     *(int *)arg = result;
 }
 
-/* The name's node exists when the client looks for it, and is swept afterwards:
- * the client creates it again, as it creates any other. */
+/* The name's node exists when the client looks for it, and is swept afterwards.
+ * The client creates this node again. */
 CASE(test_tenants_latch_is_swept)
 {
     hf_client *c = open_tenant(w);
@@ -286,8 +289,8 @@ CASE(test_tenants_latch_is_swept)
     proxy_set(w->proxy, PROXY_DELAY, 300);
     answered = proxy_answered(w->proxy);
     OK(hf_latch_set_async(l, 1, note_set, &set, NULL));
-    /* The client has received the replies to a sync and to a list, and that
-     * there is no latch. */
+    /* The client has received three replies: to a sync, to a list, and to the
+     * request for the latch, which does not exist. */
     COMES(proxy_answered(w->proxy) > answered + 60);
     OK(zk_hand_delete(hand(w), TENANT "/l"));
     proxy_set(w->proxy, PROXY_PASS, 0);

@@ -52,7 +52,7 @@ CASE(test_semaphore_beside_curators_leases)
     taker_gets_it(t, 4000);
 }
 
-enum { PASS_MS = 500 }; /* limit for waiting for the clients before a try */
+enum { PASS_MS = 500 }; /* a try waits this long for its predecessors */
 
 static void turn_of_another(struct world *w, char *turn, size_t size)
 {
@@ -72,7 +72,7 @@ CASE(test_semaphore_try_waits_for_who_passes)
 
     world_near(w);
     a = world_change(w, 0, HF_SEMAPHORE, 2);
-    for (int i = 0; i < 20 && rc; i++) { /* HF_EBUSY if the machine stalled */
+    for (int i = 0; i < 20 && rc; i++) { /* a stall causes HF_EBUSY */
         turn_of_another(w, turn, sizeof(turn));
         watches = zk_server_number(w->zk, "zk_watch_count");
         t = taker_start(w, a, 0);
@@ -122,8 +122,8 @@ static void *try_main(void *arg)
     return NULL;
 }
 
-/* There are as many simultaneous tries as permits: each gets one, unless the
- * machine stalled so that one of them waited too long for another. */
+/* There are as many simultaneous tries as permits. Each try gets a permit,
+ * unless the machine stalled so that this try waited too long for another. */
 CASE(test_semaphore_tries_at_once)
 {
     enum { ALL = WORLD_CLIENTS, ROUNDS = 20 };
@@ -213,8 +213,8 @@ CASE(test_semaphore_minds_strangers)
     OK(hf_lock_release(below, &w->err));
 }
 
-/* kazoo's semaphore uses other nodes: if a client used both, each would grant n
- * permits. */
+/* kazoo's semaphore uses nodes other than Curator's. If both kinds were used
+ * under one name, each would grant n permits. */
 CASE(test_kazoo_has_no_semaphore)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;
@@ -294,7 +294,7 @@ CASE(test_semaphore_deleted_lease_is_heard_of)
 }
 
 /* Deletes leases right after the server has created them and before the client
- * lists them; or deletes a turn. */
+ * lists them. Can also delete a turn. */
 static struct {
     struct zk_hand *hand;
     int times;        /* atomic: leases still to be deleted */
@@ -334,8 +334,8 @@ zoo_acreate2(zhandle_t *zh, const char *path, const char *data, int len,
     return rc;
 }
 
-/* Creates the node of the leases, not as a container, which would be swept:
- * every create must succeed. */
+/* Creates the parent node of the leases. It is not a container, because the
+ * server would sweep a container and a create could fail. */
 static void make_leases_node(struct world *w)
 {
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
@@ -347,8 +347,9 @@ static void drop_leases_node(struct world *w)
     COMES(!zk_hand_delete(hand(w), LEASES));
 }
 
-/* Lets the next `times` leases be deleted. Until then no other thread may use
- * the hand. */
+/* From now on the next `times` leases that the client creates are deleted.
+ * Until that has happened, only the thread that deletes them may use the
+ * hand. */
 static void meddle(struct world *w, int times)
 {
     vandal.hand = hand(w);
@@ -356,8 +357,9 @@ static void meddle(struct world *w, int times)
     __atomic_store_n(&vandal.times, times, __ATOMIC_RELEASE);
 }
 
-/* Each attempt creates two leases: if one or both of them were deleted, the
- * client creates all leases again, once. The last attempt has kept two. */
+/* Asserts how many leases the client has created. Each attempt creates two. If
+ * one or both of them are deleted, the client makes another attempt. The last
+ * attempt has kept both of its leases. */
 static void has_two_leases(struct world *w, int times)
 {
     assert_int_equal(__atomic_load_n(&vandal.made, __ATOMIC_RELAXED),
@@ -441,9 +443,9 @@ static void only_turn(struct world *w, char *path, size_t size)
     deallocate_String_vector(&names);
 }
 
-/* A client's turn is deleted when it has created its leases. The next client
- * waits for these leases, so the first one must not keep them while it waits
- * behind the next one's turn. */
+/* A client's turn is deleted when the client has created its leases. The client
+ * queues again, behind the turn of the next client, which waits for these
+ * leases. So the first client must not keep its leases while it waits. */
 CASE(test_semaphore_turn_deleted_with_leases_out)
 {
     char turn[256];

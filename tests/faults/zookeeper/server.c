@@ -67,8 +67,8 @@ CASE(test_restart_while_a_child_lives)
     waitpid(child, NULL, 0);
 }
 
-/* The server ends the session while nothing reaches the client, which learns of
- * that afterwards. */
+/* The server ends the session while no message reaches the client. The client
+ * learns that the session has ended when it reconnects. */
 CASE(test_expired_session_is_replaced)
 {
     hf_lock *a = world_far(w, 3000, 2000), *b = world_near(w);
@@ -88,7 +88,7 @@ CASE(test_expired_session_is_replaced)
     world_free_for_all(w, a);
     world_takes(w, a, 3000);
     assert_true(token_of(a) > token);
-    /* The client keeps the new session alive like the old one. */
+    /* The client keeps the new session alive as it did the old session. */
     world_renews(a);
     world_renews(a);
     OK(hf_lock_release(a, NULL));
@@ -119,7 +119,7 @@ CASE(test_ended_session_is_the_reason_of_the_loss)
     OK(hf_lock_timed(a, 5000, NULL));
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_stat(zk_server_hand(w->zk), path, &stat));
-    do /* the client may take its session back first */
+    do /* retries, as the client may reclaim its session first */
         zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->zk->port),
                                     stat.ephemeralOwner));
     while (hf_lock_check(a) == 0 &&
@@ -195,7 +195,7 @@ CASE(test_parent_swept_between)
 
     for (int i = 0; i < 3; i++) {
         world_free_for_all(w, a);
-        world_is_clean(w); /* also without its container */
+        world_is_clean(w); /* waits until its container is swept */
     }
 }
 

@@ -1,6 +1,6 @@
 /* How a session survives outages, and how it ends: what errors say, how soon
- * the client reconnects, and refused users, missing descriptors and missing
- * memory. */
+ * the client reconnects, and what happens if the user is refused, or if
+ * descriptors or memory are missing. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -188,7 +188,8 @@ CASE(test_no_descriptor_to_watch)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
     while (hogs < 1024 && (hog[hogs] = dup(fd[0])) >= 0)
         hogs++;
-    /* Copies of the connection's descriptor would keep the connection open. */
+    /* Copies of the connection's descriptor would keep the connection open, so
+     * they are replaced by copies of stderr. */
     for (int i = 0; i < hogs; i++)
         dup2(2, hog[i]);
     shutdown(fd[0], SHUT_RDWR);
@@ -243,8 +244,9 @@ CASE(test_no_memory_to_stay_alive)
     hf_lock_release(w->locks[0], NULL); /* the session may have ended */
 }
 
-/* The thread that drives the client may sleep for long when another thread
- * sends a request: it must wake in time to notice that the server is silent. */
+/* The thread that drives the client may be asleep for a long time when another
+ * thread sends a request. The driver must wake in time to notice that the
+ * server is silent. */
 CASE(test_silence_is_noticed_by_who_sleeps)
 {
     hf_lock *waits = world_far(w, 30000, 5000), *b = world_near(w), *a;
@@ -286,8 +288,9 @@ static void is_refused(struct world *w, const struct zk_server *s,
     expect_words(w->err.text, why);
 }
 
-/* The server allows such sessions but does not tell clients its tick. The URL
- * may contain the tick; if it is needed but missing, the log says so. */
+/* The server allows sessions that are shorter than two of its ticks, but does
+ * not tell clients how long a tick is. The URL may contain the tick. If it is
+ * needed but missing, the log says so. */
 CASE(test_session_shorter_than_two_ticks)
 {
     struct zk_server s = {.tick_ms = 2000, .min_session_ms = 500};
@@ -340,9 +343,9 @@ static size_t lost_of(hf_lock *const *lock, size_t len)
 }
 
 /* However many holds were deleted and however slow the network is, one renewal
- * finds all of them and keeps the others. One round trip for each hold would
- * take longer than the session. The client has no event callback, with which it
- * would be notified of each loss. */
+ * finds all deleted holds and keeps the others. One round trip for each hold
+ * would take longer than the session. (A client with an event callback would be
+ * notified of each loss earlier; this one has none.) */
 CASE(test_renewal_finds_all_that_are_gone)
 {
     static const struct manner mutex = {HF_MUTEX, HF_FAIR, HF_WRITE};
@@ -384,8 +387,8 @@ static hf_lock *quiet_hold(struct world *w, const char *url)
 }
 
 /* An administrator closes the session in the client's name, before the
- * deadline. Repeats this, because the client may take its session back
- * first. */
+ * deadline. This is repeated until it succeeds, because the client may reclaim
+ * its session first. */
 static void close_its_session(struct world *w)
 {
     char path[256];

@@ -1,6 +1,7 @@
 /*
- * Children of unknown form, about which the client asks the server: they are
- * created and deleted in the meantime, or the client gives the request up.
+ * Children of unknown form. The client asks the server about each of them.
+ * While it asks, such a child is created or deleted, or the client gives its
+ * acquire up.
  */
 #include "zk_faults.h"
 
@@ -84,7 +85,7 @@ static void come(struct world *w)
 static void go(struct world *w)
 {
     if (zk_hand_delete(hand(w), STRANGER))
-        abort(); /* may be a thread other than the case's */
+        abort(); /* assertions work only on the case's thread */
 }
 
 static void keep_back(struct world *w)
@@ -185,10 +186,10 @@ static void come_again(struct world *w)
     zk_hand_create(hand(w), STRANGER, "", ZOO_EPHEMERAL, NULL, 0, NULL);
 }
 
-/* The stranger is removed whenever the client asks about it, and returns after
- * the client's entry; the client gets the lock. Next time the stranger is
- * before the client, and must not count as a node that was found to be
- * harmless. */
+/* The stranger is removed whenever the client asks about it, and is created
+ * again behind the client's entry. The client gets the lock. At its next
+ * attempt the stranger is in front of the client's entry, and must not count as
+ * a node that was found to be harmless. */
 static void minds_its_return(struct world *w, hf_lock *a)
 {
     come(w);

@@ -76,7 +76,7 @@ static void make_node(struct world *w)
     remove_it(w, "x");
 }
 
-/* Adds a client that has no lock of that name yet. */
+/* Adds a client that has no lock of the case's name yet. */
 static void begin(struct world *w)
 {
     world_near(w);
@@ -161,8 +161,8 @@ CASE(test_other_locks_are_no_strays)
     remove_node(w);
 }
 
-/* Asserts that the client waits for this entry, which another client or a
- * recipe created. */
+/* Asserts that the client waits for this entry, which a client of ours or of
+ * another library could have created. */
 static void is_waited_for(struct world *w, const char *child,
                           const struct manner *m)
 {
@@ -209,7 +209,8 @@ CASE(test_foreign_entries_are_waited_for)
     remove_node(w);
 }
 
-/* These entries belong to a kind of lock other than the client's. */
+/* Entries of other kinds of lock. An acquire in each manner that is marked in
+ * `minded` fails with HF_EMISMATCH. */
 CASE(test_foreign_entries_of_another_kind)
 {
     static const struct {

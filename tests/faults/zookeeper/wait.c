@@ -1,5 +1,5 @@
-/* Which waiters are woken: one waiter of a fair queue, all waiters for an
- * unfair lock. */
+/* How many waiters a release wakes: one waiter of a fair queue, but all waiters
+ * for an unfair lock. */
 #include "zk_faults.h"
 
 #include <limits.h>
@@ -15,7 +15,8 @@ GROUP("wait");
 struct herd {
     hf_client *holder, *client[WAITERS];
     hf_lock *held, *lock[WAITERS];
-    int granted[WAITERS]; /* 1 if it has the lock, negative for an error */
+    int granted[WAITERS]; /* 1 if this waiter has the lock, negative for an
+                           * error */
 };
 
 static void note(void *arg, hf_lock *lock, int result)
@@ -93,7 +94,7 @@ static void scatter(struct herd *h)
     }
 }
 
-/* Counts how many waiters are woken by one release and by the next. */
+/* Counts how many waiters are woken by one release and by the next release. */
 static void release_twice(struct world *w, enum hf_fairness fairness,
                           long *first, long *second)
 {
@@ -179,8 +180,8 @@ CASE(test_threads_of_a_process_are_one_waiter)
 
 struct sleeper {
     pthread_t thread;
-    hf_lock *lock;   /* waits for this lock, */
-    hf_latch *latch; /* or for this latch */
+    hf_lock *lock;   /* what the thread waits for, or NULL for the latch */
+    hf_latch *latch; /* the latch that it waits for if `lock` is NULL */
     int rc;
     long sleeps;
 };
@@ -265,9 +266,9 @@ CASE(test_driver_is_woken_for_answers)
     assert_true(latched < MOST);
 }
 
-/* Some callers give up while they wait for the connection, wherever they are in
- * the queue. When the client has reconnected, the requests of the others are
- * sent, including later ones. */
+/* Some callers give up while they wait for the connection, at different places
+ * in the queue. When the client has reconnected, it sends the requests of the
+ * other callers, including those that came later. */
 CASE(test_some_give_up_while_it_is_down)
 {
     enum { ALL = 6, LATE = ALL - 1 };

@@ -20,7 +20,7 @@ CASE(test_watch_outlives_its_session)
 
     world_first_entry(w, path, sizeof(path));
     OK(zk_hand_stat(hand(w), path, &stat));
-    do /* the client may take its session back first */
+    do /* retries, as the client may reclaim its session first */
         zk_hand_close(zk_hand_steal(text_of("127.0.0.1:%d", w->zk->port),
                                     stat.ephemeralOwner));
     while (hf_lock_check(a) == 0 &&

@@ -23,7 +23,7 @@ int zk_start_three(void)
 {
     three = true;
     zk_three.can_be_cut = true;
-    for (int i = 0; i < ZK_ENSEMBLE; i++) /* the default is false */
+    for (int i = 0; i < ZK_ENSEMBLE; i++) /* this setting is off by default */
         zk_three.server[i].flags[0] = "-Dzookeeper.enableEagerACLCheck=true";
     return zk_ensemble_start(&zk_three);
 }

@@ -24,7 +24,7 @@ public final class CuratorPeer extends Peer {
     private CountDownLatch wanted; // of the last revocable mutex
 
     private CuratorPeer(String[] args) throws InterruptedException {
-        // As Curator's default on a machine that can resolve its own name.
+        // Curator's default, if the machine can resolve its own name.
         byte[] address = InetAddress.getLoopbackAddress().getHostAddress()
             .getBytes(StandardCharsets.UTF_8);
         client = CuratorFrameworkFactory.builder().connectString(args[0])

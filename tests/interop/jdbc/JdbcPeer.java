@@ -23,10 +23,10 @@ public final class JdbcPeer extends Peer {
     /** The pause between two tries, as ShedLock has no call that waits. */
     private static final int RETRY_MS = 10;
 
-    /** The server would refuse the default of 10 in each of 16 processes. */
+    /** The default of 10 in each of 16 processes exceeds the server's limit. */
     private static final int POOL = 2;
 
-    private final JdbcLockRegistry spring; // one of the two is null
+    private final JdbcLockRegistry spring; // this or shedlock is null
     private final LockProvider shedlock;
     private final long leaseMs;
 

@@ -47,7 +47,7 @@ interface Hold {
         void back(T got) throws Exception;
     }
 
-    /** A hold of a library that returns what must be given back, or null. */
+    /** A hold that the library represents by an object, null if not granted. */
     final class Got<T> implements Hold {
         private final Take<T> take;
         private final Give<T> give;

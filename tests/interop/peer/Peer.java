@@ -18,7 +18,7 @@ abstract class Peer {
         return "failed no such command";
     }
 
-    /** Returns whether the wait after the last entry counts as a wait. */
+    /** Returns whether the wait after the last entry counts for longest_us. */
     boolean countsLastWait(String kind) {
         return true;
     }

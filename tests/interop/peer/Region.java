@@ -56,7 +56,7 @@ final class Region {
         return get(ENTRIES) + (long) WORD.getVolatile(words, SHARED) >= total;
     }
 
-    /** Enters exclusively; after enough entries only returns false. */
+    /** Enters exclusively, or only returns false after enough entries. */
     boolean exclusive(long token) {
         WORD.getVolatile(words, OWNER);
         if (isOver())
@@ -80,7 +80,7 @@ final class Region {
         return true;
     }
 
-    /** Enters shared: limit processes (0: any number) may be inside. */
+    /** Enters shared, with at most limit processes inside (0: any number). */
     boolean shared() {
         if (isOver())
             return false;

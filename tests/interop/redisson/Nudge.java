@@ -77,8 +77,8 @@ final class Nudge implements Runnable {
     }
 
     /** Wakes the waiter of each semaphore that has a free permit and a waiter.
-        At each acquire a semaphore is in that state for a moment, so only the
-        second look in a row counts. */
+        At each acquire a semaphore is in that state for a moment, so it counts
+        only if two looks in a row find it so. */
     private void look() {
         Set<AsyncSemaphore> found = new HashSet<>();
         for (AsyncSemaphore one : semaphores) {

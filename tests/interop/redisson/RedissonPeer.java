@@ -61,8 +61,8 @@ public final class RedissonPeer extends Peer {
     }
 
     /** Counts latches down and waits for them, in rounds. Three latches take
-        turns; the latch of the next round is set before that of this round can
-        reach 0. */
+        turns; the latch of the next round is set before the latch of this round
+        can reach 0. */
     private String rounds(String[] word) throws Exception {
         int rounds = Integer.parseInt(word[3]), me = Integer.parseInt(word[5]);
         int count = Integer.parseInt(word[6]);

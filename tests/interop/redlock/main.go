@@ -59,8 +59,9 @@ func isBusy(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// Does what race does, but sleeps with the lock and without it. A pair counts
-// if it was granted in time; a wait always counts.
+// Does what race does, but sleeps while it holds the lock and after it has
+// released it. A pair counts if the lock was granted before the end; a wait
+// always counts.
 func turns(word []string) (string, error) {
 	hold, think := milliseconds(word[4]), milliseconds(word[5])
 	begin, waits := time.Now(), strings.Builder{}

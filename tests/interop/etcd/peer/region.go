@@ -55,7 +55,7 @@ func (r *region) note(overlap bool) {
 	}
 }
 
-// Enters exclusively; after enough entries only returns false.
+// Enters exclusively, or only returns false after enough entries.
 func (r *region) exclusive() bool {
 	if r.isOver() {
 		return false
@@ -73,7 +73,7 @@ func (r *region) exclusive() bool {
 	return true
 }
 
-// Enters shared: limit processes (0: any number) may be inside.
+// Enters shared, with at most limit processes inside (0: any number).
 func (r *region) together() bool {
 	if r.isOver() {
 		return false

@@ -17,7 +17,7 @@ type hold struct {
 	isShared bool
 }
 
-// What of() creates a lock for. A lease of 0 is the library's default.
+// The lock that of() creates on request. A lease of 0 is the library's default.
 type wish struct {
 	kind, name string
 	lease      time.Duration
@@ -39,8 +39,8 @@ func milliseconds(word string) time.Duration {
 	return time.Duration(number(word)) * time.Millisecond
 }
 
-// Returns the lock of one entry in four, and that of the others: for rwlock,
-// the first one writes and the others read.
+// Returns two locks: first is for one entry in four, other for the rest. If the
+// kind is rwlock, first writes and other reads.
 func both(w wish) (first, other hold, err error) {
 	if w.kind != "rwlock" {
 		first, err = of(w)

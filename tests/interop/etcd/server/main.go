@@ -1,5 +1,5 @@
-// The main of etcd: `go install` cannot install a module that has replace
-// directives.
+// The main function of etcd. It is built here, because `go install` cannot
+// install a module that has replace directives.
 package main
 
 import (

@@ -69,8 +69,9 @@ const verbs = {
     return `done pairs=${pairs} us=${now() - begin}`;
   },
 
-  /** Does what race does, but sleeps with the lock and without it. A pair
-   *  counts if it was granted in time; a wait always counts. */
+  /** Does what race does, but sleeps while it holds the lock and after it has
+   *  released it. A pair counts if the lock was granted before the end; a wait
+   *  always counts. */
   async turns(kind, name, ms, holdMs, thinkMs) {
     const begin = now(), end = begin + 1000 * ms, waits = [];
     let pairs = 0;

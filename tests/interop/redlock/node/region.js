@@ -27,7 +27,7 @@ class Region {
     fs.writeSync(this.fd, this.word, 0, 8, at);
   }
 
-  /** Enters exclusively; after enough entries only returns false. */
+  /** Enters exclusively, or only returns false after enough entries. */
   exclusive() {
     const entries = this.get(ENTRIES);
     if (entries >= this.total) return false;

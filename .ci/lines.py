@@ -8,8 +8,8 @@ import sys
 
 import c_text
 
-# Each folder directly below one of these is a row. One of these that contains
-# files is also the row of those files.
+# Each folder directly below a folder of this table has its own row. If a folder
+# of this table contains files itself, it has a row for these files.
 EACH_FOLDER = {"src": 2, "src/backends": 3, "lab": 2, "cli": 2, "tests": 2,
                "tests/unit": 3, "tests/unit/backends": 4, "tests/faults": 3}
 TOP = ("include", "src", "cli", "lab", "bench", "examples", "tests")
@@ -42,7 +42,7 @@ def count(path, text):
 
 
 def tests_of(room, rows):
-    """Returns the lines of code of the tests that mirror a room of src, "-" if none do."""
+    """Returns the lines of code of the tests that mirror a room of src, or "-" if no tests do."""
     if not room.startswith("src/"):
         return ""
     inside = room[len("src/"):]

@@ -37,8 +37,8 @@ def rows_of(text, columns):
 
 
 def paths_in(cell):
-    """Returns the targets of the links in a cell, which are relative to docs;
-    without links, the texts in backquotes; without those, the words."""
+    """Returns the targets of the links in a cell, which are relative to docs. A cell without links:
+    returns the texts in backquotes, or, if there are none, the words."""
     links = re.findall(r"\]\(([^)#]+)", cell)
     if links:
         return [os.path.normpath(os.path.join("docs", link)) for link in links]

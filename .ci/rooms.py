@@ -8,16 +8,16 @@ date. Prints a table of the rooms, then all errors, and exits with 1 if there
 are any:
 
   arrow     a file uses a file of a room that its room may not use
-  header    a symbol that is not static in X.c is declared only in X.h of the
-            same folder; X.c includes X.h first; a header declares nothing that
-            no file defines
+  header    a symbol that is not static in X.c is not declared in X.h of the
+            same folder, or is also declared elsewhere; X.c does not include X.h
+            first; a header declares something that no file defines
   circle    more files of a room call each other in a circle than the room may
             have, or other files than the list names; or rooms use each other
   word      a retired word is part of an identifier or of a file name
   noun      a static function has no word of its file's name
   stale     the list allows something that no file does
 
-Not seen are calls through pointers, and code that is in no object of BUILD.
+It does not see calls through pointers, and code that is in no object of BUILD.
 """
 import collections
 import fnmatch

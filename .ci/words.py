@@ -3,7 +3,8 @@
 
 Reads all text of the folders below (comments, strings, documents and manual pages) as one long
 line per file, so that it finds a phrase across a line break. Prints each place with what to write
-instead, and each line of the list that allows what no file has; exits with 1 if there is any."""
+instead, and each line of the list that allows something that no file contains. Exits with 1 if it
+has printed anything."""
 import bisect
 import fnmatch
 import os

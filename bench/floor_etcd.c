@@ -1,8 +1,9 @@
 /*
- * The floor on etcd: the same two transactions by hand, in one thread, with
- * holdfast's gRPC client (src/net/grpc) and with nghttp2 on a blocking socket.
- * Also Go's concurrency.Mutex, in separate processes: HOLDFAST_GO is the
- * program of tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
+ * The floor on etcd: the two transactions of a pair (one acquire and its
+ * release), sent by hand, in one thread, with holdfast's gRPC client
+ * (src/net/grpc) and with nghttp2 on a blocking socket. Also measures Go's
+ * concurrency.Mutex, in separate processes: HOLDFAST_GO is the program of
+ * tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
  */
 #include "../tests/lib/bare_core.h"
 #include "../tests/lib/etcd_server.h"
@@ -264,7 +265,7 @@ static int closed(nghttp2_session *session, int32_t id, uint32_t error,
     return 0;
 }
 
-/* Writes all frames that are due by one call. */
+/* Writes all pending frames by one call. */
 static int send_all(struct floor *f)
 {
     uint8_t all[2 * MESSAGE];
@@ -459,8 +460,8 @@ static void nap(int ms)
     poll(NULL, 0, ms);
 }
 
-/* Waits until the server's count of watchers says that the client waits for all
- * names, and three seconds longer. */
+/* Waits until the server's count of watchers shows that the client waits for
+ * all names, and then for three more seconds. */
 static int wait_for_watchers(const struct etcd_server *s, double wanted)
 {
     double seen = -1;
@@ -475,8 +476,8 @@ static int wait_for_watchers(const struct etcd_server *s, double wanted)
     return seen < wanted ? -1 : 0;
 }
 
-/* Returns the processor time of the waiting client in per cent of a core, and
- * in *streams how many streams the client has. */
+/* Returns the processor time of the waiting client in per cent of a core. Sets
+ * *streams to the number of the client's streams. */
 static double watch_waiter(const struct etcd_server *s, double *streams)
 {
     double before = etcd_server_metric(s, STREAMS), percent = -1, cpu;
@@ -498,7 +499,7 @@ static double watch_waiter(const struct etcd_server *s, double *streams)
 
 static double many(const char *url, bool is_streams)
 {
-    static double percent = -1, streams = -1; /* measured together */
+    static double percent = -1, streams = -1; /* both are measured by one run */
     hf_client *client;
     hf_error err = HF_ERROR_INIT;
     int rc = HF_OK;

@@ -155,14 +155,15 @@ double floor_flock_four(const char *url)
     return per_second;
 }
 
-/* The hand-over is timed as contend.c does: from just before the pass to the
- * other process's return. As in contend.c, each process has its own processor;
- * two processes on one processor give another figure. */
+/* The hand-over is timed as contend.c does: from just before one process passes
+ * the ball until the wait of the other process returns. As in contend.c, each
+ * process has its own processor; two processes on one processor give another
+ * figure. */
 
 struct ball {
     _Atomic uint32_t turn; /* 0 or 1: whose turn; 2: the end */
     int64_t passed_at;
-    struct hist hist; /* of the first player */
+    struct hist hist; /* the times that the first player has measured */
 };
 
 static void play(struct ball *ball, uint32_t me, bool counts)

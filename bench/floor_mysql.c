@@ -26,7 +26,8 @@ enum {
     EIGHT_MS = 2000,
     READY_MS = 30000,
     WAITERS = 100,
-    SETTLED_MS = 3000, /* then the waiters have done what they do on arrival */
+    SETTLED_MS = 3000, /* after this time the waiters have done what they do on
+                        * arrival */
     WATCHED_MS = 10000,
     HELD = 200,
 };
@@ -95,8 +96,8 @@ static long ask(MYSQL *db, const char *text)
 /*
  * The packets of a pair, as the server has received them from holdfast, to be
  * sent again unchanged. Part of them is about the user lock that wakes a
- * waiter. `statements' is without that part: the least that a lock in a row can
- * cost.
+ * waiter. `statements' has the same packets without that part; it measures the
+ * least that a lock in a row can cost.
  */
 struct texts {
     char take[4096], drop[1024];
@@ -447,7 +448,7 @@ double my_eight(const char *url)
     return run_race(&ours, url, &sum);
 }
 
-/* The longest wait of the run that mean_us() has measured last. */
+/* The longest wait of the last run that mean_us() has measured. */
 static double longest_us;
 
 static double mean_us(const struct how *how, const char *url)
@@ -543,8 +544,8 @@ static double watch_crowd(const char *url)
     return percent;
 }
 
-/* Returns what look() measures while this process holds n locks. A single lock
- * is the one for which wait_for_it() waits. */
+/* Returns what look() measures while this process holds n locks. If n is 1, the
+ * lock is the one for which wait_for_it() waits. */
 static double while_held(const char *url, size_t n,
                          double (*look)(const char *url))
 {

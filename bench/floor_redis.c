@@ -1,8 +1,8 @@
 /*
  * The floor on Redis: holdfast's own scripts sent by hand, through hiredis,
  * blocking, in one thread. The hand-over is between two processes that do
- * nothing else: one releases, which publishes to the other's channel; the other
- * acquires.
+ * nothing else. One process releases the lock; the release publishes to the
+ * channel of the other process, which then acquires the lock.
  *
  * Over TLS (rediss://) hiredis formats and parses, and OpenSSL does the rest.
  */
@@ -34,8 +34,9 @@
 #define RW_KEYS                                                                \
     RW, "holdfast:holds:{" RW "}", "redisson_lock_token:{" RW "}",             \
         "holdfast:line:{" RW "}", "holdfast:party:{" RW "}"
-/* The lease; 0: the request never expires; the lifetime of the token; the
- * owner's description; 1: may queue. */
+/* Arguments of the scripts: the lease; 0, so that the request never expires;
+ * the lifetime of the token; the owner's description; 1, so that the request
+ * may queue. */
 #define TERMS "30000", "0", "86400000", "1\nhost\nlabel", "1"
 
 struct tls_hand {

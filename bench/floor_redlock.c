@@ -1,9 +1,10 @@
 /*
- * The floor of Redlock: holdfast's own script sent by hand, the same request to
- * all servers at once, each on its own socket. It waits for the answers of the
- * first majority; the others are read when they arrive. Also redsync and
- * node-redlock, in separate processes. HOLDFAST_REDSYNC is the program of
- * tests/interop/redlock, HOLDFAST_NODE_REDLOCK its node/peer.js.
+ * The floor of Redlock: holdfast's own script sent by hand. The same request
+ * goes to all servers at once, to each on its own socket. The program waits for
+ * the answers of the first majority; the other answers are read when they
+ * arrive. Also measures redsync and node-redlock, in separate processes:
+ * HOLDFAST_REDSYNC is the program of tests/interop/redlock,
+ * HOLDFAST_NODE_REDLOCK its node/peer.js.
  */
 #include "../tests/lib/redlock_servers.h"
 #include "backends/redis/scripts.h"
@@ -64,8 +65,8 @@ static int send_all(const struct assembly *a, const char *text, int len)
     return 0;
 }
 
-/* Sends the request to all servers. op is a letter: g for a grant, d for a drop
- * (redlock.h). */
+/* Sends the request to all servers. The letter `op' is g for a grant, or d for
+ * a drop (redlock.h). */
 static int ask(const struct assembly *a, char op)
 {
     bool is_grant = op == 'g';
@@ -146,7 +147,8 @@ static int hear(struct assembly *a, int i)
     return votes;
 }
 
-/* Sends one request to all servers, and waits until a majority has said yes. */
+/* Sends one request to all servers, and waits until a majority has answered
+ * yes. */
 static int vote(struct assembly *a, char op)
 {
     bool has_voted[REDLOCK_SERVERS] = {0};
@@ -263,10 +265,12 @@ double floor_node5_pair(const char *any)
     return pair_of(NODE_5);
 }
 
-/* Eight processes take turns. Returns pairs per second, or the 99th percentile
- * of their waits in milliseconds. There is no measurement of node-redlock 5,
- * which keeps the votes of a failed try until the last of its tries has failed:
- * eight of its processes may lock each other out for minutes. */
+/* Lets eight processes take turns. Returns pairs per second; or, with
+ * wants_p99, the 99th percentile of the waits in milliseconds.
+ *
+ * There is no measurement of node-redlock 5. It keeps the votes of a failed try
+ * until the last of its tries has failed, so eight of its processes may lock
+ * each other out for minutes. */
 static double turns_of(enum other other, bool wants_p99)
 {
     const struct peers_turns turns = {TURNS_MS, TURNS_HOLD_MS, TURNS_THINK_MS};

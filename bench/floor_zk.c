@@ -1,9 +1,10 @@
 /*
- * The floor on ZooKeeper: the same requests by hand, through libzookeeper_st,
- * blocking, in one thread. It creates an entry and reads the queue in one
- * packet, then deletes the entry, with or without waiting for the answer. Also
- * Curator, in separate processes that are started once: HOLDFAST_CURATOR is the
- * class path of tests/interop/curator.
+ * The floor on ZooKeeper: the requests of a pair (one acquire and its release),
+ * sent by hand, through libzookeeper_st, blocking, in one thread. It creates an
+ * entry and reads the queue in one packet, then deletes the entry, with or
+ * without waiting for the answer. Also measures Curator, in separate processes
+ * that are started once: HOLDFAST_CURATOR is the class path of
+ * tests/interop/curator.
  */
 #include "../tests/lib/zk_hand.h"
 #include "peers.h"
@@ -20,7 +21,8 @@
 
 struct floor {
     struct zk_hand *hand;
-    char last[128], path[128]; /* the entry to delete, the one created */
+    char last[128], path[128]; /* the entry to delete, and the entry that was
+                                * created */
 };
 
 static int answered(int rc, const char *what)
@@ -30,8 +32,8 @@ static int answered(int rc, const char *what)
     return rc ? -1 : 0;
 }
 
-/* Sends the two requests in one packet, together with any that was begun
- * before. */
+/* Sends the two requests in one packet, together with any request that was
+ * begun before. */
 static int take(struct floor *f)
 {
     struct String_vector names = {0};
@@ -168,5 +170,5 @@ double zk_waiting_nodes(const char *url)
     hf_close(client);
     hf_lock_free(lock);
     zk_hand_close(hand);
-    return most < 0 ? -1 : most - 1; /* the holder's is not counted */
+    return most < 0 ? -1 : most - 1; /* the holder's node is not counted */
 }

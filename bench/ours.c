@@ -1,4 +1,4 @@
-/* holdfast, in the same situations as its floors. */
+/* Measures holdfast in the same situations as its floors. */
 #include "ratios.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Processes of another library, which execute the commands of
- * tests/interop/peers.py. They are started once, and end with this process. */
+ * tests/interop/peers.py. They are started once, and end with this process. A
+ * pair is one acquire and its release. */
 #ifndef HF_BENCH_PEERS_H
 #define HF_BENCH_PEERS_H
 
@@ -15,17 +16,19 @@ struct peers {
     bool is_warm[PEERS + 1];
 };
 
-/* Runs n processes together on one lock, first for warm_ms without measuring,
- * unless n have been measured before. Returns nanoseconds per pair, or -1. */
+/* Runs n processes together on one lock. Lets them run for warm_ms first,
+ * without measuring, unless n processes have been measured before. Returns
+ * nanoseconds per pair, or -1. */
 double peers_race(struct peers *, const char *const *argv, int n, int warm_ms);
 
-/* The duration of a run; how long each process holds, and pauses. */
+/* The duration of a run, and how long each process holds the lock and then
+ * pauses. */
 struct peers_turns {
     int ms, hold_ms, think_ms;
 };
 
-/* Lets n processes take turns. Returns pairs per second, and in *p99_us the
- * 99th percentile of the waits; or -1. */
+/* Lets n processes take turns. Returns how many pairs they complete per second,
+ * or -1. Sets *p99_us to the 99th percentile of their waits. */
 double peers_turns(struct peers *, const char *const *argv, int n,
                    const struct peers_turns *, double *p99_us);
 

@@ -1,9 +1,10 @@
 /*
  * The speed that holdfast promises, as ratios. A floor is the same work done by
- * raw operations of the kernel or of a server, or by another library. Each line
- * measures holdfast and its floor in turn, five times (three if that takes
- * seconds), and shows the medians. The program starts its own servers. Exit
- * status 1: a target was missed; 2: something could not be measured.
+ * raw operations of the kernel or of a server, or by another library. A pair is
+ * one acquire and its release. Each line measures holdfast and its floor in
+ * turn, five times (three if that takes seconds), and shows the medians. The
+ * program starts its own servers. Exit status 1: a target was missed; 2:
+ * something could not be measured.
  */
 #include "ratios.h"
 #include "../tests/lib/redis_server.h"
@@ -34,15 +35,16 @@ enum place {
 struct line {
     const char *what;
     enum place place;
-    measure_fn *ours, *floor; /* floor NULL: the target is for ours() */
+    measure_fn *ours, *floor; /* if `floor' is NULL, the target is for ours() */
     const char *unit;
     enum rule rule;
-    double target; /* of ours/floor; 0: no target */
+    double target; /* the target of ours/floor; 0: no target */
     int rounds;
 };
 
-/* In a line of times, AT_LEAST says how many times as fast holdfast must be:
- * its two functions are swapped, so that the ratio is floor/ours. */
+/* If a line measures times and its rule is AT_LEAST, the target is how many
+ * times as fast holdfast must be. The two functions of such a line are swapped,
+ * so that the ratio is floor/ours. */
 static const struct line lines[] = {
     {"shm: pair / robust mutex", SHM, ours_pair, floor_robust_mutex, "ns",
      AT_MOST, 3, ROUNDS},
@@ -288,7 +290,8 @@ static int remove_one(const char *path, const struct stat *about, int type,
 
 #ifdef HAVE_ZOOKEEPER
 
-/* The server with its own default interval, which the tests shorten. */
+/* A ZooKeeper with the server's own default checkIntervalMs, which the tests
+ * shorten. */
 static struct zk_server zk = {
     .durable = true,
     .flags = {"-Dznode.container.checkIntervalMs=60000",

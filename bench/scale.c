@@ -1,4 +1,5 @@
-/* Many objects at a time: idle handles, held locks, waiting processes. */
+/* Measures many objects at a time: idle handles, held locks, waiting
+ * processes. */
 #include "ratios.h"
 
 #include <errno.h>
@@ -209,7 +210,8 @@ static double watch_crowd(const char *url, hf_client *client, pid_t *pids)
     if (n < WAITERS)
         fprintf(stderr, "ratios: fork: %s\n", strerror(errno));
     else if (wait_for_queue(client, WAITERS) == 0) {
-        nap(1000); /* what the waiters do on arrival has ended */
+        nap(1000); /* after a second the waiters have done what they do on
+                    * arrival */
         percent = cpu_seconds_of(pids, n);
         nap(WATCHED_MS);
         percent =

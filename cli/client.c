@@ -51,8 +51,8 @@ int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                       rc, err);
 }
 
-/* Only the schemes of the backends count: a lock may be named by the URL of the
- * resource that it guards. */
+/* Recognizes only the schemes of the backends, because the name of a lock may
+ * be the URL of the resource that the lock guards. */
 bool cli_is_url(const char *word)
 {
     static const char *const begins[] = {CLI_SCHEMES};

@@ -12,13 +12,13 @@
 #include <stdbool.h>
 
 /* Opens a client for a verb that sends one request and does not wait for a
- * server; cli_open_with() with these options. Returns CLI_OK, or the exit
- * status after printing the reason. */
+ * server. cli_open_with() does the same with the given options. Returns CLI_OK,
+ * or the exit status after printing the reason. */
 int cli_open(const struct cli_verb *verb, const char *url, hf_client **out);
 int cli_open_with(const struct cli_verb *verb, const char *url,
                   const hf_client_options *opt, hf_client **out);
-/* The same as cli_open(), but does not create shared memory. If it does not
- * exist, no lock is held, and *out is NULL. */
+/* Does the same as cli_open(), but does not create shared memory. If the shared
+ * memory does not exist, no lock is held, and *out is NULL. */
 int cli_open_existing(const struct cli_verb *verb, const char *url,
                       hf_client **out);
 /* Prints why hf_open() failed, and returns the exit status. */
@@ -28,11 +28,12 @@ int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
  * CLI_USAGE. */
 int cli_name(const struct cli_verb *verb, int argc, char **argv, bool has_url,
              const char **name);
-/* Takes the only PREFIX in the same way; *prefix is NULL if there is none. */
+/* Takes the only PREFIX in the same way. If there is no operand, sets *prefix
+ * to NULL. */
 int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
                const char **prefix);
-/* Returns whether the word is a URL of one of the backends. In place of a name,
- * it means that -b was forgotten. */
+/* Returns whether the word is a URL of one of the backends. A URL in the place
+ * of a name means that -b was forgotten. */
 bool cli_is_url(const char *word);
 /* Returns whether the party is a process of this machine. */
 bool cli_is_here(const hf_party *party);

@@ -1,5 +1,5 @@
-/* holdfast bench: measures how many pairs of acquire and release are possible
- * per second, and how fair the locks are. */
+/* holdfast bench: measures how many pairs (an acquire and its release) the
+ * contenders complete per second, and how fair the locks are. */
 #include "json.h"
 #include "shared/args.h"
 #include "shared/contend.h"
@@ -300,8 +300,8 @@ static int bench_catch_signals(struct contend *contend)
     return CLI_OSERR;
 }
 
-/* Adds a run to the results. A run that was interrupted counts only if no other
- * run has been kept and it has completed a pair. */
+/* Adds a run to the results. An interrupted run counts only if it has completed
+ * a pair and no other run has been kept. */
 static void bench_keep_run(struct series *all, const struct contend_result *run)
 {
     all->violations += run->violations;

@@ -86,9 +86,9 @@ static int break_confirm(const struct options *o, const hf_info *info)
     return CLI_FAILED;
 }
 
-/* Breaks one hold that was shown, and none that was granted afterwards. The
- * token of a hold without a pid is not used: on Redis, a hold of another
- * program has no token of its own. */
+/* Breaks one hold that was shown, and none that was granted afterwards. Uses
+ * the token only if the hold has a pid: on Redis, a hold of another program has
+ * no pid, and no token of its own. */
 static int break_one(hf_client *client, const char *name, const hf_party *p,
                      hf_error *err)
 {
@@ -102,8 +102,8 @@ static int break_one(hf_client *client, const char *name, const hf_party *p,
 
 /* Breaks the holds that were shown. If the lock is a latch, or the backend
  * cannot tell holds apart, breaks whatever holds the lock now. Some of the
- * holds may have ended in the meantime; HF_ENOTOWNER says that all of them
- * have. */
+ * holds may have ended in the meantime. Returns HF_ENOTOWNER if all of them
+ * have ended. */
 static int break_shown(hf_client *client, const char *name, const hf_info *info,
                        hf_error *err)
 {
@@ -128,7 +128,7 @@ static void break_say_broken(const struct options *o, hf_info *info)
     char *state;
     size_t n = 0;
 
-    /* Shows the holders that the options select, and no waiters. */
+    /* Prints only the holders that the options select, and no waiters. */
     for (size_t i = 0; i < info->holders_len; i++)
         if (break_is_meant(o, &info->holders[i]))
             info->holders[n++] = info->holders[i];
@@ -137,7 +137,7 @@ static void break_say_broken(const struct options *o, hf_info *info)
     state = break_describe(o->name, info);
     if (n > 0 || info->kind == HF_LATCH)
         printf("broken: %s\n", state ? state : "");
-    else /* it was granted after the inspection */
+    else /* the hold was granted after the inspection */
         puts("broken");
     free(state);
 }

@@ -97,8 +97,9 @@ static int hold_print_tokens(const struct held_locks *held, bool json)
 enum { INPUT, SIGNALS, ASKED, FIRST_LOCK };
 
 /* Drops the input that has arrived. Returns true at the end of the input, or if
- * it cannot be read. A terminal that cannot be read because this process is in
- * the background (EIO) is not the end; it is no longer polled. */
+ * the input cannot be read. If this process is in the background, reading from
+ * a terminal fails with EIO. That is not the end of the input; the terminal is
+ * then no longer polled. */
 static bool hold_input_is_closed(struct pollfd *input)
 {
     char dropped[4096];

@@ -1,8 +1,8 @@
 /*
  * holdfast lab: executes a separate program, holdfast-lab, because the lab
  * needs the client libraries of Redis and MariaDB, while the command needs only
- * libc. The path of holdfast-lab is relative to the command: where both are
- * installed, else in the build directory.
+ * libc. The path of holdfast-lab is relative to the directory of the command:
+ * first the installed path is tried, then the path in the build directory.
  */
 #include "shared/exit_code.h"
 #include "shared/message.h"

@@ -104,8 +104,8 @@ static void ls_print_table(struct table *t, const struct options *o)
         ls_print_row(t, &t->rows[i]);
 }
 
-/* Writes "4711@host", or the owner as the backend names it; for a latch, the
- * count that is left. */
+/* Writes the holder as "4711@host", or as the owner's id in the form of the
+ * backend. For a latch, writes the remaining count. */
 static void ls_fill_holder(struct row *row, const hf_info *info)
 {
     const hf_party *p = info->holders;

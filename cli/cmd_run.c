@@ -177,8 +177,8 @@ static int run_main(int argc, char **argv)
     if (status != CLI_OK)
         return status;
     signal(SIGCHLD, SIG_DFL); /* waitpid() fails if it is ignored */
-    /* Writing a message that no process reads must not end this process, and
-     * the command with it. */
+    /* Without this, SIGPIPE would end this process, and the command with it,
+     * when a message is written to a pipe that no process reads. */
     command.on_pipe = signal(SIGPIPE, SIG_IGN);
     pthread_sigmask(SIG_SETMASK, NULL, &command.mask);
     command.argv = o.argv;

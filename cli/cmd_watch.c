@@ -37,7 +37,7 @@
 enum { POLL_MS = 500, REPEAT_MS = 5000, INTERVAL_MIN_MS = 10 };
 
 struct options {
-    const char *url, *name; /* the name, or the prefix: "" for all names */
+    const char *url, *name; /* the name; or the prefix, "" for all names */
     uint64_t count;         /* how many changes to print; 0: no limit */
     int64_t wait_ms;        /* -1: no limit */
     int64_t interval_ms;    /* 0: the default */
@@ -90,9 +90,9 @@ static int watch_compare_names(const struct lock *l, const char *name,
     return order ? order : (l->len > len) - (l->len < len);
 }
 
-/* Returns where the name is, or where it belongs, searching from `at' on. The
- * names are in the order of their bytes, as hf_list() returns them, so that one
- * pass serves a whole list. */
+/* Returns the place of the name in the list, or the place where it must be
+ * inserted. Searches from `at' on. The names are in the order of their bytes,
+ * as hf_list() returns them, so that one pass serves a whole list. */
 static struct lock **watch_place_of(struct lock **at, const char *name,
                                     size_t len)
 {
@@ -165,7 +165,7 @@ static bool watch_are_same(const hf_party *a, size_t a_len, const hf_party *b,
 }
 
 /* Returns the name of the event that led from `before' to `now', or NULL if
- * they do not differ. before is NULL for the first state. */
+ * they do not differ. For the first state, `before' is NULL. */
 static const char *watch_change(const hf_info *before, const hf_info *now)
 {
     if (!before)
@@ -250,8 +250,9 @@ static bool watch_is_over(const struct follow *f)
     return f->is_closed || (f->o->count && f->changes >= f->o->count);
 }
 
-/* Returns HF_OK, after a message, for a failure that may pass: it ends only
- * this pass. */
+/* Handles the failure of an inspection or of a list. If the failure may pass,
+ * prints a message and returns HF_OK, so that the next poll tries again.
+ * Otherwise returns `rc'. */
 static int watch_failed(struct follow *f, int rc, hf_error *err)
 {
     if (rc != HF_EUNKNOWN && !(rc == HF_EBACKEND && err->may_pass))
@@ -265,8 +266,9 @@ static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
 {
     const char *event = watch_change(l->last, info);
 
-    /* With a prefix, a name that is not in use when it is first inspected is
-     * not a change. A name that comes into use after the start is one. */
+    /* With a prefix, no change is printed for a name that is not in use when it
+     * is first inspected. A change is printed for a name that comes into use
+     * after the start. */
     if (!l->last && f->o->is_prefix) {
         if (!lock_is_used(info))
             event = NULL;
@@ -320,9 +322,9 @@ static int watch_inspect_changed(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-/* Returns when a pause ends that follows a list or an inspection of all names.
- * Both are costly for the server, so the pause is four times as long as they
- * took since begun_at. */
+/* Returns the end of the pause that follows a list or an inspection of all
+ * names. Listing and inspecting are costly for the server, so the pause is four
+ * times as long as the time since begun_at. */
 static int64_t watch_after_rest(int64_t begun_at)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);
@@ -433,7 +435,8 @@ static void watch_wait_for_news(struct follow *f)
     ms = (at - cli_now_ns(CLOCK_BOOTTIME)) / MS + 1;
     poll(polled, 2, ms < 0 ? 0 : ms < 60000 ? (int)ms : 60000);
     if (polled[1].revents & (POLLERR | POLLHUP))
-        f->is_closed = true; /* no reader, or no terminal */
+        f->is_closed = true; /* the pipe has no reader, or the terminal was
+                              * closed */
     if (polled[0].revents)
         hf_client_dispatch(f->client);
 }
@@ -451,7 +454,8 @@ static int watch_loop(struct follow *f, hf_error *err)
         if (now >= f->poll_at)
             watch_poll_is_due(f);
         rc = f->is_closed ? HF_OK : watch_inspect_all(f, err);
-        if (now >= f->poll_at) /* a failed pass has cost the server little */
+        if (now >= f->poll_at) /* a failed inspection needs no pause: it cost
+                                * the server little */
             watch_set_next_poll(f,
                                 rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)

@@ -30,8 +30,8 @@
 enum { GUARD_FD = 3, GUARD_TIMER = 4, GUARD_OTHERS = 5 };
 
 /* Keeps only the standard descriptors, which become /dev/null, and the two
- * given ones. If the guardian kept an inherited pipe open, the reader of that
- * pipe would not see its end. */
+ * given descriptors. If the guardian kept an inherited pipe open, the reader of
+ * that pipe would not see its end. */
 static void guardian_keep_only(int fd, int timer)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -49,8 +49,8 @@ static void guardian_keep_only(int fd, int timer)
     close_range(GUARD_OTHERS, ~0U, 0);
 }
 
-/* Returns when the group must end: the parent is dead, or the deadline has
- * passed. */
+/* Waits until the group must end, because the parent is dead or the deadline
+ * has passed. */
 static void guardian_stand_guard(void)
 {
     struct pollfd polled[2] = {{GUARD_FD, POLLIN, 0}, {GUARD_TIMER, POLLIN, 0}};
@@ -59,9 +59,9 @@ static void guardian_stand_guard(void)
     }
 }
 
-/* home is the parent's process group, which must not be ended. It is read
- * before the fork, because the parent may move the guardian to another group
- * before the guardian's first instruction. */
+/* The parameter `home' is the parent's process group, which must not be ended.
+ * It is read before the fork, because the parent may move the guardian to
+ * another group before the guardian's first instruction. */
 static _Noreturn void guardian_main(pid_t home, int fd, int timer)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -71,8 +71,8 @@ static _Noreturn void guardian_main(pid_t home, int fd, int timer)
     prctl(PR_SET_NAME, "hf-guardian", 0, 0, 0);
     guardian_keep_only(fd, timer);
     if (chdir("/") < 0) {
-        /* The current directory then keeps its file system busy while the
-         * command runs. */
+        /* If chdir() fails, the current directory keeps its file system busy
+         * while the command runs. */
     }
     guardian_stand_guard();
     if (getpgrp() != home)
@@ -136,7 +136,7 @@ void guardian_stop(struct guardian *guardian)
     if (guardian->pid < 0)
         return;
     /* The guardian is killed before the pipe closes, so that it does not end
-     * the group. KILL works even if it is stopped. */
+     * the group. KILL works even if the guardian is stopped. */
     kill(guardian->pid, SIGKILL);
     while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR) {
     }

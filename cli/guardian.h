@@ -26,11 +26,11 @@ int guardian_start(struct guardian *guardian);
 /* Moves the guardian into the process group that it must end. Returns 0, or -1
  * with errno. */
 int guardian_join(const struct guardian *guardian, pid_t group);
-/* Sets when (CLOCK_BOOTTIME) the guardian ends the group, unless a later call
- * replaces the time before. HF_NO_DEADLINE means never. */
+/* Sets the time (CLOCK_BOOTTIME) at which the guardian ends the group, unless a
+ * later call sets another time first. HF_NO_DEADLINE means never. */
 void guardian_set_deadline(const struct guardian *guardian, int64_t kill_at_ns);
 /* Returns true if the guardian is dead, because it was killed or has ended the
- * group; then closes its descriptors. */
+ * group. In that case also closes the guardian's descriptors. */
 bool guardian_is_gone(struct guardian *guardian);
 /* Kills the guardian, if there is one, and waits for its end. */
 void guardian_stop(struct guardian *guardian);

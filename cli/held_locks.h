@@ -22,11 +22,13 @@ struct held_locks {
 
 /* Returns the result of hf_lock_explain() for the first lock that is lost, and
  * its index in *which. Returns HF_OK if all are held; why->text then describes
- * trouble with the server, if there is any. which and why may be NULL. */
+ * trouble with the server, if there is any. Both `which' and `why' may be
+ * NULL. */
 int held_locks_explain(const struct held_locks *held, size_t *which,
                        hf_error *why);
-/* Returns the earliest deadline in *deadline, and in *which the lock that has
- * it. which may be NULL. Fails with the code of hf_lock_deadline(). */
+/* Returns the earliest deadline in *deadline, and in *which the index of the
+ * lock with that deadline, unless `which' is NULL. Fails with the code of
+ * hf_lock_deadline(). */
 int held_locks_deadline(const struct held_locks *held, size_t *which,
                         int64_t *deadline);
 /* Releases all locks, without waiting for the answers. */

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_first = true; /* no value precedes in the object or array */
+static bool is_first = true; /* no value precedes the next one in its object or
+                              * array */
 
 static void json_put_text(const unsigned char *s, size_t len)
 {

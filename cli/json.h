@@ -15,7 +15,7 @@
  *     json_open(NULL, '{'); json_text("a", "b"); json_number("n", 1);
  *     json_close('}');
  *
- * The key is NULL in an array and at the top. json_end() ends the line.
+ * The key is NULL in an array and at the top level. json_end() ends the line.
  */
 void json_open(const char *key, char bracket);
 void json_close(char bracket);

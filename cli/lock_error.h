@@ -10,12 +10,12 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Prints the library's error for the lock, and returns the exit status. The
- * name is printed once: it is not added if the error's text contains it. */
+/* Prints the library's error for the lock, and returns the exit status. Adds
+ * the name only if the error's text does not contain it. */
 int cli_failed_on(const struct cli_verb *verb, const char *name, int code,
                   const hf_error *err);
 
-/* Returns whether the URL is one of Redlock, which cannot inspect, break or
+/* Returns whether the URL is a Redlock URL. Redlock cannot inspect, break or
  * ask. */
 bool cli_is_redlock(const char *url);
 /* Prints that the lock is not held, and returns the exit status. */

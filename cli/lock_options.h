@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LOCKS_MAX = 64 }; /* the most -l options */
+enum { LOCKS_MAX = 64 }; /* the largest number of -l options */
 
 struct lock_options {
     const struct cli_verb *verb;
@@ -24,7 +24,7 @@ struct lock_options {
     const char *names[LOCKS_MAX]; /* as given on the command line */
     size_t len;
     int64_t wait_ms; /* HF_FOREVER: no limit; 0: do not wait */
-    int64_t ttl_ms;  /* 0: use that of the URL */
+    int64_t ttl_ms;  /* 0: use the TTL of the URL */
     enum hf_kind kind;
     enum hf_mode mode;
     enum hf_fairness fairness;

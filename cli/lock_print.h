@@ -24,8 +24,8 @@ struct lock_age {
 };
 /* Formats an age. */
 struct lock_age lock_age(int64_t ms);
-/* Formats the age of a moment of the wall clock; "" if the moment is not known
- * (0). */
+/* Formats the time that has passed since unix_ms; "" if unix_ms is 0, which
+ * means unknown. */
 struct lock_age lock_age_since(int64_t unix_ms);
 
 /* Prints the state, such as "held by process 4711 on host (label), token 12, 2

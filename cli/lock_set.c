@@ -28,7 +28,7 @@ static void lock_set_leave(int number)
 {
     (void)number;
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
-        /* Nothing can be printed, and the process ends without a message. */
+        /* Nothing can be printed, so the process ends without a message. */
     }
     if (server_wait_caught)
         cli_die_of(server_wait_caught);
@@ -46,8 +46,8 @@ static void lock_set_leave_after(int ms, int status, const char *words)
     setitimer(ITIMER_REAL, &time, NULL);
 }
 
-/* Ends the process after a second, with this status and message, unless it has
- * ended before. */
+/* Sets an alarm that ends the process with this status and message after a
+ * second, if the process still runs then. */
 static void lock_set_leave_soon(int status, const char *words)
 {
     lock_set_leave_after(1000, status, words);
@@ -65,8 +65,8 @@ static void lock_set_hear_alarm(void)
     pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
 }
 
-/* Lets signals end this process again, because nothing must be done before its
- * end. */
+/* Restores the effect of signals, which may end this process from here on,
+ * because nothing must be done before its end. */
 static void lock_set_hear_signals(const struct lock_set *c)
 {
     sigset_t mask = c->mask;
@@ -111,7 +111,8 @@ static int lock_set_failed(const struct lock_options *w, int rc,
 }
 
 /* Prints why a lock was refused, and returns the exit status. If the name is in
- * use as another kind, prints which kind, if the server says so. */
+ * use as another kind of lock, also prints that kind, if the server reports
+ * it. */
 static int lock_set_refused(const struct lock_set *c, int rc,
                             const hf_error *err)
 {
@@ -124,8 +125,8 @@ static int lock_set_refused(const struct lock_set *c, int rc,
     return lock_set_failed(w, rc, err);
 }
 
-/* Describes the first holder, or "another client" if it is not known. Returns
- * the result of hf_inspect(). */
+/* Describes the first holder, or "another client" if the holder is not known.
+ * Returns the result of hf_inspect(). */
 static int lock_set_describe_holder(hf_client *client, const char *name,
                                     struct cli_party *who)
 {
@@ -170,8 +171,8 @@ static int lock_set_say_no_server(const struct lock_options *w, int rc)
 }
 
 /* Prints why a wait ended without the lock, and returns the exit status. A
- * waiting client receives nothing from the server, which may therefore have
- * stopped answering unnoticed; a timer limits the inspection. */
+ * client receives nothing from the server while it waits, so it does not notice
+ * when the server stops answering. Therefore a timer limits the inspection. */
 static int lock_set_not_acquired(struct lock_set *c, int rc,
                                  const hf_error *err)
 {
@@ -323,8 +324,8 @@ bool lock_set_acquire(struct lock_set *c, int *status)
     return *status == CLI_OK && acquire_lock_set(c, status);
 }
 
-/* Prints why the release failed, without the library's promise to try again in
- * the background, because this process ends. */
+/* Prints why the release failed. Leaves out the library's promise to try again
+ * in the background, because this process ends. */
 static void lock_set_say_unreleased(const struct lock_options *w, int rc,
                                     hf_error *err)
 {

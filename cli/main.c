@@ -24,7 +24,8 @@ static const struct cli_verb *main_find(const char *name)
     return NULL;
 }
 
-/* Returns the verb that is meant by a name that other programs use, or NULL. */
+/* Returns the verb of holdfast for a name that other programs give to such a
+ * verb, or NULL. */
 static const char *main_synonym(const char *name)
 {
     static const char *const words[][2] = {
@@ -113,8 +114,8 @@ static int main_help(int argc, char **argv)
 }
 
 /* Opens /dev/null for standard descriptors that are closed. Otherwise another
- * descriptor would get such a number, and messages would be written to it. A
- * command that holdfast starts still finds closed what was closed. */
+ * descriptor would get such a number, and messages would be written to it. In a
+ * command that holdfast starts, these descriptors are closed again. */
 static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd < 3; fd++) {

@@ -55,7 +55,7 @@ static struct words mismatch_advise(const struct lock_options *w,
 }
 
 /* Returns whether the existing lock is of a kind other than the one that is
- * wanted. It may have changed since the refusal. */
+ * wanted. The lock may have changed since the refusal. */
 static bool mismatch_differs(const struct lock_options *w, const hf_info *info)
 {
     if (!lock_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)

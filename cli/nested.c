@@ -50,7 +50,7 @@ static uint64_t nested_hash_lower(uint64_t hash, const char *text, size_t len)
     return hash;
 }
 
-/* Adds those options of a URL that say where a lock is. */
+/* Adds to the hash those options of a URL that say where a lock is. */
 static uint64_t nested_hash_options(uint64_t hash, const char *query)
 {
     static const char *const places[] = {"prefix=", "db=", "socket="};
@@ -76,7 +76,7 @@ static uint64_t nested_hash_url(const char *url)
     const char *at = url + scheme, *query = strchr(url, '?');
     uid_t user = geteuid();
 
-    /* Each user has a default directory. */
+    /* The default directory of shared memory depends on the user. */
     if (strncasecmp(url, "shm:", 4) == 0)
         hash = nested_hash_bytes(hash, (const char *)&user, sizeof user);
     if (strncmp(at, "://", 3) == 0) {
@@ -118,8 +118,8 @@ static bool nested_look_up(pid_t pid, pid_t *parent, unsigned long long *start)
     len = fread(text, 1, sizeof text - 1, stat);
     fclose(stat);
     text[len] = '\0';
-    at = strrchr(text, ')'); /* ends the process name, which may contain any
-                              * character */
+    at = strrchr(text, ')'); /* the end of the process name, which may contain
+                              * any character */
     if (!at || sscanf(at,
                       ") %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
                       "%*u %*d %*d %*d %*d %*d %*d %llu",
@@ -158,9 +158,10 @@ static const char *nested_next_entry(const char *text, struct entry *e)
     }
 }
 
-/* Fills in `nested' if an ancestor holds the lock, so that it may never be
- * granted to this process. If holder is not 0, it is the pid of the holder that
- * the server names; otherwise entries are compared by name and URL. */
+/* Fills in `nested' if an ancestor holds the lock. This process might then wait
+ * forever, because the ancestor may be waiting for this process to end. If
+ * `holder' is not 0, it is the pid of the holder that the server names;
+ * otherwise entries are compared by name and URL. */
 static void nested_compare(struct nested *nested, const struct lock_options *w,
                            const char *name, const char *held, long long holder)
 {

@@ -16,22 +16,23 @@
 
 struct nested {
     const char *name; /* the lock that an ancestor holds; NULL: none */
-    pid_t pid;        /* of the ancestor */
-    bool may_share;   /* both are readers, so the lock may be granted */
+    pid_t pid;        /* the pid of the ancestor */
+    bool may_share;   /* both processes are readers, so the lock may be
+                       * granted */
 };
 
 /* Fills in `nested' from the entries of HOLDFAST_HELD that have the same place
  * and name. */
 void nested_find(struct nested *nested, const struct lock_options *options);
-/* The same, from the holders that the server names, because the URL of an entry
- * may be written in another way. */
+/* Does the same, but compares the pids of the holders that the server names,
+ * because an entry may come from another spelling of the same URL. */
 void nested_inspect(struct nested *nested, const struct lock_options *options,
                     hf_client *client);
 /* Adds the locks to HOLDFAST_HELD for the command of this process. Call it
  * before there are threads. Returns CLI_OK or CLI_OSERR. */
 int nested_export(const struct lock_options *options);
-/* Returns whether the ancestor still holds the lock; true if the server does
- * not say. */
+/* Returns whether the ancestor still holds the lock, or true if the server does
+ * not say who holds it. */
 bool nested_is_held(const struct nested *nested, hf_client *client);
 
 #endif

@@ -47,8 +47,8 @@ static char *run_metrics_text_of(const struct run_metrics *m, size_t *len)
     return text;
 }
 
-/* Writes all of the text. Takes the signal that a write raises, in addition to
- * its error, when the file would grow beyond its limit (ulimit -f). */
+/* Writes all of the text. If the file would grow beyond its limit (ulimit -f),
+ * the write fails and also raises SIGXFSZ; consumes that signal. */
 static bool run_metrics_write_all(int fd, const char *text, size_t len)
 {
     struct timespec now = {0, 0};

@@ -19,7 +19,8 @@ const struct cli_flag run_options_flags[] = {
     {OPT_VERBOSE, "verbose", NULL, "print how long it waited, and COMMAND"},
     {OPT_METRICS, "metrics", "FILE", "write metrics for Prometheus to FILE"},
     {'c', "command", "STRING", "run STRING with the shell"},
-    /* Accepted or refused with a reason, because flock(1) has them. */
+    /* These are options of flock(1): each is accepted, or refused with a
+     * reason. */
     {'o', "close", NULL, NULL},
     {'F', "no-fork", NULL, NULL},
     {'u', "unlock", NULL, NULL},
@@ -147,7 +148,8 @@ static void run_options_use_shell(struct run_options *o)
     o->argv = o->shell_argv;
 }
 
-/* Checks FILE. It is replaced, so it must not be a device, a pipe or a link. */
+/* Checks the FILE of --metrics. The file is replaced, so it must not be a
+ * device, a pipe or a link. */
 static int run_options_check_metrics(const struct run_options *o)
 {
     const char *file = o->metrics;

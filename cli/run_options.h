@@ -1,6 +1,6 @@
 /*
- * The command line of `holdfast run`: the options of the locks, those of `run`
- * itself, and the command. The struct points into argv.
+ * The command line of `holdfast run`: the options of the locks, the options of
+ * `run` itself, and the command. The struct points into argv.
  */
 #ifndef HF_CLI_RUN_OPTIONS_H
 #define HF_CLI_RUN_OPTIONS_H

@@ -1,6 +1,6 @@
 /*
- * While the command runs: passes signals to its process group, follows its
- * stops and its end, and enforces the deadline of the hold.
+ * While the command runs: passes signals to its process group, reacts when the
+ * command stops or ends, and enforces the deadline of the hold.
  *
  * Renewals extend the deadline. If less than the grace period is left until the
  * deadline, some renewals have failed: the group gets TERM, and KILL shortly
@@ -34,9 +34,9 @@
 #include <unistd.h>
 
 #define MS 1000000LL
-/* between TERM and KILL, while the lock is held */
+/* time between TERM and KILL, while the lock is held */
 #define GRACE_MAX (5000 * MS)
-#define GRACE_LOST (200 * MS) /* the same, once it is lost */
+#define GRACE_LOST (200 * MS) /* the same time after the lock is lost */
 #define EARLY_MAX (100 * MS)  /* how long before the deadline KILL is sent */
 
 static int64_t supervise_at_most(int64_t value, int64_t limit)
@@ -117,7 +117,8 @@ static void supervise_say_why(const struct supervision *supervision, bool now)
             then);
 }
 
-/* Acts on a loss: the hold has ended (now), or will end at the deadline. */
+/* Acts on a loss. The hold has already ended if `now' is set; otherwise it will
+ * end at the deadline. */
 static void supervise_lose(struct supervision *supervision, bool now)
 {
     if (supervision->lost)
@@ -197,14 +198,14 @@ static void supervise_stopped(struct supervision *supervision,
         supervise_signal_group(supervision, SIGCONT);
         return;
     }
-    /* Otherwise there is no terminal, or another process has stopped the
-     * command: holdfast continues to renew. */
+    /* holdfast does not stop, and continues to renew, if there is no terminal,
+     * or if SIGSTOP has stopped a command that does not have the terminal. */
     if (terminal->fd >= 0 && (terminal->given || signal_number != SIGSTOP))
         supervise_stop_with_it(supervision);
 }
 
-/* Returns true if KILL is due or has been sent, by this process or by the
- * guardian: what is still running then cannot be ended. */
+/* Returns true if KILL is due, or was sent by this process or by the guardian.
+ * A process that still runs after KILL cannot be ended. */
 static bool supervise_is_beyond_us(const struct supervision *supervision)
 {
     return !supervision->only_warn &&
@@ -213,7 +214,7 @@ static bool supervise_is_beyond_us(const struct supervision *supervision)
                 supervision->deadline - supervise_early(supervision) / 2);
 }
 
-/* Starts another guardian if it was killed. */
+/* Starts another guardian if the current one was killed. */
 static void supervise_keep_guardian(struct supervision *supervision)
 {
     struct guardian *guardian = &supervision->command->guardian;
@@ -336,12 +337,13 @@ static void supervise_loop(struct supervision *supervision)
         if (polled[TIMER].revents || lost < n)
             supervise_check_locks(supervision);
         if (supervision->lost)
-            n = FIRST_LOCK; /* the descriptors of lost locks stay readable */
+            n = FIRST_LOCK; /* not polled: the descriptors of lost locks stay
+                             * readable */
     }
 }
 
-/* Ends what the command has left running in its group, if the lock is lost: no
- * process of the group may continue without the lock. */
+/* If the lock is lost, ends the processes that the command has left running in
+ * its group, because no process of the group may continue without the lock. */
 static void supervise_end_group(struct supervision *supervision)
 {
     /* The guardian may have ended the command, at the last deadline that it was

@@ -21,7 +21,7 @@ struct supervision {
 
     bool ended;         /* the command ended, and was waited for */
     bool lost;          /* a lock is or will be lost; this was printed */
-    int64_t deadline;   /* the earliest one, as last read */
+    int64_t deadline;   /* the earliest deadline, as last read */
     int64_t span;       /* the length of a fresh lease */
     int64_t kill_at;    /* when KILL is due after TERM, or HF_NO_DEADLINE */
     int signals, timer; /* descriptors */
@@ -32,8 +32,8 @@ struct supervision {
 int supervise_init(struct supervision *supervision);
 /* Closes the descriptors. */
 void supervise_fini(struct supervision *supervision);
-/* Returns when the command has ended; command->status and supervision->lost are
- * set. */
+/* Waits until the command has ended, and sets command->status and
+ * supervision->lost. */
 void supervise_wait(struct supervision *supervision);
 
 #endif

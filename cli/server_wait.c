@@ -22,8 +22,8 @@ static void server_wait_on_signal(int number)
     hf_cancel_fire(&cancel);
 }
 
-/* Returns what is left of the time limit; a negative number if there is
- * none. */
+/* Returns what is left of the time limit, or a negative number if there is no
+ * limit. */
 static int64_t server_wait_time_left(const struct server_wait *p)
 {
     int64_t most = p->only_try ? 0 : p->options->wait_ms, left = most;
@@ -45,7 +45,7 @@ static int64_t server_wait_with_jitter(int64_t ms)
     return ms - ms / 2 * chance / UINT16_MAX;
 }
 
-/* Sleeps. A signal ends the sleep, even one that arrives after
+/* Sleeps. A signal ends the sleep, even a signal that arrives after
  * server_wait_caught was read. */
 static void server_wait_nap(int64_t ms)
 {
@@ -61,7 +61,7 @@ static void server_wait_nap(int64_t ms)
 
 /* Pauses after a failure, longer each time. Returns whether the failure may
  * pass and there is time to try again. If the pause uses up the rest of the
- * time, the caller returns that failure. */
+ * time, returns false, and the caller returns that failure. */
 static bool server_wait_try_again(struct server_wait *p, int rc,
                                   const hf_error *err)
 {
@@ -90,8 +90,9 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
 
 /* Returns the time limit of hf_open(). The time of -w counts from the start.
  * Like every call of the library with a time limit, connecting may take a
- * little longer: less than a second. Returns 0, which means the limit of the
- * URL, without -w, and with -n, which leaves no time to connect. */
+ * little longer: less than a second. Returns 0, which selects the limit of the
+ * URL, if there is no -w, or if there is -n, which leaves no time to
+ * connect. */
 static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
     int64_t most = server_wait_time_left(p) + 800;

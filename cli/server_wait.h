@@ -28,8 +28,8 @@ struct server_wait {
 /* The signal that ended the wait, or 0. */
 extern volatile sig_atomic_t server_wait_caught;
 
-/* Returns whether the wait was limited by -w, and err was printed when it
- * began. */
+/* Returns whether -w limits the wait, and this error was printed when the wait
+ * for the server began. */
 bool server_wait_has_reported(const struct server_wait *server_wait,
                               const hf_error *err);
 /* Like hf_open(), but tries again. Signals keep their usual effect, because

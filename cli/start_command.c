@@ -57,8 +57,8 @@ static int command_give_up(struct command *command, const char *what, int why)
     return CLI_OSERR;
 }
 
-/* Lets the child execute the command, and waits until it has or could not.
- * Returns CLI_OK, or the exit status after printing the reason. */
+/* Lets the child execute the command, and waits until that has succeeded or
+ * failed. Returns CLI_OK, or the exit status after printing the reason. */
 static int command_let_go(struct command *command, int go, int failure)
 {
     ssize_t n;
@@ -70,7 +70,7 @@ static int command_let_go(struct command *command, int go, int failure)
         n = read(failure, &why, sizeof why);
     } while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof why)
-        return CLI_OK; /* closed by exec */
+        return CLI_OK; /* exec has closed the pipe */
     terminal_take(&command->terminal);
     command_give_up(command, command->argv[0], why);
     return why == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
@@ -86,12 +86,12 @@ static int start_between(struct command *command, const struct held_locks *held,
     if (command->pid < 0)
         return command_give_up(command, "cannot fork", errno);
     if (command->pid == 0) {
-        close(go[1]); /* it must close when the parent dies */
+        close(go[1]); /* the pipe must close when the parent dies */
         command_become(command, parent, go[0], failure[1]);
     }
     close(failure[1]);
     failure[1] = -1;
-    /* The child does the same, because either may run first. */
+    /* The child makes the same call, because either process may run first. */
     setpgid(command->pid, command->pid);
     if (guardian_join(&command->guardian, command->pid) < 0)
         return command_give_up(command, "cannot guard the command", errno);

@@ -1,10 +1,13 @@
 /*
- * Passes the terminal to the command and takes it back: only the foreground
- * process group may read from it. A command that is an interactive job by
- * itself gets the terminal at once. In a script or a pipeline, other processes
- * of holdfast's group may need it. The command then gets it only when it uses
- * it and is stopped by TTIN or TTOU (run_supervise.c). Until then ^C goes to
- * holdfast, which passes it on to the command, and to the script.
+ * Passes the terminal to the command and takes it back, because only the
+ * foreground process group may read from the terminal. A command that is an
+ * interactive job by itself gets the terminal at once.
+ *
+ * In a script or a pipeline, other processes of holdfast's group may need the
+ * terminal. There the command gets it only when it reads from the terminal or
+ * configures it, and is therefore stopped by TTIN or TTOU (run_supervise.c).
+ * Until then, ^C sends a signal to holdfast, which passes the signal on to the
+ * command, and to the script.
  */
 #include "terminal.h"
 

@@ -20,7 +20,7 @@ void terminal_close(struct terminal *terminal);
 /* Returns true if the command is an interactive job by itself, which gets the
  * terminal at once. */
 bool terminal_wanted_at_once(const struct terminal *terminal);
-/* Makes that group the foreground group. Returns false if the group of this
+/* Makes `group' the foreground group. Returns false if the group of this
  * process is not the foreground group. */
 bool terminal_give(struct terminal *terminal, pid_t group);
 /* Takes the terminal back, if it was given. */

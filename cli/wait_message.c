@@ -1,8 +1,9 @@
 /*
- * Inspects the lock in a separate thread. A short wait prints nothing. Then one
- * line says who holds the lock, or that the backend cannot say. After that the
- * thread ends, unless standard error is a terminal: there the line is updated
- * every second, and requests to the server become less frequent.
+ * Inspects the lock in a separate thread. During a short wait nothing is
+ * printed. After that, one line says who holds the lock, or that the backend
+ * cannot say. Then the thread ends, unless standard error is a terminal: there
+ * the line is updated every second, and requests to the server become less
+ * frequent.
  *
  * Every signal is blocked in the thread, because the waiting thread handles
  * them.

@@ -23,15 +23,16 @@ struct wait_message {
 
     pthread_t thread;
     bool started;
-    pthread_mutex_t mu; /* guards the rest, and writes to standard error */
+    pthread_mutex_t mu; /* guards the fields below, and the output on standard
+                         * error */
     pthread_cond_t changed;
     bool active, over, said;
     int inspect_after_s; /* seconds between two requests; -1: no request */
 };
 
-/* Called before and after each hf_lock_acquire(): after wait_message_pause()
- * nothing is printed. Both have no effect if nothing must be printed (-q,
- * -n). */
+/* Call wait_message_begin() before each hf_lock_acquire(), and
+ * wait_message_pause() after it. Nothing is printed after wait_message_pause().
+ * Neither function has an effect if nothing must be printed (-q, -n). */
 void wait_message_begin(struct wait_message *message);
 void wait_message_pause(struct wait_message *message);
 /* Makes the thread end. Call it after the last hf_lock_acquire(). */

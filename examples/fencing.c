@@ -138,7 +138,7 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     return hf_lock_release(lock, err);
 }
 
-/* Acts as a holder that was stopped while another one had the lock. */
+/* Acts as a holder that was stopped while another client had the lock. */
 static bool is_refused(const struct counter *c, uint64_t old_token)
 {
     if (write_counter(c, old_token, 1000000) == 0 || errno != ESTALE)

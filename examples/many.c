@@ -1,7 +1,7 @@
 /*
  * Several locks at once. Two threads move money between the same two accounts
- * in opposite directions. Each names the locks in its own order, and still they
- * cannot deadlock.
+ * in opposite directions. Each thread names the locks in its own order, and the
+ * threads still cannot deadlock.
  *
  *     many [URL]
  */

@@ -47,8 +47,8 @@ int main(int argc, char **argv)
     must(hf_lock_timed(first, 10000, &err));
     must(write_stock(first, "3"));
     /* In practice the first client is stopped, its session ends, and the second
-     * client acquires the lock. Here the lock is broken instead, of which the
-     * first client does not know, either. */
+     * client acquires the lock. Here the lock is broken instead; the first
+     * client does not notice that, either. */
     must(hf_break(b, "shop", HF_CSTRING, &err));
     must(hf_lock_timed(second, 10000, &err));
     must(write_stock(second, "2"));

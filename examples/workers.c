@@ -1,6 +1,6 @@
 /*
  * A semaphore and a latch. Eight workers on any number of machines share three
- * licences; the process that started them waits until the last one has
+ * licences; the process that started them waits until the last worker has
  * finished. Here the workers are processes, each with its own client.
  *
  *     workers [URL]

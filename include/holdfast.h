@@ -7,15 +7,16 @@
  * - A lock over a network is a lease. The holder may be stopped or cut off for
  *   longer than the lease lasts, and then another client gets the lock. Two
  *   things protect you: the deadline (hf_lock_deadline: stop working before it)
- *   and the token (hf_lock_token: let the resource refuse a lower one than it
- *   has seen; docs/fencing.md shows how).
+ *   and the token (hf_lock_token: let the resource refuse a token that is lower
+ *   than one that it has seen; docs/fencing.md shows how).
  * - Every function that can fail returns 0 or a negative HF_E... code. An
  *   hf_error argument may be NULL. Otherwise it receives a text for people if
  *   the call fails, and is not changed if it succeeds. It is the caller's
  *   memory.
  * - There are three outcomes, not two: HF_EUNKNOWN says that a request was sent
- *   and no answer came. holdfast settles it in the background. An acquire that
- *   returns it is never a hold; a release that returns it has ended your hold.
+ *   and no answer came. holdfast settles the request in the background. An
+ *   acquire that returns HF_EUNKNOWN is never a hold; a release that returns
+ *   HF_EUNKNOWN has ended your hold.
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
  *   (reentrant and counted) unless it was made with HF_OWNER_HANDLE.
  * - After fork() the handles of the child return HF_EFORK and touch nothing:
@@ -28,15 +29,16 @@
  *   holding (HF_EVENT_ORPHANED): release in a handler of
  *   pthread_cleanup_push(). Not supported: calls on a thread with
  *   PTHREAD_CANCEL_ASYNCHRONOUS; longjmp() or pthread_exit() out of a callback,
- *   of a hook, or of a signal handler that has interrupted a call. After exit()
- *   in the middle of calls, holds end as they do after a kill.
+ *   of a hook, or of a signal handler that has interrupted a call. If
+ *   exit() is called while calls are under way, holds end as they do after a
+ *   kill.
  * - Times are milliseconds unless the name says otherwise; deadlines are
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
  * - A client has one helper thread, named "hf-helper", which renews leases. It
- *   never runs code of yours. hf_close() joins it. (A second thread,
- *   "hf-lookup", exists while the name of a server that cannot be reached is
- *   looked up again.)
+ *   never runs code of yours, except the hooks (hf_hooks). hf_close() joins it.
+ *   (A second thread, "hf-lookup", exists while the name of a server that
+ *   cannot be reached is looked up again.)
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -164,8 +166,9 @@ typedef struct hf_hooks {
 enum hf_open_flag {
     /* Do not create the shared memory if it does not exist, or if no process
      * has used it since the machine was started: hf_open() then returns
-     * ENOTOWNER, because no lock in it is held; EBACKEND if the directory above
-     * it is missing. For programs that only inspect. No effect on servers. */
+     * ENOTOWNER, because no lock in it is held. If the directory above it is
+     * missing, hf_open() returns EBACKEND. For programs that only inspect. No
+     * effect on servers. */
     HF_OPEN_EXISTING = 1 << 0,
 };
 
@@ -187,11 +190,11 @@ typedef struct hf_client_options {
      * an hf_open() that failed because a name lookup took too long: the lookup
      * continues, and then frees memory by these hooks. */
     const hf_hooks *hooks;
-    /* Called by hf_client_dispatch() only; by several threads at a time if
-     * several dispatch. Until the program dispatches, events are queued: the
-     * loss of each lock that it has a handle on, and 1024 others. Further
-     * events are dropped, and one HF_EVENT_OVERFLOW represents them: check the
-     * locks yourself (hf_lock_check). */
+    /* Called only by hf_client_dispatch(), and by several threads at a time if
+     * several threads dispatch. Until the program dispatches, events are
+     * queued: the loss of each lock that it has a handle on, and 1024 other
+     * events. Further events are dropped, and one HF_EVENT_OVERFLOW represents
+     * them: check the locks yourself (hf_lock_check). */
     void (*on_event)(void *arg, const hf_event *event);
     void *event_arg;
     int64_t open_timeout_ms; /* a time limit for hf_open only, which has an
@@ -246,19 +249,19 @@ enum hf_cap {
 /*
  * A name is used as one kind at a time. To use it as another kind, or as a
  * semaphore of another size, fails with EMISMATCH. In shared memory and on
- * ZooKeeper this also applies to a fair and an unfair mutex; elsewhere the two
- * exclude each other.
+ * ZooKeeper this also applies to a fair and an unfair mutex; on the other
+ * backends a fair and an unfair mutex of one name exclude each other.
  * - HF_MUTEX: one holder.
  * - HF_RWLOCK: one writer, or any number of readers. A read within the caller's
  *   own read or write is granted at once, and so is a write within its write. A
  *   write within a read fails with ENOTSUP: two callers that try would wait for
  *   each other for ever. Readers of one process share their hold at the server
  *   for a moment (20 ms) after the grant, if they have neither a fixed lease
- *   nor max_hold_ms; a waiting writer of the process ends that.
+ *   nor max_hold_ms; a waiting writer of the process ends this sharing.
  * - HF_SEMAPHORE: n permits. Each acquire takes all the permits that it asks
- *   for, or none. They belong to the handle: any thread may release, which
- *   gives back those of the acquire that was granted last. The permits of a
- *   process that dies are given back.
+ *   for, or none. The permits belong to the handle, and any thread may release
+ *   them. A release gives back the permits of the acquire that was granted
+ *   last. If a process dies, its permits are given back.
  */
 enum hf_kind {
     HF_MUTEX = 1,
@@ -361,11 +364,12 @@ enum hf_mode {
 
 /*
  * Cancels a wait from another thread or from a signal handler. Use it for one
- * wait at a time. It must outlive the call that waits and all firings, except
- * the firing that ends the wait: that one does not touch it afterwards, and
- * hf_close() waits for it. In a child after fork() a firing does not affect the
- * parent's wait. Once fired it stays fired: initialise it before it is used
- * again.
+ * wait at a time. The struct must exist until the call that waits has returned,
+ * and until all calls of hf_cancel_fire() have returned. An exception is the
+ * hf_cancel_fire() that ends the wait: after that it does not use the struct,
+ * and hf_close() waits until it has returned. In a child after fork() a firing
+ * does not affect the parent's wait. A struct that was fired stays fired:
+ * initialise it before it is used again.
  */
 typedef struct hf_cancel {
     uint32_t word;     /* the library's */
@@ -419,9 +423,10 @@ HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
  * Returns 0; ENOTOWNER: the caller does not hold the lock, and nothing was
  * done; ELOST: the hold had been lost before; EUNKNOWN: the server did not
  * answer within op_timeout; EAUTH, EBACKEND, EPROTO: the server refused the
- * release, and may keep others out as long as it refuses. After any of the last
- * four holdfast repeats the release in the background until the server no
- * longer has the hold. EINVAL, ECLOSED, EFORK. Waits for the answer.
+ * release, and may keep others out as long as it refuses. After EUNKNOWN,
+ * EAUTH, EBACKEND and EPROTO holdfast repeats the release in the background
+ * until the server no longer has the hold. EINVAL, ECLOSED, EFORK. Waits for
+ * the answer.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 /* Releases without waiting for the answer; never blocks. If the answer is lost,
@@ -429,9 +434,10 @@ HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 
 /*
- * Extends the hold now, and waits for the answer: a fixed lease to lease_ms
- * from now (HF_LEASE_MIN_MS or more; 0: as long as before), a renewed one by
- * the TTL (lease_ms 0). If several renewals are under way at a time, the
+ * Extends the hold now, and waits for the answer. A fixed lease then ends
+ * lease_ms from now (HF_LEASE_MIN_MS or more; 0: the original length of the
+ * lease). A hold that is renewed then ends a whole TTL from now; for such a
+ * hold lease_ms must be 0. If several renewals are under way at a time, the
  * earliest of their ends counts. ELOST: the hold is gone. EUNKNOWN, EBACKEND,
  * EAUTH, EPROTO: the hold lasts until its deadline, which may be earlier now.
  * ENOTOWNER, EINVAL, ENOMEM, ECLOSED, EFORK.
@@ -498,9 +504,10 @@ HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
  * lock is lost. It is a timer set to the deadline, so it does not depend on a
  * thread that runs in time. It stays readable until the owner releases the lost
  * hold, and then until the next acquire or release through the handle. If
- * several threads use the handle, it reports the loss of each; hf_lock_check()
- * tells whose it was. It belongs to the library and is valid until
- * hf_lock_free(). On failure the result is a negative code.
+ * several threads use the handle, the descriptor reports the loss of any of
+ * their holds; hf_lock_check() says whether the calling thread's hold was lost.
+ * The descriptor belongs to the library and is valid until hf_lock_free(). On
+ * failure the result is a negative code.
  */
 HF_API int hf_lock_fd(hf_lock *lock);
 
@@ -609,8 +616,8 @@ HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
 HF_API int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err);
 HF_API int hf_latch_get(hf_latch *latch, uint64_t *left, hf_error *err);
 
-/* Waits until the count is 0. Returns 0; EBUSY (wait_ms is 0 and the count is
- * not), ETIMEDOUT, ECANCELED, ECLOSED, and the codes of the backend as in
+/* Waits until the count is 0. Returns 0; EBUSY (wait_ms is 0, and the count is
+ * not 0), ETIMEDOUT, ECANCELED, ECLOSED, and the codes of the backend as in
  * hf_lock_acquire(). cancel may be NULL. */
 HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
                          hf_error *err);
@@ -643,7 +650,8 @@ typedef struct hf_party {
     int64_t pid;
     int64_t since_unix_ms; /* when the hold was granted or the wait began, by
                               the server's wall clock; in shared memory by the
-                              machine's, a grant to the second */
+                              machine's wall clock, for a grant only in whole
+                              seconds */
     int64_t left_ms; /* the rest of the lease; -1: there is no lease that other
                         clients can see. In shared memory a hold or a wait lasts
                         as long as its process, on ZooKeeper and etcd as long as
@@ -750,8 +758,8 @@ typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
  * latch; with HF_WATCH_PREFIX, of which names are held. After 0, fn is called
  * at least once after each change by any program, and the change is visible to
  * hf_inspect() then (except what a server does not report: hf_watch_new(3)).
- * Several changes may be one call, a call may come without a change, and one
- * comes when the connection was lost and is back. fn runs once at a time for
+ * Several changes may be one call, a call may come without a change, and a call
+ * comes when a lost connection has been restored. fn runs once at a time for
  * each watch. Waits for the server's answer. ENOTSUP: the backend, or the
  * server as it is configured, does not report changes (shared memory; MySQL and
  * MariaDB; Redis without notify-keyspace-events), or not for a prefix
@@ -792,10 +800,11 @@ typedef struct hf_diagnosis {
  * survives. hf_diagnose() asks the server for its settings (a setting that the
  * user is not allowed to read is a warning), and acquires and releases a mutex
  * of the name "holdfast-diagnose" (so several calls at once wait for each
- * other, and measure that). Waits for up to five answers, and for each at most
- * op_timeout. The caller frees *out with hf_diagnosis_free(), before or after
- * the client is closed. ENOTSUP (the backend cannot tell), EUNKNOWN, EBACKEND,
- * EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK. */
+ * other, and include this wait in what they measure). Waits for up to five
+ * answers, and for each at most op_timeout. The caller frees *out with
+ * hf_diagnosis_free(), before or after the client is closed. ENOTSUP (the
+ * backend cannot tell), EUNKNOWN, EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM,
+ * ECLOSED, EFORK. */
 HF_API int hf_diagnose(hf_client *client, hf_diagnosis **out, hf_error *err);
 HF_API void hf_diagnosis_free(hf_diagnosis *diagnosis);
 
@@ -848,7 +857,7 @@ typedef struct hf_metrics {
     uint64_t disconnects;     /* HF_EVENT_DOWN: the connection was lost */
     uint64_t reconnects;      /* HF_EVENT_UP: it is back */
     /* gauges: */
-    uint64_t held;    /* current holds; for what counts as one, see lost */
+    uint64_t held;    /* current holds; see `lost' for what counts as a hold */
     uint64_t waiting; /* acquires that now wait for the lock, or for the answer
                          of the server */
     /* How long granted acquires took, from the call to the grant. A blocking

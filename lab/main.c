@@ -364,8 +364,8 @@ static void main_run_one(struct lab *lab, const struct lab_scenario *scenario)
 {
     char why[LAB_TEXT_MAX];
 
-    /* Only possible if all scenarios run: main() has already checked a single
-     * one. */
+    /* This can happen only if all scenarios run, because main() has already
+     * checked the places of a single scenario. */
     if (places_lack(lab, scenario, why)) {
         report_begin(lab, scenario);
         report_skip(lab, why);

@@ -38,7 +38,8 @@ void lab_describe(struct lab *lab, int argc, char **argv)
     size_t at = (size_t)snprintf(report->command, sizeof report->command,
                                  "holdfast lab");
 
-    /* Shows only the scheme of a URL, which may contain a password. */
+    /* Keeps only the scheme of a URL, because the rest may contain a
+     * password. */
     for (int i = 1; i < argc && at < sizeof report->command; i++) {
         const char *colon = strstr(argv[i], "://");
         int len = colon ? (int)(colon - argv[i]) + 3 : (int)strlen(argv[i]);
@@ -166,8 +167,9 @@ enum { KILL_AFTER_S = 1 };
 static volatile pid_t runner; /* -1 once it has been reaped */
 
 /* Passes a signal on to the runner, which ends at its next lab_tick(). A signal
- * that arrives more than KILL_AFTER_S after the first one kills the runner. An
- * earlier one does not, because timeout(1) sends its signal twice. */
+ * that arrives more than KILL_AFTER_S after the first signal kills the runner.
+ * A signal that arrives earlier does not, because timeout(1) sends its signal
+ * twice. */
 static void supervisor_pass_on(int number)
 {
     static time_t first;
@@ -248,7 +250,7 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
     sigset_t mask, old;
     int status;
 
-    signal(SIGCHLD, SIG_DFL); /* a shell may have left it ignored */
+    signal(SIGCHLD, SIG_DFL); /* the parent may have left SIGCHLD ignored */
     /* Makes this process the parent of cleanup processes whose runner has
      * ended, so that it can wait for them. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -32,7 +32,7 @@ struct cli_hint cli_similar(const char *typed, const char *before,
     return hint;
 }
 
-/* Prints that there is no such option, and suggests a similar one. `word'
+/* Prints that there is no such option, and suggests a similar option. `word'
  * begins with its dashes, and a value may follow. */
 static void args_unknown_option(const struct cli_verb *verb, const char *word,
                                 const struct option *options)
@@ -79,7 +79,7 @@ int cli_option(const struct cli_verb *verb, int argc, char **argv,
     return '?';
 }
 
-/* The flags of the verb and those of all verbs, in the form of
+/* The flags of the verb, and the flags that all verbs have, in the form of
  * getopt_long(). */
 struct table {
     struct option options[FLAGS_MAX + 1];

@@ -20,7 +20,7 @@
  * -V print help or version and end the program.
  */
 int cli_flag(const struct cli_verb *verb, int argc, char **argv);
-/* The same for a list of getopt_long(), whose short options, `brief', must
+/* Does the same for a list of getopt_long(), whose short options, `brief', must
  * begin with a colon. The caller handles -h. */
 int cli_option(const struct cli_verb *verb, int argc, char **argv,
                const char *brief, const struct option *options);

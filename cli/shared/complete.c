@@ -2,18 +2,18 @@
  * Completion of a command line in a shell: `holdfast __complete -- WORD...',
  * which the files in completions/ call. The words are those after `holdfast',
  * up to the one to be completed, which may be empty. The candidates for it are
- * printed as records that end with NUL bytes:
+ * printed as records that end with NUL bytes. They begin with a heading:
  *
- *     words | part      a heading; no blank follows a part
- *     WORD DESCRIPTION  two records, as often as there are words
+ *     words | part      `part' means that no blank follows a candidate
+ *     WORD DESCRIPTION  two records for each candidate
  *
- * or one record only:
+ * Instead of candidates, one record may be printed:
  *
  *     files N           names of files, after the first N bytes of the word
- *     command N         word N, from 0, is the first of a command
+ *     command N         word N, counted from 0, is the first of a command
  *
- * or nothing. Verbs and options come from the tables of the verbs, the names of
- * locks from the server.
+ * If there is nothing to offer, nothing is printed. Verbs and options come from
+ * the tables of the verbs, the names of locks from the server.
  */
 #include "complete.h"
 
@@ -151,8 +151,8 @@ static void complete_offer_alternatives(struct completion *c, const char *list)
     }
 }
 
-/* Offers the options of a URL's backend. The library lists them when it finds
- * an unknown option, before it connects. */
+/* Offers the options of a URL's backend. They are listed in the library's error
+ * for an unknown option, which hf_open() returns before it connects. */
 static void complete_offer_url_options(struct completion *c, size_t question)
 {
     static const char unknown[] = "?.=1", there[] = " has ";
@@ -243,8 +243,8 @@ complete_flag_of_letter(const struct cli_flag *flag, char letter)
     return NULL;
 }
 
-/* If the word is a flag that takes a value, returns the flag, else NULL. *value
- * is NULL if the value is the next word. */
+/* If the word is a flag that takes a value, returns the flag, else NULL. Sets
+ * *value to NULL if the value is the next word. */
 static const struct cli_flag *
 complete_flag_with_value(const struct cli_flag *flags, const char *word,
                          const char **value)

@@ -11,6 +11,7 @@
 /* Prints the candidates for the last of the n words that follow the verb. n is
  * at least 1. */
 void cli_complete(const struct cli_verb *verb, int n, char **words);
-/* The same for the words that follow `holdfast'. Returns the exit status. */
+/* Does the same for the words that follow `holdfast'. Returns the exit
+ * status. */
 int cli_complete_all(const struct cli_verb *const *verbs, int n, char **words);
 #endif

@@ -25,7 +25,7 @@
 enum {
     POLL_MS = 200,     /* how often to look for dead processes, and to report */
     FINISH_MS = 60000, /* a contender that takes longer to end is stuck */
-    HURRY_MS = 2000,   /* the same after a signal */
+    HURRY_MS = 2000,   /* the same limit after a signal */
 };
 
 static void contend_close_pipe(int fds[2])
@@ -173,7 +173,8 @@ static double contend_seconds_since(int64_t ns)
     return (double)(cli_now_ns(CLOCK_MONOTONIC) - ns) / 1e9;
 }
 
-/* Waits for the time of the run. A signal or a failure ends it early. */
+/* Waits until the time of the run is over. A signal or a failure ends the wait
+ * early. */
 static void wait_while_they_contend(const struct arena *arena, int64_t start,
                                     struct contend_result *result)
 {
@@ -323,8 +324,8 @@ static int contend_run_in(struct arena *arena, pid_t *pids,
     if (!have_ended && !result->signal)
         contender_fail(arena, HF_ETIMEDOUT,
                        &(hf_error){.text = "a contender does not end"});
-    /* This precedes contend_bury(), which may kill a process in a critical
-     * section and so cause a false violation. */
+    /* The counts are summed up before contend_bury(), which may kill a process
+     * in a critical section and so cause a false violation. */
     contend_sum_up(arena, have_ended, result);
     contend_bury(arena, pids, n, !have_ended);
     rc = atomic_load(&arena->shared->failed);

@@ -1,7 +1,7 @@
 /*
  * Contenders: processes and threads that take and release locks as fast as they
- * can, count the pairs, and detect two holders inside at once. Shared by
- * `holdfast bench` and bench/ratios.
+ * can, count the pairs (an acquire and its release), and detect two holders
+ * inside at once. Shared by `holdfast bench` and bench/ratios.
  */
 #ifndef HF_CLI_CONTEND_H
 #define HF_CLI_CONTEND_H
@@ -37,17 +37,18 @@ struct contend_result {
     uint64_t violations;
     double p50_us, p99_us; /* of acquire */
     double handover_us;    /* median time from a release to the return of the
-                            * next acquire, if that was waiting; only with
-                            * time_handovers */
-    double jain;           /* Jain's index: 1 if all got the same, 1/n if one of
-                            * n got all */
-    bool fair;             /* as the backend chose, unless it was given */
+                            * next acquire, if that acquire was already waiting;
+                            * only with time_handovers */
+    double jain;           /* Jain's index: 1 if all contenders made the same
+                            * number of pairs, 1/n if one of n made all of
+                            * them */
+    bool fair;             /* as requested, or else as the backend chose */
     int signal;            /* the signal that ended the run early, or 0 */
     hf_error error;        /* of the first contender that failed */
 };
 
-/* Finds out whether the backend can be used, and whether its locks are fair:
- * once, instead of in each contender. Returns HF_OK, or a code with
+/* Finds out once, so that not every contender has to, whether the backend can
+ * be used, and whether its locks are fair. Returns HF_OK, or a code with
  * result->error. */
 int contend_probe(const struct contend *contend, struct contend_result *result);
 /* Makes one run, after a probe. Returns HF_OK, or a code with result->error. */

@@ -19,8 +19,9 @@
 
 enum {
     CALIBRATION = 256, /* pairs after which their speed is known */
-    FAST_NS = 2000,    /* reading the clock slows down pairs this fast */
-    SAMPLE_EVERY = 61, /* of such pairs only each n-th acquire is timed */
+    FAST_NS = 2000,    /* pairs that take less time are slowed down by reading
+                        * the clock */
+    SAMPLE_EVERY = 61, /* of such pairs, one acquire in this many is timed */
 };
 
 struct contender {
@@ -42,7 +43,8 @@ void contender_fail(struct arena *arena, int code, const hf_error *err)
                  err && err->text[0] ? err->text : hf_error_text(code));
     }
     atomic_store(&shared->stop, true);
-    (void)!write(arena->ready[1], "", 1); /* the parent may wait for it */
+    (void)!write(arena->ready[1], "", 1); /* the parent may be waiting for this
+                                           * byte */
 }
 
 static void contender_enter_exclusive(struct cell *cell, struct counts *counts,
@@ -84,7 +86,7 @@ static void contender_visit(const struct contend *contend, struct cell *cell,
 }
 
 /* Records the time of a handover, if this contender was already waiting when
- * another one released the lock. */
+ * another contender released the lock. */
 static void contender_time_handover(const struct cell *cell,
                                     struct counts *counts, uint32_t me,
                                     int64_t called_at, int64_t now)
@@ -184,8 +186,8 @@ static void *contender_thread_main(void *arg)
     struct arena *arena = self->group->arena;
     char end;
 
-    /* One pair for each name, before the start, makes connections, scripts and
-     * memory available that are allocated on first use. */
+    /* One pair for each name, before the start, creates everything that is
+     * created on first use: connections, scripts and memory. */
     for (unsigned i = 0; i < self->group->names; i++) {
         if (contender_pair(self, i, false) != HF_OK)
             return NULL;
@@ -253,7 +255,7 @@ static int contender_run_threads(struct contender_group *group)
         if (pthread_create(&one->thread, NULL, contender_thread_main, one) != 0)
             break;
     }
-    if (started < n) /* stops those that have started */
+    if (started < n) /* stops the contenders that have started */
         contender_fail(group->arena, HF_ENOMEM,
                        &(hf_error){.text = "no more threads can be started"});
     for (unsigned i = 0; i < started; i++)

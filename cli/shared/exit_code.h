@@ -6,8 +6,8 @@
 #ifndef HF_CLI_EXIT_CODE_H
 #define HF_CLI_EXIT_CODE_H
 
-/* The numbers of sysexits.h where it has a suitable one; 79 is holdfast's
- * own. */
+/* The numbers are those of sysexits.h where it defines a suitable number; 79 is
+ * holdfast's own. */
 enum cli_exit {
     CLI_OK = 0,
     CLI_FAILED = 1,

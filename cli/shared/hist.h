@@ -1,6 +1,6 @@
 /*
  * A histogram of durations, for percentiles of many measurements in little
- * memory. It may be in shared memory; each has one writer.
+ * memory. A histogram may be in shared memory; each histogram has one writer.
  */
 #ifndef HF_CLI_HIST_H
 #define HF_CLI_HIST_H
@@ -18,8 +18,8 @@ struct hist {
 void hist_add(struct hist *hist, int64_t ns);
 /* Adds the counts of `from`. */
 void hist_merge(struct hist *into, const struct hist *from);
-/* Returns the value that a share (0 to 1) of all measurements does not exceed,
- * in microseconds. */
+/* Returns a quantile in microseconds: the value that the given share (0 to 1)
+ * of all measurements does not exceed. */
 double hist_quantile_us(const struct hist *hist, double share);
 
 #endif

@@ -95,7 +95,8 @@ void cli_live(const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line + begin, sizeof line - begin, fmt, args);
     va_end(args);
-    /* The line is cut at the width: a line that wraps could not be removed. */
+    /* The line is cut at the width, because a line that wraps could not be
+     * removed. */
     end = strlen(line);
     most = begin + (size_t)cli_width(STDERR_FILENO) - 1;
     if (end > most)

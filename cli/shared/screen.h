@@ -19,16 +19,16 @@ enum cli_colour {
     CLI_YELLOW
 };
 
-/* Returns the escape sequence of a colour for standard output, or "" unless
- * that is a terminal with colours (NO_COLOR is not set, TERM is not dumb).
- * CLI_PLAIN ends a colour. */
+/* Returns the escape sequence of a colour. Returns "" if standard output is not
+ * a terminal, or if the terminal has no colours (NO_COLOR is set, or TERM is
+ * dumb). CLI_PLAIN ends a colour. */
 const char *cli_colour(enum cli_colour colour);
 /* Returns the width of the terminal on a descriptor, or 80 if there is none. */
 int cli_width(int fd);
 /* Prints a text on `out', wrapped at `width'. All lines begin at `column',
  * where the cursor is now. */
 void cli_wrap(FILE *out, int column, int width, const char *text);
-/* Prints a line on standard error that the next one replaces. Without a
+/* Prints a line on standard error, which the next call replaces. Without a
  * terminal, prints nothing. NULL removes the line; cli_say() removes it,
  * too. */
 void cli_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* An option of a verb. By this entry the option is parsed, shown by --help,
- * suggested for a misspelt one, and completed. */
+/* An option of a verb. From this entry the option is parsed, shown by --help,
+ * suggested in place of a misspelt option, and completed. */
 struct cli_flag {
     int id;            /* what cli_flag() returns; below 256: the letter */
     const char *name;  /* after the two dashes; NULL: it has only the letter */

@@ -45,7 +45,7 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
     actor_waits("");
     lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
     /* If the machine stalls after the grant, the hold is lost before its token
-     * and deadline have been read; it is then acquired once more. */
+     * and deadline have been read; the lock is then acquired once more. */
     while (hf_lock_token(hold->lock, &grant.token) == HF_ELOST ||
            hf_lock_deadline(hold->lock, &grant.deadline) == HF_ELOST) {
         hf_lock_release(hold->lock, NULL);

@@ -32,7 +32,8 @@ struct grant {
 };
 
 /* Returns the TTL that was granted: ttl_ms, as given to hold_open(), or a
- * longer one. ZooKeeper lengthens sessions that are too short for it. */
+ * longer TTL. ZooKeeper lengthens the timeouts of sessions that are too short
+ * for it. */
 int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms);
 
 /* Opens a client and a lock, which is not acquired yet. ttl_ms 0 means the

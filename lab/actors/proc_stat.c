@@ -13,7 +13,7 @@
 
 enum {
     STATUS = 4096,
-    MANY_THREADS = 200, /* most threads of a server that are checked */
+    MANY_THREADS = 200, /* how many threads of a server are checked at most */
 };
 
 /* Opens the status files of up to max threads of a process. Returns how many

@@ -32,7 +32,7 @@ struct script {
     struct die_words words;
     int64_t values[ACTOR_VALUES];
     unsigned spans_len, marks_len;
-    struct lab_span spans[SPANS]; /* to is 0 while the span lasts */
+    struct lab_span spans[SPANS]; /* `to' is 0 while the span lasts */
     struct lab_mark marks[MARKS];
 };
 
@@ -240,7 +240,7 @@ int64_t stage_stood_ms(const struct stage *stage)
 }
 
 /* Dies if any actor has failed. The scenario may be waiting for another actor,
- * which would then wait forever. An actor that ended normally is left to
+ * which would then wait forever. An actor that ended normally is reaped by
  * actor_end(). */
 static void stage_reap_failed(struct stage *stage)
 {
@@ -256,8 +256,8 @@ static void stage_reap_failed(struct stage *stage)
     }
 }
 
-/* Waits for a message from the actor. Returns 1, 0 if the actor has ended, or
- * -1 if the time has passed. */
+/* Waits for a message from the actor. Returns 1 if a message has arrived, 0 if
+ * the actor has ended, or -1 if the time has passed. */
 static int stage_read_ready(struct actor *actor, char step[STEP], int64_t ms)
 {
     struct pollfd polled = {actor->fd, POLLIN, 0};

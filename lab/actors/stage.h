@@ -1,10 +1,12 @@
 /*
- * Actors: processes that a scenario leads from step to step, so that what has
- * to go wrong does so in every run. An actor pauses at each step that it names
- * until the scenario lets it continue. It may be killed or stopped at a step.
+ * Actors: processes that a scenario leads from step to step, so that the
+ * intended failure happens in every run. An actor pauses at each step that it
+ * names until the scenario lets it continue. It may be killed or stopped at a
+ * step.
  *
  * The scenario calls the functions up to stage_rest(). They die if an actor
- * fails, or ends when it should not. The actor calls the others, about itself.
+ * fails, or ends when it should not. The actor itself calls the other
+ * functions.
  *
  *     static void holder(void *arg)      // in a process of its own
  *     {
@@ -50,7 +52,7 @@ void actor_until(struct actor *actor, const char *step);
 bool actor_comes(struct actor *actor, const char *step, int64_t ms);
 /* Lets the actor continue from the step at which it pauses. */
 void actor_go(struct actor *actor);
-/* Lets the actor continue to its end. It must not pause again. */
+/* Lets the actor continue to its end. The actor must not pause again. */
 void actor_end(struct actor *actor);
 void actor_kill(struct actor *actor); /* SIGKILL; it is dead on return */
 void actor_stop(struct actor *actor); /* SIGSTOP; it is stopped on return */
@@ -74,16 +76,16 @@ void stage_mark_at(struct lab_row *row, const char *server, const char *label,
 void stage_rest(struct lab *lab, int64_t ms);
 
 void actor_step(const char *step); /* reports the step, and pauses */
-/* Begin a span: from now on the actor believes that it holds the lock, by
- * itself or together with others, or it waits. The span lasts until
- * actor_lets_go() or the actor's end. */
+/* Begin a span: from now on the actor believes that it holds the lock by itself
+ * (actor_holds) or together with others (actor_shares), or it waits
+ * (actor_waits). The span lasts until actor_lets_go() or the actor's end. */
 void actor_holds(const char *label);
 void actor_shares(const char *label);
 void actor_waits(const char *label);
 /* Ends the latest span. Call it before the release: another actor may have the
  * lock before the release returns. */
 void actor_lets_go(void);
-void actor_let_go_at(int64_t at); /* the same, at an earlier time */
+void actor_let_go_at(int64_t at); /* ends the latest span at an earlier time */
 /* Marks this moment in the timeline; `bad' if something goes wrong. */
 void actor_mark(bool bad, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

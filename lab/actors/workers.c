@@ -309,8 +309,8 @@ static void workers_wait_until_ready(struct workers *workers)
 }
 
 /* Waits until run_ms has passed and every worker has begun, or a worker stops
- * the run. A worker completes an attempt that it has begun, so each of them
- * makes an attempt, however late it is scheduled. */
+ * the run. A worker completes an attempt that it has begun, so every worker
+ * makes at least one attempt, however late it is scheduled. */
 static void workers_let_them_run(struct workers *workers)
 {
     struct common *common = workers->common;
@@ -355,9 +355,9 @@ static void workers_wait_until_ended(struct workers *workers)
     close(workers->ready[0]);
 }
 
-/* Returns whether the CPU time of places[i] is not counted: its server is both
- * backend and store and has been counted already, or it is shared memory or a
- * file, which has no server. */
+/* Returns whether the CPU time of places[i] must be left out. That is so if its
+ * server is both backend and store and has been counted already, or if the
+ * place is shared memory or a file, which has no server. */
 static bool workers_is_left_out(const struct workers_plan *plan, size_t i)
 {
     for (size_t k = 0; k < i; k++)

@@ -34,15 +34,16 @@ struct worker {
 enum work {
     WORK_DONE,    /* counts as done; its time is kept */
     WORK_NOTHING, /* an attempt without success, such as sold out */
-    WORK_STOP,    /* the same, and no worker begins another attempt */
+    WORK_STOP,    /* as WORK_NOTHING; also, no worker begins another attempt */
 };
 
 struct workers_plan {
     unsigned workers;
     bool threads;       /* threads of one process, instead of processes */
-    unsigned processes; /* among which the threads are divided; 0 means one */
-    uint64_t attempts;  /* in all; 0: until run_ms has passed, but at least one
-                           by each worker */
+    unsigned processes; /* number of processes that the threads are divided
+                         * among; 0 means one */
+    uint64_t attempts;  /* of all workers together; 0: until run_ms has passed,
+                         * but at least one by each worker */
     int64_t run_ms;
     bool spans; /* keep the first spans of worker_span(), for the timeline */
     void *(*begin_process)(const void *arg); /* may be NULL */
@@ -57,15 +58,18 @@ struct workers_plan {
 
 struct workers_result {
     uint64_t attempts, done, retries;
-    double seconds; /* from the end of the pause (worker_meet()), or from the
-                       start without one, to the last success */
-    double per_s;   /* successes in that time */
-    double p50_us, p99_us; /* of those; if the workers paused, per_s, p50_us and
-                              p99_us leave out each worker's first attempt */
+    double seconds;        /* until the last success, from the end of the pause
+                            * (worker_meet()), or from the start if there was no
+                            * pause */
+    double per_s;          /* successes per second in that time */
+    double p50_us, p99_us; /* durations of these successes; if the workers
+                            * paused, per_s, p50_us and p99_us leave out each
+                            * worker's first attempt */
     double cpu_ms;         /* CPU time of the workers, from the start */
     double server_cpu_ms; /* CPU time of the servers of `places'; negative if it
                              is not known for all of them */
-    uint64_t least, most; /* successes of one worker */
+    uint64_t least, most; /* successes of the worker with the fewest, and with
+                           * the most */
     unsigned char shared[WORKERS_SHARED]; /* `shared' at the end */
 };
 
@@ -81,17 +85,17 @@ void workers_report(const struct workers_result *result, struct lab_row *row);
 /*
  * A pause that makes a race certain. worker_arrive() reports that the worker is
  * between the two steps in question. worker_await() waits until a second worker
- * has arrived there, for at most limit_ms. If the strategy keeps the others
- * out, this costs limit_ms once per run. After a worker's first attempt both
- * functions do nothing.
+ * has arrived there, for at most limit_ms. If the strategy keeps other workers
+ * out, this pause costs limit_ms once per run. After a worker's first attempt
+ * both functions do nothing.
  */
 void worker_arrive(struct worker *worker);
 void worker_await(struct worker *worker, int64_t limit_ms);
-/* Calls both. */
+/* Calls worker_arrive() and worker_await(). */
 void worker_meet(struct worker *worker, int64_t limit_ms);
 /* Waits until *count, a counter in `shared', is at_least or more, for at most
- * limit_ms. Returns whether it is. The measurement begins after the last
- * pause. */
+ * limit_ms. Returns whether *count has reached at_least. The measurement begins
+ * after the last pause. */
 bool worker_pause(struct worker *worker, const _Atomic unsigned *count,
                   unsigned at_least, int64_t limit_ms);
 /* Adds a span to the timeline: the worker believed that it was inside from

@@ -1,6 +1,6 @@
 /*
  * The table of a scenario. One column may be drawn as bars. If its values
- * differ much, the scale is logarithmic, so that small ones stay visible.
+ * differ much, the scale is logarithmic, so that small values stay visible.
  */
 #include "page_table.h"
 

@@ -32,7 +32,7 @@ void page_row_name(FILE *out, const struct lab_row *row);
 /* Returns the class of a row: "good", "told" (it goes wrong, as expected) or
  * "unexpected". */
 const char *page_row_class(const struct lab_row *row);
-/* The sign of that class, with its meaning for screen readers. */
+/* Prints the sign of such a class, with its meaning for screen readers. */
 void page_sign(FILE *out, const char *class);
 
 #endif

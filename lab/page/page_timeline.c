@@ -22,14 +22,14 @@ enum {
     WIDE = 1080,
     NARROW = 340,
     BAND = 22,      /* height of a span */
-    STRIP = 9,      /* height of a span inside another one */
+    STRIP = 9,      /* height of a span inside another span */
     TEXT_LINE = 17, /* height of a line of notes */
     GAP = 12,       /* between lanes */
     MARGIN = 6,     /* space left and right of a text */
     AXIS = 26,
     GUTTER_MAX = 210, /* width of the lanes' names */
-    OVERLAPS_MAX = 4, /* overlaps that are labelled */
-    LABELS_MAX = 12,  /* spans whose labels become notes */
+    OVERLAPS_MAX = 4, /* how many overlaps are labelled at most */
+    LABELS_MAX = 12,  /* how many labels of spans become notes at most */
 };
 
 struct note {
@@ -210,8 +210,9 @@ static void timeline_draw_axis(FILE *out, const struct view *view)
     long last = (long)floor((double)(times->to - times->zero) / step);
     int decimals = step < 1e6 ? (int)ceil(6 - log10(step)) : 0;
     double bottom = view->height - AXIS;
-    double space = view->width; /* right limit of the next label; the last
-                                   label, with the unit, comes first */
+    double space = view->width; /* right limit of the next label; the labels are
+                                 * drawn from the last, which has the unit, to
+                                 * the first */
     for (long i = last; i >= first; i--) {
         char label[PAGE_NUMBER];
         double x =
@@ -272,8 +273,8 @@ static void timeline_draw_span(FILE *out, const struct view *view,
     fputs("</title></rect>", out);
 }
 
-/* Draws the text inside the span, to the right of marks that would cross it if
- * there is room. */
+/* Draws the text inside the span. If marks would cross the text, draws it to
+ * the right of the marks, if there is room. */
 static void timeline_draw_span_text(FILE *out, const struct view *view,
                                     const struct lab_span *span)
 {

@@ -8,8 +8,7 @@
 
 #include <stdio.h>
 
-/* Prints two drawings, a wide and a narrow one; the style sheet shows one of
- * them. */
+/* Prints a wide and a narrow drawing; the style sheet shows one of them. */
 void page_timeline(FILE *out, const struct page_times *times);
 
 #endif

@@ -98,8 +98,8 @@ static void cleanup_end_child(pid_t child)
         ;
 }
 
-/* Ends clean() at its time limit. Only a given server that does not answer can
- * make clean() so slow. */
+/* Ends clean() at its time limit. Only a server that was given by a URL and
+ * does not answer can make clean() so slow. */
 static void cleanup_give_up(int number)
 {
     static const char text[] = "holdfast lab: a server does not answer; keys "
@@ -185,7 +185,8 @@ void cleanup_end(int end)
         i++;
     if (i == cleanups_len)
         return;
-    shutdown(end, SHUT_RDWR); /* actors have copies of the socket */
+    shutdown(end, SHUT_RDWR); /* not only close(), because actors have copies of
+                               * the socket */
     close(end);
     while (waitpid(cleanups[i].pid, NULL, 0) < 0 && errno == EINTR)
         ;
@@ -196,7 +197,7 @@ static int cleanup_remove_one(const char *path, const struct stat *st, int type,
                               struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
-    remove(path); /* continues with the others even if this fails */
+    remove(path); /* continues with the other files even if this fails */
     return 0;
 }
 

@@ -15,9 +15,9 @@ enum { CLEANUP_FAILED = 99 }; /* its exit status if it could not clean up */
 /* Forks a cleanup process. It calls clean(arg), with its own copy of arg, once
  * the runner and all processes that the runner has forked have ended or closed
  * their ends of a socket. Of the runner's descriptors it keeps only standard
- * error. It must not call lab_die(). clean() returns 0, or another value after
- * printing what is left. Returns the runner's end of the socket, for
- * cleanup_end(). Dies on failure. */
+ * error. It must not call lab_die(). clean() returns 0; or, if something could
+ * not be removed, prints what is left and returns another value. Returns the
+ * runner's end of the socket, for cleanup_end(). Dies on failure. */
 int cleanup_start(int (*clean)(void *arg), void *arg);
 /* Does the same, but the cleanup process has a child that calls run(arg), which
  * must end with exec or _exit. The child has its own session, and is killed

@@ -61,7 +61,7 @@ _Noreturn static void die_end_child(int status, const char *text)
 {
     int alive = 0;
 
-    /* If several threads or workers fail, the first is reported. */
+    /* If several threads or workers fail, the first failure is reported. */
     if (atomic_compare_exchange_strong(&own_words->status, &alive, WRITING)) {
         snprintf(own_words->text, sizeof own_words->text, "%s", text);
         atomic_store(&own_words->status, status);

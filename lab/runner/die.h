@@ -21,7 +21,7 @@ enum { DIE_TEXT_MAX = 1024 };
 
 /* Where an actor or worker leaves its last message, in shared memory. */
 struct die_words {
-    _Atomic int status; /* 0 until it calls lab_die() */
+    _Atomic int status; /* 0 until the actor or worker calls lab_die() */
     char text[DIE_TEXT_MAX];
 };
 
@@ -40,7 +40,8 @@ enum { DIE_NAME_MAX = 64 };
 
 /* In the runner, once: sets finish(), which the runner calls before it dies.
  * finish() prints the results so far, and writes the name of what runs, such as
- * "lab crash". number is the signal that ends the runner, or 0. */
+ * "lab crash", to `name'. Its `number' is the signal that ends the runner, or
+ * 0. */
 void die_set_finish(void (*finish)(struct lab *lab, int number,
                                    char name[DIE_NAME_MAX]),
                     struct lab *lab);

@@ -28,18 +28,18 @@ const struct lab_settings *lab_settings(const struct lab *lab);
 /* Returns whether the strategy was requested: by name, by `all', or because
  * --strategy was not given. */
 bool lab_wants(const struct lab *lab, const char *strategy);
-/* Returns whether the strategy was requested by name. If what it needs is
- * missing, that is then an error. */
+/* Returns whether the strategy was requested by name. In that case it is an
+ * error if something that the strategy needs is missing. */
 bool lab_insists(const struct lab *lab, const char *strategy);
 
 /* Writes a name that no other run uses: "holdfast-lab-1234-abcd-WORD". The
- * names of this run's keys, tables (lab_table()) and locks begin with its first
- * part, by which cleanup processes find them. */
+ * names of this run's keys, tables (lab_table()) and locks begin with the part
+ * before WORD, by which cleanup processes find them. */
 void lab_name(const struct lab *lab, const char *word, char out[96]);
 /* Writes the same name with underscores, for SQL. */
 void lab_table(const struct lab *lab, const char *word, char out[96]);
-/* Returns the directory of this run, which contains those of its servers and is
- * removed at the end. */
+/* Returns the directory of this run, which contains the directories of its
+ * servers and is removed at the end. */
 const char *lab_directory(struct lab *lab);
 
 #endif

@@ -25,9 +25,11 @@ struct lab_wish {
 
 struct lab {
     struct lab_settings settings;
-    const struct lab_scenario *scenario; /* the one that runs; NULL: none yet */
-    const struct lab_scenario *chosen;   /* the only one to run; NULL: all */
-    unsigned options;       /* enum lab_option: those that were given */
+    const struct lab_scenario *scenario; /* the scenario that runs; NULL: none
+                                          * yet */
+    const struct lab_scenario *chosen;   /* the only scenario to run; NULL:
+                                          * all */
+    unsigned options;       /* the options that were given (enum lab_option) */
     const char *strategies; /* the list of --strategy; NULL: all */
     struct lab_wish backends[PLACES_MAX];
     size_t backends_len;

@@ -26,7 +26,7 @@ struct lab_place {
     enum lab_engine engine;
     const char *name; /* its name in rows, such as "redis" */
     char url[256];    /* may contain a password: never print it */
-    pid_t pid;        /* of a temporary server, or 0 */
+    pid_t pid;        /* the pid of a temporary server, or 0 */
     pid_t others[LAB_REDLOCK_SERVERS - 1]; /* the other servers of Redlock */
     bool given; /* by a URL: the run must leave nothing in it */
 };

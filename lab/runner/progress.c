@@ -47,7 +47,8 @@ void progress_init(void)
     live_line.live = isatty(STDERR_FILENO);
     live_line.began = lab_now();
     lab_catch(progress_on_signal);
-    signal(SIGPIPE, SIG_IGN); /* a server or a reader of ours may die */
+    signal(SIGPIPE, SIG_IGN); /* a server, or the reader of our output, may
+                               * die */
 }
 
 void progress_hide_after_fork(void)

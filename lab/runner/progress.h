@@ -21,7 +21,8 @@ void progress_clear(void);
 /* Call it in a child, which must not draw the line. */
 void progress_hide_after_fork(void);
 
-/* Sets the handler of SIGINT, SIGTERM and SIGHUP, unless they are ignored. */
+/* Sets the handler of each of SIGINT, SIGTERM and SIGHUP that is not
+ * ignored. */
 void lab_catch(void (*handler)(int number));
 
 #endif

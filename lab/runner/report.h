@@ -1,9 +1,10 @@
 /*
  * The results of a run: scenarios, their rows and claims. With --json a row is
  * printed when it is done; otherwise the table of a scenario is printed at its
- * end. All results are kept for the page, in the report of struct lab. Only the
- * runner calls these functions: scenarios call lab_...(), main.c and
- * supervisor.c call report_...(). They die if they cannot print.
+ * end. All results are kept for the page, in the report of struct lab.
+ *
+ * Only the runner calls these functions: scenarios call lab_...(), main.c and
+ * supervisor.c call report_...(). A function dies if it cannot print.
  */
 #ifndef HF_LAB_REPORT_H
 #define HF_LAB_REPORT_H
@@ -29,7 +30,8 @@ struct lab_column {
     unsigned flags;
 };
 
-/* Whether it went well. A row that is expected to fail is good if it fails. */
+/* The outcome of what a row tried. A row that is expected to fail is good if it
+ * fails. */
 enum lab_outcome { LAB_OK, LAB_FAILS };
 
 enum { LAB_TEXT_MAX = 200, LAB_COLUMNS_MAX = 20 };
@@ -42,14 +44,16 @@ struct lab_field {
     enum { LAB_NOTHING, LAB_STRING, LAB_NUMBER } type;
 };
 
-/* A time in which an actor believes that it holds the lock, or is inside. */
+/* A time in which an actor believes that it holds the lock, waits for the lock,
+ * or is stopped. */
 struct lab_span {
     char lane[24];    /* the actor */
     char label[40];   /* what it does: "works", "stopped"; or "" */
     int64_t from, to; /* lab_now() */
     enum lab_span_kind {
         LAB_HOLDS,  /* two of these at once are an overlap */
-        LAB_SHARES, /* holds together with others on purpose: reader, permit */
+        LAB_SHARES, /* holds together with others on purpose: as a reader, or by
+                     * a permit */
         LAB_WAITS,
         LAB_STOPPED, /* stopped by the lab */
     } kind;
@@ -130,8 +134,8 @@ void report_skip(struct lab *lab, const char *why);
 void report_end(struct lab *lab);
 /* Prints a JSON string, which is valid whatever bytes the text contains. */
 void report_json_text(const char *text);
-/* Flushes standard output. Dies if that fails; without a message if no process
- * reads it. */
+/* Flushes standard output, and dies if that fails. If no process reads standard
+ * output, dies without a message. */
 void report_flush(void);
 /* Returns the length in bytes of the UTF-8 character at s, or 0 if there is
  * none. */

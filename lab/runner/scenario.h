@@ -28,10 +28,11 @@ enum lab_option {
 enum lab_need {
     LAB_NEEDS_MARIADB = 1 << 0, /* as a store */
     LAB_NEEDS_SERVERS = 1 << 1, /* servers that it breaks: needs --servers */
-    /* Not a need: by default, the scenario has rows for Redlock. In the other
-     * scenarios they would repeat those of Redis. */
+    /* Not a need: by default, the scenario has rows for Redlock. In other
+     * scenarios such rows would repeat the rows of Redis. */
     LAB_HAS_REDLOCK = 1 << 2,
-    /* The same for the lock on MariaDB. */
+    /* Not a need either: by default, the scenario has rows for the lock on
+     * MariaDB. */
     LAB_HAS_MARIADB = 1 << 3,
 };
 
@@ -44,14 +45,14 @@ struct lab_scenario {
     const char *name;
     const char *summary; /* its line in `holdfast lab list' */
     const char *text;    /* what it does and shows, in some lines */
-    const struct lab_column *columns; /* the last one has the key NULL */
+    const struct lab_column *columns; /* the last column has the key NULL */
     unsigned options;                 /* enum lab_option */
     unsigned needs;                   /* enum lab_need */
     /* The names that --strategy takes, with NULL at the end; NULL if there are
      * none. */
     const char *const *strategies;
-    /* For rows with a column "strategy"; the last one has the strategy NULL.
-     * NULL if there are none. */
+    /* For rows with a column "strategy". The last note has the strategy NULL.
+     * `notes' is NULL if there are none. */
     const struct lab_note *notes;
     void (*run)(struct lab *lab);
 };

@@ -1,9 +1,9 @@
 /*
- * Runs the strategies of oversell that sell exactly with more and more workers,
- * and measures the sales per second, the retries of optimistic sales, the CPU
- * time of a sale, and the duration of the slowest sale in a hundred. The
- * documents say that optimistic locking is very slow under high concurrency,
- * and that polling wastes performance. No worker pauses here.
+ * Measures strategies of oversell with more and more workers: the sales per
+ * second, the retries of optimistic sales, the CPU time of a sale, and the
+ * duration of the slowest sale in a hundred. The strategies that oversell are
+ * left out. The documents say that optimistic locking is very slow under high
+ * concurrency, and that polling wastes performance. No worker pauses here.
  */
 #include "../actors/workers.h"
 #include "../runner/lab.h"
@@ -21,12 +21,12 @@
 #include <string.h>
 
 enum {
-    LARGEST = 64, /* most workers, unless --workers is given */
+    LARGEST = 64, /* the largest number of workers, unless --workers is given */
     GROWTH = 4,
     SIZES = 8,
     STOCK = 9999999, /* more than can be sold in the time; see stock.c */
-    STARVED = 10,    /* reported ratio of the most to the fewest sales of a
-                        worker */
+    STARVED = 10,    /* the verdict mentions that a worker made more than this
+                      * many times the sales of another */
 };
 
 static const char *const names[] = {
@@ -42,7 +42,7 @@ struct curve {
 /* The results that rows and claims compare with others. */
 struct curves {
     struct curve update, version, spin, redis;
-    struct curve fair; /* of the current backend */
+    struct curve fair; /* the fair lock of the current backend */
 };
 
 static double contention_per_sale(const struct workers_result *result,
@@ -51,8 +51,8 @@ static double contention_per_sale(const struct workers_result *result,
     return result->done ? all / (double)result->done : 0;
 }
 
-/* Writes the verdict. `times' is the rate divided by that of the fair lock, or
- * 0 if that is not known. */
+/* Writes the verdict. `times' is the rate divided by the rate of the fair lock,
+ * or 0 if the latter is not known. */
 static void contention_judge(const struct race *race, struct lab_row *row,
                              const struct workers_result *result,
                              int64_t oversold, double times)
@@ -152,7 +152,7 @@ static void contention_sweep(const struct race *race, void *arg)
     struct curve curve = {0};
 
     if (race->fairness == HF_FAIR)
-        curves->fair.len = 0; /* it belongs to another backend */
+        curves->fair.len = 0; /* the old curve belongs to another backend */
     while (workers < most && curve.len < SIZES - 1) {
         contention_sell_with(race, workers, &curve, &curves->fair);
         workers *= GROWTH;

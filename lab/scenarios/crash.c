@@ -1,12 +1,12 @@
 /*
  * Crash: the holder dies while it holds the lock (case 1 of the documents).
  *
- * A is killed by SIGKILL while B waits for the lock; the scenario measures for
- * how long B waits. B waits for ever if the key of the lock has no expiry
- * (SETNX), or if A dies between SETNX and EXPIRE. On Redis with an expiry, B
- * waits until the lease has ended. One document says that ZooKeeper frees the
- * lock at once, because the node is ephemeral. That is true if the client
- * closes its session; a dead client looks to the server like a slow one until
+ * A is killed by SIGKILL while B waits for the lock; the scenario measures how
+ * long B waits. B waits forever if the key of the lock has no expiry (SETNX),
+ * or if A dies between SETNX and EXPIRE. On Redis with an expiry, B waits until
+ * the lease has ended. One document says that ZooKeeper frees the lock at once,
+ * because the node is ephemeral. That is true if the client closes its session.
+ * If the client dies, the server cannot distinguish it from a slow client until
  * the session's timeout has passed.
  */
 #include "../../cli/shared/values.h"
@@ -36,18 +36,19 @@ struct play {
 enum {
     /* What actors report; times are ns of CLOCK_BOOTTIME. */
     A_TTL_MS = 0, /* the TTL that the server granted */
-    A_DEADLINE,   /* B must not get the lock before it; 0: before A dies */
+    A_DEADLINE,   /* B must not get the lock before this time; 0: not before A
+                   * dies */
     B_BUSY = 0,   /* B tried while A held the lock, and was refused */
     B_CAME_AT,
 
     WAITS_MS = 50, /* for the timeline: B waits while A holds the lock */
-    /* A lock that is not free by then counts as never free. The limit is much
-     * longer than a lease and a tick of the server, because the machine may
-     * stall. */
+    /* A lock that is not free after this time counts as never free. The limit
+     * is much longer than a lease and a tick of the server, because the machine
+     * may stall. */
     NEVER_MS = 30000,
     AT_ONCE_MS = 100,
-    STOOD_MS = 200, /* after a longer stall of the machine the figure is
-                       worthless */
+    STOOD_MS = 200, /* after a longer stall of the machine, the measured time is
+                     * worthless */
     TRIES = 4,
 };
 
@@ -77,8 +78,8 @@ static void crash_setnx_expire_a(void *arg)
     rd_number(redis, "PEXPIRE %s %lld", play->name, (long long)play->ttl_ms);
 }
 
-/* Returns the earliest time at which the key may expire. The clock of Redis is
- * a different one, so one percent is subtracted, as holdfast does. */
+/* Returns the earliest time at which the key may expire. Redis measures the
+ * time by its own clock, so one percent is subtracted, as holdfast does. */
 static int64_t crash_hand_deadline(redisContext *redis, const struct play *play)
 {
     int64_t at = crash_now();
@@ -150,8 +151,8 @@ struct found {
     int64_t stood_ms;
 };
 
-/* Waits for three TTLs until B has the lock, and then up to NEVER_MS, unless
- * the key has no expiry. */
+/* Waits for at most three TTLs until B has the lock. If B does not have it
+ * then, waits for at most NEVER_MS more, unless the key has no expiry. */
 static void crash_await_b(const struct play *play, struct actor *b,
                           struct found *found)
 {
@@ -175,7 +176,8 @@ static bool crash_is_kept_out(struct actor *b)
     actor_until(b, "asked");
     busy = actor_value(b, B_BUSY);
     if (!busy)
-        return false; /* B stays there, and has reported when it got the lock */
+        return false; /* B stays at this step, and has reported when it got the
+                       * lock */
     actor_go(b);
     return !actor_comes(b, "in", WAITS_MS);
 }
@@ -193,7 +195,7 @@ static void crash_read_actors(const struct play *play, const struct actor *a,
     found->wait_ms = (double)(in_at - died) / 1e6;
     found->ttl_ms = actor_value(a, A_TTL_MS);
     if (found->ttl_ms == 0)
-        found->ttl_ms = play->ttl_ms; /* A reports none by hand */
+        found->ttl_ms = play->ttl_ms; /* by hand, A reports no TTL */
 }
 
 static struct stage *crash_play_once(struct lab *lab, struct play *play,
@@ -251,8 +253,8 @@ static struct found crash_lead(struct lab *lab, struct play play,
 
     lab_progress(lab, "%s on %s", play.strategy, play.place->name);
     stage = crash_play_once(lab, &play, &found);
-    /* A stall of the machine may starve A's renewals and delay B. The figure is
-     * then not about the lock, so the row is repeated. */
+    /* A stall of the machine may starve A's renewals and delay B. The measured
+     * time is then not caused by the lock, so the row is repeated. */
     while (!found.early && (found.lost || found.stood_ms > STOOD_MS) &&
            ++tries < TRIES) {
         stage_close(stage, NULL);
@@ -293,8 +295,8 @@ static void crash_lead_by_hand(struct lab *lab)
     }
 }
 
-/* Said of the lab's own ZooKeeper, where a session lasts for two ticks or
- * more. */
+/* A sentence about the lab's own ZooKeeper, where a session lasts for two ticks
+ * or more. */
 #define SHORT_SESSIONS                                                         \
     "; with the packaged tickTime of 2000 a session lasts at least 4000 ms"
 

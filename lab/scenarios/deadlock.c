@@ -1,9 +1,11 @@
 /*
- * Two ways in which processes wait for each other or for themselves. In the
- * first, two processes take two locks in opposite order: each of them acquires
- * its first lock, both request the other lock, and both wait until their time
- * limit, while each holds what the other one wants. If the two locks are
- * acquired as several locks at once, all processes take them in the same order.
+ * Two ways in which processes wait for each other or for themselves.
+ *
+ * In the first, two processes take two locks in opposite order. Each process
+ * acquires its first lock and then requests the other lock. Both wait until
+ * their time limit, because each of them holds the lock that the other process
+ * wants. If the two locks are acquired as several locks at once, all processes
+ * take them in the same order.
  *
  * The second is the documents' methodA, which holds a lock and calls methodB,
  * which takes the same lock. By hand (SET NX) methodB waits for methodA, and so
@@ -41,7 +43,7 @@ struct plan {
     char names[2][96];
     unsigned flags; /* of the lock that is taken twice */
     int first;      /* which of the two locks the actor takes first */
-    _Atomic int *asking, *inside; /* for actors that take both at once */
+    _Atomic int *asking, *inside; /* for actors that take both locks at once */
 };
 
 static struct lab_row *deadlock_begin_row(struct lab *lab,
@@ -77,8 +79,8 @@ static void deadlock_two_close(struct two *two)
     hf_close(two->client);
 }
 
-/* Takes the two locks one by one. Reports whether it got both, the result code,
- * and how long it waited for the second one in ms. */
+/* Takes the two locks one by one. Reports whether it got both locks, the result
+ * code, and how many ms it waited for the second lock. */
 static void deadlock_one_by_one(void *arg)
 {
     const struct plan *plan = arg;
@@ -110,8 +112,9 @@ static void deadlock_one_by_one(void *arg)
     deadlock_two_close(&two);
 }
 
-/* Takes both locks at once, ROUNDS times. Reports how often it had both, the
- * last result code, and how often another actor was inside at the same time. */
+/* Takes both locks at once, ROUNDS times. Reports how often it had both locks,
+ * the last result code, and how often another actor was inside at the same
+ * time. */
 static void deadlock_all_at_once(void *arg)
 {
     const struct plan *plan = arg;
@@ -251,7 +254,7 @@ static void deadlock_several_at_once(struct lab *lab, struct plan *plan)
     deadlock_judge_all(lab, row, got, met);
 }
 
-/* Returns whether another client does not get the lock. */
+/* Returns whether the lock is refused to another client. */
 static bool deadlock_is_held_for_others(const struct plan *plan)
 {
     hf_client *client = lab_open(plan->place, 0);

@@ -1,8 +1,8 @@
 /*
  * The documents' latch: "I am about to lock the door, five people are still
  * inside, please leave." The guard waits at a latch of five. Each person counts
- * the latch down on leaving, and the last one lets the guard lock the door. A
- * guard without a latch checks only once, and locks a slow person in.
+ * the latch down on leaving, and the last person lets the guard lock the door.
+ * A guard without a latch checks only once, and locks a slow person in.
  */
 #include "../actors/stage.h"
 #include "../runner/lab.h"
@@ -32,7 +32,7 @@ enum {
 
 /* What the actors share. */
 struct door {
-    _Atomic int inside; /* people */
+    _Atomic int inside; /* number of people inside */
     _Atomic bool locked;
 };
 
@@ -105,8 +105,8 @@ static void door_guard_without(void *arg)
     lock_door(room);
 }
 
-/* A person inside checks that the latch would not let the guard through now,
- * and reports it otherwise. */
+/* Called by a person who is inside. Checks whether the latch would let the
+ * guard through now, and reports it if so. */
 static void door_ask(const struct latch *latch)
 {
     hf_error err = HF_ERROR_INIT;
@@ -165,8 +165,8 @@ static void door_finish(struct lab *lab, struct lab_row *row,
                      PEOPLE);
 }
 
-/* Lets all but the last person leave, waits for a while, in which a guard with
- * a latch must not lock the door, and lets the last person leave. */
+/* Lets all but the last person leave, and waits for a while, in which a guard
+ * with a latch must not lock the door. Then lets the last person leave. */
 static void door_leave(const struct room *room, struct actor *guard_actor,
                        struct actor *people[PEOPLE])
 {

@@ -33,8 +33,8 @@ enum {
     VALUE = 16384,     /* size of a value that fills the memory */
     NEAR = 16 * VALUE, /* how close to the limit counts as full */
     VALUES = 500000,
-    RENEWED = 3, /* A's TTL in units of --ttl: no delay in the lab must end its
-                    hold */
+    RENEWED = 3, /* A's TTL as a multiple of --ttl, so that no delay in the lab
+                  * ends A's hold */
     TRIES = 4,
 };
 
@@ -258,8 +258,8 @@ static void eviction_judge(struct lab *lab, struct lab_row *row,
                      result->a_refused, knows_ms);
 }
 
-/* Fills the memory until the lock is removed. Returns whether it was evicted;
- * if the machine stalls, it may have expired instead. */
+/* Fills the memory until the key of the lock is removed. Returns whether the
+ * key was evicted; if the machine stalls, the key may have expired instead. */
 static bool eviction_evict(struct play *play)
 {
     redisContext *redis = rd_open(&play->server->place);

@@ -5,22 +5,23 @@
  * before it answered.
  *
  * Redis. A takes the lock at the master, the master dies, its replica becomes
- * the master, and B takes the same lock there: two holders. A has read a stock
- * of 10 before and writes 9 after B has written 7. A's deadline does not help,
- * because it has not passed yet. The token helps: holdfast takes it from the
- * server's clock if that is higher than the counter, so B's token is higher
- * than A's although the replica never received A's grant. (Here both servers
- * have one clock. On two machines the replica's clock must not lag the master's
- * by more than the failover took.)
+ * the master, and B takes the same lock there: two holders. Before the master
+ * dies, A has read a stock of 10; A writes 9 after B has written 7. A's
+ * deadline does not help, because it has not passed yet. The token helps:
+ * holdfast takes the token from the server's clock if the clock is higher than
+ * the counter, so B's token is higher than A's although the replica never
+ * received A's grant. (Here both servers have one clock. On two machines the
+ * replica's clock must not lag the master's by more than the failover took.)
  *
  * Redlock. A takes the lock from five independent servers. Two of them die, and
- * two new ones without any data take their place. B asks all five: two would
- * grant the lock, the other three know A's hold, so B is refused.
+ * two new servers without any data take their place. B asks all five: the two
+ * new servers would grant the lock, but the other three know A's hold, so B is
+ * refused.
  *
  * etcd. A takes the lock from a cluster of three, and its leader dies. B asks
- * the others, and is refused, because they know A's hold.
+ * the remaining members, and is refused, because they know A's hold.
  *
- * With Redlock and etcd B sells when A has released.
+ * With Redlock and etcd, B sells after A has released the lock.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/actor_locks.h"
@@ -162,7 +163,8 @@ static void failover_tell_result(struct lab_row *row,
     lab_row_number(row, "holders", holders);
     lab_row_number(row, "left", (double)result->left);
     if (result->a_token) {
-        /* As text, because a double does not hold every digit. */
+        /* The tokens are written as text, because a double does not hold every
+         * digit. */
         lab_row_text(row, "a_token", "%" PRIu64, result->a_token);
         lab_row_text(row, "b_token", "%" PRIu64, result->b_token);
     }
@@ -263,7 +265,7 @@ static void failover_lead_on_several(struct lab *lab, struct cluster *cluster)
              : "B came in, A lost its hold, or a sale is missing");
 }
 
-/* Replaces as many servers as may fail: two of five. */
+/* Replaces as many servers as Redlock tolerates: two of five. */
 static void failover_replace_some(struct lab *lab, struct cluster *cluster,
                                   struct lab_row *row)
 {

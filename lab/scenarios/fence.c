@@ -83,8 +83,8 @@ static void fence_get(int fd, uint64_t *token, int64_t *value)
     *value = strtoll(end, NULL, 10);
 }
 
-/* Makes one contact with the file under flock(2): writes *write, or only reads
- * if write is NULL. Returns false if the token is too low. */
+/* Accesses the file once under flock(2): writes *write, or only reads if
+ * `write' is NULL. Returns false if the token is too low. */
 static bool fence_contact_file(struct fence *fence, uint64_t token,
                                const int64_t *write, int64_t *read)
 {

@@ -1,7 +1,7 @@
 /*
  * A number in a store, protected as docs/fencing.md says: the store remembers
  * the highest token that it has seen in any access, reads included, and refuses
- * a lower one. Check and access are one step.
+ * a lower token. Check and access are one step.
  */
 #ifndef HF_LAB_FENCE_H
 #define HF_LAB_FENCE_H

@@ -16,7 +16,7 @@ struct lab;
 
 enum {
     GOODS = 256,      /* rows: enough for the index to be used */
-    GOODS_COUNT = 10, /* stock of each */
+    GOODS_COUNT = 10, /* stock of each row */
     GOODS_RETRIES = 5,
 };
 
@@ -40,8 +40,8 @@ void goods_reset(struct sql *sql, const char *table);
 struct goods goods_read(struct sql *sql, const char *table, int id);
 /* Reads a row with SELECT ... FOR UPDATE, which waits for the row. */
 struct goods goods_lock(struct sql *sql, const char *table, int id);
-/* Tries that with NOWAIT. Returns false at once if another transaction has
- * locked the row, so that no time must be measured. */
+/* Does the same as goods_lock(), with NOWAIT. Returns false at once if another
+ * transaction has locked the row, so that no time must be measured. */
 bool goods_try(struct sql *sql, const char *table, int id);
 
 /* Subtracts one from the count in one statement, and raises the version. */
@@ -49,12 +49,12 @@ void goods_sell(struct sql *sql, const char *table, int id);
 /* Sets the count without a check, and raises the version. */
 void goods_write(struct sql *sql, const char *table, int id, int64_t count);
 /* Sets the count to one less than had->count and raises the version, if the row
- * still has had->version. Returns whether it has. */
+ * still has had->version. Returns whether the row was changed. */
 bool goods_swap(struct sql *sql, const char *table, int id,
                 const struct goods *had);
 
-/* In the runner: begins a row of a scenario, with the fields that all of these
- * scenarios have. */
+/* In the runner: begins a row of the report, with the fields that all scenarios
+ * with a table of goods have. */
 struct lab_row *goods_row(struct lab *lab, const struct lab_place *store,
                           const char *strategy, const char *variant,
                           enum lab_outcome expected);
@@ -62,19 +62,23 @@ struct lab_row *goods_row(struct lab *lab, const struct lab_place *store,
 /* This function and the following ones are for actors. Calls goods_lock() in a
  * transaction. Before that, finds out with goods_try() whether it must wait,
  * reports that (GOODS_BLOCKED), and pauses at the step "has tried". As soon as
- * it has the row, it begins a span by begins(label), where begins is
+ * it has the row, it begins a span by calling begins(label). `begins' is
  * actor_holds or actor_shares. */
 struct goods goods_await(struct sql *sql, const char *table, int id,
                          void (*begins)(const char *label), const char *label);
 /* Ends the latest span and commits, in this order, because another actor may
  * have the row before COMMIT returns. */
 void goods_commit(struct sql *sql);
-/* Reads the row with `from', then writes one less with `to' if the row still
- * has the version that was read (goods_swap). If it does not, calls again(arg),
- * unless again is NULL, and repeats both, up to GOODS_RETRIES times. Pauses at
- * the step "has read" before the first write. Reports the version that was read
- * last (GOODS_VERSION), the retries (GOODS_RETRIED), and whether it has sold
- * (GOODS_SOLD). */
+/* Sells one item by optimistic locking. Reads the row with `from', and pauses
+ * at the step "has read". Then sets the count to one less with `to', if the row
+ * still has the version that was read (goods_swap).
+ *
+ * If the row has another version, reads and writes again, up to GOODS_RETRIES
+ * times. Before each of these retries, calls again(arg), unless `again' is
+ * NULL.
+ *
+ * Reports the version that was read last (GOODS_VERSION), the number of retries
+ * (GOODS_RETRIED), and whether it has sold (GOODS_SOLD). */
 void goods_sell_by_version(struct sql *from, struct sql *to, const char *table,
                            int id, void (*again)(void *arg), void *arg);
 

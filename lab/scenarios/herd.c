@@ -1,10 +1,10 @@
 /*
  * The documents' herd: ten thousand processes wait for one lock, a release
  * wakes all of them, and one of them gets it. A fair lock wakes only the next
- * one. Two ways to wait are measured. In the first each waiter is a client in
- * its own process, so the server knows all of them. In the second the waiters
- * are asynchronous waits of a few processes, each of which is one waiter at the
- * server.
+ * waiter. Two ways to wait are measured. In the first each waiter is a client
+ * in its own process, so the server knows all of them. In the second the
+ * waiters are asynchronous waits of a few processes, and each process is one
+ * waiter at the server.
  *
  * Wake-ups are counted from outside. A process that sleeps has no context
  * switches; a process was woken if its number of voluntary switches
@@ -48,7 +48,7 @@ enum {
     PROCESSES = 20,     /* processes with asynchronous waits */
     RELEASES = 5,       /* at least this many */
     MANY_RELEASES = 20, /* at most, while each release wakes many */
-    LEAST = PROCESSES,  /* fewest waiters */
+    LEAST = PROCESSES,  /* the smallest number of waiters */
     FEW = 5,
     POLL_MS = 20, /* between two checks whether all is quiet */
     QUIET_CHECKS = 2,
@@ -65,7 +65,7 @@ struct board {
     _Atomic int answered; /* bells that were answered so far */
     _Atomic bool over;
     _Atomic pid_t pids[CLIENTS + 2]; /* by number of the worker, from 1 */
-    double woken, cpu_us;            /* the lowest of all releases */
+    double woken, cpu_us;            /* the lowest values of all releases */
 };
 
 /* One row. */
@@ -129,8 +129,8 @@ static void herd_ring(const struct plan *plan, unsigned number)
         lab_die(CLI_OSERR, "eventfd: %s", strerror(errno));
 }
 
-/* Sleeps until the client has something to do or the bell rings, handles
- * either, and repeats that until the run is over. */
+/* Sleeps until the client has something to do or the bell rings, and does what
+ * is necessary. Repeats this until the run is over. */
 static void herd_wait_on(struct waiter *waiter)
 {
     const struct plan *plan = waiter->plan;
@@ -183,7 +183,8 @@ static enum work herd_wait_in_queue(struct worker *worker)
     return WORK_DONE;
 }
 
-/* Returns the most processes that a release may wake without being a herd. */
+/* Returns how many processes a release may wake at most without being a
+ * herd. */
 static unsigned herd_few(const struct plan *plan)
 {
     return plan->processes / 10 > FEW ? plan->processes / 10 : FEW;
@@ -195,9 +196,9 @@ static void herd_note_all(const struct plan *plan, struct proc_stat *stats)
         proc_stat_note(&stats[i]);
 }
 
-/* Returns how many processes were woken since herd_note_all(). `ordered', which
- * was asked to release, counts only if it has the lock again. Sets *busy if any
- * of them runs. */
+/* Returns how many processes were woken since herd_note_all(). The process with
+ * the number `ordered' was ordered to release; it counts only if it has the
+ * lock again. Sets *busy if any of the processes runs. */
 static unsigned herd_count_woken(const struct plan *plan,
                                  const struct proc_stat *stats,
                                  unsigned ordered, bool *busy)
@@ -214,8 +215,8 @@ static unsigned herd_count_woken(const struct plan *plan,
     return woken;
 }
 
-/* Waits until no process runs, hardly any wakes up, and the server is idle.
- * Returns how many processes were woken. */
+/* Waits until no process runs, hardly any process wakes up, and the server is
+ * idle. Returns how many processes were woken. */
 static unsigned herd_await_quiet(const struct plan *plan,
                                  const struct proc_stat *stats,
                                  unsigned ordered)
@@ -262,7 +263,7 @@ static unsigned herd_await_holder(const struct plan *plan)
     return (unsigned)holder;
 }
 
-/* Rings the bell of a process, and returns when the bell was answered. */
+/* Rings the bell of a process, and returns when the process has answered it. */
 static void herd_order(const struct plan *plan, unsigned number, bool rejoin)
 {
     struct board *board = plan->board;
@@ -285,8 +286,8 @@ static void herd_await_queue(const struct plan *plan, struct proc_stat *stats)
     while (herd_await_quiet(plan, stats, 0) > plan->processes / 20 + 1);
 }
 
-/* Makes the holder release, measures until all is quiet, and makes it wait
- * again. */
+/* Makes the holder release, measures until all is quiet, and makes the former
+ * holder wait again. */
 static void herd_have_released(const struct plan *plan, struct proc_stat *stats)
 {
     struct board *board = plan->board;

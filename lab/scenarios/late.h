@@ -1,6 +1,6 @@
 /*
- * A late sale, for scenarios in which the lock is lost in the middle: an actor
- * takes the lock, reads the stock, pauses, and writes what is left.
+ * A late sale, for scenarios in which the lock is lost in the middle of a sale:
+ * an actor takes the lock, reads the stock, pauses, and writes what is left.
  */
 #ifndef HF_LAB_LATE_H
 #define HF_LAB_LATE_H
@@ -24,13 +24,13 @@ struct late {
     const char *name, *who;
     int64_t amount;
     bool by_hand;             /* SET NX PX on Redis; otherwise holdfast */
-    bool token;               /* the store checks it */
+    bool token;               /* the store checks the token */
     bool deadline;            /* calls hf_lock_check() before it writes */
     bool tries;               /* tries once before it waits for the lock */
     bool learns;              /* at the end, waits until it notices that the
                                  hold is lost */
-    int64_t ttl_ms, lease_ms; /* ttl_ms 0: long by hand, or the default;
-                                 lease_ms 0: renewed */
+    int64_t ttl_ms, lease_ms; /* ttl_ms 0: a long TTL by hand, otherwise the
+                               * default; lease_ms 0: the hold is renewed */
 };
 
 /* What the actor reports. */

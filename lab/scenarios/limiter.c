@@ -62,7 +62,8 @@ static void limiter_await(const _Atomic int *count, int at_least,
     }
 }
 
-/* Parks. A car counts as inside after the gate in, and before the gate out. */
+/* Parks. The car counts as inside only here, after it has passed the gate in
+ * and before it passes the gate out. */
 static void limiter_park(const struct gate *gate)
 {
     struct park *place = gate->park;
@@ -106,7 +107,8 @@ static void limiter_car_without(void *arg)
     actor_lets_go();
 }
 
-/* A counter by hand is read and incremented in two steps. */
+/* A car that is admitted by a counter by hand, which is read and incremented in
+ * two steps. */
 static void limiter_car_with_counter(void *arg)
 {
     const struct gate *gate = arg;

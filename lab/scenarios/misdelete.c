@@ -1,11 +1,12 @@
 /*
  * Misdelete: a holder releases the lock of another holder.
  *
- * The documents compare the value of the key with their own, then delete the
- * key: two steps. If the key expires between the two, and another client takes
- * the lock, the second step deletes the lock of that other holder. Their remedy
- * is a script that compares and deletes. Here A pauses between the two steps
- * until B has the lock; then A deletes the key, and C tries while B is inside.
+ * The documents compare the value of the key with their own value, and then
+ * delete the key: two steps. If the key expires between these steps, and
+ * another client takes the lock, the second step deletes the lock of that other
+ * holder. The documents' remedy is a script that compares and deletes. Here A
+ * pauses between the two steps until B has the lock; then A deletes the key,
+ * and C tries while B is inside.
  */
 #include "../actors/actor_locks.h"
 #include "../actors/stage.h"

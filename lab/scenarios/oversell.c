@@ -2,10 +2,11 @@
  * The oversell race, with which the documents begin: several workers sell one
  * stock, and each way of guarding it that the documents describe is tried on
  * the same stock with the same buyers. A sale reads the stock, and writes one
- * less. In its first sale each worker pauses between the two until another
- * worker has read too (worker_meet). Therefore a strategy that does not keep
- * the others out oversells in every run. redis-setnx does keep them out, but
- * its release is wrong, which is why its pause is before the release (sale.c).
+ * less. In its first sale each worker pauses between these two steps until
+ * another worker has read, too (worker_meet). Therefore a strategy that does
+ * not keep other workers out oversells in every run. redis-setnx does keep
+ * other workers out, but its release is wrong. Its pause is therefore before
+ * the release (sale.c).
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/workers.h"
@@ -24,7 +25,7 @@
 #include <string.h>
 
 /* redis-setnx needs a first sale, and then two buyers who read the same
- * rest. */
+ * remaining stock. */
 enum { LEAST_STOCK = 2, LEAST_BUYERS = 3 };
 
 static void oversell_judge(struct lab *lab, struct lab_row *row, int64_t sold,

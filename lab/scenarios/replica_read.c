@@ -42,7 +42,7 @@ struct scene {
     const char *strategy, *variant;
     enum lab_outcome expected;
     void (*lead)(struct lab *lab, struct play *play, struct lab_row *row);
-    bool at_replica; /* it reads at the replica, not at the master */
+    bool at_replica; /* the actor reads at the replica, not at the master */
     bool follows;    /* each retry first waits for the replica */
 };
 
@@ -139,8 +139,8 @@ static void reads_and_writes(void *arg)
     sql_close(to);
 }
 
-/* B begins only when A has ended, as if a lock guarded both. At a replica that
- * lags, B still reads the old count. */
+/* B begins only when A has ended, as if a lock guarded both sales. At a replica
+ * that lags, B still reads the old count. */
 static void replica_read_lead_plain(struct lab *lab, struct play *play,
                                     struct lab_row *row)
 {

@@ -21,14 +21,16 @@
 
 enum {
     THINK_NS = 50000,  /* between reading a file and writing it */
-    KEPT_OUT_MS = 300, /* limit of a pause that keeps the others out */
-    MEET_MS = 60000,   /* limit of a pause in which another worker arrives */
+    KEPT_OUT_MS = 300, /* limit of a pause if the strategy keeps other workers
+                        * out */
+    MEET_MS = 60000,   /* limit of a pause if another worker can arrive */
     RETRY_MS = 20,     /* before an optimistic retry, as in the documents */
     SPIN_MS = 50,      /* between tries of redis-spin, as in the documents */
     SPIN_TTL_MS = 10000,
     SETNX_MS = 2,
     SETNX_TTL_MS = 120000,
-    SHORT_TTL_MS = 100, /* the rest of the lease when its holder is late */
+    SHORT_TTL_MS = 100, /* PEXPIRE sets the lease of a late holder to this
+                         * time */
 };
 
 /* The state of a worker. */
@@ -50,8 +52,8 @@ static struct clerk *sale_clerk_of(const struct worker *worker)
     return worker->mine;
 }
 
-/* Pauses between the two steps until another worker arrives there, for at most
- * KEPT_OUT_MS if the strategy must keep it out. */
+/* Pauses between the two steps until another worker arrives there. Waits for at
+ * most KEPT_OUT_MS if the strategy must keep other workers out. */
 static void sale_await_another(struct worker *worker)
 {
     const struct race *race = sale_race_of(worker);
@@ -147,8 +149,9 @@ static void sale_open_tx(struct worker *worker)
            sale_race_of(worker)->variant);
 }
 
-/* Releases the mutex before the transaction commits. Between the two the next
- * worker reads the old stock, unless the isolation level prevents it. */
+/* Releases the mutex before the transaction commits. Between these two steps
+ * the next worker reads the old stock, unless the isolation level prevents
+ * it. */
 static enum work sale_local_mutex_tx(struct worker *worker)
 {
     struct stock *stock = sale_clerk_of(worker)->stock;
@@ -196,7 +199,7 @@ static enum work sale_sql_for_update(struct worker *worker)
 }
 
 /* Sells with an update that has an effect only if the row has not changed since
- * it was read. Otherwise retries. */
+ * it was read. If the row has changed, retries. */
 static enum work sale_optimistic(struct worker *worker, const char *seen_as,
                                  const char *next)
 {
@@ -262,9 +265,9 @@ static enum work sale_redis_watch(struct worker *worker)
 
 /* The relay of redis-setnx. The first holder is late: it has written, but its
  * lease ends before it releases. The second holder gets the lock, and has read
- * when the first one releases. If that release deletes the second holder's
- * lock, a third one gets the lock and reads the same, and both write. Only the
- * first holder loses the lock because its lease ends. */
+ * when the first holder releases. If that release deletes the second holder's
+ * lock, a third worker gets the lock and reads the same stock, and both write.
+ * Only the first holder loses the lock because its lease ends. */
 static const char *const setnx_releases[] = {"DEL", "owner check", NULL};
 static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
 
@@ -311,8 +314,8 @@ static void sale_outlive_lease(struct worker *worker)
     worker_pause(worker, &relay->reads, 2, MEET_MS);
 }
 
-/* Pauses the second holder, which has read, until the first one has released
- * and a third one has read or was kept out. */
+/* Pauses the second holder, which has read, until the first holder has released
+ * and a third worker has read or was kept out. */
 static void sale_await_third(struct worker *worker)
 {
     struct relay *relay = worker->shared;

@@ -1,7 +1,7 @@
 /*
- * Sales from one stock (stock.h), guarded in every way that the documents
- * describe; workers make them. A sale reads the stock and writes one less; the
- * strategies differ in what they do around these two steps.
+ * Sales from one stock (stock.h), which workers make and which are guarded in
+ * every way that the documents describe. A sale reads the stock and writes one
+ * less; the strategies differ in what they do around these two steps.
  */
 #ifndef HF_LAB_SALE_H
 #define HF_LAB_SALE_H
@@ -28,8 +28,10 @@ struct strategy {
     bool threads; /* workers are threads of one process */
     void (*open)(struct worker *worker);
     enum work (*work)(struct worker *worker);
-    const char *const *variants;         /* NULL: only one, without a name */
-    const enum lab_outcome *expected_of; /* of each variant, if they differ */
+    const char *const *variants;         /* NULL: there is only one variant,
+                                          * without a name */
+    const enum lab_outcome *expected_of; /* the expected outcome of each
+                                          * variant, if the outcomes differ */
 };
 
 /* One row. */
@@ -40,7 +42,7 @@ struct race {
     const char *variant;
     enum hf_fairness fairness;
     enum lab_outcome expected;
-    bool pauses; /* in its first sale each worker waits for another one */
+    bool pauses; /* in its first sale each worker waits for another worker */
     char lock_name[96];
 };
 

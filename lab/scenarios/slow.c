@@ -255,7 +255,7 @@ static const struct cast fixed = {slow_fixed_a, hand_b, hand_c},
                          lock = {slow_lock_a, hold_b, hold_c};
 
 struct found {
-    bool overlap; /* B got the lock while A believed that it had it */
+    bool overlap; /* B got the lock while A believed that A still had it */
     bool came;    /* B got the lock before A released it */
     bool lost;    /* A lost the lock, and noticed it */
     bool kept, c_in;
@@ -271,10 +271,11 @@ static bool slow_is_renewed(const struct play *play)
     return play->cast == &lock && play->lease_ms == 0;
 }
 
-/* Returns whether the row must be repeated with a longer TTL. A renewal is late
- * if A, the server or the machine stalls, which no process can detect for sure,
- * so a loss is not final. A watchdog that does not renew loses the lock each
- * time. Two holders are never excused. */
+/* Returns whether the row must be repeated with a longer TTL. If A, the server
+ * or the machine stalls, a renewal is late, and no process can detect every
+ * stall. Therefore a row in which A lost the lock is repeated. A watchdog that
+ * does not renew loses the lock in each repetition. A row with two holders is
+ * not repeated. */
 static bool slow_is_spoiled(const struct play *play, const struct found *found)
 {
     if (play->cast == &once)

@@ -2,11 +2,12 @@
  * SQL: what the locks of a database do, and what they do not.
  *
  * The document on MySQL's locks sells from a stock by `select ... for update',
- * by a version, and by one statement. It lists what to mind: which rows are
- * locked depends on the index and on the condition; two rows must be locked in
- * one order; a plain select does not respect the lock; ABA; no retry inside a
- * transaction; and one statement does not return the state before and after.
- * This scenario shows each of these, alongside the correct way.
+ * by a version, and by one statement. It lists what a program must consider:
+ * which rows are locked depends on the index and on the condition; two rows
+ * must be locked in one order; a plain select does not respect the lock; the
+ * ABA problem; no retry inside a transaction; and one statement does not return
+ * the state before and after. This scenario shows each of these, alongside the
+ * correct way.
  */
 #include "../servers/sql.h"
 #include "../actors/stage.h"
@@ -39,7 +40,7 @@ struct scene {
     const char *where;     /* the condition of "for update" */
     int other;             /* a row that the condition does not select */
     void (*a)(void *arg);  /* what A runs, if lead() does not decide that */
-    bool careful;          /* does it the correct way */
+    bool careful;          /* the actor works in the correct way */
 };
 
 struct play {
@@ -429,7 +430,7 @@ static void sql_sells_too(void *arg)
     sql_close(sql);
 }
 
-/* A sells before B does, so it must see the original count before its sale, and
+/* A sells before B does, so A must see the original count before its sale, and
  * one less after it. */
 static void sql_lead_state(struct lab *lab, struct play *play,
                            struct lab_row *row)

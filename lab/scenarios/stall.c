@@ -46,9 +46,9 @@ static void stall_finish(struct actor *b)
     actor_until(b, "done");
 }
 
-/* Returns whether B gets the lock while A is stopped. If it must not, B has
- * tried before: this proves that the lock keeps B out, and that B is not merely
- * late. */
+/* Returns whether B gets the lock while A is stopped. If the lock must keep B
+ * out (`tries'), B has tried once before. That try proves that the lock keeps B
+ * out, and that B is not merely late. */
 static bool stall_is_in(struct actor *b, bool tries)
 {
     bool busy;
@@ -158,7 +158,7 @@ static void stall_lead_by_hand(struct play play)
         stall_lead(play, LAB_FAILS);
 }
 
-/* Shows that the other stores refuse too. */
+/* Shows that the other stores refuse A's late write, too. */
 static void stall_lead_stores(struct play play)
 {
     static const enum lab_engine engines[] = {LAB_REDIS, LAB_MARIADB};

@@ -1,9 +1,9 @@
 /*
  * A hot cache entry expires, and all its readers find it missing at the same
- * moment (the documents' cache breakdown). Each of them queries the database,
- * unless a lock lets only one reader at a time do so, and every reader checks
- * the cache again once it has the lock. No reader continues before all of them
- * have looked, so all of them miss the entry in every run.
+ * moment (the documents' cache breakdown). Without a lock, each reader queries
+ * the database. With a lock, only one reader at a time does so, and every
+ * reader checks the cache again once it has the lock. No reader continues
+ * before all readers have looked, so all of them miss the entry in every run.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/workers.h"

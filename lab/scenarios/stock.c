@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 /* A file contains one number of constant length, so that a write leaves no
- * digits of an earlier number. A number of up to seven digits shares eight
- * bytes with the newline, which are copied at once: no reader sees half of
- * it. */
+ * digits of an earlier number. A number of up to seven digits and the newline
+ * share eight bytes, which are copied at once, so no reader sees half of the
+ * number. */
 #define FILE_FORMAT "%15lld\n"
 enum { FILE_LEN = 16 };
 

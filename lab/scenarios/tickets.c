@@ -1,7 +1,7 @@
 /*
  * The documents' ticket office: several servers sell tickets of many trains,
  * and the key of the lock is the number of the train. Buyers choose a train at
- * random. With one lock for all trains every sale waits for every other one;
+ * random. With one lock for all trains every sale waits for every other sale;
  * with one lock per train only sales of the same train wait for each other.
  */
 #include "../actors/workers.h"

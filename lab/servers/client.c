@@ -26,8 +26,8 @@ hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms)
     char what[32];
 
     options.ttl_ms = ttl_ms;
-    /* Many workers connect to a temporary server at the same time, on few
-     * processors. */
+    /* The timeouts for a temporary server are long, because many workers
+     * connect to it at the same time, on few processors. */
     options.connect_timeout_ms = place->given ? 5000 : 30000;
     options.op_timeout_ms = options.connect_timeout_ms;
     snprintf(what, sizeof what, "open %s", place->name);
@@ -59,7 +59,8 @@ hf_lock *lab_lock(hf_client *client, const char *name,
  * slower than later. */
 void lab_warm(struct lab *lab, const struct lab_place *place)
 {
-    static pid_t warm; /* a run has one such server */
+    static pid_t warm; /* pid of the server that is warm; a run has one such
+                        * server */
     hf_client *client;
     hf_lock *lock;
     char name[96];

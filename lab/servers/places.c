@@ -173,8 +173,9 @@ int places_take_stores(struct lab *lab, const char *list)
     return places_take_list(lab, list, places_take_store);
 }
 
-/* Makes a Redis that was given in --backends the store too, so that what is
- * done by hand uses the same server as the locks. */
+/* If --backends contains the URL of a Redis and --stores does not, uses that
+ * Redis as the store, too, so that locks that are taken by hand are on the same
+ * server as the locks of holdfast. */
 static void places_share_redis(struct lab *lab)
 {
     for (size_t i = 0; i < lab->backends_len; i++) {

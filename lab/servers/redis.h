@@ -20,16 +20,16 @@ redisContext *rd_connect(const struct lab_place *place, int *status,
 /* Works like redisCommand(), but dies on an error of the connection or of
  * Redis. */
 redisReply *rd_send(redisContext *redis, const char *fmt, ...);
-/* Sends a command and returns the answer as a number: 1 for a status ("OK"), -1
- * for nil (also that of an EXEC that was not executed), the value of a string,
- * the length of an array. */
+/* Sends a command and returns the answer as a number: 1 for a status ("OK"); -1
+ * for nil, which is also the answer to an EXEC that was not executed; the value
+ * of a string; the length of an array. */
 long long rd_number(redisContext *redis, const char *fmt, ...);
 
 /* Sends SET key value NX PX. Returns 1 if the key was set, else 0. */
 int rd_lock(redisContext *redis, const char *key, const char *value,
             int64_t ttl_ms);
-/* Compares and deletes with a script. Returns 1 if the key was deleted, else
- * 0. */
+/* Deletes the key if it has that value, by a script. Returns 1 if the key was
+ * deleted, else 0. */
 int rd_unlock(redisContext *redis, const char *key, const char *value);
 
 #endif

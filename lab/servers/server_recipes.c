@@ -229,8 +229,8 @@ static bool recipe_zookeeper_answers(const struct lab_server *server)
 static void recipe_execute_etcd(const struct launch *launch)
 {
     static const char *const plain[] = {
-        /* Leases may then be as short as other ones: etcd raises them to one
-         * and a half election timeouts, in whole seconds. */
+        /* Leases may then be as short as on other servers. etcd lengthens a
+         * lease to one and a half election timeouts, in whole seconds. */
         "--heartbeat-interval=10",
         "--election-timeout=100",
         "--logger=zap",
@@ -348,8 +348,8 @@ static void recipe_write_init(const struct launch *launch)
 static void recipe_execute_mariadb(const struct launch *launch)
 {
     static const char *const plain[] = {
-        "--socket=socket", /* relative to the data directory, and so short
-                              enough */
+        "--socket=socket", /* relative to the data directory, because a full
+                            * path may be too long */
         "--bind-address=127.0.0.1",
         "--performance-schema=0",
         "--max-connections=1000",

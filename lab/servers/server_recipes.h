@@ -51,8 +51,8 @@ void server_recipe_missing(const struct server_recipe *recipe, char *out,
 /* Finds the files. Dies if one is missing, and names the package that contains
  * it. */
 void server_recipe_find(struct launch *launch);
-/* In the server's process: creates the directory, and executes the server. arg
- * is the struct launch. */
+/* In the server's process: creates the directory, and executes the server. The
+ * parameter `arg' is the struct launch. */
 void server_recipe_run(void *arg);
 
 #endif

@@ -39,7 +39,7 @@ enum {
 };
 
 /* Writes the password, which is the same for all servers of a run, because a
- * replica must know its master's. */
+ * replica must know the password of its master. */
 static void servers_make_secret(char out[SERVER_RECIPE_SECRET])
 {
     static uint64_t random;
@@ -118,8 +118,8 @@ static _Noreturn void servers_complain(const struct lab_server *server,
 }
 
 /* Returns whether the process ends within ms. A process with several threads
- * has ended when all of them have, which only a pidfd reports. The cleanup
- * process does not reap it, so its pid is not reused. */
+ * ends when all of them have ended, which only a pidfd reports. The cleanup
+ * process does not reap the process, so its pid is not reused. */
 static bool servers_is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};
@@ -211,8 +211,8 @@ struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
 void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 {
     char cluster[256] = "--initial-cluster=";
-    /* These are etcd's defaults: with shorter times a busy machine has
-     * elections all the time. */
+    /* These are etcd's defaults. With shorter times, a busy machine would cause
+     * elections repeatedly. */
     const char *const args[] = {cluster, "--heartbeat-interval=100",
                                 "--election-timeout=1000", NULL};
     struct launch launch = servers_prepare(LAB_ETCD, args);
@@ -233,11 +233,13 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 }
 
 /*
- * max_lease=0 says that servers keep their keys through a restart. They do not,
- * but they are never restarted. Otherwise a client would not use a server that
- * has run for less than the longest lease, because the server might have just
- * lost its keys. server_timeout is long because a busy machine is not a dead
- * server, and a dead server refuses connections.
+ * With max_lease=0, clients assume that a server keeps its keys when it
+ * restarts. These servers do not keep them, but are never restarted. Without
+ * this option, a client would not use a server that has run for less than the
+ * longest lease, because that server might have just lost its keys.
+ *
+ * server_timeout is long, because a server on a busy machine may answer late. A
+ * dead server is noticed at once, because it refuses connections.
  */
 static void servers_name_redlock(struct lab_place *place,
                                  struct lab_server *const *servers,
@@ -290,7 +292,7 @@ void lab_server_kill(struct lab_server *server)
     close(process);
 }
 
-/* *server is not freed, because a scenario may still use its place. */
+/* The struct is not freed, because a scenario may still use its place. */
 void lab_server_end(struct lab_server *server)
 {
     cleanup_end(server->cleanup);

@@ -1,9 +1,9 @@
 /*
  * Temporary servers from the installed packages: each on a free loopback port,
- * in its own directory. Unlike their packages' defaults they sync nothing to
- * disk, except etcd 3.4, which has no option for that. For each server a
- * cleanup process stops it and removes its directory when the runner has ended
- * (cleanup.h).
+ * in its own directory. Contrary to the defaults of their packages, they sync
+ * nothing to disk, except etcd 3.4, which has no option for that. Each server
+ * has a cleanup process, which stops the server and removes its directory when
+ * the runner has ended (cleanup.h).
  */
 #ifndef HF_LAB_SERVERS_H
 #define HF_LAB_SERVERS_H
@@ -24,17 +24,19 @@ struct lab_server {
 };
 
 /*
- * Starts LAB_REDIS, LAB_ZOOKEEPER, LAB_ETCD or LAB_MARIADB. args: further
- * arguments of the server, NULL at the end; may be NULL. For ZooKeeper an
- * argument with a dash is one of the JVM, and any other is a line of its
- * configuration. Waits until the server answers. If it is not installed, dies
- * and names the Debian package; if it does not start, dies with the last lines
- * of its log. The lab owns it: it lives until lab_server_end(), or the end of
- * the run.
+ * Starts LAB_REDIS, LAB_ZOOKEEPER, LAB_ETCD or LAB_MARIADB. The list `args' has
+ * further arguments of the server, with NULL at the end; it may be NULL. For
+ * ZooKeeper an argument with a dash is an argument of the JVM, and any other is
+ * a line of the server's configuration.
+ *
+ * Waits until the server answers. If the server is not installed, dies and
+ * names the Debian package. If it does not start, dies with the last lines of
+ * its log. The lab owns the server, which lives until lab_server_end(), or the
+ * end of the run.
  *
  * A MariaDB has a database "lab", and its port as server_id. Its root has a
  * password, which is in the URL. For replication ("--log-bin" at the master)
- * there is a user without one:
+ * there is a user without a password:
  *
  *     CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d,
  *         MASTER_USER = 'replica', MASTER_USE_GTID = slave_pos,
@@ -44,8 +46,8 @@ struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
                                     const char *const *args);
 /* Does the same for the n members of one etcd cluster. */
 void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n);
-/* Starts the independent servers of Redlock that are NULL. `place' becomes the
- * place of all of them. */
+/* Starts the independent servers of Redlock: one for each element of `servers'
+ * that is NULL. `place' becomes the place of all of them. */
 void lab_redlock_start(struct lab *lab,
                        struct lab_server *servers[LAB_REDLOCK_SERVERS],
                        struct lab_place *place);
@@ -58,9 +60,9 @@ void lab_server_kill(struct lab_server *server);
 /* Stops the server, and removes its directory. */
 void lab_server_end(struct lab_server *server);
 
-/* Returns the CPU time in ms that a place has used so far: that of its
- * processes, or what a given Redis reports. Returns a negative number if it is
- * not known. */
+/* Returns the CPU time in ms that a place has used so far: the time of its
+ * processes, or, if a Redis was given by a URL, the time that this Redis
+ * reports. Returns a negative number if the time is not known. */
 double lab_place_cpu_ms(const struct lab_place *place);
 
 #endif

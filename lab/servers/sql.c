@@ -19,7 +19,7 @@
 
 struct sql {
     MYSQL *conn;
-    const char *name; /* of the place */
+    const char *name; /* name of the place */
     char database[160];
 };
 
@@ -92,7 +92,8 @@ static void sql_set_options(MYSQL *conn, const struct lab_address *to)
 static bool sql_reach(const struct sql *sql, const struct lab_address *to,
                       int *status, char why[SQL_WHY])
 {
-    /* Fewer users can see the environment than the command line. */
+    /* The password may be in the environment, because fewer users can see the
+     * environment than the command line. */
     const char *ours = getenv("HOLDFAST_LAB_PASSWORD");
     const char *env = ours ? ours : getenv("HOLDFAST_PASSWORD");
     const char *password = *to->password || !env ? to->password : env;

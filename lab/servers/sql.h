@@ -19,9 +19,9 @@ struct sql *sql_open(const struct lab_place *place);
  * status, and the reason. */
 struct sql *sql_connect(const struct lab_place *place, int *status,
                         char why[SQL_WHY]);
-/* Runs a statement as it is. Returns 0 or the error number, even of a lost
- * connection. If there is a row, its first column is stored in *number; number
- * may be NULL. */
+/* Runs a statement as it is. Returns 0 or the error number, even if the
+ * connection is lost. If there is a row, stores its first column in *number,
+ * unless `number' is NULL. */
 unsigned sql_send(struct sql *sql, const char *statement, int64_t *number);
 /* Closes the connection and frees it. */
 void sql_close(struct sql *sql);

@@ -21,7 +21,7 @@ enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
 struct tidy {
     struct lab_place place;
     char prefix[96];
-    char names[96]; /* the same for locks in MariaDB */
+    char names[96]; /* the prefix in the names of this run's locks in MariaDB */
 };
 
 static int tidy_say(const struct tidy *tidy, const char *why)
@@ -155,7 +155,8 @@ static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
 }
 
 /* Deletes the rows of the run's locks. Returns 0 or the error number. The
- * tables belong to the library: they may not exist yet, and are not dropped. */
+ * tables belong to the library, so they are not dropped; a table might not
+ * exist yet. */
 static unsigned tidy_delete_locks(struct sql *sql, const char *names)
 {
     static const char *const tables[] = {"locks", "holds", "requests",

@@ -27,7 +27,7 @@ enum {
     READY_MS = 30000,
     WAITERS = 100,
     SETTLED_MS = 3000, /* after this time the waiters have done what they do on
-                        * arrival */
+                          arrival */
     WATCHED_MS = 10000,
     HELD = 200,
 };

@@ -22,7 +22,7 @@
 struct floor {
     struct zk_hand *hand;
     char last[128], path[128]; /* the entry to delete, and the entry that was
-                                * created */
+                                  created */
 };
 
 static int answered(int rc, const char *what)

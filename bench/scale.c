@@ -211,7 +211,7 @@ static double watch_crowd(const char *url, hf_client *client, pid_t *pids)
         fprintf(stderr, "ratios: fork: %s\n", strerror(errno));
     else if (wait_for_queue(client, WAITERS) == 0) {
         nap(1000); /* after a second the waiters have done what they do on
-                    * arrival */
+                      arrival */
         percent = cpu_seconds_of(pids, n);
         nap(WATCHED_MS);
         percent =

@@ -436,7 +436,7 @@ static void watch_wait_for_news(struct follow *f)
     poll(polled, 2, ms < 0 ? 0 : ms < 60000 ? (int)ms : 60000);
     if (polled[1].revents & (POLLERR | POLLHUP))
         f->is_closed = true; /* the pipe has no reader, or the terminal was
-                              * closed */
+                                closed */
     if (polled[0].revents)
         hf_client_dispatch(f->client);
 }
@@ -455,7 +455,7 @@ static int watch_loop(struct follow *f, hf_error *err)
             watch_poll_is_due(f);
         rc = f->is_closed ? HF_OK : watch_inspect_all(f, err);
         if (now >= f->poll_at) /* a failed inspection needs no pause: it cost
-                                * the server little */
+                                  the server little */
             watch_set_next_poll(f,
                                 rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)

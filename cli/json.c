@@ -7,7 +7,7 @@
 #include <string.h>
 
 static bool is_first = true; /* no value precedes the next one in its object or
-                              * array */
+                                array */
 
 static void json_put_text(const unsigned char *s, size_t len)
 {

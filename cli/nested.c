@@ -119,7 +119,7 @@ static bool nested_look_up(pid_t pid, pid_t *parent, unsigned long long *start)
     fclose(stat);
     text[len] = '\0';
     at = strrchr(text, ')'); /* the end of the process name, which may contain
-                              * any character */
+                                any character */
     if (!at || sscanf(at,
                       ") %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
                       "%*u %*d %*d %*d %*d %*d %*d %llu",

@@ -18,7 +18,7 @@ struct nested {
     const char *name; /* the lock that an ancestor holds; NULL: none */
     pid_t pid;        /* the pid of the ancestor */
     bool may_share;   /* both processes are readers, so the lock may be
-                       * granted */
+                         granted */
 };
 
 /* Fills in `nested' from the entries of HOLDFAST_HELD that have the same place

@@ -338,7 +338,7 @@ static void supervise_loop(struct supervision *supervision)
             supervise_check_locks(supervision);
         if (supervision->lost)
             n = FIRST_LOCK; /* not polled: the descriptors of lost locks stay
-                             * readable */
+                               readable */
     }
 }
 

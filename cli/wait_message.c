@@ -29,7 +29,7 @@ enum { SILENT_MS = 150, TICK_MS = 1000, INSPECT_MAX_S = 4 };
 struct view {
     struct cli_party holder; /* "": not known */
     size_t place, of;        /* position in the queue, from 1, and its length;
-                              * 0: not known */
+                                0: not known */
 };
 
 /* Returns the name of the lock that is acquired next, or NULL if all are

@@ -24,7 +24,7 @@ struct wait_message {
     pthread_t thread;
     bool started;
     pthread_mutex_t mu; /* guards the fields below, and the output on standard
-                         * error */
+                           error */
     pthread_cond_t changed;
     bool active, over, said;
     int inspect_after_s; /* seconds between two requests; -1: no request */

@@ -27,7 +27,7 @@ struct contend {
     void (*progress)(const struct contend *contend, double seconds,
                      uint64_t pairs);
     int signals; /* a signalfd, whose signals must be blocked and end the run;
-                  * or 0 */
+                    or 0 */
 };
 
 struct contend_result {
@@ -37,11 +37,11 @@ struct contend_result {
     uint64_t violations;
     double p50_us, p99_us; /* of acquire */
     double handover_us;    /* median time from a release to the return of the
-                            * next acquire, if that acquire was already waiting;
-                            * only with time_handovers */
+                              next acquire, if that acquire was already waiting;
+                              only with time_handovers */
     double jain;           /* Jain's index: 1 if all contenders made the same
-                            * number of pairs, 1/n if one of n made all of
-                            * them */
+                              number of pairs, 1/n if one of n made all of
+                              them */
     bool fair;             /* as requested, or else as the backend chose */
     int signal;            /* the signal that ended the run early, or 0 */
     hf_error error;        /* of the first contender that failed */

@@ -20,7 +20,7 @@
 enum {
     CALIBRATION = 256, /* pairs after which their speed is known */
     FAST_NS = 2000,    /* pairs that take less time are slowed down by reading
-                        * the clock */
+                          the clock */
     SAMPLE_EVERY = 61, /* of such pairs, one acquire in this many is timed */
 };
 
@@ -44,7 +44,7 @@ void contender_fail(struct arena *arena, int code, const hf_error *err)
     }
     atomic_store(&shared->stop, true);
     (void)!write(arena->ready[1], "", 1); /* the parent may be waiting for this
-                                           * byte */
+                                             byte */
 }
 
 static void contender_enter_exclusive(struct cell *cell, struct counts *counts,

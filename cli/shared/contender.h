@@ -28,7 +28,7 @@ struct cell {
 struct counts {
     _Alignas(CACHE_LINE) uint64_t pairs; /* pairs before the end */
     uint64_t entries; /* entries into cells, including those before the start
-                       * and after the end */
+                         and after the end */
     uint64_t handovers, violations;
     struct hist waits, handovers_ns;
 };

@@ -41,9 +41,9 @@ struct workers_plan {
     unsigned workers;
     bool threads;       /* threads of one process, instead of processes */
     unsigned processes; /* number of processes that the threads are divided
-                         * among; 0 means one */
+                           among; 0 means one */
     uint64_t attempts;  /* of all workers together; 0: until run_ms has passed,
-                         * but at least one by each worker */
+                           but at least one by each worker */
     int64_t run_ms;
     bool spans; /* keep the first spans of worker_span(), for the timeline */
     void *(*begin_process)(const void *arg); /* may be NULL */
@@ -59,17 +59,17 @@ struct workers_plan {
 struct workers_result {
     uint64_t attempts, done, retries;
     double seconds;        /* until the last success, from the end of the pause
-                            * (worker_meet()), or from the start if there was no
-                            * pause */
+                              (worker_meet()), or from the start if there was no
+                              pause */
     double per_s;          /* successes per second in that time */
     double p50_us, p99_us; /* durations of these successes; if the workers
-                            * paused, per_s, p50_us and p99_us leave out each
-                            * worker's first attempt */
+                              paused, per_s, p50_us and p99_us leave out each
+                              worker's first attempt */
     double cpu_ms;         /* CPU time of the workers, from the start */
     double server_cpu_ms; /* CPU time of the servers of `places'; negative if it
                              is not known for all of them */
     uint64_t least, most; /* successes of the worker with the fewest, and with
-                           * the most */
+                             the most */
     unsigned char shared[WORKERS_SHARED]; /* `shared' at the end */
 };
 

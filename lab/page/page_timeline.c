@@ -211,8 +211,8 @@ static void timeline_draw_axis(FILE *out, const struct view *view)
     int decimals = step < 1e6 ? (int)ceil(6 - log10(step)) : 0;
     double bottom = view->height - AXIS;
     double space = view->width; /* right limit of the next label; the labels are
-                                 * drawn from the last, which has the unit, to
-                                 * the first */
+                                   drawn from the last, which has the unit, to
+                                   the first */
     for (long i = last; i >= first; i--) {
         char label[PAGE_NUMBER];
         double x =

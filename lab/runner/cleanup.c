@@ -186,7 +186,7 @@ void cleanup_end(int end)
     if (i == cleanups_len)
         return;
     shutdown(end, SHUT_RDWR); /* not only close(), because actors have copies of
-                               * the socket */
+                                 the socket */
     close(end);
     while (waitpid(cleanups[i].pid, NULL, 0) < 0 && errno == EINTR)
         ;

@@ -26,9 +26,9 @@ struct lab_wish {
 struct lab {
     struct lab_settings settings;
     const struct lab_scenario *scenario; /* the scenario that runs; NULL: none
-                                          * yet */
+                                            yet */
     const struct lab_scenario *chosen;   /* the only scenario to run; NULL:
-                                          * all */
+                                            all */
     unsigned options;       /* the options that were given (enum lab_option) */
     const char *strategies; /* the list of --strategy; NULL: all */
     struct lab_wish backends[PLACES_MAX];

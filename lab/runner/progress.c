@@ -48,7 +48,7 @@ void progress_init(void)
     live_line.began = lab_now();
     lab_catch(progress_on_signal);
     signal(SIGPIPE, SIG_IGN); /* a server, or the reader of our output, may
-                               * die */
+                                 die */
 }
 
 void progress_hide_after_fork(void)

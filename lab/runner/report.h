@@ -53,7 +53,7 @@ struct lab_span {
     enum lab_span_kind {
         LAB_HOLDS,  /* two of these at once are an overlap */
         LAB_SHARES, /* holds together with others on purpose: as a reader, or by
-                     * a permit */
+                       a permit */
         LAB_WAITS,
         LAB_STOPPED, /* stopped by the lab */
     } kind;

@@ -26,7 +26,7 @@ enum {
     SIZES = 8,
     STOCK = 9999999, /* more than can be sold in the time; see stock.c */
     STARVED = 10,    /* the verdict mentions that a worker made more than this
-                      * many times the sales of another */
+                        many times the sales of another */
 };
 
 static const char *const names[] = {

@@ -37,7 +37,7 @@ enum {
     /* What actors report; times are ns of CLOCK_BOOTTIME. */
     A_TTL_MS = 0, /* the TTL that the server granted */
     A_DEADLINE,   /* B must not get the lock before this time; 0: not before A
-                   * dies */
+                     dies */
     B_BUSY = 0,   /* B tried while A held the lock, and was refused */
     B_CAME_AT,
 
@@ -48,7 +48,7 @@ enum {
     NEVER_MS = 30000,
     AT_ONCE_MS = 100,
     STOOD_MS = 200, /* after a longer stall of the machine, the measured time is
-                     * worthless */
+                       worthless */
     TRIES = 4,
 };
 
@@ -177,7 +177,7 @@ static bool crash_is_kept_out(struct actor *b)
     busy = actor_value(b, B_BUSY);
     if (!busy)
         return false; /* B stays at this step, and has reported when it got the
-                       * lock */
+                         lock */
     actor_go(b);
     return !actor_comes(b, "in", WAITS_MS);
 }

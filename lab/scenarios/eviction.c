@@ -34,7 +34,7 @@ enum {
     NEAR = 16 * VALUE, /* how close to the limit counts as full */
     VALUES = 500000,
     RENEWED = 3, /* A's TTL as a multiple of --ttl, so that no delay in the lab
-                  * ends A's hold */
+                    ends A's hold */
     TRIES = 4,
 };
 

@@ -13,7 +13,7 @@ enum {
     MYSQL_NOWAIT = 3572,      /* MySQL's error number; MariaDB has 1205 */
     LOCK_WAIT_TIMEOUT_S = 40, /* shorter than the limit of a step */
     SEEN_MS = 10,             /* a pause, so that the span is visible in the
-                               * timeline */
+                                 timeline */
 };
 
 struct sql *goods_session(const struct lab_place *place, const char *isolation)

@@ -30,7 +30,7 @@ struct late {
     bool learns;              /* at the end, waits until it notices that the
                                  hold is lost */
     int64_t ttl_ms, lease_ms; /* ttl_ms 0: a long TTL by hand, otherwise the
-                               * default; lease_ms 0: the hold is renewed */
+                                 default; lease_ms 0: the hold is renewed */
 };
 
 /* What the actor reports. */

@@ -22,7 +22,7 @@
 enum {
     THINK_NS = 50000,  /* between reading a file and writing it */
     KEPT_OUT_MS = 300, /* limit of a pause if the strategy keeps other workers
-                        * out */
+                          out */
     MEET_MS = 60000,   /* limit of a pause if another worker can arrive */
     RETRY_MS = 20,     /* before an optimistic retry, as in the documents */
     SPIN_MS = 50,      /* between tries of redis-spin, as in the documents */
@@ -30,7 +30,7 @@ enum {
     SETNX_MS = 2,
     SETNX_TTL_MS = 120000,
     SHORT_TTL_MS = 100, /* PEXPIRE sets the lease of a late holder to this
-                         * time */
+                           time */
 };
 
 /* The state of a worker. */

@@ -29,9 +29,9 @@ struct strategy {
     void (*open)(struct worker *worker);
     enum work (*work)(struct worker *worker);
     const char *const *variants;         /* NULL: there is only one variant,
-                                          * without a name */
+                                            without a name */
     const enum lab_outcome *expected_of; /* the expected outcome of each
-                                          * variant, if the outcomes differ */
+                                            variant, if the outcomes differ */
 };
 
 /* One row. */

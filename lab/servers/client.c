@@ -60,7 +60,7 @@ hf_lock *lab_lock(hf_client *client, const char *name,
 void lab_warm(struct lab *lab, const struct lab_place *place)
 {
     static pid_t warm; /* pid of the server that is warm; a run has one such
-                        * server */
+                          server */
     hf_client *client;
     hf_lock *lock;
     char name[96];

@@ -349,7 +349,7 @@ static void recipe_execute_mariadb(const struct launch *launch)
 {
     static const char *const plain[] = {
         "--socket=socket", /* relative to the data directory, because a full
-                            * path may be too long */
+                              path may be too long */
         "--bind-address=127.0.0.1",
         "--performance-schema=0",
         "--max-connections=1000",

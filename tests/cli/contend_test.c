@@ -37,7 +37,7 @@ static struct stage {
     _Atomic unsigned forks;
     pid_t parent;
     unsigned last; /* the number, from 0, of the acquire with which the last
-                    * contender becomes ready; acquire 0 is a probe */
+                      contender becomes ready; acquire 0 is a probe */
     pthread_mutex_t mutex; /* shared by the processes */
 } * stage;
 

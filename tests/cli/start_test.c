@@ -50,7 +50,7 @@ static ssize_t bytes_of_echo(int *status)
     guardian_stop(&command.guardian);
     close(9);
     n = read(fds[0], bytes, sizeof bytes); /* returns at once, as no writer is
-                                            * left */
+                                              left */
     close(fds[0]);
     return n;
 }

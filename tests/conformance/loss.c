@@ -161,7 +161,7 @@ CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
     taken = wait_now();
     OK(conf_take_lease(two, WAIT_LONG_MS, 300));
     assert_true(readable(fd1)); /* handle one has not yet released its lost
-                                 * hold */
+                                   hold */
     assert_true(quiet_until(fd2, taken, 300));
     EXPECT(HF_ELOST, hf_lock_release(one, E));
     COMES(readable(fd2));

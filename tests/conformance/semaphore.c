@@ -146,7 +146,7 @@ CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
     conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
     conf_await_queue(g.c[0], g.name, 1);
     EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* two are free, but another client is
-                                           * next */
+                                             next */
     conf_taker_wait(&few, g.l[2], HF_WRITE, 1);
     OK(hf_lock_release(g.l[0], E));
     COMES(conf_taker_has(&many));

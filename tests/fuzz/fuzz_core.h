@@ -8,7 +8,7 @@
 
 static int reported;                        /* requests that were reported */
 static void (*when_done)(struct hf__req *); /* called for each of them, or
-                                             * NULL */
+                                               NULL */
 static hf_info info __attribute__((unused));
 static hf_names names __attribute__((unused));
 static hf_party parties[4096];

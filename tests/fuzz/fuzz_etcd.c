@@ -121,7 +121,7 @@ static void let_go(struct line *l)
                                  .op = is_held ? HF__RELEASE : HF__ABANDON,
                                  .flying = true};
     if (!is_held && l->ask.flying) { /* the attempt's result is no longer
-                                      * wanted */
+                                        wanted */
         l->ask.flying = false;
         s.sent--;
     }

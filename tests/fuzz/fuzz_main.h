@@ -33,7 +33,7 @@ static uint32_t draw(size_t below)
 struct fuzzer {
     size_t cases;
     long times; /* number of inputs per case, unless the command line gives
-                 * one */
+                   one */
     /* Generates an input for a case in at most 2048 bytes; returns its
      * length. */
     size_t (*make)(uint8_t *to, size_t which);

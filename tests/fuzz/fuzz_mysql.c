@@ -173,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     s = calloc(1, sizeof(*s));
     make_scene(s, &login, data[0] % (MY_READY + 1));
     s->peer.hosts = far; /* not a Unix socket, on which the password may be sent
-                          * in plain text */
+                            in plain text */
     play(s, data + 1, len - 1);
     s->peer.hosts = NULL;
     if (s->c.link.stream.fd >= 0)

@@ -41,9 +41,9 @@ struct kind {
     enum hf_kind kind;
     enum hf_fairness fairness;
     enum hf_mode first, other; /* the modes of one acquire in four, and of the
-                                * rest */
+                                  rest */
     bool is_shared;            /* whether a hold in HF_WRITE admits
-                                * other holders */
+                                  other holders */
 };
 
 static const struct kind kinds[] = {

@@ -27,7 +27,7 @@ struct region {
     int64_t total;   /* entries of all processes together */
     int64_t stay_us; /* the time inside */
     int64_t limit;   /* how many processes may share the region, or 0 for any
-                      * number */
+                        number */
     uint64_t entered, overlaps, stale;
 };
 

@@ -14,7 +14,7 @@
 static hf__time clock_ns = 1000 * HF__MS; /* 0 selects the machine's clock */
 static unsigned allocations;
 static unsigned fail_in; /* which of the next allocations fails (1: the first),
-                          * or 0 */
+                            or 0 */
 
 static hf__time now(void)
 {

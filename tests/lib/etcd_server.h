@@ -32,7 +32,7 @@ struct etcd_server {
 SERVER_VERBS(etcd_server)
 /* Functions that return int return 0, or -1 with a message on stderr. */
 int etcd_server_start(struct etcd_server *); /* the caller sets tls, args, ...
-                                              * first */
+                                                first */
 /* Kills the server and starts it again without its data. */
 int etcd_server_empty(struct etcd_server *);
 
@@ -58,7 +58,7 @@ struct etcd_cluster {
 };
 
 int etcd_cluster_start(struct etcd_cluster *); /* the caller sets args in
-                                                * server[0] first */
+                                                  server[0] first */
 /* Starts every killed member and continues every stopped one; returns when all
  * members form one cluster. */
 int etcd_cluster_heal(struct etcd_cluster *);

@@ -74,7 +74,7 @@ struct history_event {
     uint64_t value;
     uint32_t lock, owner, process;
     uint32_t share, whole; /* of a CALL; READ, WRITE: share is 1 if the hold is
-                            * shared */
+                              shared */
     int32_t result;
     uint8_t kind;
 };

@@ -41,7 +41,7 @@ struct proxy {
     const char *word;     /* clients that send this are cut off; or NULL */
     const char *counts;   /* word whose replies are counted, or NULL */
     unsigned asked, done; /* requests to the thread, and how many it has
-                           * served */
+                             served */
     uint64_t sent, answered, numbers, counted;
     struct pair pairs[PAIRS];
 };

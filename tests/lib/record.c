@@ -25,7 +25,7 @@ struct record {
     uint32_t over;             /* atomic */
     pthread_mutex_t mu;        /* robust; guards the resource */
     uint64_t token, exclusive; /* highest token accepted; from an exclusive
-                                * hold */
+                                  hold */
     uint64_t value, writes;
     struct log log[RECORD_OWNERS];
     uint64_t uses_len; /* atomic */
@@ -298,7 +298,7 @@ int record_any_round(const struct record_owner *o, unsigned number)
     if (o->kind == HF_RWLOCK && number % 5)
         opt.mode = HF_READ;
     if (o->kind == HF_SEMAPHORE) /* never all permits, which would exclude
-                                  * others */
+                                    others */
         opt.permits = 1 + number % (o->size - 1);
     return round_of(o, &opt,
                     o->kind == HF_RWLOCK && opt.mode == HF_WRITE && number % 2);

@@ -31,7 +31,7 @@ struct zk_server {
 SERVER_VERBS(zk_server)
 /* Functions that return int return 0, or -1 with a message on stderr. */
 int zk_server_start(struct zk_server *); /* the caller sets durable ... flags
-                                          * first */
+                                            first */
 
 /* Stores the reply to a four-letter word, or "" if there is none. */
 void zk_server_ask(const struct zk_server *, const char *word, char *text,

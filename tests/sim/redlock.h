@@ -48,7 +48,7 @@ enum mail {
     GRANTED = 1, /* the grant was executed: the key was set */
     RAISE = 2,   /* a raise is pending */
     RENEW = 4,   /* the first round's renewal is pending; RENEW << 1: the second
-                  * round's */
+                    round's */
     RENEWALS = RENEW | RENEW << 1,
     RELEASE = 16, /* a release is pending */
     UNDO = 32,    /* an undo is pending */
@@ -123,7 +123,7 @@ struct model {
     uint8_t unit;                      /* clock units per tick */
     uint8_t reserve;                   /* B, in clock units */
     uint8_t offset[OFFSETS];           /* the servers' clocks may be ahead by
-                                        * these; a 0 ends the list */
+                                          these; a 0 ends the list */
     uint8_t restarts, renewals;
     bool revives; /* a renewal may succeed after the old deadline */
     bool jumps;   /* a key may expire early; only tokens are checked */

@@ -42,7 +42,7 @@ enum break_it {
     BREAK_TOKEN_RESTARTS = 1 << 2, /* a restart resets the tokens */
     BREAK_WALL_CLOCK = 1 << 3,     /* the process's clock is sometimes set */
     BREAK_ATTEMPT_TWICE = 1 << 4,  /* a repeated attempt does not find its
-                                    * hold */
+                                      hold */
     BREAK_ABANDON_HALF = 1 << 5,   /* abandon does not remove a grant */
     BREAK_TOKEN_HOLD = 1 << 6,     /* the token is the client's hold id */
     BREAK_NO_BELL = 1 << 7,        /* waiters are not woken and do not poll */
@@ -89,7 +89,7 @@ enum event_kind {
     EV_TIMEOUT, /* the wait of a thread has timed out; a, b: the same */
     EV_CANCEL,  /* a thread is cancelled; a, b: the same */
     EV_WAKE,    /* a thread wakes; a, b: the same. The kinds below have no
-                 * generation */
+                   generation */
     EV_TIMER,   /* a: line, b: the time that it was armed for */
     EV_ARRIVE,  /* message reaches the server */
     EV_ANSWER,  /* message's answer reaches the process */
@@ -115,7 +115,7 @@ struct event {
     uint64_t b;
     struct message *message;
     uint32_t serial; /* of the process that receives it; 0: the world receives
-                      * it */
+                        it */
     uint16_t proc, a;
     uint8_t kind;
 };
@@ -142,7 +142,7 @@ struct message {
     int64_t sent_at; /* by the sender's clock */
     int64_t look_in; /* QUEUED: the time after which to poll again */
     uint64_t round;  /* latch: the round awaited; in an answer, the current
-                      * round */
+                        round */
     uint32_t lease_ms;
     uint32_t share; /* ATTEMPT: the share wanted */
     int result;
@@ -197,11 +197,11 @@ struct name {
     int64_t timer_at;         /* HF__NEVER if it is not armed */
     int64_t granted_at;       /* by the process's clock */
     int64_t owed_since;       /* since when waiters have had no answer, or
-                               * HF__NEVER */
+                                 HF__NEVER */
     int64_t asked_at;         /* since when no attempt has been answered, or
-                               * HF__NEVER */
+                                 HF__NEVER */
     uint64_t round, round_of; /* latch: `round` is from the answer to the
-                               * attempt with hold id round_of */
+                                 attempt with hold id round_of */
     uint16_t lock, index;
 };
 
@@ -243,7 +243,7 @@ struct entry {
     uint32_t lease_ms;
     bool fixed;
     bool placed; /* granted, but ends when the place would have, unless an
-                  * attempt arrives before */
+                    attempt arrives before */
 };
 
 struct slot {
@@ -299,10 +299,10 @@ struct world {
     struct message *spare;
     int64_t now, called_at, server_frozen_until, server_ill_until;
     int64_t server_cuts_until; /* until then each request breaks its
-                                * connection */
+                                  connection */
     struct sulk {
         unsigned ops;  /* the operations that are refused, as 1 << enum
-                        * hf__op */
+                          hf__op */
         int64_t since; /* when the refusals began, or ended */
         bool partly;   /* a refused request may have been executed */
         bool ends;     /* the server will soon stop refusing */

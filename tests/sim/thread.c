@@ -289,7 +289,7 @@ static int enter(struct thread *t)
     rc = hf__queue_enter(&t->line->queue, &t->waiter, process_now(p));
     if (t->line->queue.head == &t->waiter)
         t->line->asked_at = HF__NEVER; /* this waiter's time limit does not
-                                        * count earlier lost attempts */
+                                          count earlier lost attempts */
     if (rc == HF__GRANTED && t->line->queue.shared && !t->depth &&
         process_now(p) >= t->line->granted_at + HF__JOIN)
         world_fail(p->world, "JOIN", "a reader joined an old hold");

@@ -56,7 +56,7 @@ struct round {
     uint32_t owners;
     struct worker worker[WORKERS];
     bool unhurried; /* a server or the network has failed, so waits are not
-                     * judged */
+                       judged */
     int64_t excused;
     char verdict[320]; /* "" if there is no violation */
 };

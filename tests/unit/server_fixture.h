@@ -23,7 +23,7 @@ static struct {
     hf_client *client;
     struct hf__req *asked; /* requests not answered yet */
     int answers;           /* number of requests that advance() still answers,
-                            * with `answer` */
+                              with `answer` */
     int16_t answer;
     bool answers_late; /* answers arrive while abandon() runs */
     unsigned refusals; /* releases to refuse before one is accepted */

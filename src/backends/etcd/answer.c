@@ -125,7 +125,7 @@ static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
     if (!guard->n_kvs) /* the next greeting tells whether the lease is gone */
         return hf__grpc_leave(&e->g, "the client's key has been deleted");
     if (guard->kvs[0]->mod_revision > e->guard) /* otherwise the answer is
-                                                 * old */
+                                                   old */
         e->guard = guard->kvs[0]->mod_revision;
     if (mine->n_kvs && !answer_is_ours(l, mine->kvs[0])) {
         l->maybe = false;

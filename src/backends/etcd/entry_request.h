@@ -22,7 +22,7 @@ struct et_ahead {
     uint32_t size;    /* if `other` is a PERMIT: size of that semaphore */
     uint64_t permits; /* sum over all entries read */
     size_t len;       /* length of `before`; 0 if no entry that blocks ours was
-                       * read */
+                         read */
     char before[ET_KEY_MAX];
 };
 

@@ -109,7 +109,7 @@ struct etcd {
     int64_t watch_ids;
     struct et_watch *guard_watch; /* NULL if not created yet */
     struct et_watch *ask_watch;   /* NULL if not created yet, or if `listens` is
-                                   * false */
+                                     false */
     int64_t heard;    /* revision up to which writes of ask_key were received */
     int64_t kept_rev; /* the cluster's revision at the last keep-alive */
     bool lacks_watch; /* ask_watch or the watch of a listener is missing */

@@ -29,7 +29,7 @@ struct seen {
     bool is_doomed; /* BREAK: will be deleted; ASK: its holder will be asked */
     size_t key_len, value_len;
     char data[]; /* the key, one spare byte to form the key of its mark, the
-                  * value */
+                    value */
 };
 
 struct inspection {

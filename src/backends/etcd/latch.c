@@ -33,7 +33,7 @@ struct count {
     bool is_written;  /* SET: this client has set the latch */
     bool has_others;  /* SET: the name is in use as a lock */
     bool undoes;      /* SET: deletes the latch, because the name is in use as a
-                       * lock */
+                         lock */
     size_t from_len;  /* SET: length of `from`; 0 for the first page */
     char from[ET_KEY_MAX]; /* SET: key at which the next page begins */
     int64_t created;       /* create revision of the latch, or 0 */

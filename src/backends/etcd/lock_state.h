@@ -101,21 +101,21 @@ struct et_lock {
     uint8_t other;    /* EMISMATCH: the form of the entry that was found */
     uint32_t size;    /* EMISMATCH: the size of that semaphore, or 0 */
     int16_t verdict;  /* code with which the attempt ends once the entry is
-                       * dropped, or 0 */
+                         dropped, or 0 */
     bool maybe, doubt, is_late; /* see the table above */
     bool is_fixed; /* the hold has a fixed lease, which the core ends */
     enum et_mark mark;
     bool is_fresh;  /* the last read of the queue was part of the ENTER */
     uint8_t looks;  /* times queued with this watch; ET_LOOKS at most */
     int64_t round;  /* create revision of the latch that the lock waits for; or
-                     * 0 */
+                       0 */
     int64_t wanted; /* the create revision that an hf_ask has named */
     struct hf__req *attempt;      /* the pending attempt; or NULL */
     struct hf__req *let_go;       /* the pending release or abandon; or NULL */
     struct et_request *under_way; /* the request about this entry; or NULL */
     unsigned writes; /* unanswered writes of the holder; a DROP waits */
     struct et_watch *watch[ET_WATCHES]; /* a QUEUED lock waits for an event of
-                                         * the first */
+                                           the first */
     struct et_watch *own;               /* on the lock's own entry; or NULL */
     int64_t view;   /* revision at which the queue was read before watch[0] was
                        chosen */

@@ -37,11 +37,11 @@
 struct et_watch {
     struct hf__keyed key;       /* the id of the watch */
     struct et_lock *lock;       /* NULL if the watch is for changes.c, the guard
-                                 * or ask_key */
+                                   or ask_key */
     struct et_changes *changes; /* the listener to report to; or NULL */
     const struct et_watch_events *events; /* callbacks for `changes` */
     struct et_watch **place; /* without a lock: where the pointer to this watch
-                              * is */
+                                is */
     int64_t id;
     int64_t revision; /* events after this are reported; 0 if unconfirmed */
     int64_t reported; /* revision of the last event */

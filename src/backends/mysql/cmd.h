@@ -23,16 +23,16 @@ struct my_flight {
     struct hf__req *req; /* NULL if the answer is no longer wanted */
     uint64_t hold_id;
     uint64_t late_us;    /* when the request becomes void, by the server's
-                          * clock */
+                            clock */
     uint32_t first, len; /* for RENEW, which items of the batch the packet
-                          * contains */
+                            contains */
     uint8_t op;          /* enum hf__op */
     uint8_t tries;
     bool fresh;     /* true for the first packet with this hold_id */
     bool refused;   /* true if the server did nothing for the request, so that
-                     * another server may execute it */
+                       another server may execute it */
     bool exclusive; /* true for a transaction: nothing may be sent until it is
-                     * answered, because an error would leave it open */
+                       answered, because an error would leave it open */
 };
 
 /* How a request is handled. MY_VERB: attempts, releases and abandons; MY_RENEW:

@@ -75,7 +75,7 @@ struct my_conn {
     uint32_t thread; /* the connection id, for KILL */
     bool is_mariadb;
     bool is_too_old; /* according to its version, which a proxy may have
-                      * invented */
+                        invented */
     char version[64];
     /* Private from here on: wire.c, login.c, conn.c. */
     uint8_t phase; /* enum my_phase */

@@ -20,7 +20,7 @@ enum my_meaning {
     MY_IN_THE_WAY =
         1,         /* another transaction was in the way: nothing was done */
     MY_AGAIN = 2,  /* send it again: MY_IN_THE_WAY, or the statement was ended
-                    * by KILL QUERY or by a time limit */
+                      by KILL QUERY or by a time limit */
     MY_LEAVES = 4, /* try a new connection, perhaps to another server */
     MY_DENIED = 8, /* the user lacks a right: HF_EAUTH */
     MY_UNTOUCHED = 16, /* refused before anything was done for the request */

@@ -109,7 +109,7 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);
     was_late = !row->value[1].text; /* the answer is also NULL if nothing was
-                                     * left to count */
+                                       left to count */
     if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");

@@ -87,7 +87,7 @@ struct my_lock {
     bool attempting : 1; /* remote->attempt was submitted and is not finished */
     bool rang : 1;       /* the bell rang while the attempt was pending */
     bool seen_free : 1;  /* the last check found the lock free, but the first of
-                          * the queue had not taken it */
+                            the queue had not taken it */
     bool crowded : 1;    /* the last grant had to wait */
 };
 
@@ -127,7 +127,7 @@ struct mysql {
     uint32_t waits_pause_ms; /* the pause after the last loss, or 0 */
     struct my_lock *naps;    /* locks that pause between two attempts */
     uint8_t tries;           /* how often the request being sent again was sent
-                              * before; else 0 */
+                                before; else 0 */
 };
 
 #endif

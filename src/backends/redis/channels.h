@@ -45,7 +45,7 @@ struct rd_early {
     size_t last;      /* number of the last command sent before its arrival */
     uint64_t token;   /* token of the hold; 0 if the message only says "try" */
     uint32_t seen_ms; /* <seen> of the message, which identifies the reply that
-                       * the message completes */
+                         the message completes */
 };
 
 /*

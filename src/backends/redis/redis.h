@@ -58,14 +58,14 @@ struct redis {
     uint32_t renew_lease_ms; /* the shortest lease in the batches under way and
                                 in the parked one */
     hf__time renew_until; /* when the batch that the core has parked expires, or
-                           * 0 if no batch is parked */
+                             0 if no batch is parked */
     int64_t server_us;    /* the server's clock at server_at, or 0 if unknown */
     hf__time server_at;
     hf__time server_ahead; /* by how much the estimated clock may be ahead */
     struct rd_chans chans;
     struct rd_held *held;       /* the holds, if the program listens */
     uint64_t wished[RD_WISHES]; /* hold ids that other clients wanted before
-                                 * their grant was read; 0 in a free slot */
+                                   their grant was read; 0 in a free slot */
     unsigned wished_at;         /* the next slot of `wished` */
     uint64_t broken_id, broken_token; /* the latest broken hold, or 0 */
     struct rd_watchers watchers;

@@ -145,7 +145,7 @@ struct shm_slot {
     shm_u64 label[SHM_LABEL / 8];
     shm_u32 marks;  /* how often its holds were marked, see notify.c */
     shm_u32 broken; /* 1 if one of its mutexes was broken since its helper
-                     * thread last checked */
+                       thread last checked */
 };
 
 /*
@@ -167,7 +167,7 @@ struct shm_cell {
     shm_u8 is_async;  /* 1 if the doorbell must be rung, not `bell` */
     shm_u8 announced; /* 1 if the waiter after it, if any, was rung */
     shm_u8 rung_for;  /* shared kinds: 8 bits of the ticket for which it was
-                       * rung */
+                         rung */
     shm_u8 minted;    /* for a shared kind, SHM_MINTED, SHM_ASKED, SHM_BROKEN */
     shm_u64 label[SHM_LABEL / 8];
 };
@@ -189,7 +189,7 @@ struct shm_entry {
     char name[SHM_NAME_MAX];
     shm_u64 attached[SHM_MAP_LEN]; /* slots of clients with a handle on it */
     shm_u64 cells[SHM_MAP_LEN];    /* cells in its queue; for a shared kind,
-                                    * also those that hold or are idle */
+                                      also those that hold or are idle */
 };
 
 struct shm_header {
@@ -203,7 +203,7 @@ struct shm_header {
     shm_u64 floor;  /* no new entry starts with a lower token */
     shm_u32 slots_high, names_high,
         cells_high; /* how much of each table was ever in use; scans stop there,
-                     * because the rest is empty */
+                       because the rest is empty */
     shm_u32 unswept; /* about how many unused names are not taken back yet */
     /* The table lock, which guards names and slots; see table_lock.c. */
     _Alignas(64) shm_u32 tables;

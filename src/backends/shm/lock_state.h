@@ -30,7 +30,7 @@ struct shm_lock {
     shm_u64 hold_id;
     _Atomic(struct shm_wait *) wait; /* NULL until the first wait */
     uint32_t take_mask; /* bits of the word that must be 0 for the lock to be
-                         * taken */
+                           taken */
     uint16_t index;     /* of the entry */
     uint8_t state;
     uint8_t kind; /* unless HF_MUTEX, the lock is a shm_cell_lock */

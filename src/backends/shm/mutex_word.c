@@ -94,7 +94,7 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
                 return true;
             if ((w & SHM_LEASED) && old > new)
                 new = old; /* a lease never ends earlier than its holder
-                            * believes */
+                              believes */
         }
         SHM_POINT();
     } while (!atomic_compare_exchange_strong(&e->lease, &old, new));

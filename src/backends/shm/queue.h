@@ -20,9 +20,9 @@ struct shm_queue_scan {
     unsigned len;    /* cells in the queue, including those of dead clients */
     unsigned first;  /* the cell with the lowest ticket, or SHM_NO_CELL */
     unsigned before; /* the cell with the highest ticket below `mine`, or
-                      * SHM_NO_CELL */
+                        SHM_NO_CELL */
     unsigned behind; /* the cell with the lowest ticket above `mine`, or
-                      * SHM_NO_CELL */
+                        SHM_NO_CELL */
     uint32_t first_owner, before_owner;
     uint64_t first_ticket, before_ticket, behind_ticket;
 };

@@ -143,7 +143,7 @@ static bool lock_is_thread_gone(uint32_t tid)
     char path[40];
 
     if (life != SHM_UNKNOWN) /* unknown if it is not the first thread of a
-                              * process */
+                                process */
         return life == SHM_EXITED;
     snprintf(path, sizeof(path), "/proc/%u", tid);
     return kill((pid_t)tid, 0) && errno == ESRCH && access(path, F_OK) &&

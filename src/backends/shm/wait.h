@@ -21,7 +21,7 @@ struct shm_wait {
     shm_u16 cell; /* its cell while the lock is QUEUED, else SHM_NO_CELL */
     bool announced;
     uint8_t dying;      /* how often a watched client was dead but not gone, see
-                         * watch.c */
+                           watch.c */
     hf__time verify_at; /* when to check the watched processes next */
     /* Both flags change under async_mutex. They are separate because in_async
      * is also read with only the mutex of the line locked. */

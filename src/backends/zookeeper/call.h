@@ -17,9 +17,9 @@ struct zk_reply {
     struct zk *z;
     const char *text; /* create: the path; get: the data */
     int len;          /* get: length of the data, or -1 if the node has no
-                       * data */
+                         data */
     const struct Stat *stat;              /* create, get, exists, set: the
-                                           * node's stat */
+                                             node's stat */
     const struct String_vector *children; /* list: the children */
     /* One result for each operation of a multi, set even if the server refused
      * the multi; `err` is the operation's code. */

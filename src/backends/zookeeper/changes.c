@@ -12,7 +12,7 @@ struct zk_changes {
     struct zk_query base;    /* its `q` is NULL once LISTEN is answered */
     struct hf__listener *on; /* NULL if the program no longer listens */
     bool due; /* the watches must be set when the connection is up and no call
-               * of this listener is unanswered */
+                 of this listener is unanswered */
 };
 
 static void changes_on_event(zhandle_t *zh, int type, int state,

@@ -22,10 +22,10 @@ static void on_child_stat(void *owner, int rc, const struct zk_reply *reply)
         child->czxid = reply->stat->ephemeralOwner ? reply->stat->czxid
                                                    : -reply->stat->czxid;
     else if (rc == ZNONODE) /* a new child with this name would come after our
-                             * entry */
+                               entry */
         child->czxid = ZK_CHILD_GONE;
     else if (!hf__zk_lost(rc)) /* after a lost answer the stat is requested
-                                * again */
+                                  again */
         child->refusal = rc;
     hf__zk_node_called(child->node);
 }

@@ -42,7 +42,7 @@ struct count {
     char latch[ZK_WHOLE_MAX], mark[ZK_WHOLE_MAX], round[ZK_WHOLE_MAX];
     char data[ZK_COUNT_MAX];
     char other[ZK_CHILD_MAX]; /* for SET: an entry of another kind of lock, or
-                               * "" */
+                                 "" */
     uint64_t left;
     int32_t version;
     int failed;    /* index of the first refused operation; or -1 */

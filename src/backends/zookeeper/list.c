@@ -20,7 +20,7 @@ struct dir {
     struct dir *next;
     struct walk *walk;
     size_t below; /* if this is `locks` or `leases`, the length of the
-                   * semaphore's path; otherwise 0 */
+                     semaphore's path; otherwise 0 */
     char path[];
 };
 

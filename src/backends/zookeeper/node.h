@@ -60,7 +60,7 @@ enum zk_node_state {
 /* The role of a node for its lock, if it has one. */
 enum zk_node_role {
     ZK_ROLE_PLACE,  /* waits, or its place is unknown; or a later lease of a
-                     * hold */
+                       hold */
     ZK_ROLE_SECOND, /* mutex: only one entry is before it, which is watched */
     ZK_ROLE_FIRST,  /* semaphore: first in line, waiting for leases */
     ZK_ROLE_HELD,   /* the hold: the attempt was granted */
@@ -98,16 +98,16 @@ struct zk_node {
     int64_t leased_ms;        /* start of the fixed lease, by the wall clock */
     int64_t granted_ms;       /* time of the grant, by the wall clock */
     int32_t version;          /* version of the entry's data after our last
-                               * write */
+                                 write */
     bool restated; /* the data contains the token and the time of the grant,
                       because the entry's czxid and mtime no longer show them */
 
     /* The deletion of the entry. */
     struct hf__req *let_go; /* release or abandon to complete when the entry is
-                             * gone; or NULL */
+                               gone; or NULL */
     hf__time again_at;      /* when to retry a step that failed, or 0 */
     hf__time pause;         /* pause before that retry; 0 if no delete was
-                             * refused */
+                               refused */
     bool maybe_deleted;     /* the answer to a delete was lost */
     bool hurried; /* a new let_go came while the delete was unanswered */
 

@@ -41,7 +41,7 @@ struct zk_parties {
     } dirs[ZK_AT_LEASES + 1]; /* the nodes whose children are listed */
     void (*then)(struct zk_parties *);
     struct zk_party *first; /* entries in order: below the node, `locks`,
-                             * `leases` */
+                               `leases` */
     size_t len;
     enum hf_kind kind; /* kind of the lock; 0 if the name is not in use */
     bool unfair, is_latch;
@@ -50,7 +50,7 @@ struct zk_parties {
     char round[ZK_UUID_MAX];
     unsigned reached;   /* holders that were deleted or asked */
     bool meant, others; /* some holder is meant by the query; some holder is
-                         * not */
+                           not */
 };
 
 /* Reads everything and calls then(), unless reading fails. Returns an

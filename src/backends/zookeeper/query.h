@@ -19,9 +19,9 @@ struct zk_query {
     struct zk_query *next, *prev; /* zk.queries */
     struct zk *z;
     struct hf__query *q;             /* the core's query; NULL if `lock` began
-                                      * it */
+                                        it */
     struct zk_lock *lock;            /* NULL if the core began the query, or if
-                                      * the lock was detached since */
+                                        the lock was detached since */
     void (*step)(struct zk_query *); /* runs when all calls are answered */
     struct hf__arena memory;         /* freed with the query */
     unsigned calls;                  /* unanswered calls of this step */

@@ -23,7 +23,7 @@
 struct visit {
     struct zk_query base;
     struct zk_node *turn; /* our turn; if its lock is NULL, the result is
-                           * unwanted */
+                             unwanted */
     bool here;            /* the list of `locks` contains our turn */
     bool no_leases;       /* the node `leases` does not exist */
     bool unnumbered;      /* the node `leases` has no data */

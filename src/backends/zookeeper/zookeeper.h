@@ -78,12 +78,12 @@ struct zk {
     hf__time timer;           /* when the library wants to be called */
     hf__time lookup_at;       /* while down: time of the next lookup */
     hf__time again_at;        /* if there is no handle: when to create the
-                               * next */
+                                 next */
     hf__time up_at;           /* start of the current or last connection */
     hf__time pause_until;     /* no connection is attempted before this time */
     uint32_t pause_ms; /* length of the last pause, which grows each time */
     hf__time starved_until; /* out of memory: no keep-alive is sent before this
-                             * time */
+                               time */
     hf__time sweep_at;      /* next retry of deletions that failed, or 0 */
     hf__time connect_at;
     hf__time sent;       /* when the last call was sent */
@@ -101,7 +101,7 @@ struct zk {
     hf__time pass_at;       /* the earliest zk_lock.pass_until */
 
     struct zk_call *calls, *spare; /* unanswered calls; spare memory for new
-                                    * ones */
+                                      ones */
     unsigned calls_len;
     struct zk_node *nodes;    /* all nodes of this session */
     struct zk_chunk *chunks;  /* transactions of unanswered renewals */

@@ -23,7 +23,7 @@
 
 static long blocks;    /* atomic: number of blocks that are not freed */
 static long countdown; /* atomic: the countdown-th allocation from now on fails;
-                        * none if 0 */
+                          none if 0 */
 static long failed;    /* atomic: how many allocations have failed */
 static bool for_good;  /* all later allocations fail too, until disarm() */
 

@@ -40,7 +40,7 @@ void check_code(int rc, const char *verb, long n);
 enum scene_flag {
     SCENE_INSPECTS = 1 << 0, /* needs HF_CAP_INSPECT */
     SCENE_ONCE = 1 << 1,     /* only single failures: with no memory at all the
-                              * hold is rightly lost */
+                                hold is rightly lost */
     SCENE_TWICE = 1 << 2,    /* has two variants, so runs at least twice */
     SCENE_SURELY = 1 << 3,   /* at least one allocation must fail */
     SCENE_RENEWS = 1 << 4,   /* a round takes as long as a lease */

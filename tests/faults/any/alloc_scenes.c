@@ -63,7 +63,7 @@ struct waiter {
     struct conf_thread t;
     hf_lock *lock;
     uint32_t go; /* atomic: set once memory may fail; the thread waits for
-                  * this */
+                    this */
     int rc;
 };
 

@@ -237,7 +237,7 @@ CASE_IS(test_async_down_that_was_not_sent,
 CASE_IS(test_async_down_that_comes_late, not_done_later(w, &async_downs, LATE))
 
 static struct world *asked; /* the world whose second client, without a proxy,
-                             * holds "n" */
+                               holds "n" */
 
 static int call_ask(hf_client *c, hf_error *err)
 {

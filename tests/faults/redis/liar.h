@@ -17,7 +17,7 @@ struct liar {
     int repeat;            /* how often `lie` is sent per request */
     bool hangs_up;         /* close the connection instead of answering */
     uint32_t stop, closed; /* atomic; `closed` counts the connections that have
-                            * ended */
+                              ended */
 };
 
 void liar_start(struct liar *, char url[64]);

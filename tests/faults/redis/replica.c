@@ -89,7 +89,7 @@ static void survives(struct world *w, const struct side *side, bool forgets)
 
     a = careful(w, w->far_url, CONFIRMED, TTL, side);
     if (forgets) /* the first script then fails with NOSCRIPT, and a WAIT after
-                  * that confirms nothing */
+                    that confirms nothing */
         redis_do(w, "SCRIPT FLUSH");
     takes(w, a, side);
     promote(w, p);

@@ -199,7 +199,7 @@ CASE(test_undo_at_servers_that_are_cut_off)
     gives(w, a);
     for (int i = 0; i < 3; i++)
         proxy_set(way[i], PROXY_SWALLOW, 0); /* they execute the attempt; their
-                                              * replies are lost */
+                                                replies are lost */
     t = taker_start(w, a, 60000);
     COMES(keys() == SERVERS);
     for (int i = 0; i < 3; i++)

@@ -483,7 +483,7 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
         stage_blame(answer.text);
     else if (verb == 'a' && (answer.token || !lease_ms))
         check_token(a, answer.token); /* no token if its lease has already
-                                       * ended */
+                                         ended */
     return answer;
 }
 

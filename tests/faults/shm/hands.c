@@ -245,7 +245,7 @@ static bool break_what_has_changed_hands(const void *scenario, int n)
         actor_end(&holder, 0);
     actor_tell(&waiter, 'r', 0, 0);
     actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* may fail, because the
-                                                        * hold was broken */
+                                                          hold was broken */
     actor_ask(&prober, 'n', 0, 0);
     check_permits();
     actor_ask(&prober, 'a', 0, 0); /* fails if any permits are still taken */
@@ -275,7 +275,7 @@ static void play(const struct stage_cast *cast, bool (*run)(const void *, int),
 {
     stage_cast = cast;
     actor_begin(&prober, PROBER); /* the actors must begin in the order in which
-                                   * they use cells */
+                                     they use cells */
     if (cast->kind == HF_MUTEX) {
         actor_begin(&holder, HOLDER);
         actor_ask(&holder, 'm', 0, 0);

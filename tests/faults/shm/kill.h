@@ -43,11 +43,11 @@ enum doing { IDLE, ACQUIRING, HOLDING };
 struct worker {
     _Atomic pid_t pid;
     _Atomic int busy_with; /* number of the lock; if IDLE, number of the last
-                            * lock */
+                              lock */
     _Atomic int doing;
     _Atomic uint32_t len;
     _Atomic uint32_t about_to; /* the value that `len` will have after the
-                                * announced write */
+                                  announced write */
     struct history_event log[LOG_ROOM];
 };
 

@@ -40,7 +40,7 @@ struct scenario {
         HOLDER_AND_DEAD = 4,
         VICTIM_WRITES = 8, /* needs a victim that writes */
     } excluded;            /* pairs of roles with which the scenario is
-                            * impossible if they share the lock */
+                              impossible if they share the lock */
 };
 
 static void v_acquire_release(struct seat *s)
@@ -180,11 +180,11 @@ static void d_two_wait_for_victim(pid_t victim)
     waiter_waits_for(victim);
     await_settled(1, victim);
     is_early = has_ended(victim); /* if so, a second actor would race the
-                                   * waiter */
+                                     waiter */
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
         await_settled(2, victim); /* otherwise this actor could race the
-                                   * waiter */
+                                     waiter */
     }
     atomic_store(&stage->phase, 2);
     await_end(victim);

@@ -122,7 +122,7 @@ CASE(test_open_where_all_are_slow)
 
     proxy_set(w->proxy, PROXY_DELAY, 800);
     proxy_set(other, PROXY_DELAY, 800); /* the attempts last 675 ms each, then
-                                         * 1350 ms for one host */
+                                           1350 ms for one host */
     OK(hf_open(text_of("zk://127.0.0.1:%d,127.0.0.1:%d", proxy_port(w->proxy),
                        proxy_port(other)),
                CLIENT(.connect_timeout_ms = 3000), &c, &w->err));

@@ -109,7 +109,7 @@ static void count_refusals(void *count, const char *text)
 CASE(test_rights_to_delete_are_taken_away)
 {
     static int refusals; /* static because the client may be closed after the
-                          * case */
+                            case */
     hf_hooks hooks = {.ctx = &refusals, .log = count_refusals};
     hf_lock *a;
 

@@ -16,7 +16,7 @@ struct herd {
     hf_client *holder, *client[WAITERS];
     hf_lock *held, *lock[WAITERS];
     int granted[WAITERS]; /* 1 if this waiter has the lock, negative for an
-                           * error */
+                             error */
 };
 
 static void note(void *arg, hf_lock *lock, int result)

@@ -79,7 +79,7 @@ struct wish {
     hf_cancel *cancel;
     int64_t wait_ms;
     bool stops; /* the thread stops between its last check for news and its
-                 * sleep */
+                   sleep */
     pthread_t thread;
     int rc;
 };
@@ -88,7 +88,7 @@ hf__time __real_hf__now(void);
 hf__time __wrap_hf__now(void);
 
 static __thread int stops_at; /* number of the call of hf__now() in which the
-                               * thread stops */
+                                 thread stops */
 static uint32_t stopped;      /* atomic */
 
 hf__time __wrap_hf__now(void)

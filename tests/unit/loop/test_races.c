@@ -182,7 +182,7 @@ CASE(test_races_driver_leaves_an_asynchronous_wait)
     pthread_join(t, NULL);
     assert_int_equal(w.rc, HF_ECANCELED);
     assert_true(WAIT_FOR_MS(helper_drives(c), 1000)); /* before its timer is
-                                                       * due */
+                                                         due */
     assert_int_equal(hf_lock_cancel(lock), 0);
     assert_true(WAIT_FOR(is_called(c, &call)));
     assert_int_equal(hf_lock_free(lock), 0);

@@ -19,7 +19,7 @@
 
 static hf_lock *locks[NAMES];
 static unsigned replaces_at; /* value of `looks` at which the first hold is
-                              * replaced */
+                                replaced */
 
 static void replace_first(void)
 {

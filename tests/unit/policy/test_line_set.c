@@ -246,7 +246,7 @@ CASE(test_lines_quiet_while_none_is_in_use)
     assert_null(hf__line_set_quiet(&s, HF_WRITE));
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_null(hf__line_set_quiet(&s, HF_WRITE)); /* the lost hold is not
-                                                    * released yet */
+                                                      released yet */
     release(g, 1, 1);
     hf__line_set_rest(&s, &line[g - queues]);
     assert_ptr_equal(hf__line_set_quiet(&s, HF_WRITE), &line[0]);

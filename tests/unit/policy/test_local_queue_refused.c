@@ -191,7 +191,7 @@ QUEUE_CASE(test_refused_let_go_before_the_next_question)
     ask(g, &b, 1);
     assert_false(let_go(g, HF_EAUTH, 2));
     assert_int_equal(b.state, HF__W_WAITING); /* b came after the release was
-                                               * sent */
+                                                 sent */
     assert_string_equal(run(g, 2), "R");
     answer(g, HF__QUEUED, 3);
     assert_false(let_go(g, HF_EAUTH, 4));

@@ -79,7 +79,7 @@ SHARED_CASE(test_shared_quick_way_is_the_same_hold)
     hf__queue_quick_share(g, &c, 102, 8);
     hf__queue_lose(g, true, HF__LOSS_TAKEN, at(0));
     assert_false(hf__queue_quiet(g, &d)); /* the lost hold is not released
-                                           * yet */
+                                             yet */
     assert_false(hf__queue_quick_release(g, 3));
     assert_int_equal(release(g, 3, 1002), HF_ELOST);
     assert_entries(g, 0, 1);

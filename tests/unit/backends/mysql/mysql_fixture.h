@@ -42,9 +42,9 @@ struct scene {
     int hello_statements;    /* number of statements in the hello */
     int code;                /* what answered() returns */
     char answers[512];       /* number of each answered statement, and its
-                              * answer */
+                                answer */
     char lost[64], not [64]; /* numbers of the lost and of the unwritten
-                              * statements */
+                                statements */
 };
 
 static inline void note_answer(struct scene *t, const char *fmt, ...)

@@ -31,7 +31,7 @@ struct scene {
     int down_code;
     char told[64];           /* number of each command, and its reply */
     char lost[64], not [64]; /* numbers of the lost and of the unwritten
-                              * commands */
+                                commands */
 };
 
 static void up(struct rd_pipe *p, hf__time at)

@@ -178,7 +178,7 @@ SCENE_CASE(test_believed_when_heard_and_counted)
     told(s, "message", "p1");
     assert_int_equal(s->r->chans.state, RD_SUB_LIVE);
     assert_int_equal(bells, 1); /* because the attempt was sent before the
-                                 * proof */
+                                   proof */
     assert_true(is_believed(s));
 }
 
@@ -594,7 +594,7 @@ CASE(test_wishes_that_come_before_their_grants)
     for (int i = 0; i < 2; i++)
         hf__rd_detach(s->r, &two[i]);
     s->r->listens = false; /* because end() detaches a lock that was attached
-                            * without it */
+                              without it */
     end(s);
 }
 

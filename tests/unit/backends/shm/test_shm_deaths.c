@@ -131,7 +131,7 @@ static void death_beside_a_stopped_one(const char *url, int many)
     nap_ms(50);
     kill(stopped, SIGSTOP);
     nap_ms(450); /* the others have polled, so the kernel wakes the stopped
-                  * waiter first */
+                    waiter first */
     at = now_ms();
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);

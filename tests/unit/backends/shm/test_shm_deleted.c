@@ -67,7 +67,7 @@ static void on_event(void *arg, const hf_event *event)
     if (event->type != HF_EVENT_LOST)
         return;
     says_deleted(event->reason); /* one event for the client, and one for each
-                                  * hold */
+                                    hold */
     told->lost++;
 }
 

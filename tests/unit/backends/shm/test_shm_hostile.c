@@ -91,7 +91,7 @@ static void *alternate(void *arg)
     for (unsigned i = 0; !atomic_load(&w->ends); i++) {
         atomic_store(&w->file->header.tables, (uint32_t)w->pid[i % 2]);
         usleep(200000); /* long enough to be noticed, but shorter than the
-                         * client waits */
+                           client waits */
     }
     return NULL;
 }

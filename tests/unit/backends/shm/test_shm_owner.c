@@ -17,7 +17,7 @@ static uid_t we;                        /* our user id; 0: the real one */
 static bool is_known;                   /* the user database has USER */
 static gid_t first_group, second_group; /* groups of USER */
 static size_t entry_len;                /* size that an entry of the user
-                                         * database needs */
+                                           database needs */
 static bool is_no_giving;               /* fchown() fails */
 static int group_error;                 /* result of getgrnam_r() */
 

@@ -88,7 +88,8 @@ int hf__verb_judge(hf_lock *lock, struct hf__verb_call *t,
     int now;
 
     if (hf__client_check(c))
-        return hf__fail(err, HF_ECLOSED, "the client was closed during the call");
+        return hf__fail(err, HF_ECLOSED,
+                        "the client was closed during the call");
     now = hf__verb_check(lock, t);
     hf__line_run(t->line, hf__now());
     if (rc == HF_ENOTOWNER || now == HF_ELOST)

@@ -128,17 +128,22 @@ static void counters_add_line(hf_metrics *m, const struct hf__line *n)
 }
 
 /* The buckets are cumulative. m->granted starts with the grants without a wait,
- * which belong to the first bucket. */
+ * which belong to the first bucket. Grants after a wait are read after all
+ * releases, so that m->released is never more than m->granted. */
 void hf__counters_read_locked(hf_client *c, hf_metrics *m)
 {
-    for (size_t i = 0; i < sizeof(*m) / sizeof(uint64_t); i++)
-        ((uint64_t *)m)[i] = counters_read64((const uint64_t *)&c->counts + i);
+    /* All fields after `size` are 64-bit integers. */
+    const size_t first = offsetof(hf_metrics, granted);
+
     m->size = sizeof(*m);
+    for (size_t at = first; at < sizeof(*m); at += sizeof(uint64_t))
+        *(uint64_t *)((char *)m + at) =
+            counters_read64((const uint64_t *)((const char *)&c->counts + at));
     for (size_t i = 0; i < c->buckets_len; i++)
         for (struct hf__line *n = c->buckets[i]; n; n = n->next_in_bucket)
             counters_add_line(m, n);
     for (size_t i = 0; i < HF_WAIT_BUCKETS; i++) {
-        m->granted += m->wait[i].count;
+        m->granted += counters_read64(&c->counts.wait[i].count);
         m->wait[i] = (hf_bucket){bounds_us[i], m->granted};
     }
     m->granted += counters_read64(&c->longest_waits);

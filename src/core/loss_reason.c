@@ -18,8 +18,9 @@
 
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
-/* Returns the note that applied at that time. If its text was overwritten,
- * returns the note with the oldest text that is still kept for that state. */
+/* Returns the note about the state `why` that applied at that time. If there
+ * are several, returns the newest whose text was noted by then. If all such
+ * texts have been overwritten, returns the oldest note. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {
@@ -37,9 +38,9 @@ static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
     return found;
 }
 
-/* Returns whether b should make room for a new note rather than a. A note that
- * has explained a loss is kept longer than one that has not; otherwise the
- * older note makes room. */
+/* Returns whether note b, and not note a, should make room for a new note. A
+ * note that has explained a loss is kept longer than one that has not;
+ * otherwise the older note makes room. */
 static bool reason_is_dearer(const struct hf__note *a, const struct hf__note *b)
 {
     return a->explained != b->explained ? a->explained : b->from < a->from;
@@ -60,7 +61,9 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
     HF__HOLDING(&c->why_mu);
     struct hf__note *n = reason_find(c, why, HF__NEVER);
     /* An outage causes several errors. The last error before a loss explains it
-     * best; the first one tells when the outage began. */
+     * best, so a new text replaces the previous one unless that has explained a
+     * loss already. The first error tells when the outage began, so `since`
+     * stays. */
     bool goes_on = n && why == HF__LOSS_SILENT;
     hf__time now = hf__now();
     char shown[sizeof(n->text)];
@@ -200,7 +203,10 @@ static void reason_put(hf_client *c, struct hf__loss loss, struct hf__reason *r)
             reason_append(r,
                           "the server answered no renewal before its deadline");
         break;
-    default:
+    case HF__LOSS_NONE:
+    case HF__LOSS_MAX:
+    case HF__LOSS_ORPHAN:
+    case HF__LOSS_RELEASE:
         reason_append(r, "%s", reason_texts[loss.why]);
         break;
     }

@@ -3,8 +3,8 @@
  *   scheme:[//[user[:password]@]host[:port][,host...]][/path][?key=value&...]
  *
  * All parts are in one block of memory, which is wiped when it is freed. An
- * error message quotes only the scheme or a key, because any other part may
- * contain a password.
+ * error message quotes only the scheme, a key, or a host and port without a
+ * scheme, because any other part may contain a password.
  */
 #include "loop/url.h"
 

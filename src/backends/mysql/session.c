@@ -101,7 +101,6 @@ static int session_tables_seen(struct my_conn *c, const struct my_answer *a)
     uint16_t error = a->last->error;
     char sql[MY_STATEMENT_MAX];
     uint32_t there = 0;
-    int rc;
 
     if (!error)
         return 0;
@@ -111,8 +110,11 @@ static int session_tables_seen(struct my_conn *c, const struct my_answer *a)
         return hf__my_hello_refused(c, a);
     m->made_tables = there + 1;
     hf__my_make_table(sql, there, NULL);
-    rc = hf__my_say(c, sql, session_tables_made);
-    return rc ? rc : session_check_tables(c);
+    hf__my_begin(c);
+    hf__my_sql(c, "%s", sql);
+    if (!hf__my_end(c, session_tables_made))
+        return HF_ENOMEM;
+    return session_check_tables(c);
 }
 
 /* ---- what the server is ------------------------------------------------- */

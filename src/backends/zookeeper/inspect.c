@@ -94,6 +94,7 @@ static void inspect_done(struct zk_query *base)
     struct zk_parties *parties = (struct zk_parties *)base;
     struct hf__query *q = base->q;
     struct zk *z = base->z;
+    void (*then)(struct zk_parties *) = parties->then;
     int rc = base->rc;
 
     /* The entry that the query means was deleted in the meantime. If the hold
@@ -101,7 +102,7 @@ static void inspect_done(struct zk_query *base)
      * is read again. */
     if (!rc && parties->meant && !parties->reached && !hf__order_means_all(q)) {
         hf__zk_query_free(base);
-        rc = hf__zk_parties_read(z, q, inspect_break);
+        rc = hf__zk_parties_read(z, q, then);
         if (rc != HF__PENDING)
             hf__zk_finish(z, &q->req, rc);
         return;

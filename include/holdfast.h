@@ -10,28 +10,29 @@
  *   and the token (hf_lock_token: let the resource refuse a token that is lower
  *   than one that it has seen; docs/fencing.md shows how).
  * - Every function that can fail returns 0 or a negative HF_E... code. An
- *   hf_error argument may be NULL. Otherwise it receives a text for people if
- *   the call fails, and is not changed if it succeeds. It is the caller's
- *   memory.
+ *   hf_error argument may be NULL. Otherwise it receives the code and a text
+ *   for people if the call fails, and is not changed if it succeeds. It is the
+ *   caller's memory.
  * - There are three outcomes, not two: HF_EUNKNOWN says that a request was sent
- *   and no answer came. holdfast settles the request in the background. An
- *   acquire that returns HF_EUNKNOWN is never a hold; a release that returns
- *   HF_EUNKNOWN has ended your hold.
+ *   and no answer came. An acquire that returns HF_EUNKNOWN is never a hold; a
+ *   release that returns HF_EUNKNOWN has ended your hold. For both, holdfast
+ *   settles in the background what the server has.
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
  *   (reentrant and counted) unless it was made with HF_OWNER_HANDLE.
- * - After fork() the handles of the child return HF_EFORK and touch nothing:
- *   open a new client in the child. The child keeps the parent's descriptors
- *   until it calls exec() or exits, and cannot close them. Until then a server
- *   does not see that the parent's connection has ended.
+ * - After fork() calls on the parent's handles return HF_EFORK in the child and
+ *   have no effect: open a new client in the child. The parent keeps its holds.
+ *   The child has copies of the parent's descriptors until it calls exec() or
+ *   exits, and cannot close them. Until then a server may not notice that the
+ *   parent has ended its connection.
  * - pthread_cancel() of a thread that is in a call takes effect after the call
  *   has returned; in a callback, after hf_client_dispatch() or hf_close() has
  *   returned. A thread that is cancelled while it holds a lock has exited while
  *   holding (HF_EVENT_ORPHANED): release in a handler of
  *   pthread_cleanup_push(). Not supported: calls on a thread with
  *   PTHREAD_CANCEL_ASYNCHRONOUS; longjmp() or pthread_exit() out of a callback,
- *   of a hook, or of a signal handler that has interrupted a call. If
- *   exit() is called while calls are under way, holds end as they do after a
- *   kill.
+ *   of a hook, or of a signal handler that has interrupted a call.
+ * - exit() may be called even while other threads are in calls. It releases
+ *   nothing: holds that were not released end by themselves, as after a kill.
  * - Times are milliseconds unless the name says otherwise; deadlines are
  *   nanoseconds of CLOCK_BOOTTIME.
  * - Names are bytes: 1 to HF_NAME_MAX of them, without NUL.
@@ -192,7 +193,7 @@ typedef struct hf_client_options {
     const hf_hooks *hooks;
     /* Called only by hf_client_dispatch(), and by several threads at a time if
      * several threads dispatch. Until the program dispatches, events are
-     * queued: the loss of each lock that it has a handle on, and 1024 other
+     * queued: one loss of each lock that it has a handle on, and 1024 other
      * events. Further events are dropped, and one HF_EVENT_OVERFLOW represents
      * them: check the locks yourself (hf_lock_check). */
     void (*on_event)(void *arg, const hf_event *event);
@@ -221,16 +222,16 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);
 
 /*
- * Closes a client. Ends all waits with ECLOSED and calls pending callbacks;
- * drops events that are still queued; waits, without limit, for callbacks that
- * run on other threads; releases all holds; joins the helper thread. It waits
- * for the answers to releases for at most op_timeout, or less than a second if
- * all these holds have ended at the server by themselves, as after a loss.
- * Afterwards the client must not be used; handles of its locks stay valid and
- * return ECLOSED until they are freed. NULL returns 0. EUNKNOWN: a release was
- * not answered, or was refused (not in shared memory, where holds end with the
- * client). EFORK, ECLOSED, EBUSY (called from its own callback): nothing was
- * done.
+ * Closes a client. Ends all waits with ECLOSED and releases all holds; waits,
+ * without limit, for callbacks that run on other threads; joins the helper
+ * thread; drops events that are still queued; calls the callbacks of pending
+ * verbs. It waits for the answers to releases for at most op_timeout, or less
+ * than a second if all these holds have ended at the server by themselves, as
+ * after a loss. Afterwards the client must not be used; handles of its locks
+ * stay valid and return ECLOSED until they are freed. NULL returns 0. EUNKNOWN:
+ * a release was not answered, or was refused (not in shared memory, where holds
+ * end with the client). EFORK, ECLOSED, EBUSY (called from its own callback):
+ * nothing was done.
  */
 HF_API int hf_close(hf_client *client);
 
@@ -241,7 +242,7 @@ enum hf_cap {
     HF_CAP_LEASE = 1 << 2,   /* lease_ms: a hold that ends at a fixed time */
     HF_CAP_EVENTS = 1 << 3,  /* waiters are notified; no client polls */
     HF_CAP_DURABLE = 1 << 4, /* holds survive a restart of the server */
-    HF_CAP_INSPECT = 1 << 5, /* inspect, list, break, diagnose */
+    HF_CAP_INSPECT = 1 << 5, /* inspect, list, break */
     HF_CAP_WANTED = 1 << 6,  /* hf_ask: holders get HF_EVENT_WANTED */
     HF_CAP_PUT = 1 << 7,     /* hf_lock_put: the server writes for holders */
 };
@@ -286,8 +287,8 @@ HF_API int hf_client_fd(hf_client *client);
  * Does what can be done without blocking: moves requests on, then calls the
  * callbacks of finished asynchronous verbs, on_event, and the callbacks of
  * watches. They run on this thread with no lock held; they may call holdfast,
- * but not hf_close. Returns how many were called, or a code. EFORK: a callback
- * has forked, and this is the child.
+ * but not hf_close() of this client. Returns how many were called, or a code.
+ * EFORK: a callback has forked, and this is the child.
  */
 HF_API int hf_client_dispatch(hf_client *client);
 
@@ -315,8 +316,9 @@ typedef struct hf_lock_options {
     enum hf_fairness fairness;
     unsigned flags;   /* hf_lock_flag */
     uint32_t permits; /* size of a semaphore; 0 for other kinds */
-    uint32_t handoff; /* how many local owners may take turns on one grant; they
-                         share its token; at most 67 108 863 */
+    uint32_t handoff; /* how many owners of this client may use one grant, one
+                         after another; they share its token; at most
+                         67 108 863 */
     int64_t ttl_ms;   /* 0: the client's ttl_ms; otherwise HF_LEASE_MIN_MS or
                          more. No effect on ZooKeeper and etcd: see
                          hf_client_options.ttl_ms */
@@ -419,14 +421,14 @@ HF_API int hf_lock_try(hf_lock *lock, hf_error *err);
 HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
 
 /*
- * Releases one acquire. The hold ends when this is called, whatever it returns.
+ * Releases one acquire. The release of the last acquire ends the hold at once,
+ * even if it returns an error afterwards, and waits for the server's answer.
  * Returns 0; ENOTOWNER: the caller does not hold the lock, and nothing was
  * done; ELOST: the hold had been lost before; EUNKNOWN: the server did not
  * answer within op_timeout; EAUTH, EBACKEND, EPROTO: the server refused the
  * release, and may keep others out as long as it refuses. After EUNKNOWN,
  * EAUTH, EBACKEND and EPROTO holdfast repeats the release in the background
- * until the server no longer has the hold. EINVAL, ECLOSED, EFORK. Waits for
- * the answer.
+ * until the server no longer has the hold. EINVAL, ECLOSED, EFORK.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 /* Releases without waiting for the answer; never blocks. If the answer is lost,
@@ -502,12 +504,13 @@ HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
 /*
  * Returns a descriptor that becomes readable when the hold of this handle's
  * lock is lost. It is a timer set to the deadline, so it does not depend on a
- * thread that runs in time. It stays readable until the owner releases the lost
- * hold, and then until the next acquire or release through the handle. If
- * several threads use the handle, the descriptor reports the loss of any of
- * their holds; hf_lock_check() says whether the calling thread's hold was lost.
- * The descriptor belongs to the library and is valid until hf_lock_free(). On
- * failure the result is a negative code.
+ * thread that runs in time. It stays readable until the owner has released the
+ * lost hold; if that release is through another handle, until the next acquire
+ * or release through this one. If several threads use the handle, the
+ * descriptor reports the loss of any of their holds; hf_lock_check() says
+ * whether the calling thread's hold was lost. The descriptor belongs to the
+ * library and is valid until hf_lock_free(). On failure the result is a
+ * negative code.
  */
 HF_API int hf_lock_fd(hf_lock *lock);
 

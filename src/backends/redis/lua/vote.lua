@@ -1,8 +1,9 @@
 -- One server's part of Redlock. README.md describes the arguments and the
 -- replies, redlock.h the protocol. The key `reserve` contains "base ahead", or
--- "base" if `ahead` is 0. `base` is the lowest token that the owner may have
--- got from this server. `top`, which is `base` plus `ahead`, is the lowest
--- token that any other client may get.
+-- "base" if `ahead` is 0. A grant replies `base`; if the owner has its majority
+-- with this vote, its token is higher, because the client adds 1 to the highest
+-- base of the majority. `top` is `base` plus `ahead`: a later grant here replies
+-- a base of at least `top`.
 --@keys lock reserve
 --@args op value number lease_ms keep_ms valid_until_us
 local op,was=ARGV.op,redis.call('get',KEYS.reserve) or '0'

@@ -17,10 +17,10 @@ bool hf__cancel_attach(hf_cancel *cancel, hf_client *c)
  * reached the client yet. Such a thread is added to client->firing here, and
  * subtracts itself when it no longer uses the client.
  *
- * The addition also clears HF__ATTACHED, which is set, and changes the rest of
- * the word. Therefore a thread that has read the old word and this client
- * starts again, even if the next wait is already attached to a different
- * client. */
+ * HF__ATTACHED is set in the word. Adding it once more clears the bit and
+ * increments the count above it. A thread in hf_cancel_fire() that has read the
+ * old word, and this client, therefore fails to replace the word and starts
+ * again, even if the next wait is already attached to a different client. */
 void hf__cancel_detach(hf_cancel *cancel, hf_client *c)
 {
     if (__atomic_fetch_add(&cancel->word, HF__ATTACHED, __ATOMIC_SEQ_CST) &
@@ -34,10 +34,11 @@ void hf_cancel_init(hf_cancel *cancel)
         *cancel = (hf_cancel)HF_CANCEL_INIT;
 }
 
-/* After the firing the wait may return, and the cancel may be freed. Therefore
- * everything in the cancel is read before the firing, which takes place only if
- * the word has not changed since. The client stays until this thread has
- * subtracted itself from client->firing. */
+/* After the firing the wait may return, and the hf_cancel may be freed.
+ * Therefore everything in the hf_cancel is read before the firing, which takes
+ * place only if the word has not changed since. hf__cancel_detach() adds this
+ * thread to client->firing; the client stays until this thread has subtracted
+ * itself. */
 void hf_cancel_fire(hf_cancel *cancel)
 {
     int saved = errno;

@@ -97,9 +97,10 @@ static bool close_forget_line(struct hf__line *n)
     return true;
 }
 
-/* The time limit for answers that change nothing. A wait of op_timeout for such
- * answers would be too long: a program should end within a second even if its
- * server is dead. */
+/* The time limit for answers that change nothing: no verb waits for them, and
+ * the holds have ended at the server anyway. Waiting op_timeout for such
+ * answers would be too long, because a program should end within a second even
+ * if its server is dead. */
 #define SOON_MS 800
 
 struct close_wait {
@@ -125,7 +126,8 @@ static bool close_is_awaited(hf_client *c)
 
 /* Returns whether hf_close() can continue. While threads are inside a verb it
  * must wait without limit, because they use the client's memory. (Each of them
- * leaves soon: its wait has failed, or lasts for op_timeout.) */
+ * leaves soon: its wait has failed already, or ends after op_timeout at the
+ * latest.) */
 static bool close_ready(void *arg, hf__time now, hf__time *until)
 {
     struct close_wait *w = arg;
@@ -136,8 +138,8 @@ static bool close_ready(void *arg, hf__time now, hf__time *until)
     is_last = w->client->inside == 0 &&
               __atomic_load_n(&w->client->firing, __ATOMIC_SEQ_CST) == 0;
     hf__mutex_unlock(&w->client->mu);
-    /* Even with nothing under way, a line is not idle while a refused request
-     * waits to be repeated. (A direct backend ends all holds when it is
+    /* A line is not idle while a refused request waits to be repeated, even if
+     * no request is under way. (A direct backend ends all holds when it is
      * closed.) */
     if (!w->result && !w->client->direct &&
         !close_each_line(w->client, close_is_idle))

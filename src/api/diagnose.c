@@ -13,8 +13,8 @@
 
 #define SCRATCH "holdfast-diagnose"
 
-/* Compares the time that an acquire and a release took with the TTL. A hold is
- * renewed after a third of the TTL. */
+/* Judges how long an acquire and a release took, in ms. This time must be much
+ * shorter than a third of the TTL, after which a hold is renewed. */
 static void diagnose_judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
 {
     enum hf_level level = ms * 3 >= c->ttl_ms    ? HF_LEVEL_ERROR
@@ -64,8 +64,8 @@ static int diagnose_try_lock(hf_client *c, struct hf__query *q, hf_error *why)
     return 0;
 }
 
-/* Moves the promise, which is found last, to the front, because it must be read
- * first. */
+/* Moves the finding HF__PROMISE, which is found last, to the front, because it
+ * must be read first. */
 static void diagnose_put_promise_first(hf_diagnosis *d)
 {
     hf_finding *f = d->findings, promise;

@@ -69,8 +69,9 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     return 0;
 }
 
-/* Returns the length in ms for a renewal that leaves the end of the hold
- * unchanged. */
+/* Returns the length in ms for the renewal of downgrade_send_again(). For a
+ * fixed lease it leaves the end of the hold unchanged; otherwise it is the
+ * usual length. */
 static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 {
     if (l->fixed && l->session)
@@ -119,7 +120,8 @@ static int downgrade_judge(hf_lock *lock, struct hf__verb_call *t,
 }
 
 /* Returns what the answer means for the caller. Even after a failure the caller
- * has a read hold now, which is why other error codes become EUNKNOWN. */
+ * has a read hold now. Error codes that would say that nothing has changed
+ * therefore become EUNKNOWN. */
 static int downgrade_answered(hf_lock *lock, struct hf__verb_call *t,
                               const struct hf__request *f, hf_error *err)
 {

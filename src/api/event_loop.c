@@ -22,8 +22,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* The client whose callbacks this thread runs. A callback may dispatch a client
- * other than the one that called it. */
+/* A dispatch that is running on this thread, and the client whose callbacks it
+ * calls. Dispatches may be nested, because a callback may dispatch a different
+ * client. */
 struct frame {
     const hf_client *client;
     struct frame *outer;
@@ -63,8 +64,8 @@ bool hf__loop_run_callback(struct hf__async *a)
     bool is_latch = lock->line->remote.kind == HF_LATCH;
     hf_client *c = lock->line->client;
 
-    /* If hf__verb_answered() sends another request, from then on another thread
-     * may take the next step of *a. */
+    /* If hf__verb_answered() sends another request, *a must not be used after
+     * the call: another thread may already take the next step of the verb. */
     result =
         a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {

@@ -23,8 +23,8 @@
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
-/* Fails because the backend does not have this kind. The backend may have it
- * with other URLs, because a dialect may have fewer kinds. */
+/* Fails because the client cannot have locks of this kind. The backend may have
+ * the kind with other URLs, because some dialects of its protocol lack it. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
@@ -100,8 +100,8 @@ static int handle_check_options(const hf_client *c, const hf_lock_options *opt,
     return handle_check_kind(c, opt, last, err);
 }
 
-/* Creates the handle. This may take up to op_timeout; hf__client_enter()
- * protects the client. */
+/* Creates the handle. This may take up to op_timeout. The caller has called
+ * hf__client_enter(), so the client stays during this time. */
 static int handle_make_lock(hf_client *c, const void *name, size_t name_len,
                             const hf_lock_options *opt, hf_lock **out,
                             hf_error *err)

@@ -44,8 +44,8 @@ static int no_latch(hf_error *err)
     return hf__fail(err, HF_EINVAL, "the latch is NULL");
 }
 
-/* Sends the query. If its answer is lost, the query is sent again under the
- * same request id. */
+/* Sends the query. If its answer is lost, latch_answered() sends it again under
+ * the same request id, so that the server does not count it twice. */
 static int latch_send(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
 {
     struct hf__request *f = hf__query_new_of(lock, t->op, err);

@@ -28,7 +28,8 @@ int hf__lock_lease_valid(const char *field, int64_t ms, const char *zero,
 
 /* Takes line->mu for a verb, and returns 0. Returns ECLOSED, without the mutex,
  * if hf_close() has begun. (hf_close() sets client->closed, and then visits
- * every line under the line's mutex.) */
+ * every line under the line's mutex. It therefore visits the line after any
+ * verb that has found the client open here.) */
 static inline int hf__lock_enter(const hf_lock *lock, hf_error *err)
 {
     hf__mutex_lock(&lock->line->mu);

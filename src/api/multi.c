@@ -2,8 +2,9 @@
  * Several locks at once. They are acquired one after the other, in an order
  * that every process can derive (by name, then kind, then place), and released
  * in the opposite order. Callers that follow this order cannot wait for each
- * other in a cycle. If a lock is listed twice, the write comes first, because a
- * read within a write is possible.
+ * other in a cycle. If a lock is listed both for writing and for reading, it is
+ * acquired for writing first: a read within a write is possible, a write within
+ * a read is not.
  */
 #include "api/acquire.h"
 #include "api/release.h"
@@ -248,7 +249,8 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
 
     if (rc)
         return rc;
-    /* A handle may be freed once it is released, and so may its client. */
+    /* Copied, because a handle may be freed by another thread once it is
+     * released, and then its client may be freed, too. */
     hooks = parts[0].lock->line->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->line->client, n * sizeof(*all));

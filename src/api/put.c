@@ -1,5 +1,5 @@
-/* hf_lock_put(): has the server that keeps the lock write a value, if the
- * caller still holds the lock. */
+/* hf_lock_put(): makes the server of a lock write a value, if the caller still
+ * holds the lock. */
 #include "api/request_verb.h"
 #include "base/error.h"
 #include "core/async.h"

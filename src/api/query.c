@@ -165,8 +165,9 @@ void hf__query_end(hf_client *c, struct hf__request *f)
     hf__client_leave(c);
 }
 
-/* Fails with a message that says why nothing was done to a hold, or with what
- * the backend said. */
+/* Fails because the query has failed. For ENOTOWNER (there is no hold) and
+ * EBUSY (there is a hold other than the given one) the message names the hold;
+ * otherwise it is the backend's message. */
 static int query_refused(hf_client *c, const struct hf__request *f,
                          hf_error *err)
 {

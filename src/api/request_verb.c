@@ -64,8 +64,8 @@ int hf__verb_lost(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
         hf__line_run(t->line, hf__now());
     if (rc == HF_ELOST)
         return hf__fail_lost(t->line, owner, err);
-    /* The hold was released in the meantime: the loss that the queue remembers
-     * may be the loss of an earlier hold. */
+    /* The hold was released in the meantime. No reason is given, because the
+     * loss that the queue remembers may be the loss of an earlier hold. */
     return hf__fail_loss(t->line, hf__loss(HF__LOSS_NONE, 0), err);
 }
 

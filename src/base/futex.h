@@ -24,7 +24,7 @@ struct hf__mutex {
 void hf__mutex_lock_slow(struct hf__mutex *);
 
 /* Wakes up to how_many threads that sleep on the word. Async-signal-safe. The
- * word may already have been freed. */
+ * word itself is not read, so its memory may already have been freed. */
 void hf__futex_wake(uint32_t *word, int how_many);
 
 static inline void hf__mutex_lock(struct hf__mutex *m)

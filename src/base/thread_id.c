@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* The state of the process, which belongs to no client: a counter, and a key
- * whose destructor reports that a thread has exited. */
+/* The state of the whole process, not of a client: a counter, and a key whose
+ * destructor marks the record of a thread that has exited. */
 static uint64_t last_number;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -6,9 +6,10 @@
  * the verb takes effect after the verb has returned.
  *
  * The short ways of acquire and release in shared memory reach no cancellation
- * point and have no switch, because each switch is a locked instruction. Where
- * they call code of the shm backend because a client may have died, that code
- * switches cancellation off itself.
+ * point, and do not switch cancellation off, because each switch costs a locked
+ * instruction. If a client may have died, they call code of the shm backend
+ * that can reach a cancellation point; that code switches cancellation off
+ * itself.
  */
 #ifndef HF_UNCANCELLED_H
 #define HF_UNCANCELLED_H

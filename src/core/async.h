@@ -35,9 +35,9 @@ struct hf__verb {
                     const struct hf__request *, hf_error *);
 };
 
-/* A call of such a verb that is under way. It is on the stack of the waiting
+/* An ongoing call of such a verb. The record is on the stack of the waiting
  * thread or, if the verb is asynchronous, in the handle. The waiting thread
- * takes the steps of the verb; those of an asynchronous verb are taken by the
+ * takes the steps of its verb; those of an asynchronous verb are taken by the
  * thread that dispatches. */
 struct hf__verb_call {
     const struct hf__verb *verb;

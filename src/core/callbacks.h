@@ -1,7 +1,7 @@
 /*
- * Callbacks of asynchronous verbs that have ended. They are queued here until
- * the program dispatches (api/event_loop.c), because no code of the program
- * runs under a mutex.
+ * Callbacks of asynchronous verbs that have ended. A verb may end while a mutex
+ * is held, and no code of the program may run under a mutex. Therefore the
+ * callbacks are queued here until the program dispatches (api/event_loop.c).
  */
 #ifndef HF_CALLBACKS_H
 #define HF_CALLBACKS_H
@@ -16,7 +16,8 @@ void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
  * line->mu of the verb's line is held. */
 void hf__callback_queue(struct hf__async *, int result);
 /* Removes the next callback from the queue and returns its verb. Returns NULL
- * if there is none, or if the timer of that verb is still being handled. */
+ * if the queue is empty, or if the timer of the next verb is still being
+ * handled. */
 struct hf__async *hf__callback_next(hf_client *);
 
 #endif

@@ -6,9 +6,10 @@
  *   client->mu   the backend (a networked one), the driver's role, the table of
  *                names, references, timers, news, callbacks
  *
- * Order: line->mu before client->mu. The backend reports under client->mu,
- * where a report is only noted (news, see report.h). The driver delivers the
- * report to the line later, with both mutexes in the right order.
+ * Order: line->mu before client->mu. A backend reports while client->mu is
+ * held, so line->mu must not be locked then, and the report is only noted
+ * (news, see report.h). The driver delivers the report to the line later, with
+ * both mutexes in the right order.
  */
 #ifndef HF_CLIENT_H
 #define HF_CLIENT_H
@@ -20,8 +21,8 @@
 
 #include <pthread.h>
 
-/* The longest lease or timeout. Backends send it as a 32-bit number; the sum of
- * two such times does not overflow. */
+/* The longest lease or timeout. It fits into the 32-bit number that backends
+ * send, and the sum of two such times does not overflow an unsigned one. */
 #define HF__MS_MAX ((int64_t)HF_LEASE_MAX_MS)
 struct hf__request;
 struct hf__sleeper;

@@ -71,8 +71,9 @@ void hf__count_waited(hf_client *c, enum hf_kind kind, int result,
     hf__count(&c->counts.wait_sum_ns, ns);
 }
 
-/* After ELOST the number of holds is not updated, because the hold had ended
- * before. If this release has found the loss, hf__tally_lost() follows. */
+/* Does not update the number of holds after ELOST, because the hold had ended
+ * before the release: hf__tally_lost() has done so or, if this release has
+ * found the loss, does so next. */
 void hf__tally_release(struct hf__line *n, int result)
 {
     if (result == HF_ENOTOWNER)

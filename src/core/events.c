@@ -36,8 +36,8 @@ static struct hf__event *events_allocate_locked(hf_client *c, int type,
 {
     size_t len = events_name_len(c, n);
     struct event_item *item = NULL;
-    /* HF_EVENT_WANTED may use only half of the room. However often other
-     * clients ask, room remains for events that matter more. */
+    /* HF_EVENT_WANTED may use only half of the room. However many of these
+     * events other clients cause, room remains for events that matter more. */
     unsigned room = type == HF_EVENT_WANTED ? EVENTS_MAX / 2 : EVENTS_MAX;
 
     if (c->events_allocated < room)

@@ -1,8 +1,9 @@
 /*
  * Events for the program (hf_client_options.on_event: a hold was lost, the
  * connection is down), queued until the program dispatches. The event of a loss
- * lies in front of the line that lost its hold, so it needs no memory and is
- * never dropped. All others are allocated, up to a limit. client->mu is held.
+ * is allocated together with its line, in front of it in memory, so such an
+ * event is never dropped. All other events are allocated when they occur, up to
+ * a limit. client->mu is held.
  */
 #ifndef HF_EVENTS_H
 #define HF_EVENTS_H

@@ -66,9 +66,10 @@ static void line_set_timer(struct hf__line *n)
     hf__time at = hf__lease_timer(&n->queue.lease);
     hf__time set_to = hf__timer_at(&n->timer);
 
-    /* A timer that fires too early costs one check; moving it at every grant
-     * would cost more. While the line waits there is time to move it, and no
-     * thread should be woken early. */
+    /* While the line waits, the timer is set to the exact time, so that no
+     * thread is woken early. Otherwise it is only moved to an earlier time: a
+     * timer that fires too early costs one check, but moving it at every grant
+     * would cost more. */
     if (n->queue.lease.state == HF__WAITING ? at != set_to : at < set_to)
         hf__helper_timer(n->client, &n->timer, at);
 }
@@ -94,8 +95,9 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
         n->owner_thread = t;
     }
     if (hf__line_first(n)->watchers) {
-        /* A mutex or a write hold may have been handed over by an owner whose
-         * descriptors must be re-armed, too. */
+        /* A mutex or a write hold may have been handed over by another owner.
+         * The descriptors that concern that owner must be re-armed, too, which
+         * is why all are. */
         if (n->queue.shared || n->remote.kind == HF_SEMAPHORE)
             hf__loss_fd_arm_of(n, w->owner);
         else
@@ -105,8 +107,8 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
         line_set_timer(n); /* the new owner may have set an earlier end */
 }
 
-/* Copies the message that was kept about a failed request of this line to err.
- * Returns whether there was one for that code. */
+/* Copies to *err the message that was kept about a failed request of this line.
+ * Returns whether there was a message for that code. */
 static bool line_copy_words(struct hf__line *n, bool let_go, int code,
                             hf_error *err)
 {
@@ -267,8 +269,8 @@ static void line_send_attempt(struct hf__line *n,
 }
 
 /* Makes sure that the attempt being abandoned is never reported. If an abandon
- * is sent again, the attempt under way may belong to a later question; such an
- * attempt stays. */
+ * is sent again, the attempt under way may belong to a later question; in that
+ * case nothing is done. */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -292,13 +294,14 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
     if (!now && result != HF__DONE)
         now = hf__now(); /* the caller may have passed 0 (hf__lock_clock) */
     if (!hf__queue_let_go_answered(&n->queue, result, now, hf__line_wake)) {
-        /* The callers that wait for the release get the refusal, and the let_go
-         * is repeated. */
+        /* The let_go will be repeated. If it was refused, the callers that wait
+         * for the release get the refusal now. If its answer was lost, they
+         * continue to wait. */
         if (result != HF_EUNKNOWN)
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
-    /* ENOTOWNER as the answer to a repeated request means that an earlier one
+    /* If a let_go was repeated, ENOTOWNER means that an earlier one has
      * worked. */
     hf__line_finish_releases(n, l->let_go_id,
                              result == HF_ENOTOWNER && first_word ? HF_ELOST
@@ -359,10 +362,10 @@ static void line_find_parker(struct hf__line *n)
         line_wake(n, w->sleeper);
 }
 
-/* For direct backends only. Returns whether there are waiters, but none is a
- * thread that could sleep inside the backend, so that no thread would notice a
- * wake-up. The line must then repeat its attempt as an asynchronous one, for
- * which the helper thread sleeps. */
+/* For direct backends only. Returns whether there are waiters, but none of them
+ * is a thread that could sleep inside the backend. No thread would then notice
+ * a wake-up. The line must therefore repeat its attempt as an asynchronous one,
+ * for which the helper thread sleeps. */
 static bool line_is_deaf(const struct hf__line *n)
 {
     return n->client->direct && n->queue.lease.state == HF__WAITING &&
@@ -543,8 +546,9 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
         now = present;
     if (n->queue.owner)
         line_find_orphans(n, now);
-    /* If the answer has been read but not handed to the queue yet, the server
-     * was not silent. In that case this process did not run for a while. */
+    /* If an answer has been reported but not handed to the queue yet, the
+     * server was not silent. The time limit has passed only because this
+     * process did not run for a while. */
     if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
         line_take_news(n);
     if (hf__queue_silent(&n->queue, now))

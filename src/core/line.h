@@ -46,9 +46,9 @@ struct hf__exchange {
     struct hf__exchange *next; /* in client->exchanges */
 };
 
-/* The extra part of each line whose name may have several lines, that is, of
- * every kind except a mutex. Handles and the table of names refer to the first
- * line of the name, whose mutex guards all its lines. */
+/* The additional part of a line whose name may have several lines (every kind
+ * except a mutex). Handles and the table of names refer to the first line of
+ * the name, whose mutex guards all its lines. */
 struct hf__kin {
     struct hf__line_entry line;
     struct hf__line *first;
@@ -58,8 +58,8 @@ struct hf__kin {
 };
 
 /* There is one line per client and name, shared by the handles of the name, and
- * for some kinds there are further ones. If the client has on_event, a struct
- * hf__event lies in front of each line. */
+ * for some kinds there are further ones. If the client has on_event, the memory
+ * of each line begins with a struct hf__event, in front of this struct. */
 struct hf__line {
     struct hf__mutex mu; /* only the first line's is used: hf__line_lock() */
     uint32_t refs;       /* references by handles, requests under way, and news;
@@ -141,15 +141,16 @@ void hf__line_news(struct hf__line *);
 uint64_t hf__line_timer(struct hf__line *, hf__time now);
 /* Implements hf__wake_fn: wakes the waiter, or queues its callback. */
 void hf__line_wake(struct hf__queue *, struct hf__waiter *);
-/* Forgets the lost hold of the last owner, or of one reader, if that thread has
- * exited and so cannot release it. Returns whether there was such a hold. */
+/* Forgets a lost hold that no thread can release, because its owner's thread
+ * has exited: the hold of the last owner or, in a shared queue, of one reader.
+ * Returns whether there was such a hold. */
 bool hf__line_forget_the_gone(struct hf__line *);
 /* Records that w is the new owner, and remembers its thread, so that its exit
  * is noticed. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
-/* Ends the waits for the release of the hold hold_id with that result; if
- * hold_id is 0, for all releases of the line. Wakes the waiting threads, and
- * queues the callbacks. */
+/* Ends the waits for the release of the hold hold_id with that result. If
+ * hold_id is 0, ends the waits for all releases of the line. Wakes the waiting
+ * threads, and queues the callbacks. */
 void hf__line_finish_releases(struct hf__line *, uint64_t hold_id, int result);
 /* Removes r from the line's releasers, because its answer is no longer
  * awaited. */

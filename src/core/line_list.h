@@ -17,9 +17,9 @@ struct hf__line *hf__lines_newest(struct hf__line *first);
 /* Returns the taken line that is next older than this one, or NULL if there is
  * none. */
 struct hf__line *hf__lines_after(const struct hf__line *);
-/* Removes all lines but the first from their lists, and returns the first one
- * of the chain that they now form, or NULL. hf__lines_after() walks the
- * chain. */
+/* Removes all lines but the first from their lists. These lines then form a
+ * chain, which hf__lines_after() walks. Returns the head of the chain, or NULL
+ * if there are no such lines. */
 struct hf__line *hf__lines_all_but_first(struct hf__line *first);
 /* Frees all reader entries of the line. */
 void hf__lines_free_readers(struct hf__line *);

@@ -17,8 +17,8 @@ int hf__pick_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
  * an entry for w if w reads. Returns NULL if there is no such line. */
 struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *,
                                 enum hf_mode);
-/* Must be called after hf__pick_quiet(). `had` tells whether w was granted; the
- * line is then marked as used. Otherwise the reader entry of w is taken
+/* Must be called after hf__pick_quiet(). `had` tells whether w was granted. If
+ * it was, the line is marked as used; otherwise the reader entry of w is taken
  * back. */
 void hf__pick_went(struct hf__line *, struct hf__waiter *, bool had);
 /* Returns the line of this owner's newest hold (a lost hold counts only if

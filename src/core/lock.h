@@ -1,7 +1,7 @@
 /*
  * A handle: what hf_lock_new() and hf_latch_new() return. Its name and options
  * are constant. A name has one line or several (line.h); the mutex of the first
- * line guards the other members.
+ * line guards those members of the handle that change.
  */
 #ifndef HF_CORE_LOCK_H
 #define HF_CORE_LOCK_H
@@ -20,8 +20,9 @@ struct hf_lock {
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
-    /* The descriptor of hf_lock_fd(), or -1; line->mu. It separates the bits
-     * below, which are written, from those above, which are only read. */
+    /* The descriptor of hf_lock_fd(), or -1; line->mu. The bit-fields above are
+     * constant, those below are written. They must not share a memory location,
+     * which is why this member stands between them. */
     int loss_fd;
     /* line->mu: */
     uint32_t waits : 30;    /* verbs under way through this handle */

@@ -11,8 +11,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* The time for a timer whose loss has already happened; the timer then fires at
- * once. (HF__NEVER means that there is no hold, or that it has no end.) */
+/* The time to set a timer to if the loss has already happened: the timer then
+ * fires at once. (HF__NEVER means that no hold concerns the handle, or that
+ * none of these holds has an end.) */
 #define ALREADY ((hf__time)1)
 
 static void loss_fd_arm(hf_lock *lock, hf__time at)
@@ -99,9 +100,9 @@ static bool loss_fd_has_news(const hf_lock *lock)
     return false;
 }
 
-/* Returns whether the hold of this line, which was just lost, concerns the
- * handle. An owner that found the loss by its release has nothing left to
- * release. */
+/* Returns whether the loss of this line's hold, which was just found, must be
+ * signalled to the handle. If the handle owns and has found the loss by its own
+ * release, it must not, because nothing is left to release. */
 static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
     if (n->queue.shared)

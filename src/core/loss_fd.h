@@ -20,11 +20,12 @@ void hf__loss_fd_close(hf_lock *);
  * `lost`, signals the loss of this line's hold instead, on the descriptors that
  * it concerns. */
 void hf__loss_fd_arm(struct hf__line *, bool lost);
-/* Re-arms only the descriptors that this owner concerns, after it has acquired
- * or released. There may be thousands of descriptors, on as many lines. */
+/* Re-arms the descriptors of this name that a hold of this owner concerns,
+ * after the owner has acquired or released. All others are left as they are,
+ * because there may be thousands of them, on as many lines. */
 void hf__loss_fd_arm_of(struct hf__line *, uint64_t owner);
-/* Re-arms only the descriptors that this line's hold concerns, after its
- * deadline has changed. */
+/* Re-arms the descriptors of this name that the hold of this line concerns,
+ * after the deadline of the hold has changed. */
 void hf__loss_fd_moved(struct hf__line *);
 /* Must be called when an acquire through the handle begins, and when it has
  * been granted. The descriptor stops signalling a loss, unless a lost hold must

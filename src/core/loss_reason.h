@@ -1,8 +1,8 @@
 /*
- * Explains to people why a hold was lost. The queue keeps a short record with
- * the lost hold (struct hf__loss). What the server or the connection had to do
- * with the loss is noted here, once per client, with its time. The explanation
- * is composed from both when it is needed.
+ * Explains to people why a hold was lost. The explanation is composed, when it
+ * is needed, from two records. The queue keeps a short one with the lost hold
+ * (struct hf__loss). The client keeps notes about its server and its
+ * connection, with their times (struct hf__note); they serve all its holds.
  */
 #ifndef HF_LOSS_REASON_H
 #define HF_LOSS_REASON_H
@@ -44,8 +44,8 @@ struct hf__reason hf__doubt(hf_client *, bool refused);
 int hf__fail_lost(struct hf__line *line, uint64_t owner, hf_error *);
 /* Fails with ELOST and the reason of that loss. */
 int hf__fail_loss(struct hf__line *line, struct hf__loss, hf_error *);
-/* Fails an acquire with ELOST and the reason: the lost hold must be released
- * first. */
+/* Fails an acquire with ELOST, because the owner must first release the hold
+ * that it has lost. The message includes the reason of the loss. */
 int hf__fail_unreleased(struct hf__line *line, uint64_t owner, hf_error *);
 /* Does what hf__fail_lost() does if the code is ELOST; otherwise fails with
  * that code and its general message. */

@@ -23,8 +23,10 @@
 
 #define GAP_MS 20 /* the pause between two attempts to attach a name */
 
-/* Only first lines are looked up, by name. The other lines of a name would all
- * be in the same chain, so they are spread by their addresses. */
+/* A first line is in the bucket of its name, by which it is looked up. The
+ * other lines of a name are never looked up. They are spread by their
+ * addresses, because in the bucket of the name they would make one long
+ * chain. */
 static size_t names_bucket_of(struct hf__line *n, size_t buckets_len)
 {
     uint64_t at = (uintptr_t)n;
@@ -41,11 +43,12 @@ static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
            n->remote.permits == as->permits;
 }
 
-/* A line without a handle exists only because its hold or attempt has not been
- * let go yet; it does not determine the kind of the name. If a handle of a
- * different kind is created, the name gets a second line. Shared memory cannot
- * have two such lines, and never needs them: there a release is refused only if
- * a process breaks the rules. */
+/* Returns the first line for a new handle of that name, or NULL if a new line
+ * is needed. A line without a handle exists only because its hold or attempt
+ * has not been let go yet. It does not determine the kind of the name, so a
+ * handle of a different kind gets a second first line. In shared memory a name
+ * cannot have both lines, and never needs them: there a release is refused only
+ * if a process breaks the rules. */
 static struct hf__line *names_find_locked(hf_client *c,
                                           const struct hf__remote *as)
 {
@@ -225,8 +228,9 @@ static int names_get_locked(hf_client *c, const struct hf__remote *as,
     }
     if (rc)
         return rc;
-    /* client->mu has been locked since the check of `closed`. Therefore the
-     * client now stays until this handle is freed. */
+    /* client->mu has been locked since `closed` was checked, so hf_close()
+     * cannot have begun. If it begins later, it finds this handle counted, and
+     * the client stays until the handle is freed. */
     c->handles++;
     if (ttl_ms && ttl_ms < c->least_ttl_ms)
         c->least_ttl_ms = (uint32_t)ttl_ms;
@@ -265,10 +269,10 @@ static bool names_is_fair(const hf_client *c, const hf_lock_options *opt)
     return fair ? caps & HF_CAP_FAIR : !(caps & HF_CAP_UNFAIR);
 }
 
-/* Repeats names_get_locked() while the backend returns LATER, until op_timeout.
- * The pause lets other threads take the mutex. The time limit is checked with
- * the mutex held, so a thread that has waited for the mutex too long does not
- * ask the backend again. */
+/* Repeats names_get_locked() while the backend returns LATER, for op_timeout at
+ * most. The pause lets other threads take the mutex. The time limit is checked
+ * with the mutex held, so a thread that has waited for the mutex too long does
+ * not ask the backend again. */
 static int names_get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
                      struct hf__line **out, hf_error *err)
 {

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "core/line.h"
 
-/* Checks a name. Returns 0, or EINVAL with a message. Sets *len to the length
- * if it was HF_CSTRING. */
+/* Checks a name. If *len is HF_CSTRING, sets it to the length of the string.
+ * Returns 0, or EINVAL with a message. */
 int hf__name_valid(const void *name, size_t *len, hf_error *);
 /* Returns the line's name without the client's prefix, for messages. */
 struct hf__shown hf__line_shown(struct hf__line *);

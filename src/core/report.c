@@ -36,7 +36,7 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     req->flying = false;
     if (!req->remote) {
         f = hf__container(req, struct hf__request, req);
-        /* Each renewal of a batch may have failed in its own way; the last
+        /* Each renewal of a batch may have failed in its own way; only the last
          * message is kept. */
         hf__mutex_lock(&c->why_mu);
         f->why = c->why;
@@ -69,8 +69,8 @@ void hf__report_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
     struct hf__exchange *x = hf__exchange_of(n);
 
-    if (c->direct) { /* the core must check the hold, because the lock may
-                        already be held again */
+    if (c->direct) { /* a check must find out whether the hold is lost: the lock
+                        may have been acquired again since the loss */
         hf__timers_set(&c->timers, &n->timer, 0);
         return;
     }
@@ -90,8 +90,9 @@ void hf__report_wanted(hf_client *c, struct hf__remote *remote, uint64_t token)
                            token, hf__no_loss);
 }
 
-/* A direct backend may call this on any thread; the helper thread then marks
- * the lines. */
+/* HF_EVENT_LOST may be reported on any thread, with or without mutexes.
+ * Therefore only a flag is set here; the helper thread marks the lines
+ * later. */
 void hf__report_session(hf_client *c, int event, const char *why)
 {
     if (event == HF_EVENT_LOST) {

@@ -22,8 +22,8 @@
 #define HF__NEWS 4u
 
 /* A thread that sleeps until it is notified, or an asynchronous verb
- * (hf__async_of). For an asynchronous verb only is_async is used, and its
- * callback is queued instead of waking a thread. */
+ * (hf__async_of). Of an asynchronous verb only is_async is used: instead of
+ * waking a thread, the core queues the callback of the verb. */
 struct hf__sleeper {
     struct hf__sleeper *next, *prev; /* in client->followers */
     uint32_t *word;                  /* own_word, or the word of an hf_cancel */
@@ -36,7 +36,7 @@ struct hf__sleeper {
 
 enum hf__posture { HF__AWAKE, HF__PARKED, HF__DRIVING };
 /* Initializes a sleeper. If `cancel` is not NULL, the sleeper uses the word of
- * that handle, so that firing the handle wakes the sleeper. */
+ * that hf_cancel, so that hf_cancel_fire() wakes the sleeper. */
 void hf__sleeper_init(struct hf__sleeper *, hf_cancel *);
 
 /* Returns whether the sleeper must look for news before it sleeps. If so, sets

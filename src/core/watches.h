@@ -23,8 +23,8 @@ struct hf_watch {
     bool given;       /* the program has the watch; before that, fn is not
                          called */
     bool changed, calling;
-    bool freed; /* freed in its own callback, so that the calling thread must
-                   free the memory */
+    bool freed; /* freed in its own callback; the memory is freed by the thread
+                   that called the callback */
     char heard[HF_NAME_MAX + 1]; /* the name that has changed, or "" if it is
                                     unknown or there are several */
     char name[];                 /* the name with the client's prefix */

@@ -10,8 +10,8 @@
 
 /* Ends a wait in the queue that has not finished, with that error code. */
 void hf__async_leave(struct hf__async *, int code, hf__time now);
-/* Ends the wait for an answer, if there is one. A request that was sent stays
- * with the backend. */
+/* If the verb waits for the answer to a request, ends that wait. A request that
+ * was sent stays with the backend. */
 void hf__async_give_up(struct hf__async *);
 /* Handles the timer of a wait. The timer has been removed from the heap, and
  * `firing` is set. No mutex is held. */

@@ -89,8 +89,8 @@ static int config_times(hf_client *c, struct hf__url *url,
     return rc;
 }
 
-/* Returns the scheme, hosts and path of the URL. Locks of the same name at two
- * clients are ordered by this string (api/multi.c). */
+/* Returns the scheme, hosts and path of the URL. Locks that have the same name
+ * but belong to different clients are ordered by this string (api/multi.c). */
 static char *config_place_of(hf_client *c, const struct hf__url *url)
 {
     size_t size = strlen(url->scheme) + strlen(url->path) + 4, len;

@@ -105,8 +105,9 @@ void hf__driver_round(hf_client *c, struct hf__sleeper *s, hf__time until)
     if (!c->direct) { /* only the helper thread calls advance() of a direct
                          backend */
         driver_ready_locked(c, ev, n, until);
-        /* If this thread was stopped on its way here, more events may have
-         * arrived in the meantime. */
+        /* If a timeout of the backend has passed, events that have arrived in
+         * the meantime are read before the backend acts on the timeout: this
+         * thread may have been stopped on its way here. */
         if (c->be->next_timeout(c->self) <= until)
             hf__driver_move_locked(c, until);
         else
@@ -142,8 +143,9 @@ static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
     hf__deque_add(c->followers, c->followers_tail, s);
 }
 
-/* Returns how late the driver may be for its followers. They may be waiting for
- * an answer if requests are under way, otherwise only for a bell. */
+/* Returns how late the driver may be before another thread acts for its
+ * followers. If requests are under way, the followers may be waiting for an
+ * answer, otherwise only for a bell. */
 static hf__time driver_follower_patience_locked(const hf_client *c)
 {
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;
@@ -197,8 +199,8 @@ void hf__driver_give(hf_client *c)
     driver_pass_on_locked(c);
 }
 
-/* Takes the role if it is free. Otherwise this thread becomes a follower; its
- * posture is set before any other thread can try to wake it. */
+/* Takes the role if it is free, and returns true. Otherwise this thread becomes
+ * a follower; its posture is set before any other thread can try to wake it. */
 static bool driver_lead_or_follow(hf_client *c, struct hf__sleeper *s)
 {
     HF__HOLDING(&c->mu);

@@ -39,9 +39,9 @@ hf__time hf__driver_next_locked(hf_client *);
 void hf__driver_due_locked(hf_client *, hf__time at);
 
 /* Returns how late a driver may be before another thread acts in its place. A
- * driver is a thread of the program, so a signal handler or its priority may
- * delay it. Even after such a delay half of any TTL is left, and no verb is
- * late by a second. */
+ * driver is a thread of the program, so a signal handler or a low priority may
+ * delay it. Even after such a delay half of any TTL is left, and no verb has
+ * been delayed by as much as a second. */
 static inline hf__time hf__driver_patience(const hf_client *c)
 {
     uint32_t ms = c->least_ttl_ms / 6;

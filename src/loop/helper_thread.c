@@ -28,14 +28,14 @@ struct turn {
     uint32_t word; /* helper_word before the thread looked for work */
     uint32_t rounds;
     bool stop, drive;
-    hf__time asked; /* helper_until after the sleep, during which other threads
-                       may have lowered it */
+    hf__time asked; /* the value of helper_until after the sleep, during which
+                       other threads may have lowered it */
     bool late;      /* another thread drives, but has not done what is due */
 };
 
-/* Makes all lines due for a check. Holds that need no renewal are checked as
- * often as others are renewed: the owner's thread may have exited, or the hold
- * may have been broken. */
+/* Makes each line whose timer is not set due for a check. Holds that need no
+ * renewal are checked as often as other holds are renewed: the owner's thread
+ * may have exited, or the hold may have been broken. */
 static void helper_check_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)
@@ -44,12 +44,15 @@ static void helper_check_all_locked(hf_client *c, hf__time now)
                 hf__timers_set(&c->timers, &n->timer, now);
 }
 
-/* Returns when this thread must be awake while another thread drives. If a
- * timer was set after the driver went to sleep, and is due before the driver
- * wakes, this thread handles it. If the driver is late, this thread does what
- * is due, or serves the followers. (If driver_until is 0, the driver is awake,
- * and looks for work before it sleeps.) A driver that leaves the role sets the
- * time at which this thread must be awake. */
+/* Returns when this thread must be awake while another thread drives:
+ * - when something is due before the driver wakes, such as a timer that was set
+ *   after the driver had gone to sleep;
+ * - when something is due and the driver is late (hf__driver_patience);
+ * - if requests are under way, after hf__follower_patience();
+ * - at the time that another thread has requested (asked).
+ * If driver_until is 0, the driver is awake, and looks for work before it
+ * sleeps. A driver that leaves the role sets the time at which this thread must
+ * be awake. */
 static hf__time helper_beside_driver_locked(hf_client *c, const struct turn *t)
 {
     hf__time at = hf__driver_next_locked(c);
@@ -79,7 +82,9 @@ static void helper_plan_locked(hf_client *c, struct turn *t, hf__time poll_at)
     if (c->driven && !c->direct && !t->late)
         t->until = helper_beside_driver_locked(c, t);
     t->drive = t->drive && !c->driven && !t->stop;
-    /* Followers and unattended waits get a bell only if a driver reads it. */
+    /* Followers and unattended waits learn of a bell only when a thread reads
+     * it from the server. This thread wakes at this interval to read it, in
+     * case the driver does not. */
     if (!t->drive && !c->direct && (c->followers || hf__unattended_locked(c)))
         t->until = hf__min_time(t->until, t->now + HF__BELL_PATIENCE);
     if (__atomic_load_n(&c->session_lost, __ATOMIC_ACQUIRE))
@@ -197,8 +202,9 @@ static void *helper_main(void *arg)
     return NULL;
 }
 
-/* Waits for the backend's open. A name lookup cannot be ended, so one that
- * takes too long is left to the helper thread. */
+/* Waits until the backend's open has ended, at most until the time `until`. A
+ * name lookup cannot be interrupted. If the open takes longer, the helper
+ * thread completes it by itself, and then frees the client. */
 static int helper_wait_open(hf_client *c, hf__time until, hf_error *err,
                             bool *given_up)
 {

@@ -61,8 +61,9 @@ static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
     }
 }
 
-/* Sets the timers of the lines to `again`, unless they are earlier, and drops
- * the references. hf__line_timer() has already put off the renewals. */
+/* Sets the timer of each line to `again`, unless it is set to an earlier time,
+ * and drops the references to the lines. The renewals themselves were put off
+ * by hf__line_timer(). */
 static void renewals_put_off(hf_client *c, const struct hf__due *due,
                              size_t len, hf__time again)
 {
@@ -116,8 +117,8 @@ static void renewals_count(hf_client *c, const struct hf__lease *l,
 void hf__renewals_landed(hf_client *c, struct hf__request *f)
 {
     /* The clock is read again, because this process may have been stopped since
-     * the round began. In that case the deadline has passed, which is why the
-     * server no longer has the hold. */
+     * the round began. If the server no longer has a hold, the current time
+     * shows whether its deadline has passed, and so why it was lost. */
     hf__time now = hf__now();
 
     for (size_t i = 0; i < f->batch.len; i++) {

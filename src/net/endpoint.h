@@ -31,8 +31,8 @@ struct net_walk {
     unsigned failures; /* failed rounds and short connections in a row */
 };
 
-/* Replaces the hosts. Their addresses are used after a lookup. `port` is for
- * hosts without a port. Returns 0 or HF_ENOMEM. */
+/* Replaces the hosts. Connections use their addresses once a lookup has found
+ * them. `port` is for hosts without a port. Returns 0 or HF_ENOMEM. */
 int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
                       size_t len, uint16_t port);
 /* Replaces the hosts with the path of a Unix socket. Returns 0, or HF_EINVAL if

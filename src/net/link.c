@@ -126,8 +126,9 @@ static bool link_goes_on(struct net_link *l, int rc, hf__time now)
 /* ---- connecting -------------------------------------------------------- */
 
 /* Handles a failure to connect. If the path of a socket is wrong or forbidden,
- * the failure is permanent. ENOENT and ECONNREFUSED are not permanent, because
- * a starting server may not have created or opened the socket yet. */
+ * the failure is permanent. ENOENT, ECONNREFUSED and EAGAIN are not permanent:
+ * a starting server may not have created or opened the socket yet, and a full
+ * backlog becomes empty. */
 static void link_not_connected(struct net_link *l, hf__time now)
 {
     int error = l->stream.broken;

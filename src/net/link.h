@@ -133,8 +133,8 @@ bool hf__link_wanted(struct net_link *);
 /* Records that an answer is due: silence_ms begins now, unless one was due
  * already. */
 void hf__link_await(struct net_link *, hf__time now);
-/* Limits the time for an answer and for a connection, even for one that is
- * being made now, to `ms`; 0 means no limit. */
+/* Limits to `ms` the time to wait for an answer and the time to connect, even
+ * for a connection that is being made now; 0 means no limit. */
 void hf__link_hurry(struct net_link *, uint32_t ms, hf__time now);
 /* Starts a lookup, because the server may have another address now. The next
  * connection waits for the result, but for connect_ms at most. */

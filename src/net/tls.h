@@ -30,7 +30,8 @@ void hf__tls_free(struct net_tls *); /* NULL is allowed */
 int hf__tls_begin(struct net_stream *);
 int hf__tls_shake(
     struct net_stream *); /* HF__PENDING means: call again when the socket can
-                             be written (wants_out()) or read */
+                             be written (if wants_out()) or can be read
+                             (otherwise) */
 bool hf__tls_wants_out(const struct net_stream *);
 ssize_t hf__tls_write(struct net_stream *, const void *, size_t);
 ssize_t hf__tls_read(struct net_stream *, void *, size_t);

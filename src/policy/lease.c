@@ -241,7 +241,8 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->known = HF__KNOWN_CURRENT;
         l->state = HF__WAITING;
         /* Bells and answers arrive independently: a bell that rang before this
-         * answer was read may be about a change after the answer. */
+         * answer was read may be about a change after the answer. In that case
+         * the attempt is repeated at once. */
         l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
@@ -445,10 +446,10 @@ void hf__lease_move(struct hf__lease *to, struct hf__lease *from, hf__time now)
     hf__lease_gone(from, now);
 }
 
-/* Returns the longest delay with which a renewal or a deadline may be handled.
- * If it is handled even later, this process was not running for a while. The
- * result is longer than the delay of a driver after which the helper thread
- * acts in its place. */
+/* Returns how late this process may be in handling a renewal or a deadline. A
+ * process that is even later was not running for a while. The result is longer
+ * than the delay of a driver after which the helper thread acts in its
+ * place. */
 static hf__time lease_late(const struct hf__lease *l)
 {
     uint32_t term_ms = l->session ? l->session_ms : l->lease_ms;

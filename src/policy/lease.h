@@ -75,14 +75,14 @@ enum hf__let_go {
 
 /* clang-format off */
 /*
- * Which values may occur together. `any': the value has no meaning.
+ * Which values may occur together. `-': the field has no meaning. `any': every
+ * value may occur.
  *
- *   state       drop   question  known            let_go          deadline
- *   IDLE        no     any       any              any             any
- *   ATTEMPTING  maybe  a state   a state          NONE or SENT,   any
- *                                                 then UNSURE
- *   WAITING     maybe  not LOST  PERHAPS or more  as above        any
- *   HELD        maybe  any       any              of another id   set, or drop
+ *   state       drop   question  known            let_go         deadline
+ *   IDLE        no     -         any              any            -
+ *   ATTEMPTING  maybe  any       any              of another id  -
+ *   WAITING     maybe  not LOST  PERHAPS or more  of another id  -
+ *   HELD        maybe  -         any              of another id  set, or drop
  *
  * A new question may be asked while a let_go is SENT, but not while it is
  * UNSURE. A SENT let_go may become UNSURE while that question is under way. A
@@ -179,10 +179,11 @@ static inline bool hf__is_refusal(int result)
 }
 
 /* Why and when a hold was lost. The record is kept until the owner has released
- * the lost hold. loss_reason.c uses the time to find the text for people. */
+ * the lost hold. loss_reason.c uses the time to find the note that explains the
+ * loss. */
 struct hf__loss {
     uint64_t why : 4;     /* enum hf__loss_why */
-    uint64_t refused : 1; /* STOPPED: the last renewal before that was
+    uint64_t refused : 1; /* STOPPED: the last renewal of the hold was
                              refused */
     /* LEASE: the length of the lease in ms. STOPPED: a time at which the
      * process was not running. REFUSED, SILENT: the deadline. Otherwise the
@@ -231,7 +232,8 @@ void hf__lease_listen(struct hf__lease *, hf__time now);
 /*
  * Handles the answer to an ATTEMPT of req->hold_id. Returns HF__GRANTED,
  * HF__PENDING (nothing to tell the waiters yet), HF__BUSY, or the code with
- * which all waiters fail. If max_hold_ms is 0, there is no limit.
+ * which all waiters fail. A hold that is granted ends max_hold_ms from now at
+ * the latest; 0 means no limit.
  */
 int hf__lease_answered(struct hf__lease *, const struct hf__req *, hf__time now,
                        int64_t max_hold_ms);
@@ -293,8 +295,8 @@ static inline bool hf__lease_stuck(const struct hf__lease *l)
 }
 
 /* Returns whether no new question can be sent before the server has answered a
- * let_go: either the lease is stuck, or the current question or hold must be
- * let go as well, which waits for that answer. */
+ * let_go. Either the lease is stuck, or the current question or hold must also
+ * be let go, and has to wait for the answer to that let_go. */
 static inline bool hf__lease_blocked(const struct hf__lease *l)
 {
     return hf__lease_stuck(l) || (l->drop && hf__lease_lets_go(l));

@@ -13,8 +13,8 @@
 
 #include "policy/local_queue.h"
 
-/* The states of a line. Each has a list, so that no verb looks at unused
- * lines. */
+/* The states of a line. There is a list of the lines in each state, so that no
+ * verb looks at unused lines. */
 enum hf__place {
     HF__TAKEN,   /* held, waited for, or lost and not released yet */
     HF__LEAVING, /* its hold is being let go, and no owner wants it */

@@ -497,8 +497,9 @@ static bool queue_somebody_waits(const struct hf__queue *g)
     return false;
 }
 
-/* Marks the waiters that the request now being sent covers, which are all in
- * the queue. Waiters that are marked already are at the front of the queue. */
+/* Marks all waiters in the queue, because the request that is now being sent
+ * covers them. Waiters that are marked already are at the front of the
+ * queue. */
 static void queue_cover(struct hf__queue *g, enum hf__todo what)
 {
     for (struct hf__waiter *w = g->tail; w && !(w->covered & what); w = w->prev)
@@ -570,8 +571,8 @@ static void queue_are_known(struct hf__queue *g)
  * and the answer cannot come too late. All waiters pass if the count is known
  * to be 0, or if no waiter was queued at the server. Otherwise the count may
  * have been 0 only before the last waiter arrived, and the latch may have been
- * set again since; then only the waiters pass that were there when the server
- * said "not yet". */
+ * set again since. Then only those waiters pass that had arrived before the
+ * server said "not yet". */
 static void queue_let_through(struct hf__queue *g, bool is_zero, hf__time now,
                               hf__wake_fn *wake)
 {

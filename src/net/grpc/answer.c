@@ -102,8 +102,9 @@ static size_t answer_whole_len(const struct grpc_buf *b)
            ((size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4]);
 }
 
-/* Moves the bytes that belong to the current message to its buffer. Allocates
- * room only for bytes that have arrived, and not for the announced length. */
+/* Moves to the buffer of the current message the bytes that belong to it.
+ * Allocates room only for bytes that have arrived, and not for the announced
+ * length. */
 static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
 {
     struct grpc_buf *b = &c->in_buf;
@@ -235,8 +236,10 @@ void hf__grpc_was_reset(struct grpc_call *c, uint32_t error)
     snprintf(c->text, sizeof(c->text), "the call was reset: %s",
              nghttp2_http2_strerror(error));
     c->status = 14;
-    /* A call that the server did not process is sent again: on this connection
-     * after a pause, on another connection at once. */
+    /* A call that the server did not process may be sent again. If the
+     * connection stays, the call is held and is sent again after a pause. If
+     * the connection is about to end, the call ends UNSENT, and its owner can
+     * send it on another connection at once. */
     if (is_unsent && c->g->leaves_at == HF__NEVER)
         hf__grpc_hold(c, c->g->now + REFUSED_MS * HF__MS);
     else

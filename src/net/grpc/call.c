@@ -429,8 +429,8 @@ static void call_progress(struct grpc *g, const struct grpc_call *c)
     g->answered_at = g->now;
     if (age < g->slowest && g->now - g->slowest_at < SLOW_FOR)
         return;
-    /* Answers are faster now, so time limits (call_limit_of) may have
-     * passed. */
+    /* Answers are faster now, so the time limits that call_limit_of() has
+     * extended may already have passed and must be checked now. */
     if (age < g->slowest)
         g->first_limit = g->now;
     g->slowest = age;
@@ -488,8 +488,8 @@ int hf__grpc_deliver(struct grpc *g)
     return rc;
 }
 
-/* Counts late calls in a row. A call that was started before the last call
- * became late does not count. */
+/* Counts late calls in a row. A call that was started before the previous late
+ * call was found to be late does not count. */
 static void call_count_late(struct grpc *g, const struct grpc_call *c,
                             hf__time now)
 {

@@ -10,9 +10,9 @@
 
 #define STREAM_WINDOW (1 << 20)
 #define WINDOW (4 << 20)
-/* The limit on bytes that are prepared for a server that does not read. Beyond
- * it nghttp2 keeps the answers that are due, and ends the session if they
- * become too many. */
+/* How many bytes at most are prepared for a server that does not read. Beyond
+ * this limit nghttp2 keeps the acknowledgements that are due (of PINGs and
+ * SETTINGS), and ends the session if they become too many. */
 #define OUT_MOST (256 << 10)
 /* How long open calls may take to end once the server or the owner has
  * announced the end of the connection. */

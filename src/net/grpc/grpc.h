@@ -116,8 +116,8 @@ void hf__grpc_up(struct grpc *, hf__time now);
  * must return. */
 int hf__grpc_leave(struct grpc *, const char *why);
 
-/* These are called by the functions of the backend with the same names.
- * hf__link_opened() is its `opened`. */
+/* The functions of the backend with the same names call these. The backend's
+ * opened() calls hf__link_opened(). */
 bool hf__grpc_ready(struct grpc *, uint32_t tag, uint32_t events, hf__time now);
 void hf__grpc_advance(struct grpc *, hf__time now);
 hf__time hf__grpc_timeout(const struct grpc *);

@@ -14,9 +14,10 @@ struct hf__order {
     bool any, writer;
 };
 
-/* Adds the next entry, the oldest first, and returns whether that entry holds
- * the lock. An entry of a mutex counts as a writer. `lets_readers_in` says that
- * the entry belongs to a writer that has been downgraded. */
+/* Adds an entry, and returns whether it holds the lock. The entries must be
+ * added in order, the oldest first. An entry of a mutex counts as a writer.
+ * `lets_readers_in` says that the entry belongs to a writer that has been
+ * downgraded. */
 bool hf__order_holds(struct hf__order *, bool reads, bool lets_readers_in);
 
 /* Returns whether the query applies to this holder. */

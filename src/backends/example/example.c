@@ -157,7 +157,7 @@ static int example_welcome(struct example *x, uint64_t clock)
 }
 
 /* Begins each slot that sends. Returns 0 if there is room for `size` bytes,
- * otherwise the result of the slot. Once that was LATER, it stays LATER until
+ * otherwise the result of the slot. After a LATER all slots return LATER until
  * go_on(), so that no request overtakes a parked one. */
 static int example_begin(struct example *x, struct hf__req *req, size_t size)
 {
@@ -172,9 +172,9 @@ static int example_begin(struct example *x, struct hf__req *req, size_t size)
     return 0;
 }
 
-/* Ends each slot that sends. advance() writes parked requests together. due()
- * makes the driver call advance() in time to notice that the server is silent,
- * or that the write has failed. */
+/* Ends each slot that sends. Parked requests are not written here, because
+ * advance() writes them together. due() makes the driver call advance() in time
+ * to notice that the server is silent, or that the write has failed. */
 static int example_end(struct example *x, struct hf__req *req)
 {
     hf__link_await(&x->link, req->sent_at);

@@ -7,12 +7,14 @@
  * count as a change.
  *
  * The connection (redis.changes) exists while there is a watcher. Its first
- * command reads the setting notify-keyspace-events. The setting must be read on
- * this connection, because another one might lead to a different server, and
- * before the first SUBSCRIBE, which makes the server refuse CONFIG. If the
- * setting is insufficient or a subscription is refused, the connection is
- * closed. A watcher that has just been added gets the reason as its result. The
- * other watchers remain, and the client connects again later for them.
+ * command reads the setting notify-keyspace-events. It must be the first,
+ * because the server refuses CONFIG on a connection that has sent SUBSCRIBE.
+ * Another connection will not do, because it may lead to a different server.
+ *
+ * If the setting is insufficient or a subscription is refused, the client
+ * closes the connection, and each LISTEN that is still unanswered fails with
+ * the reason. The older watchers remain, and the client connects again later
+ * for them.
  */
 #include "changes.h"
 
@@ -206,8 +208,8 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
     struct net_link *l = &r->changes.link, *cmd = &r->cmd.link;
 
     if (l->state == NET_UP && cmd->state == NET_UP && cmd->up_at > l->up_at)
-        /* r->cmd has reconnected, maybe to a different server; r->changes must
-         * lead to the same one. */
+        /* r->cmd has reconnected, maybe to a different server. r->changes must
+         * lead to the same server as r->cmd. */
         changes_restart(r, now);
     if (l->state == NET_OFF && r->watchers.first && now >= r->watchers.again)
         hf__link_start(l, now);
@@ -271,8 +273,8 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
 /* ---- messages ---------------------------------------------------------- */
 
 /* Counts a confirmation. When the last one has arrived, each new watcher gets
- * its result. After a reconnect each of the other watchers gets one change,
- * because the watcher may have missed changes. */
+ * its result. If the connection is new, each of the older watchers gets one
+ * change, because it may have missed changes before. */
 static void changes_confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)

@@ -9,8 +9,8 @@
 
 #include "pipe.h"
 
-/* The server's setting for keyspace notifications, and the letters that its
- * value must contain in addition to "K". */
+/* The server's setting for keyspace notifications. Its value must contain "K",
+ * and either these letters or "A". */
 #define RD_EVENTS_SETTING "notify-keyspace-events"
 #define RD_EVENTS_NEEDED "g$lhxe"
 
@@ -27,10 +27,10 @@ struct rd_watcher;
  *   ON           UP        any            confirmed, except those in `due`
  *
  * OFF -> CHECKING when the connection is up, -> CONFIRMING when the setting is
- * sufficient, -> ON at the last confirmation. Each watcher then gets one
- * change, because it may have missed some. In ON, `due` counts the
- * subscriptions of watchers that were added later. Losing the connection, or a
- * refusal, leads to OFF.
+ * sufficient, -> ON at the last confirmation. Then each LISTEN that waits gets
+ * its result, and every older watcher gets one change, because it may have
+ * missed some. In ON, `due` counts the subscriptions of watchers that were
+ * added later. Losing the connection, or a refusal, leads to OFF.
  */
 enum rd_changes_state {
     RD_CHANGES_OFF,
@@ -51,7 +51,7 @@ extern const struct rd_owner hf__rd_changes;
 
 /* Starts to watch the names of a LISTEN. Returns HF__PENDING if the query will
  * be finished when the server has confirmed the subscription, HF__LATER if the
- * connection is not up yet, or HF_ENOMEM. */
+ * command connection is not up, or HF_ENOMEM. */
 int hf__rd_listen(struct redis *, struct hf__query *);
 void hf__rd_unlisten(void *, struct hf__listener *);
 
@@ -60,8 +60,8 @@ void hf__rd_changes_move(struct redis *, hf__time now);
 hf__time hf__rd_changes_timeout(const struct redis *);
 void hf__rd_changes_fini(struct redis *);
 
-/* Returns whether the server announces all changes that a watcher needs if its
- * setting has this value. */
+/* Returns whether a server with this value of RD_EVENTS_SETTING announces all
+ * changes that a watcher needs. */
 bool hf__rd_publishes_changes(const char *setting);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The table of chans, whose key is the name, the kind and (for a mutex) the
- * fairness, and the list of chans that linger (channels.h), the oldest first.
+ * Stores the chans (channels.h): a table of all chans, whose key is the name,
+ * the kind and (for a mutex) the fairness; and a list of the lingering chans,
+ * ordered by `until`.
  */
 #include "channels.h"
 

@@ -8,8 +8,9 @@
  * last lock has stopped waiting for the name, the chan lingers: its channels
  * stay subscribed until rd_chan.until. Lingering chans form a list, ordered by
  * `until`; hf__rd_chan_forget() frees them. subscribe.c owns the state of the
- * subscription (struct rd_chans), same_server.c owns the state of the proof
- * that both connections lead to the same server (struct rd_pair).
+ * subscription (struct rd_chans). same_server.c owns the state of the proof
+ * that the connections r->cmd and r->sub lead to the same server (struct
+ * rd_pair).
  */
 #ifndef HF_REDIS_CHANNELS_H
 #define HF_REDIS_CHANNELS_H
@@ -53,14 +54,15 @@ struct rd_early {
  *
  *   state       r->sub      r->cmd   pair.state      messages
  *   NONE        any         any      NONE            none, or not all
- *   CONFIRMED   UP          any      any             a reason to try
+ *   CONFIRMED   UP          any      any             only make waiters try
  *   LIVE        UP          UP       NONE            trusted
  *
  * The state changes from NONE to CONFIRMED when the server has confirmed our
  * own channel, and from CONFIRMED to LIVE after a proof. Losing r->cmd leads
- * from LIVE to CONFIRMED, losing r->sub to NONE. (If a server confirms our
- * channel a second time, a proof begins while the state is LIVE.) `refused` is
- * independent of the state and makes waiters poll.
+ * from LIVE to CONFIRMED, losing r->sub to NONE. There is one exception to the
+ * table: if a server confirms our channel a second time, a proof begins while
+ * the state is LIVE. `refused` is independent of the state and makes waiters
+ * poll.
  */
 enum rd_sub_state { RD_SUB_NONE, RD_SUB_CONFIRMED, RD_SUB_LIVE };
 
@@ -89,8 +91,8 @@ struct rd_chan *hf__rd_chan_find(const struct redis *, const char *name,
 /* Returns NULL if there is no memory. */
 struct rd_chan *hf__rd_chan_add(struct redis *, const struct hf__remote *);
 
-/* Returns the chan after this one (the first one after NULL), or NULL after the
- * last one. */
+/* Returns the chan after the given one, or the first chan if NULL is given.
+ * Returns NULL after the last one. */
 struct rd_chan *hf__rd_chan_next(const struct redis *, const struct rd_chan *);
 void hf__rd_chan_linger(struct redis *, struct rd_chan *, hf__time until);
 void hf__rd_chan_unlinger(struct redis *, struct rd_chan *);

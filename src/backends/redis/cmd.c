@@ -1,8 +1,10 @@
 /*
+ * The owner of the command connection (cmd.h).
+ *
  * When the connection breaks, a request fails with EUNKNOWN if a byte of its
  * command was written, because the server may have executed the command. Any
  * other request is given back to the core, which sends it again. Renewals are
- * not given back: they fail with EUNKNOWN in either case.
+ * an exception: they fail with EUNKNOWN in either case.
  */
 #include "cmd.h"
 

@@ -223,8 +223,8 @@ static void diagnose_find_replicas(struct redis *r, struct hf__query *q,
                                   "write");
 }
 
-/* The finding is never worse than OK, because locks do not need
- * notifications. */
+/* Adds a finding on whether names can be watched. Its level is always OK,
+ * because locks do not need notifications. */
 static void diagnose_find_events(struct redis *r, struct hf__query *q,
                                  const char *value)
 {

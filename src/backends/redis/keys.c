@@ -112,8 +112,8 @@ enum rd_key hf__rd_mark(enum hf_kind kind)
                                   : RD_MARK;
 }
 
-/* Returns whether the name may be S(n,x) of a name n: the key of a semaphore's
- * permits, or the key of the timeout of a read hold. */
+/* Returns whether the name may be the key S(n,x) of another name n: the key of
+ * a semaphore's permits, or the key of the timeout of a read hold. */
 static bool keys_is_kept_beside(const char *name, size_t len)
 {
     static const char permits[] = ":timeout", read[] = ":rwlock_timeout:";

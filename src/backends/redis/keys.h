@@ -64,7 +64,7 @@ enum rd_key hf__rd_mark(enum hf_kind);
 
 /* Writes a glob pattern that matches all strings that begin with `text`. `to`
  * needs room for 2 * len + 1 bytes. Returns the end of the pattern, which is
- * not terminated. */
+ * not terminated by a NUL. */
 char *hf__rd_glob(char *to, const char *text, size_t len);
 
 #endif

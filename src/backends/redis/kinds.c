@@ -72,8 +72,9 @@ enum rd_script hf__rd_script_of(const struct redis *r,
                                         : m->fair][op - HF__ATTEMPT];
 }
 
-/* Appends the mode or the permits that the attempt requests, for kinds other
- * than the mutex. */
+/* Appends the arguments that a TAKE has only for kinds other than the mutex:
+ * whether the lock is fair, whether messages are trusted, and what the attempt
+ * requests, a mode or a number of permits. */
 static void kinds_put_want(const struct redis *r, struct net_out *o,
                            const struct hf__req *req)
 {

@@ -75,7 +75,8 @@ static void replies_let_go(struct redis *r, const struct rd_late *l)
     struct hf__req req = {
         .remote = &remote, .hold_id = l->hold_id, .op = HF__ABANDON};
 
-    /* Sent as EVAL: after NOSCRIPT there would be no request to send again. */
+    /* Send EVAL: the request is forgotten below, so after NOSCRIPT there would
+     * be nothing to send again. */
     r->by_text[hf__rd_script_of(r, &remote, HF__ABANDON)] = true;
     if (hf__rd_verb_encode(r, &req) == 0)
         hf__rd_forget(r, &req);

@@ -187,9 +187,9 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
 
 /* Returns the time, in ms, until the next poll of a waiter that gets no
  * messages. No messages come if a foreign holder uses the string dialect, if
- * the server forbids our channels, or while the second connection is missing.
- * The waiter polls about every 100 ms at first, then less and less often, down
- * to once a second. */
+ * the server forbids our channels, or while messages are not trusted
+ * (RD_SUB_LIVE). The waiter polls about every 100 ms at first, then less and
+ * less often, down to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -228,9 +228,10 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
     hf__rd_finish(r, req, HF__GRANTED);
 }
 
-/* Returns whether a message for this waiter may have been missed. That is so if
- * all waiters were rung during the attempt, when this lock did not count as a
- * waiter yet, or if so many early messages arrived that one was overwritten. */
+/* Returns whether a message for this waiter may have been missed. That is so in
+ * two cases: the waiters of its name, or all waiters, were rung during the
+ * attempt, when this lock did not count as a waiter yet; or so many early
+ * messages arrived that one was overwritten. */
 static bool lock_missed_something(const struct redis *r,
                                   const struct rd_lock *lock)
 {

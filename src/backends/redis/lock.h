@@ -13,12 +13,12 @@
 #define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
 
 /* A lock is not handed over to a waiter whose lease is fixed or shorter than
- * this: the lease would count from the waiter's attempt, which is already
- * old. */
+ * this. The lease would count from the waiter's latest attempt, which may be
+ * seconds old, so too little of a short lease might be left. */
 #define RD_HAND_MIN_MS 6000
-/* Maximum number of permits of one hold, and of all holds together that one
- * script renews. Each permit is a command inside a script, and a script blocks
- * all clients of the server. */
+/* How many permits one hold may have at most, and how many permits one script
+ * may renew at most. Each permit is a command inside a script, and a script
+ * blocks all clients of the server. */
 #define RD_PERMITS_MAX 4095
 
 struct rd_chan;

@@ -16,10 +16,10 @@ struct rd_login {
     const char *doubt;   /* ends an error message; unused with TLS */
 };
 
-/* Reads the URL. If the URL requests TLS, no_tls must be NULL. Otherwise no_tls
- * is the scheme that requests TLS, which the error message names. Returns 0, or
- * an error code and sets the error message. hf__rd_login_fini() must be called
- * in either case. */
+/* Reads the URL. no_tls is NULL if the URL requests TLS. Otherwise it is what a
+ * URL must contain to request TLS, such as "tls=yes", for the error message
+ * about options that need TLS. Returns 0, or an error code and sets the error
+ * message. hf__rd_login_fini() must be called in either case. */
 int hf__rd_login(const struct hf__core *, hf_client *,
                  const struct hf__config *, const char *no_tls,
                  struct rd_login *);

@@ -99,8 +99,8 @@ static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
     return h;
 }
 
-/* Keeps the wish if no hold has this id: replies arrive on the other
- * connection, so the reply that grants the hold may not have been read yet. */
+/* Keeps the wish if no hold with this id is known: the reply that grants the
+ * hold arrives on the command connection, and may not have been read yet. */
 void hf__rd_wished(struct redis *r, const char *number)
 {
     uint64_t hold_id = strtoull(number, NULL, 10);
@@ -116,10 +116,12 @@ void hf__rd_wished(struct redis *r, const char *number)
     r->wished[r->wished_at++ % RD_WISHES] = hold_id;
 }
 
-/* Reports a broken hold only if messages come from the server of our commands;
- * otherwise the next renewal fails. The token distinguishes the hold from a
- * later grant to the same request. The hold id is kept, because the reply that
- * grants the hold may not have been read yet. */
+/* Notes the broken hold, and reports it if messages are trusted now
+ * (RD_SUB_LIVE). If they are not, it is reported when a proof has succeeded,
+ * unless a failed renewal shows the loss before. The token is compared too,
+ * because the same hold id may have been granted again since. A hold that is
+ * not known is noted too, because the reply that grants it may not have been
+ * read yet. */
 void hf__rd_broken(struct redis *r, const char *numbers)
 {
     char *rest;

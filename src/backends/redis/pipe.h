@@ -89,8 +89,8 @@ struct net_out *hf__rd_pipe_room(struct rd_pipe *, size_t bytes);
 
 /* Makes room for a command of at most `bytes` bytes that gets `replies`
  * answers. They go to fn, or to the owner's answer() if fn is NULL. Returns the
- * owner's struct for the command, zeroed except for its rd_sent, which the
- * caller fills in; or NULL if there is no memory. */
+ * owner's struct for the command, or NULL if there is no memory. The struct's
+ * fields after the rd_sent are zeroed, for the caller to fill in. */
 void *hf__rd_pipe_send(struct rd_pipe *p, rd_reply_fn *fn, uint32_t replies,
                        size_t bytes);
 

@@ -21,8 +21,9 @@
 
 #include <string.h>
 
-/* Notes the shortest lease of a batch. `until` is when the batch expires if the
- * core has parked it, or 0 if it was sent. */
+/* Notes the shortest lease of a batch, unless another batch has a shorter one.
+ * `until` is when the batch expires if the core has parked it, or 0 if it was
+ * sent. */
 static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
     if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)

@@ -13,14 +13,14 @@
  *   attempt after a message, and with renewals. A safety poll rarely finds the
  *   lock free, so its WAIT follows only after a grant.
  * - WAIT blocks its connection. At most one WAIT is therefore under way, and
- * the next one covers all commands that were sent in the meantime. A command
- * waits for at most one replica_timeout, a grant or a renewal for two.
+ *   the next one covers all commands that were sent in the meantime. A command
+ *   waits for at most one replica_timeout, a grant or a renewal for two.
  * - If too few replicas confirm, the acquire fails with EBACKEND, and the core
  *   abandons it, as it does after every failure that may have left a hold. That
  *   is the rollback. A failed renewal is repeated until the deadline.
- * - No lock is handed over to a client with replicas=, because its WAIT would
- * not cover the write, which the previous holder's connection has made. The
- * client is rung instead, and tries (hand_ms is 0).
+ * - No lock is handed over to a client with replicas=. The connection of the
+ *   previous holder would write the hold, and the client's WAIT would not cover
+ *   that write. The client is rung instead, and tries (hand_ms is 0).
  * - A WAIT that was sent with a script is answered even if the script was not
  *   executed (NOSCRIPT). Nothing is in doubt then; the script and another WAIT
  *   are sent again.

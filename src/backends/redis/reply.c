@@ -1,13 +1,12 @@
 /*
  * Converts the bytes of a reply to nodes. hiredis' reader does the parsing; its
  * callbacks create our own nodes, in an arena that is emptied after each reply.
- * Two things then need no allocation:
- * - a usual reply;
- * - the announced length of an array. (hiredis 0.14.1's own objects multiply it
- *   unchecked: CVE-2021-32765.)
  *
- * The memory of a reply is therefore bounded by the bytes received, and
- * RD_REPLY_MAX bounds these bytes. hiredis bounds the nesting.
+ * A usual reply then needs no allocation, and the announced length of an array
+ * does not cause one: a node is created only when its bytes arrive. (hiredis
+ * 0.14.1's own objects allocate for that length, and multiply it unchecked:
+ * CVE-2021-32765.) The memory of a reply is therefore bounded by the bytes
+ * received, and RD_REPLY_MAX bounds these bytes. hiredis bounds the nesting.
  */
 #include "reply.h"
 
@@ -242,11 +241,11 @@ bool hf__rd_is_forbidden(const char *text)
 }
 
 /*
- * Returns true even for a script whose write was refused. The server refuses
- * the first write of a script for the same reasons as later writes, so such a
- * script has not written anything. Returns false for a script that lacks a
- * right: rights are checked for each command, so the script may have done a
- * part of its work.
+ * Returns true even for a script whose write was refused temporarily. A server
+ * that refuses writes for such a reason refuses already the first write of a
+ * script, so the script has not written anything. Returns false for a script
+ * that lacks a right: rights are checked for each command, so the script may
+ * have done a part of its work.
  */
 bool hf__rd_did_nothing(const char *text)
 {

@@ -11,9 +11,9 @@
 #include "replica.h"
 #include "subscribe.h"
 
-/* Minimum of the limit on how long the server may be silent during renewals.
- * The limit closes a connection with a longer round trip, which is of no use
- * for leases that short. */
+/* Minimum of the limit on how long the server may be silent during renewals. It
+ * applies to short leases. A connection whose round trip is longer than this is
+ * closed then, but it would be of no use for such leases. */
 #define RENEW_PATIENCE_MIN_MS 200
 
 bool hf__rd_is_renewing(const struct redis *r)
@@ -21,10 +21,10 @@ bool hf__rd_is_renewing(const struct redis *r)
     return r->renewing || r->core->now() < r->renew_until;
 }
 
-/* Limits how long the server may be silent during renewals. A suspended server
- * continues with the requests that it has, whereas a new connection would lose
- * their order. The server therefore gets time, but only so much that a renewal
- * can still be repeated twice. */
+/* Limits how long the server may be silent during renewals. A server that was
+ * only suspended continues with the requests that it has received, whereas a
+ * new connection would lose their order. The server therefore gets time, but
+ * only so much that a renewal can still be repeated twice. */
 void hf__rd_hurry(struct redis *r)
 {
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;
@@ -51,8 +51,8 @@ int hf__rd_submit(struct redis *r, struct hf__req *req, rd_encode_fn *encode)
 {
     int rc;
 
-    /* Without room the core must keep the request; only ready() and advance()
-     * make room. */
+    /* If the send buffer has no room, the core must keep the request until
+     * ready() or advance() has made room. */
     if (!hf__link_wanted(&r->cmd.link) || !requests_has_room(r)) {
         r->put_off = true;
         return HF__LATER;

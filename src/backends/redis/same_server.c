@@ -5,11 +5,12 @@
  * published at the new master.
  *
  * Messages are therefore trusted only after a proof, which is needed for each
- * pair of connections. The command connection publishes a number, which must
- * return as a message, and the server of the commands must count a listener of
- * our channel. A replica would pass the number on, but its master would not
- * count us. Until the proof has succeeded, waiters poll, and "you hold it" only
- * means "try" (subscribe.c).
+ * pair of connections. The command connection publishes a number on our
+ * channel. The number must return as a message, and the server of the commands
+ * must count a listener of our channel. If we listened at a replica, the
+ * replica would pass the number on, but its master would not count us. Until
+ * the proof has succeeded, waiters poll, and "you hold it" only means "try"
+ * (subscribe.c).
  *
  * The scripts do the rest: they publish "you hold it" only if their own server
  * counts a listener, and then it is true (lua/README.md).
@@ -27,18 +28,19 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* After the first failure of a proof the client reconnects for messages at
- * once. After the second failure it waits for this pause first, and keeps the
- * old connection until then, because messages on that connection are still a
- * reason to try. The pause doubles each time, up to 8 minutes: if a proxy lets
- * another node count the listeners, no proof can ever succeed. */
+/* After the first failed proof, the client replaces the connection for messages
+ * at once. After each further failure, it waits first: this pause, then twice
+ * as long each time, up to 8 minutes. The pause grows because a proxy may let
+ * another node count the listeners, and then no proof can ever succeed. During
+ * the pause the old connection stays open: its messages are not trusted, but
+ * they still make a waiter attempt again. */
 #define APART_MS 30000
 #define APART_MOST 5
 /* Pause before a proof that the server refused temporarily is repeated. */
 #define AGAIN_MS 1000
-/* How long to wait until the number returns and the channel is counted. This is
- * long, because a machine may stand still for seconds, and waiters poll in the
- * meantime. */
+/* How long to wait until the number returns and the channel is counted. A long
+ * time is needed, because a machine may stand still for seconds, and does no
+ * harm, because waiters poll in the meantime. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)

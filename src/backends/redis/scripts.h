@@ -2,9 +2,11 @@
  * The scripts that run at the server. lua/assemble.py generates scripts.c from
  * the files of lua/ and the numbers defined here (lua/README.md). A script is
  * called by its digest (EVALSHA), or sent as source (EVAL) if the server does
- * not know it. Older clients run the same scripts on the same keys, so a script
- * and these numbers must not change by accident: unit-redis-reply contains the
- * digests.
+ * not know it.
+ *
+ * Older clients run the same scripts on the same keys, so a script and these
+ * numbers must not change by accident. The test unit-redis-reply therefore
+ * compares the digests with those that it lists.
  */
 #ifndef HF_REDIS_SCRIPTS_H
 #define HF_REDIS_SCRIPTS_H
@@ -18,10 +20,10 @@
  * the more waiters there are, up to RD_POLL_MAX_MS. All waiters poll when the
  * holder's lease ends (lock.c).
  *
- * The first waiters would not be enough: several hand-overs in a row may remove
- * them before the waiters after them have polled and learned that they are
- * first now. The last waiters know from the time they join that they must poll
- * often, and hand-overs reach them last.
+ * It would not be enough if only the first waiters polled often: several
+ * hand-overs in a row may remove them before the waiters after them have polled
+ * and learned that they are first now. The last waiters know from the time they
+ * join that they must poll often, and hand-overs reach them last.
  */
 #define RD_POLL_FIRST 4
 #define RD_POLL_LAST 4

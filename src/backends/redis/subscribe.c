@@ -64,8 +64,8 @@ static struct net_out *subscribe_begin(struct redis *r, const char *verb,
     return o;
 }
 
-/* Puts both channels of a name into one command, so that the server never
- * counts us as a listener of only one of them. */
+/* Puts the channel of a name and its mark into one command, so that the server
+ * never counts us as a listener of only one of the two. */
 static void subscribe_pair(struct redis *r, const struct rd_chan *c,
                            const char *verb)
 {
@@ -114,7 +114,9 @@ static void subscribe_join_own(struct redis *r, struct rd_lock *lock)
 
 /* Returns whether another chan still needs the Redisson channel of this chan:
  * "m" and "{m}" share that channel (keys.c), but have different marks. While
- * there are waiters for both, Redisson gets superfluous messages. */
+ * there are waiters for both names, the channel has more listeners than either
+ * mark, so the scripts assume that Redisson waits, and send superfluous
+ * messages. */
 static bool subscribe_is_shared(const struct redis *r, const struct rd_chan *c)
 {
     char wrapped[HF_NAME_MAX + 2];
@@ -450,12 +452,14 @@ static void subscribe_complete(struct rd_lock *lock,
 
 /* Handles a message "u|f|r|s<hold id> <token> <seen> <name>". A token means
  * that the lock was handed over; token 0 means "try". If the hold is no longer
- * wanted, its release is already under way. The lease of a hand-over counts
- * from the attempt that <seen> identifies, so the message only completes the
- * reply to that attempt. If the message came too late, after the reply to a
- * later attempt, the hold may have ended and the lock may have another holder,
- * so the waiter tries again. The waiter also tries again while the message may
- * come from a server other than that of the replies (same_server.c). */
+ * wanted, its release is already under way.
+ *
+ * The lease of a hand-over counts from the attempt that <seen> identifies, so
+ * the message is valid only together with the reply to that attempt. If a later
+ * attempt has been answered since, the hold may have ended and the lock may
+ * have another holder. The waiter then only tries again. It also only tries
+ * again while the message may come from a server other than that of the replies
+ * (same_server.c), and if replicas= is set (replica.c). */
 static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK

@@ -94,9 +94,9 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
     FIND(OK, "independence", "locks survive the loss of any one host");
 }
 
-/* Returns whether all servers have replied; otherwise nothing can be said about
- * all of them. Adds a finding if one has not: the server may be silent, or the
- * user may not be allowed to call INFO there. */
+/* Returns whether all servers have replied. If not, adds a finding, and the
+ * caller omits all findings that are about every server. A server without a
+ * reply may be down, or may not allow the user to call INFO. */
 static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;

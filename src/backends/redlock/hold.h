@@ -85,7 +85,8 @@ struct rl_hold {
     char name[];
 };
 
-/* Ends a ballot that has been decided: no request waits for it. */
+/* Ends a ballot, whether or not it was decided: no request waits for it from
+ * now on. */
 void hf__rl_poll_end(struct redlock *, struct rl_poll *);
 
 /* Drops a reference to the hold, and frees it with the last one. */

@@ -303,8 +303,8 @@ static void redlock_advance(void *self, hf__time now)
     hf__rl_vote_move(rl, now);
     hf__rl_checkup_move(rl, now);
     hf__rl_flush(rl);
-    /* Slots that ran during the calls above may have used a later time than
-     * `now`. */
+    /* Read the clock again: slots that ran during the calls above may have used
+     * a later time than `now`. */
     redlock_report_state(rl, rl->core->now());
     if (rl->put_off && !rl->is_down) {
         rl->put_off = false;

@@ -7,7 +7,7 @@
  * (lua/vote.lua):
  *
  *   g  grant   sets the key if it does not exist, and returns a number, `base`,
- *              that is not below any token a client may have got there
+ *              that is not below any token to which this server has agreed
  *   r  raise   a second round: announces that this token will be used
  *   k  keep    a renewal
  *   d  drop    a release

@@ -169,8 +169,9 @@ static hf__time server_out_until(const struct rl_server *s, bool is_new,
     return ms > 0 ? now + ms * HF__MS : 0;
 }
 
-/* Returns the command that ends the hold: a hold whose token may have been used
- * is never undone, but dropped. */
+/* Returns the command that ends the hold. A granted hold is dropped, never
+ * undone, because its token may have been used: after an undo the server could
+ * reply a base below that token. */
 static enum rl_op server_end_of(const struct rl_hold *h)
 {
     return h->held ? RL_DROP : RL_UNDO;

@@ -86,8 +86,8 @@ void hf__rl_detach(void *self, struct hf__remote *remote)
     remote->impl = NULL;
 }
 
-/* Returns how long it takes until all keys have expired that a command sent now
- * may set. The server may execute the command until op_timeout has passed. */
+/* Returns the time until every key that a command sent now may set has expired.
+ * The server may execute the command until op_timeout has passed. */
 static hf__time vote_ends_in(const struct redlock *rl, uint32_t lease_ms)
 {
     return ((hf__time)lease_ms + rl->op_timeout_ms) * HF__MS;
@@ -555,7 +555,7 @@ int hf__rl_release(void *self, struct hf__req *req)
     return h && h->held ? vote_drop(self, h, req) : HF_ENOTOWNER;
 }
 
-/* If the attempt was refused, there is no hold: it was undone at once. */
+/* If no hold has this id, the attempt was refused, and was undone at once. */
 int hf__rl_abandon(void *self, struct hf__req *req)
 {
     struct redlock *rl = self;

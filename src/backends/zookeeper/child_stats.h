@@ -13,20 +13,21 @@
  *
  * To avoid a request per stranger in each attempt, the lock remembers a hash of
  * the strangers that were found to be persistent. While the strangers are the
- * same, no stat is requested. The stats of strangers are requested only once
- * for a place in the queue, because a child that appears after the first list
- * comes after that place. (To repeat the requests until two lists are the same
- * might never end, because nodes of names below ours may appear and disappear
- * at any time.)
+ * same, no stat is requested. For one place in the queue, the stats of
+ * strangers are requested only once, because a child that appears after the
+ * first list comes after that place. (Requesting them until two lists are the
+ * same might never end, because nodes of names below ours may appear and
+ * disappear at any time.)
  */
 #ifndef HF_ZK_CHILD_STATS_H
 #define HF_ZK_CHILD_STATS_H
 
 #include "node.h"
 
-/* The czxid of a child that was gone when its stat was requested. Like a
- * persistent child it does not count. No transaction that creates a node has
- * the number 1, so no child has this value. */
+/* The czxid of a child that was gone when its stat was requested. It is
+ * negative, like that of a persistent child, so the child does not count. No
+ * child has this value, because no transaction that creates a node has the
+ * number 1. */
 #define ZK_CHILD_GONE (-1)
 
 /* Returns what is known of a child, in the form that hf__zk_place() expects.

@@ -1,11 +1,13 @@
 /*
- * Deletes the entries of nodes that no longer have a lock. (The states in
- * capitals are those of node.h.) An entry is deleted as soon as possible, and
- * again after each lost connection. This ends when the server says that the
- * entry does not exist, or when the session has ended. If the node is UNSURE,
- * its entry is looked up first. If the node is THERE, its entry is deleted. If
- * the node is GONE, the release or abandon that waits for this (let_go) is
- * completed, and the node is freed after its last call was answered.
+ * Deletes the entries of nodes that no longer have a lock. An entry is deleted
+ * as soon as possible, and again after each lost connection. This ends when the
+ * server says that the entry does not exist, or when the session has ended. The
+ * next step depends on the state of the node (node.h):
+ *
+ * - UNSURE: the entry is looked up.
+ * - THERE: the entry is deleted.
+ * - GONE: the release or abandon that waits for the deletion (let_go) is
+ *   completed, and the node is freed after its last call was answered.
  *
  * A step that is impossible now (no memory, no right) is repeated after a pause
  * (zk.sweep_at). While the connection is down, no step is taken; session.c
@@ -28,9 +30,9 @@
 
 /* ---- steps that are impossible now --------------------------------------- */
 
-/* Schedules a step that was refused, or for which memory was short. Does
- * nothing while the connection is down: all steps are resumed when it is up
- * again. */
+/* Schedules another try of a step that was refused, or for which memory was
+ * short. Does nothing while the connection is down: all steps are resumed when
+ * it is up again. */
 void hf__zk_node_sweep_later(struct zk_node *node)
 {
     struct zk *z = node->z;
@@ -182,9 +184,10 @@ static void cleanup_on_lock(void *owner, int rc, const struct zk_reply *reply)
 /* Handles the delete of an entry together with its node `lock`. If only `lock`
  * is missing, the entry is deleted by itself. If the entry is missing, another
  * client has deleted it. Then our `lock` may still exist and would stay until
- * the session ends, so it is looked up and deleted. (If another client has
- * created a new `lock` by the time of that delete, the entry of that client
- * still protects its hold.) */
+ * the session ends, so it is looked up and deleted. (Between this lookup and
+ * the delete, our `lock` may be replaced by that of another client, which is
+ * then deleted. The other client still holds the mutex, because its entry
+ * excludes others, too.) */
 static void cleanup_on_pair_deleted(void *owner, int rc,
                                     const struct zk_reply *reply)
 {
@@ -225,9 +228,9 @@ static int cleanup_delete_it(struct zk_node *node)
 /* ---- what comes next ----------------------------------------------------- */
 
 /* Returns true if the node is about to be released and the server has closed
- * the connection, which the library has not noticed yet. If the release were
- * sent now, it would be lost. If the session has ended too, it would then
- * remain unknown whether the release came first. */
+ * the connection, which the library has not noticed yet. A release that is sent
+ * now would be lost. If the session has ended, too, the client could not tell
+ * whether the release was carried out before that. */
 static bool cleanup_is_cut(const struct zk_node *node)
 {
     struct pollfd p = {.fd = node->z->own_fd, .events = POLLRDHUP};

@@ -85,10 +85,10 @@ bool hf__zk_is_closed(const struct zk *z)
 }
 
 /* Takes the addresses of a finished lookup. Does nothing while an attempt to
- * connect is running, because new addresses may make the library begin another
- * attempt, and connect_at is the start of the current attempt. Does not set
- * unchanged addresses again, because the library would call drand48(3), whose
- * sequence belongs to the program. */
+ * connect is running: with new addresses the library might begin another
+ * attempt, whose start connect_at would not show. Does not set unchanged
+ * addresses again, because the library would call drand48(3), whose sequence
+ * belongs to the program. */
 static void connect_take_found(struct zk *z)
 {
     struct zk_addrs addrs;
@@ -167,8 +167,8 @@ hf__time hf__zk_late_at(const struct zk *z)
     return z->connect_at + z->patience_ms * HF__MS;
 }
 
-/* Ends an attempt that has taken too long: a server that is starting may accept
- * a connection and forget it. */
+/* Ends an attempt that has taken too long. (A server that is starting may
+ * accept a connection and never answer.) */
 void hf__zk_give_up_late(struct zk *z, hf__time now)
 {
     bool is_heard = zoo_state(z->zh) == ZOO_ASSOCIATING_STATE;

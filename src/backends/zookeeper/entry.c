@@ -195,7 +195,8 @@ static const char *entry_behind_last(const char *s, const char *stem)
 }
 
 /* Recognizes a child that Curator, which compares names as strings, sorts
- * before our sequence. A reader of Curator waits for writers only. */
+ * before our sequence. A reader of Curator waits for writers only, so for
+ * ZK_RULE_READ only the names of writers count. */
 static bool entry_guess_sorted(enum zk_rule rule, int64_t seq,
                                struct zk_entry *e)
 {

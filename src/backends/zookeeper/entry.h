@@ -23,9 +23,10 @@
  * counts as 2^31-1, and the czxid breaks the tie.
  *
  * All other children are *strangers*. Most of them are ignored, because no
- * known client takes them for entries. The following may be entries for a
- * client, or else the node of another lock whose name continues below ours.
- * They count if they are ephemeral, which must be requested
+ * known client takes them for entries. Each of the following may be an entry of
+ * another client, or the node of another lock whose name continues below ours.
+ * The name does not tell which, but an entry is ephemeral and the node of a
+ * lock is not. So the client must request the child's stat
  * (hf__zk_entry_guess):
  *
  *     ...lock-<seq>, ...__lock__<seq> and so on: Curator and kazoo look only

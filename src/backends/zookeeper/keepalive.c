@@ -35,8 +35,9 @@ static hf__time keepalive_beat_at(const struct zk *z)
 }
 
 /* Returns when the next read that keeps the session alive is due. The library
- * sends its own pings, but does not tell when. In addition, a server of version
- * 3.8 may delay a commit until it receives any request. */
+ * also sends pings, but does not tell when, so they prove nothing. While calls
+ * are unanswered, the read is due earlier, because a server of version 3.8 may
+ * delay a commit until it receives any request. */
 static hf__time keepalive_touch_at(const struct zk *z)
 {
     hf__time at = z->sent + hf__zk_proof_part(z, TOUCH_PART);

@@ -8,8 +8,9 @@
  *   request is sent again, the mark shows that the request was counted. The
  *   mark is deleted after the answer. If the session ends first, the mark is
  *   removed with it, and it is unknown whether the request was counted.
- * - The same transaction checks the round, so that a down never counts in a
- *   later round, in which the versions of the node start again.
+ * - The transaction of a down also checks that the round still exists. The
+ *   version of the node `latch` is not enough, because versions start again at
+ *   0 in each round, so a late down could count in a later round.
  * - A waiter watches the round, which does not change until it is deleted.
  *   Therefore the waiter is notified only of the end, and a round that begins
  *   later does not keep it waiting.
@@ -174,8 +175,8 @@ static void latch_on_done(void *owner, int rc, const struct zk_reply *reply)
             c->failed = i;
             c->refusal = reply->results[i].err;
         }
-    /* If another client was quicker, the query is tried again and does not
-     * fail. */
+    /* If another client was quicker, the query does not fail: latch_committed()
+     * reads the latch again. */
     hf__zk_query_back(&c->base,
                       c->failed >= 0 && (rc == ZNODEEXISTS || rc == ZNONODE ||
                                          rc == ZBADVERSION || rc == ZNOTEMPTY)
@@ -215,7 +216,8 @@ static void latch_commit(struct count *c, zoo_op_t op[3])
     zoo_create_op_init(&op[0], c->mark, "", 0, z->acl, ZOO_EPHEMERAL, NULL, 0);
     c->was_sent = true;
     hf__zk_query_sent(&c->base, hf__zk_multi(z, 3, op, latch_on_done, c));
-    /* This list finds another kind of lock that was created before the
+    /* List the children in the same round trip: if a lock of another kind was
+     * created under this name before the latch, latch_committed() undoes the
      * latch. */
     if (c->op == HF__LATCH_SET)
         hf__zk_query_sent(
@@ -238,8 +240,8 @@ static void latch_on_not_set(void *owner, int rc, const struct zk_reply *reply)
 }
 
 /* Ends the query with count 0 if a transaction confirms that the latch is not
- * set. A read is not enough, even after a sync. The leader answers reads from
- * what it has applied, and it may not yet have applied a set that a follower
+ * set. A read is not enough, even after a sync: it shows what a server has
+ * applied, and the leader itself may not yet have applied a set that a follower
  * has already confirmed to another client. A transaction that fails has its
  * place in the order of all writes, so its answer is final. */
 static void latch_end_if_not_set(struct count *c)

@@ -38,7 +38,7 @@ int hf__zk_lock_attach(void *self, struct hf__remote *remote)
 }
 
 /* Returns the counter of waiting locks that includes this lock. A latch grants
- * nothing, so its waiters need no proof of the session and have a counter of
+ * no hold, so its waiters need no proof of the session and have a counter of
  * their own. */
 static unsigned *lock_count_of(const struct zk_lock *lock)
 {
@@ -170,8 +170,8 @@ int hf__zk_lock_abandon(void *self, struct hf__req *req)
     struct zk_lock *lock = req->remote->impl;
 
     (void)self;
-    /* A repeated abandon may be about an earlier hold id than that of the
-     * current attempt. */
+    /* A repeated abandon may be about an earlier hold id. Then the current
+     * attempt goes on. */
     if (req->remote->attempt->hold_id == req->hold_id) {
         lock->attempt = NULL;
         hf__zk_lock_stop_waiting(lock);

@@ -43,8 +43,8 @@ static void create_on_said(void *owner, int rc, const struct zk_reply *reply)
 {
     struct zk_node *node = owner;
 
-    /* After a downgrade there is a new entry, and this answer is about the old
-     * one. */
+    /* After a downgrade there is a new entry, but this answer contains the
+     * version of the old one. */
     if (rc == ZOK && !hf__zk_node_is_lowered(node))
         node->version = reply->stat->version;
     hf__zk_node_called(node);

@@ -164,9 +164,11 @@ static bool parties_is_unfair(const struct zk_party *s)
     return s->entry.form == ZK_FORM_UNFAIR || s->entry.form == ZK_FORM_HOLDER;
 }
 
-/* Removes the node `lock` if the entry of its holder is listed, because both
- * are the same hold. (If the holder released the mutex between the round trips,
- * both are removed: the mutex was free for a moment.) */
+/* An unfair mutex has two nodes, `lock` and the entry of its holder. If both
+ * are in the list, drops `lock` from it, so that the hold is reported once. (If
+ * the holder released the mutex between the two round trips, its entry is gone
+ * and `lock` is dropped, too. The list then shows no holder, which was true for
+ * a moment.) */
 static void parties_drop_paired(struct zk_parties *parties)
 {
     bool holder = false;
@@ -196,10 +198,10 @@ static void parties_judge_queue(struct zk_parties *parties)
     }
 }
 
-/* Counts leases as holders. If there are more leases than permits, the client
- * that has the turn has just created too many. Its leases, which are the newest
- * ones, do not count, because that client will notice the excess and delete
- * them. */
+/* Counts leases as holders. A Curator client that has the turn creates its
+ * lease even if no permit is free, and then waits. Therefore, if there are more
+ * leases than permits and a client has the turn, the newest lease does not
+ * count: its owner waits. */
 static void parties_judge_leases(struct zk_parties *parties)
 {
     struct zk_party *last = NULL;

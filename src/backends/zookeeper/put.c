@@ -31,8 +31,9 @@ static void on_put(void *owner, int rc, const struct zk_reply *reply)
     if (rc == ZNONODE && reply->results[0].err == ZNONODE) {
         code = HF_ENOTOWNER;
     } else if ((rc == ZNONODE || exists) && p->makes == exists) {
-        /* The key's node was created or deleted in the meantime, so the other
-         * operation is sent. */
+        /* In the meantime the key's node was created, so a set is sent instead
+         * of the create; or it was deleted, so a create is sent instead of the
+         * set. */
         p->makes = !p->makes;
         if (!hf__zk_query_is_over(&p->base)) {
             put_commit(p);

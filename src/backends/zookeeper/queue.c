@@ -49,12 +49,12 @@ static int queue_begin(struct zk_lock *lock, const struct hf__req *req)
                       : HF_ENOMEM;
 }
 
-/* Returns true if the attempt can be granted without a list: only one entry was
- * before the node's, and that entry is gone. No other entry can have come
- * before the node's, because only a downgraded writer takes a place before
- * others, and the entry that is gone was a mutex. (If our own entry was deleted
- * in the meantime, the next waiter was woken, too. So the entry is checked
- * after the grant.) */
+/* Returns true if the attempt can be granted without another list: the only
+ * entry before ours was that of a mutex, and it has been deleted. No other
+ * entry can have taken a place before ours since the last list, because only a
+ * downgraded writer does so, and mutexes have no writers. (If our own entry was
+ * deleted, too, the next waiter was woken and may get the lock. Therefore our
+ * entry is checked after the grant.) */
 static bool queue_is_next(const struct zk_lock *lock,
                           const struct zk_node *node)
 {
@@ -76,8 +76,9 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
             hf__zk_notify_confirm(node);
         return rc;
     }
-    /* A proof is sent with the list. Without that proof, the session might have
-     * ended by the time of the grant, and the list would be outdated. */
+    /* Unless the last proof is recent, another one is sent with the list. By
+     * the time of the grant the session could otherwise have ended, and with it
+     * the entry that the list contains. */
     hf__zk_keepalive_prove(lock->z, req);
     rc = node->form == ZK_FORM_HOLDER ? hf__zk_node_check(node) : 0;
     return rc ? rc : hf__zk_node_list(node, queue_listed);

@@ -188,9 +188,10 @@ static void renew_on_downgrade(void *owner, int rc,
                                     : HF_ENOTOWNER);
 }
 
-/* Returns false at the end of the sequence. There only the czxid shows the
- * order, and a new entry would come after the waiters. Then the entry for
- * writing stays, and keeps other readers out. */
+/* Returns false if the entry has the last sequence, which all later entries
+ * get, too. Among these only the czxid shows the order, so a new entry for
+ * reading would come after the waiters. In this case the hold keeps its entry
+ * for writing, which also keeps other readers out. */
 static bool renew_can_be_renamed(const struct zk_node *node)
 {
     struct zk_entry e;

@@ -179,7 +179,8 @@ static int semaphore_visit_begin(struct zk_lock *lock)
                       hf__zk_list(z, dir, NULL, semaphore_on_locks, v));
     hf__zk_join(dir, lock->path, ZK_LEASES);
     hf__zk_query_sent(&v->base, hf__zk_get(z, dir, NULL, semaphore_on_size, v));
-    /* The watch is set before the list, so that no later change is missed. */
+    /* The watch is set before the list, so that no change after the list is
+     * missed. */
     if (turn->role == ZK_ROLE_FIRST && lock->attempt->may_queue &&
         (rc = hf__zk_watch(z, lock, ZK_WATCH_CHILDREN, dir)) != 0)
         hf__zk_query_sent(&v->base, rc);
@@ -231,9 +232,9 @@ static uint32_t semaphore_count_leases(const struct zk_node *turn)
     return len;
 }
 
-/* Creates the node `leases` and writes the size, if needed. The requests for
- * this are sent before those that create the leases. Therefore they were
- * executed before a client has a lease. */
+/* If needed, creates the node `leases` and writes the size. These requests are
+ * sent before those that create the leases, so the size is known to all clients
+ * before any lease exists. */
 static int semaphore_prepare_leases(const struct zk_lock *lock,
                                     const struct visit *v)
 {
@@ -382,11 +383,11 @@ static void semaphore_passed(struct zk_lock *lock)
     hf__zk_lock_answer(lock, semaphore_visit_begin(lock));
 }
 
-/* Handles a try with turns before its own. The clients with these turns may be
- * about to release them, or may themselves wait for permits. The leases are
- * listed after the turns, so the leases that were found may already include
- * those of a client whose turn was listed. If such a turn counted as a permit,
- * too, the try would be refused although permits are free. Therefore, if enough
+/* Handles a try while other turns are before its own. The clients with these
+ * turns may be about to give them up, or may themselves wait for permits. A
+ * client with a turn may already have its leases, and `leases` is listed after
+ * `locks`, so its leases are counted. If its turn were counted as permits, too,
+ * the try would be refused although permits are free. Therefore, if enough
  * permits are free, the try watches the turn before its own, for PASS at most.
  * If that turn still exists then, its process is stopped or waits for more
  * permits, and the try is BUSY. */

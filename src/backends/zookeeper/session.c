@@ -355,8 +355,9 @@ static void session_process(struct zk *z)
         if (rc != ZOK)
             break;
         session_note_state(z);
-        /* If no answer is expected, later packets will make the socket readable
-         * again. After connecting, zookeeper_interest() decides what comes
+        /* Stops reading if no answer is expected: when another packet arrives,
+         * the socket becomes readable again. Until the client is up,
+         * zookeeper_interest() must decide after each packet what comes
          * next. */
         if (!z->up || !z->calls_len)
             break;
@@ -378,7 +379,7 @@ static void session_set_timer(struct zk *z, hf__time now,
         z->timer = hf__min_time(z->timer, now + POLL);
     /* If no request is pending, no thread waits for the socket, and an attempt
      * to connect could time out before anything was sent. Therefore the driver
-     * wakes up on its own. */
+     * wakes up by itself, less often the longer the attempt takes. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
             hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);

@@ -62,8 +62,9 @@ void hf__zk_socket_watch(struct zk *z, int fd, int interest)
 
     if (z->up && fd == z->fd && interest == z->interest && !z->unwatched)
         return;
-    /* While the client is not up, the library may have replaced its socket with
-     * one that has the same number. */
+    /* While the client is not up, fd == z->fd does not mean that nothing has
+     * changed: the library may have replaced its socket with one that has the
+     * same number. */
     if (!z->up || fd != z->fd || z->own_fd < 0) {
         socket_unwatch(z);
         if (fd >= 0)
@@ -83,9 +84,10 @@ void hf__zk_socket_sent(struct zk *z)
     struct timeval tv;
     int fd, wanted;
 
-    /* zookeeper_interest() tells whether the socket is full or broken. It also
-     * does all work of the library that is due. Therefore it is not called here
-     * while advance() runs, which calls it itself. */
+    /* zookeeper_interest() tells whether the socket is full or broken. But it
+     * also does all work of the library that is due, and this belongs into
+     * advance(). Therefore it is not called here if work is due, or while
+     * advance() runs, which calls it by itself. */
     if (z->moving)
         return;
     z->used = z->sent;

@@ -11,8 +11,8 @@ for i=1,#KEYS,4 do
   if type(has)=='string' and tonumber(has)>ms and
       redis.call('exists',KEYS[i])==1 then
     if tonumber(has)<ms+lease then
-      -- Begin with a ZREM: a server that is out of memory would refuse a ZADD
-      -- as the first write.
+      -- A server that is out of memory refuses a ZADD only as the first write
+      -- of a script, so begin with a ZREM, which it does not refuse.
       wrote=wrote or redis.call('zrem',Z,'')
       local k=1
       repeat

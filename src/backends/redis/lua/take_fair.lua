@@ -34,10 +34,10 @@ end
 if ARGV.queue=='0' then return {4,now} end
 -- The caller joins the queue, or shows that it is still waiting. `d` is its
 -- deadline. While the caller is alive, a Redisson client must not find this
--- deadline passed, even though the deadline is lowered by one wait whenever a
--- waiter before the caller leaves. The deadline of the first waiter is not
--- lowered. It is short, because that waiter polls often, so it passes soon
--- after the waiter's death.
+-- deadline passed, even though the deadline is lowered by one wait ($wait)
+-- whenever a waiter before the caller leaves. The deadline of the first waiter
+-- is not lowered, and that waiter polls often. Its deadline is therefore short,
+-- so that it passes soon after the waiter's death.
 --
 -- The reply says when the next poll is useful: when the lease ends or, if it is
 -- the first waiter's turn, when that waiter counts as dead (`passed`). If the

@@ -52,8 +52,8 @@ void hf__net_endpoint_fini(struct net_endpoint *e)
 
 /* ---- lookup ------------------------------------------------------------ */
 
-/* Sets `host` and `where` of an address. A host name that is too long for them
- * cannot have an address. */
+/* Sets `host` and `where` of an address. `where` may be cut; `host` has room
+ * for every valid host name. */
 static void endpoint_call(struct net_addr *a, const char *host)
 {
     int len = (int)strcspn(host, ",");

@@ -31,8 +31,9 @@ struct net_walk {
     unsigned failures; /* failed rounds and short connections in a row */
 };
 
-/* Replaces the hosts. Connections use their addresses once a lookup has found
- * them. `port` is for hosts without a port. Returns 0 or HF_ENOMEM. */
+/* Replaces the hosts. Connections use the addresses of the new hosts once a
+ * lookup has found them. `port` is for hosts without a port. Returns 0 or
+ * HF_ENOMEM. */
 int hf__net_set_hosts(struct net_endpoint *, const struct hf__host *,
                       size_t len, uint16_t port);
 /* Replaces the hosts with the path of a Unix socket. Returns 0, or HF_EINVAL if
@@ -46,16 +47,17 @@ int hf__net_find(struct net_endpoint *);
 /* Must be called instead of hf__net_find() if the hosts are not looked up at
  * once: connections fail until a later lookup has found them. */
 void hf__net_expect(struct net_endpoint *);
-/* Starts a lookup, because the name may lead to a different server now.
- * Connections wait for its result until `until`. */
+/* Starts a lookup, unless there is one already, because the name may lead to a
+ * different server now. Connections wait for its result, at most until
+ * `until`. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
 /* Drops the lookup, because a connection is up. The result would be out of date
  * by the time it is needed. */
 void hf__net_connected(struct net_endpoint *);
 
-/* Returns the address to connect to. At the start of a round, first takes over
- * the result of a finished lookup. */
+/* Returns the address to connect to. If that is the first one, takes over the
+ * result of a finished lookup before. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
 /* Returns whether there may be more than one server, that is, if there are
  * several hosts, or one host with several addresses of the same family. An IPv4
@@ -68,8 +70,9 @@ bool hf__net_has_others(const struct net_endpoint *);
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
 /* Begins a new round, because all addresses have failed or the last connection
- * was short. Some rounds begin with a lookup. Returns how long to pause before
- * the round, at most most_ms; `chance` is a random number. */
+ * was up only briefly. Some rounds begin with a lookup. Returns how long to
+ * pause before the round: less than most_ms or NET_BACKOFF_MS, whichever is
+ * longer. `chance` is a random number. */
 hf__time hf__net_pause(struct net_endpoint *, struct net_walk *,
                        uint32_t most_ms, uint32_t chance);
 

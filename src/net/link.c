@@ -95,8 +95,8 @@ void hf__link_fail(struct net_link *l, int code, hf__time now)
     l->talk->down(l->owner, code, was_up, now);
 }
 
-/* Handles a broken stream. A failed TLS handshake counts as a refusal by the
- * server. */
+/* Handles a broken stream. A failure of TLS with HF_EAUTH or HF_EPROTO counts
+ * as a refusal by the server. */
 static void link_broken(struct net_link *l, hf__time now)
 {
     int code = l->stream.code ? l->stream.code : HF_EBACKEND;
@@ -125,10 +125,10 @@ static bool link_goes_on(struct net_link *l, int rc, hf__time now)
 
 /* ---- connecting -------------------------------------------------------- */
 
-/* Handles a failure to connect. If the path of a socket is wrong or forbidden,
- * the failure is permanent. ENOENT, ECONNREFUSED and EAGAIN are not permanent:
+/* Handles a failure to connect. For the path of a Unix socket most failures are
+ * permanent, such as EACCES. ENOENT, ECONNREFUSED and EAGAIN are not permanent:
  * a starting server may not have created or opened the socket yet, and a full
- * backlog becomes empty. */
+ * backlog becomes shorter. */
 static void link_not_connected(struct net_link *l, hf__time now)
 {
     int error = l->stream.broken;
@@ -324,9 +324,9 @@ hf__time hf__link_timeout(const struct net_link *l)
                : hf__min_time(l->timer, link_silent_at(l));
 }
 
-/* Returns what to add to the message about a silent server. A server that does
- * not answer the TLS handshake, or does not speak first where it must, may be a
- * different kind of server. */
+/* Returns what to add to the message about a silent server. If a server does
+ * not answer the TLS handshake, or with tls_later does not speak first, it may
+ * be a different kind of server. */
 static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";

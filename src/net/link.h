@@ -1,7 +1,7 @@
 /*
  * A link: a connection to a server, which is established again whenever it
- * fails. The link does not know the protocol: its owner greets, reads and
- * writes.
+ * fails. The link is independent of the protocol: its owner writes the requests
+ * and interprets the answers.
  *
  *     OFF <-- stop() -- any state
  *      | start()
@@ -15,18 +15,18 @@
  * With stream.tls_later the TLS handshake is part of GREETING: the owner starts
  * it.
  *
- * A round has failed when every address was tried. Then the link pauses, longer
- * after each failed round, and in some rounds looks the name up again. After
+ * A round fails when no address is left to try. Then the link pauses, longer
+ * after each failed round, and in some rounds looks the hosts up again. After
  * the loss of a connection that was up for a while, the link connects again at
- * once. Any error ends the connection, and the next one starts from a clean
- * state.
+ * once. Any error ends the connection, and the next connection starts from a
+ * clean state.
  *
  * The client's mutex is held. The owner is called only from ready(), advance()
- * and fail(), and so never inside a function of the backend that sends: if
- * sending fails, the next advance() notices the failure. The owner sets the
- * fields that are marked as its own, writes to stream.out, and reads the rest.
- * It must not stop or fail a link from inside that link's greet(), data() or
- * secured(): these return an error code instead.
+ * and fail(), so it is never called while it is sending: if sending fails, the
+ * next advance() handles the failure. The owner sets the fields that are marked
+ * as its own, and writes to stream.out. It may read the other fields. It must
+ * not stop or fail a link from inside that link's greet(), data() or secured():
+ * these return an error code instead.
  */
 #ifndef HF_NET_LINK_H
 #define HF_NET_LINK_H
@@ -47,7 +47,7 @@ enum net_state {
  * HF_ENOMEM, otherwise "an answer we do not understand". */
 struct net_talk {
     /* The link has connected. The owner writes its first request, if it has
-     * one, to stream.out; the link flushes. */
+     * one, to stream.out; the link flushes it. */
     int (*greet)(void *owner, hf__time now);
     /* These bytes have arrived, in GREETING or UP. The owner sets `awaits`. */
     int (*data)(void *owner, const char *, size_t, hf__time now);
@@ -111,18 +111,18 @@ void hf__link_up(struct net_link *, hf__time now);
 /* Begins TLS. Must be called in data(), in GREETING with stream.tls_later.
  * After data() has returned, the out buffer is sent unencrypted; then the
  * handshake begins, and secured() is called at its end. The owner must refuse
- * any bytes that follow those that made it call this function, because an
- * attacker may have written them. */
+ * any bytes that follow the message after which it calls this function: they
+ * were not encrypted, so an attacker may have written them. */
 void hf__link_secure(struct net_link *);
 /* Sets the message of a failure, which must not contain secrets. Returns
  * `code`. */
 int hf__link_why(struct net_link *, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Returns `doubt` while the link is still connecting and no answer was
- * understood, otherwise "". */
+/* Returns `doubt` during the TLS handshake and the greeting, while no answer
+ * was understood; otherwise "". */
 const char *hf__link_doubt(const struct net_link *);
-/* Closes the connection; the link connects again later. The message must have
- * been set. */
+/* Closes the connection; the link connects again later. The caller must have
+ * set the message by hf__link_why(). */
 void hf__link_fail(struct net_link *, int code, hf__time now);
 
 /* Returns whether the link is up, for a function that wants to send. Detects an
@@ -133,16 +133,16 @@ bool hf__link_wanted(struct net_link *);
 /* Records that an answer is due: silence_ms begins now, unless one was due
  * already. */
 void hf__link_await(struct net_link *, hf__time now);
-/* Limits to `ms` the time to wait for an answer and the time to connect, even
- * for a connection that is being made now; 0 means no limit. */
+/* Sets a limit for the time to wait for an answer and for the time to connect,
+ * even for a connection that is being made now. 0 means no limit. */
 void hf__link_hurry(struct net_link *, uint32_t ms, hf__time now);
 /* Starts a lookup, because the server may have another address now. The next
- * connection waits for the result, but for connect_ms at most. */
+ * connection waits for the result, at most for connect_ms. */
 void hf__link_look_up(struct net_link *, hf__time now);
 
-/* This function and those below do the work of the backend's functions with the
- * same names. Returns HF__DONE, HF__PENDING, or an error code whose message has
- * been set. */
+/* This function and those below do the work of the backend's slots opened,
+ * ready, advance and next_timeout. Returns HF__DONE, HF__PENDING, or an error
+ * code whose message has been set. */
 int hf__link_opened(const struct net_link *);
 /* Returns false if the event is not for this link. */
 bool hf__link_ready(struct net_link *, uint32_t tag, uint32_t events,

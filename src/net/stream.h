@@ -4,9 +4,9 @@
  * be sent at once stay in the out buffer. Each module contains its own copy of
  * these files and calls them with the client's mutex held.
  *
- * A failure sets `broken`; from then on nothing is sent or read. The owner
- * (link.h) notices the failure in advance(), closes the stream, and opens it
- * again.
+ * A failure sets `broken`; from then on nothing is sent. The owner (link.h)
+ * handles the failure in advance(): it closes the stream, and opens the stream
+ * again later.
  */
 #ifndef HF_NET_STREAM_H
 #define HF_NET_STREAM_H

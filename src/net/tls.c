@@ -87,8 +87,8 @@ static int tls_bad_file(const struct net_tls *t, const char *option,
 }
 
 /* Checks that the file is a regular one. OpenSSL reads the file on the client's
- * thread, which must not block: opening a FIFO waits for a writer, and a device
- * may have no end. */
+ * thread, which must not block: opening a FIFO waits for a writer, and reading
+ * a device may never end. */
 static int tls_check_file(const struct net_tls *t, const char *option,
                           const char *path)
 {
@@ -323,8 +323,8 @@ static int tls_explain(struct net_stream *s, unsigned long e)
 }
 
 /* Handles the result n of an OpenSSL call. Returns 0 if the call must be
- * repeated later; otherwise sets `broken` and returns an error code. errno was
- * set to 0 before the call. */
+ * repeated later; otherwise sets `broken` and returns an error code. The caller
+ * has set errno to 0 before the call. */
 static int tls_judge(struct net_stream *s, int n)
 {
     int error = errno;
@@ -356,9 +356,9 @@ static int tls_outcome(struct net_stream *s, int n)
     return rc;
 }
 
-/* Clears OpenSSL's error queue. The thread belongs to the program, whose own
- * errors may be in the queue, and SSL_get_error() would take them for errors of
- * the next call. */
+/* Clears OpenSSL's error queue and errno. The thread may belong to the program,
+ * whose own errors may be in the queue. SSL_get_error() would take these for
+ * errors of the next call. */
 static void tls_begin_call(void)
 {
     ERR_clear_error();
@@ -457,8 +457,9 @@ ssize_t hf__tls_read(struct net_stream *s, void *p, size_t size)
     if (n > 0)
         return n;
     rc = tls_outcome(s, n);
-    /* The answer to a key update cannot be sent now, and nothing would send it
-     * later. This is rare, so the connection is ended. */
+    /* If OpenSSL wants to write, it cannot send the answer to a key update now,
+     * and nothing would send the answer later. This is rare, so the connection
+     * is ended. */
     if (!rc && SSL_want_write(s->ssl))
         rc = tls_say(s, HF_EBACKEND, "TLS: a key update is stuck");
     return rc;

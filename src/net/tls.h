@@ -1,7 +1,8 @@
 /*
  * TLS for a stream, by OpenSSL: TLS 1.2 or later. The server's certificate is
  * always verified: by the CAs of a file or of the system, and against the host
- * name or address of the connection. Only hf__tls_new() reads the files.
+ * name or address of the connection. The files of struct net_tls_files are read
+ * only by hf__tls_new().
  */
 #ifndef HF_NET_TLS_H
 #define HF_NET_TLS_H
@@ -24,9 +25,9 @@ int hf__tls_new(const struct hf__core *, hf_client *,
                 const struct net_tls_files *, struct net_tls **out);
 void hf__tls_free(struct net_tls *); /* NULL is allowed */
 
-/* The rest is for stream.c. These functions return what the functions of
- * stream.h do and set `broken`; a failure of TLS also sets `code` and
- * `words`. */
+/* The rest is for stream.c. These functions return what the corresponding
+ * functions of stream.h return. A failure sets `broken`; a failure of TLS also
+ * sets `code` and `words`. */
 int hf__tls_begin(struct net_stream *);
 int hf__tls_shake(
     struct net_stream *); /* HF__PENDING means: call again when the socket can

@@ -1,9 +1,9 @@
 /*
  * The identity of a client: a uuid for servers; pid, host and label for people.
  * The backends store pid, host and label with each hold, and read them for an
- * inspection. No function allocates or keeps a pointer. Each writes a
- * terminated string, truncated to fit the caller's buffer. Pure, except that
- * hf__about() reads the host name and hf__wall_ms() the clock.
+ * inspection. No function allocates or keeps a pointer. Every string that is
+ * written is terminated, and cut if it does not fit the caller's buffer. Pure,
+ * except that hf__about() reads pid and host name and hf__wall_ms() the clock.
  */
 #ifndef HF_ABOUT_H
 #define HF_ABOUT_H
@@ -25,7 +25,7 @@ int64_t hf__wall_ms(void);
 int64_t hf__left_ms(int64_t lease_ms, int64_t since_ms, int64_t now_ms);
 
 /* Writes "<what><pid>\n<host>\n", to which the caller adds a label. Returns the
- * length. */
+ * length, before any cut. */
 size_t hf__about(char *out, size_t size, const char *what);
 /* Reads "<host>\n<label>", which follows the pid. */
 void hf__about_read(hf_party *, const char *at, const char *end);

@@ -1,7 +1,7 @@
 /*
  * Findings of a diagnosis (HF__DIAGNOSE) that several backends share. Each
- * function reports one or two findings by core->find(), while the backend has
- * the query. All functions are called with the client's mutex held.
+ * function reports one or two findings by core->find(). It must be called while
+ * the query is with the backend, and with the client's mutex held.
  */
 #ifndef HF_FINDING_H
 #define HF_FINDING_H

@@ -2,8 +2,8 @@
  * Decides which sets and downs of latches a client may send again. The server
  * counts each request and creates a mark for it atomically; after a lost answer
  * the mark shows that the request was counted. The mark disappears with the
- * client's session, so a request that was sent in an earlier session must not
- * be sent again. Pure.
+ * client's session. From then on nothing shows whether a request of that
+ * session was counted, so the request must not be sent again. Pure.
  */
 #ifndef HF_LATCH_REQUESTS_H
 #define HF_LATCH_REQUESTS_H
@@ -24,8 +24,9 @@ enum hf__latch_sending {
                            counted */
 };
 
-/* Returns whether a request was sent before. Requests are numbered in the order
- * of sending. Unless the result is IN_DOUBT, the request is noted as sent. */
+/* Returns whether a request was sent before, and whether in this session.
+ * Requests are numbered in the order of their first sending. Unless the result
+ * is IN_DOUBT, the request is noted as sent. */
 enum hf__latch_sending hf__latch_request(struct hf__latch_requests *,
                                          int64_t session, uint64_t request);
 

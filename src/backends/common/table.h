@@ -1,8 +1,8 @@
 /*
- * A hash table keyed by a string and a number, for the keys that locks wait
- * for. An entry begins with a struct hf__keyed and is followed by its string.
- * The table allocates and frees the entries; a pointer to one is valid until
- * the entry is removed. All functions are called with the client's mutex held.
+ * A hash table keyed by a string and a number, for watches, channels and names.
+ * An entry begins with a struct hf__keyed and is followed by its string. The
+ * table allocates and frees the entries; a pointer to an entry is valid until
+ * that entry is removed. All functions are called with the client's mutex held.
  */
 #ifndef HF_TABLE_H
 #define HF_TABLE_H
@@ -34,8 +34,8 @@ void *hf__table_add(struct hf__table *, size_t size, uint16_t number,
                     const char *text, size_t len);
 /* Removes the entry and frees it. */
 void hf__table_remove(struct hf__table *, void *keyed);
-/* Returns the entry after `keyed`, or the first one if that is NULL. Entries
- * must not be added between two calls. */
+/* Returns the entry after `keyed`, or the first entry if `keyed` is NULL. No
+ * entry may be added between two calls. */
 void *hf__table_next(const struct hf__table *, const void *keyed);
 /* Removes and frees all entries. */
 void hf__table_fini(struct hf__table *);

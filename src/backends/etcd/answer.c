@@ -72,8 +72,8 @@ static int64_t answer_page_end(const struct et_request *a,
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* Notes the entries before ours in part i of the answer. Then reads the next
- * page, or lets the lock take its next step. */
+/* Notes the entries in part i of the answer that are older than ours. Then
+ * reads the next page, or lets the lock take its next step. */
 static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
                          size_t i)
 {
@@ -111,8 +111,8 @@ static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
     return l->form != ET_FORM_UNFAIR || kv->lease == l->e->lease;
 }
 
-/* Handles an ENTER that created nothing: the entry exists already, or a later
- * request has written the guard. */
+/* Handles an ENTER that created nothing: the entry exists already, or the guard
+ * has been written since or deleted. */
 static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
@@ -182,8 +182,8 @@ static int answer_counted(struct et_request *a, const Etcd__TxnAnswer *t)
     return 0;
 }
 
-/* Handles the answer to a CONFIRM. If the CONFIRM has found an entry, a DROP
- * deletes that entry next, by its create revision. */
+/* Handles the answer to a CONFIRM. If the CONFIRM has found an entry of this
+ * client, a DROP deletes that entry next, by its create revision. */
 static int answer_confirmed(struct et_request *a, const Etcd__TxnAnswer *t)
 {
     struct et_lock *l = a->lock;
@@ -264,7 +264,7 @@ static int answer_queue_read(struct et_request *a, const Etcd__TxnAnswer *t)
 }
 
 /* Reads an answer. Detaches the request from its lock first, so that the lock
- * can send another. */
+ * can send another request. */
 static int answer_read(struct et_request *a)
 {
     static int (*const take[])(struct et_request *, const Etcd__TxnAnswer *) = {

@@ -1,7 +1,7 @@
 /*
- * Renewals under way. A batch ends when all its parts were answered and a
- * keep-alive that was sent for the batch was confirmed. Then the batch is
- * reported to the core.
+ * Renewals under way. A batch ends when all its parts have ended and a
+ * keep-alive that was sent no earlier than the batch is confirmed, or can no
+ * longer be confirmed. Then the batch is reported to the core.
  */
 #ifndef HF_ETCD_BATCH_H
 #define HF_ETCD_BATCH_H

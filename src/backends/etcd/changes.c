@@ -35,8 +35,8 @@ static void changes_confirmed(struct etcd *e, struct et_changes *r)
         e->core->changed(e->client, r->on, NULL, 0);
 }
 
-/* Reports that a key was written. If a prefix is watched, reports which name
- * has changed, and ignores keys that are not entries. */
+/* Reports that a key was written or deleted. If a prefix is watched, reports
+ * which name has changed, and ignores keys that are not entries. */
 static void changes_written(struct etcd *e, struct et_changes *r,
                             const char *key, size_t len)
 {

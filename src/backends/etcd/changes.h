@@ -1,7 +1,8 @@
 /*
  * Listeners: a watch on all keys of a name, or of all names with a prefix. When
  * the stream of watches has ended, the watch is created again. Once the server
- * confirms it, one change is reported for everything that was missed.
+ * confirms the new watch, one change is reported for everything that was
+ * missed.
  */
 #ifndef HF_ETCD_CHANGES_H
 #define HF_ETCD_CHANGES_H

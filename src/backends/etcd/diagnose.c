@@ -64,7 +64,7 @@ static void diagnose_find_rights(struct etcd *e, struct hf__query *q)
              "locks, unless authentication is enabled there");
 }
 
-/* Reports the version. Servers before 3.5.5 may stop when a client is killed
+/* Reports the version. Servers 3.5.0 to 3.5.4 may stop when a client is killed
  * while they serve its read: see etcd-io/etcd issue 14110. */
 static void diagnose_find_version(struct etcd *e, struct hf__query *q,
                                   const char *version)
@@ -162,8 +162,8 @@ static int diagnose_find_members(struct etcd *e, struct hf__query *q,
     return HF__DONE;
 }
 
-/* Handles a refusal. If the user lacks the right to read this, that is a
- * finding and not a failure. */
+/* Handles a refusal, for example because the user lacks the right to read the
+ * status. A refusal is a finding, and does not fail the query. */
 static int diagnose_refused(struct et_query *x, int code)
 {
     struct etcd *e = x->e;

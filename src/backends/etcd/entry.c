@@ -33,7 +33,7 @@ static bool entry_skip(const char **at, size_t *len, const char *text)
 }
 
 /* Parses the digits after the last `stop` as a number from 1 to UINT32_MAX, and
- * cuts them off. Returns false if that fails. */
+ * cuts off the `stop` and the digits. Returns false if that fails. */
 static bool entry_last_number(const char *at, size_t *len, char stop,
                               uint32_t *out)
 {

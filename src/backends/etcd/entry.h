@@ -10,8 +10,8 @@
  *   LATCH   latch
  *
  * <own> is "<lease>-<hold id>", both in hexadecimal, the lease in 16 digits; Go
- * writes a number of 19 digits. Since <own> has more than 16 characters,
- * NAME/read can be the name of a mutex: its entries are shorter.
+ * writes a number of 19 digits. A mutex may be called NAME/read, because the
+ * two kinds of entries differ in length: <own> has more than 16 characters.
  */
 #ifndef HF_ETCD_ENTRY_H
 #define HF_ETCD_ENTRY_H
@@ -38,8 +38,8 @@ enum et_form {
 #define ET_KEY_MAX (HF_NAME_MAX + 300)
 #define ET_MARK '+' /* added to a writer's key to form that of its mark */
 
-/* Returns the form of a key by the part after NAME/. If it is a PERMIT, sets
- * permits and size, which may be NULL. */
+/* Returns the form of a key by the part after NAME/. If the form is PERMIT,
+ * sets permits and size, which may be NULL. */
 enum et_form hf__et_form(const char *rest, size_t len, uint32_t *permits,
                          uint32_t *size);
 /* Returns the length of the name in this key (without ROOT), or 0 if the key is

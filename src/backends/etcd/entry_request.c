@@ -126,10 +126,10 @@ bool hf__et_needs_all(const struct et_lock *l)
 }
 
 /* Adds a read of the youngest entries below NAME/. If a->below is set, only
- * entries older than a->below are read. The member may answer without asking
- * its leader: it has answered the ENTER or a later greeting, so it knows every
- * entry older than ours. An older entry that the member does not have was
- * deleted. */
+ * entries older than a->below are read. Except in a safety look, the member may
+ * answer without asking its leader: it has answered the ENTER or a later
+ * greeting, so it has received every entry older than ours. An older entry that
+ * the member does not have was deleted. */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;
@@ -218,8 +218,9 @@ int hf__et_read_mark(struct et_lock *l, const struct et_ahead *s)
     return request_send(a, &t);
 }
 
-/* Writes the guard and reads the entry. No earlier ENTER can succeed after
- * this, so if the entry does not exist now, it will never exist. */
+/* Writes the guard and reads the entry. After this write no earlier ENTER can
+ * succeed. So if the entry does not exist then, no earlier ENTER will create
+ * the entry. */
 static int request_confirm(struct et_lock *l)
 {
     struct et_txn t;
@@ -292,7 +293,7 @@ void hf__et_leave(struct et_lock *l)
     l->mark = ET_UNMARKED;
 }
 
-/* Leaves out read-write locks. Go's RWMutex orders entries by their last
+/* Does nothing for read-write locks. Go's RWMutex orders entries by their last
  * change, so these entries must never be written again. */
 void hf__et_touch(const struct et_lock *l, uint32_t lease_ms)
 {

@@ -55,8 +55,8 @@ struct et_request {
 
 /* ---- requests of a lock -------------------------------------------------- */
 
-/* Each function of this section sends a request and returns 0, HF__LATER if
- * there is no connection, or HF_ENOMEM. */
+/* Each function of this section that returns an int sends a request, and
+ * returns 0, HF__LATER if there is no usable connection, or HF_ENOMEM. */
 int hf__et_enter(struct et_lock *);
 /* Reads a page of the entries before ours. This is the page after the one that
  * the request `before` has read, or the page of the youngest entries if
@@ -85,13 +85,14 @@ int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
 /* ---- requests for which no caller waits ---------------------------------- */
 
 /* Writes the entry's value again, with a fixed lease of that length, or without
- * a fixed lease if the length is 0. The write also notifies the next waiter for
- * permits, which watches the entry, that it is the first waiter now. Does
+ * a fixed lease if the length is 0. The next waiter for permits watches the
+ * entry; the write notifies that waiter that it is the first waiter now. Does
  * nothing for read-write locks. */
 void hf__et_touch(const struct et_lock *, uint32_t lease_ms);
 void hf__et_wipe(struct etcd *, const char *key, size_t len);
-/* Deletes the entry without a request of the lock: the lock refers to no entry
- * any longer when the function returns, and the answer is ignored. */
+/* Deletes the entry by a request that does not belong to the lock. The answer
+ * is ignored. When the function returns, the lock refers to no entry, unless
+ * memory was short. */
 void hf__et_leave(struct et_lock *);
 
 /* ---- a request from its beginning to its end ----------------------------- */

@@ -21,22 +21,24 @@
  *
  *   ROOT holdfast:client/LEASE   the guard: its value describes the client
  *   ROOT NAME/LEASE              the client's entry in the queue of a mutex, as
- *                                Go writes it; entry.h lists the other kinds
+ *                                Go writes it; entry.h lists the other kinds,
+ *                                of which a latch belongs to no lease
  *   ROOT holdfast:ask            if this client was the last to call hf_ask:
  *                                the tokens of the holders that it asked
+ *   ROOT holdfast:mark/...       a request for a latch was counted (latch.c)
  *
  * where LEASE is the id in hexadecimal. Entries are ordered by their create
  * revision: the oldest holds the lock, and its create revision is the token.
  * Keys below NAME/ count only if they have the form of an entry, so NAME/OTHER
  * is a lock of its own.
  *
- * Lost answers are harmless, although a request that was not answered in time
- * may be carried out much later, and requests overtake each other:
+ * Answers may be lost, requests may be carried out long after their time limit,
+ * and requests may overtake each other. This does no harm:
  * - ENTER creates the entry only if it does not exist and if the guard has not
  *   been written since (its mod revision is compared). CONFIRM writes the guard
  *   again, so that no earlier ENTER can still succeed.
- * - READ_QUEUE, DROP and the checks of a renewal compare one create revision.
- *   An entry that was created again has a different one.
+ * - READ_QUEUE, DROP and the checks of a renewal compare the create revision of
+ *   an entry. An entry that was created again has a different create revision.
  * - The server deletes all these keys when the lease ends. The client counts
  *   the deadline of the lease from when the confirmed keep-alive was sent.
  * - At most one request of an attempt or a release is under way for an entry.

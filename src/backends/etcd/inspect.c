@@ -109,8 +109,8 @@ static int64_t inspect_page_end(const Etcd__RangeAnswer *r)
     return r->more && r->kvs[0]->create_revision < last ? last : last + 1;
 }
 
-/* Adds the entries of a page. Returns PENDING if there are more pages, 0 if
- * there are none, or an error code. */
+/* Adds the entries of a page. Returns PENDING if another page must be read, 0
+ * if not, or an error code. */
 static int inspect_read_page(struct inspection *k, const Etcd__TxnAnswer *t)
 {
     const Etcd__RangeAnswer *r = hf__et_ranged(t, 0);
@@ -253,8 +253,8 @@ static bool inspect_is_meant(const struct hf__query *q, const struct seen *s)
     return hf__order_means(q, p.token, p.owner);
 }
 
-/* Sets is_doomed for the holders that the query means. Returns PENDING if there
- * are such holders, otherwise the result of the query. */
+/* Sets is_doomed for the holders to which the query applies. Returns PENDING if
+ * there are such holders, otherwise the result of the query. */
 static int inspect_choose(struct inspection *k)
 {
     struct etcd *e = k->base.e;
@@ -343,7 +343,7 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
 
 /* Writes the tokens of the holders to ask_key. The key belongs to the client's
  * lease and is deleted with it. A repeated or late write does no harm, because
- * tokens identify holds. */
+ * each token identifies one hold. */
 static void inspect_send_ask(struct et_query *x, struct et_txn *t)
 {
     struct inspection *k = (struct inspection *)x;

@@ -1,14 +1,14 @@
 /*
  * The latch: a key whose value is the count, deleted when the count reaches 0.
- * The create revision of the key tells one round from the next.
+ * The create revision of the key distinguishes one round from the next.
  *
  * A set or a count-down is one transaction, which also creates a mark: a key of
  * this client and this request. If the answer is lost and the transaction is
  * sent again, the mark shows that the request was counted. The client deletes
  * the mark after the answer, unless it has sent the transaction more than once:
- * a transaction that is carried out late must find the mark. The mark belongs
- * to the lease, so when the lease has ended it is unknown whether the request
- * was counted.
+ * a transaction that is carried out late must find the mark. The mark is
+ * deleted with the lease. After that it is unknown whether a request whose
+ * answer was lost was counted.
  */
 #include "latch.h"
 
@@ -50,8 +50,8 @@ static bool latch_counts(const struct count *c)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Adds a range of the keys below NAME/. Entries of other names may be among
- * these keys, so there may be many pages. */
+/* Adds a read of one page of the keys below NAME/. Entries of other names may
+ * be among these keys, so there may be many pages. */
 static void latch_add_others(struct count *c, struct et_txn *t,
                              enum et_branch branch)
 {
@@ -76,9 +76,9 @@ static void latch_add_read(struct count *c, struct et_txn *t,
         latch_add_others(c, t, branch);
 }
 
-/* Returns true if the name was in use as a lock before the latch was set. A
- * lock that was created later does not count, because its own client will find
- * the latch and refuse the lock. */
+/* Returns true if the name was in use as a lock before the latch was set. An
+ * entry that was created later does not count, because its own client will find
+ * the latch and end the attempt as EMISMATCH. */
 static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
 {
     for (size_t i = 0; i < r->n_kvs; i++) {
@@ -95,7 +95,8 @@ static bool latch_has_entries(const struct count *c, const Etcd__RangeAnswer *r)
     return false;
 }
 
-/* Reads a page of keys below NAME/. Returns true if there is another page. */
+/* Reads a page of keys below NAME/. Returns true if another page must be
+ * read. */
 static bool latch_read_others(struct count *c, const Etcd__RangeAnswer *r)
 {
     const ProtobufCBinaryData *last =
@@ -114,8 +115,8 @@ static int latch_mismatch(struct etcd *e, const char *text)
     return e->core->why(e->client, HF_EMISMATCH, "%s", text);
 }
 
-/* Reads the answer to latch_add_read(). Returns 0, PENDING if more pages
- * follow, or an error code. */
+/* Reads the answer to latch_add_read(). Returns 0, PENDING if another page must
+ * be read, or an error code. */
 static int latch_take_in(struct count *c, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = c->base.e;

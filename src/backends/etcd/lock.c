@@ -80,9 +80,10 @@ void hf__et_detach(void *self, struct hf__remote *remote)
 
 /* ---- answers to the core ------------------------------------------------- */
 
-/* Returns true if at least half of the lease's TTL is left. A fixed lease
- * begins at the last confirmed keep-alive (the proof), so for a fixed lease the
- * proof must also be recent. */
+/* Returns true if at least half of the TTL of the client's lease is left. A
+ * fixed lease of a hold begins when the last confirmed keep-alive (the proof)
+ * was sent. Therefore less than 1 % of a fixed lease may have passed since
+ * then. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -94,8 +95,8 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 
 /* Ends the attempt as QUEUED. etcd 3.4 delivers the events of a new watch up to
  * 100 ms late if something was written while the watch was created. Therefore
- * the core repeats the attempt three times soon, and then once in a while, in
- * case the watch has failed silently. */
+ * the core repeats the attempt after 5, 20 and 80 ms. After that it repeats the
+ * attempt every 1.8 s, because the watch may have failed silently. */
 static void lock_queue(struct et_lock *l)
 {
     static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
@@ -129,8 +130,9 @@ static void lock_grant(struct et_lock *l)
     l->awaits = ET_AWAITS_ANSWER;
     l->state = ET_HELD;
     l->is_fixed = req->fixed;
-    /* Later waiters for permits watch this entry; the write shows them that the
-     * entry belongs to a holder now. */
+    /* The next waiter for permits watches this entry; the write notifies that
+     * waiter that the entry belongs to a holder now. For a fixed lease, the
+     * write records when the lease began. */
     if (!l->is_fresh && (l->form == ET_FORM_PERMIT || req->fixed)) {
         l->since_ms = hf__wall_ms();
         hf__et_touch(l, req->fixed ? req->lease_ms : 0);
@@ -179,9 +181,9 @@ static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
            memcmp(a->key, b->key, a->dir_len) == 0;
 }
 
-/* Returns true if another lock of this name is being dropped. The server
- * carries out requests in any order, so an attempt with may_queue == false
- * could otherwise find the entry that this client has just released. */
+/* Returns true if the entry of another lock of this name is being dropped. The
+ * server carries out requests in any order, so an attempt with may_queue ==
+ * false could otherwise find the entry that this client has just released. */
 static bool lock_is_dropped_beside(const struct et_lock *l)
 {
     const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
@@ -201,8 +203,9 @@ static bool lock_only_looks(const struct et_lock *l)
 }
 
 /* Takes the attempt's next step. The entry of an earlier hold must be known to
- * be gone first, because a DROP whose answer was lost may be carried out
- * late. */
+ * be gone first. Otherwise an ENTER could find that entry and the client could
+ * take it for the new one, which a DROP that is carried out late would
+ * delete. */
 static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {
@@ -519,8 +522,7 @@ int hf__et_abandon(void *self, struct hf__req *req)
 {
     struct et_lock *l = req->remote->impl;
 
-    /* A repeated abandon may be about a hold that is earlier than that of the
-     * attempt. */
+    /* A repeated abandon may be about an earlier hold than the attempt. */
     if (l->attempt && l->attempt->hold_id == req->hold_id) {
         l->attempt = NULL;
         hf__et_unproved(l);

@@ -1,8 +1,8 @@
 /*
  * The lock's state machine: what an attempt, a release or an abandon sends,
  * step by step. The core calls the slots, answer.c reports how a request of the
- * lock has ended, and session.c reports what happens to the connection and the
- * lease. entry_request.c sends the requests.
+ * lock has ended, and session.c reports the end of the connection and confirmed
+ * keep-alives. entry_request.c sends the requests.
  */
 #ifndef HF_ETCD_LOCK_H
 #define HF_ETCD_LOCK_H

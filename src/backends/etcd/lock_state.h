@@ -16,7 +16,7 @@ struct et_watch;
 #define ET_WATCHES 2 /* at most this many watches on other entries */
 /* The number of pauses in lock_queue(). A waiter repeats its attempt (looks)
  * after each of these pauses in turn, and from then on always after the last
- * one. */
+ * pause. */
 #define ET_LOOKS 4
 
 /*

@@ -29,8 +29,8 @@ struct put {
     char entry[ET_KEY_MAX];
 };
 
-/* Lets a release proceed that has waited for the end of this write. (The server
- * carries out requests in any order, so the two must not be under way
+/* If a release waits for the end of this write, lets the release proceed. (The
+ * server carries out requests in any order, so the two must not be under way
  * together.) */
 static void put_over(struct et_query *x)
 {

@@ -32,7 +32,7 @@ struct et_play {
     void (*fini)(struct et_query *); /* frees more; may be NULL */
     /* For calls that are no transactions, instead of send() and answered():
      * pack() packs the next call and returns 0 or HF_ENOMEM; read() reads its
-     * answer and returns like answered(). */
+     * answer and returns what answered() would return. */
     int (*pack)(struct et_query *);
     int (*read)(struct et_query *, const uint8_t *, size_t len);
     /* Returns the result of the query after the server has refused a call. May
@@ -49,15 +49,16 @@ int hf__et_query_over(struct grpc_call *, hf__time now);
 void *hf__et_query_new(struct etcd *, struct hf__query *,
                        const struct et_play *, const char *behind, int *rc);
 /* Adds to the transaction a read of the keys that begin with the query's key:
- * the oldest first, from the create revision `from` on, `limit` at most. */
+ * the oldest first, from the create revision `from` on, at most `limit`
+ * keys. */
 Etcd__Range *hf__et_range_below(struct et_query *, struct et_txn *,
                                 int64_t from, int64_t limit);
 /* Writes the key at which the page after the key `last` begins. Keys longer
  * than any of ours are skipped. */
 void hf__et_behind(char key[ET_KEY_MAX], size_t *len,
                    const ProtobufCBinaryData *last);
-/* Sends the first call. Returns PENDING, or frees the query and returns an
- * error code. */
+/* Sends the first call. Returns PENDING, or frees the query and returns LATER
+ * or an error code. */
 int hf__et_query_begin(struct et_query *);
 
 /* Frees all queries, without reporting them. Their calls are cancelled. */

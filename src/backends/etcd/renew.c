@@ -8,7 +8,8 @@
 #include "slot.h"
 
 /* Moves the items whose holds still exist to the front, so that few
- * transactions can check them all. Returns the number of these items. */
+ * transactions can check them all. Sets their results to DONE, and those of the
+ * other items to ENOTOWNER. Returns the number of items at the front. */
 static size_t renew_sort(struct hf__batch *b)
 {
     size_t n = 0;
@@ -36,8 +37,8 @@ static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
         b->chunks++;
 }
 
-/* Sends what the server does not know yet about this hold: its mark, or the new
- * length of its fixed lease. */
+/* Sends what the server does not have yet about this hold: its mark, and the
+ * new length of its fixed lease. */
 static void renew_update(struct etcd *e, struct hf__batch *b, size_t i)
 {
     const struct et_lock *l = b->item[i].remote->impl;

@@ -5,14 +5,14 @@
  *
  *   Authenticate   if the URL names a user
  *   LeaseGrant     if there is no lease, or if it is not known to be granted.
- *                  During hf_open() a Status is sent with it, to refuse a
- *                  server that is too old
- *   Put the guard  under the lease. No earlier ENTER can be carried out after
- *                  this, and the answer shows that the member has a leader. A
- *                  full server refuses it, as it refuses every ENTER, but still
- *                  renews leases and deletes entries. So if the client has
- *                  written its guard under this lease before, the refusal is
- *                  ignored
+ *                  Before the first connection is up, a Status is sent in
+ *                  this step, to refuse a server that is too old
+ *   Put the guard  under the lease. No earlier ENTER can succeed after this
+ *                  Put, and the answer shows that the member has a leader. A
+ *                  full server refuses the Put, as it refuses every ENTER, but
+ *                  still renews leases and deletes entries. So if the client
+ *                  has written its guard under this lease before, the refusal
+ *                  is ignored
  *
  * If the lease has ended, all keys under it are gone, and the next greeting
  * requests another lease.
@@ -241,7 +241,8 @@ static int session_signed_in(struct grpc_call *c, hf__time now)
         return hf__et_no_memory(e);
     if (is_greeting)
         return session_step_lease(e, now);
-    /* The stream of watches uses the old token, so it must be opened again. */
+    /* The stream of watches was opened with the old authentication token, so it
+     * must be opened again with the new token. */
     hf__grpc_cancel(&e->watch);
     hf__et_watches_down(e);
     e->watch_at = e->stream_at = now;
@@ -387,8 +388,8 @@ static void session_up(struct grpc *g, hf__time now)
 
 /* ---- the lease ----------------------------------------------------------- */
 
-/* Handles the answer to a keep-alive. If there is no lease, the connection is
- * about to end, and the answer is about the previous lease. */
+/* Handles the answer to a keep-alive. Without a lease, the answer is about the
+ * previous lease. It is ignored, because the connection is about to end. */
 static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
                         hf__time now)
 {

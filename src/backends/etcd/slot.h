@@ -9,8 +9,8 @@
 
 struct etcd;
 
-/* Returns true if there is no connection, or if requests already wait for one.
- * In both cases the caller must return HF__LATER. */
+/* Returns true if there is no usable connection, or if requests already wait
+ * for one. In both cases the caller must return HF__LATER. */
 bool hf__et_is_down(struct etcd *);
 /* Writes to the socket what was queued for this request, unless more requests
  * follow. */

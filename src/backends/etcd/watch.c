@@ -203,8 +203,9 @@ static struct et_watch *watch_kept(struct et_lock *l, enum et_wait how,
     return NULL;
 }
 
-/* Creates a watch and puts it first. If the lock then has too many watches,
- * ends the last one, for which the lock has not waited for the longest time. */
+/* Creates a watch and puts it first. If the lock already had ET_WATCHES
+ * watches, ends the last of them, for which the lock has waited least
+ * recently. */
 static struct et_watch *watch_add(struct et_lock *l, enum et_wait how,
                                   const char *what, size_t len)
 {
@@ -254,9 +255,9 @@ void hf__et_unwatch(struct et_lock *l)
         watch_cancel(l->e, l->own);
 }
 
-/* Keeps the lock's own watch if that is already on the key of the entry. If the
- * entry is deleted before the server confirms a new watch, the next renewal
- * finds out. */
+/* Keeps the lock's own watch if that watch is already on the key of the entry.
+ * If the entry is deleted before the server confirms a new watch, the next
+ * renewal detects the deletion. */
 void hf__et_watch_own(struct et_lock *l)
 {
     struct etcd *e = l->e;
@@ -285,7 +286,7 @@ void hf__et_heard(struct etcd *e, int64_t revision)
         e->heard = revision;
 }
 
-/* Notes up to which revision the writes of hf_ask were received: if the watch
+/* Notes up to which revision the writes of hf_ask were received: if ask_watch
  * has existed since the previous keep-alive, up to the revision of that
  * keep-alive. */
 void hf__et_heard_all(struct etcd *e, int64_t revision)
@@ -377,7 +378,8 @@ static bool watch_is_resting(const struct et_lock *l)
 }
 
 /* Handles an event of a hold's own entry. All holders of an unfair mutex use
- * the same key, so the watch on that key ends with the hold. */
+ * the same key. Therefore the watch on that key ends with the hold; otherwise
+ * it would report events of other holders. */
 static void watch_own_reported(struct etcd *e, struct et_watch *w, int64_t at)
 {
     struct et_lock *l = w->lock;
@@ -460,8 +462,9 @@ static void watch_wishes_reported(struct etcd *e, const Etcd__WatchAnswer *a)
 }
 
 /* Handles a watch that the server has ended. A waiting lock reads the queue
- * again at once, which creates another watch. If another watch has ended within
- * the last PAUSE, the lock waits for poll_at instead. */
+ * again at once, which creates another watch. If another watch has ended, or
+ * missing watches were created, within the last PAUSE, the lock waits for
+ * poll_at instead. */
 static int watch_ended(struct etcd *e, struct et_watch *w,
                        const Etcd__WatchAnswer *a, hf__time now)
 {

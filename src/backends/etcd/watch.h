@@ -29,15 +29,15 @@ enum et_wait {
 /* ---- a lock that waits --------------------------------------------------- */
 
 /* Makes the lock QUEUED, and rings the core's bell once this event happens to
- * the key after revision `view`. If the key cannot be watched, the core's next
- * attempt finds out. */
+ * the key after revision `view`. If the key cannot be watched, the next
+ * repeated attempt of the core detects the event. */
 void hf__et_wait(struct et_lock *, enum et_wait, const char *key, size_t len,
                  int64_t view);
 void hf__et_ring(struct et_lock *);
 /* Ends all watches of the lock. */
 void hf__et_unwatch(struct et_lock *);
-/* Watches the entry of a held lock, so that the core is notified at once if
- * another client deletes it. */
+/* If the program listens to events, watches the entry of a held lock, so that
+ * the core is notified at once if another client deletes the entry. */
 void hf__et_watch_own(struct et_lock *);
 
 /* ---- changes ------------------------------------------------------------- */
@@ -62,8 +62,8 @@ void hf__et_watch_end(struct etcd *, struct et_watch *);
 /* ---- the client ---------------------------------------------------------- */
 
 /* Returns true if missing watches must be created now. Then the caller creates
- * the watches of listeners and calls hf__et_watch_all(), which creates those of
- * the client and of holds. */
+ * the watches of listeners and calls hf__et_watch_all(), which creates the
+ * watches of the client and of holds. */
 bool hf__et_watch_is_due(struct etcd *, hf__time now);
 void hf__et_watch_all(struct etcd *);
 hf__time hf__et_watch_timeout(const struct etcd *);

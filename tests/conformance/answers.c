@@ -592,7 +592,7 @@ CONF_CASE(test_answers_keep_a_handle, CONF_FAR | CONF_LEASE)
 }
 
 /* The first request is lost with its connection and the second gets no reply.
- * Both attempts share one op_timeout. */
+ * Both requests share one op_timeout. */
 CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK)
 {
     enum { PATIENCE_MS = 3000 };
@@ -615,8 +615,8 @@ CONF_CASE(test_answers_downgrade_returns_in_time, CONF_FAR | CONF_RWLOCK)
 }
 
 /* Takes the lock with a fixed lease and begins to downgrade. The server never
- * receives the first request; the client queues the second one long before it
- * can send it. */
+ * receives the first request. The client queues the second request long before
+ * a new connection allows it to be sent. */
 static void tell_twice(struct subject *s, int64_t lease_ms, int64_t *deadline)
 {
     int64_t cut;

@@ -255,8 +255,8 @@ static void interrupt_a_wait(hf_lock *held, hf_lock *wanted)
     for (int i = 0; i < 20; i++) {
         int before = times_handled();
 
-        /* TSan delays a signal that arrives just before a system call that it
-         * does not intercept. */
+        /* TSan delays a signal that arrives just before a system call that TSan
+         * does not intercept, so the signal is sent once the thread sleeps. */
         if (SANITIZED)
             conf_thread_asleep(&t.t);
         assert_int_equal(pthread_kill(t.t.thread, SIGUSR1), 0);

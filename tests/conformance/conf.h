@@ -76,8 +76,8 @@ enum conf_flag {
     CONF_FRESH = 1 << 4,   /* run if no other client uses the server */
     CONF_SECRET = 1 << 5,  /* run if there is a password */
     CONF_FAR = 1 << 6,     /* run if a proxy can be used */
-    /* Run if that kind is declared. The other flags are then about that kind
-     * instead of the mutex. */
+    /* Run only if that kind is declared. The other flags are then about that
+     * kind instead of the mutex. */
     CONF_RWLOCK = 1 << 7,
     CONF_SEMAPHORE = 1 << 8,
     CONF_LATCH = 1 << 9,
@@ -164,9 +164,9 @@ bool conf_may_be_over(int64_t since, int64_t ms);
 void conf_comes(bool met, const char *cond, const char *file, int line);
 
 /* Returns the op_timeout of clients that the functions below open without
- * setting one. Servers with sessions and databases may need more than the
- * default on a busy machine. Redis keeps the default, because the lifetime of
- * its keys depends on it. */
+ * setting one. On a busy machine, servers with sessions, and database servers,
+ * may need more than the default. Redis keeps the default, because the lifetime
+ * of its keys depends on it. */
 int64_t conf_op_ms(void);
 
 /* Returns a name that no other case uses, valid until the end of the case. */
@@ -236,8 +236,8 @@ void conf_release_impatiently(hf_lock *);
  * cases watch such a hold. */
 #define CONF_KEPT_TTL_MS (conf.local ? 900 : 4500)
 #define CONF_KEPT_MS (CONF_KEPT_TTL_MS + 500)
-/* An op_timeout short enough for a test to wait for, which a server on a busy
- * machine still meets. */
+/* An op_timeout short enough for a test to wait until it ends, but long enough
+ * for the replies of a server on a busy machine. */
 #define CONF_SHORT_OP_MS (conf.session || SANITIZED ? 1000 : 400)
 
 /* Acquires with that mode (read-write lock) or number of permits
@@ -336,9 +336,9 @@ void conf_await_queue(hf_client *, const char *name, size_t len);
 /* Returns the result of hf_inspect(), which the frame frees. */
 hf_info *conf_inspect(hf_client *, const char *name);
 
-/* Returns the number of entries at the server at a time when it should have
- * none, or 0 if that is unknown. Waits for entries that expire by themselves,
- * and prints those that remain. */
+/* Returns the number of entries at the server, or 0 if that is unknown. Called
+ * at a time when the server should have none: waits for entries that expire by
+ * themselves, and prints those that remain. */
 long conf_left(void);
 /* Collects the events of the record, adds the number of entries left at the
  * server, and fails the case unless the checkers accept the history. ttl_ms:

@@ -22,7 +22,7 @@ static int deaths(void)
 }
 
 /* Asserts that the median is within the bound, and the longest time within the
- * bound and one second, because a loaded machine may be late once. */
+ * bound plus one second, because a loaded machine may be late once. */
 static void check_bound(int64_t *took, int n, int64_t bound_ms)
 {
     qsort(took, (size_t)n, sizeof(*took), compare);

@@ -168,8 +168,8 @@ static void release_async(enum proxy_mode mode, long value, int result)
     else
         far_heal(f);
     conf_comes_free(other);
-    /* The next verb can use the handle already. The late reply to the release
-     * arrives before the reply to this acquire. */
+    /* The next verb can already use the handle. If a late reply to the release
+     * arrives, it arrives before the reply to this acquire. */
     far_take(lock);
     conf_release_impatiently(lock);
     assert_true(hf_client_dispatch(f->client) >= 0);

@@ -156,7 +156,8 @@ static int exit_code(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* A line number does not fit into an exit status, so it goes through a pipe. */
+/* A line number does not fit into an exit status, so the child writes the
+ * number to a pipe. */
 static pid_t begin_child(int (*what)(void *), void *arg, int *out)
 {
     int pipefd[2], line;

@@ -323,8 +323,8 @@ CONF_ROW(test_loss_of_a_writer_that_exits_later_is_forgotten,
          CONF_EACH | CONF_RWLOCK | CONF_LEASE, lose_and_exit(HF_RWLOCK));
 
 /* A handle with HF_OWNER_HANDLE is used alongside threads. It loses its hold
- * and does not release it. This must not make the threads' descriptors
- * readable, which report only the threads' own losses. */
+ * and does not release it. The descriptors of the threads must not become
+ * readable, because they report only the threads' own losses. */
 static void lose_beside_threads(enum hf_kind kind, enum hf_mode mode)
 {
     hf_acquire_options opt =

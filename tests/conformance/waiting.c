@@ -71,8 +71,9 @@ static bool has_settled(pid_t pid)
 }
 
 /* Returns whether for 3 s no waiter wakes more often than allowed. Where
- * waiters are notified, each polls every 2 s and renews nothing; elsewhere a
- * waiter polls again after an eighth of the time that it has waited. */
+ * waiters are notified, each polls about every 2 s and renews nothing;
+ * elsewhere a waiter polls again after an eighth of the time that it has
+ * waited. */
 static bool sleep_well(const struct proc *p, int n)
 {
     long before[8], most = conf.looks ? 240 : 12;
@@ -123,7 +124,7 @@ CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
             }
 }
 
-/* A release wakes only the next waiter; the others only poll, about every 1.5
+/* A release wakes only the next waiter; the others only poll, at most every 1.5
  * s. */
 CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR)
 {

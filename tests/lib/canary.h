@@ -1,8 +1,8 @@
 /*
- * A process that only sleeps for short intervals. It adds up the time by which
- * it woke late, without the time for which it waited for a processor. What
- * remains is time during which the machine was stalled, which no counter of the
- * kernel shows.
+ * A process that only sleeps for short intervals. If it wakes more than 30 ms
+ * late, not counting the time for which it waited for a processor, it adds the
+ * delay to a total: the time for which the machine was stalled, which no
+ * counter of the kernel shows.
  */
 #ifndef CANARY_H
 #define CANARY_H
@@ -44,7 +44,7 @@ static inline void canary_main(struct canary_notes *notes)
     }
 }
 
-/* Starts the canary's process, which ends with the calling process at the
+/* Starts the canary's process, which ends with the calling thread at the
  * latest. Returns false, with errno set, if the process cannot be started. */
 static inline bool canary_start(struct canary *c)
 {

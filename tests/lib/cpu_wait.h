@@ -11,8 +11,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Returns the time from the schedstat file at that path, or 0 if the thread
- * does not exist. */
+/* Returns the time that the schedstat file at that path reports, or 0 if the
+ * file cannot be read. */
 static inline int64_t cpu_wait_in(const char *path)
 {
     char text[100] = "";

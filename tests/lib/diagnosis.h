@@ -29,9 +29,9 @@ static inline bool diagnosis_has(const hf_diagnosis *d, enum hf_level level,
     return false;
 }
 
-/* Asserts that there is a finding of that level on the subject whose text
- * contains that word. Repeats the diagnosis until such a finding appears,
- * because a stall of the machine causes other findings. */
+/* Asserts that the subject has a finding of that level with that word in its
+ * text. Repeats the diagnosis a few times until such a finding appears, because
+ * a stall of the machine causes other findings. */
 static inline void diagnosis_says(hf_client *c, enum hf_level level,
                                   const char *subject, const char *word)
 {

@@ -210,7 +210,7 @@ int etcd_cluster_start(struct etcd_cluster *c)
 
     for (int i = 0; i < ETCD_CLUSTER; i++) {
         s[i].cluster = c->members;
-        memcpy(s[i].args, s[0].args, sizeof(s->args));
+        memmove(s[i].args, s[0].args, sizeof(s->args));
         if (make(&s[i]))
             return -1;
     }

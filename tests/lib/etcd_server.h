@@ -36,8 +36,9 @@ int etcd_server_start(struct etcd_server *); /* the caller sets tls, args, ...
 /* Kills the server and starts it again without its data. */
 int etcd_server_empty(struct etcd_server *);
 
-/* Turns authentication on. Creates root, with all rights, and `worker`, with
- * rights to the keys with the prefix; both get the given password. */
+/* Turns authentication on. Creates the user root, with all rights, and the user
+ * `worker`, with rights to the keys with the prefix; both users have the given
+ * password. */
 int etcd_server_lock(struct etcd_server *, const char *password,
                      const char *prefix);
 /* Runs etcdctl with these arguments and returns its exit status. Stores its

@@ -91,11 +91,11 @@ bool history_check_claim(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* Checks the token of a granted acquire. With `known`, the token may be lower
- * than one that another process was granted before: the server may have
- * forgotten that process's hold, and this grant is shared or has the token that
- * its own process had last (a local hand-over). The resource will refuse the
- * lower token. */
+/* Checks the token of a granted acquire. `known` means that the server may have
+ * forgotten a hold of another process, and that this grant is shared or repeats
+ * the token that its own process had last (a local hand-over). Then the token
+ * may be lower than one that the other process was granted; the resource will
+ * refuse the lower token. */
 static bool tok_returned(struct table *t, const struct history *h, size_t i,
                          bool known, struct history_verdict *v)
 {

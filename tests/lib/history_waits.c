@@ -1,11 +1,11 @@
 /*
  * BOUND and WAKE: a lock that is free while clients wait must soon be granted
- * to one of them. At any time, each lock that is free for its waiters has a
- * time by which the next grant is due. This is wake_ns after the latest of
- * three moments: the lock became free, a client waited, and the last fault
- * ended. After a death it is at least TTL + tick + 1 s after the death. An
- * event on the lock after the due time shows a violation. Waits of stopped and
- * dead processes do not count.
+ * to one of them. At any time, each lock that is free for all its waiters has a
+ * time by which the next grant is due. The due time is wake_ns after the latest
+ * of three moments: the lock became free for its waiters, it was last granted,
+ * and the last fault ended. After a death or a stop, the due time is at least
+ * TTL + tick + 1 s after that event. An event on the lock after the due time
+ * shows a violation. Waits of stopped and dead processes do not count.
  */
 #include "history_table.h"
 
@@ -22,7 +22,7 @@ static void remove_waiter(struct place *p, uint32_t owner)
 }
 
 /* Counts the waiters again, after a death, a stop or a continue has changed
- * which of them run. */
+ * which of their processes run. */
 static void recount(struct table *t, const struct history *h)
 {
     for (uint32_t l = 0; l < t->locks; l++) {
@@ -36,9 +36,10 @@ static void recount(struct table *t, const struct history *h)
     }
 }
 
-/* Moves the time by which each lock must be granted: after a fault or a
- * continue the limit of WAKE starts again, and the holds of a dead or stopped
- * process may last for TTL + tick. */
+/* Moves the time by which each lock must be granted. After a fault or a
+ * continue the limit of WAKE starts again. The holds of a dead process may last
+ * for TTL + tick, and so may those of a stopped process unless `stop_keeps` is
+ * set. */
 static void excuse_all(struct table *t, const struct history_event *e,
                        const struct history_rules *r)
 {

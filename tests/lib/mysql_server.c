@@ -21,8 +21,7 @@ static const char *const plain[] = {
 
 /* Options that only servers other than Debian's mariadbd need. A server ignores
  * a "loose" option that it does not know. All of these servers have the plugin
- * for the default authentication; tests of other plugins create their own
- * users. */
+ * mysql_native_password; tests of other plugins create their own users. */
 static const char *const elsewhere[] = {
     "--loose-mysqlx=0", "--loose-auto-generate-certs=0",
     "--loose-default-authentication-plugin=mysql_native_password", NULL};

@@ -138,8 +138,8 @@ void proc_shared_unmap(struct proc_shared *s)
 }
 
 /* TSan does not see that two clients of one process synchronize through the
- * server. TSan is therefore off in this function, which itself detects two
- * holders at a time. */
+ * server, so it would report a data race here. TSan is therefore off in this
+ * function, which itself detects two holders at a time. */
 __attribute__((no_sanitize("thread"), noinline)) void
 proc_shared_bump(struct proc_shared *s)
 {

@@ -19,8 +19,9 @@
 
 #define PROC_LOCKS 8
 
-/* Calls hf_open() up to five times, because the server of a busy machine may
- * not answer within connect_timeout. */
+/* Calls hf_open() at most five times while it fails with may_pass, because the
+ * server of a busy machine may not answer within connect_timeout. err must not
+ * be NULL. */
 int proc_open(const char *url, const hf_client_options *opt, hf_client **out,
               hf_error *err);
 
@@ -39,10 +40,10 @@ enum proc_op {
     PROC_CHECK, /* slot. Reply: count */
     PROC_TOKEN, /* slot. Reply: token */
     PROC_RENEW, /* slot, lease_ms */
-    /* Runs rounds (record.h): slot, times (0: until record_over()), text
-     * (the record's file), owner, process, kind, permits (the semaphore's
-     * size), wait_ms (op_timeout), flags (rough). Reply: count, the number of
-     * rounds */
+    /* Runs rounds (record.h): slot, times (0: until record_over()), text (the
+     * record's file), owner, process, kind, permits (the semaphore's size),
+     * wait_ms (op_timeout), flags (rough). Reply: count, the number of rounds
+     * (0 if times is 0) */
     PROC_LOOP,
     /* Runs rounds with several locks: times, slot (the number of locks), flags
      * (their slots in order of acquisition, 4 bits each), text (the file).

@@ -65,8 +65,8 @@ static void end_pair(struct pair *p)
     p->len = p->hoard_len = 0;
 }
 
-/* Closes the client's side. The server's side stays open while hoarded bytes of
- * the client remain to be delivered. */
+/* Closes both sides. If hoarded bytes of the client remain to be delivered,
+ * closes only the client's side. */
 static void end_client(struct pair *p)
 {
     if (!p->hoard_len)

@@ -35,10 +35,11 @@ struct proxy *proxy_start_at(int host, int port); /* listens at 127.0.0.host */
 int proxy_port(const struct proxy *);
 /* Switches the mode, which is in force when this returns. */
 void proxy_set(struct proxy *, enum proxy_mode, long value);
-/* Passes everything that the servers send through the given function, which may
- * remove bytes. The function gets the bytes from the beginning of each
- * connection, and returns how many of them to pass on. The next call gets the
- * remaining bytes again, followed by new ones. */
+/* Passes everything that the servers send through the given function. Each call
+ * gets the bytes of one connection that have not been passed on yet. The
+ * function may remove some of them, and returns how many of the rest to pass
+ * on. The next call for the connection gets the others again, followed by new
+ * bytes. */
 typedef size_t proxy_censor(char *data, size_t *len);
 void proxy_censors(struct proxy *, proxy_censor *);
 /* Resets both sides of every existing connection. */
@@ -50,7 +51,8 @@ void proxy_cut_oldest(struct proxy *, unsigned many);
  * must outlive its use. */
 void proxy_cut_at(struct proxy *, const char *word);
 /* From now on, counts the replies to this word: how often the server sends
- * something after a client has sent it. */
+ * something after a client has sent the word. The string must outlive its
+ * use. */
 void proxy_count(struct proxy *, const char *word);
 uint64_t proxy_counted(struct proxy *);
 /* Returns the number of connections so far. */
@@ -59,8 +61,9 @@ uint64_t proxy_connections(struct proxy *);
 void proxy_lead_to(struct proxy *, int port);
 /* Returns the number of bytes sent to the server, on all connections. */
 uint64_t proxy_sent(struct proxy *);
-/* Holds back what the clients of the existing connections send. proxy_deliver()
- * passes it on, even if the client has closed its connection by then. */
+/* From now on, holds back what the clients of the existing connections send.
+ * proxy_deliver() passes these bytes on, even if the client has closed its
+ * connection by then. */
 void proxy_hoard(struct proxy *);
 uint64_t proxy_hoarded(struct proxy *); /* bytes */
 void proxy_deliver(struct proxy *);

@@ -99,8 +99,9 @@ static void note(const struct record_owner *o, struct history_event e)
 
 /* Raises the limits after a use of the resource. The token of an exclusive hold
  * must not be below any token that the resource saw. Shared holds exist at the
- * same time and use the resource in any order, so their tokens may be lower
- * than one that the resource saw, but not than the last exclusive token. */
+ * same time and use the resource in any order, so a shared token may be lower
+ * than one that the resource saw, but not lower than the last exclusive
+ * token. */
 static void raise_to(struct record *r, uint64_t token, bool exclusive)
 {
     if (token > r->token)
@@ -110,8 +111,8 @@ static void raise_to(struct record *r, uint64_t token, bool exclusive)
 }
 
 /* Locks the resource. If a process was killed while it had the resource locked,
- * just before or after it wrote its event, restores the state from the
- * events. */
+ * restores the state from the events, because that process may have written its
+ * event without changing the state accordingly. */
 static void enter(struct record *r)
 {
     if (pthread_mutex_lock(&r->mu) != EOWNERDEAD)
@@ -130,8 +131,8 @@ static void enter(struct record *r)
     pthread_mutex_consistent(&r->mu);
 }
 
-/* Uses the resource. Returns 0, or HF_ELOST if a holder with a higher token has
- * used the resource before. */
+/* Uses the resource. Returns 0, or HF_ELOST if a holder with a higher token
+ * (for a shared use: an exclusive holder) has used the resource before. */
 static int use(const struct record_owner *o, int kind, uint64_t token,
                bool shared, uint64_t *value)
 {

@@ -37,7 +37,8 @@ struct record_owner {
 /*
  * Acquires the lock, reads the resource, writes it unless the hold is shared,
  * and releases. Returns 0 or the code of the verb that failed. Returns 0 too if
- * the lock was not granted in time or the hold was lost.
+ * the lock was not granted in time, if the hold was lost, or if `rough` excuses
+ * the failure.
  */
 int record_round(const struct record_owner *, const hf_acquire_options *);
 /* Runs a round whose wait, lease, mode and permits depend on `number`; some
@@ -50,8 +51,8 @@ void record_over(struct record *);
 uint64_t record_grants(const struct record *, uint32_t owner);
 
 /* The following three functions are called by the process that kills, stops or
- * continues another process; `before` is a time when that process was still
- * running. No owner of a killed process may write afterwards. */
+ * continues another process; `before` is a time when the other process was
+ * still running. No owner of a killed process may write afterwards. */
 void record_killed(struct record *, struct history *, uint32_t process,
                    int64_t before);
 void record_stopped(struct history *, uint32_t process, int64_t before);

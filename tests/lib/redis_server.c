@@ -61,8 +61,8 @@ static bool answers(void *server)
     struct redis_server *s = server;
     redisContext *c = redisConnectUnix(s->socket);
     redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
-    /* Without the password the reply is NOAUTH, which also shows that the
-     * server answers. */
+    /* If the server has a password, the reply is NOAUTH, which also shows that
+     * the server answers. */
     bool ok = reply && (s->may_load || strncmp(reply->str, "LOADING", 7) != 0);
 
     freeReplyObject(reply);

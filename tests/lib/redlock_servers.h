@@ -20,7 +20,7 @@ void redlock_servers_end(struct redlock_servers *);
 /* Continues stopped servers and restarts killed ones. */
 int redlock_servers_heal(struct redlock_servers *);
 /* Stores the URL with these options ("a=b&c=d"). Unless they set max_lease, the
- * client uses a restarted server at once. */
+ * URL has max_lease=0, so that the client uses a restarted server at once. */
 void redlock_servers_url(const struct redlock_servers *, char *url, size_t size,
                          const char *options);
 /* Returns the number of keys, not counting those of tokens. */

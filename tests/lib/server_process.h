@@ -77,8 +77,8 @@ static inline int server_dir_remove(const char *dir)
 /* server_spawn() starts the process; server_await() waits until it answers. */
 int server_spawn(struct server_process *);
 int server_await(struct server_process *);
-/* Spawns and awaits the server, for the first time or after a kill; it keeps
- * its ports. */
+/* Spawns and awaits the server, for the first time or after a kill; the server
+ * keeps its ports. */
 int server_again(struct server_process *);
 /* Kills the server with SIGKILL; the process no longer exists when this
  * returns. The directory stays. */

@@ -1,10 +1,10 @@
 /*
  * Waiting for a condition, never for a fixed time. A wait checks its condition
  * every millisecond and gives up after `ms`; a test asserts that the condition
- * became true, or that it never did. Time limits are those of the contract,
- * measured by a fair clock. That clock stops while any thread on this machine
- * waits for a processor, and while this machine waits for a processor of its
- * host.
+ * became true, or that it stayed false. Upper time limits are those of the
+ * contract, measured by a fair clock. That clock stops while any thread on this
+ * machine waits for a processor, and while this machine waits for a processor
+ * of its host.
  */
 #ifndef TESTS_WAIT_H
 #define TESTS_WAIT_H
@@ -81,10 +81,11 @@ static inline int64_t wait_stolen(void)
 
 /* Returns for how long since boot some thread on this machine has waited for a
  * processor, in ns, plus wait_stolen(). If the kernel does not report the waits
- * of all threads, counts only those of this process's first thread. The kernel
- * misses waits between two reads less than a tick apart, which is why a thread
- * reads at most every 20 ms. The value never falls: if no descriptor is free,
- * the previous value is returned. */
+ * of all threads, the result includes only those of this process's first
+ * thread. The kernel misses waits between two reads less than a tick apart, so
+ * a thread reads at most every 20 ms and in between gets its previous value.
+ * The value never falls: if no descriptor is free, the previous value is
+ * returned. */
 static inline int64_t wait_stalled(void)
 {
     static _Thread_local int64_t looked_at, seen;
@@ -111,14 +112,15 @@ static inline int64_t wait_fair(void)
     return wait_now() - wait_stalled();
 }
 
-/* Returns whether at most `ms` milliseconds (and the slack) have passed since
- * `fair`, by the fair clock. */
+/* Returns whether at most `ms` milliseconds (plus the slack) have passed by the
+ * fair clock since `fair`, an earlier result of wait_fair(). */
 static inline bool wait_within(int64_t fair, int64_t ms)
 {
     return wait_fair() - fair <= (ms + WAIT_SLACK_MS) * 1000000;
 }
 
-/* A time by both clocks, for a duration that has a lower and an upper limit. */
+/* One moment by both clocks. wait_took() measures the lower limit of a duration
+ * by the real clock, and the upper limit by the fair clock. */
 struct wait_mark {
     int64_t now, fair;
 };
@@ -159,8 +161,8 @@ static inline bool wait_over(const struct wait_bound *b)
            (now >= b->soonest && !wait_within(b->fair, b->ms));
 }
 
-/* Evaluates to true as soon as cond is true, and to false if it has not become
- * true within `ms`. */
+/* Evaluates to true as soon as cond is true, and to false if cond has not
+ * become true within `ms`. */
 #define WAIT_FOR_MS(cond, ms)                                                  \
     ({                                                                         \
         struct wait_bound wait_bound = wait_begin(ms);                         \
@@ -171,8 +173,8 @@ static inline bool wait_over(const struct wait_bound *b)
         wait_met;                                                              \
     })
 
-/* Evaluates to false as soon as cond is true, and to true if it has not become
- * true for `ms`. */
+/* Evaluates to false as soon as cond is true, and to true if cond has stayed
+ * false for `ms`. */
 #define NEVER_MS(cond, ms)                                                     \
     ({                                                                         \
         int64_t wait_end = wait_now() + (int64_t)(ms)*1000000;                 \
@@ -206,10 +208,10 @@ static inline char wait_state(pid_t pid, pid_t tid)
 }
 
 /* Waits until the thread has been asleep at each of many checks in a row, which
- * shows that it has begun to wait. Checks during which a thread waited for a
- * processor count less, because that may be the thread that has to reply.
- * Returns false if the thread has ended, or did not stay asleep within
- * WAIT_LONG_MS. */
+ * shows that it has begun to wait. A check counts less if any thread waited for
+ * a processor since the check before, because that thread might be about to
+ * wake the sleeper. Returns false if the thread has ended, or did not stay
+ * asleep within WAIT_LONG_MS. */
 static inline bool wait_asleep(pid_t pid, pid_t tid)
 {
     enum { ENOUGH = 20, BUSY = 3 };

@@ -160,7 +160,8 @@ struct world {
     hf_error err;
 };
 
-/* Stores the world's URL of the server, with that host instead of its own. */
+/* Stores the URL of the world's server, with that host ("HOST:PORT") in place
+ * of the server's own. */
 void world_url(const struct world *, const char *host, char *url, size_t size);
 
 /* Opens a client with a lock "n"; ttl and op_timeout are in ms. The clients of

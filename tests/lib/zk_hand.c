@@ -69,9 +69,9 @@ static void on_nudge(int rc, const struct Stat *stat, const void *data)
     (void)rc, (void)stat, (void)data;
 }
 
-/* A member of an ensemble of ZooKeeper 3.8 may not process what it has received
- * until the next request arrives. Therefore a further request is sent while
- * replies are missing. */
+/* A member of an ensemble of ZooKeeper 3.8 can leave a request unprocessed
+ * until the next request arrives. Therefore a further request is sent every
+ * second while replies are missing. */
 int zk_hand_await(struct zk_hand *h)
 {
     int failed;

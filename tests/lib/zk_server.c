@@ -42,8 +42,9 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
     int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
-    /* A member must not be cut off because the machine stalls for seconds,
-     * unless the test is about a cut member and waits for it. */
+    /* A stall of the machine for seconds must not cut a member off. Only a test
+     * that cuts a member off itself has short limits, because it waits until
+     * the member notices. */
     bool soon = e && e->can_be_cut;
 
     if (!f)

@@ -60,8 +60,9 @@ struct zk_ensemble {
     struct zk_server server[ZK_ENSEMBLE];
     bool can_be_cut; /* set before the start */
     bool is_cut;
-    /* Proxies from the first server to the others. While the first server is a
-     * follower, it reaches the others only through these. */
+    /* Proxies from the first server to the others, or NULL unless can_be_cut.
+     * While the first server is a follower, it reaches the leader only through
+     * these, except in elections. */
     struct proxy *way[ZK_ENSEMBLE];
     char hosts[96]; /* 127.0.0.1:port,... */
     char url[112];
@@ -74,7 +75,7 @@ int zk_ensemble_serves(struct zk_ensemble *);
 /* Returns the leader, or NULL if none is known. */
 struct zk_server *zk_ensemble_leader(struct zk_ensemble *);
 /* Waits until a server other than the first leads; restarts the first server as
- * long as that one leads. */
+ * long as it leads. Returns -1 after 20 restarts. */
 int zk_ensemble_elect(struct zk_ensemble *);
 /* zk_ensemble_cut() cuts the first server, which must be a follower, off from
  * the others; the server does not notice this for some seconds.

@@ -197,8 +197,8 @@ static void prompt(struct config *c)
 }
 
 /* Many readers, and writers that downgrade. If no reply confirms a downgrade, a
- * renewal must report it; that renewal must be sent long before it would
- * otherwise be due. */
+ * renewal must report the downgrade, and must be sent long before a renewal
+ * would otherwise be due. */
 static void downgrading(struct config *c)
 {
     c->profile = "downgrading";

@@ -363,10 +363,11 @@ void process_bell(struct name *n)
     process_run(n);
 }
 
-/* Called when an attempt and all its repetitions were lost: fails the run if a
- * waiter waits longer than op_timeout. There are two exceptions: a process that
- * was stopped in the meantime reports the timeout when it runs again, and an
- * attempt with other terms that follows this one has its own time limit. */
+/* Called when the answer to an attempt was lost: fails the run if a waiter
+ * still waits although no attempt has been answered for longer than op_timeout.
+ * There are two exceptions: a process that was stopped in the meantime reports
+ * the timeout when it runs again, and an attempt with other terms that follows
+ * this one has its own time limit. */
 static void lost_again(struct name *n, int64_t now)
 {
     struct process *p = n->process;

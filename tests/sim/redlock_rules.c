@@ -27,9 +27,9 @@ static uint8_t value_of(const struct model *m, unsigned i)
     return (uint8_t)(is(m, VALUE_REUSED) && i == 1 ? 1 : i + 1);
 }
 
-/* Returns by how much a grant raises top above base: B, but never more than the
- * lease. If clocks do not advance (unit 0), a lease has no length in clock
- * units, and the result is B. */
+/* Returns the amount by which a grant raises top above base: B, but never more
+ * than the lease. If clocks do not advance (unit 0), a lease has no length in
+ * clock units, and the result is B. */
 static uint8_t reserve_of(const struct model *m, unsigned i)
 {
     unsigned most = (unsigned)m->unit * m->lease[i];
@@ -278,7 +278,8 @@ static void run_renew(struct writer *w, struct step *t, unsigned round)
 
     v->mail[i] &= (uint8_t) ~(RENEW << round);
     /* If there is no key, another holder may have locked and released in
-     * between. Its token is at most top, but may be greater than base. */
+     * between. The token of that holder is at most top, but may be greater than
+     * base. */
     if (none && !is(m, RENEW_SETS_BASE))
         v->base = v->top;
     /* The mutant renew-exact writes the base of the grant's reply. That base is

@@ -8,8 +8,8 @@
  * - Leases and places in the queue expire by the server's own clock. A repeated
  *   attempt keeps its place.
  * - A release wakes the waiters that may go now (fair) or all of them (unfair).
- *   A lease that expires wakes none: a waiter polls at the time that the
- *   server's answer gave.
+ *   A lease that expires wakes waiters only at the next request for the lock.
+ *   Therefore a waiter polls at the time that the server's answer gave.
  *
  * Every lock is modelled by shares: a read hold takes one share, a write hold
  * all of them, a semaphore hold its permits. An attempt is granted if the holds
@@ -55,10 +55,10 @@ static struct entry *find_hold(struct slot *s, const struct message *m)
     return NULL;
 }
 
-/* Returns the token of a grant, which must exceed all earlier tokens. A restart
- * forgets them; therefore a token is at least the server's time in
- * microseconds. That time exceeds all tokens given so far, unless more than one
- * token is given per microsecond. */
+/* Returns the token of a grant. A token of an exclusive hold must exceed all
+ * earlier tokens. A restart forgets the earlier tokens; therefore a token is at
+ * least the server's time in microseconds. That time exceeds all tokens given
+ * so far, unless more than one token is given per microsecond. */
 static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id,
                            uint32_t share)
 {
@@ -126,8 +126,9 @@ static struct entry *add_hold(struct world *w, uint16_t lock,
     return &s->hold[s->holds++];
 }
 
-/* Wakes the waiters that are next. Called when a hold or a place in the queue
- * was given up. */
+/* Wakes the waiters that are next, or all waiters if the lock is unfair or a
+ * latch. Called when a hold or a place in the queue has ended, a hold was
+ * downgraded, or a latch has reached 0. */
 static void freed(struct world *w, uint16_t lock)
 {
     struct slot *s = &w->slot[lock];
@@ -195,8 +196,9 @@ static int64_t lease_end(const struct world *w, uint32_t lease_ms, bool fixed)
     return w->cfg.endless && !fixed ? HF__NEVER : server_now(w) + lease_ms * MS;
 }
 
-/* Returns when a place in the queue expires: a second after the TTL or the next
- * poll, whichever is later. */
+/* Returns when a place in the queue expires: with the session; never, if leases
+ * are endless; otherwise a second after the TTL or the next poll, whichever is
+ * later. */
 static int64_t place_end(const struct world *w)
 {
     int64_t keep = w->cfg.ttl_ms * MS > LOOK ? w->cfg.ttl_ms * MS : LOOK;

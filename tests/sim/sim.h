@@ -69,9 +69,9 @@ struct config {
     int64_t wake;        /* how long a lock that waiters want may stay free */
     int64_t fault_every; /* mean time between faults, or 0 for none */
     /* Probabilities in per mille. The first declaration is about faults of the
-     * network and of machines, the second about what threads want, the third
-     * about which fault occurs next; if none of the third, a connection is
-     * reset. */
+     * network and of machines, the second about what threads want. The third is
+     * about which fault occurs next; if the draw selects none of these, a
+     * connection is reset. */
     uint32_t spike, reset, late, twice, deaf, lag, refuse;
     uint32_t fixed, capped, tries, timed, cancels, async, nested, waited, reads,
         downgrades;
@@ -187,8 +187,8 @@ struct thread {
     bool forgotten; /* lost, and the queue no longer remembers the loss */
 };
 
-/* A line of a process to a name: a queue, and its one hold or place at the
- * server. */
+/* The line of a process under one name: a queue, and its one hold or place at
+ * the server. */
 struct name {
     struct hf__queue queue;
     struct hf__line_entry line;

@@ -77,8 +77,8 @@ final class Nudge implements Runnable {
     }
 
     /** Wakes the waiter of each semaphore that has a free permit and a waiter.
-        At each acquire a semaphore is in that state for a moment, so it counts
-        only if two looks in a row find it so. */
+        At each acquire a semaphore is in that state for a moment, so its waiter
+        is woken only if two checks in a row find it in that state. */
     private void look() {
         Set<AsyncSemaphore> found = new HashSet<>();
         for (AsyncSemaphore one : semaphores) {

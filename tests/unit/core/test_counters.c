@@ -45,8 +45,8 @@ static void is(hf_client *c, uint64_t granted, uint64_t released, uint64_t held)
     assert_int_equal(m.wait[0].count, granted);
 }
 
-/* A line counts with a few bits. They are carried over to larger counters in
- * time, so that any number can be counted. */
+/* A line counts with a few bits. These counts are added to larger counters
+ * before they overflow, so that any number can be counted. */
 CASE(test_metrics_carry)
 {
     const uint64_t many = HF__TALLY_RELEASE / 2 - 2;

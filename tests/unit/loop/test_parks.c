@@ -1,7 +1,7 @@
 /*
- * A contended wait on a direct backend sleeps once, and sends no needless
- * attempts: one when the wait begins, one when it queues, and one after its
- * bell.
+ * A contended wait on a direct backend sleeps once, and sends no more than
+ * three attempts: one when the wait begins, one when it queues, and one after
+ * its bell.
  */
 #include "../cases.h"
 #include "../server_fixture.h"

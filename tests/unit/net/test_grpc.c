@@ -99,7 +99,8 @@ CASE_HERE(test_server_allows_few_streams)
     assert_int_equal(c->overs, 1);
     answers(t, 1, "a");
     /* The test has written the answer's frames itself, so nghttp2 does not know
-     * that the stream is over, and must end it. */
+     * that the stream is over. The test must therefore end the stream in
+     * nghttp2 too. */
     assert_int_equal(nghttp2_submit_rst_stream(t->server, 0, 1, 0), 0);
     serve(t);
     go(t);
@@ -782,8 +783,8 @@ CASE_HERE(test_token_is_renewed)
     assert_int_equal(b->end, GRPC_ANSWERED);
     assert_int_equal(b->status, 16);
     assert_int_equal(t->renewals, 1);
-    /* This call was sent with the old token, and is refused when there is
-     * already a new one: no token is requested. */
+    /* This call was sent with the old token, and is refused when the client
+     * already has a new one. Therefore the client requests no further token. */
     assert_int_equal(hf__grpc_token(&t->g, "t3", 0, ""), 0);
     end_one(t, t->heard[5].id, REFUSED);
     assert_int_equal(t->renewals, 1);

@@ -502,8 +502,8 @@ static void down(void *link, int code, bool was_up, hf__time now)
 
 static const struct net_talk talk = {.greet = greet, .down = down};
 
-/* No server listens at the first address. At the second address one does, from
- * the second round on. */
+/* No server listens at the first address. A server listens at the second
+ * address from the second round on. */
 CASE(test_link_goes_over_the_addresses)
 {
     struct net_endpoint e = {.core = &core};

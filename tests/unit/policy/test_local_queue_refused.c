@@ -102,7 +102,7 @@ CASE(test_refused_let_go_is_said_to_each_who_comes)
     assert_int_equal(w.result, HF__GRANTED);
 }
 
-/* Each waiter comes before the one ahead of it has left, so that the queue is
+/* Each waiter comes before the previous waiter has left, so that the queue is
  * never empty. A refusal is an answer too: the time limit of silence starts
  * again. */
 CASE(test_refused_let_go_is_no_silence)
@@ -226,7 +226,7 @@ QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* Busy is an answer, with which the time limit of silence starts again. The
+/* Busy is an answer, after which the time limit of silence starts again. The
  * remaining waiters wait for the answer to the release. */
 QUEUE_CASE(test_busy_while_unsure_is_not_silence)
 {

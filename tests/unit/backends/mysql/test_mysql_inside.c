@@ -52,8 +52,8 @@ static void note_due(hf_client *client, hf__time at)
 }
 
 /* A wait for which no connection exists needs a new connection. Only advance()
- * creates connections, and it is called only when a timeout is due, so the wait
- * must make one due at once. */
+ * creates connections, and advance() is called only when a timeout is due.
+ * Therefore the wait must make a timeout due at once. */
 CASE(test_new_connection_is_due)
 {
     struct hf__core heeds = core;

@@ -348,7 +348,8 @@ CASE_HERE(test_unknown_plugins)
 }
 
 /* The server requests the password in clear text. Without TLS the server may be
- * an impostor, or a man in the middle may read the password. */
+ * an impostor, or a man in the middle may read the password; therefore the
+ * client does not send it. */
 CASE_HERE(test_clear_password_needs_tls)
 {
     char got[512];

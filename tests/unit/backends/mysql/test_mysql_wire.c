@@ -277,8 +277,8 @@ static void says_much(struct scene *t, unsigned seq, size_t len)
     }
 }
 
-/* Small values take more memory than bytes on the wire: the limit of an answer
- * counts the memory. */
+/* Small values take more memory than bytes on the wire. Therefore the limit of
+ * an answer counts the memory. */
 CASE_HERE(test_answer_of_too_many_values)
 {
     unsigned seq;

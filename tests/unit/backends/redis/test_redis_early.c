@@ -333,7 +333,7 @@ CASE_HERE(test_earlier_message_before_the_answer)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The message for the second attempt arrives before the reply to this attempt,
+/* The message for the second attempt arrives before the reply to that attempt,
  * and grants the permit. */
 CASE_HERE(test_message_before_the_answer_of_its_look)
 {

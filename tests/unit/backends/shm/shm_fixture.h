@@ -241,7 +241,7 @@ static inline pid_t child_with_lock(const char *url, bool fair,
 }
 
 /* Delays that the library does not cause, in ns: how long a thread or process
- * itself waited for a processor, and how long any process of the machine
+ * itself waited for a processor, and how long some thread of the machine
  * did. */
 struct lateness {
     int64_t own, all;
@@ -311,8 +311,9 @@ static inline bool waiter_has_it(struct waiter *w)
 }
 
 /* Checks that each waiter was granted the lock between `least` and `most` ms
- * after `since`. A waiter may have depended on others to wake it, which is why
- * each one may be late by the sum of all delays. */
+ * after `since`. A waiter may have depended on others to wake it. Therefore
+ * each waiter may be late by the sum of all waiters' own delays, or by the
+ * longest delay of the machine if that is longer. */
 static inline void waiters_end(struct waiter *w, int len, int64_t since,
                                int64_t least, int64_t most)
 {

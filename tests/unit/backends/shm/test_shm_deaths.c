@@ -71,8 +71,8 @@ static void start_many(struct waiter *w, const char *url, int many)
                      make_lock(open_client(url), text_of("y%d", i), true));
 }
 
-/* The kernel wakes one of the waiters of a dead process, which wakes the
- * others. */
+/* The kernel wakes one of the threads that wait for locks of a dead process,
+ * and that thread wakes the others. */
 CASE_HERE(test_one_death_is_told_to_all)
 {
     enum { MANY = 24 };

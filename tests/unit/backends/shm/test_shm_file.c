@@ -35,7 +35,7 @@ CASE_HERE(test_file_is_a_groups_if_asked)
 
 /* The client that created the directory was killed before it gave the directory
  * to the group. The next client gives the directory to the group, but only if
- * it is empty. */
+ * the directory is empty. */
 CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
 {
     const char *url = group_url(p), *private = text_of("%s/private", p->dir);
@@ -85,8 +85,8 @@ static int opened_while_it_is_given(const struct locks_place *p)
 }
 
 /* A client waits for a directory that another client is about to give to the
- * group. On a busy machine that may come too late, which is why the case tries
- * three times. */
+ * group. On a busy machine the other client may act too late, which is why the
+ * case tries three times. */
 CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
 {
     int status = -1;
@@ -287,9 +287,9 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     free(copy);
 }
 
-/* Makes the file look like one of another namespace, and expects that it is
- * refused while it is in use: process ids belong to the pid namespace, and
- * lease ends to the time namespace. */
+/* Makes the file look like a file of another namespace, and expects that the
+ * file is refused while a client uses it. The reason is that process ids belong
+ * to the pid namespace, and lease ends to the time namespace. */
 static void another_namespace(const struct locks_place *p, const char *path,
                               unsigned shift)
 {
@@ -352,7 +352,7 @@ CASE_HERE(test_many_open_a_file_of_another_version_at_once)
 }
 
 /* A process that opens the file at the same time also holds the shared lock for
- * a moment: the client waits for it. */
+ * a moment: the client waits until that lock is free. */
 CASE_HERE(test_file_of_another_version_is_waited_for)
 {
     make_file(p);

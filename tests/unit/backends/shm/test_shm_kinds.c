@@ -39,8 +39,8 @@ static pid_t child_reads(const char *url, int64_t lease_ms, bool waits)
     return pid;
 }
 
-/* Starts a waiter that writes or takes a permit. Returns when x has `waiting`
- * waiters. */
+/* Starts a waiter that wants to write or wants a permit. Returns when x has
+ * `waiting` waiters. */
 static void start_waiter(struct waiter *w, hf_client *client, hf_lock *lock,
                          size_t waiting)
 {

@@ -326,8 +326,8 @@ CASE_HERE(test_a_parent_that_its_group_may_write)
     group_name = other_member = NULL;
 }
 
-/* The group of the URL may write to the parent directory: its members may write
- * to the locks too. */
+/* The group of the URL may write to the parent directory. That is allowed,
+ * because the members of the group may write to the locks too. */
 CASE_HERE(test_a_parent_of_the_group_of_the_url)
 {
     OK(chmod(p->dir, 02770));

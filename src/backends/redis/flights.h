@@ -3,8 +3,8 @@
  * sending, and the server's clock. The encoders (kinds.c, renew.c, query.c,
  * diagnose.c, rights.c) begin a command here and append its words; cmd.c gets
  * the reply. When a request ends before its reply has arrived, hf__rd_forget()
- * must be called; when a remote is freed, hf__rd_forget_remote(). The reply is
- * then ignored.
+ * must be called; the reply is then ignored. When a remote is freed,
+ * hf__rd_forget_remote() must be called.
  */
 #ifndef HF_REDIS_FLIGHTS_H
 #define HF_REDIS_FLIGHTS_H

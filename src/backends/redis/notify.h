@@ -2,8 +2,8 @@
  * Programs that listen, that is, have an event handler
  * (hf_client_options.on_event). This unit keeps the list of the holds of such a
  * client. Messages on the client's own channel say which of these holds other
- * clients want, and which were broken. Unless redis.listens is set, the
- * functions do nothing.
+ * clients want, and which were broken. Unless redis.listens is set, the list
+ * stays empty, and nothing is reported.
  *
  * lock.c and renew.c report what is held, subscribe.c passes the messages here,
  * and same_server.c decides when they are trusted. The list needs struct
@@ -35,7 +35,8 @@ void hf__rd_held_end(struct redis *, const struct hf__remote *,
                      uint64_t hold_id);
 /* Moves the hold of a DOWNGRADE from its old remote to the new one. */
 void hf__rd_held_move(struct redis *, const struct hf__query *);
-/* Reports to the program that another client asks for the hold with this id. */
+/* Reports to the program that another client asks for the hold with this id. If
+ * the hold is not known yet, keeps the wish until the hold is added. */
 void hf__rd_wished(struct redis *, const char *number);
 /* Notes that another client has broken the hold with this id and token. */
 void hf__rd_broken(struct redis *, const char *numbers);

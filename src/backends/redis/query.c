@@ -6,9 +6,9 @@
  * query->count is the cursor, query->token the size of the names so far, and
  * op_timeout limits each step.
  *
- * The other queries treat the name as a mutex first. If the reply says that the
- * name is in use as another kind, that kind is stored in query->count, and the
- * query is repeated.
+ * Inspect, break and ask treat the name as a mutex first. If the reply says
+ * that the name is in use as another kind, that kind is stored in query->count,
+ * and the query is repeated.
  */
 #include "query.h"
 
@@ -30,8 +30,8 @@
 #include <string.h>
 
 #define SCAN_COUNT 100
-/* Maximum total size of the names in a list, because a hostile server can send
- * names without end. */
+/* Maximum total size of the names in a list. Without a limit, a hostile server
+ * could send names until the memory is used up. */
 #define LIST_MAX (256u << 20)
 
 /* ---- sending ----------------------------------------------------------- */
@@ -68,8 +68,8 @@ static int query_encode_downgrade(struct redis *r, struct hf__query *q)
     return 0;
 }
 
-/* Encodes a BREAK or an INSPECT of a kind other than the mutex. The arguments
- * are q->owner, then the channels and keys in `keys`, then two that only BREAK
+/* Encodes a BREAK, or an INSPECT of any kind but the mutex. The arguments are
+ * q->owner, then the channels and keys in `keys`, then two that only BREAK
  * uses: the time until which the request is valid, and the token of the hold to
  * break. */
 static int query_encode_meant(struct redis *r, struct hf__query *q,
@@ -474,9 +474,9 @@ static int query_notify_holders(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* Handles a reply to an ASK. The first reply answers the INSPECT, the second
- * one confirms that the holders were notified. Either may say that the command
- * was too late. */
+/* Handles a reply to an ASK. The replies to one or two INSPECTs come first. The
+ * last reply says that the holders were notified, or that the command was too
+ * late. */
 static int query_asked(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {

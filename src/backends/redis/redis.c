@@ -135,9 +135,9 @@ static int redis_parse(struct redis *r, const struct hf__config *config)
 
 /* Sets the client's identity: a random uuid for the server, host and pid for
  * people. All names of a client begin with the client's prefix, so a script
- * that knows the length of the prefix can construct the client's channel from a
- * name. The channel contains the prefix so that an ACL can keep tenants
- * apart. */
+ * that knows a name, the length of the prefix and an owner can construct the
+ * owner's channel. The channel contains the prefix so that an ACL can keep
+ * tenants apart. */
 static int redis_introduce(struct redis *r, const struct hf__config *config)
 {
     const char *prefix = r->core->option(config->url, "prefix");

@@ -1,8 +1,8 @@
 /*
  * How requests arrive from the core and how their results return to it. While
  * the command connection is down or has much to write, the core keeps new
- * requests (HF__LATER), and core->go_on() requests them when there is room.
- * Each request under way is finished exactly once, here.
+ * requests (HF__LATER). When there is room, core->go_on() makes the core submit
+ * them. Each request under way is finished exactly once, here.
  */
 #ifndef HF_REDIS_REQUESTS_H
 #define HF_REDIS_REQUESTS_H

@@ -134,8 +134,9 @@ static const struct pattern {
     {'&', REDISSON, RD_MARK, "holdfast:*mark:"},
 };
 
-/* Replaces a byte that rules cannot contain, or that redis-cli treats as a
- * quote, with "?", which matches any byte. */
+/* Appends a pattern: `head`, then `text`. A byte that rules cannot contain, or
+ * that redis-cli treats as a quote, is replaced by "?", which matches any
+ * byte. */
 static void rules_put_pattern(struct rd_rules *to, char mark, const char *head,
                               const char *text, size_t len)
 {

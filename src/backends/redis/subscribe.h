@@ -14,7 +14,7 @@
 struct redis;
 struct rd_lock;
 
-/* A subscription is kept for this long after its last waiter. A lock that has
+/* A subscription is kept for this long after its last wait. A lock that has
  * waited will probably wait again, and a SUBSCRIBE costs the server as much as
  * an acquire. */
 #define RD_LINGER_MS 5000

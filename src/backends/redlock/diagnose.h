@@ -11,8 +11,8 @@
 int hf__rl_query(void *, struct hf__query *);
 
 /* Notes that the reply to an INFO has arrived, or that none will arrive. Unless
- * the client is closing, the caller runs within advance(), which calls
- * hf__rl_checkup_move() afterwards. */
+ * the client is closing, the caller runs within ready() or advance(), and
+ * hf__rl_checkup_move() is called after that. */
 void hf__rl_checkup_drop(struct redlock *, struct rl_checkup *);
 void hf__rl_checkups_fini(struct redlock *);
 void hf__rl_checkup_move(struct redlock *, hf__time now);

@@ -1,5 +1,5 @@
-/* What holders that do not renew learn of hf_ask() and hf_break(), and which
- * holders are not affected by these calls. */
+/* How the holders of a lock are notified of hf_ask() and hf_break() if they
+ * send no renewals, and which holders these calls do not affect. */
 #include "side.h"
 
 GROUP("ask");
@@ -43,8 +43,8 @@ static long long proofs(struct world *w)
     return redis_calls(w, "pubsub|numsub");
 }
 
-/* A request made while the holder has no connection is delivered after it
- * reconnects. */
+/* If a client calls hf_ask() while the holder has no connection, the holder is
+ * notified after it reconnects. */
 CASE(test_asked_while_cut_off)
 {
     hf_lock *a = world_far(w, LONG_MS, 5000);
@@ -77,7 +77,8 @@ CASE(test_asked_after_a_cut)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* A request for one hold is not delivered to the next hold of the same lock. */
+/* The holder is not notified of an hf_ask() that was about its earlier hold of
+ * the same lock. */
 CASE(test_wish_for_an_earlier_hold)
 {
     hf_lock *a = world_far(w, LONG_MS, 5000);
@@ -174,7 +175,7 @@ CASE(test_stranger_with_a_string_is_spared)
     stranger_is_spared(w, "n");
 }
 
-/* One of our readers is notified of the request although a Redisson reader
+/* One of our readers is notified of an hf_ask() although a Redisson reader
  * holds the lock too. */
 CASE(test_ours_beside_redissons_is_asked)
 {
@@ -206,9 +207,10 @@ CASE(test_the_ear_needs_no_dispatch)
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* Waits until the holder trusts the messages that it receives. The holder does
- * so once it has the reply to the check of its connections, which arrives
- * before the reply to the renewal. */
+/* Waits until the holder trusts the messages that it receives. The holder needs
+ * the reply to the check of its connections for that. The server has executed
+ * the check before it gets the renewal, so the reply to the check arrives
+ * first. */
 static void until_told(struct world *w, hf_lock *a)
 {
     COMES(proofs(w) > 0);
@@ -249,8 +251,8 @@ CASE(test_broken_string_is_heard)
     world_loses(w, 0, "broken by another client");
 }
 
-/* The downgrade has moved the hold to another queue of the client; the holder
- * is still notified of the break. */
+/* The downgrade has moved the hold to another line of the client; the holder is
+ * still notified of the break. */
 CASE(test_broken_after_a_downgrade_is_heard)
 {
     hf_lock *a = holder(w, &writes);
@@ -271,8 +273,8 @@ static void say_broken(struct world *w, uint64_t token)
              (unsigned long long)token);
 }
 
-/* The same request may have been granted again after the message was sent; the
- * token in the message says which grant it is about. */
+/* A message about a break may arrive after the same hold id has been granted
+ * again. The token in the message says which grant was broken. */
 CASE(test_broken_of_an_earlier_grant)
 {
     hf_lock *a = holder(w, &mutex);
@@ -290,7 +292,7 @@ CASE(test_broken_of_an_earlier_grant)
     redis_do(w, "FLUSHALL");
 }
 
-/* The holder is notified of its loss, however many requests for its lock
+/* The holder is notified of its loss, however many messages about hf_ask()
  * arrived before it dispatches. */
 CASE(test_wishes_leave_room_for_the_loss)
 {

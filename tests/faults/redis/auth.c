@@ -375,8 +375,10 @@ static bool has_heard(hf_client *c, const unsigned *wanted)
     return *wanted;
 }
 
-/* A holder with an event callback may be forbidden to subscribe; it holds the
- * lock anyway. A client that calls hf_ask() then gets HF_EAUTH. */
+/* `may` says whether the rules allow a client's own channel. If they do not,
+ * the holder cannot subscribe to its channel, but holds the lock nevertheless.
+ * Another client of the same user calls hf_ask(). That client may not publish
+ * on the channel either, so the call fails with HF_EAUTH. */
 static void asks_a_listener(struct world *w, const char *rules, bool may)
 {
     unsigned wanted = 0;
@@ -453,8 +455,8 @@ CASE(test_forbidden_latch_is_eauth)
     OK(hf_latch_wait(latch, 0, NULL, &w->err));
 }
 
-/* The password changes while the client is connected, and then its connections
- * are killed. */
+/* The password changes while the client is connected. Then the client's
+ * connections are killed. */
 CASE(test_password_changed_meanwhile)
 {
     hf_lock *a;

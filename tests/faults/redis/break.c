@@ -77,8 +77,8 @@ static void counter_is_gone(struct world *w)
     assert_int_equal(redis_do(w, "DBSIZE"), 2);
 }
 
-/* The token counter expires a day after the last grant. A hold that lasts
- * longer can still be broken by its token. */
+/* The token counter expires a day or more after the last grant. A hold that
+ * lasts longer can still be broken by its token. */
 static void broken_after_days(struct world *w, hf_lock *a)
 {
     hf_client *c = w->clients[0];

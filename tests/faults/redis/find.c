@@ -1,4 +1,5 @@
-/* A master becomes a replica, while the host name leads to the new master. */
+/* A master becomes a replica. The host name leads to the new master, or still
+ * to the old one. */
 #include "../any/any_faults.h"
 #include "redis_faults.h"
 

@@ -95,7 +95,7 @@ static void told_beside_redisson(struct world *w, const struct side *s)
     told_to_ask(w, s, 3000);
 }
 
-/* The lock is not handed to a waiter that polls rarely: if the message was
+/* The lock is not handed to a waiter that polls rarely: if the message were
  * lost, the waiter would not learn for a long time that it holds the lock. */
 static void told_if_rarely_seen(struct world *w, const struct side *s)
 {
@@ -135,8 +135,8 @@ static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
     return is_unasked;
 }
 
-/* The waiter may happen to poll just when the holder releases, but not in every
- * try. */
+/* The waiter may happen to poll just when the holder releases. Such a try shows
+ * nothing and is repeated, at most nine times. */
 static void unasked(struct world *w, const struct side *s, hf_lock *a,
                     hf_lock *b, const char *waiters)
 {
@@ -208,7 +208,8 @@ static void given_up(struct world *w, const struct side *s)
 }
 
 /* The waiter is stopped when the lock is handed to it, and is killed before it
- * learns of that: its lease ends. */
+ * learns that it is the holder. Another client gets the lock when the lease
+ * ends. */
 static void died(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);

@@ -165,8 +165,8 @@ CASE(test_hostile_greetings)
 }
 
 /* The script of the greeting returns the server's version only if redis.setresp
- * is missing, which is the case before Redis 6.0. Redis 5 has no SET ...
- * KEEPTTL. */
+ * is missing, which is the case before Redis 6.0. Such a server must be
+ * refused, because it has no SET ... KEEPTTL. */
 CASE(test_server_that_is_too_old)
 {
 #define TIME_AND "*3\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"

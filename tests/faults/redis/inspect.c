@@ -1,5 +1,6 @@
-/* hf_inspect() shows what other clients have left, and must not change it.
- * Also, token counters that do not expire. */
+/* hf_inspect() shows what other clients have left at the server, and must not
+ * change it. Further cases: keys that are not locks, and token counters that do
+ * not expire (keep_tokens=yes). */
 #include "side.h"
 
 GROUP("inspect");
@@ -127,7 +128,8 @@ CASE(test_other_dialect_is_named)
     OK(hf_lock_release(a, NULL));
 }
 
-/* The key is not a lock in either dialect, for each kind of lock. */
+/* The key is a lock in neither dialect. The error message must say so, and must
+ * not suggest another dialect. */
 CASE(test_key_of_another_program_is_said)
 {
     static const struct {
@@ -155,8 +157,8 @@ CASE(test_key_of_another_program_is_said)
     }
 }
 
-/* A semaphore is a string in both dialects, so the error about a hash must not
- * suggest the other dialect. */
+/* A semaphore is not stored in a hash, but neither is a lock of dialect=string.
+ * So the error message about the hash must not suggest that dialect. */
 CASE(test_hash_where_a_semaphore_would_be)
 {
     world_near(w);

@@ -63,8 +63,8 @@ CASE(test_stranger_comes_to_permits)
     stranger_comes(w, a, b, LINE, 's');
 }
 
-/* Each permit is an entry, and one script writes all of them, so their number
- * is limited. */
+/* A hold may have only a limited number of permits, because one script writes
+ * an entry for each of them. */
 CASE(test_permits_of_one_hold_have_a_limit)
 {
     hf_lock *a;
@@ -160,7 +160,7 @@ CASE(test_permits_that_were_handed_over_expire)
 }
 
 /* All permits are free, but the semaphore's key remains because a Redisson
- * client listens. */
+ * client listens. When permits are acquired again, the keys expire as usual. */
 CASE(test_permits_of_one_that_stayed_expire)
 {
     hf_lock *a = near_of(w, &permits);
@@ -282,8 +282,8 @@ static long long token_ttl_after(struct world *w, hf_lock *lock,
     return token_ttl(w);
 }
 
-/* Redisson's counter never expires, and we must not let it expire: Redisson's
- * tokens would start again. */
+/* Redisson's counter never expires, and we must not let it expire, because
+ * Redisson's tokens would then start again at 1. */
 static void counter_of_redisson_stays(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -296,7 +296,7 @@ static void counter_of_redisson_stays(struct world *w, const struct side *s)
     assert_int_equal(token_ttl_after(w, a, s), -1);
 }
 
-/* Our counter expires a day after the last grant. */
+/* Our counter expires a day or more after the last grant. */
 static void counter_of_ours_ends(struct world *w, const struct side *s)
 {
     hf_lock *a = near_of(w, s);
@@ -307,7 +307,8 @@ static void counter_of_ours_ends(struct world *w, const struct side *s)
         redis_do(w, "SET " TOKEN " %lld PX 50000", hours_ago(ago));
         assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
     }
-    /* The counter is in the future, as if the clock had been set back. */
+    /* The counter is a time in the future, as if the clock had been set
+     * back. */
     redis_do(w, "SET " TOKEN " %lld PX 50000", hours_ago(-9));
     assert_true(token_ttl_after(w, a, s) >= A_DAY_MS);
 }

@@ -152,8 +152,8 @@ static void lost_release(struct world *w, const struct side *s)
     OK(take(a, s, 0, NULL));
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     EXPECT(HF_EUNKNOWN, hf_lock_release(a, &w->err));
-    /* The release was executed and another client holds the lock: the retried
-     * release must not end that hold. */
+    /* The release was executed, so another client can acquire. The retried
+     * release must not end that client's hold. */
     OK(take_other(b, s, 5000, &w->err));
     world_heal(w);
     FAILS(take(a, s, 300, &w->err));

@@ -28,9 +28,9 @@ CASE(test_both_connections_reset_while_waiting)
     any_cut_waiter(w, a, world_far(w, 30000, 1000));
 }
 
-/* A request reaches the server after all later ones: the proxy held it back
- * when the client lost the connection, and delivers it after the requests on
- * the new connection. */
+/* A request reaches the server after all later requests: the proxy holds it
+ * back until the client has lost the connection, and delivers it after the
+ * requests on the new connection. */
 static void late_question(struct world *w, int64_t late_ms)
 {
     hf_lock *a = world_far(w, 30000, 1000);

@@ -51,7 +51,7 @@ bool redis_has(struct redis_server *, const char *key);
 void world_has_waiter(struct world *, const char *key);
 
 /* Sends a message that makes our waiter at that place of the list poll.
- * lua/README.md describes the letters. */
+ * `letter` is the first letter of the message (lua/README.md). */
 void redis_tell(struct world *, const char *list, int place, char letter);
 /* Returns when the only waiter polled last, by the server's clock, or -1 unless
  * there is exactly one waiter. */

@@ -14,8 +14,9 @@ const int64_t any_refused_ttl_ms = 5000;
         redis_do(w, command);                                                  \
     }
 
-/* The administrator uses the same user as the clients. But the commands that
- * the tests send while these rights are missing need no keys. */
+/* The administrator uses the same user as the clients, so its commands on keys
+ * are refused too. But while these rights are missing, the tests send only
+ * commands that need no keys. */
 DOES(forbid_keys, "ACL SETUSER default resetkeys ~other:*")
 DOES(allow_keys, "ACL SETUSER default ~*")
 /* The server executes the scripts, but each of them fails at one of these

@@ -1,5 +1,5 @@
-/* Renewals that reach the server too late, and connecting again after a renewal
- * could not connect. */
+/* Renewals that reach the server too late, and a client that reconnects after
+ * its renewals could not connect. */
 #include "side.h"
 
 GROUP("renew");

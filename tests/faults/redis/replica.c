@@ -42,8 +42,8 @@ static struct pair *pair_of(struct world *w, long lag_ms)
     p->way = proxy_start(w->redis->port);
     assert_non_null(p->way);
     OK(redis_server_follow(&p->replica, proxy_port(p->way)));
-    /* The master counts the replica only after the replica's first message, up
-     * to a second later. */
+    /* The master counts the replica only after the replica's first message,
+     * which may arrive up to a second after the replica has connected. */
     COMES(redis_do(w, "WAIT 1 100") == 1);
     if (lag_ms)
         proxy_set(p->way, PROXY_DELAY, lag_ms);
@@ -95,8 +95,8 @@ static void survives(struct world *w, const struct side *side, bool forgets)
     promote(w, p);
     assert_true(redis_has(&p->replica, "n"));
     token = token_of(a);
-    /* The old master returns as a replica, because the client needs one to
-     * confirm. */
+    /* The old master returns as a replica, because the renewal needs a replica
+     * that confirms it. */
     OK(redis_server_again(w->redis));
     OK(redis_server_follow(w->redis, p->replica.port));
     if (!WAIT_FOR(hf_lock_renew(a, 0, &w->err) == 0))

@@ -116,8 +116,8 @@ static void master_is_demoted(struct world *w, const struct way *way)
 }
 
 /* The old master still serves clients that do not know of the new master. A
- * grant by the old master is worth nothing to a client whose commands go to the
- * new one. */
+ * client whose commands go to the new master must ignore a grant by the old
+ * one. */
 static void old_master_goes_on(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);

@@ -89,8 +89,9 @@ static bool says_loading(hf_lock *lock, hf_error *err)
            strstr(err->text, "LOADING") && err->may_pass;
 }
 
-/* The server refuses new connections while it loads its data. The client
- * reports this at once, and acquires as soon as the data is loaded. */
+/* While the server loads its data, it refuses every command, so no connection
+ * can be established. The client reports this at once, and acquires as soon as
+ * the data is loaded. */
 CASE(test_restart_loading_is_told_at_once)
 {
     static const int64_t waits[] = {0, 3000, HF_FOREVER};
@@ -450,7 +451,7 @@ CASE(test_stranger_before_us_in_the_fair_queue)
 }
 
 /* Redisson holds the lock and our waiter is first in the queue: Redisson
- * notifies it as it notifies its own waiters. */
+ * notifies our waiter in the same way as its own waiters. */
 CASE(test_stranger_hands_the_fair_lock_to_us)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR);

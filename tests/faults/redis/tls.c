@@ -133,8 +133,9 @@ CASE(test_tls_on_one_side_alone)
     expect_words(w->err.text, "With TLS it is rediss://");
     again(w, NULL, false, NULL);
     /* The client sends TLS to a server without TLS. If these bytes contain no
-     * end of a line, the server waits for one. If the machine then stalls,
-     * hf_open() gives up first. */
+     * end of a line, the server waits for one, and the client's error message
+     * names TLS only when the connection times out. On a machine that stalls,
+     * hf_open() may give up before that, so the test tries repeatedly. */
     for (int i = 0; i < 5 && !(i && strstr(w->err.text, "TLS")); i++)
         assert_int_not_equal(
             open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);
@@ -150,8 +151,8 @@ static hf_lock *far_lock(struct world *w, int64_t ttl_ms, int64_t op_timeout_ms)
                       ttl_ms, op_timeout_ms, HF_FAIR_DEFAULT);
 }
 
-/* The connection is cut in records, between them, and in the handshake of the
- * next connection. */
+/* The connection is cut within records, between records, and in the handshake
+ * of the next connection. */
 CASE_IS(test_tls_reset_anywhere,
         any_cut_answers(w, far_lock(w, 30000, 3000), PROXY_RESET, 2400, 191))
 CASE_IS(test_tls_half_close_anywhere,
@@ -166,7 +167,7 @@ CASE(test_tls_waiter_after_cuts)
 }
 
 /* The server is killed and restarted while the client is idle: the client reads
- * the alert and the end of the old connection before it sends anything. */
+ * the end of the old connection before it sends anything. */
 CASE(test_tls_server_killed_while_idle)
 {
     hf_lock *a = world_near(w);

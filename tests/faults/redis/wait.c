@@ -147,7 +147,7 @@ CASE_IS(test_handed_to_one_that_has_just_come, handed_over(w, HF_UNFAIR))
 CASE_IS(test_handed_to_a_fair_one_that_has_just_come, handed_over(w, HF_FAIR))
 
 /* The lock is not handed to a waiter that will not poll soon: if the message
- * was lost, the waiter would not learn for a long time that it holds the
+ * were lost, the waiter would not learn for a long time that it holds the
  * lock. */
 static void not_handed_over(struct world *w, enum hf_fairness fair)
 {
@@ -166,7 +166,7 @@ CASE_IS(test_not_handed_to_one_that_looks_rarely, not_handed_over(w, HF_UNFAIR))
 CASE_IS(test_not_handed_to_a_fair_one_that_looks_rarely,
         not_handed_over(w, HF_FAIR))
 
-/* Returns the interval after which the only waiter that is not simulated polls
+/* Returns after how many ms the only waiter that is not simulated polls
  * again. */
 static long long looks_within(struct world *w, const char *hash)
 {
@@ -259,8 +259,8 @@ static void wakes_the_other_kind(struct world *w, enum hf_fairness holder,
     hf_lock *b = world_lock(w, w->redis->url, 30000, 5000, waiter);
     struct taker *t = taker_behind(w, a, b, 30000);
 
-    /* The waiter polls right after it has subscribed, and then not for some
-     * time. */
+    /* After these two calls the waiter has subscribed, and does not poll for
+     * some time. So only the message can make it acquire within 1.4 s. */
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
                waiter == HF_FAIR ? SEEN : CROWD, 0);
     await_look(w, waiter == HF_FAIR ? QUEUE : WAITERS,
@@ -301,8 +301,8 @@ CASE(test_acquire_begun_in_a_long_silence)
     taker_gets_it(t, 3000);
 }
 
-/* The client must not send an acquire while its abandoned request may still be
- * executed: the acquire fails with HF_EBACKEND. */
+/* The client must not send an attempt while the server may still execute one
+ * that the client has abandoned: the acquire fails with HF_EBACKEND. */
 CASE(test_acquire_behind_an_unsure_abandon)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 400);

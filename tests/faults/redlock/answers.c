@@ -167,8 +167,8 @@ CASE(test_key_of_another_type)
     world_free_for_all(w, a);
 }
 
-/* A key of another program stays at one server, whichever that is: it blocks
- * neither waiters nor clients that try again. */
+/* A key of another program stays at one server: it blocks neither waiters nor
+ * clients that try again, whichever server it is. */
 CASE(test_key_that_stays_at_one_server)
 {
     hf_lock *a = far(w, 30000, 5000, PATIENT),

@@ -129,7 +129,7 @@ CASE(test_late_releases_end_nothing_else)
 }
 
 /* Two servers cannot be reached when the lock is released: their keys are
- * deleted as soon as they can be reached, long before the lease ends. */
+ * deleted as soon as the servers can be reached, long before the lease ends. */
 static void owed(struct world *w, enum proxy_mode mode, bool is_cut)
 {
     hf_lock *a = far(w, 30000, OP_MS, PATIENT), *b = near(w);

@@ -1,6 +1,7 @@
 -- Breaks a mutex. If ARGV.token is not 0 or ARGV.owner is not '', only the hold
 -- with that token and owner is broken. A token without an owner matches only
--- holdfast clients, because other clients do not raise the counter of tokens.
+-- holds of holdfast clients: Redisson's plain locks do not raise the counter of
+-- tokens, so the counter may belong to an earlier hold.
 --
 -- Returns 1 if the mutex was held and is broken now; 0 if it was not held; the
 -- token of the hold as a string ('' if unknown) if it is a different hold;

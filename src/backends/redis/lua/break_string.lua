@@ -1,11 +1,11 @@
 -- Deletes a latch, or breaks the holds of a semaphore. If ARGV.token is not 0,
 -- only holds with that token are broken, and if ARGV.owner is not '', only
--- holds of that owner.
+-- holds of that owner. In both cases a latch stays, because it has no holds.
 --
--- Returns 1 if a hold was broken or the latch was set; 0 if the semaphore was
--- not held or the latch was not set; the token of one holder as a string ('' if
--- unknown) if no holder matches; $RD_OTHER if the string is neither a semaphore
--- nor a latch; or {5, now} if the request was too late.
+-- Returns 1 if a hold was broken or the latch was deleted; 0 if the semaphore
+-- was not held, or the latch was not set or stays; the token of one holder as a
+-- string ('' if unknown) if no holder matches; $RD_OTHER if the string is
+-- neither a semaphore nor a latch; or {5, now} if the request was too late.
 --@keys lock holds token line party permits kind
 --@args owner channel mark latch_channel valid_until_us token
 --@include sem_keys.lua

@@ -1,6 +1,6 @@
 -- Returns {'r', token, 0, 0, holders, waiters} of a read-write lock, with '-'
--- instead of 'r' if the lock is free. A holder is {owner, r or w, ms left,
--- note}.
+-- instead of 'r' if the lock has neither holders nor waiters. A holder is
+-- {owner, r or w, ms left, note}.
 --@keys lock holds token line party permits kind
 --@args owner channel mark base
 --@include rw_keys.lua

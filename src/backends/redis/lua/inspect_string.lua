@@ -1,6 +1,7 @@
 -- Returns {letter, token, size, count, holders, waiters} of a string. The
--- letter is s for a semaphore, l for a latch, '-' for a semaphore without
--- holds, or '' if the string is neither. The count is the number of free
+-- letter is s for a semaphore, l for a latch, '' for a string that is neither,
+-- or '-' if the name is not in use, or is a semaphore that holdfast created and
+-- that has neither holders nor waiters. The count is the number of free
 -- permits, or the count of the latch. A holder is {owner, permits, ms left,
 -- note}. The script writes nothing.
 --@keys lock holds token line party permits kind

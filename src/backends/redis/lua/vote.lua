@@ -1,9 +1,9 @@
 -- One server's part of Redlock. README.md describes the arguments and the
 -- replies, redlock.h the protocol. The key `reserve` contains "base ahead", or
--- "base" if `ahead` is 0. A grant replies `base`; if the owner has its majority
--- with this vote, its token is higher, because the client adds 1 to the highest
--- base of the majority. `top` is `base` plus `ahead`: a later grant here replies
--- a base of at least `top`.
+-- "base" if `ahead` is 0. A grant sets and returns `base`. If the owner gets
+-- its majority with this vote, its token is higher than `base`, because the
+-- client adds 1 to the highest base of the majority. `top` is `base` plus
+-- `ahead`: a later grant here returns a base of at least `top`.
 --@keys lock reserve
 --@args op value number lease_ms keep_ms valid_until_us
 local op,was=ARGV.op,redis.call('get',KEYS.reserve) or '0'

@@ -4,15 +4,16 @@
  *
  * Processes acquire a lock, read and write what it guards, and release it. In
  * the meantime some of them are killed and stopped, the network fails, and
- * servers are stopped or killed: a seed decides which faults. NAME is one of
- * the names of the conformance suite. With a URL, only processes are killed and
- * stopped, and neither the server nor the network fails.
+ * servers are stopped or killed: a seed decides which faults occur. NAME is one
+ * of the names of the conformance suite. With a URL, only processes are killed
+ * and stopped, and neither the server nor the network fails.
  *
- * A round has one lock of some kind, a few faults and a verdict. It has its own
- * seed: seed, seed + 1, ... The verdict comes from the history (history.h) that
- * the processes write (record.h): a holder claims the lock until the deadline
- * that it knows. The seed does not control the scheduler, so a repeated round
- * has the same faults but another history.
+ * A round has one lock of some kind, a few faults and a verdict. Each round has
+ * its own seed: the first round has the seed of --seed, and each following
+ * round has the next number. The verdict comes from the history (history.h)
+ * that the processes write (record.h): a holder claims the lock until the
+ * deadline that it knows. The seed does not control the scheduler, so a
+ * repeated round has the same faults but another history.
  *
  * --useless: every process has its own lock, so that the locks protect nothing;
  * the verdict must be a violation. --names: prints the names that this build

@@ -73,7 +73,8 @@ class Run:
         # pylint: disable=consider-using-with
         self.out = tempfile.TemporaryFile("w+", encoding="utf-8",
                                           errors="replace")
-        # The program has its own session, so that ^C does not reach its servers.
+        # The program has its own session, so that a ^C at the terminal reaches
+        # neither the program nor its servers.
         self.process = subprocess.Popen(command, stdout=self.out,
                                         stderr=subprocess.STDOUT,
                                         start_new_session=True)
@@ -85,7 +86,7 @@ class Run:
         return self.process.poll() is not None
 
     def end(self):
-        """Asks a program with servers to end; a program without servers ends soon anyway."""
+        """Asks a program that runs for a given time to end; the others end soon anyway."""
         if "--seconds" in self.command:
             self.process.terminate()
 

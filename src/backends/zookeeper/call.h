@@ -3,16 +3,16 @@
  * sends one request and returns 0. If it returns an error code, nothing was
  * sent and `done` is not called. Answers arrive in the order of sending, inside
  * the library's functions, with the client's mutex held. `owner` is passed to
- * `done` and must stay valid until then or until close(). Requests may be sent
- * only while zk.up is true. Paths are absolute.
+ * `done` and must stay valid until `done` or close() is called. Requests may be
+ * sent only while zk.up is true. Paths are absolute.
  */
 #ifndef HF_ZK_CALL_H
 #define HF_ZK_CALL_H
 
 #include "zookeeper.h"
 
-/* What an answer with ZOK contains (`z` is set with any code). It belongs to
- * the library and is freed when `done` returns. */
+/* The contents of an answer with ZOK (`z` is set with any code). They belong to
+ * the library and are freed when `done` returns. */
 struct zk_reply {
     struct zk *z;
     const char *text; /* create: the path; get: the data */
@@ -54,13 +54,13 @@ int hf__zk_multi(struct zk *z, size_t len, const zoo_op_t *op, zk_done_fn *done,
                  void *owner);
 
 /* Creates every missing node of the path. The nodes of the URL's own path
- * become persistent nodes, the others containers. (With dialect=kazoo, the
- * others become persistent nodes, too.) The creates are sent before any later
- * request. If the server refuses a create, later requests below that node get
- * ZNONODE. */
+ * become persistent nodes, the others become containers. (With dialect=kazoo,
+ * the others become persistent nodes, too.) The creates are sent before any
+ * later request. If the server refuses a create, later requests below that node
+ * get ZNONODE. */
 int hf__zk_make_parents(struct zk *z, const char *path);
-/* Returns the code with which the server last refused to create a node of the
- * path, or ZOK if it refused none. */
+/* Returns the code with which the server refused to create a parent, if the
+ * last refused parent is part of this path; otherwise ZOK. */
 int hf__zk_parents_refused(const struct zk *z, const char *path);
 
 /* Returns true if no answer came: the server may or may not have executed the

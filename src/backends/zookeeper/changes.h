@@ -3,12 +3,12 @@
  * unlisten). session.c calls hf__zk_changes_move() and hf__zk_changes_lost().
  * All functions are called with the client's mutex held.
  *
- * A name has watches on everything that hf__zk_parties_read() reads: the
- * children of its node (or the creation of the node, if it does not exist), the
- * children of `locks` and `leases`, and the data of `latch`. A watch fires
- * once. After each event all watches are set again, and the change is reported
- * only when the server has answered. A program that then inspects the name
- * therefore also sees what happened while no watch was set.
+ * A listener watches the children of the name's node (or the creation of the
+ * node, if it does not exist), the children of `locks` and `leases`, and the
+ * data of `latch`. A watch fires once. After each event all watches are set
+ * again, and the change is reported only when the server has answered. A
+ * program that then inspects the name therefore also sees what happened while
+ * no watch was set.
  *
  * The library keeps one watch per watcher and path across all connections of a
  * session, but does not reliably remove it. Therefore a listener that has ended

@@ -21,8 +21,8 @@ void hf__zk_node_vanished(struct zk_node *);
  * a latch. Like the delete of an entry, this delete is repeated after a
  * failure. */
 void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
-/* Reports the loss of the lock's hold to the core, because one of its entries
- * is missing, and deletes the others. Called only from advance(). */
+/* Reports the loss of the lock's hold to the core and deletes the entries of
+ * the hold, one of which is missing. Called only from advance(). */
 void hf__zk_taken_away(struct zk_lock *);
 /* Deletes `locks` and `leases` below the node if both are empty. An idle
  * semaphore leaves these two nodes. */

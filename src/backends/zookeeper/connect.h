@@ -36,8 +36,8 @@ hf__time hf__zk_lookup_timeout(const struct zk *);
 bool hf__zk_is_closed(const struct zk *);
 /* Sets the time limits for opening with this number of addresses. */
 void hf__zk_first_round(struct zk *, size_t addresses);
-/* Returns, after a failed attempt while opening, whether there is time and an
- * address for another attempt. */
+/* Counts a failed attempt while opening, and returns whether there is time and
+ * an address for another attempt. */
 bool hf__zk_may_try_again(struct zk *);
 /* Returns when the current attempt to connect will have taken too long. */
 hf__time hf__zk_late_at(const struct zk *);

@@ -20,7 +20,7 @@
 /* ---- inspect ------------------------------------------------------------ */
 
 /* Returns whether an entry is reported. A client that has its leases is
- * reported as a holder, even while its turn is still in `locks`. */
+ * reported only as a holder, even while its turn is still in `locks`. */
 static bool inspect_is_shown(const struct zk_parties *parties,
                              const struct zk_party *s)
 {
@@ -142,8 +142,8 @@ static void inspect_delete_both(struct zk_parties *parties, const char *one,
 }
 
 /* Deletes a holder. The entry of an unfair mutex is deleted together with the
- * node `lock`. If `lock` is missing, that transaction fails, and the single
- * delete that follows it succeeds. */
+ * node `lock`, in a transaction. If `lock` is missing, the transaction fails,
+ * and the single delete of the entry, which is sent after it, succeeds. */
 static int inspect_delete(const struct zk_party *s)
 {
     struct zk_parties *parties = s->parties;

@@ -11,8 +11,9 @@
 
 void hf__zk_keepalive_move(struct zk *, hf__time now);
 hf__time hf__zk_keepalive_timeout(const struct zk *);
-/* Sends a write, unless zk.proved is recent enough. For a fixed lease it always
- * sends one, because the lease begins with that write. */
+/* Sends a write, unless another one is unanswered or zk.proved is recent
+ * enough. For a fixed lease zk.proved is never recent enough, because the lease
+ * begins with the write. */
 void hf__zk_keepalive_prove(struct zk *, const struct hf__req *);
 
 #endif

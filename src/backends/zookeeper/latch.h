@@ -1,7 +1,7 @@
 /*
- * The latch: attempts that wait for it, which lock.c calls through
- * zookeeper.c's table of kinds, and the queries HF__LATCH_SET, DOWN and GET,
- * which return an outcome or PENDING.
+ * The latch. hf__zk_latch_attempt() lets a lock wait for it; lock.c calls that
+ * function through zookeeper.c's table of kinds. hf__zk_latch_query() executes
+ * HF__LATCH_SET, DOWN and GET, and returns an outcome or PENDING.
  */
 #ifndef HF_ZK_LATCH_H
 #define HF_ZK_LATCH_H

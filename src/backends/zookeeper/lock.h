@@ -69,9 +69,9 @@ void hf__zk_lock_answer(struct zk_lock *, int rc);
 /* Ends the lock's wait: removes the lock from its watch and from the count of
  * queued locks. */
 void hf__zk_lock_stop_waiting(struct zk_lock *);
-/* Returns true if missing parents must be created again, because the server
- * sweeps empty parents. Returns false if this was done too many times, or if
- * the server refuses to create a parent. */
+/* Returns true if the caller may create missing parents again, because the
+ * server sweeps empty parents. Returns false if this was done too many times,
+ * or if the server refuses to create a parent. */
 bool hf__zk_lock_parents_again(struct zk_node *);
 
 #endif

@@ -74,8 +74,8 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     struct zk_node *node;
 
     /* The entry of an unfair mutex gets no sequence from the server. When the
-     * same hold id wants the lock again, its old entry may not be deleted yet,
-     * so each entry gets a new name. */
+     * same hold id wants the lock again, its old entry may still exist, so each
+     * entry gets a new name. */
     node_uuid_of(
         z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id, uuid);
     hf__zk_entry_prefix(form, uuid, stem);

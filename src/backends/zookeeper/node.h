@@ -5,10 +5,11 @@
  * nothing: node_create.h creates the entry, cleanup.h deletes it. Called with
  * the client's mutex held.
  *
- * A node belongs to one hold id of one lock, and its name contains that id's
+ * A node belongs to one hold id of one lock. The name of its entry contains a
  * uuid, so that the entry can be found again after a lost answer. The uuid is
- * derived from the session (zk.salt), so an entry that is found by it was
- * created in this session.
+ * derived from the session (zk.salt) and from the hold id; in an unfair mutex,
+ * from zk.holders instead of the hold id. So an entry that is found by its uuid
+ * was created in this session.
  */
 #ifndef HF_ZK_NODE_H
 #define HF_ZK_NODE_H
@@ -187,8 +188,8 @@ const char *hf__zk_node_dir(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
 /* Returns the node of that hold id, or NULL. If a lock is given, only a node
- * below the lock's path counts: hold ids are reused after 2^31 locks, and a
- * hold may last that long. */
+ * below the lock's path counts: hold ids repeat after 2^31 lines, and a hold
+ * may last that long. */
 struct zk_node *hf__zk_node_of(const struct zk *, const struct zk_lock *,
                                uint64_t hold_id);
 /* Makes the node THERE or GONE, depending on whether a list of its siblings

@@ -64,8 +64,8 @@ int hf__zk_denied(struct zk *z, int rc, const char *right, const char *path)
 }
 
 /* If a part of the name looks like an entry, the error message names that part
- * and suggests moving it to the URL's path. Programs like tooz keep their locks
- * below such parts (/tooz/locks/NAME). */
+ * and suggests moving it, with all parts before it, to the URL's path. Programs
+ * like tooz keep their locks below such parts (/tooz/locks/NAME). */
 int hf__zk_bad_name(struct zk *z, const char *what, const char *name,
                     size_t len)
 {

@@ -15,7 +15,7 @@
  * hold.
  *
  * The size is in the data of `leases`. A client whose turn it is writes the
- * size if the data contains none. If the data contains a different size and no
+ * size if `leases` has no data. If the data contains a different size and no
  * other client has a permit, the client replaces it with its own size.
  */
 #ifndef HF_ZK_SEMAPHORE_H

@@ -17,7 +17,7 @@
 
 #include "zookeeper.h"
 
-/* Looks the hosts up and starts to connect. Returns 0, or an error code. */
+/* Looks up the hosts and starts to connect. Returns 0, or an error code. */
 int hf__zk_session_open(struct zk *);
 void hf__zk_session_close(struct zk *);
 void hf__zk_session_move(void *, hf__time now);

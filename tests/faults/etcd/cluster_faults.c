@@ -102,8 +102,8 @@ CASE(test_leader_killed_under_load)
 }
 
 /* A member has forwarded a request to a leader that dies, so the request is
- * lost. The member reports that only after 5 s and two elections; the client
- * sends the request again before that. */
+ * lost. The member reports that only after 5 s plus twice the election timeout;
+ * the client sends the request again before that. */
 CASE(test_request_lost_with_the_leader_is_sent_again)
 {
     hf_lock *a = world_far(w, 30000, 20000);
@@ -138,7 +138,7 @@ CASE(test_all_killed_hold_survives)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The client switches to another member, where its hold and its wait
+/* The clients switch to another member, where the hold and the wait
  * continue. */
 static void goes_on_elsewhere(struct world *w, const char *url,
                               void (*cut)(struct world *), int64_t ttl_ms)
@@ -203,7 +203,7 @@ static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
 }
 
 /* A waiter's member is cut off, so the waiter gets no event. It must leave that
- * member long before its lease requires that. */
+ * member long before its lease is in danger. */
 static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
 {
     hf_lock *a = at(w, etcd_three.url, 30000, 5000), *b;
@@ -262,8 +262,8 @@ CASE(test_no_quorum_confirms_nothing)
     world_free_for_all(w, b);
 }
 
-/* A leader confirms requests until it knows that it lost its quorum. The
- * holder's claim ends nevertheless, and no client is granted anything. */
+/* A leader may confirm keep-alives until it knows that it has lost its quorum.
+ * The holder's claim ends nevertheless, and no client is granted anything. */
 CASE(test_leader_without_quorum_grants_nothing)
 {
     enum { MOST_MS = 3000 };
@@ -282,8 +282,9 @@ CASE(test_leader_without_quorum_grants_nothing)
     world_free_for_all(w, a);
 }
 
-/* A key that is written right after a request, on the same path, and that
- * nothing undoes. If this write is executed later, so was the request. */
+/* A key that the test writes right after a request, through the same member,
+ * and that nothing undoes. If this write is executed late, so was the
+ * request. */
 #define PROBE "holdfast:client/probe"
 
 static bool was_done(struct etcd_server *s)
@@ -294,8 +295,8 @@ static bool was_done(struct etcd_server *s)
     return out[0] == '1';
 }
 
-/* Starts an acquire whose request the member does not answer, so that the
- * client gives it up. */
+/* Starts an acquire whose request the member does not answer, writes PROBE, and
+ * waits until the client has given up the acquire. */
 static void give_up(struct world *w, hf_lock *lock, struct etcd_server *member)
 {
     uint64_t before = proxy_sent(w->proxy);
@@ -333,8 +334,8 @@ static bool leader_does_it_later(struct world *w, hf_lock *a)
 }
 
 /* A member forwards the request to a leader that is stopped. When that server
- * continues, it is no longer the leader and forwards the request to the new
- * one, after all later requests. */
+ * continues, it is no longer the leader. It forwards the request to the new
+ * leader, which executes it after all later requests. */
 static bool passed_on_late(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader(), *member = follower(0);
@@ -351,8 +352,8 @@ static bool passed_on_late(struct world *w, hf_lock *a)
 }
 
 /* The client has given up a request for the lock, and the request is executed
- * later. It must leave nothing at the server. Whether such a request is
- * executed depends on etcd, so the test tries several times. */
+ * later. It must leave nothing at the server. Whether the request is executed
+ * at all depends on etcd, so the test tries several times. */
 static void given_up(struct world *w,
                      bool (*is_done)(struct world *, hf_lock *))
 {

@@ -1,5 +1,5 @@
-/* A fake server speaks HTTP/2 as etcd does, knows nothing of locks, and sends a
- * malformed or false reply to one kind of call. */
+/* A fake server speaks HTTP/2 as etcd does, knows nothing of locks, and sends
+ * malformed or false replies to one or two kinds of call. */
 #include "etcd_faults.h"
 
 #include "../../lib/h2_frame.h"
@@ -104,8 +104,8 @@ static void say_packed(int32_t id, const void *message, bool is_last)
     say_message(id, data, len, is_last);
 }
 
-/* Reports every request of the transaction as executed, and no entry of another
- * client. */
+/* Replies that every request of the transaction was executed, and that there is
+ * no entry of another client. */
 static void say_done(int32_t id, Etcd__Header *h)
 {
     Etcd__TxnAnswer t = ETCD__TXN_ANSWER__INIT;
@@ -565,8 +565,8 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* The server sends a reply of the maximum length in which every two bytes
- * encode a key. */
+/* The server sends a reply of almost the maximum length in which every two
+ * bytes encode a key. */
 CASE(test_answer_that_swells)
 {
     enum { KEYS = 2000000, LEN = 2 * KEYS };

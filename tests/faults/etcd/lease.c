@@ -13,8 +13,8 @@ GROUP("lease");
 
 enum { SOON_MS = 2000, WAIT_MS = 30000 };
 
-/* Finds the key that identifies the i-th client. The clients of earlier cases
- * have older keys. */
+/* Copies the key that identifies the i-th client; returns false if some client
+ * of the case has no key. The clients of earlier cases have older keys. */
 static bool has_guard(const struct world *w, size_t i, char *key, size_t size)
 {
     static char keys[65536];
@@ -252,7 +252,7 @@ CASE(test_entry_deleted_while_holding)
     taker_gives(t);
 }
 
-/* Dispatches the first client, because no thread drives it, and looks for its
+/* Dispatches the first client, which no thread drives, and looks for its
  * key. */
 static bool has_guard_again(struct world *w, char *key, size_t size)
 {

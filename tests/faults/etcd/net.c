@@ -68,9 +68,9 @@ static void released_unheard(struct world *w, bool compacts)
 CASE_IS(test_release_while_the_waiter_is_away, released_unheard(w, false))
 CASE_IS(test_compaction_while_the_waiter_is_away, released_unheard(w, true))
 
-/* The holder has no connection when another client asks for the lock. It is
- * notified after it reconnects, unless the server has compacted the event, and
- * it is notified of later requests. */
+/* The holder has no connection when another client asks for the lock. If the
+ * server has not compacted the event, the holder is notified after it
+ * reconnects. In any case the holder is notified of later requests. */
 static void asked_unheard(struct world *w, bool compacts)
 {
     hf_lock *a = world_far(w, 30000, 5000);

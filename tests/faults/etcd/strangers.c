@@ -124,7 +124,8 @@ CASE(test_latch_that_says_nonsense)
     assert_int_equal(left, 0);
 }
 
-/* Waits for n/5f, which is the only entry among this many keys. */
+/* Asserts that a client waits behind n/5f, the only entry among this many
+ * keys. */
 static void waits_for_5f(struct world *w, unsigned keys)
 {
     struct taker *t = taker_start(w, w->locks[0], WAIT_MS);
@@ -138,8 +139,9 @@ static void waits_for_5f(struct world *w, unsigned keys)
     world_is_clean(w);
 }
 
-/* One entry is among many keys that are not entries. Half of these keys have
- * the same revision, and so does the other half. */
+/* One entry is among many keys that are not entries. Half of these keys are
+ * created before the entry, in one revision, and the other half after the
+ * entry, in another. */
 static void entry_among(struct world *w, const char *strangers)
 {
     put_some(strangers, 0, 120);

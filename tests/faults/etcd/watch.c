@@ -39,8 +39,8 @@ static double asked(void)
     return n;
 }
 
-/* Asserts that a waiter polls every 2 s with at most two or three requests and
- * sends nothing else. */
+/* Asserts that a waiter continues to poll, but sends at most about two requests
+ * per second. */
 static void waits_at_no_cost(struct world *w, hf_lock *a, hf_lock *b)
 {
     struct timespec nap = {1, 0};
@@ -92,8 +92,9 @@ static double proposed(void)
     return n;
 }
 
-/* An unfair waiter has no entry, and must not try to create one at each poll:
- * all members would have to store it, and a full server would refuse it. */
+/* An unfair waiter has no entry, and must not try to create an entry at each
+ * poll: all members would have to store each try, and a full server would
+ * refuse it. */
 CASE(test_unfair_waiter_looks_without_writing)
 {
     hf_lock *a = world_lock(w, w->near_url, 60000, 5000, HF_UNFAIR),
@@ -218,9 +219,10 @@ static void *take_and_give(void *arg)
                : NULL;
 }
 
-/* Two clients wait for permits. When the first of them has got and released its
- * permits, the second one must acquire. The event of that release is lost, as
- * if the first client had died before it could notify the second. */
+/* Two clients wait for one permit each. When the first of them is granted its
+ * permit, it writes its entry to notify the second, which must then acquire,
+ * too. The event of that write is lost, as if the first client had died before
+ * it could notify the second. */
 CASE(test_event_of_the_one_before_is_lost)
 {
     pthread_t before;

@@ -16,7 +16,7 @@ static const char *majority_url(void)
     return url;
 }
 
-/* A follower is cut off without noticing that, and the leader ends the session
+/* A follower is cut off but does not notice it, and the leader ends the session
  * of the follower's client. The claim of that client must end before the claim
  * of the next client begins. */
 CASE(test_cut_off_follower_claim_ends_before_the_next)
@@ -86,10 +86,11 @@ static void ends_with_it(struct proc *p)
     proc_end(p);
 }
 
-/* A waiter is first in the queue when it is stopped and its follower is cut
- * off. Then its session ends. When the waiter continues, the follower refuses a
- * request without asking the leader, because it checks rights early. The waiter
- * must not take that reply as proof that its session is alive. */
+/* A waiter's process is stopped. The waiter becomes the first in the queue, its
+ * session ends, and another client acquires the lock. The waiter's follower is
+ * cut off and does not know this. It checks rights early, so it may refuse a
+ * request without asking the leader. When the waiter continues, it must not
+ * take such a refusal as proof that its session is alive. */
 CASE(test_cut_off_follower_denies_and_proves_nothing)
 {
     hf_lock *a = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);
@@ -118,8 +119,8 @@ CASE(test_cut_off_follower_denies_and_proves_nothing)
     ends_with_it(&b);
 }
 
-/* Two of three servers are stopped, so there is no quorum. The last
- * acknowledgement keeps the session for its timeout and no longer. */
+/* Two of three servers are stopped, so there is no quorum. After the last
+ * acknowledgement the claim lasts for the session's timeout and no longer. */
 CASE(test_no_quorum_claim_ends_by_itself)
 {
     enum { TTL_MS = 4000 };
@@ -136,8 +137,8 @@ CASE(test_no_quorum_claim_ends_by_itself)
     OK(zk_ensemble_serves(&zk_three));
 }
 
-/* A time that is so long that nothing times out while three servers start or
- * elect a leader, which the library cannot speed up. */
+/* A timeout that is long enough for three servers to start or to elect a
+ * leader, however slow the machine is. */
 #define PATIENT_MS 300000
 
 static hf_lock *patient_lock(struct world *w)

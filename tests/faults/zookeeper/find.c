@@ -131,8 +131,8 @@ CASE(test_open_where_all_are_slow)
 }
 
 /* A later lookup of the host name finds two other addresses: the client must
- * try both repeatedly. The ZooKeeper library would return to only one of
- * them. */
+ * try both repeatedly. By itself the ZooKeeper library would try only one of
+ * them again. */
 CASE(test_each_of_two_found_later_is_asked)
 {
     struct stranger s[2];

@@ -21,8 +21,8 @@ static void delete_last_entry(struct world *w)
 }
 
 /* The second client in the queue has lost its entry. It is granted the lock
- * nevertheless as soon as the first entry is deleted, but learns of its loss
- * long before its renewal. */
+ * nevertheless as soon as the first entry is deleted, but learns that the hold
+ * is lost long before its renewal. */
 CASE(test_second_without_an_entry_is_told)
 {
     hf_lock *a = deaf_lock(w), *b = deaf_lock(w), *c = deaf_lock(w);
@@ -78,8 +78,8 @@ CASE(test_second_with_another_entry_is_not_second)
     COMES(!zk_hand_delete(hand(w), NODE));
 }
 
-/* Deletes only the node that names the holder, not the lock's node. The session
- * of the lock's node stays alive. */
+/* Deletes only the node `_h_...`, which names the holder. The node `lock`
+ * stays, and so does the session that owns both nodes. */
 static void delete_holder(struct world *w)
 {
     struct String_vector names = {0};

@@ -22,8 +22,8 @@ static void is_there(struct world *w, const char *path, const char *data)
     assert_string_equal(text, data);
 }
 
-/* The client's first request about a name is lost. If `parents` is set, that
- * request arrives, and the next one, which creates the parents, is lost. */
+/* The client's first request about a name is lost. If `parents` is set, its
+ * second request, which creates the parents, is lost instead. */
 static void requests_lost(struct world *w, enum hf_kind kind, bool parents)
 {
     struct taker *t;
@@ -292,9 +292,9 @@ static hf_lock *kazoo_lock(struct world *w)
                       HF_FAIR_DEFAULT);
 }
 
-/* In kazoo's layout a writer looks like a mutex. A client that waits after the
- * writer learns that the writer's node was removed, but the holder now reads:
- * the wait fails with HF_EMISMATCH. */
+/* In kazoo's layout a writer looks like a mutex. A client that waits for a
+ * mutex behind the writer is notified when the writer's node is removed, but
+ * the holder now reads: the wait fails with HF_EMISMATCH. */
 CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
 {
     hf_lock *a, *b[2];

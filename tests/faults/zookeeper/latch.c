@@ -1,5 +1,5 @@
-/* Latches: another client acts between two requests of one call, or the replies
- * to these requests are lost. */
+/* Latches: another client acts between two requests of one call, the replies to
+ * these requests are lost, or the server that is read is behind the others. */
 #include "zk_faults.h"
 
 #include <dlfcn.h>
@@ -170,8 +170,8 @@ static void go_deaf(struct world *w)
     proxy_set(w->proxy, PROXY_DEAF, 0);
 }
 
-/* Cuts the connection, so that everything sent before is certainly lost, and
- * lets new ones pass. */
+/* Cuts the connection and lets new ones pass. After that, everything that was
+ * sent on the old connection is certainly lost. */
 static void cut_and_heal(struct world *w)
 {
     proxy_cut(w->proxy);
@@ -214,9 +214,9 @@ CASE(test_latch_counted_before_it_is_taken_back)
     drop_latch(w, latch);
 }
 
-/* As in the case before, but the reply to the removal is lost, and then the
- * lock is removed: the retry must set the latch again, and must not report
- * success because the latch was set before. */
+/* As in the case before, the client must remove the latch, but the reply to the
+ * removal is lost. Then the lock is removed. The retry must set the latch
+ * again; it must not report success only because the latch was set before. */
 CASE(test_latch_taken_back_unheard)
 {
     hf_latch *latch = far_latch(w);
@@ -234,8 +234,8 @@ CASE(test_latch_taken_back_unheard)
     drop_latch(w, latch);
 }
 
-/* The connection breaks when the mark must be deleted: the client deletes it
- * after reconnecting. */
+/* The connection breaks when the client must delete its mark: the client
+ * deletes the mark after reconnecting. */
 CASE(test_latch_mark_is_deleted_at_last)
 {
     hf_latch *latch = far_latch(w);

@@ -67,8 +67,9 @@ CASE(test_breaking_a_plain_lock)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* Returns whether the server has answered another request of that session after
- * the create; if there is no other request, a ping is sent. */
+/* Returns whether the server has answered another request of the session that
+ * created the node, after the create. A ping counts too: the client sends pings
+ * if it has no other request. */
 static bool was_asked_more(struct world *w, const struct Stat *made)
 {
     char text[8192];
@@ -83,10 +84,10 @@ static bool was_asked_more(struct world *w, const struct Stat *made)
            strncmp(line + strlen(sid), "lop=CREA,", strlen("lop=CREA,")) != 0;
 }
 
-/* The client must request everything that it needs in its first requests. To
- * show this, the proxy first delays the replies. Before it lets them pass, it
- * begins to hold back what the client sends. The client must get the lock
- * nevertheless. */
+/* The client must send all requests that it needs before it gets the first
+ * reply. To show this, the proxy first delays the replies. Before it lets them
+ * pass, it begins to hold back what the client sends. The client must get the
+ * lock nevertheless. */
 CASE(test_free_lock_is_one_trip)
 {
     hf_lock *a = world_far(w, 30000, 10000);
@@ -192,8 +193,8 @@ CASE(test_kazoos_readers_are_seen)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* Waits until the server has swept a container that has become empty; then it
- * has swept all other empty ones too. */
+/* Waits until the server has swept a container that became empty just now. All
+ * containers that were empty before are then swept too. */
 static void is_swept(struct world *w)
 {
     struct Stat stat;

@@ -28,7 +28,7 @@ CASE(test_created_then_cut_is_adopted)
 }
 
 /* The reply to the create of a waiter's entry is lost: the waiter finds its
- * entry and keeps the place. */
+ * entry and keeps its place. */
 CASE(test_queued_then_cut_keeps_its_place)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);

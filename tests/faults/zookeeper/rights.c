@@ -68,9 +68,9 @@ static bool is_quiet(struct world *w)
     return NEVER_MS(proxy_sent(w->proxy) != before, 300);
 }
 
-/* All users may create nodes below the name's node, but only the holder may
- * change its entry: the waiter sends nothing while it waits, and does not
- * repeat its request. */
+/* All users may create nodes below the name's node, but only the holder has
+ * rights to its own entry. The waiter must wait nevertheless, without repeating
+ * its request. */
 static void waits_behind_another_user(struct world *w,
                                       enum hf_fairness fairness)
 {
@@ -143,8 +143,8 @@ static bool became(hf_client *c, const int *result, int wanted)
 }
 
 /* A waiter has given up, but its entry cannot be deleted. The next waiter of
- * the same client would have to wait behind that entry, so its wait fails with
- * HF_EAUTH. */
+ * the same client would have to wait behind that entry. Therefore the wait of
+ * the next waiter fails with HF_EAUTH. */
 CASE(test_given_up_place_cannot_be_deleted)
 {
     hf_lock *x = deaf_lock(w), *a = deaf_lock(w),
@@ -170,8 +170,8 @@ CASE(test_given_up_place_cannot_be_deleted)
     COMES(hf_lock_free(b) == 0);
 }
 
-/* A writer is not allowed to become a reader at the server: it stays a writer
- * there, and its entry is removed when it is released. */
+/* A writer is not allowed to become a reader at the server: its entry remains
+ * that of a writer, and is removed when the lock is released. */
 CASE(test_rights_to_downgrade_are_taken_away)
 {
     hf_lock *a, *b;
@@ -247,8 +247,8 @@ CASE(test_semaphore_and_latch_may_not_be_made)
 
 #define TENANT "/top/team" /* a path whose parent is closed to clients */
 
-/* Opens a client of the tenant behind the proxy; the client then knows that the
- * path exists. */
+/* Opens a client of the tenant, through the proxy, and asserts that the client
+ * can use the path although it may not create the path. */
 static hf_client *open_tenant(struct world *w)
 {
     hf_client *c = NULL;
@@ -289,7 +289,7 @@ CASE(test_tenants_latch_is_swept)
     proxy_set(w->proxy, PROXY_DELAY, 300);
     answered = proxy_answered(w->proxy);
     OK(hf_latch_set_async(l, 1, note_set, &set, NULL));
-    /* The client has received three replies: to a sync, to a list, and to the
+    /* The server has sent three replies: to a sync, to a list, and to the
      * request for the latch, which does not exist. */
     COMES(proxy_answered(w->proxy) > answered + 60);
     OK(zk_hand_delete(hand(w), TENANT "/l"));
@@ -301,8 +301,8 @@ CASE(test_tenants_latch_is_swept)
     tenant_is_clean(w);
 }
 
-/* The leases node of an idle semaphore exists when the client looks for it, and
- * is swept afterwards: the client creates it again. */
+/* The node `leases` of an idle semaphore exists when the client looks for it,
+ * and is swept afterwards. The client creates this node again. */
 CASE(test_tenants_semaphore_is_swept)
 {
     hf_client *c = open_tenant(w);

@@ -26,8 +26,8 @@ CASE(test_semaphore_has_curators_layout)
     assert_int_equal(zk_server_children(w->zk, LEASES), 0);
 }
 
-/* A lease of a Curator client counts as taken, and a Curator waiter is in front
- * of ours. */
+/* A lease of a Curator client counts as taken, and our client waits behind a
+ * Curator client that came earlier. */
 CASE(test_semaphore_beside_curators_leases)
 {
     struct zk_hand *h = hand(w);
@@ -123,7 +123,8 @@ static void *try_main(void *arg)
 }
 
 /* There are as many simultaneous tries as permits. Each try gets a permit,
- * unless the machine stalled so that this try waited too long for another. */
+ * unless the machine stalls and the try therefore waits too long for another
+ * try. */
 CASE(test_semaphore_tries_at_once)
 {
     enum { ALL = WORLD_CLIENTS, ROUNDS = 20 };
@@ -285,7 +286,7 @@ CASE_IS(test_semaphore_one_of_its_leases_is_deleted,
 CASE_IS(test_semaphore_one_of_many_leases_is_deleted,
         loses_any_lease(w, deaf_semaphore(w, 3000, 700), 600, 8000))
 
-/* A program with an event callback is notified of the loss long before its
+/* A program with an event callback is notified of the loss long before the next
  * renewal. */
 CASE(test_semaphore_deleted_lease_is_heard_of)
 {
@@ -335,7 +336,8 @@ zoo_acreate2(zhandle_t *zh, const char *path, const char *data, int len,
 }
 
 /* Creates the parent node of the leases. It is not a container, because the
- * server would sweep a container and a create could fail. */
+ * server could sweep an empty container, and the next create of a lease would
+ * then fail. */
 static void make_leases_node(struct world *w)
 {
     zk_hand_create(hand(w), NODE, "", ZOO_CONTAINER, NULL, 0, NULL);
@@ -385,7 +387,7 @@ CASE(test_semaphore_lease_deleted_unseen)
 }
 
 /* Leases are deleted right after they were created. The client has waited, so
- * it is notified of each lease that is created or deleted. */
+ * it watches the list of leases and is notified of each change. */
 CASE(test_semaphore_waiters_lease_deleted_unseen)
 {
     struct taker *t;
@@ -476,8 +478,8 @@ CASE(test_semaphore_turn_deleted_with_leases_out)
 
 /* A lease is deleted while the reply to its create is on its way: the lock is
  * granted, and lost as soon as the client watches the lease. (If the lease is
- * deleted before the client lists them, which is unlikely, the client creates
- * it again.) */
+ * deleted before the client lists the leases, which is unlikely, the client
+ * creates it again.) */
 CASE(test_semaphore_lease_deleted_behind_its_answer)
 {
     struct taker *t;

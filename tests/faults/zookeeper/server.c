@@ -1,5 +1,5 @@
-/* A single server is killed or stopped, ends sessions, or is changed by an
- * administrator. */
+/* Faults of a single server: it is killed, it ends sessions, an administrator
+ * deletes nodes, and parents are swept. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -259,8 +259,8 @@ static void *be_refused(void *arg)
     return NULL;
 }
 
-/* The client may not create the parent of another name: this must not affect
- * the acquires of the first name. */
+/* The client may not create the parent of one name: this must not affect its
+ * acquires of another name. */
 CASE(test_parent_swept_while_another_is_refused)
 {
     hf_lock *a = world_near(w), *anns;
@@ -304,8 +304,8 @@ CASE(test_deeper_names_are_other_locks)
     NODE "/_c_00000000-0000-4000-8000-00000000000" n "-lock-000000000"
 
 /* When the server's sequence numbers are used up, all entries get the same
- * number, and the order of their creation decides. (The test creates entries
- * with the number that the next client gets.) */
+ * number, and the order of their creation decides. (To simulate this, the test
+ * creates entries with the numbers that the entries of the clients have.) */
 CASE(test_one_number_is_ordered_by_creation)
 {
     struct zk_hand *h = zk_server_hand(w->zk);

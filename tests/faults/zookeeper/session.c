@@ -66,17 +66,17 @@ static void back_soon(struct world *w, enum hf_fairness fair)
     zk_server_kill(w->zk);
     OK(zk_server_again(w->zk));
     OK(hf_lock_release(a, &w->err));
-    /* The server has been serving since before the release. While it starts, it
-     * may accept a connection and forget it, which costs the client a
-     * second. */
+    /* The server was serving again before the release. But while a server
+     * starts, it may accept a connection and never answer on it, which costs
+     * the client a second. */
     taker_gets_it(t, 2000);
 }
 
 CASE_IS(test_waiter_is_back_soon, back_soon(w, HF_FAIR))
 CASE_IS(test_unfair_waiter_is_back_soon, back_soon(w, HF_UNFAIR))
 
-/* The session lasts minutes: the ZooKeeper library would pause for a sixtieth
- * of that time. */
+/* The session's timeout is 5 minutes. By itself the ZooKeeper library would
+ * pause for a sixtieth of that time before it tries again. */
 CASE_IS(test_long_session_is_back_soon,
         any_gone_for(w, PROXY_REFUSE, 300000, 1500, 1500))
 
@@ -171,8 +171,9 @@ static int find_sockets(int port, int fd[], int max)
     return n;
 }
 
-/* There is a descriptor for the library's socket but none for our copy of it:
- * replies do not wake the client, so it polls. */
+/* The process has a free descriptor for the library's socket but none for the
+ * backend's duplicate of it. Therefore replies do not wake the client, and it
+ * must poll. */
 CASE(test_no_descriptor_to_watch)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);
@@ -289,8 +290,9 @@ static void is_refused(struct world *w, const struct zk_server *s,
 }
 
 /* The server allows sessions that are shorter than two of its ticks, but does
- * not tell clients how long a tick is. The URL may contain the tick. If it is
- * needed but missing, the log says so. */
+ * not tell clients how long a tick is. The URL may contain the tick. If the
+ * client needs the tick but the URL does not contain it, the client logs a
+ * line. */
 CASE(test_session_shorter_than_two_ticks)
 {
     struct zk_server s = {.tick_ms = 2000, .min_session_ms = 500};
@@ -344,8 +346,8 @@ static size_t lost_of(hf_lock *const *lock, size_t len)
 
 /* However many holds were deleted and however slow the network is, one renewal
  * finds all deleted holds and keeps the others. One round trip for each hold
- * would take longer than the session. (A client with an event callback would be
- * notified of each loss earlier; this one has none.) */
+ * would take longer than the session lasts. (A client with an event callback
+ * would be notified of each loss earlier; this client has none.) */
 CASE(test_renewal_finds_all_that_are_gone)
 {
     static const struct manner mutex = {HF_MUTEX, HF_FAIR, HF_WRITE};

@@ -1,7 +1,7 @@
 /*
- * Children of unknown form. The client asks the server about each of them.
- * While it asks, such a child is created or deleted, or the client gives its
- * acquire up.
+ * Children of unknown form. The client asks the server about each of them. In
+ * the meantime the child is created or deleted, or the client cancels its
+ * acquire.
  */
 #include "zk_faults.h"
 
@@ -230,8 +230,8 @@ static void one_more(struct world *w)
         abort();
 }
 
-/* Other locks whose names continue this one are created all the time: acquires
- * succeed nevertheless. */
+/* Other locks, whose names begin with this lock's name and a slash, are created
+ * all the time: acquires succeed nevertheless. */
 static void comes_to_rest(struct world *w, hf_lock *a)
 {
     char path[64];

@@ -263,7 +263,9 @@ CASE(test_foreign_holder_is_seen)
     remove_node(w);
 }
 
-/* Children whose names almost fill a packet are treated like any others. */
+/* A child with a very long name is ignored like other strays. But if it sorts
+ * before our entry, the client would have to ask the server about it. No path
+ * of the client has room for that name, so the acquire fails. */
 CASE(test_stray_with_a_long_name)
 {
     hf_lock *a = world_near(w);

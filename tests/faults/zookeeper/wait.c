@@ -1,5 +1,6 @@
-/* How many waiters a release wakes: one waiter of a fair queue, but all waiters
- * for an unfair lock. */
+/* Waiters: how many of them a release wakes (one waiter of a fair queue, but
+ * all waiters for an unfair lock), what wakes the driver, waiters that give up,
+ * and lost events. */
 #include "zk_faults.h"
 
 #include <limits.h>
@@ -75,9 +76,9 @@ static long woken(struct world *w)
            sum_of(w, "zk_sum_node_created_watch_count");
 }
 
-/* Returns how many waiters were woken since then. Waits until there are at
- * least `least`, because the server counts a little after it has sent an
- * event. */
+/* Returns how many more waiters the server has woken than `before`. First waits
+ * until there are at least `least`, because the server counts an event a little
+ * later than it sends it. */
 static long woken_since(struct world *w, long before, long least)
 {
     WAIT_FOR(woken(w) - before >= least);
@@ -201,8 +202,8 @@ static void *sleep_and_count(void *arg)
     return NULL;
 }
 
-/* Starts the sleeper, which drives the client, and renews another lock: each
- * renewal is a request with one reply. */
+/* Starts the sleeper, which drives the client, and renews another lock ROUNDS
+ * times: each renewal is a request with one reply. */
 static void drive(struct world *w, struct sleeper *s)
 {
     hf_lock *m;
@@ -267,8 +268,8 @@ CASE(test_driver_is_woken_for_answers)
 }
 
 /* Some callers give up while they wait for the connection, at different places
- * in the queue. When the client has reconnected, it sends the requests of the
- * other callers, including those that came later. */
+ * among the waiting requests. When the client has reconnected, it sends the
+ * requests of the other callers, including those that came later. */
 CASE(test_some_give_up_while_it_is_down)
 {
     enum { ALL = 6, LATE = ALL - 1 };

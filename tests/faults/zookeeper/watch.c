@@ -7,8 +7,8 @@
 
 GROUP("watch");
 
-/* The session ends, and the server's watches with it: the client's watch
- * continues. */
+/* The session ends, and so do its watches at the server. The client's watch
+ * (hf_watch_new) continues. */
 CASE(test_watch_outlives_its_session)
 {
     hf_lock *a = world_lock(w, w->near_url, 30000, 5000, HF_FAIR_DEFAULT);

@@ -4,9 +4,9 @@ the commands by which BUILD compiles the source tree, one for each file and set 
 defined macros; prints the files, one per line. Several programs compile the same
 files, and it is enough to check each file once.
 
-With BASE, a commit, only those files count that differ from it, or include a file
-that does, according to BUILD, which must be up to date. If the settings of the
-checks differ from BASE, all files count."""
+With BASE, a commit, only files count that differ from BASE, or include such a file
+according to BUILD, which must be up to date. If the settings of the checks differ
+from BASE, all files count."""
 import json
 import os
 import shlex

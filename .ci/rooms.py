@@ -95,7 +95,7 @@ class Tree:
             yield word, known[0] if known else None
 
     def definer(self, symbol, path, room_of):
-        """Returns the file that defines a symbol for `path`, in its own room if possible."""
+        """Returns the file that defines a symbol for `path`, in the room of `path` if possible."""
         found = sorted(self.definers.get(symbol, ()))
         near = [f for f in found if room_of(f) == room_of(path)]
         return (near + found)[0] if near or len(found) == 1 else None

@@ -1,4 +1,5 @@
-/* What the kernel and the C library offer on one machine, used by hand. */
+/* The floors on one machine: what the kernel and the C library offer, used by
+ * hand. */
 #include "ratios.h"
 
 #include <errno.h>
@@ -155,10 +156,10 @@ double floor_flock_four(const char *url)
     return per_second;
 }
 
-/* The hand-over is timed as contend.c does: from just before one process passes
- * the ball until the wait of the other process returns. As in contend.c, each
- * process has its own processor; two processes on one processor give another
- * figure. */
+/* The hand-over is timed as in contender.c: from just before one process passes
+ * the ball until the wait of the other process returns. As in contender.c, each
+ * process has its own processor, because two processes on one processor give
+ * another figure. */
 
 struct ball {
     _Atomic uint32_t turn; /* 0 or 1: whose turn; 2: the end */

@@ -97,7 +97,7 @@ static long ask(MYSQL *db, const char *text)
  * The packets of a pair, as the server has received them from holdfast, to be
  * sent again unchanged. Part of them is about the user lock that wakes a
  * waiter. `statements' has the same packets without that part; it measures the
- * least that a lock in a row can cost.
+ * least that a lock in a row of a table can cost.
  */
 struct texts {
     char take[4096], drop[1024];
@@ -143,7 +143,7 @@ static int read_log(void)
     return 0;
 }
 
-/* Logs the packets of the second pair, because the first one creates the
+/* Logs the packets of the second pair, because the first pair also creates the
  * row. */
 static int log_pair(hf_lock *lock)
 {

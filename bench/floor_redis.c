@@ -26,8 +26,8 @@
 #define NAME "holdfast-floor"
 #define RW NAME "-rw"
 
-/* The keys with which the key lists of the scripts begin, for an unfair mutex
- * and for a read-write lock (redis/lua). */
+/* The first keys in the key lists of the scripts, for an unfair mutex and for a
+ * read-write lock (redis/lua). */
 #define MUTEX_KEYS                                                             \
     NAME, "holdfast:info:{" NAME "}", "holdfast:waiters:{" NAME "}",           \
         "redisson_lock_token:{" NAME "}", "holdfast:crowd:{" NAME "}"

@@ -89,8 +89,8 @@ static int ask(const struct assembly *a, char op)
     return send_all(a, text, len);
 }
 
-/* Returns the end of the first answer, which is a line, or *N and N lines; NULL
- * if it is not complete. */
+/* Returns the end of the first answer, or NULL if the answer is not complete.
+ * An answer is one line, or *N and N more lines. */
 static char *end_of(struct voter *v)
 {
     int lines = v->len > 1 && v->in[0] == '*' ? v->in[1] - '0' + 1 : 1;
@@ -103,8 +103,8 @@ static char *end_of(struct voter *v)
     return at;
 }
 
-/* Returns whether the answer is a grant or a successful drop. A grant ends with
- * a base, from which the token follows. */
+/* Returns whether the answer is a grant or a successful drop. The last number
+ * of a grant is a base; sets the token to one more than the highest base. */
 static bool is_yes(struct assembly *a, const struct voter *v)
 {
     unsigned long long what, now, base;
@@ -119,7 +119,7 @@ static bool is_yes(struct assembly *a, const struct voter *v)
 }
 
 /* Reads what server i has sent. Returns how many of its answers count as votes,
- * or -1. */
+ * which late answers do not, or -1. */
 static int hear(struct assembly *a, int i)
 {
     struct voter *v = &a->voter[i];
@@ -201,8 +201,9 @@ double floor_redlock(const char *any)
     }
     ns = ns_per_pair(vote_step, &a);
     for (int i = 0; i < REDLOCK_SERVERS; i++) {
-        /* The late answers are read first: if a socket is closed with unread
-         * data, the server may lose the last request, too. */
+        /* The late answers are read first. If a socket is closed with unread
+         * data, its connection is reset, and the server may lose the last
+         * request, too. */
         while (ns > 0 && a.voter[i].late > 0 && hear(&a, i) == 0)
             ;
         close(a.polled[i].fd);

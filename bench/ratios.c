@@ -1,10 +1,10 @@
 /*
  * The speed that holdfast promises, as ratios. A floor is the same work done by
  * raw operations of the kernel or of a server, or by another library. A pair is
- * one acquire and its release. Each line measures holdfast and its floor in
- * turn, five times (three if that takes seconds), and shows the medians. The
- * program starts its own servers. Exit status 1: a target was missed; 2:
- * something could not be measured.
+ * one acquire and its release. Each line measures holdfast, and its floor if it
+ * has one, in turn, five times (three times or once if that takes seconds), and
+ * shows the medians. The program starts its own servers. Exit status 1: a
+ * target was missed; 2: something could not be measured.
  */
 #include "ratios.h"
 #include "../tests/lib/redis_server.h"

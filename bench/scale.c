@@ -45,8 +45,8 @@ static void count_free(void *ctx, void *p)
     free(p);
 }
 
-/* Creates handles of different names until the backend has no room: shared
- * memory has room for 4096 names. */
+/* Creates handles of different names, until there are `most' of them or the
+ * backend has no room: shared memory has room for 4096 names. */
 static size_t make_handles(hf_client *client, hf_lock **locks, size_t most)
 {
     hf_error err = HF_ERROR_INIT;

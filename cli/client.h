@@ -1,7 +1,7 @@
 /*
  * Opens a client for a verb, takes the name of a lock from the operands, and
- * describes the parties of a lock. Each function prints what is wrong and
- * returns the exit status for it.
+ * describes the parties of a lock. A function that fails prints what is wrong
+ * and returns the exit status for it.
  */
 #ifndef HF_CLI_CLIENT_H
 #define HF_CLI_CLIENT_H
@@ -18,18 +18,19 @@ int cli_open(const struct cli_verb *verb, const char *url, hf_client **out);
 int cli_open_with(const struct cli_verb *verb, const char *url,
                   const hf_client_options *opt, hf_client **out);
 /* Does the same as cli_open(), but does not create shared memory. If the shared
- * memory does not exist, no lock is held, and *out is NULL. */
+ * memory does not exist, no lock is held; then returns CLI_OK and sets *out to
+ * NULL. */
 int cli_open_existing(const struct cli_verb *verb, const char *url,
                       hf_client **out);
 /* Prints why hf_open() failed, and returns the exit status. */
 int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
                     const hf_error *err);
-/* Takes the only NAME of a verb from the operands. Returns CLI_OK or
- * CLI_USAGE. */
+/* Takes NAME, which must be the only operand of the verb. Returns CLI_OK, or
+ * CLI_USAGE after printing the reason. */
 int cli_name(const struct cli_verb *verb, int argc, char **argv, bool has_url,
              const char **name);
-/* Takes the only PREFIX in the same way. If there is no operand, sets *prefix
- * to NULL. */
+/* Takes PREFIX in the same way. If there is no operand, sets *prefix to
+ * NULL. */
 int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
                const char **prefix);
 /* Returns whether the word is a URL of one of the backends. A URL in the place

@@ -86,9 +86,9 @@ static int break_confirm(const struct options *o, const hf_info *info)
     return CLI_FAILED;
 }
 
-/* Breaks one hold that was shown, and none that was granted afterwards. Uses
- * the token only if the hold has a pid: on Redis, a hold of another program has
- * no pid, and no token of its own. */
+/* Breaks one of the holds that were shown, but no hold that was granted
+ * afterwards. Uses the token only if the hold has a pid: on Redis, a hold of
+ * another program has no pid, and no token of its own. */
 static int break_one(hf_client *client, const char *name, const hf_party *p,
                      hf_error *err)
 {

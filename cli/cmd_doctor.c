@@ -65,9 +65,10 @@ static bool doctor_are_hosts(const char *text, size_t len)
     return true;
 }
 
-/* Writes the scheme. Writes the hosts, too, but only if they are certainly
- * hosts. They might be a password that was not percent-encoded, or a password
- * after which the host is missing; a password must not be printed. */
+/* Writes the scheme, and also the hosts, but only if the text in their place is
+ * certainly a list of hosts. That text might be a password that was not
+ * percent-encoded, or a password after which the host is missing; a password
+ * must not be printed. */
 static void doctor_show_place(const char *url, char *out, size_t size)
 {
     const char *hosts = strstr(url, "://"), *end;

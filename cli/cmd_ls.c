@@ -60,8 +60,9 @@ static const char *ls_cell(const struct row *row, int column)
     return cells[column];
 }
 
-/* Returns how many columns a text takes on a terminal. Characters from U+3000
- * on count as two, which is true with few exceptions. */
+/* Returns how many columns a text takes on a terminal. A character from U+3000
+ * on counts as two columns, any other as one; only few characters have another
+ * width. */
 static int ls_width_of(const char *text)
 {
     int n = 0;
@@ -104,8 +105,8 @@ static void ls_print_table(struct table *t, const struct options *o)
         ls_print_row(t, &t->rows[i]);
 }
 
-/* Writes the holder as "4711@host", or as the owner's id in the form of the
- * backend. For a latch, writes the remaining count. */
+/* Writes the holder as "4711@host" or, if its pid is unknown, as the owner's id
+ * in the form of the backend. For a latch, writes the remaining count. */
 static void ls_fill_holder(struct row *row, const hf_info *info)
 {
     const hf_party *p = info->holders;
@@ -156,8 +157,8 @@ static char *ls_shown_name(const struct hf_name *name)
     return NULL;
 }
 
-/* Adds a row. info is NULL if the name is in use for something that is not a
- * kind of lock known to holdfast. */
+/* Adds a row. info is NULL if the name is in use, but not as a kind of lock
+ * that holdfast knows. */
 static int ls_add_row(struct table *t, const struct hf_name *name,
                       const hf_info *info)
 {

@@ -38,8 +38,9 @@ static int run_exit_status(const struct supervision *supervision)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Exported before the library starts threads, which may read the environment.
- * The digits of the tokens are filled in later. */
+/* Exported before the library starts threads, because changing the environment
+ * is not safe while another thread may read it. The digits of the tokens are
+ * filled in later. */
 static char token_variable[] = "HOLDFAST_TOKEN=00000000000000000000";
 static char tokens_variable[sizeof "HOLDFAST_TOKENS=" + LOCKS_MAX * 21] =
     "HOLDFAST_TOKENS=";
@@ -131,16 +132,18 @@ static int run_holding(struct lock_set *locks, const struct run_options *o,
     }
     supervise_fini(&supervision);
     if (supervision.lost) {
-        /* The lock may be lost because the server cannot be reached, so the
-         * caller of holdfast must not wait for its answers. */
+        /* If the lock was lost because the server cannot be reached, the server
+         * will not answer the release, either. The caller of holdfast must not
+         * wait for that answer. */
         held_locks_release_nowait(&locks->held);
         guardian_stop(&command->guardian);
         run_metrics_write(&metrics);
         run_metrics_finish(&metrics);
         _exit(status);
     }
-    /* The guardian is stopped before the release, which may take long: at the
-     * deadline it would kill processes that the command has left running. */
+    /* The release may take long. If the deadline passed during the release, the
+     * guardian would kill processes that the command has left running, so the
+     * guardian is stopped first. */
     guardian_stop(&command->guardian);
     return lock_set_release(locks, status, o->only_warn);
 }
@@ -184,8 +187,8 @@ static int run_main(int argc, char **argv)
     command.argv = o.argv;
     if (!o.options.label)
         o.options.label = o.argv[0];
-    /* The guardian is forked before the client is opened, so that it inherits
-     * nothing of the library. */
+    /* The first guardian is forked before the client is opened, so that it
+     * inherits nothing of the library. */
     if (guardian_start(&command.guardian) < 0) {
         cli_say(&cli_run, "cannot fork: %s", strerror(errno));
         return CLI_OSERR;

@@ -2,12 +2,12 @@
  * holdfast watch: prints each change of a lock, or of the locks whose names
  * begin with a prefix.
  *
- * The backend reports changes (hf_watch_new), or the names are polled. A
- * notification says only that something may have changed: the name is marked,
- * then inspected, and its state is printed if it differs from the last one.
- * Even where the backend reports changes, names are also inspected at
- * intervals, because some changes are not reported, such as a FLUSHALL of
- * Redis.
+ * If the backend reports changes, hf_watch_new() passes them on; otherwise the
+ * names are polled. A report says only that something may have changed: the
+ * name is marked, then inspected, and its state is printed if it differs from
+ * the last state. Even where the backend reports changes, names are also
+ * inspected at intervals, because some changes are not reported, such as a
+ * FLUSHALL of Redis.
  */
 #include "client.h"
 #include "json.h"
@@ -91,8 +91,9 @@ static int watch_compare_names(const struct lock *l, const char *name,
 }
 
 /* Returns the place of the name in the list, or the place where it must be
- * inserted. Searches from `at' on. The names are in the order of their bytes,
- * as hf_list() returns them, so that one pass serves a whole list. */
+ * inserted. Searches from `at' on. The list is in the order of the names'
+ * bytes, like the result of hf_list(), so all names of that result are found in
+ * one pass. */
 static struct lock **watch_place_of(struct lock **at, const char *name,
                                     size_t len)
 {
@@ -144,8 +145,9 @@ static bool watch_is_same_party(const hf_party *a, const hf_party *b)
            a->mode == b->mode && a->permits == b->permits;
 }
 
-/* Compares without regard to order: a fair queue does not change its order, and
- * an unfair queue has none. */
+/* Returns whether both lists have the same parties, in any order. The order is
+ * not compared: that of a fair queue does not change, and an unfair queue has
+ * none. */
 static bool watch_are_same(const hf_party *a, size_t a_len, const hf_party *b,
                            size_t b_len)
 {
@@ -250,9 +252,9 @@ static bool watch_is_over(const struct follow *f)
     return f->is_closed || (f->o->count && f->changes >= f->o->count);
 }
 
-/* Handles the failure of an inspection or of a list. If the failure may pass,
- * prints a message and returns HF_OK, so that the next poll tries again.
- * Otherwise returns `rc'. */
+/* Handles the failure of an inspection, or of a request for the list of names.
+ * If the failure may pass, prints a message and returns HF_OK, so that the next
+ * poll tries again. Otherwise returns `rc'. */
 static int watch_failed(struct follow *f, int rc, hf_error *err)
 {
     if (rc != HF_EUNKNOWN && !(rc == HF_EBACKEND && err->may_pass))
@@ -266,9 +268,9 @@ static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
 {
     const char *event = watch_change(l->last, info);
 
-    /* With a prefix, no change is printed for a name that is not in use when it
-     * is first inspected. A change is printed for a name that comes into use
-     * after the start. */
+    /* With a prefix, nothing is printed for a name that is not in use when it
+     * is first inspected. If such a name comes into use after the start, that
+     * is a change. */
     if (!l->last && f->o->is_prefix) {
         if (!lock_is_used(info))
             event = NULL;
@@ -322,9 +324,9 @@ static int watch_inspect_changed(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-/* Returns the end of the pause that follows a list or an inspection of all
- * names. Listing and inspecting are costly for the server, so the pause is four
- * times as long as the time since begun_at. */
+/* Returns the end of the pause that follows a request for the list of names, or
+ * an inspection of all names. Both are costly for the server, so the pause is
+ * four times as long as the time since begun_at. */
 static int64_t watch_after_rest(int64_t begun_at)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME);
@@ -404,8 +406,8 @@ static int64_t watch_interval_ns(const struct follow *f)
     return (f->watch ? REPEAT_MS : POLL_MS) * MS;
 }
 
-/* Sets the time of the next poll. An inspection of many names takes long, so a
- * pause follows it. */
+/* Sets the time of the next poll: after the interval, but not before the pause
+ * of watch_after_rest() has ended. */
 static void watch_set_next_poll(struct follow *f, int64_t begun_at)
 {
     int64_t rested_at = watch_after_rest(begun_at);

@@ -1,12 +1,12 @@
 /*
  * The guardian: a process that only waits until it has to end the command.
  *
- * It ignores every signal. It has two descriptors: its end of a pipe, which the
- * kernel closes at the parent's end when the parent dies, and a timer that the
- * parent sets, so that the newest deadline counts even if the guardian was
- * stopped and could not read a message. It sends KILL and not TERM, because in
- * shared memory the lock of a dead process is free at once: a process that
- * continued would run without the lock.
+ * It ignores every signal. It waits on two descriptors. One is the read end of
+ * a pipe; when the parent dies, the kernel closes the write end. The other is a
+ * timer that the parent sets. The guardian need not read a message to get a new
+ * deadline, so the newest deadline counts even if the guardian was stopped. It
+ * sends KILL and not TERM, because in shared memory the lock of a dead process
+ * is free at once: a process that continued would run without the lock.
  *
  * The guardian may be forked while threads of the library run. It therefore
  * calls only functions that are safe after a fork of a multithreaded process.
@@ -71,8 +71,8 @@ static _Noreturn void guardian_main(pid_t home, int fd, int timer)
     prctl(PR_SET_NAME, "hf-guardian", 0, 0, 0);
     guardian_keep_only(fd, timer);
     if (chdir("/") < 0) {
-        /* If chdir() fails, the current directory keeps its file system busy
-         * while the command runs. */
+        /* If chdir() fails, the file system of the current directory cannot be
+         * unmounted while the guardian runs. */
     }
     guardian_stand_guard();
     if (getpgrp() != home)

@@ -25,8 +25,9 @@ void json_unsigned(const char *key, uint64_t number);
 void json_real(const char *key, double number, int digits);
 void json_bool(const char *key, bool value);
 void json_null(const char *key);
-/* Writes the bytes of a name. If some are not UTF-8, they become U+FFFD, and
- * all bytes follow in hexadecimal under the key "KEY_hex". */
+/* Writes the bytes of a name. If some bytes are not UTF-8, each of them becomes
+ * U+FFFD, and all bytes of the name follow in hexadecimal under the key
+ * "KEY_hex". */
 void json_name(const char *key, const void *bytes, size_t len);
 void json_end(void);
 #endif

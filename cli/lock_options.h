@@ -2,8 +2,8 @@
  * The options of `run' and `hold' that say which locks to acquire, and how.
  * Parsing has two steps. The first is lock_options_take() for each option and
  * lock_options_name() for an operand. The second is lock_options_check(), which
- * checks whether they fit together. All of them print what is wrong. The struct
- * points into argv.
+ * checks whether the options and operands fit together. All three functions
+ * print what is wrong. The struct points into argv.
  */
 #ifndef HF_CLI_LOCK_OPTIONS_H
 #define HF_CLI_LOCK_OPTIONS_H
@@ -80,8 +80,9 @@ int lock_options_take(struct lock_options *options, int option,
                       const char *value);
 /* Takes a NAME. Returns CLI_OK; or CLI_USAGE after printing the reason. */
 int lock_options_name(struct lock_options *options, const char *name);
-/* Checks, after all options and operands, whether they fit together. Returns
- * CLI_OK, or CLI_USAGE after printing the reason. */
+/* Checks whether the options and operands fit together. Call it after all of
+ * them have been taken. Returns CLI_OK, or CLI_USAGE after printing the
+ * reason. */
 int lock_options_check(struct lock_options *options);
 
 #endif

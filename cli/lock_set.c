@@ -65,8 +65,9 @@ static void lock_set_hear_alarm(void)
     pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
 }
 
-/* Restores the effect of signals, which may end this process from here on,
- * because nothing must be done before its end. */
+/* Restores the signal mask that this process had at its start. From here on a
+ * signal may end the process at once: it only waits for the server, which
+ * itself removes what a dead client leaves behind. */
 static void lock_set_hear_signals(const struct lock_set *c)
 {
     sigset_t mask = c->mask;
@@ -92,8 +93,8 @@ static const char *lock_set_named(const struct lock_options *w,
     return NULL;
 }
 
-/* Prints the error so that it names the lock once, and returns the exit
- * status. */
+/* Prints the error, and the lock's name before it unless the error contains a
+ * name. Returns the exit status. */
 static int lock_set_failed(const struct lock_options *w, int rc,
                            const hf_error *err)
 {
@@ -170,9 +171,9 @@ static int lock_set_say_no_server(const struct lock_options *w, int rc)
     return cli_exit_of(rc);
 }
 
-/* Prints why a wait ended without the lock, and returns the exit status. A
- * client receives nothing from the server while it waits, so it does not notice
- * when the server stops answering. Therefore a timer limits the inspection. */
+/* Prints why a wait ended without the lock, and returns the exit status. During
+ * the wait the client may not have noticed that the server has stopped
+ * answering. A timer therefore limits the inspection. */
 static int lock_set_not_acquired(struct lock_set *c, int rc,
                                  const hf_error *err)
 {
@@ -230,8 +231,8 @@ static int make_locks(struct lock_set *c)
     how.kind = w->kind;
     how.fairness = w->fairness;
     how.permits = w->of;
-    /* The handle owns the lock, because the thread of wait_message.c uses the
-     * handle, too. */
+    /* The owner is the handle and not the thread, because the thread of
+     * wait_message.c uses the handle, too. */
     how.flags = HF_OWNER_HANDLE;
     c->held.options = w;
     c->held.client = c->client;
@@ -270,8 +271,8 @@ static bool acquire_lock_set(struct lock_set *c, int *status)
     else
         *status = lock_set_not_acquired(c, rc, &err);
     /* hf_close() sends the server one more request, which takes this client out
-     * of the queue. A server that could not be used will probably refuse again,
-     * so it gets less time. */
+     * of the queue. If the server refused the last request, it will probably
+     * refuse this request too, so it gets less time. */
     lock_set_leave_after(server_wait_caught && rc == HF_EBACKEND ? 100 : 1000,
                          *status, "");
     return false;
@@ -325,7 +326,7 @@ bool lock_set_acquire(struct lock_set *c, int *status)
 }
 
 /* Prints why the release failed. Leaves out the library's promise to try again
- * in the background, because this process ends. */
+ * in the background, because this process ends before that. */
 static void lock_set_say_unreleased(const struct lock_options *w, int rc,
                                     hf_error *err)
 {
@@ -354,7 +355,7 @@ int lock_set_release(struct lock_set *c, int status, bool only_warn)
         return only_warn ? status : CLI_LOST;
     if (rc == HF_EUNKNOWN) {
         /* The release has already waited for the server's answer, so hf_close()
-         * must not wait for it again. */
+         * must not wait as long again. */
         lock_set_hear_alarm();
         lock_set_leave_after(100, status, "");
     }

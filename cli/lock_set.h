@@ -2,8 +2,8 @@
  * The lock set of `run' and `hold': acquires the locks that the options
  * describe, and releases them. It owns the client and the handles. The caller
  * fills in options, mask and nested, and calls lock_set_acquire(). Whatever
- * that returns, the caller calls lock_set_close() at the end. Each function
- * prints the reason before it returns a failure.
+ * lock_set_acquire() returns, the caller calls lock_set_close() at the end.
+ * Each function prints the reason before it returns a failure.
  */
 #ifndef HF_CLI_LOCK_SET_H
 #define HF_CLI_LOCK_SET_H

@@ -24,8 +24,8 @@ static const struct cli_verb *main_find(const char *name)
     return NULL;
 }
 
-/* Returns the verb of holdfast for a name that other programs give to such a
- * verb, or NULL. */
+/* Returns holdfast's verb for a word that a user of other programs may try,
+ * such as "ls" for "list", or NULL. */
 static const char *main_synonym(const char *name)
 {
     static const char *const words[][2] = {
@@ -113,9 +113,10 @@ static int main_help(int argc, char **argv)
     return verb->main(n, question);
 }
 
-/* Opens /dev/null for standard descriptors that are closed. Otherwise another
- * descriptor would get such a number, and messages would be written to it. In a
- * command that holdfast starts, these descriptors are closed again. */
+/* Opens /dev/null for standard descriptors that are closed. Otherwise a file
+ * that is opened later would get the number of a standard descriptor, and
+ * messages would be written to that file. In a command that holdfast starts,
+ * these descriptors are closed again. */
 static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd < 3; fd++) {

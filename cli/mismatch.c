@@ -54,8 +54,9 @@ static struct words mismatch_advise(const struct lock_options *w,
     return out;
 }
 
-/* Returns whether the existing lock is of a kind other than the one that is
- * wanted. The lock may have changed since the refusal. */
+/* Returns whether the existing lock differs from the lock that the options
+ * describe. It may not differ, because it may have changed since the server
+ * refused the request. */
 static bool mismatch_differs(const struct lock_options *w, const hf_info *info)
 {
     if (!lock_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)

@@ -9,9 +9,9 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* After HF_EMISMATCH, prints as which kind of lock the name is in use, and
- * which options select that kind. Returns false, without printing, if the
- * server does not say so. */
+/* After HF_EMISMATCH, prints the kind of the existing lock, and the options
+ * that select that kind. Returns false, without printing, if the server does
+ * not report another kind. */
 bool mismatch_say(const struct lock_options *options, hf_client *client,
                   const char *name);
 

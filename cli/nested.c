@@ -29,8 +29,8 @@ struct entry {
     uint64_t hash;
 };
 
-/* FNV-1a. Other versions of this program compare its results, so it is part of
- * the format. */
+/* FNV-1a. It is part of the format, because other versions of this program
+ * compare its results with theirs. */
 static const uint64_t FNV_BASIS = 14695981039346656037u;
 
 static uint64_t nested_hash_bytes(uint64_t hash, const char *text, size_t len)
@@ -68,7 +68,7 @@ static uint64_t nested_hash_options(uint64_t hash, const char *query)
 }
 
 /* Hashes the scheme and the hosts in lower case, without user and password,
- * then the path and the options. */
+ * then the path, and the options that say where a lock is. */
 static uint64_t nested_hash_url(const char *url)
 {
     size_t scheme = strcspn(url, ":"), len;
@@ -158,10 +158,11 @@ static const char *nested_next_entry(const char *text, struct entry *e)
     }
 }
 
-/* Fills in `nested' if an ancestor holds the lock. This process might then wait
- * forever, because the ancestor may be waiting for this process to end. If
- * `holder' is not 0, it is the pid of the holder that the server names;
- * otherwise entries are compared by name and URL. */
+/* Fills in `nested' if an ancestor holds the lock, or so many permits of a
+ * semaphore that too few are left. This process might then wait forever,
+ * because the ancestor may be waiting for this process to end. If `holder' is
+ * not 0, it is the pid of the holder that the server names; otherwise entries
+ * are compared by name and URL. */
 static void nested_compare(struct nested *nested, const struct lock_options *w,
                            const char *name, const char *held, long long holder)
 {

@@ -2,8 +2,9 @@
  * Finds out whether an ancestor of this process already holds the lock.
  *
  * A command that `run' has started must not wait for a lock that is held on its
- * behalf. `run' exports the locks that it holds in HOLDFAST_HELD. An entry
- * counts only while the process that wrote it is an ancestor of this process.
+ * behalf. `run' therefore lists its locks in the environment variable
+ * HOLDFAST_HELD. An entry counts only while the process that wrote it is an
+ * ancestor of this process.
  */
 #ifndef HF_CLI_NESTED_H
 #define HF_CLI_NESTED_H
@@ -24,8 +25,9 @@ struct nested {
 /* Fills in `nested' from the entries of HOLDFAST_HELD that have the same place
  * and name. */
 void nested_find(struct nested *nested, const struct lock_options *options);
-/* Does the same, but compares the pids of the holders that the server names,
- * because an entry may come from another spelling of the same URL. */
+/* Does the same, but compares the pids of the holders that the server names.
+ * This finds an entry even if its process has spelled the URL of the same
+ * server in another way. */
 void nested_inspect(struct nested *nested, const struct lock_options *options,
                     hf_client *client);
 /* Adds the locks to HOLDFAST_HELD for the command of this process. Call it

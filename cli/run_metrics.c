@@ -1,12 +1,12 @@
 /*
  * run --metrics FILE: the client's counters for a collector of text files
- * (node_exporter). A reader sees the old file or the new one, never a part: the
+ * (node_exporter). A reader sees the whole old text or the whole new text: the
  * text is written to a temporary file in the same directory, which is then
  * renamed. The name of the temporary file does not end in ".prom", so the
  * collector ignores it.
  *
  * The main thread reads the counters. Another thread writes them, because a
- * write to a disk or network file system that hangs may block.
+ * write blocks if the disk or network file system hangs.
  */
 #include "run_metrics.h"
 
@@ -48,7 +48,8 @@ static char *run_metrics_text_of(const struct run_metrics *m, size_t *len)
 }
 
 /* Writes all of the text. If the file would grow beyond its limit (ulimit -f),
- * the write fails and also raises SIGXFSZ; consumes that signal. */
+ * the write fails and also raises SIGXFSZ. That signal is blocked and consumed
+ * here, so that it does not end the process. */
 static bool run_metrics_write_all(int fd, const char *text, size_t len)
 {
     struct timespec now = {0, 0};

@@ -1,7 +1,7 @@
 /*
  * run --metrics FILE. A thread writes the file, because a disk that hangs must
- * not keep `run' from extending the deadline. The thread is never joined, so
- * the struct must be static.
+ * not keep `run' from extending the deadline. The thread is never joined and
+ * uses the struct until the process ends, so the struct must be static.
  */
 #ifndef HF_CLI_RUN_METRICS_H
 #define HF_CLI_RUN_METRICS_H

@@ -46,7 +46,7 @@ static int64_t supervise_at_most(int64_t value, int64_t limit)
 
 static int64_t supervise_grace(const struct supervision *supervision)
 {
-    /* Just before a renewal a third of the lease is left on ZooKeeper, and two
+    /* Just before a renewal, a third of the lease is left on ZooKeeper, and two
      * thirds on Redis. The grace period is half of the smaller remainder; the
      * other half is left for a renewal that is late. */
     return supervise_at_most(supervision->span / 6, GRACE_MAX);
@@ -57,9 +57,9 @@ static int64_t supervise_early(const struct supervision *supervision)
     return supervise_at_most(supervision->span / 20, EARLY_MAX);
 }
 
-/* Sends a signal to the process group. The kernel may reuse the group's number
- * as soon as the command and the guardian, which is in the group, have both
- * been waited for. */
+/* Sends a signal to the process group. Sends nothing after the command and the
+ * guardian, which are both in the group, have been waited for, because the
+ * kernel may then reuse the group's number. */
 static void supervise_signal_group(const struct supervision *supervision,
                                    int signal_number)
 {
@@ -90,8 +90,8 @@ static void supervise_update_guardian(const struct supervision *supervision)
 }
 
 /* Prints why the lock is or will be lost. If the library gives no reason, this
- * process did not run when a renewal was due, or the guardian has acted on the
- * deadline instead. */
+ * process did not run when a renewal was due, or it did not run at the
+ * deadline, on which the guardian has then acted. */
 static void supervise_say_why(const struct supervision *supervision, bool now)
 {
     const char *then = supervision->only_warn
@@ -164,8 +164,8 @@ static void supervise_check_locks(struct supervision *supervision)
 }
 
 /* Called when the user of the terminal has stopped the command. Stops
- * holdfast's process group too, so that the shell prompts again. Uses TSTP,
- * because the kernel does not let TSTP stop a group that no shell could
+ * holdfast's process group too, so that the shell prompts again. Uses TSTP and
+ * not STOP: the kernel ignores TSTP for a group that no shell could
  * continue. */
 static void supervise_stop_with_it(struct supervision *supervision)
 {
@@ -176,8 +176,9 @@ static void supervise_stop_with_it(struct supervision *supervision)
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
     terminal_take(terminal);
-    /* If the command had the terminal, ^Z reached only the command, and not the
-     * other processes of holdfast's group, perhaps a script. */
+    /* If the command had the terminal, ^Z reached only the command. The other
+     * processes of holdfast's group, perhaps a script, are therefore stopped
+     * here. */
     kill(given ? 0 : getpid(), SIGTSTP);
     pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* this process stops here */
     pthread_sigmask(SIG_BLOCK, &stop, NULL);
@@ -205,7 +206,7 @@ static void supervise_stopped(struct supervision *supervision,
 }
 
 /* Returns true if KILL is due, or was sent by this process or by the guardian.
- * A process that still runs after KILL cannot be ended. */
+ * Another guardian would then be useless. */
 static bool supervise_is_beyond_us(const struct supervision *supervision)
 {
     return !supervision->only_warn &&
@@ -234,9 +235,9 @@ static void supervise_keep_guardian(struct supervision *supervision)
     supervise_update_guardian(supervision);
 }
 
-/* Waits for children that this process has not started. Process 1 of a
- * container, or a process that has replaced a shell, has such children, and
- * they would remain zombies. */
+/* Waits for ended children that this process has not started; otherwise they
+ * would remain zombies. Process 1 of a container, or a process that has
+ * replaced a shell, has such children. */
 static void supervise_reap_others(const struct supervision *supervision)
 {
     const struct command *command = supervision->command;
@@ -343,10 +344,11 @@ static void supervise_loop(struct supervision *supervision)
 }
 
 /* If the lock is lost, ends the processes that the command has left running in
- * its group, because no process of the group may continue without the lock. */
+ * its group, because none of them may continue without the lock (unless
+ * only_warn is set). */
 static void supervise_end_group(struct supervision *supervision)
 {
-    /* The guardian may have ended the command, at the last deadline that it was
+    /* The guardian may have ended the command at the last deadline that it was
      * given (unless only_warn is set). The lock then counts as lost, too. */
     if (held_locks_explain(supervision->held, NULL, NULL) != HF_OK ||
         (!supervision->only_warn &&

@@ -22,8 +22,8 @@ static void server_wait_on_signal(int number)
     hf_cancel_fire(&cancel);
 }
 
-/* Returns what is left of the time limit, or a negative number if there is no
- * limit. */
+/* Returns how many milliseconds of the time limit are left, or a negative
+ * number if there is no limit. */
 static int64_t server_wait_time_left(const struct server_wait *p)
 {
     int64_t most = p->only_try ? 0 : p->options->wait_ms, left = most;
@@ -45,8 +45,8 @@ static int64_t server_wait_with_jitter(int64_t ms)
     return ms - ms / 2 * chance / UINT16_MAX;
 }
 
-/* Sleeps. A signal ends the sleep, even a signal that arrives after
- * server_wait_caught was read. */
+/* Sleeps. A signal ends the sleep, even if it arrives after server_wait_caught
+ * was read. */
 static void server_wait_nap(int64_t ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
@@ -60,8 +60,9 @@ static void server_wait_nap(int64_t ms)
 }
 
 /* Pauses after a failure, longer each time. Returns whether the failure may
- * pass and there is time to try again. If the pause uses up the rest of the
- * time, returns false, and the caller returns that failure. */
+ * pass and there is time to try again. If a signal ends the wait, or the pause
+ * uses up the rest of the time, returns false; the caller then returns the
+ * failure. */
 static bool server_wait_try_again(struct server_wait *p, int rc,
                                   const hf_error *err)
 {
@@ -88,11 +89,10 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
            strcmp(p->said.text, err->text) == 0;
 }
 
-/* Returns the time limit of hf_open(). The time of -w counts from the start.
- * Like every call of the library with a time limit, connecting may take a
- * little longer: less than a second. Returns 0, which selects the limit of the
- * URL, if there is no -w, or if there is -n, which leaves no time to
- * connect. */
+/* Returns the time limit of hf_open() in milliseconds: what is left of the time
+ * of -w, and 800 ms, because a call of the library with a time limit may take a
+ * little longer than the limit. Returns 0, which selects the limit of the URL,
+ * if there is no -w, or if there is -n, which leaves no time to connect. */
 static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
     int64_t most = server_wait_time_left(p) + 800;
@@ -130,12 +130,12 @@ static void server_wait_add_unless_ignored(sigset_t *set, const int *numbers,
 void server_wait_signals(sigset_t *set)
 {
     sigemptyset(set);
-    /* A signal that was ignored when holdfast was started (nohup) is ignored by
-     * the command, too. */
+    /* A signal that was ignored when holdfast was started (nohup) is left out:
+     * it remains ignored, in the command too. */
     server_wait_add_unless_ignored(set, ending, ENDING);
     server_wait_add_unless_ignored(set, others, sizeof others / sizeof *others);
     sigaddset(set, SIGCHLD);
-    /* These are not passed on, but blocked, so that they do not stop this
+    /* These are not passed on. They are blocked so that they do not stop this
      * process when it uses the terminal. */
     sigaddset(set, SIGTTIN);
     sigaddset(set, SIGTTOU);

@@ -2,8 +2,8 @@
  * Waits for the server, then for the locks. A failure that may pass
  * (hf_error.may_pass) does not end the wait: server_wait_open() and
  * server_wait_acquire() try again as long as -w allows, without limit if there
- * is no -w, and not at all with -n. One line on standard error says what they
- * wait for. A signal that ends the process ends the wait first.
+ * is no -w, and not at all with -n. One line on standard error gives the
+ * failure. A signal that ends the process ends the wait first.
  */
 #ifndef HF_CLI_SERVER_WAIT_H
 #define HF_CLI_SERVER_WAIT_H
@@ -28,8 +28,8 @@ struct server_wait {
 /* The signal that ended the wait, or 0. */
 extern volatile sig_atomic_t server_wait_caught;
 
-/* Returns whether -w limits the wait, and this error was printed when the wait
- * for the server began. */
+/* Returns whether -w limits the wait and this error was already printed when
+ * the wait for the server began. */
 bool server_wait_has_reported(const struct server_wait *server_wait,
                               const hf_error *err);
 /* Like hf_open(), but tries again. Signals keep their usual effect, because

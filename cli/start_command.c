@@ -1,11 +1,11 @@
 /*
  * Starts the command.
  *
- * The forked child waits until the guardian has joined its process group, and
- * then executes the command; it gives up if its parent dies before. From its
- * first instruction on, the kernel kills it when the parent dies
- * (PR_SET_PDEATHSIG). That is sooner than the guardian can act, but does not
- * reach processes that the command starts.
+ * The forked child waits until the guardian has joined the child's process
+ * group, and then executes the command. If the parent dies before that, the
+ * child exits. The child also sets PR_SET_PDEATHSIG first, so that the kernel
+ * kills it when the parent dies. That is sooner than the guardian can act, but
+ * does not reach processes that the command starts.
  */
 #include "start_command.h"
 
@@ -95,8 +95,9 @@ static int start_between(struct command *command, const struct held_locks *held,
     setpgid(command->pid, command->pid);
     if (guardian_join(&command->guardian, command->pid) < 0)
         return command_give_up(command, "cannot guard the command", errno);
-    /* This process may have been stopped for longer than the lease, and the
-     * guardian may have ended before it was in the group. */
+    /* This process may have been stopped for longer than the lease. The
+     * guardian may then have ended before it was in the group, and would not
+     * end the command. */
     if (held_locks_explain(held, NULL, &why) != HF_OK) {
         cli_say(command->verb, "%s: not started: %s", command->argv[0],
                 why.text);

@@ -4,10 +4,10 @@
  * interactive job by itself gets the terminal at once.
  *
  * In a script or a pipeline, other processes of holdfast's group may need the
- * terminal. There the command gets it only when it reads from the terminal or
- * configures it, and is therefore stopped by TTIN or TTOU (run_supervise.c).
- * Until then, ^C sends a signal to holdfast, which passes the signal on to the
- * command, and to the script.
+ * terminal. There the command gets the terminal only after TTIN or TTOU has
+ * stopped the command, because it tried to read from the terminal or to
+ * configure it (run_supervise.c). Until then, ^C sends a signal to the script
+ * and to holdfast, which passes the signal on to the command.
  */
 #include "terminal.h"
 

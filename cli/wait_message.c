@@ -112,8 +112,8 @@ static void message_show(const struct wait_message *w, const char *name,
              view->holder.text);
 }
 
-/* Inspects the lock and fills in *view. Called with w->mu locked, which it
- * unlocks during the request to the server. */
+/* Inspects the lock and fills in *view. Called with w->mu locked; unlocks it
+ * during the request to the server. */
 static void message_inspect(struct wait_message *w, const char *name,
                             struct view *view)
 {
@@ -159,7 +159,7 @@ static void *message_report(void *arg)
 
     pthread_mutex_lock(&w->mu);
     /* Many processes may begin to wait at the same moment, and must not all
-     * send requests at once. */
+     * send requests at once. The first sleep therefore depends on the pid. */
     for (int64_t ms = SILENT_MS + getpid() % 16 * 20; message_rest(w, ms);
          ms = TICK_MS) {
         const char *name = message_blocking(w->held);

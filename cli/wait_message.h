@@ -2,8 +2,8 @@
  * Prints on standard error who holds the lock, while hf_lock_acquire() waits. A
  * separate thread prints, so that the wait itself is one call, which keeps its
  * place in the queue. The thread reads the handles of the lock set until
- * wait_message_end(), so they must not be freed before. It must be joined after
- * hf_close().
+ * wait_message_end(), so the handles must not be freed before that. The thread
+ * must be joined after hf_close().
  */
 #ifndef HF_CLI_WAIT_MESSAGE_H
 #define HF_CLI_WAIT_MESSAGE_H

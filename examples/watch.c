@@ -42,8 +42,8 @@ static bool is_held(hf_client *client)
     return held;
 }
 
-/* Several changes may lead to one call, and a call may come without a
- * change. */
+/* Several changes may cause only one call of on_change(), and it may be called
+ * without a change. */
 static void wait_until(hf_client *client, bool *changed, bool held)
 {
     struct pollfd news = {hf_client_fd(client), POLLIN, 0};

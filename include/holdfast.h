@@ -10,15 +10,16 @@
  *   and the token (hf_lock_token: let the resource refuse a token that is lower
  *   than one that it has seen; docs/fencing.md shows how).
  * - Every function that can fail returns 0 or a negative HF_E... code. An
- *   hf_error argument may be NULL. Otherwise it receives the code and a text
- *   for people if the call fails, and is not changed if it succeeds. It is the
- *   caller's memory.
- * - There are three outcomes, not two: HF_EUNKNOWN says that a request was sent
- *   and no answer came. An acquire that returns HF_EUNKNOWN is never a hold; a
- *   release that returns HF_EUNKNOWN has ended your hold. For both, holdfast
- *   settles in the background what the server has.
+ *   hf_error argument may be NULL. Otherwise it points to memory of the caller,
+ *   which receives the code and a text for people if the call fails, and is not
+ *   changed if the call succeeds.
+ * - A request has three outcomes, not two (success, failure, unknown):
+ *   HF_EUNKNOWN says that a request was sent and no answer came. An acquire
+ *   that returns HF_EUNKNOWN is never a hold; a release that returns
+ *   HF_EUNKNOWN has ended your hold. In both cases holdfast ends in the
+ *   background what the server may still have of the hold.
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
- *   (reentrant and counted) unless it was made with HF_OWNER_HANDLE.
+ *   (reentrant and counted) or, with HF_OWNER_HANDLE, by the handle.
  * - After fork() calls on the parent's handles return HF_EFORK in the child and
  *   have no effect: open a new client in the child. The parent keeps its holds.
  *   The child has copies of the parent's descriptors until it calls exec() or
@@ -26,8 +27,8 @@
  *   parent has ended its connection.
  * - pthread_cancel() of a thread that is in a call takes effect after the call
  *   has returned; in a callback, after hf_client_dispatch() or hf_close() has
- *   returned. A thread that is cancelled while it holds a lock has exited while
- *   holding (HF_EVENT_ORPHANED): release in a handler of
+ *   returned. A thread that is cancelled while it holds a lock leaves its hold
+ *   behind (HF_EVENT_ORPHANED), so release the lock in a handler of
  *   pthread_cleanup_push(). Not supported: calls on a thread with
  *   PTHREAD_CANCEL_ASYNCHRONOUS; longjmp() or pthread_exit() out of a callback,
  *   of a hook, or of a signal handler that has interrupted a call.
@@ -95,12 +96,12 @@ enum hf_code {
 typedef struct hf_error {
     int code;
     char text[751]; /* always terminated; cut if too long */
-    /* 1 if an EBACKEND may pass by itself, so that the same call may succeed
-     * later: connection refused or lost, no answer, a server that is starting
-     * or overloaded, or that refuses writes for now (out of memory or disk, a
-     * replica); 0 if a retry will fail until something is changed (unknown
-     * host, missing module, shared memory that cannot be used). With other
-     * codes it is always 0 and has no meaning. */
+    /* 1 if the cause of an EBACKEND may pass by itself, so that the same call
+     * may succeed later: connection refused or lost, no answer, a server that
+     * is starting or overloaded, or that refuses writes for now (out of memory
+     * or disk, a replica); 0 if a retry will fail until something is changed
+     * (unknown host, missing module, shared memory that cannot be used). With
+     * other codes it is always 0 and has no meaning. */
     unsigned char may_pass;
 } hf_error;
 
@@ -133,9 +134,11 @@ enum hf_event_type {
     HF_EVENT_LOST = 1, /* a hold of this client ended without a release */
     HF_EVENT_ORPHANED, /* a thread exited while holding; its hold is no longer
                           renewed */
-    HF_EVENT_DOWN,     /* the connection is gone; holds live until deadline */
+    HF_EVENT_DOWN,     /* the connection is lost; holds last until their
+                          deadlines */
     HF_EVENT_UP,       /* the connection is back */
-    HF_EVENT_WANTED, /* a client asks for a lock that this one holds: hf_ask */
+    HF_EVENT_WANTED,   /* a client asks (hf_ask) for a lock that this client
+                          holds */
     HF_EVENT_OVERFLOW, /* events were dropped: see on_event */
 };
 
@@ -149,12 +152,13 @@ typedef struct hf_event {
 } hf_event;
 
 /*
- * Memory and log functions of the program. Any may be NULL; alloc and free are
- * used only if both are given. holdfast calls the hooks on any thread, several
- * at a time, and with its locks held: a hook must not call holdfast, nor wait
- * for a thread that may be in a call of holdfast. On shm, a hook must not use a
- * robust pthread mutex either: the client's helper thread has a robust list of
- * its own, so the kernel would not mark the mutex when that thread ends.
+ * Memory and log functions of the program. Any of them may be NULL; alloc and
+ * free are used only if both are given. holdfast calls the hooks on any thread,
+ * several at a time, and with its locks held: a hook must not call holdfast,
+ * nor wait for a thread that may be in a call of holdfast. On shm, a hook must
+ * not use a robust pthread mutex either: the client's helper thread has a
+ * robust list of its own, so the kernel would not mark the mutex when that
+ * thread ends.
  */
 typedef struct hf_hooks {
     void *ctx;
@@ -167,25 +171,27 @@ typedef struct hf_hooks {
 enum hf_open_flag {
     /* Do not create the shared memory if it does not exist, or if no process
      * has used it since the machine was started: hf_open() then returns
-     * ENOTOWNER, because no lock in it is held. If the directory above it is
-     * missing, hf_open() returns EBACKEND. For programs that only inspect. No
-     * effect on servers. */
+     * ENOTOWNER, because no lock in it is held. If the parent of its directory
+     * is missing, hf_open() returns EBACKEND. For programs that only inspect.
+     * No effect on servers. */
     HF_OPEN_EXISTING = 1 << 0,
 };
 
 typedef struct hf_client_options {
     size_t size; /* set by HF_CLIENT_OPTIONS_INIT */
-    /* Each of these times overrides the URL's option of that name, unless it is
-     * 0. */
+    /* Each of these times overrides the URL's option of that name, unless the
+     * time is 0. */
     int64_t ttl_ms;             /* the length of a lease, which is renewed after
-                                   a third of it; default 30 000, at least
-                                   HF_LEASE_MIN_MS. On ZooKeeper the session's
-                                   timeout, on etcd the TTL of the client's
-                                   lease, within the server's limits */
-    int64_t connect_timeout_ms; /* default 5 000: hf_open and each reconnect */
-    int64_t op_timeout_ms;      /* default 5 000: each answer of the server */
-    const char *password;       /* overrides the URL's; the library wipes its
-                                   copy after use */
+                                   a third of that length; default 30 000, at
+                                   least HF_LEASE_MIN_MS. On ZooKeeper the
+                                   session's timeout, on etcd the TTL of the
+                                   client's lease, within the server's limits */
+    int64_t connect_timeout_ms; /* limit for hf_open() and for each attempt to
+                                   reconnect; default 5 000 */
+    int64_t op_timeout_ms;      /* limit for each answer of the server; default
+                                   5 000 */
+    const char *password;       /* overrides the URL's password; the library
+                                   wipes its copy after use */
     const char *label;          /* shown to others by hf_inspect; copied */
     /* Copied. What ctx points to must outlive the client. It must also outlive
      * an hf_open() that failed because a name lookup took too long: the lookup
@@ -198,9 +204,8 @@ typedef struct hf_client_options {
      * them: check the locks yourself (hf_lock_check). */
     void (*on_event)(void *arg, const hf_event *event);
     void *event_arg;
-    int64_t open_timeout_ms; /* a time limit for hf_open only, which has an
-                                effect if it is shorter than connect_timeout; 0:
-                                none */
+    int64_t open_timeout_ms; /* a limit for hf_open() only, which has no effect
+                                if it is 0 or longer than connect_timeout */
     unsigned flags;          /* hf_open_flag */
 } hf_client_options;
 
@@ -213,10 +218,10 @@ typedef struct hf_client_options {
  * Opens a client and connects it. Blocks for at most connect_timeout, or
  * open_timeout_ms if that is shorter. On failure *out is NULL and the text says
  * what is wrong and how to correct it: EINVAL (URL, options), EBACKEND
- * (unreachable; module missing; hf_error.may_pass tells whether to try again),
- * EAUTH, EPROTO (the peer is not such a server), ENOMEM, ENOTOWNER
- * (HF_OPEN_EXISTING). opt may be NULL. The caller closes the client with
- * hf_close().
+ * (unreachable; module missing; hf_error.may_pass tells whether a retry may
+ * succeed), EAUTH, EPROTO (the peer is not a server of this kind), ENOMEM,
+ * ENOTOWNER (HF_OPEN_EXISTING). opt may be NULL. The caller closes the client
+ * with hf_close().
  */
 HF_API int hf_open(const char *url, const hf_client_options *opt,
                    hf_client **out, hf_error *err);
@@ -227,11 +232,11 @@ HF_API int hf_open(const char *url, const hf_client_options *opt,
  * thread; drops events that are still queued; calls the callbacks of pending
  * verbs. It waits for the answers to releases for at most op_timeout, or less
  * than a second if all these holds have ended at the server by themselves, as
- * after a loss. Afterwards the client must not be used; handles of its locks
- * stay valid and return ECLOSED until they are freed. NULL returns 0. EUNKNOWN:
- * a release was not answered, or was refused (not in shared memory, where holds
- * end with the client). EFORK, ECLOSED, EBUSY (called from its own callback):
- * nothing was done.
+ * after a loss. Afterwards the client must not be used. Handles of its locks
+ * stay valid until they are freed; calls on them return ECLOSED. hf_close(NULL)
+ * returns 0. EUNKNOWN: a release was not answered, or was refused (not in
+ * shared memory, where holds end with the client). EFORK, ECLOSED, EBUSY
+ * (called by a callback of this client): nothing was done.
  */
 HF_API int hf_close(hf_client *client);
 
@@ -256,9 +261,10 @@ enum hf_cap {
  * - HF_RWLOCK: one writer, or any number of readers. A read within the caller's
  *   own read or write is granted at once, and so is a write within its write. A
  *   write within a read fails with ENOTSUP: two callers that try would wait for
- *   each other for ever. Readers of one process share their hold at the server
- *   for a moment (20 ms) after the grant, if they have neither a fixed lease
- *   nor max_hold_ms; a waiting writer of the process ends this sharing.
+ *   each other for ever. Readers of one client that wait at the same time, or
+ *   that arrive within 20 ms after the grant, usually share one hold at the
+ *   server, if they have neither a fixed lease nor max_hold_ms. A waiting
+ *   writer of the client ends this sharing.
  * - HF_SEMAPHORE: n permits. Each acquire takes all the permits that it asks
  *   for, or none. The permits belong to the handle, and any thread may release
  *   them. A release gives back the permits of the acquire that was granted
@@ -284,11 +290,12 @@ HF_API int hf_client_caps(const hf_client *client, enum hf_kind kind);
 HF_API int hf_client_fd(hf_client *client);
 
 /*
- * Does what can be done without blocking: moves requests on, then calls the
- * callbacks of finished asynchronous verbs, on_event, and the callbacks of
- * watches. They run on this thread with no lock held; they may call holdfast,
- * but not hf_close() of this client. Returns how many were called, or a code.
- * EFORK: a callback has forked, and this is the child.
+ * Does what can be done without blocking: sends requests and receives answers,
+ * then calls the callbacks of finished asynchronous verbs, on_event, and the
+ * callbacks of watches. The callbacks run on this thread with no lock held;
+ * they may call holdfast, but not hf_close() of this client. Returns how many
+ * callbacks were called, or a code. EFORK: a callback has forked, and this is
+ * the child.
  */
 HF_API int hf_client_dispatch(hf_client *client);
 
@@ -301,7 +308,7 @@ enum hf_fairness {
 };
 
 enum hf_lock_flag {
-    /* The handle owns the lock, and not the thread: any thread may release. The
+    /* The handle, not the thread, owns the lock: any thread may release it. The
      * handle can acquire only once: an acquire while it holds the lock, or
      * while another thread's acquire through it waits, fails with EDEADLK. */
     HF_OWNER_HANDLE = 1 << 0,
@@ -340,9 +347,9 @@ typedef struct hf_lock_options {
  * ENOTSUP (kind or fairness), EMISMATCH (this client, or in shared memory any
  * process, uses the name as another kind, with another fairness or number of
  * permits), ENOMEM, EBACKEND (a limit of the backend is reached), ECLOSED,
- * EFORK. Returns at once, except in shared memory: there the first handle on a
- * name waits for up to op_timeout while another process changes the file's
- * tables, and then fails with EBACKEND. The caller frees the handle with
+ * EFORK. Returns at once, except in shared memory: there the call for the first
+ * handle on a name waits while another process changes the file's tables; after
+ * op_timeout it fails with EBACKEND. The caller frees the handle with
  * hf_lock_free().
  */
 HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
@@ -350,12 +357,12 @@ HF_API int hf_lock_new(hf_client *client, const void *name, size_t name_len,
                        hf_error *err);
 
 /*
- * Frees the handle. EBUSY, and nothing is freed: a verb through it is under
- * way; this handle holds the lock (HF_OWNER_HANDLE, a semaphore); or a thread
- * holds the lock and this is the client's last handle on its name, whatever its
- * flags. (A thread may release through any handle without HF_OWNER_HANDLE,
- * including a new one.) A hold that was lost does not count. EFORK in a child.
- * NULL returns 0.
+ * Frees the handle. EBUSY, and nothing is freed: a verb through the handle is
+ * under way; this handle holds the lock (HF_OWNER_HANDLE, a semaphore); or a
+ * thread holds the lock and this is the client's last handle on its name,
+ * whatever its flags. (A thread may release through any handle without
+ * HF_OWNER_HANDLE, including a new one.) A hold that was lost does not count.
+ * EFORK in a child. hf_lock_free(NULL) returns 0.
  */
 HF_API int hf_lock_free(hf_lock *lock);
 
@@ -368,14 +375,15 @@ enum hf_mode {
  * Cancels a wait from another thread or from a signal handler. Use it for one
  * wait at a time. The struct must exist until the call that waits has returned,
  * and until all calls of hf_cancel_fire() have returned. An exception is the
- * hf_cancel_fire() that ends the wait: after that it does not use the struct,
- * and hf_close() waits until it has returned. In a child after fork() a firing
- * does not affect the parent's wait. A struct that was fired stays fired:
- * initialise it before it is used again.
+ * call of hf_cancel_fire() that ends the wait: that call does not use the
+ * struct after it has ended the wait, and hf_close() waits until it has
+ * returned. In a child after fork(), hf_cancel_fire() does not affect the
+ * parent's wait. A struct that was fired stays fired: initialise it before it
+ * is used again.
  */
 typedef struct hf_cancel {
-    uint32_t word;     /* the library's */
-    hf_client *client; /* the library's */
+    uint32_t word;     /* private to the library */
+    hf_client *client; /* private to the library */
 } hf_cancel;
 
 /* clang-format off */
@@ -383,7 +391,7 @@ typedef struct hf_cancel {
 /* clang-format on */
 
 HF_API void hf_cancel_init(hf_cancel *cancel);
-/* Async-signal-safe. The wait soon returns its grant or ECANCELED. */
+/* Async-signal-safe. The wait ends soon, with its grant or with ECANCELED. */
 HF_API void hf_cancel_fire(hf_cancel *cancel);
 
 typedef struct hf_acquire_options {
@@ -404,14 +412,14 @@ typedef struct hf_acquire_options {
 /*
  * Acquires the lock. If opt is NULL, the lock is acquired for writing, without
  * a time limit, and renewed. Returns at most a second after the time limit. A
- * try does not wait for another holder, but it waits for the server's answer,
- * at most op_timeout. 0: the lock is held. EBUSY (try only), ETIMEDOUT,
- * ECANCELED, EDEADLK, ELOST (this owner has not released a lost hold yet; not
- * on a semaphore), EMISMATCH, EBACKEND (no answer within op_timeout), EUNKNOWN,
- * EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM, ECLOSED, EFORK: the lock is not held,
- * and nothing is left behind. If the server refuses the request (permissions,
- * memory, a read-only replica), each call returns that at once, as EAUTH or
- * EBACKEND with the server's own text.
+ * try (wait_ms 0) does not wait for another holder, but it waits for the
+ * server's answer, at most op_timeout. 0: the lock is held. EBUSY (try only),
+ * ETIMEDOUT, ECANCELED, EDEADLK, ELOST (this owner has not released a lost hold
+ * yet; not on a semaphore), EMISMATCH, EBACKEND (no answer within op_timeout),
+ * EUNKNOWN, EAUTH, EPROTO, EINVAL, ENOTSUP, ENOMEM, ECLOSED, EFORK: the lock is
+ * not held, and nothing is left behind. If the server refuses the request
+ * (permissions, memory, a read-only replica), each call returns the refusal at
+ * once, as EAUTH or EBACKEND with the server's own text.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *opt,
                            hf_error *err);
@@ -466,11 +474,11 @@ HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
  * Writes a value under the hold: the server sets the value of key if, at that
  * moment, it still has the caller's hold. This is one step, so a later holder's
  * write is never replaced, whatever was delayed. It needs no token, but the
- * data must be kept by the server that keeps the lock. key consists of bytes
- * like a name (the prefix= of the URL is not added); value has up to HF_PUT_MAX
- * bytes. Waits for the answer. Returns 0; ELOST: the hold is gone, and nothing
- * was written; EUNKNOWN: no answer; the value may have been written, or may
- * still be written until another client holds the lock; ENOTSUP (HF_CAP_PUT),
+ * data must be on the server that keeps the lock. key consists of bytes like a
+ * name (the prefix= of the URL is not added); value has up to HF_PUT_MAX bytes.
+ * Waits for the answer. Returns 0; ELOST: the hold is gone, and nothing was
+ * written; EUNKNOWN: no answer; the value may have been written, or may still
+ * be written until another client holds the lock; ENOTSUP (HF_CAP_PUT),
  * ENOTOWNER, EINVAL (no such key), EBACKEND, EAUTH, EPROTO, ENOMEM, ECLOSED,
  * EFORK.
  */
@@ -489,28 +497,28 @@ HF_API int hf_lock_deadline(hf_lock *lock, int64_t *boottime_ns);
 HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
 
 /*
- * Returns what hf_lock_check() returns, and says why, in particular after
- * hf_lock_fd() has become readable. ELOST: the text says why the hold was lost.
- * The ELOST texts of all other calls say the same, and stay the same until the
- * hold is released: the server could not be reached, since when and with which
- * error; it refused the renewals; the hold was taken away; its session has
- * ended; the deadline passed while this process was stopped; its fixed lease or
- * max_hold_ms ended; its thread exited. 0: the lock is still held; why->code is
- * 0, and why->text is empty or says that the server cannot be reached or
- * refuses renewals. why may be NULL.
+ * Returns what hf_lock_check() returns, and says why; useful in particular
+ * after hf_lock_fd() has become readable. ELOST: the text says why the hold was
+ * lost. The ELOST texts of all other calls say the same, and stay the same
+ * until the hold is released: the server could not be reached, since when and
+ * with which error; it refused the renewals; the hold was taken away; its
+ * session has ended; the deadline passed while this process was stopped; its
+ * fixed lease or max_hold_ms ended; its thread exited. 0: the lock is still
+ * held; why->code is 0, and why->text is empty or says that the server cannot
+ * be reached or refuses renewals. why may be NULL.
  */
 HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
 
 /*
  * Returns a descriptor that becomes readable when the hold of this handle's
- * lock is lost. It is a timer set to the deadline, so it does not depend on a
- * thread that runs in time. It stays readable until the owner has released the
- * lost hold; if that release is through another handle, until the next acquire
- * or release through this one. If several threads use the handle, the
- * descriptor reports the loss of any of their holds; hf_lock_check() says
- * whether the calling thread's hold was lost. The descriptor belongs to the
- * library and is valid until hf_lock_free(). On failure the result is a
- * negative code.
+ * lock is lost. The descriptor is a timer that is set to the deadline, so it
+ * does not depend on any thread to run in time. It stays readable until the
+ * owner has released the lost hold; if that release is through another handle,
+ * it stays readable until the next acquire or release through this handle. If
+ * several threads use the handle, the descriptor reports the loss of any of
+ * their holds; hf_lock_check() says whether the calling thread's hold was lost.
+ * The descriptor belongs to the library and is valid until hf_lock_free(). On
+ * failure the result is a negative code.
  */
 HF_API int hf_lock_fd(hf_lock *lock);
 
@@ -522,9 +530,9 @@ typedef void (*hf_done_fn)(void *arg, hf_lock *lock, int result);
  * done will be called exactly once; after a code, it will not be called. EBUSY:
  * a verb of this handle is under way. opt->cancel is not used; hf_lock_cancel()
  * cancels a pending acquire, whose result is then 0 or ECANCELED. The other
- * verbs cannot be taken back: a cancelled one ends at once, as it would after
- * op_timeout, with EUNKNOWN if there is no answer yet. hf_lock_cancel is not
- * for signal handlers.
+ * verbs cannot be taken back: a cancelled verb ends at once, with EUNKNOWN if
+ * there is no answer yet, as it would after op_timeout. hf_lock_cancel() must
+ * not be called by signal handlers.
  */
 HF_API int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *opt,
                                  hf_done_fn done, void *arg, hf_error *err);
@@ -567,10 +575,11 @@ HF_API int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err);
  *
  * runs the block while holding the lock, and releases it however the block is
  * left (by return, break or goto; not by longjmp, and by pthread_cancel() or
- * pthread_exit() only if it was compiled with -fexceptions). If the lock cannot
- * be acquired, the block is skipped, and hf_synchronized_result() returns the
- * code: it has the result of the last HF_SYNCHRONIZED of this thread. `lock`
- * must be an expression without side effects.
+ * pthread_exit() only if the block was compiled with -fexceptions). If the lock
+ * cannot be acquired, the block is skipped. hf_synchronized_result() returns
+ * the result of the last HF_SYNCHRONIZED of this thread: the code of the
+ * acquire that failed, or the result of the release. `lock` must be an
+ * expression without side effects.
  */
 typedef struct hf_guard {
     hf_lock *lock;
@@ -595,25 +604,26 @@ HF_API int hf_synchronized_result(void);
 /*
  * A count that is set once and counted down; waiters pass when it is 0. It has
  * no holder: it survives the death of the client that set it, and is removed
- * when it has reached 0 (so that it may be set again). A latch that was never
- * set counts 0 and keeps no waiter: set it before the waiters can arrive
- * (examples/rounds.c).
+ * when it has reached 0 (so that it may be set again). The count of a latch
+ * that was never set is 0, so it blocks no waiter: set the latch before the
+ * waiters can arrive (examples/rounds.c).
  *
  * hf_latch_new() creates a handle on a latch: EINVAL (name), ENOTSUP,
  * EMISMATCH, ENOMEM, EBACKEND, ECLOSED, EFORK. The caller frees it with
- * hf_latch_free(), which returns EBUSY while a verb through it is under way.
+ * hf_latch_free(), which returns EBUSY while a verb through the handle is under
+ * way.
  */
 HF_API int hf_latch_new(hf_client *client, const void *name, size_t name_len,
                         hf_latch **out, hf_error *err);
 HF_API int hf_latch_free(hf_latch *latch);
 
 /*
- * These three wait for the server's answer, at most op_timeout. If the answer
- * is lost, they ask again under the same request id, so that a set or a
- * count-down counts once. EUNKNOWN: there was no answer in time. hf_latch_set()
- * sets the count; EBUSY: the latch is set already; EINVAL: count is 0 or more
- * than INT32_MAX. hf_latch_down() counts down by one, but not below 0. left may
- * be NULL.
+ * These three functions wait for the server's answer, at most op_timeout. If
+ * the answer is lost, they repeat the request with the same request id, so that
+ * a set or a count-down counts once. EUNKNOWN: there was no answer in time.
+ * hf_latch_set() sets the count; EBUSY: the latch is set already; EINVAL: count
+ * is 0 or more than INT32_MAX. hf_latch_down() counts down by one, but not
+ * below 0. left may be NULL.
  */
 HF_API int hf_latch_set(hf_latch *latch, uint64_t count, hf_error *err);
 HF_API int hf_latch_down(hf_latch *latch, uint64_t *left, hf_error *err);
@@ -627,7 +637,7 @@ HF_API int hf_latch_wait(hf_latch *latch, int64_t wait_ms, hf_cancel *cancel,
 
 typedef void (*hf_latch_done_fn)(void *arg, hf_latch *latch, int result);
 
-/* The latch verbs without blocking, as hf_lock_acquire_async(): one verb at a
+/* The latch verbs without blocking, like hf_lock_acquire_async(): one verb at a
  * time per handle. *left is set before done is called, and must exist until
  * then. hf_latch_cancel() ends a wait with 0 or ECANCELED, any other verb with
  * EUNKNOWN if there is no answer yet. */
@@ -656,10 +666,10 @@ typedef struct hf_party {
                               machine's wall clock, for a grant only in whole
                               seconds */
     int64_t left_ms; /* the rest of the lease; -1: there is no lease that other
-                        clients can see. In shared memory a hold or a wait lasts
-                        as long as its process, on ZooKeeper and etcd as long as
-                        its client's session, whose end only the server
-                        decides. */
+                        clients can see. In shared memory a hold without a fixed
+                        lease lasts as long as its process, on ZooKeeper and
+                        etcd as long as its client's session, whose end only the
+                        server decides. */
     uint64_t token;
     enum hf_mode mode;
     uint32_t permits; /* how many of a semaphore */
@@ -682,7 +692,7 @@ typedef struct hf_info {
 
 /* Finds out who holds the name and who waits for it. Waits for the answer. The
  * caller frees *out with hf_info_free(), before or after the client is closed.
- * Codes of this and of the next two functions: ENOTSUP (the backend cannot
+ * Codes of hf_inspect(), hf_list() and hf_break(): ENOTSUP (the backend cannot
  * tell), EMISMATCH (what the server has under the name is no lock that holdfast
  * knows), EUNKNOWN (no answer within op_timeout), EBACKEND, EAUTH, EPROTO,
  * EINVAL, ENOMEM, ECLOSED, EFORK. */
@@ -707,11 +717,12 @@ HF_API int hf_list(hf_client *client, const char *prefix, hf_names **out,
                    hf_error *err);
 HF_API void hf_names_free(hf_names *names);
 
-/* Takes the lock from its holders. They notice it at their next renewal at the
- * latest; holders that listen (on_event, and a thread that dispatches) notice
- * it at once, except on MySQL and MariaDB, in shared memory with a fixed lease,
- * and on Redis while the connection for messages is down. Sets the count of a
- * latch to 0. ENOTOWNER: it is not held, or the latch is not set. */
+/* Takes the lock from its holders. The holders notice the loss at their next
+ * renewal at the latest; holders that listen (on_event, and a thread that
+ * dispatches) notice it at once, except on MySQL and MariaDB, in shared memory
+ * with a fixed lease, and on Redis while the connection for messages is down.
+ * Sets the count of a latch to 0. ENOTOWNER: the lock is not held, or the latch
+ * is not set. */
 HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
                     hf_error *err);
 
@@ -719,15 +730,16 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
  * Breaks one hold, as hf_inspect() has shown it: the server breaks it only if
  * it still exists at that moment. token 0: any token; owner (the text of
  * hf_party.owner) NULL: any owner. Without both, or with an owner that is ""
- * (hf_inspect() did not find it out): EINVAL, nothing is broken. In shared
- * memory, on Redis and on MySQL and MariaDB readers and permits have the token
- * of the last exclusive hold: the token without an owner breaks all of them,
- * and the owner selects one (in shared memory the holds of one client).
+ * (hf_inspect() could not find out the owner): EINVAL, nothing is broken. In
+ * shared memory, on Redis and on MySQL and MariaDB readers and permits have the
+ * token of the last exclusive hold: the token without an owner breaks all of
+ * them, and the owner selects one (in shared memory the holds of one client).
  * ENOTOWNER: no hold has that token and that owner, and nothing was broken; the
- * text says which token holds it now. A hold of another program (a Redisson
- * lock, a plain `lock` node) may have no token by which the server can tell it
- * apart; ENOTOWNER or ENOTSUP says so. An owner of more than 63 bytes, or with
- * bytes that cannot be shown, is not found by the text that hf_inspect() shows.
+ * error text states the token of the current hold. A hold of another program (a
+ * Redisson lock, a plain `lock` node) may have no token by which the server can
+ * tell it apart; ENOTOWNER or ENOTSUP says so. An owner of more than 63 bytes,
+ * or with bytes that cannot be shown, is not found by the text that
+ * hf_inspect() shows.
  */
 HF_API int hf_break_hold(hf_client *client, const void *name, size_t name_len,
                          uint64_t token, const char *owner, hf_error *err);
@@ -751,31 +763,33 @@ enum hf_watch_flag {
 };
 
 /* Called by hf_client_dispatch(): something about the name may have changed;
- * hf_inspect() tells what. With a prefix, name is the name that may have
- * changed, or NULL if several or any may have. It is valid during the call. */
+ * hf_inspect() shows its current state. With a prefix, name is the name that
+ * may have changed, or NULL if several or any may have. It is valid during the
+ * call. */
 typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
                             size_t name_len);
 
 /*
  * Reports changes of a name: of its holders, its waiters and the count of a
- * latch; with HF_WATCH_PREFIX, of which names are held. After 0, fn is called
- * at least once after each change by any program, and the change is visible to
- * hf_inspect() then (except what a server does not report: hf_watch_new(3)).
- * Several changes may be one call, a call may come without a change, and a call
- * comes when a lost connection has been restored. fn runs once at a time for
- * each watch. Waits for the server's answer. ENOTSUP: the backend, or the
- * server as it is configured, does not report changes (shared memory; MySQL and
- * MariaDB; Redis without notify-keyspace-events), or not for a prefix
- * (ZooKeeper); the text says what to do. EUNKNOWN (no answer within
- * op_timeout), EBACKEND, EAUTH, EPROTO, EINVAL, ENOMEM, ECLOSED, EFORK.
+ * latch; with HF_WATCH_PREFIX, of which names are held. After hf_watch_new()
+ * has returned 0, fn is called at least once after each change by any program;
+ * when fn is called, hf_inspect() sees the change (except what a server does
+ * not report: hf_watch_new(3)). Several changes may be one call, a call may
+ * come without a change, and a call comes when a lost connection has been
+ * restored. fn runs once at a time for each watch. Waits for the server's
+ * answer. ENOTSUP: the backend, or the server as it is configured, does not
+ * report changes (shared memory; MySQL and MariaDB; Redis without
+ * notify-keyspace-events), or not for a prefix (ZooKeeper); the text says what
+ * to do. EUNKNOWN (no answer within op_timeout), EBACKEND, EAUTH, EPROTO,
+ * EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_watch_new(hf_client *client, const void *name, size_t name_len,
                         unsigned flags, hf_watch_fn fn, void *arg,
                         hf_watch **out, hf_error *err);
 /* Ends a watch: fn is no longer called. May be called by fn, and after
  * hf_close(), which ends the calls of all watches but frees none. EBUSY, and
- * nothing was done: another thread is in fn. EFORK in a child. NULL returns
- * 0. */
+ * nothing was done: another thread is in fn. EFORK in a child.
+ * hf_watch_free(NULL) returns 0. */
 HF_API int hf_watch_free(hf_watch *watch);
 
 /* ---- diagnosis --------------------------------------------------------- */
@@ -898,10 +912,10 @@ typedef struct hf_series {
  * metric to be together. In label values, control characters other than newline
  * and bytes that are not UTF-8 are written as \xNN.
  *
- * Returns the length of the whole text, like snprintf(); if it is size or more,
- * the text in buf was cut. buf is always terminated, unless size is 0. EINVAL:
- * a label name that is not valid, is reserved ("le", "result", "__..."), or is
- * given twice; two series with the same labels.
+ * Returns the length of the whole text, like snprintf(); if that is size or
+ * more, the text in buf was cut. buf is always terminated, unless size is 0.
+ * EINVAL: a label name that is not valid, is reserved ("le", "result",
+ * "__..."), or is given twice; two series with the same labels.
  */
 HF_API int hf_metrics_text(const hf_series *series, size_t n, char *buf,
                            size_t size, hf_error *err);

@@ -364,8 +364,8 @@ static void main_run_one(struct lab *lab, const struct lab_scenario *scenario)
 {
     char why[LAB_TEXT_MAX];
 
-    /* This can happen only if all scenarios run, because main() has already
-     * checked the places of a single scenario. */
+    /* Something can be missing only if all scenarios run, because main() has
+     * already checked the places of a single scenario. */
     if (places_lack(lab, scenario, why)) {
         report_begin(lab, scenario);
         report_skip(lab, why);
@@ -398,8 +398,9 @@ static int main_no_scenario(const char *name)
                                    : "; `holdfast lab list' lists them");
 }
 
-/* Selects the scenario. Returns an exit status. Clears *done if scenarios must
- * be run; otherwise the request has been answered. */
+/* Selects the scenario, or answers a request that runs none, such as `list'.
+ * Returns an exit status. Clears *done if scenarios must be run, and sets it
+ * otherwise. */
 static int main_take_scenario(struct lab *lab, const struct typed *typed,
                               int operands, char **argv, bool *done)
 {

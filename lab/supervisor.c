@@ -56,7 +56,8 @@ void lab_describe(struct lab *lab, int argc, char **argv)
              name.sysname, name.release);
 }
 
-/* Writes the page. An existing file is replaced in one step, or not at all. */
+/* Writes the page. An existing regular file is replaced in one step, or not at
+ * all. */
 static void supervisor_write_page(const struct lab *lab)
 {
     struct stat there;
@@ -82,7 +83,8 @@ static void supervisor_write_page(const struct lab *lab)
         printf("The page is %s\n", lab->html);
 }
 
-/* Dies if the page cannot be written: now, and not at the end of a long run. */
+/* Dies if the page cannot be written, so that the error is reported before a
+ * long run and not at its end. */
 static void supervisor_check_page(const struct lab *lab)
 {
     char directory[PATH_MAX];
@@ -138,8 +140,8 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
         lab_die(CLI_OSERR, "getrandom: %s", strerror(errno));
     snprintf(lab->id, sizeof lab->id, "%d-%02x%02x", (int)getpid(), random[0],
              random[1]);
-    /* The supervisor removes the directory at the end; this cleanup process
-     * does so if the supervisor is killed. */
+    /* The supervisor, too, removes the directory at the end. This cleanup
+     * process is needed if the supervisor is killed. */
     cleanup_start(supervisor_remove_directory, lab->directory);
     if (lab->html)
         supervisor_check_page(lab);
@@ -160,16 +162,17 @@ _Noreturn static void supervisor_runner_main(struct lab *lab,
     exit(lab->as_expected ? CLI_OK : CLI_FAILED);
 }
 
-/* The functions from here on run in the supervisor; those from
- * supervisor_write_page() to here run in the runner. */
+/* The functions from here on run in the supervisor. Those from
+ * supervisor_write_page() to here run in the runner, except
+ * supervisor_remove_directory(), which runs in a cleanup process. */
 enum { KILL_AFTER_S = 1 };
 
 static volatile pid_t runner; /* -1 once it has been reaped */
 
 /* Passes a signal on to the runner, which ends at its next lab_tick(). A signal
- * that arrives more than KILL_AFTER_S after the first signal kills the runner.
- * A signal that arrives earlier does not, because timeout(1) sends its signal
- * twice. */
+ * that arrives more than KILL_AFTER_S (in whole seconds) after the first signal
+ * kills the runner. A signal that arrives earlier does not kill it, because
+ * timeout(1) sends its signal twice. */
 static void supervisor_pass_on(int number)
 {
     static time_t first;
@@ -252,7 +255,7 @@ int lab_supervise(struct lab *lab, void (*run)(struct lab *lab))
 
     signal(SIGCHLD, SIG_DFL); /* the parent may have left SIGCHLD ignored */
     /* Makes this process the parent of cleanup processes whose runner has
-     * ended, so that it can wait for them. */
+     * ended, so that this process can wait for them. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);

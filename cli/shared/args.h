@@ -15,9 +15,9 @@
 
 /*
  * Returns the id of the next option, with its value in optarg; '?' after
- * printing what is wrong with it; -1 at the end, with optind at the first
- * operand. Options may follow operands, unless the verb runs a command. -h and
- * -V print help or version and end the program.
+ * printing what is wrong with the option; -1 at the end, with optind at the
+ * first operand. Options may follow operands, unless the verb runs a command.
+ * -h and -V print help or version and end the program.
  */
 int cli_flag(const struct cli_verb *verb, int argc, char **argv);
 /* Does the same for a list of getopt_long(), whose short options, `brief', must

@@ -104,9 +104,10 @@ static bool complete_is_latch(hf_client *client, const struct hf_name *name)
     return is;
 }
 
-/* Returns whether the verb accepts the kind of this name. Asking the server for
- * the kinds of many names takes too long for a user who is typing. After
- * until_ns, every name that may be a lock is therefore offered. */
+/* Returns whether the verb accepts the kind of this name. Only the server knows
+ * the kind, and requests for many names take too long for a user who is typing.
+ * After until_ns, names are therefore accepted without a request, unless the
+ * verb wants a latch. */
 static bool complete_is_fit(hf_client *client, const struct hf_name *name,
                             enum cli_operand wanted, int64_t until_ns)
 {
@@ -244,7 +245,7 @@ complete_flag_of_letter(const struct cli_flag *flag, char letter)
 }
 
 /* If the word is a flag that takes a value, returns the flag, else NULL. Sets
- * *value to NULL if the value is the next word. */
+ * *value to the value in the word, or to NULL if the value is the next word. */
 static const struct cli_flag *
 complete_flag_with_value(const struct cli_flag *flags, const char *word,
                          const char **value)
@@ -299,8 +300,9 @@ static void complete_take_flag(const struct cli_verb *verb, struct said *said,
         said->pending = flag;
 }
 
-/* Takes an operand of NAME [--] COMMAND, or of COMMAND only if a flag gave the
- * name, and sets where the command begins. */
+/* Takes an operand. If the verb runs a command, also sets where the command
+ * begins: after NAME and an optional --, or here if a flag has given the
+ * name. */
 static void complete_take_operand(const struct cli_verb *verb,
                                   struct said *said, int i, int n, char **words)
 {
@@ -396,8 +398,8 @@ static void complete_offer_verbs(struct completion *c,
         complete_offer(c, "words", (*verbs)->name, (*verbs)->summary);
 }
 
-/* Runs a verb that is a separate program, which completes its words by
- * itself. */
+/* Completes the words of a verb that is a separate program, by running that
+ * program. */
 static int complete_run_the_program(const struct cli_verb *verb, int n,
                                     char **words)
 {

@@ -1,7 +1,7 @@
 /*
  * Runs processes of contenders and adds up their counts. The contenders report
  * on one pipe that they are ready, and all start when another pipe is closed.
- * The first pipe reaches its end when the last process has ended.
+ * The first pipe is at its end when the last process has ended.
  */
 #include "contend.h"
 
@@ -111,8 +111,8 @@ static bool contend_has_one_died(const pid_t *pids, unsigned n)
 /* What contend_wait_for() saw. */
 enum event { NOTHING, WORD, END, SIGNAL };
 
-/* Waits for a byte of a contender (WORD), the end of all contenders (END) or a
- * signal (SIGNAL), which is kept in result->signal. */
+/* Waits at most `ms' for a byte of a contender (WORD), the end of all
+ * contenders (END) or a signal (SIGNAL), which is kept in result->signal. */
 static enum event contend_wait_for(const struct arena *arena, int64_t ms,
                                    struct contend_result *result, size_t *words)
 {
@@ -140,8 +140,8 @@ static enum event contend_wait_for(const struct arena *arena, int64_t ms,
 }
 
 /* Waits until all contenders are ready, or one has failed. A contender that
- * fails writes a byte, too; a process that dies writes none, so the processes
- * are checked regularly. */
+ * fails writes a byte, too. A process that dies writes none, so the processes
+ * are also checked while no byte arrives. */
 static void contend_wait_until_ready(struct arena *arena, const pid_t *pids,
                                      unsigned n, struct contend_result *result)
 {
@@ -198,8 +198,8 @@ static void wait_while_they_contend(const struct arena *arena, int64_t start,
     }
 }
 
-/* Waits until all contenders have ended. Returns true if they did so by
- * themselves. */
+/* Waits until all contenders have ended, and returns true. Returns false after
+ * a time-out or a second signal. */
 static bool contend_wait_until_ended(const struct arena *arena,
                                      struct contend_result *result)
 {
@@ -324,8 +324,8 @@ static int contend_run_in(struct arena *arena, pid_t *pids,
     if (!have_ended && !result->signal)
         contender_fail(arena, HF_ETIMEDOUT,
                        &(hf_error){.text = "a contender does not end"});
-    /* The counts are summed up before contend_bury(), which may kill a process
-     * in a critical section and so cause a false violation. */
+    /* The counts are summed up before contend_bury(), because it may kill a
+     * process in a critical section, which would look like a violation. */
     contend_sum_up(arena, have_ended, result);
     contend_bury(arena, pids, n, !have_ended);
     rc = atomic_load(&arena->shared->failed);

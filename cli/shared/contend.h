@@ -1,7 +1,7 @@
 /*
  * Contenders: processes and threads that take and release locks as fast as they
- * can, count the pairs (an acquire and its release), and detect two holders
- * inside at once. Shared by `holdfast bench` and bench/ratios.
+ * can, count the pairs (an acquire and its release), and detect two holders of
+ * a lock at once. Shared by `holdfast bench` and bench/ratios.
  */
 #ifndef HF_CLI_CONTEND_H
 #define HF_CLI_CONTEND_H
@@ -47,8 +47,8 @@ struct contend_result {
     hf_error error;        /* of the first contender that failed */
 };
 
-/* Finds out once, so that not every contender has to, whether the backend can
- * be used, and whether its locks are fair. Returns HF_OK, or a code with
+/* Finds out whether the backend can be used, and whether its locks are fair, so
+ * that not every contender has to find out. Returns HF_OK, or a code with
  * result->error. */
 int contend_probe(const struct contend *contend, struct contend_result *result);
 /* Makes one run, after a probe. Returns HF_OK, or a code with result->error. */

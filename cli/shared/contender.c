@@ -1,7 +1,7 @@
 /*
- * One process of contenders. The holder of a lock checks and raises the cell of
- * its name without atomics. Two holders at once therefore show as a foreign
- * mark or as a lost increment.
+ * One process of contenders. The holder of an exclusive lock checks and changes
+ * the cell of the lock's name without atomic operations. Two holders at once
+ * therefore show as a foreign mark or as a lost increment.
  */
 #include "contender.h"
 
@@ -187,7 +187,7 @@ static void *contender_thread_main(void *arg)
     char end;
 
     /* One pair for each name, before the start, creates everything that is
-     * created on first use: connections, scripts and memory. */
+     * created on first use, such as connections, scripts and memory. */
     for (unsigned i = 0; i < self->group->names; i++) {
         if (contender_pair(self, i, false) != HF_OK)
             return NULL;

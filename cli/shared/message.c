@@ -33,7 +33,7 @@ void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     message_say(verb, line);
 }
 
-/* Removes what follows the colon in the quoted word, because it may be a
+/* Removes what follows the first colon in the quoted word, because it may be a
  * password. */
 static void message_hide_secret(char *line)
 {

@@ -17,9 +17,9 @@ extern void (*cli_before_a_line)(void);
 void cli_say(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Prints the same message as cli_say(), and how to get help. It is a macro, so
- * that the compiler sees its value, CLI_USAGE. If a word of the user is quoted
- * `so', nothing that follows a colon in the word is printed, because the word
- * may be a URL in the wrong place, with a password. */
+ * that the compiler sees its value, CLI_USAGE. If the message quotes a word of
+ * the user as `WORD', nothing that follows a colon in the word is printed,
+ * because the word may be a URL in the wrong place, with a password. */
 #define cli_misuse(...) (cli_misused(__VA_ARGS__), CLI_USAGE)
 void cli_misused(const struct cli_verb *verb, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,7 +1,7 @@
 /*
  * Output to a terminal: colours, the width, one line that is replaced, a
  * question, and bytes that must not control the terminal. Without a terminal,
- * plain text is printed.
+ * text is printed without colours, and no line is replaced.
  */
 #ifndef HF_CLI_SCREEN_H
 #define HF_CLI_SCREEN_H
@@ -23,7 +23,8 @@ enum cli_colour {
  * a terminal, or if the terminal has no colours (NO_COLOR is set, or TERM is
  * dumb). CLI_PLAIN ends a colour. */
 const char *cli_colour(enum cli_colour colour);
-/* Returns the width of the terminal on a descriptor, or 80 if there is none. */
+/* Returns the width of the terminal on a descriptor, or 80 if it is not a
+ * terminal. */
 int cli_width(int fd);
 /* Prints a text on `out', wrapped at `width'. All lines begin at `column',
  * where the cursor is now. */

@@ -1,7 +1,7 @@
 /*
  * What the command knows about a verb and its options. It is only data: args.c
- * parses the command line and prints --help by these tables, and complete.c
- * completes by them.
+ * parses the command line and prints --help from these tables, and complete.c
+ * completes words from them.
  */
 #ifndef HF_CLI_VERB_H
 #define HF_CLI_VERB_H

@@ -44,8 +44,9 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
     options.lease_ms = lease_ms;
     actor_waits("");
     lab_check(hf_lock_acquire(hold->lock, &options, &err), "acquire", &err);
-    /* If the machine stalls after the grant, the hold is lost before its token
-     * and deadline have been read; the lock is then acquired once more. */
+    /* If the machine stalls after the grant, the hold may be lost before its
+     * token and deadline have been read. The lock is then released and acquired
+     * again. */
     while (hf_lock_token(hold->lock, &grant.token) == HF_ELOST ||
            hf_lock_deadline(hold->lock, &grant.deadline) == HF_ELOST) {
         hf_lock_release(hold->lock, NULL);
@@ -65,8 +66,8 @@ int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms)
     left_ms = (grant->deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000;
     if (left_ms <= ttl_ms)
         return ttl_ms;
-    /* Rounds up, because the deadline comes one percent before the end of the
-     * lease. */
+    /* Rounds up, because the deadline is earlier than the end of the lease, by
+     * a margin for clock drift. */
     return (left_ms + ROUND_MS - 1) / ROUND_MS * ROUND_MS;
 }
 

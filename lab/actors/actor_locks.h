@@ -1,7 +1,8 @@
 /*
  * Code that the actors of several scenarios share: they take a lock with
- * holdfast (hold_...()), or by hand on Redis (hand_...()). These functions run
- * in an actor. Every function dies if it fails.
+ * holdfast (hold_...()), or by hand on Redis (hand_...()). Except
+ * actor_lock_name() and actor_lock_redis(), these functions run in an actor.
+ * Every function dies if it fails.
  */
 #ifndef HF_LAB_ACTOR_LOCKS_H
 #define HF_LAB_ACTOR_LOCKS_H
@@ -14,8 +15,8 @@
 
 struct lab;
 
-/* A lease that outlasts any run, for an actor whose hold must not end by itself
- * even if the machine stalls. */
+/* A long lease, in ms, for an actor whose hold must not end by itself even if
+ * the machine stalls. */
 enum { ACTOR_LOCK_LONG_MS = 60000 };
 
 /* Writes a lock name that this run has not used yet, such as "...-WORD-3". */
@@ -31,9 +32,9 @@ struct grant {
     int64_t deadline; /* CLOCK_BOOTTIME in ns, or HF_NO_DEADLINE */
 };
 
-/* Returns the TTL that was granted: ttl_ms, as given to hold_open(), or a
- * longer TTL. ZooKeeper lengthens the timeouts of sessions that are too short
- * for it. */
+/* Returns the TTL in ms that was granted: ttl_ms, as given to hold_open(), or a
+ * longer TTL. For example, ZooKeeper lengthens a session timeout that is below
+ * its minimum. */
 int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms);
 
 /* Opens a client and a lock, which is not acquired yet. ttl_ms 0 means the
@@ -47,8 +48,9 @@ struct grant hold_take(const struct hold *hold, int64_t lease_ms,
 /* Tries the lock. Returns whether it was acquired; its span then begins. */
 bool hold_try(const struct hold *hold);
 /* Tries the lock, and releases it at once if it was free. Returns whether
- * another client has it. Only such a try proves that the lock keeps an actor
- * out: an actor that merely comes late is not inside either. */
+ * another client has it. Only a try that fails proves that the lock keeps an
+ * actor out: that an actor is not inside proves nothing, because it may merely
+ * be late. */
 bool hold_is_busy(const struct hold *hold);
 /* Ends the span and releases the lock. Returns HF_OK, HF_ELOST or
  * HF_ENOTOWNER. */

@@ -13,7 +13,7 @@
 
 enum {
     STATUS = 4096,
-    MANY_THREADS = 200, /* how many threads of a server are checked at most */
+    MANY_THREADS = 200, /* at most so many threads of a server are checked */
 };
 
 /* Opens the status files of up to max threads of a process. Returns how many
@@ -49,7 +49,8 @@ static bool read_status(int fd, char text[STATUS])
     return len > 0;
 }
 
-/* Returns what follows the key in a status file. Dies if the key is missing. */
+/* Returns the text after the key in a status file. Dies if the key is
+ * missing. */
 static const char *proc_stat_find(const char *status, const char *key)
 {
     const char *at = strstr(status, key);

@@ -1,7 +1,7 @@
 /*
- * Watches a process from outside, through /proc: whether it was woken, whether
- * it runs now, and how much CPU time it has used. A process that sleeps has no
- * context switches.
+ * Watches a process from outside, through /proc and its CPU clock: whether it
+ * was woken, whether it runs now, and how much CPU time it has used. While a
+ * process sleeps, the number of its context switches does not change.
  */
 #ifndef HF_LAB_PROC_STAT_H
 #define HF_LAB_PROC_STAT_H
@@ -20,7 +20,8 @@ struct proc_stat {
     uint64_t switches; /* voluntary switches at the last proc_stat_note() */
 };
 
-/* Begins to watch the threads that the process has now. Dies if that fails. */
+/* Begins to watch the threads that the process has now, at most
+ * PROC_STAT_THREADS. Dies if that fails. */
 void proc_stat_open(struct proc_stat *stat, pid_t pid);
 /* Sets the moment from which proc_stat_was_woken() counts. */
 void proc_stat_note(struct proc_stat *stat);

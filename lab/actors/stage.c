@@ -1,5 +1,5 @@
-/* A step is a message of fixed size from the actor; the permission to continue
- * is one byte to the actor. */
+/* An actor reports a step with a message of fixed size. The runner answers with
+ * one byte, which lets the actor continue. */
 #include "stage.h"
 
 #include "../../cli/shared/exit_code.h"
@@ -55,7 +55,8 @@ struct stage {
 };
 
 /* Set only in an actor. The functions from here to actor_report() run in
- * actors, those after it in the runner. */
+ * actors; those after it, except stage_play_out(), run in the runner.
+ * stage_copy() and stage_add_mark() run in both. */
 static struct actor *self;
 
 static void stage_copy(char *out, size_t size, const char *text)
@@ -239,9 +240,9 @@ int64_t stage_stood_ms(const struct stage *stage)
     return stage->stood / 1000000;
 }
 
-/* Dies if any actor has failed. The scenario may be waiting for another actor,
- * which would then wait forever. An actor that ended normally is reaped by
- * actor_end(). */
+/* Dies if any actor has failed, because the actor that the scenario waits for
+ * might then never reach its step. actor_end() reaps an actor that has ended
+ * normally. */
 static void stage_reap_failed(struct stage *stage)
 {
     for (unsigned i = 0; i < stage->actors_len; i++) {
@@ -329,8 +330,8 @@ void actor_kill(struct actor *actor)
 {
     if (!actor->pid)
         return;
-    /* The end is noted before the kill, because another actor may get the lock
-     * before this one has been reaped. */
+    /* The end is recorded before the kill, because another actor may get the
+     * lock before this actor has been reaped. */
     actor->gone_at = lab_now();
     kill(actor->pid, SIGKILL);
     while (waitpid(actor->pid, NULL, 0) < 0 && errno == EINTR) {

@@ -44,11 +44,12 @@ struct stage *stage_new(struct lab *lab);
 /* Forks an actor, which calls play() with its own copy of arg. */
 struct actor *stage_enter(struct stage *stage, const char *name,
                           void (*play)(void *arg), void *arg);
-/* Waits until the actor pauses at that step. Dies if it pauses at another step,
- * or after two minutes, which means a defect. */
+/* Waits until the actor pauses at that step. Dies if the actor pauses at
+ * another step, or does not reach the step within two minutes, which means a
+ * defect. */
 void actor_until(struct actor *actor, const char *step);
 /* Returns whether the actor reaches the step within ms milliseconds. Unlike
- * actor_until(), it does not die if the step is not reached. */
+ * actor_until(), does not die if the time has passed. */
 bool actor_comes(struct actor *actor, const char *step, int64_t ms);
 /* Lets the actor continue from the step at which it pauses. */
 void actor_go(struct actor *actor);
@@ -60,15 +61,16 @@ void actor_stop(struct actor *actor); /* SIGSTOP; it is stopped on return */
 void actor_continue(struct actor *actor);
 /* Returns the value that the actor reported, or 0. */
 int64_t actor_value(const struct actor *actor, unsigned i);
-/* Returns the longest time for which the machine or the runner stalled while
- * the scenario waited for an actor. After a long stall, a row is worthless if
- * it measures a time or needs a renewal to be on time. */
+/* Returns the longest time in ms for which the machine or the runner stalled
+ * while the scenario waited for an actor. After a long stall, a row that
+ * measures a time, or needs a renewal to be on time, proves nothing. */
 int64_t stage_stood_ms(const struct stage *stage);
-/* Kills the remaining actors. Moves their spans and marks to the row, unless
- * row is NULL. */
+/* Kills the remaining actors, and frees the stage. Copies the spans and marks
+ * of all actors to the row, unless row is NULL. */
 void stage_close(struct stage *stage, struct lab_row *row);
 
-/* Mark in the timeline what happens to a server, now or at another time. */
+/* Mark in the timeline of the row what happens to a server, now or at the time
+ * `at'. */
 void stage_mark(struct lab_row *row, const char *server, const char *label);
 void stage_mark_at(struct lab_row *row, const char *server, const char *label,
                    int64_t at); /* a time of lab_now() */
@@ -82,8 +84,8 @@ void actor_step(const char *step); /* reports the step, and pauses */
 void actor_holds(const char *label);
 void actor_shares(const char *label);
 void actor_waits(const char *label);
-/* Ends the latest span. Call it before the release: another actor may have the
- * lock before the release returns. */
+/* Ends the latest span that still lasts. Call it before the release, because
+ * another actor may have the lock before the release returns. */
 void actor_lets_go(void);
 void actor_let_go_at(int64_t at); /* ends the latest span at an earlier time */
 /* Marks this moment in the timeline; `bad' if something goes wrong. */

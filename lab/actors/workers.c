@@ -276,7 +276,7 @@ static void workers_check_for_dead(const struct workers *workers)
 }
 
 /* Returns how many bytes have arrived, 0 if all workers have ended, or -1 if
- * nothing has arrived within POLL_MS. */
+ * nothing has arrived within POLL_MS. Dies if nothing arrives until `until'. */
 static ssize_t workers_read_ready(struct workers *workers, int64_t until)
 {
     struct pollfd polled = {workers->ready[0], POLLIN, 0};
@@ -308,9 +308,10 @@ static void workers_wait_until_ready(struct workers *workers)
     }
 }
 
-/* Waits until run_ms has passed and every worker has begun, or a worker stops
- * the run. A worker completes an attempt that it has begun, so every worker
- * makes at least one attempt, however late it is scheduled. */
+/* Lets the workers run until run_ms has passed and every worker has begun its
+ * first attempt, or until a worker stops the run. A worker completes an attempt
+ * that it has begun. Therefore every worker makes at least one attempt, however
+ * late it is scheduled, unless a worker stops the run. */
 static void workers_let_them_run(struct workers *workers)
 {
     struct common *common = workers->common;
@@ -355,8 +356,8 @@ static void workers_wait_until_ended(struct workers *workers)
     close(workers->ready[0]);
 }
 
-/* Returns whether the CPU time of places[i] must be left out. That is so if its
- * server is both backend and store and has been counted already, or if the
+/* Returns whether the CPU time of places[i] must be left out: because its
+ * server is both backend and store and has been counted already, or because the
  * place is shared memory or a file, which has no server. */
 static bool workers_is_left_out(const struct workers_plan *plan, size_t i)
 {

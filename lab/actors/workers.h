@@ -58,13 +58,13 @@ struct workers_plan {
 
 struct workers_result {
     uint64_t attempts, done, retries;
-    double seconds;        /* until the last success, from the end of the pause
-                              (worker_meet()), or from the start if there was no
-                              pause */
+    double seconds;        /* from the end of the pause (worker_meet()), or from
+                              the start if there was no pause, until the last
+                              success */
     double per_s;          /* successes per second in that time */
-    double p50_us, p99_us; /* durations of these successes; if the workers
-                              paused, per_s, p50_us and p99_us leave out each
-                              worker's first attempt */
+    double p50_us, p99_us; /* durations of these successes; per_s, p50_us and
+                              p99_us leave out a worker's first attempt if the
+                              worker paused in it */
     double cpu_ms;         /* CPU time of the workers, from the start */
     double server_cpu_ms; /* CPU time of the servers of `places'; negative if it
                              is not known for all of them */
@@ -83,23 +83,24 @@ void workers_run(struct lab *lab, const struct workers_plan *plan,
 void workers_report(const struct workers_result *result, struct lab_row *row);
 
 /*
- * A pause that makes a race certain. worker_arrive() reports that the worker is
- * between the two steps in question. worker_await() waits until a second worker
- * has arrived there, for at most limit_ms. If the strategy keeps other workers
- * out, this pause costs limit_ms once per run. After a worker's first attempt
- * both functions do nothing.
+ * A pause that makes a race certain. worker_arrive() reports that the worker
+ * has reached the point where workers can race. worker_await() waits until a
+ * second worker has arrived there, for at most limit_ms. If the strategy keeps
+ * other workers out, this pause costs limit_ms once per run. After a worker's
+ * first attempt both functions do nothing.
  */
 void worker_arrive(struct worker *worker);
 void worker_await(struct worker *worker, int64_t limit_ms);
 /* Calls worker_arrive() and worker_await(). */
 void worker_meet(struct worker *worker, int64_t limit_ms);
-/* Waits until *count, a counter in `shared', is at_least or more, for at most
+/* Waits until *count, a counter in `shared', has reached at_least, for at most
  * limit_ms. Returns whether *count has reached at_least. The measurement begins
  * after the last pause. */
 bool worker_pause(struct worker *worker, const _Atomic unsigned *count,
                   unsigned at_least, int64_t limit_ms);
 /* Adds a span to the timeline: the worker believed that it was inside from
- * `begin' until now. Adds none if no other worker arrived during its pause. */
+ * `begin' until now. Adds none in a first attempt if no other worker arrived
+ * during the pause. */
 void worker_span(struct worker *worker, int64_t begin);
 
 #endif

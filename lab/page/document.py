@@ -18,7 +18,7 @@ SCENARIO, WIDTH, HEIGHT = 'stall', 1280, 1180
 
 
 def picture(page, out):
-    """Draws the scenario in a frame, because a frame can begin at a heading."""
+    """Takes a picture of the scenario in a frame, because a frame can begin at a heading."""
     frame = os.path.join(os.path.dirname(page), 'frame.html')
     with open(frame, 'w', encoding='utf-8') as file:
         file.write('<!DOCTYPE html><style>body{margin:0}iframe{border:0;'

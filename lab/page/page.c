@@ -262,8 +262,8 @@ static void page_write_timelines(FILE *out, const struct lab_section *section)
         return;
     fputs("<h3>Who held the lock, and when</h3>\n<div class=\"timelines\">\n",
           out);
-    /* Of timelines that can be folded, two are unfolded at first: the first one
-     * with an overlap, and the first one without. */
+    /* If the timelines can be folded, two are unfolded at first: the first
+     * timeline with an overlap, and the first without. */
     bool seen[2] = {false, false};
     for (size_t i = 0; i < section->rows_len; i++) {
         const struct lab_row *row = section->rows[i];

@@ -1,6 +1,7 @@
 /*
- * The table of a scenario. One column may be drawn as bars. If its values
- * differ much, the scale is logarithmic, so that small values stay visible.
+ * The table of a scenario. One column may be drawn as bars. If the largest
+ * value of that column is more than ten times the smallest, the scale is
+ * logarithmic, so that small values stay visible.
  */
 #include "page_table.h"
 

@@ -1,10 +1,11 @@
 /*
  * The drawing of a timeline: a lane for each actor, its spans as boxes, and
  * notes below for marks and for labels that do not fit into a span. Where two
- * actors hold at once, a hatched band crosses their lanes.
+ * or more actors hold the lock at once, a hatched band crosses their lanes.
  *
- * Text in a drawing cannot wrap, so each timeline is drawn twice. The narrow
- * drawing has numbers instead of notes, and a list of the notes below.
+ * Text in a drawing cannot wrap, so each timeline is drawn twice: once for wide
+ * and once for narrow windows. The narrow drawing has numbers instead of notes,
+ * and a list of the notes below.
  */
 #include "page_timeline.h"
 
@@ -121,9 +122,9 @@ static bool timeline_is_free(const struct view *view, const struct note *note)
     return true;
 }
 
-/* Places the notes from the last to the first, each in the topmost line that
- * has room. Therefore the vertical line from a mark to its text passes to the
- * left of later texts. */
+/* Places the notes from the latest to the earliest, each in the topmost line
+ * that has room. Therefore the vertical line from a mark to its text passes to
+ * the left of later texts. */
 static void timeline_place_notes(struct view *view, struct page_lane *lanes)
 {
     for (size_t i = view->notes_len; i-- > 0;) {
@@ -189,8 +190,8 @@ static void timeline_draw_text(FILE *out, double x, double y, const char *class,
     fputs("</text>", out);
 }
 
-/* Returns the distance of two ticks: 1, 2 or 5 times a power of ten, so that
- * there are about nine ticks at most, or five in the narrow drawing. */
+/* Returns the distance between two ticks: 1, 2 or 5 times a power of ten, so
+ * that there are at most about nine ticks, or five in the narrow drawing. */
 static double timeline_tick_step(const struct view *view)
 {
     double span = (double)(view->times->to - view->times->from);
@@ -339,8 +340,8 @@ timeline_longest(const struct page_times *times, const bool *done)
     return best;
 }
 
-/* Labels the longest overlaps: at most OVERLAPS_MAX, and as many as fit into
- * two lines. */
+/* Labels the longest overlaps: at most OVERLAPS_MAX, and only those whose
+ * labels fit into two lines. */
 static void timeline_draw_overlap_labels(FILE *out, const struct view *view)
 {
     const struct page_times *times = view->times;

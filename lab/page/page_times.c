@@ -1,5 +1,5 @@
 /* Finds in the spans and marks of a row which actors take part, from when to
- * when, and at which times two or more actors hold at once. */
+ * when, and at which times two or more actors hold the lock at once. */
 #include "page_times.h"
 
 #include "../runner/memory.h"
@@ -84,8 +84,9 @@ static bool page_times_holds(const struct lab_row *row, const char *lane,
     return false;
 }
 
-/* Adds an overlap if two or more actors hold between two neighbouring events.
- * If the last overlap ends at `from', extends that overlap instead. */
+/* Adds an overlap if two or more actors hold between two neighbouring moments,
+ * `from' and `to'. If the last overlap ends at `from', extends that overlap
+ * instead. */
 static void page_times_find_overlap(struct page_times *times, int64_t from,
                                     int64_t to)
 {

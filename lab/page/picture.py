@@ -1,8 +1,8 @@
 """Draws the demo as a terminal: picture.py HOLDFAST FILE.svg
 
-Runs `holdfast lab oversell' and writes its output as an SVG. Text stays text,
-and each word has its own place in columns of one width, so that the picture
-looks the same with every font. Bars are drawn as boxes.
+Runs `holdfast lab oversell' and writes its output as an SVG. Text stays text.
+All columns have the same width, and each word begins at its column, so that the
+picture looks the same with every font. Bars are drawn as boxes.
 """
 
 import html

@@ -1,6 +1,7 @@
 /*
- * The runner and a cleanup process are connected by a socket pair and not by a
- * pipe, so that a cleanup process can also report the pid of its child.
+ * The runner and a cleanup process are connected by a socket pair instead of a
+ * pipe, because the cleanup process also sends the pid of its child to the
+ * runner.
  */
 #include "cleanup.h"
 
@@ -35,8 +36,9 @@ struct plan {
     void *arg;
 };
 
-/* The functions from here to cleanup_main() run in a cleanup process; those
- * after it run in the runner. */
+/* The functions from here to cleanup_main() run in a cleanup process, those
+ * from there to cleanup_end() in the runner, the last two in cleanup processes
+ * and in the supervisor. */
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 static void cleanup_set_signals(void (*handler)(int))
@@ -50,10 +52,11 @@ static void cleanup_set_signals(void (*handler)(int))
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Closes all descriptors except the socket and standard error. A copy of
- * standard output would keep a reader of the runner's output from seeing its
- * end; a copy of another cleanup process's socket would keep that process
- * waiting. */
+/* Replaces standard input and output by /dev/null, and closes all other
+ * descriptors except the socket and standard error. With a copy of standard
+ * output in this process, a reader of the runner's output would not see the end
+ * of the output. With a copy of the runner's end of another socket, another
+ * cleanup process would keep waiting. */
 static void cleanup_drop_descriptors(int end_fd)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -98,8 +101,9 @@ static void cleanup_end_child(pid_t child)
         ;
 }
 
-/* Ends clean() at its time limit. Only a server that was given by a URL and
- * does not answer can make clean() so slow. */
+/* Handles SIGALRM: ends this process if clean() takes longer than CLEAN_S. Only
+ * a server that was given by a URL and does not answer can make clean() so
+ * slow. */
 static void cleanup_give_up(int number)
 {
     static const char text[] = "holdfast lab: a server does not answer; keys "

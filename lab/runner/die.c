@@ -44,8 +44,9 @@ void die_in_child(struct die_words *words, pid_t parent)
     own_words = words;
 }
 
-/* Returns the exit status that was left with the message, or 0. Waits while
- * another thread is writing the message. */
+/* Returns the exit status that was left with the message, or 0 if there is
+ * none. While another thread or process writes the message, waits for about a
+ * second. */
 static int die_last_words(const struct die_words *words)
 {
     int status = atomic_load(&words->status);

@@ -1,6 +1,6 @@
 /*
- * struct lab, the state of a run: data only. main() creates it, main.c and
- * places.c fill it in, and it contains the report. Scenarios do not see it;
+ * struct lab, the state of a run: data only. main.c, supervisor.c and places.c
+ * fill it in, and it contains the report. Scenarios do not see its members;
  * they call the functions of lab.h.
  */
 #ifndef HF_LAB_LAB_STATE_H

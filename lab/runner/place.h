@@ -19,9 +19,9 @@ enum lab_engine {
     LAB_ENGINES,
 };
 
-/* A place is given by a URL, or is a temporary server. */
 enum { LAB_REDLOCK_SERVERS = 5 };
 
+/* A place is given by a URL, or is a temporary server. */
 struct lab_place {
     enum lab_engine engine;
     const char *name; /* its name in rows, such as "redis" */

@@ -13,16 +13,17 @@ void lab_progress(struct lab *lab, const char *fmt, ...)
 /* Call it regularly while the runner waits: it updates the line. */
 void lab_tick(struct lab *lab);
 
-/* Call it in the runner before any wait. SIGPIPE is then ignored, and the
- * signals of lab_catch() end the runner at the next lab_tick(). */
+/* Call it in the runner before any wait. It makes the runner ignore SIGPIPE,
+ * and makes the signals of lab_catch() end the runner at the next
+ * lab_tick(). */
 void progress_init(void);
 /* Removes the line from the terminal. */
 void progress_clear(void);
 /* Call it in a child, which must not draw the line. */
 void progress_hide_after_fork(void);
 
-/* Sets the handler of each of SIGINT, SIGTERM and SIGHUP that is not
- * ignored. */
+/* Sets the handler of SIGINT, SIGTERM and SIGHUP. A signal that is ignored
+ * stays ignored. */
 void lab_catch(void (*handler)(int number));
 
 #endif

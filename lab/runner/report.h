@@ -1,10 +1,12 @@
 /*
  * The results of a run: scenarios, their rows and claims. With --json a row is
- * printed when it is done; otherwise the table of a scenario is printed at its
- * end. All results are kept for the page, in the report of struct lab.
+ * printed when it is done; otherwise the table of a scenario is printed when
+ * the scenario ends. All results are kept for the page, in the report of struct
+ * lab.
  *
- * Only the runner calls these functions: scenarios call lab_...(), main.c and
- * supervisor.c call report_...(). A function dies if it cannot print.
+ * Only the runner calls these functions, except report_json_text(), which `list
+ * --json' needs, too. Scenarios call lab_...(); main.c, supervisor.c and the
+ * page call report_...(). A function dies if it cannot print.
  */
 #ifndef HF_LAB_REPORT_H
 #define HF_LAB_REPORT_H
@@ -129,16 +131,16 @@ void lab_claim(struct lab *lab, bool confirmed, const char *text,
 /* Begins the section of a scenario; report_skip() says why it is not run. */
 void report_begin(struct lab *lab, const struct lab_scenario *scenario);
 void report_skip(struct lab *lab, const char *why);
-/* Ends the scenario and prints its table so far. A second call has no
- * effect. */
+/* Ends the scenario. Without --json, prints the table with the rows so far. A
+ * second call has no effect. */
 void report_end(struct lab *lab);
 /* Prints a JSON string, which is valid whatever bytes the text contains. */
 void report_json_text(const char *text);
 /* Flushes standard output, and dies if that fails. If no process reads standard
  * output, dies without a message. */
 void report_flush(void);
-/* Returns the length in bytes of the UTF-8 character at s, or 0 if there is
- * none. */
+/* Returns the length in bytes of the UTF-8 character at s, or 0 if no valid
+ * character begins there. */
 size_t report_character(const unsigned char *s);
 
 #endif

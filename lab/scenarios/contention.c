@@ -1,9 +1,10 @@
 /*
  * Measures strategies of oversell with more and more workers: the sales per
  * second, the retries of optimistic sales, the CPU time of a sale, and the
- * duration of the slowest sale in a hundred. The strategies that oversell are
+ * duration that one sale in a hundred exceeds. The strategies that oversell are
  * left out. The documents say that optimistic locking is very slow under high
- * concurrency, and that polling wastes performance. No worker pauses here.
+ * concurrency, and that polling wastes performance. Unlike in oversell, no
+ * worker pauses within a sale.
  */
 #include "../actors/workers.h"
 #include "../runner/lab.h"
@@ -52,7 +53,7 @@ static double contention_per_sale(const struct workers_result *result,
 }
 
 /* Writes the verdict. `times' is the rate divided by the rate of the fair lock,
- * or 0 if the latter is not known. */
+ * or 0 if the rate of the fair lock is not known. */
 static void contention_judge(const struct race *race, struct lab_row *row,
                              const struct workers_result *result,
                              int64_t oversold, double times)

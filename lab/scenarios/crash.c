@@ -6,8 +6,8 @@
  * or if A dies between SETNX and EXPIRE. On Redis with an expiry, B waits until
  * the lease has ended. One document says that ZooKeeper frees the lock at once,
  * because the node is ephemeral. That is true if the client closes its session.
- * If the client dies, the server cannot distinguish it from a slow client until
- * the session's timeout has passed.
+ * If the client dies, the server cannot distinguish the dead client from a slow
+ * client until the session's timeout has passed.
  */
 #include "../../cli/shared/values.h"
 #include "../actors/actor_locks.h"
@@ -78,8 +78,9 @@ static void crash_setnx_expire_a(void *arg)
     rd_number(redis, "PEXPIRE %s %lld", play->name, (long long)play->ttl_ms);
 }
 
-/* Returns the earliest time at which the key may expire. Redis measures the
- * time by its own clock, so one percent is subtracted, as holdfast does. */
+/* Returns the earliest time at which the key may expire by the clock of this
+ * process. The clock of Redis may run faster, so one percent of the TTL is
+ * subtracted. */
 static int64_t crash_hand_deadline(redisContext *redis, const struct play *play)
 {
     int64_t at = crash_now();
@@ -151,8 +152,8 @@ struct found {
     int64_t stood_ms;
 };
 
-/* Waits for at most three TTLs until B has the lock. If B does not have it
- * then, waits for at most NEVER_MS more, unless the key has no expiry. */
+/* Waits until B has the lock, for at most three TTLs. If B does not have the
+ * lock then, waits for at most NEVER_MS more, unless the key has no expiry. */
 static void crash_await_b(const struct play *play, struct actor *b,
                           struct found *found)
 {
@@ -253,8 +254,8 @@ static struct found crash_lead(struct lab *lab, struct play play,
 
     lab_progress(lab, "%s on %s", play.strategy, play.place->name);
     stage = crash_play_once(lab, &play, &found);
-    /* A stall of the machine may starve A's renewals and delay B. The measured
-     * time is then not caused by the lock, so the row is repeated. */
+    /* If the machine stalls, A's renewals and B may be late. The measured time
+     * then says nothing about the lock, so the row is repeated. */
     while (!found.early && (found.lost || found.stood_ms > STOOD_MS) &&
            ++tries < TRIES) {
         stage_close(stage, NULL);
@@ -295,8 +296,8 @@ static void crash_lead_by_hand(struct lab *lab)
     }
 }
 
-/* A sentence about the lab's own ZooKeeper, where a session lasts for two ticks
- * or more. */
+/* A sentence about the lab's own ZooKeeper, whose ticks are short. A session
+ * lasts for two ticks or more. */
 #define SHORT_SESSIONS                                                         \
     "; with the packaged tickTime of 2000 a session lasts at least 4000 ms"
 

@@ -4,12 +4,13 @@
  * In the first, two processes take two locks in opposite order. Each process
  * acquires its first lock and then requests the other lock. Both wait until
  * their time limit, because each of them holds the lock that the other process
- * wants. If the two locks are acquired as several locks at once, all processes
- * take them in the same order.
+ * wants. If they use hf_lock_acquire_all(), both processes take the locks in
+ * the same order, and both get through.
  *
  * The second is the documents' methodA, which holds a lock and calls methodB,
- * which takes the same lock. By hand (SET NX) methodB waits for methodA, and so
- * for itself; a lock that is not reentrant refuses; a reentrant lock counts.
+ * which takes the same lock. By hand (SET NX) methodB waits for methodA, its
+ * own caller. A lock that is not reentrant refuses methodB. A reentrant lock
+ * counts.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -266,8 +267,9 @@ static bool deadlock_is_held_for_others(const struct plan *plan)
     return rc == HF_EBUSY;
 }
 
-/* Reports the count, the code of the inner acquire, how long that took in ms,
- * and whether methodA still has the lock after methodB has returned. */
+/* methodA with a lock of holdfast. Reports the count of the lock in methodB,
+ * the code of methodB's acquire, how long that acquire took in ms, and whether
+ * methodA still has the lock after methodB has returned. */
 static void deadlock_method_a(void *arg)
 {
     const struct plan *plan = arg;

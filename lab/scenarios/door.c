@@ -105,8 +105,8 @@ static void door_guard_without(void *arg)
     lock_door(room);
 }
 
-/* Called by a person who is inside. Checks whether the latch would let the
- * guard through now, and reports it if so. */
+/* Called by a person who is inside. Reports whether the latch would let the
+ * guard through now. */
 static void door_ask(const struct latch *latch)
 {
     hf_error err = HF_ERROR_INIT;
@@ -165,8 +165,9 @@ static void door_finish(struct lab *lab, struct lab_row *row,
                      PEOPLE);
 }
 
-/* Lets all but the last person leave, and waits for a while, in which a guard
- * with a latch must not lock the door. Then lets the last person leave. */
+/* Lets all but the last person leave. Waits for a while, in which a guard with
+ * a latch must not lock the door, or until a guard without a latch has locked
+ * it. Then lets the last person leave. */
 static void door_leave(const struct room *room, struct actor *guard_actor,
                        struct actor *people[PEOPLE])
 {

@@ -89,8 +89,9 @@ static bool eviction_put(redisContext *redis, int n)
 
 /* With noeviction, and near the limit, writes a value that is larger than the
  * free memory, so that Redis stays full when connections are opened and closed.
- * Redis checks the limit only before a command. A script must create the value,
- * because a large request needs memory itself. */
+ * Redis checks the limit only before it executes a command, so one command can
+ * exceed the limit. A script creates the value, because a request that
+ * contained the value would itself need memory. */
 static void eviction_overfill(const struct play *play, redisContext *redis)
 {
     static const char script[] =
@@ -102,8 +103,8 @@ static void eviction_overfill(const struct play *play, redisContext *redis)
         rd_number(redis, "EVAL %s 1 fill-last %d", script, 4 * NEAR);
 }
 
-/* Writes values until the key of the lock is removed. Returns true if Redis
- * refused to write before that. */
+/* Writes values until the key of the lock is removed, or Redis refuses to
+ * write. Returns whether Redis refused. */
 static bool eviction_fill(struct play *play, redisContext *redis)
 {
     for (int n = 1; n < VALUES; n++) {
@@ -198,8 +199,9 @@ static void eviction_judge_kept(const struct play *play, struct lab_row *row,
                      "Redis was full: A kept its lock, B got %s", told);
 }
 
-/* Returns false if A lost the lock. The machine may have stalled, so the row is
- * then repeated with a longer TTL. The last try returns true in any case. */
+/* Plays the row with noeviction. Returns false if A lost the lock although B
+ * did not get it: the machine may have stalled, so the row is repeated with a
+ * longer TTL. The last try returns true in any case. */
 static bool eviction_lead_kept(struct play *play, struct late *by_a,
                                struct lab_row *row, bool last)
 {
@@ -305,8 +307,9 @@ static double eviction_sell(struct play *play, const struct late *by_a,
     return (double)(actor_value(a, LATE_KNOWS_AT) - evicted) / 1e6;
 }
 
-/* Returns false if the lock expired before Redis evicted it, so that the row
- * must be repeated. Dies if this was the last try. */
+/* Plays the row with an eviction. Returns false if the lock expired before
+ * Redis evicted it, so that the row must be repeated. Dies if this was the last
+ * try. */
 static bool eviction_lead_evicted(struct play *play, struct late *by_a,
                                   struct lab_row *row, bool last)
 {
@@ -333,7 +336,7 @@ static bool eviction_lead_evicted(struct play *play, struct late *by_a,
     return true;
 }
 
-/* Plays the row on its own server. Returns false if the row must be
+/* Plays the row on a server of its own. Returns false if the row must be
  * repeated. */
 static bool eviction_try_row(struct play *play, struct late *by_a,
                              struct lab_row *row, bool last)

@@ -11,14 +11,15 @@
  * holdfast takes the token from the server's clock if the clock is higher than
  * the counter, so B's token is higher than A's although the replica never
  * received A's grant. (Here both servers have one clock. On two machines the
- * replica's clock must not lag the master's by more than the failover took.)
+ * replica's clock must not be behind the master's clock by more than the
+ * failover took.)
  *
  * Redlock. A takes the lock from five independent servers. Two of them die, and
- * two new servers without any data take their place. B asks all five: the two
+ * two new servers without any data take their place. B tries all five: the two
  * new servers would grant the lock, but the other three know A's hold, so B is
  * refused.
  *
- * etcd. A takes the lock from a cluster of three, and its leader dies. B asks
+ * etcd. A takes the lock from a cluster of three, and its leader dies. B tries
  * the remaining members, and is refused, because they know A's hold.
  *
  * With Redlock and etcd, B sells after A has released the lock.
@@ -46,9 +47,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A replica is cut off by giving it NO_PORT, on which no server listens. (If
- * the replica were stopped, what the master has sent would wait in its
- * socket.) */
+/* A replica is cut off by making NO_PORT, on which no server listens, the port
+ * of its master. (If the replica were stopped instead, what the master sends
+ * would wait in the replica's socket, and would arrive later.) */
 enum {
     NO_PORT = 1,
     POLL_MS = 5,
@@ -107,8 +108,8 @@ static void failover_end(struct pair *pair)
     lab_server_end(pair->master);
 }
 
-/* A client takes and releases the lock before A, so that the replica knows the
- * lock. */
+/* A client takes and releases the lock before A, so that the replica has the
+ * counter of the lock's tokens. */
 static void failover_play_before(void *arg)
 {
     const struct late *sale = arg;

@@ -21,7 +21,8 @@ void fence_make(struct lab *lab, const struct lab_place *store, int64_t value);
 /* In the runner: returns the current number. */
 int64_t fence_value(struct lab *lab, const struct lab_place *store);
 
-/* In an actor: opens the number. It is not closed before the actor ends. */
+/* In an actor: opens the number. The connection or file stays open until the
+ * actor ends. */
 struct fence *fence_open(struct lab *lab, const struct lab_place *store);
 /* Reads the number. With token 0 the store does not check. Returns false if the
  * store refused the token. */

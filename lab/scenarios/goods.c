@@ -25,8 +25,8 @@ struct sql *goods_session(const struct lab_place *place, const char *isolation)
            isolation ? isolation : "REPEATABLE READ");
     sql_do(sql, "SET SESSION autocommit = 1, innodb_lock_wait_timeout = %d",
            LOCK_WAIT_TIMEOUT_S);
-    /* Since MariaDB 11.6 this setting is on by default, and the update of a row
-     * that the snapshot does not show is then an error. The documents are older
+    /* Since MariaDB 11.6 this setting is on by default. Then it is an error to
+     * update a row that has changed since the snapshot. The documents are older
      * than the setting, and so are some servers, which reject it. */
     error = sql_try(sql, "SET SESSION innodb_snapshot_isolation = OFF");
     if (error && error != ER_UNKNOWN_SYSTEM_VARIABLE)

@@ -41,7 +41,7 @@ struct goods goods_read(struct sql *sql, const char *table, int id);
 /* Reads a row with SELECT ... FOR UPDATE, which waits for the row. */
 struct goods goods_lock(struct sql *sql, const char *table, int id);
 /* Does the same as goods_lock(), with NOWAIT. Returns false at once if another
- * transaction has locked the row, so that no time must be measured. */
+ * transaction has locked the row, so that scenarios need not measure a wait. */
 bool goods_try(struct sql *sql, const char *table, int id);
 
 /* Subtracts one from the count in one statement, and raises the version. */
@@ -59,11 +59,12 @@ struct lab_row *goods_row(struct lab *lab, const struct lab_place *store,
                           const char *strategy, const char *variant,
                           enum lab_outcome expected);
 
-/* This function and the following ones are for actors. Calls goods_lock() in a
- * transaction. Before that, finds out with goods_try() whether it must wait,
- * reports that (GOODS_BLOCKED), and pauses at the step "has tried". As soon as
- * it has the row, it begins a span by calling begins(label). `begins' is
- * actor_holds or actor_shares. */
+/* This function and the following ones are for actors. Does the same as
+ * goods_lock(), in a transaction that the actor has begun. Before that, finds
+ * out with goods_try() whether the actor must wait, reports that
+ * (GOODS_BLOCKED), and pauses at the step "has tried". As soon as the actor has
+ * the row, begins a span by calling begins(label). `begins' is actor_holds or
+ * actor_shares. */
 struct goods goods_await(struct sql *sql, const char *table, int id,
                          void (*begins)(const char *label), const char *label);
 /* Ends the latest span and commits, in this order, because another actor may
@@ -78,7 +79,7 @@ void goods_commit(struct sql *sql);
  * NULL.
  *
  * Reports the version that was read last (GOODS_VERSION), the number of retries
- * (GOODS_RETRIED), and whether it has sold (GOODS_SOLD). */
+ * (GOODS_RETRIED), and whether the item was sold (GOODS_SOLD). */
 void goods_sell_by_version(struct sql *from, struct sql *to, const char *table,
                            int id, void (*again)(void *arg), void *arg);
 

@@ -1,18 +1,18 @@
 /*
  * The documents' herd: ten thousand processes wait for one lock, a release
- * wakes all of them, and one of them gets it. A fair lock wakes only the next
- * waiter. Two ways to wait are measured. In the first each waiter is a client
- * in its own process, so the server knows all of them. In the second the
- * waiters are asynchronous waits of a few processes, and each process is one
- * waiter at the server.
+ * wakes all of them, and one of them gets the lock. A fair lock wakes only the
+ * next waiter. Two ways to wait are measured. In the first, each waiter is a
+ * client in its own process, so the server knows all of them. In the second,
+ * the waiters are asynchronous waits of a few processes, and each process is
+ * one waiter at the server.
  *
  * Wake-ups are counted from outside. A process that sleeps has no context
- * switches; a process was woken if its number of voluntary switches
+ * switches. Therefore a process was woken if its number of voluntary switches
  * (/proc/PID/task/TID/status) changes between a release and the time when all
- * is quiet again. A director, the first of the workers, repeatedly makes the
- * holder release. What clients occasionally do by themselves (pings; helper
- * threads of clients that all began at the same moment) can only add to the
- * count, so the row has the lowest count of all releases.
+ * processes are quiet again. A director, the first of the workers, repeatedly
+ * makes the holder release. What clients occasionally do by themselves (pings;
+ * helper threads of clients that all began at the same moment) can only add to
+ * the count, so the row shows the lowest count of all releases.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/proc_stat.h"
@@ -183,8 +183,8 @@ static enum work herd_wait_in_queue(struct worker *worker)
     return WORK_DONE;
 }
 
-/* Returns how many processes a release may wake at most without being a
- * herd. */
+/* Returns the largest number of processes that a release may wake without
+ * counting as a herd. */
 static unsigned herd_few(const struct plan *plan)
 {
     return plan->processes / 10 > FEW ? plan->processes / 10 : FEW;

@@ -29,7 +29,7 @@ struct late {
     bool tries;               /* tries once before it waits for the lock */
     bool learns;              /* at the end, waits until it notices that the
                                  hold is lost */
-    int64_t ttl_ms, lease_ms; /* ttl_ms 0: a long TTL by hand, otherwise the
+    int64_t ttl_ms, lease_ms; /* ttl_ms 0: by hand a long TTL, with holdfast the
                                  default; lease_ms 0: the hold is renewed */
 };
 
@@ -43,10 +43,11 @@ enum late_report {
     LATE_BUSY,     /* if `tries': another client had the lock */
 };
 
-/* The script of an actor; arg is a struct late. Its steps: "asked" (only if it
- * tries, and not by hand), "read" (it has the lock and has read), "done" (it
- * has written, or has decided not to), and "knows" (only if `learns': it has
- * noticed the loss). Then it releases the lock. */
+/* The script of an actor; arg is a struct late. Its steps: "asked" (only with
+ * holdfast and `tries': it has tried once), "read" (it has the lock and has
+ * read), "done" (it has written, or has decided not to), and "knows" (only with
+ * holdfast and `learns': it has noticed the loss). Then it releases the
+ * lock. */
 void late_play(void *arg);
 
 struct late_result {
@@ -57,7 +58,8 @@ struct late_result {
     int64_t left; /* the stock */
 };
 
-/* Fills in what A and B have reported. Call it when both are done. */
+/* Fills in what A and B have reported. The caller sets came_in and left. Call
+ * it when both actors are done. */
 void late_read(struct late_result *result, const struct actor *a,
                const struct actor *b);
 /* Returns whether A's late write was accepted, and so overwrote B's. */

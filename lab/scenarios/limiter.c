@@ -1,8 +1,8 @@
 /*
  * Ten cars before a car park of three places: the documents' RSemaphore. Each
  * car drives in, parks for a while and drives out. The cars count in shared
- * memory how many of them are inside. The first cars do not leave before as
- * many as possible have come in, and every other car has requested a place.
+ * memory how many of them are inside. The first cars leave only after as many
+ * cars as possible have come in, and all other cars have requested a place.
  * Therefore the limit is reached in every run, and a fourth car that is let in
  * is noticed.
  */
@@ -62,8 +62,8 @@ static void limiter_await(const _Atomic int *count, int at_least,
     }
 }
 
-/* Parks. The car counts as inside only here, after it has passed the gate in
- * and before it passes the gate out. */
+/* Parks. The car counts as inside only here: after it has passed the gate on
+ * its way in, and before it passes the gate on its way out. */
 static void limiter_park(const struct gate *gate)
 {
     struct park *place = gate->park;
@@ -107,8 +107,8 @@ static void limiter_car_without(void *arg)
     actor_lets_go();
 }
 
-/* A car that is admitted by a counter by hand, which is read and incremented in
- * two steps. */
+/* A car that is admitted by a counter in Redis, which the car reads and
+ * increments in two steps. */
 static void limiter_car_with_counter(void *arg)
 {
     const struct gate *gate = arg;

@@ -1,12 +1,12 @@
 /*
  * Misdelete: a holder releases the lock of another holder.
  *
- * The documents compare the value of the key with their own value, and then
- * delete the key: two steps. If the key expires between these steps, and
- * another client takes the lock, the second step deletes the lock of that other
- * holder. The documents' remedy is a script that compares and deletes. Here A
- * pauses between the two steps until B has the lock; then A deletes the key,
- * and C tries while B is inside.
+ * In the documents, a holder compares the value of the key with its own value,
+ * and then deletes the key: two steps. If the key expires between these steps,
+ * and another client takes the lock, the second step deletes the lock of that
+ * other holder. The documents' remedy is a script that compares and deletes.
+ * Here A pauses between the two steps until B has the lock; then A deletes the
+ * key, and C tries while B is inside.
  */
 #include "../actors/actor_locks.h"
 #include "../actors/stage.h"
@@ -28,8 +28,8 @@ struct play {
     struct contest contest;
 };
 
-/* What A reports: how many locks its release by hand claims to have freed, or
- * the result code of holdfast. */
+/* What A reports: how many keys its release by hand has deleted, or the result
+ * code of holdfast. */
 enum { RESULT };
 
 /* A takes the lock, works, and is about to release it. */

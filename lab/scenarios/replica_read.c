@@ -5,7 +5,8 @@
  * MySQL's locks leaves open whether `for update' has an effect then (a TODO),
  * and says that optimistic locking becomes unreliable, because the version that
  * is read may be old. Here the replica certainly lags: its SQL thread is
- * stopped, so that it receives what the master did and does not apply it.
+ * stopped, so that the replica receives the master's changes but does not apply
+ * them.
  *
  * The result: a row that is locked at the replica is not locked at the master.
  * The version is checked by the update, at the master. This check lets no wrong
@@ -55,7 +56,7 @@ struct play {
 };
 
 /* Waits until the replica has applied everything that the master has done so
- * far. */
+ * far. Dies after CATCH_UP_S. */
 static void replica_read_catch_up(struct sql *to_master, struct sql *to_replica)
 {
     char position[256], reached[256];

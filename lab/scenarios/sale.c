@@ -52,8 +52,9 @@ static struct clerk *sale_clerk_of(const struct worker *worker)
     return worker->mine;
 }
 
-/* Pauses between the two steps until another worker arrives there. Waits for at
- * most KEPT_OUT_MS if the strategy must keep other workers out. */
+/* If the race has pauses, waits between the two steps of a sale until another
+ * worker arrives there: for at most KEPT_OUT_MS if the strategy must keep other
+ * workers out. */
 static void sale_await_another(struct worker *worker)
 {
     const struct race *race = sale_race_of(worker);

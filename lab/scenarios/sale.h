@@ -69,8 +69,8 @@ void sale_lacks_store(struct lab *lab, const struct strategy *strategy);
 
 /* Returns whether the strategy uses a lock of holdfast. */
 bool sale_is_lock(const struct strategy *strategy);
-/* Calls sell_by() for each backend, with a fair and an unfair lock if it has
- * both. `word' becomes part of the names of these locks. */
+/* Calls sell_by() for each backend: with a fair and with an unfair lock, as far
+ * as the backend has them. `word' becomes part of the names of these locks. */
 void sale_each_lock(struct race *race, const char *word,
                     void (*sell_by)(const struct race *race, void *arg),
                     void *arg);

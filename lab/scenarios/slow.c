@@ -209,7 +209,7 @@ static bool slow_has(const struct hold *hold, int64_t *deadline)
     return false;
 }
 
-/* Works for three TTLs. Returns false as soon as it finds that the hold has
+/* Works for three TTLs. Returns true, or false as soon as the hold has
  * ended. */
 static bool slow_work(const struct hold *hold, int64_t ttl_ms,
                       int64_t *deadline)
@@ -273,9 +273,9 @@ static bool slow_is_renewed(const struct play *play)
 
 /* Returns whether the row must be repeated with a longer TTL. If A, the server
  * or the machine stalls, a renewal is late, and no process can detect every
- * stall. Therefore a row in which A lost the lock is repeated. A watchdog that
- * does not renew loses the lock in each repetition. A row with two holders is
- * not repeated. */
+ * stall. Therefore a row in which A lost the lock is repeated. This hides no
+ * defect: a watchdog that does not renew loses the lock in each repetition, and
+ * a row with two holders is not repeated. */
 static bool slow_is_spoiled(const struct play *play, const struct found *found)
 {
     if (play->cast == &once)
@@ -315,8 +315,8 @@ static struct stage *slow_play_once(struct lab *lab, struct play *play,
     actor_go(a);
     b = stage_enter(stage, "B", play->cast->b, &play->contest);
     actor_until(a, "worked");
-    /* If the lock is not renewed, B must get it sooner or later, before A
-     * continues; otherwise B must not get it. */
+    /* If the lock is renewed, B must not get it. Otherwise B must get it before
+     * A continues, however late B is. */
     found->came = actor_comes(
         b, "in", slow_is_renewed(play) ? play->ttl_ms / 4 : ACTOR_LOCK_LONG_MS);
     actor_go(a);

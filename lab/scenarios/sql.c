@@ -100,8 +100,8 @@ static void sql_sells_for_update(void *arg)
     sql_close(sql);
 }
 
-/* Sells one of a row in a transaction. Pauses at "has tried", then waits for
- * the row if it must. */
+/* Sells one item of a row in a transaction. Pauses at the step "has tried", and
+ * then waits for the row if necessary. */
 static void sql_sell_row(struct sql *sql, const struct play *play, int id)
 {
     sql_do(sql, "START TRANSACTION");
@@ -231,7 +231,7 @@ static void sql_lead_two(struct lab *lab, struct play *play,
         actors[i] = stage_enter(stage, i ? "B" : "A", sql_sells_two_rows, play);
         actor_until(actors[i], "has tried");
     }
-    /* Now each actor has its first row, or B waits for A's first row. */
+    /* Now each actor has its first row, or B must wait for A's first row. */
     actor_go(actors[1]);
     stage_rest(lab, REST_MS);
     actor_go(actors[0]);

@@ -15,7 +15,7 @@ struct lab;
 struct stock;
 
 /* In the runner: creates the stock with that count. If place is NULL, the stock
- * is a file. In a place that was given by a URL, it is removed after the
+ * is a file. In a place that was given by a URL, the stock is removed after the
  * run. */
 void stock_make(struct lab *lab, const struct lab_place *place, int64_t count);
 /* In the runner: returns the current count. */

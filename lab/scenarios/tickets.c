@@ -113,8 +113,8 @@ static enum work tickets_work(struct worker *worker)
     return sold;
 }
 
-/* Returns the number of trains whose tickets, sold and left, do not add up to
- * SEATS. */
+/* Returns the number of trains whose sold and remaining tickets do not add up
+ * to SEATS. */
 static unsigned tickets_wrong_trains(const struct office *office)
 {
     unsigned wrong = 0;

@@ -17,8 +17,8 @@ static int address_hex(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Copies [from, end) and decodes %XX. Returns false if there is no room, or on
- * a bad %XX. */
+/* Copies [from, end) and decodes %XX. Returns false if `out' is too small, or
+ * if a %XX is invalid. */
 static bool address_decode(const char *from, const char *end, char *out,
                            size_t size)
 {

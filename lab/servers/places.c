@@ -173,9 +173,9 @@ int places_take_stores(struct lab *lab, const char *list)
     return places_take_list(lab, list, places_take_store);
 }
 
-/* If --backends contains the URL of a Redis and --stores does not, uses that
- * Redis as the store, too, so that locks that are taken by hand are on the same
- * server as the locks of holdfast. */
+/* If a backend is a Redis with a URL and no store is a Redis, uses that Redis
+ * as the store, too. Locks that are taken by hand are then on the same server
+ * as the locks of holdfast. */
 static void places_share_redis(struct lab *lab)
 {
     for (size_t i = 0; i < lab->backends_len; i++) {
@@ -235,8 +235,8 @@ static struct lab_place places_start_redlock(struct lab *lab)
     return place;
 }
 
-/* Makes the place ready for use and returns it. One temporary server of a kind
- * is both backend and store. */
+/* Makes the place ready for use and returns it. If backend and store are of one
+ * kind, both are the same temporary server. */
 static const struct lab_place *places_ready(struct lab *lab,
                                             struct lab_wish *wish)
 {

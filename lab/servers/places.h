@@ -14,8 +14,8 @@
 
 struct lab;
 
-/* Parse a list of --backends or --stores. Both return an exit status, after
- * printing what is wrong. */
+/* Parse a list of --backends or --stores. Both return an exit status; if it is
+ * not CLI_OK, they have printed what is wrong. */
 int places_take_backends(struct lab *lab, const char *list);
 int places_take_stores(struct lab *lab, const char *list);
 /* Fills in the defaults of lists that were not given. Returns an exit
@@ -26,18 +26,18 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given);
 bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
                  char out[LAB_TEXT_MAX]);
 
-/* Call it first in the runner. Dies if a given server cannot be used, or if
- * `all' needs servers that are not installed. */
+/* Call it first in the runner. Dies if a server with a URL cannot be used, or
+ * if `all' needs servers that are not installed. */
 void places_check(struct lab *lab);
 /* Returns whether no place is a server or a database. */
 bool places_are_bare(const struct lab *lab);
 
 /* Returns whether such a backend was requested. Starts no server. */
 bool lab_uses(const struct lab *lab, enum lab_engine engine);
-/* Returns the i-th backend for the current scenario, or NULL after the last.
- * Of the defaults of --servers, Redlock and MariaDB are left out if the
- * scenario has no rows for them (LAB_HAS_REDLOCK, LAB_HAS_MARIADB). Starts the
- * temporary server of a place when it is first requested. */
+/* Returns the i-th backend for the current scenario, or NULL after the last. Of
+ * the defaults of --servers, Redlock and MariaDB are left out if the scenario
+ * has no rows for them (LAB_HAS_REDLOCK, LAB_HAS_MARIADB). Starts the temporary
+ * server of a place when the place is first requested. */
 const struct lab_place *lab_backend(struct lab *lab, size_t i);
 /* Returns the store of that kind, or NULL if there is none. Never returns NULL
  * if the scenario declares that it needs the store. */

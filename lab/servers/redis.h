@@ -13,8 +13,8 @@ enum { RD_WHY = 320 };
  * the password_file of the URL, else from the URL, else from
  * HOLDFAST_PASSWORD. */
 redisContext *rd_open(const struct lab_place *place);
-/* Does the same for callers that must not die: on failure returns NULL, an exit
- * status, and the reason. */
+/* Does the same for callers that must not die: on failure returns NULL, and
+ * sets *status to an exit status and `why' to the reason. */
 redisContext *rd_connect(const struct lab_place *place, int *status,
                          char why[RD_WHY]);
 /* Works like redisCommand(), but dies on an error of the connection or of

@@ -1,6 +1,7 @@
 /*
- * How servers are executed. Each process here is the child of a cleanup
- * process, with /dev/null as standard input.
+ * How temporary servers are executed, and how they are asked whether they are
+ * ready. The process of a server is a child of a cleanup process, with
+ * /dev/null as standard input.
  */
 #include "server_recipes.h"
 
@@ -52,8 +53,8 @@ static void recipe_add_list(struct argv *argv, const char *const *list)
         recipe_add(argv, *list);
 }
 
-/* The memory of the argument is not freed, because the process is about to
- * execute the server. */
+/* Adds a formatted argument. Its memory is not freed, because the process is
+ * about to execute the server. */
 static void recipe_add_print(struct argv *argv, const char *fmt, ...)
 {
     char *text;
@@ -98,8 +99,9 @@ void server_recipe_run(void *arg)
     struct lab_server *server = launch->server;
     FILE *log;
 
-    /* mkdtemp() writes the name into shared memory before it creates the
-     * directory, so the cleanup process always knows the name. */
+    /* server->directory is in shared memory. mkdtemp() writes the name there
+     * before it creates the directory, so the cleanup process always knows the
+     * name. */
     if (!mkdtemp(server->directory))
         recipe_give_up(server, server->directory);
     log = recipe_create(server, "log");
@@ -149,8 +151,8 @@ static void recipe_write_config(const struct launch *launch)
     FILE *f = recipe_create(server, "config");
 
     /* Ticks are short, so that sessions may be as short as other leases: a
-     * session lasts for two ticks or more. ZooKeeper's own default is 3000;
-     * packages install its sample configuration, which has 2000. */
+     * session lasts for two ticks or more. ZooKeeper's own default is 3000 ms;
+     * packages install its sample configuration, which has 2000 ms. */
     fprintf(f,
             "tickTime=100\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"
@@ -229,8 +231,9 @@ static bool recipe_zookeeper_answers(const struct lab_server *server)
 static void recipe_execute_etcd(const struct launch *launch)
 {
     static const char *const plain[] = {
-        /* Leases may then be as short as on other servers. etcd lengthens a
-         * lease to one and a half election timeouts, in whole seconds. */
+        /* With these values a lease may be as short as one second: etcd
+         * lengthens a shorter lease to one and a half election timeouts,
+         * rounded up to whole seconds. */
         "--heartbeat-interval=10",
         "--election-timeout=100",
         "--logger=zap",
@@ -327,8 +330,9 @@ static void recipe_install_mariadb(const struct launch *launch)
         _exit(127); /* the log has the reason */
 }
 
-/* Writes one statement per line. Replicas receive none of them. root has a
- * password because other users of this machine can connect to the port. */
+/* Writes one statement per line, for --init-file. Replicas receive none of the
+ * statements. root has a password because other users of this machine can
+ * connect to the port. */
 static void recipe_write_init(const struct launch *launch)
 {
     FILE *f = recipe_create(launch->server, "init.sql");
@@ -381,9 +385,9 @@ static bool recipe_mariadb_answers(const struct lab_server *server)
     return sql != NULL;
 }
 
-/* Finds a file. A name with a slash is used as it is; a program is looked up in
- * PATH and in the directories of servers, which are not in every user's
- * PATH. */
+/* Finds a file. A name with a slash is used as it is. A program is looked up in
+ * PATH and in the sbin directories, which contain servers and are not in every
+ * user's PATH. */
 static bool recipe_find(const char *file, char out[SERVER_RECIPE_PATH])
 {
     const char *env = getenv("PATH");

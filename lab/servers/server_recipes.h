@@ -1,6 +1,6 @@
 /*
  * How each kind of temporary server is prepared and executed, from the files of
- * its Debian package. Only servers.c uses this.
+ * its Debian package. Only servers.c uses this, except lab_etcd_leads().
  */
 #ifndef HF_LAB_SERVER_RECIPES_H
 #define HF_LAB_SERVER_RECIPES_H

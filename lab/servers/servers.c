@@ -1,7 +1,8 @@
 /*
- * The server's process creates its directory itself, as a child of its cleanup
- * process. Therefore no directory ever exists that no cleanup process knows.
- * What both processes must know is in memory that they share.
+ * Each server's process creates the server's directory itself, as a child of a
+ * cleanup process. Therefore no directory ever exists that no cleanup process
+ * knows. What the runner and these processes must know is in memory that they
+ * share.
  */
 #include "servers.h"
 
@@ -78,8 +79,8 @@ static struct lab_server *servers_make(struct lab *lab, const char *name)
     return server;
 }
 
-/* Reads the last lines of the server's log, after a newline; "" if there are
- * none. */
+/* Copies a newline and the last lines of the server's log to `out', or "" if
+ * the log is empty. */
 static void servers_read_log(const struct lab_server *server,
                              char out[LOG_BYTES])
 {
@@ -117,9 +118,10 @@ static _Noreturn void servers_complain(const struct lab_server *server,
             *log ? " ends with:" : " is empty", log);
 }
 
-/* Returns whether the process ends within ms. A process with several threads
- * ends when all of them have ended, which only a pidfd reports. The cleanup
- * process does not reap the process, so its pid is not reused. */
+/* Returns whether the process of this pidfd ends within ms milliseconds. A
+ * process with several threads ends when all of them have ended, which only a
+ * pidfd reports. The cleanup process does not reap the server's process before
+ * it cleans up, so the pid is not reused. */
 static bool servers_is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};

@@ -1,9 +1,9 @@
 /*
  * Temporary servers from the installed packages: each on a free loopback port,
  * in its own directory. Contrary to the defaults of their packages, they sync
- * nothing to disk, except etcd 3.4, which has no option for that. Each server
- * has a cleanup process, which stops the server and removes its directory when
- * the runner has ended (cleanup.h).
+ * nothing to disk, except etcd, which has no option for that in version 3.4.
+ * Each server has a cleanup process, which stops the server and removes its
+ * directory when the runner has ended (cleanup.h).
  */
 #ifndef HF_LAB_SERVERS_H
 #define HF_LAB_SERVERS_H
@@ -51,8 +51,8 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n);
 void lab_redlock_start(struct lab *lab,
                        struct lab_server *servers[LAB_REDLOCK_SERVERS],
                        struct lab_place *place);
-/* Dies if one of these servers must be started and is not installed. Names all
- * packages that are missing. */
+/* Dies if a server of one of these kinds is not installed. Names all packages
+ * that are missing. */
 void lab_servers_check(const enum lab_engine *engines, size_t n);
 /* Sends SIGKILL; the server is dead on return, and is never started again. Its
  * cleanup process stays. */

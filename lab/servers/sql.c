@@ -23,9 +23,9 @@ struct sql {
     char database[160];
 };
 
-/* Returns whether the connection is lost. Client errors have numbers from 2000
- * to 2999 (and from 5000): they are about the connection, not about the
- * statement. */
+/* Returns whether the connection is lost. The errors of the client library have
+ * the numbers 2000 to 2999, and 5000 and above. They concern the connection,
+ * not the statement. */
 static bool sql_is_lost(unsigned error)
 {
     return (error >= 2000 && error < 3000) || error >= 5000;
@@ -45,8 +45,8 @@ static bool sql_is_refused(unsigned error)
     }
 }
 
-/* Explains the last error in `why', beginning with `what', which was tried.
- * Returns an exit status. */
+/* Explains the last error in `why', which begins with `what', the attempt that
+ * failed. Returns an exit status. */
 static int sql_explain(const struct sql *sql, const char *what,
                        char why[SQL_WHY])
 {

@@ -11,12 +11,12 @@ struct sql;
 
 enum { SQL_WHY = 640 };
 
-/* Connects to mariadb://user[:password]@host[:port]/database; the password may
- * also be in HOLDFAST_LAB_PASSWORD, else in HOLDFAST_PASSWORD. Dies if that
- * fails, with a message that names the host, and says what to do. */
+/* Connects to mariadb://user[:password]@host[:port]/database. If the URL has no
+ * password, HOLDFAST_LAB_PASSWORD or else HOLDFAST_PASSWORD is used. On
+ * failure, dies with a message that names the host and says what to do. */
 struct sql *sql_open(const struct lab_place *place);
-/* Does the same for callers that must not die: on failure returns NULL, an exit
- * status, and the reason. */
+/* Does the same for callers that must not die: on failure returns NULL, and
+ * sets *status to an exit status and `why' to the reason. */
 struct sql *sql_connect(const struct lab_place *place, int *status,
                         char why[SQL_WHY]);
 /* Runs a statement as it is. Returns 0 or the error number, even if the

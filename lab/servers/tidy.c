@@ -16,8 +16,8 @@
 
 enum { PLACES = 16, STATEMENT = 512, PAUSE_MS = 20, PAUSES = 500 };
 
-/* A given place. `prefix' is in the names of all keys or tables of this run; it
- * ends with a separator. */
+/* A place that was given by a URL. `prefix' is in the names of all keys or
+ * tables of this run; it ends with a separator. */
 struct tidy {
     struct lab_place place;
     char prefix[96];
@@ -49,8 +49,8 @@ static redisReply *tidy_scan(redisContext *redis, const char *cursor,
     return NULL;
 }
 
-/* Removes all keys of the run once. Returns how many there were, or -1 with the
- * reason in redis->errstr. */
+/* Scans once for the keys of the run, and removes them. Returns how many there
+ * were, or -1 with the reason in redis->errstr. */
 static long tidy_sweep(redisContext *redis, const char *prefix)
 {
     char cursor[32] = "0";
@@ -73,8 +73,8 @@ static long tidy_sweep(redisContext *redis, const char *prefix)
     return n;
 }
 
-/* Removes the keys of the run. Repeats that until there are none, because a
- * command of a process that was killed may still arrive. */
+/* Removes the keys of the run. Repeats that until there are none, ten times at
+ * most, because a command of a process that was killed may still arrive. */
 static int tidy_clean_redis(void *arg)
 {
     const struct tidy *tidy = arg;
@@ -103,10 +103,11 @@ static void tidy_check_redis(const struct tidy *tidy)
     redisFree(redis);
 }
 
-/* Waits until no other connection executes a statement about this run. A
- * statement of a process that was killed may still be executed, and recreate a
- * table that was just dropped, or the row of a lock. Statements about locks
- * contain the name in hexadecimal. */
+/* Waits until no other connection executes a statement about this run, for
+ * about ten seconds at most. The server may still execute a statement of a
+ * process that was killed. That statement could recreate a table, or the row of
+ * a lock, after its removal. Statements about locks contain the name in
+ * hexadecimal. */
 static void tidy_await_others(struct sql *sql, const struct tidy *tidy)
 {
     char statement[STATEMENT];
@@ -126,8 +127,8 @@ static void tidy_await_others(struct sql *sql, const struct tidy *tidy)
 }
 
 /* Drops the tables of the run. Returns 0 or the error number. Foreign keys are
- * not checked, because a table may refer to another one that is dropped
- * first. */
+ * not checked, because a table may refer to another table that is dropped
+ * before it. */
 static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
 {
     char find[STATEMENT];
@@ -155,8 +156,8 @@ static unsigned tidy_drop_tables(struct sql *sql, const char *prefix)
 }
 
 /* Deletes the rows of the run's locks. Returns 0 or the error number. The
- * tables belong to the library, so they are not dropped; a table might not
- * exist yet. */
+ * tables belong to the library, so they are not dropped. A table that does not
+ * exist is no error. */
 static unsigned tidy_delete_locks(struct sql *sql, const char *names)
 {
     static const char *const tables[] = {"locks", "holds", "requests",

@@ -7,10 +7,11 @@
 struct lab;
 
 /* Called in the runner before anything is written to the place. Starts a
- * cleanup process, once per place, that removes this run's tables and keys, and
- * the keys and rows of its locks, when the run has ended. Dies if the rights
- * for that are missing. Does nothing for a temporary server, and for engines
- * other than Redis and MariaDB. */
+ * cleanup process for each server of the place that removes this run's tables
+ * and keys, and the keys and rows of its locks, when the run has ended. Dies if
+ * the rights for that are missing. A second call for a place does nothing. Nor
+ * is anything done for a temporary server, or for engines other than Redis,
+ * Redlock and MariaDB. */
 void lab_place_tidy(struct lab *lab, const struct lab_place *place);
 
 #endif

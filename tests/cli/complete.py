@@ -1,8 +1,8 @@
 """Tests completion: complete.py HOLDFAST SOURCE_DIRECTORY
 
 First asks `holdfast __complete' directly, and then types on the terminals of shells. In those
-shells `holdfast' is a script that prints its arguments. They show what the shell inserted, and
-whether its quoting gives a program the right words.
+shells `holdfast' is a script that prints its arguments, which show what the shell inserted, and
+whether the shell's quoting gives a program the right words.
 """
 
 import ast

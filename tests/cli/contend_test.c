@@ -88,8 +88,8 @@ pid_t __wrap_fork(void)
     return __real_fork();
 }
 
-/* Sends the signal to the parent after 1000 acquires that follow the start of
- * all contenders. With STUCK, every later acquire blocks for ever. */
+/* Sends SIGTERM to the parent after 1000 acquires that follow the start of all
+ * contenders. With STUCK, every later acquire blocks for ever. */
 static void signal_the_parent(unsigned acquires)
 {
     if (acquires == stage->last + 1000)
@@ -231,7 +231,7 @@ CASE(test_contend_counts_no_violation_of_a_lock)
 }
 
 /* One of four contenders gets every grant. On a busy machine the first runs may
- * grant none. */
+ * end before the first grant. */
 CASE(test_contend_tells_how_unfair_a_lock_is)
 {
     struct contend_result result = {0};

@@ -43,7 +43,7 @@ it_is_the_lock_of_etcdctl() { # case
 
 every_kind_works() { # case
     for kind in '' -s -x; do
-        # shellcheck disable=SC2086 # one word or none
+        # shellcheck disable=SC2086 # '' must give no argument
         equal "$(status_of "$hf" run $kind "kind$kind" -- true)" 0 "run $kind"
     done
     for kind in mutex read write semaphore; do

@@ -1,6 +1,6 @@
-"""Listens on a port in front of a server. It misbehaves while there is no file
-called `open', and otherwise passes everything on. When that file is removed, it
-cuts connections and misbehaves again.
+"""Listens on a port in front of a server. While there is no file called `open',
+the front misbehaves; otherwise it passes everything on. When that file is
+removed, the front cuts connections and misbehaves again.
 
 usage: front.py MODE SERVER
 
@@ -14,9 +14,10 @@ import struct
 import sys
 
 MODE, SERVER = sys.argv[1:]
-# The modes, while the file does not exist: `refuse' does not listen before the file exists for the
-# first time; `close' and `reset' end each connection in that way; `silent' does not answer; each of
-# the names below sends its answer. `slow' delays each answer by 20 ms even when the file exists.
+# What the modes do while the file does not exist: `refuse' does not listen before the file exists
+# for the first time; `close' and `reset' end each connection in that way; `silent' does not answer;
+# each name below sends its answer. `slow' passes everything on, with or without the file, and
+# delays each answer by 20 ms.
 ANSWERS = {
     'loading': b'-LOADING Redis is loading the dataset in memory\r\n',
     'useless': b"-ERR unknown command 'EVAL'\r\n",

@@ -88,8 +88,9 @@ lacks() {
     ! contains "$1" "$2" || die "$1 has '$2': $(cat "$1")"
 }
 
-# start COMMAND...: starts it in the background as $pid, with default signal
-# dispositions (a shell makes background commands ignore INT and QUIT).
+# start COMMAND...: starts COMMAND in the background, with default signal
+# dispositions (a shell makes background commands ignore INT and QUIT), and sets
+# $pid.
 start() {
     env --default-signal "$@" &
     pid=$!

@@ -39,8 +39,8 @@ several_locks_are_all_or_none() { # case on both
     equal "$(status_of "$hf" run -n -l a -l b -l c -- true)" 0 'afterwards'
 }
 
-# Two runs name the same locks in opposite order; they must never wait for each
-# other.
+# Two loops of runs name the same locks in opposite orders; they must not
+# deadlock.
 several_locks_are_taken_in_one_order() { # case on both
     echo 0 >count
     for order in '-l a -l b' '-l b -l a'; do
@@ -175,8 +175,8 @@ no_password_is_in_the_environment() { # case
     equal "$status" 64 'nested, with a password'
 }
 
-# A daemon outlives the run that started it. By then the lock of that run is
-# free or held by another process, and the daemon may wait for it.
+# A daemon outlives the run that started it. When that run has ended, its lock
+# is free or held by another process, so the daemon may wait for the lock.
 what_outlives_its_parent_may_have_the_lock() { # case
     start_until ready "$hf" run a -- sh -c 'sh -c "echo >ready
         until [ -e go ]; do sleep 0.01; done
@@ -206,7 +206,8 @@ a_lost_lock_of_the_parent_may_be_waited_for() { # case
     let_go
 }
 
-# HOLDFAST_HELD names a process that is dead, or one that is not an ancestor.
+# HOLDFAST_HELD names a process that is dead, or a process that is not an
+# ancestor, or is no list of entries.
 a_forged_environment_has_no_effect() { # case
     "$hf" run a -- sh -c 'echo "$HOLDFAST_HELD"' >held
     equal "$(HOLDFAST_HELD=$(cat held) status_of "$hf" run -n a -- true)" 0 'of a dead one'
@@ -217,7 +218,7 @@ a_forged_environment_has_no_effect() { # case
 }
 
 # If the inner reader waited, it would wait for a writer, which waits for the
-# reader's parent.
+# outer reader.
 a_reader_behind_a_writer_is_64() { # case
     start_until held "$hf" run -s a -- sh -c 'echo >held; until [ -e writer ]; do sleep 0.01; done
         "$0" run -n -s a -- true 2>n; echo $? >>n
@@ -434,7 +435,8 @@ names_of_every_kind() { # case on both
     name_works "$(head -c 512 /dev/zero | tr '\0' n)"
 }
 
-# A shell variable holds every byte but NUL; a newline at the end would be lost.
+# A shell variable can hold every byte but NUL. The name ends with an x, because
+# $(...) drops a newline at the end.
 a_name_of_every_byte() { # case on both
     name=$(printf "$(printf '\\%03o' $(seq 1 255))x")
     equal "$(printf %s "$name" | wc -c)" 256 'bytes of the name'

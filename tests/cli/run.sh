@@ -96,8 +96,9 @@ it_stops_and_continues() { # case
     ends "$pid" 143 'exit status'
 }
 
-# on_a_terminal COMMAND: runs it on a terminal; its output is in `typescript'.
-# `script` creates the terminal, and types its own standard input there.
+# on_a_terminal COMMAND: runs COMMAND on a terminal; the output is in
+# `typescript'. `script` creates the terminal, and types its own standard input
+# there.
 on_a_terminal() {
     script -qec "$1" /dev/null | tr -d '\r' >typescript
 }
@@ -129,9 +130,9 @@ types() {
     printf "$1" >&8
 }
 
-# types_a_job HOW: writes the script `job', and makes that shell run it by the
-# line `HOW ./job', where HOW is `.' or `sh'. $ours is then the pid of holdfast,
-# and $command the pid of the command that holdfast runs.
+# types_a_job HOW: writes the script `job', and makes the shell of at_a_shell
+# run it by the line `HOW ./job', where HOW is `.' or `sh'. $ours is then the pid
+# of holdfast, and $command the pid of the command that holdfast runs.
 types_a_job() {
     echo "'$hf' run a -- sh -c 'echo \$PPID \$\$ >ready; exec sleep 1000'
         echo \$? >status" >job
@@ -261,10 +262,9 @@ the_wait_includes_connecting() { # case
     equal "$(cat "$base/took")" 69 'exit status'
 }
 
-# silent_waiter OPTION...: starts $waiter with these options, and stops the
-# server once the waiter waits, at the time $begin. With its op_timeout the
-# waiter would wait a minute for an answer; an option or a signal must end it
-# sooner.
+# silent_waiter OPTION...: starts $waiter with these options. Once it waits,
+# stops the server, and sets $begin to the time. With its op_timeout the waiter
+# would wait a minute for an answer; an option or a signal must end it sooner.
 silent_waiter() {
     until_true not is_waited_for
     start "$hf" run -b "$redis?op_timeout=60s" "$@" a -- true 2>err
@@ -506,9 +506,9 @@ stood_ms() {
 }
 
 # gets_term_because TEXT FUNCTION: FUNCTION must make the command get TERM, with
-# a message that contains TEXT. It is tried up to five times. KILL follows TERM
-# soon, so on a busy machine the shell may be killed before it reports TERM, or
-# the message may name the delay as the reason.
+# a message that contains TEXT. FUNCTION is called up to five times, because KILL
+# follows TERM soon: on a busy machine the shell may be killed before it reports
+# TERM, or the message may name the delay as the reason.
 gets_term_because() {
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -597,7 +597,7 @@ stopped_past_its_deadline_the_group_is_ended_too() { # case
 
 # holdfast is stopped for nearly the whole lease, so that no time is left to
 # renew it. holdfast must end the command and say why. There are five tries,
-# because the lease runs out if the machine stalls in addition.
+# because the lease runs out before that if the machine stalls, too.
 stopped_until_its_deadline_is_near() { # case
     for _ in 1 2 3 4 5; do
         rm -f ready beat
@@ -697,9 +697,9 @@ a_killed_guardian_is_replaced() { # case
     until_true both_are_gone
 }
 
-# The command leaves its group and thereby survives KILL, like a process that
+# The command leaves its group, so that it survives KILL, like a process that
 # hangs in the kernel or belongs to another user. The guardian kills the group,
-# and so itself, but not the command. holdfast must not replace that guardian
+# including itself, but not the command. holdfast must not replace the guardian
 # for ever.
 a_command_that_cannot_be_ended_is_waited_for() { # case
     start_until ready "$hf" run -b "$redis" -t 3s f -- perl -e '
@@ -739,8 +739,8 @@ what_it_left_running_goes_on_while_we_let_go() { # case
     until_true test -s ended
 }
 
-# holdfast has a child that it did not start, as it has when it is process 1 of
-# a container and adopts orphans.
+# holdfast has a child that it did not start, like process 1 of a container, which
+# adopts orphans.
 children_that_are_not_its_own_are_waited_for() { # case
     start_until ready sh -c '(until [ -e go ]; do sleep 0.01; done) & echo $! >adopted
         exec "$0" run a -- sh -c "echo >ready

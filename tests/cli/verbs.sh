@@ -7,7 +7,7 @@ set -u
 version_and_help() { # case
     equal "$("$hf" --version | cut -d' ' -f1)" holdfast --version
     for verb in run ls show break ask watch latch doctor bench lab 'lab oversell'; do
-        # shellcheck disable=SC2086 # one word or two
+        # shellcheck disable=SC2086 # 'lab oversell' is two arguments
         "$hf" help $verb >text || die "help $verb"
         says text "usage: holdfast $verb"
         # shellcheck disable=SC2086
@@ -17,7 +17,7 @@ version_and_help() { # case
     done
     "$hf" help >text || die help
     for verb in '' run; do
-        # shellcheck disable=SC2086 # no word or one
+        # shellcheck disable=SC2086 # '' must give no argument
         "$hf" help $verb >said || die "help $verb"
         says said 'for this user on this machine'
         says said "'shm:///run/app/locks?mode=0660&group=app'"
@@ -126,7 +126,7 @@ urls_say_what_is_wrong() { # case
     done
 }
 
-# In its error Redis names the script that failed. holdfast's message must not
+# The error of Redis names the script that failed. holdfast's message must not
 # name the script, because users do not know it.
 redis_refuses() { # case
     redis_cli config set maxmemory 1 >/dev/null

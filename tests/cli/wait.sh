@@ -55,10 +55,9 @@ quiet_it_says_nothing() { # case
     equal "$(wc -c <err)" 0 'bytes said'
 }
 
-# holdfast pauses between attempts. Each pause is longer than the one before: at
-# least half of 100, 200, 400, 800, 1600 ms. There may be more connections than
-# attempts, because in each attempt the client may reconnect by itself before it
-# is closed.
+# holdfast pauses between attempts, for at least half of 100, 200, 400, 800, 1600
+# ms. There may be more connections than attempts, because in each attempt the
+# client may reconnect by itself before it is closed.
 with_w_the_whole_time_is_used() { # case
     front close "$base/redis.sock"
     took=$(milliseconds_of "$hf" run -w 2 -b "redis://$at" a -- touch ran)
@@ -93,7 +92,7 @@ with_n_it_does_not_wait() { # case
 
 what_does_not_pass_is_not_waited_for() { # case
     for w in '' '-w 10m'; do
-        # shellcheck disable=SC2086 # no word or two
+        # shellcheck disable=SC2086 # '' must give no argument
         fails_at_once 69 redis://a..b $w # cannot be a host name
         # shellcheck disable=SC2086
         fails_at_once 64 redis://host/x $w
@@ -186,7 +185,7 @@ waits_or_is_gone() {
 }
 
 # On a busy machine a short wait may end before the server is killed; then a
-# longer one is tried.
+# longer wait is tried.
 with_w_a_lost_server_is_69_when_the_time_is_over() { # case
     own_redis
     own_cli hset a another:1 1 >/dev/null
@@ -280,8 +279,8 @@ a_wait_ends_with_77_if_the_password_is_wrong() { # case
     [ ! -e ran ] || die 'the command ran'
 }
 
-# On a busy machine a short time may pass before the server answers; then a
-# longer one is tried.
+# On a busy machine the time of -w may pass before the server answers; then a
+# longer time is tried.
 with_w_a_lock_that_is_held_is_75_when_the_time_is_over() { # case
     own_redis
     own_cli hset a another:1 1 >/dev/null

@@ -1,8 +1,8 @@
 """Tests the comparison in README.md: compare.py ROOT COMMAND, with ETCD_URL.
 
 The test reproduces what the comparison claims of flock(1), of SET NX by hand and of
-`etcdctl lock', and runs `holdfast run' alongside where holdfast behaves differently. For the
-other columns the README names tests and pages; this test also checks that they exist.
+`etcdctl lock'. Where holdfast behaves differently, the test also runs `holdfast run'. For the
+other columns the README names tests and pages; this test checks that they exist.
 """
 
 import glob

@@ -1,7 +1,7 @@
 """Compares the manual with the code: manual.py ROOT COMMAND SCHEME...
 
-The manual must describe what the code knows (options of a URL and of the command,
-exit statuses, error codes, events), and everything that it refers to must exist.
+The manual must describe what the code has (options of a URL and of the command,
+exit statuses, error codes, events), and everything that the manual refers to must exist.
 """
 
 import glob

@@ -1,7 +1,7 @@
 """Extracts the rules for Redis' ACLs from holdfast-url(7): rules.py MAN-PAGE
 
 Run as a program, it prints a C header with the rules for a client whose names have the prefix
-lk: in three parts, KEYS, CHANNELS and COMMANDS.
+`lk:'. The header has three parts: KEYS, CHANNELS and COMMANDS.
 """
 
 import re

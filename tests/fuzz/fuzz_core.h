@@ -1,5 +1,5 @@
-/* A core that counts what a backend reports. The fuzzers of the servers'
- * replies use it. */
+/* A fake core for the fuzzers of backends: it counts the requests that the
+ * backend reports, and checks what the backend passes. */
 #ifndef FUZZ_CORE_H
 #define FUZZ_CORE_H
 
@@ -30,7 +30,7 @@ static void fake_bell(hf_client *c, struct hf__remote *remote)
     must(remote->impl != NULL, "a bell of a name that is gone");
 }
 
-/* The backend may send the request again, which is not tested here. */
+/* A real core would hand the request over again, which is not tested here. */
 static void fake_unsent(hf_client *c, struct hf__req *req)
 {
     fake_done(c, req);

@@ -3,10 +3,10 @@
  * messages in them, and protobuf data in these. The backend must not crash; it
  * must report each request once, and grant nothing without a token and a lease.
  *
- * The input is a list of steps: each is a byte that says what to do, a length,
- * and that many bytes (see step()). This is a target of clang's fuzzer; with
- * PLAIN_MAIN it is a program that generates the steps from a seed, which a
- * failure prints:
+ * The input is a byte of flags and a list of steps: each step is a byte that
+ * says what to do, a length, and that many bytes (see step()). This is a target
+ * of clang's fuzzer; with PLAIN_MAIN it is a program that generates the steps
+ * from a seed, which it prints:
  *
  *     fuzz_etcd [TIMES [SEED]]
  */
@@ -330,7 +330,8 @@ static void kv_of(Etcd__KeyValue *kv, const char *key, int64_t rev)
     kv->lease = LEASE;
 }
 
-/* Adds the reply to a transaction: to a put or a delete, and to two ranges. */
+/* Adds the reply to a transaction: to a put, a delete or neither, and to two
+ * ranges. */
 static void add_txn(bool succeeded, Etcd__OpAnswer__OpCase first,
                     const char *key, int64_t rev, const char *second)
 {
@@ -531,7 +532,7 @@ static void send_good(const struct grpc_call *c, const uint8_t *data,
     answer(c, g.data, g.len);
 }
 
-/* Executes a step. The last three bits of `what` are the kind of step, the
+/* Executes a step. The lowest three bits of `what` are the kind of step, the
  * others choose the call. */
 static void step(uint8_t what, const uint8_t *data, size_t len)
 {

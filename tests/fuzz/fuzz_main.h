@@ -41,8 +41,8 @@ struct fuzzer {
     const char *const *titles; /* the end of each case's title, or NULL */
 };
 
-/* The main program of a fuzzer: runs [TIMES [SEED]] inputs for each case, and
- * prints TAP. */
+/* The main program of a fuzzer. The command line is [TIMES [SEED]]: the number
+ * of inputs per case, and the seed of the first case. Prints TAP. */
 static int run_fuzzer(const struct fuzzer *f, int argc, char **argv)
 {
     long times = argc > 1 ? atol(argv[1]) : f->times;

@@ -1,11 +1,12 @@
 /*
- * Feeds a connection to MySQL anything that a server may send: at the greeting,
- * during the login, or with statements pending, arbitrary bytes arrive in
- * arbitrary pieces. The connection must not crash; each statement must be
- * answered or lost exactly once, and no password may be sent in plain text.
+ * Feeds a connection of the MySQL backend (conn.h) anything that a server may
+ * send: at the greeting, during the login, or with statements pending,
+ * arbitrary bytes arrive in arbitrary pieces. The connection must not crash;
+ * each statement must be answered or lost exactly once, and no password may be
+ * sent in plain text.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
- * mutates valid replies from a seed, which a failure prints:
+ * mutates valid replies from a seed, which it prints:
  *
  *     fuzz_mysql [TIMES [SEED]]
  */
@@ -44,8 +45,8 @@ static void is_over(struct scene *s, const struct my_sent *sent)
     s->over++;
 }
 
-/* Reads every value in full, so that the sanitizer finds a value without an
- * end. */
+/* Handles an answer. Reads each value up to its terminating 0, so that the
+ * sanitizer notices a value without one. */
 static int answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->first;
@@ -134,8 +135,8 @@ static void make_scene(struct scene *s, const struct my_login *login, int phase)
     hf__net_flush(&l->stream);
 }
 
-/* Reads what the server receives. The password must not be in it, as the
- * connection is over a network. */
+/* Reads what the connection has sent to the server. The password must not be in
+ * it, because the connection does not count as a Unix socket. */
 static void drain(struct scene *s)
 {
     static char buf[65536];
@@ -145,7 +146,8 @@ static void drain(struct scene *s)
          "the password in plain");
 }
 
-/* Sends the data in pieces. The first byte of each piece gives its length. */
+/* Sends the data in pieces. The byte before each piece is half its length, or 0
+ * if the piece is the rest of the data. */
 static void play(struct scene *s, const uint8_t *data, size_t len)
 {
     struct net_link *l = &s->c.link;
@@ -227,7 +229,8 @@ static const struct {
 
 #define GOOD (sizeof(good) / sizeof(*good))
 
-/* Writes a valid reply and a piece of another, with a few bytes changed. */
+/* Writes a valid reply and the beginning of another, with a few bytes
+ * changed. */
 static size_t mutate(uint8_t *to, size_t first)
 {
     static const uint8_t bytes[] = {0,    1,    2,    3,    5,    9,

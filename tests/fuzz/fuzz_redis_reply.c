@@ -5,7 +5,7 @@
  * request exactly once.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
- * mutates valid replies from a seed, which a failure prints:
+ * mutates valid replies from a seed, which it prints:
  *
  *     fuzz_redis_reply [TIMES [SEED]]
  */
@@ -142,8 +142,8 @@ static void drain(int fd)
         ;
 }
 
-/* Sends the data in pieces. The first byte of each piece gives its connection
- * and its length. */
+/* Sends the data in pieces. The byte before each piece gives its connection and
+ * its length. */
 static void play(struct scene *s, const uint8_t *data, size_t len)
 {
     while (len > 1) {
@@ -194,8 +194,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 #ifdef PLAIN_MAIN
 #define U "00000000-0000-0000-0000-000000000000"
 static const char *const good[] = {
-    /* Each string is a sequence of whole replies, in the order of the
-     * requests. */
+    /* Each string is a byte for play() and a sequence of whole replies, in the
+     * order of the requests. */
     "\x00*3\r\n:2\r\n:1700000000000000\r\n:1700000000000001\r\n"
     "*5\r\n:3\r\n:1700000000000000\r\n:30000\r\n:0\r\n:1\r\n:4\r\n:1\r\n",
     "\x00*5\r\n:3\r\n:1700000000000000\r\n:-1\r\n:1\r\n:9\r\n"

@@ -3,7 +3,7 @@
  * valid.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
- * mutates a few valid URLs, each some 50 000 times, from a seed that a failure
+ * mutates a few valid URLs, each some 50 000 times, from a seed, which it
  * prints. Each case (TAP) is one of these URLs:
  *
  *     fuzz_url [TIMES [SEED]]

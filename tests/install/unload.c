@@ -1,6 +1,6 @@
 /* A plug-in that uses holdfast is unloaded while a thread that has held a lock
- * still runs: the code that the library registered for the thread's exit must
- * still be mapped then. Usage: unload LIBRARY URL */
+ * still runs. When that thread exits, the code that the library registered for
+ * a thread's exit must still be mapped. Usage: unload LIBRARY URL */
 #include <holdfast.h>
 
 #include <dlfcn.h>

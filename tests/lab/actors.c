@@ -1,5 +1,6 @@
-/* Actor B fails while actor A and the scenario wait for each other: the runner
- * must say at once which actor failed, and why. */
+/* Actor B fails while the scenario waits for actor A, which never continues:
+ * the runner must say at once which actor failed, and why. If B ends normally,
+ * the runner must say nothing. */
 #include "../../cli/shared/exit_code.h"
 #include "../../lab/actors/stage.h"
 #include "../../lab/runner/die.h"
@@ -49,8 +50,8 @@ static void run(struct lab *lab)
     stage_close(stage, NULL);
 }
 
-/* Runs the scenario in a child process and reads what it prints. Returns
- * whether it ended soon. */
+/* Runs the scenario in a child process, and copies what the child prints on
+ * standard error to `said'. Returns whether the child ended within SOON_MS. */
 static bool supervise(char *said, size_t size)
 {
     static struct lab lab;

@@ -1,6 +1,5 @@
-"""Gives the lab wrong input or a user's servers, or interrupts it. The error must be
-clear, the lab must stop its own servers, and must leave nothing in the databases of
-others.
+"""Gives the lab wrong input or a user's servers, or interrupts it. The error message must be
+clear. The lab must stop its own servers, and must leave nothing in a user's databases.
 
 input.py HOLDFAST, started by with_servers redis,redlock,mariadb,etcd
 """
@@ -274,7 +273,8 @@ SLOW = ['contention', '--servers', '--backends', 'shm,redis', '--stores',
 
 
 def ends_clean(end, number, text):
-    """Starts a run that has servers and ends it by end(run); the run must report the signal."""
+    """Starts a run that has servers, and ends the run by end(run). The run must report the
+    signal, and must leave nothing behind."""
     with traces.Place() as place:
         run = Started(place, *SLOW)
         run.has_servers()

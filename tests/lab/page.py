@@ -3,8 +3,8 @@ page.py FILE.html for an existing page. With HOLDFAST, the test runs the lab wit
 The page then shows the scenarios that need no server, and says why it lacks the others.
 
 The test shows the page in frames of 390 and of 1280 pixels, light and dark, and
-measures it with a script of its own, because the page has none. At least one row must
-have an overlap.
+measures it with a script in the surrounding page, because the page itself has none. At
+least one row must have an overlap.
 """
 
 import html
@@ -44,8 +44,8 @@ if sys.argv[1].endswith('.html'):
 else:
     page = make_page()
 
-# A frame with srcdoc has the outer page's origin, so the outer page's script may read it. Folded
-# parts are opened because their content must fit too.
+# A frame with srcdoc has the outer page's origin, so the outer page's script may read the frame.
+# The script opens folded parts, because their content must fit, too.
 WRAPPER = '''<!DOCTYPE html>
 <meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <body>%s<pre id="result"></pre>
@@ -167,7 +167,7 @@ def look(scheme):
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'wrapper.html')
         with open(path, 'w', encoding='utf-8') as out:
-            # The script has percent signs, so this is not formatted by %.
+            # The script contains percent signs, so WRAPPER is not formatted by %.
             out.write(WRAPPER.replace('%s', frames, 1))
         done = subprocess.run(
             # Chromium has no sandbox for root; the page is a trusted one.

@@ -29,8 +29,8 @@ def explain(row):
 
 
 def check(wanted, rows):
-    """Yields pairs of a text and whether it is true: one for each wanted row, and one that
-    there are no other rows."""
+    """Yields pairs of a text and whether the text is true: a pair for each wanted row, and a
+    last pair for the absence of other rows."""
     for name, (outcome, verdict) in wanted.items():
         row = rows.pop(name, None)
         fine = (row is not None and row['outcome'] == outcome == row['expected']
@@ -44,7 +44,8 @@ def check(wanted, rows):
 
 
 def check_figures(rows):
-    """Checks that every row has the figures, and that the figures are consistent."""
+    """Checks that every row has the figures, and that they are consistent. Yields pairs as
+    check() does."""
     columns = expect.COLUMNS.get(scenario, ())
     text, is_true = expect.FIGURES.get(scenario, ('', lambda row: True))
     for row in rows:
@@ -58,7 +59,7 @@ def check_figures(rows):
 
 def check_claims(claims):
     """Checks that the run has found each of the claims either true or false, and has made no
-    other claims."""
+    other claims. Yields pairs as check() does."""
     wanted = expect.CLAIMS.get(scenario, ())
     found = {claim['claim']: claim for claim in claims}
     for text in wanted:

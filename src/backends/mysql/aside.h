@@ -10,17 +10,20 @@
 
 #include "mysql.h"
 
-/* Sends the statement, for whose format see hf__my_sql(). Drops it if cmd is
- * not up. */
+/* Sends the statement; hf__my_sql() explains its format. Sends nothing if cmd
+ * is not up. */
 void hf__my_aside(struct mysql *, const char *fmt, ...);
 /* Gives back the bell (mysql.h) of a mutex after an attempt that was not
- * granted: each attempt takes the bell in advance. Other kinds have no bell. */
+ * granted: each attempt takes the bell in advance. Does nothing for other
+ * kinds, which have no bell. */
 void hf__my_bell_give_back(struct mysql *, const struct my_lock *);
 /* Wakes the first waiter by KILL QUERY. `thread` is the id of the connection on
  * which it waits, or 0 if there is none. Does nothing if a proxy may share
  * connections; the first waiter then sees the change at its next check. */
 void hf__my_ring(struct mysql *, uint64_t thread);
-/* Wakes all waiters of the latch. Called while an answer on cmd is handled. */
+/* Wakes all waiters of the latch that the query names. Does nothing if a proxy
+ * may share connections. Must be called while an answer on cmd is handled,
+ * because then cmd is up. */
 void hf__my_ring_all(struct mysql *, const struct hf__query *);
 
 #endif

@@ -1,8 +1,8 @@
 #include "clock.h"
 
-/* Keeps the time at which the answer arrived, which is later than the moment at
- * which the server read its clock. The server's clock is therefore never behind
- * an estimate that is based on these two values. */
+/* Stores the server's clock with the time at which the answer arrived. The
+ * server read its clock earlier than that. An estimate from these two values is
+ * therefore never ahead of the server's clock. */
 void hf__my_clock(struct mysql *m, uint64_t us)
 {
     m->server_us = us;

@@ -17,9 +17,9 @@
 
 /* True if a lease ends later than its own length plus 10 s from now, which
  * means that the server's clock was set back. sysdate() is the time at which
- * the row is read, in the time zone of the session. A proxy that shares
- * sessions may use a session with a time zone other than UTC; the value is then
- * false. */
+ * the row is read, in the time zone of the session, and lease_until is in UTC.
+ * The client sets the time zone to UTC, but a proxy that shares connections may
+ * use a session with another time zone; the condition is then false. */
 #define MY_ODD                                                                 \
     "(@@session.time_zone='+00:00' and "                                       \
     "lease_until>sysdate(6)+interval lease_us+10000000 microsecond)"

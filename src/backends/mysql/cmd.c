@@ -15,7 +15,8 @@
 #include "wait.h"
 #include "wire.h"
 
-/* A ping is sent when a third of the server's idle timeout has passed. */
+/* A ping is sent when the server has been silent for a third of its idle
+ * timeout. */
 #define PING_PART 3
 /* While more bytes than this wait to be written, the core keeps its
  * requests. */
@@ -41,8 +42,8 @@ static bool cmd_has_room(const struct mysql *m)
 }
 
 /* Returns true for a transaction, which is sent only when nothing is in flight.
- * Otherwise the answer to an earlier request might cause another statement to
- * be sent, which would then follow the transaction. */
+ * Otherwise the answer to an earlier request could make the client send a
+ * statement while the transaction is in flight. */
 static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
@@ -64,7 +65,8 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
 {
     int rc;
 
-    /* Once requests are put off, only ready() and advance() can make room for
+    /* Once a request is put off, all later ones are put off too, until
+     * hf__my_pump() calls go_on(): only ready() and advance() can make room for
      * more. */
     if (!hf__link_wanted(&m->cmd.link) || m->put_off || !cmd_fits(m, req)) {
         m->put_off = true;
@@ -87,9 +89,9 @@ void hf__my_pump(struct mysql *m)
     m->core->go_on(m->client);
 }
 
-/* A repeated request (BREAK) may find the transaction of its last try still
- * open, and would commit what that try has done. It therefore begins with a
- * ROLLBACK. */
+/* When BREAK is sent again, the transaction of the last try may still be open.
+ * START TRANSACTION would commit what that try has done. The packet therefore
+ * begins with a ROLLBACK. */
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);
@@ -156,7 +158,7 @@ static void cmd_failed(struct mysql *m, const struct my_flight *f, int code)
         hf__my_finish(m, f->req, code);
 }
 
-/* Gives back to the core a request that is not in flight; the core keeps it. */
+/* Gives a request that is not in flight back to the core, which keeps it. */
 static void cmd_give_back(struct mysql *m, struct hf__req *req)
 {
     if (req->op == HF__ATTEMPT)
@@ -200,9 +202,10 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
         cmd_failed(m, f, rc);
 }
 
-/* Ends the connection, because a new one, perhaps to another server, may work.
- * If the request was refused before anything was done for it, the core sends it
- * again; but a renewal fails with the reason. */
+/* Ends the connection, because a new connection, perhaps to another server, may
+ * work. A renewal fails with the server's message. Any other request goes back
+ * to the core if the server refused it before doing anything for it; otherwise
+ * it ends with HF_EUNKNOWN. */
 static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
     struct my_flight *f = (struct my_flight *)a->sent;
@@ -216,17 +219,17 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
-/* Returns true for requests that the core itself sends again; the core lets the
- * requests of other callers go first. */
+/* Returns true for requests that the core itself sends again. They are not sent
+ * again here, because the core lets the requests of other callers go first. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
            f->op == HF__LATCH_DOWN || f->op == HF__LATCH_GET;
 }
 
-/* PUT is not sent again, because the core's line may no longer exist. BREAK is
- * sent again only if the first one has certainly not been executed; otherwise
- * the second one would find no holder. */
+/* PUT is not sent again, because the line in its query may no longer exist.
+ * BREAK is sent again only if the first BREAK has certainly not been executed;
+ * otherwise the second BREAK might fail because it finds no holder. */
 static bool cmd_may_try_again(const struct my_flight *f, uint16_t error)
 {
     return hf__my_means(error, MY_AGAIN) && f->tries < MY_TRIES &&
@@ -345,8 +348,8 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
     m->exclusive = false;
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
-    /* The server's refusal counts as an answer, unless another address is tried
-     * at once. */
+    /* If the server has just refused the connection, the parked requests fail
+     * with its error, unless the link tries another address at once. */
     if (l->refused_at == now && l->timer > now)
         m->core->refuse(m->client, code);
 }

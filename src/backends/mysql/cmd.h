@@ -4,10 +4,10 @@
  * now goes back to the core (HF__LATER, core->unsent), which keeps it.
  *
  * The slots (lock.c, renew.c, query.c) submit requests. A table of struct
- * my_op, which mysql.c fills, states which function writes a request and which
- * one reads its answer. The core owns each request. The connection owns each
- * flight (struct my_flight), from hf__my_sent() until the answer arrives or the
- * connection ends. The client's mutex is held.
+ * my_op, which mysql.c fills, states which functions write a request, read its
+ * answer, and handle its failure. The core owns each request. The connection
+ * owns each flight (struct my_flight), from hf__my_sent() until the answer
+ * arrives or the connection ends. The client's mutex is held.
  */
 #ifndef HF_MYSQL_CMD_H
 #define HF_MYSQL_CMD_H
@@ -29,8 +29,8 @@ struct my_flight {
     uint8_t op;          /* enum hf__op */
     uint8_t tries;
     bool fresh;     /* true for the first packet with this hold_id */
-    bool refused;   /* true if the server did nothing for the request, so that
-                       another server may execute it */
+    bool refused;   /* true if the server refused the request before doing
+                       anything for it: the core may send it again */
     bool exclusive; /* true for a transaction: nothing may be sent until it is
                        answered, because an error would leave it open */
 };
@@ -39,11 +39,11 @@ struct my_flight {
  * renewals; MY_QUERY: all other requests. */
 enum { MY_VERB, MY_RENEW, MY_QUERY };
 struct my_op {
-    /* Writes and sends the packets, with hf__my_start(), hf__my_sql() and
-     * hf__my_sent(). Returns 0 or a code. */
+    /* Writes the packets, with hf__my_start(), hf__my_sql() and hf__my_sent().
+     * Returns 0 or a code. */
     int (*encode)(struct mysql *, struct hf__req *);
-    /* Reads the answer; only an answer to DIAGNOSE may end with an error.
-     * Returns 0 or HF_EPROTO. */
+    /* Reads the answer. Is not called for an answer that ends with an error,
+     * unless the request is DIAGNOSE. Returns 0 or HF_EPROTO. */
     int (*answer)(struct mysql *, const struct my_flight *,
                   const struct my_answer *);
     /* Ends a request that has failed with this code. If NULL, hf__my_finish()
@@ -53,8 +53,8 @@ struct my_op {
 
 extern const struct my_owner hf__my_cmd;
 
-/* Returns HF__PENDING if the request is in flight, HF__LATER or a code. Reports
- * nothing to the core. */
+/* Sends the request. Returns HF__PENDING if it is in flight, HF__LATER if the
+ * core must keep it, or a code. Reports nothing to the core. */
 int hf__my_submit(struct mysql *, struct hf__req *);
 /* Sends the bytes in the output buffer of cmd. If there is room after that,
  * lets the core submit the requests that the core keeps. */
@@ -65,13 +65,14 @@ void hf__my_forget(struct mysql *, const struct hf__req *);
 void hf__my_finish(struct mysql *, struct hf__req *, int result);
 /* hf__my_start() begins a packet on cmd, and hf__my_sent() ends it.
  * hf__my_sent() returns NULL if out of memory. The packet may contain the
- * letters of name.h, and
+ * letters of name.h and these:
  *
  *   %H  the hold id, %L the lease in us, %M the number of permits
  *   %E  the time, by the server's clock, at which the request becomes void */
 void hf__my_start(struct mysql *, const struct hf__req *);
 struct my_flight *hf__my_sent(struct mysql *, struct hf__req *);
-/* Sends the same request again, while its answer is handled or later. Returns
+/* Sends a request again, or gives it back to the core if it cannot be sent now.
+ * May be called while the answer to the request is handled, or later. Returns
  * HF__PENDING or a code. */
 int hf__my_resend(struct mysql *, struct hf__req *);
 /* Sends a ping when one is due, because the server closes idle connections. */

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define COM_QUERY 3
-/* Small values take more memory as rows than on the wire: a value of 1 byte
- * takes 16. */
+/* The limit of the memory for an answer. It is higher than that of the answer's
+ * length, because small values grow: a NULL takes 1 byte on the wire and 16 in
+ * a row. */
 #define ARENA_MAX (4u * MY_ANSWER_MAX)
 #define IN_MIN 1024
 #define IN_KEPT 65536 /* a larger buffer is freed once it is empty */
@@ -229,8 +230,10 @@ static int conn_answered(struct my_conn *c, hf__time now)
     return rc;
 }
 
-/* Handles a packet that answers no request. With such a packet, which may have
- * any sequence number, the server says why it ends the connection. */
+/* Handles a packet that answers no request. Before the server ends the
+ * connection, it may send an ERR packet with the reason, with any sequence
+ * number. Returns a code that ends the connection: HF_EPROTO for any other
+ * packet. */
 static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];

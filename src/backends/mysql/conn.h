@@ -1,14 +1,15 @@
 /*
  * A connection to one MySQL or MariaDB server: the protocol, the login, and
- * statements, which are answered in the order of sending. It knows nothing of
- * locks: conn.c, login.c and wire.c need only src/net and OpenSSL. README.md
- * gives the reason why this is not libmariadb.
+ * statements, which are answered in the order of sending. Nothing here depends
+ * on locks: conn.c, login.c and wire.c need only src/net, the arena
+ * (backends/common/arena.h) and OpenSSL. README.md says why libmariadb is not
+ * used.
  *
  * The client's mutex is held in all functions. The owner (struct my_owner) is
  * called from hf__link_ready(), hf__link_advance() and hf__link_fail() on
  * c->link, never from a function that sends. The owner reads the link's state,
  * text and where. It sets the fields that link.h marks as the owner's, except
- * talk, owner and understood. It starts, drives and fails the link.
+ * talk, owner, awaits and understood. It starts, drives and fails the link.
  */
 #ifndef HF_MYSQL_CONN_H
 #define HF_MYSQL_CONN_H
@@ -37,7 +38,7 @@ struct my_sent {
 };
 
 /* An answer. Its memory belongs to the connection and is valid until the
- * function returns. */
+ * my_answer_fn returns. */
 struct my_answer {
     struct my_sent *sent; /* not valid once another packet is sent */
     const struct my_result *first, *last; /* one result per statement */
@@ -52,10 +53,10 @@ struct my_param {
 };
 
 struct my_owner {
-    /* Called when the login is complete. Sends the statements that must be
-     * answered before the connection is up; the functions that handle their
-     * answers may send more. The connection is up when nothing is in flight.
-     * Returns the same as a my_answer_fn. */
+    /* Called when the login is complete; may be NULL. Sends the statements that
+     * must be answered before the connection is up; the functions that handle
+     * their answers may send more. The connection is up when nothing is in
+     * flight. Returns 0 or a code, as a my_answer_fn does. */
     int (*hello)(struct my_conn *, hf__time now);
     void (*up)(struct my_conn *, hf__time now);
     /* Called like the down() of a link (link.h). If was_up is true, this
@@ -132,8 +133,8 @@ void hf__my_begin(struct my_conn *);
 void hf__my_sql(struct my_conn *, const char *fmt, ...);
 void hf__my_vsql(struct my_conn *, const char *fmt, va_list);
 void *hf__my_end(struct my_conn *, my_answer_fn *);
-/* Sends a packet of these statements, in which letters are replaced. Returns 0
- * or HF_ENOMEM. */
+/* Writes a whole packet of these statements, in which the letters are replaced.
+ * Returns 0 or HF_ENOMEM. */
 int hf__my_say(struct my_conn *, const char *sql, my_answer_fn *);
 /* Binds a value to a letter, until the letter is bound again. `as` is 'x' or
  * 'h'. The bytes must stay valid until the packet ends. */

@@ -3,10 +3,11 @@
  *
  * First, each right is tested by a statement that changes no row. All these
  * statements are sent in one packet. The server stops at the first error in the
- * packet; the statements that remain are then sent in another one. query->count
- * is the number of the first right that has not been tested yet; query->token
- * has a bit for each missing right. After that, the server's variables, its
- * status and the engines of the tables are read.
+ * packet; the statements that remain are then sent in another packet.
+ * query->count is the number of the first right that has not been tested yet;
+ * query->token has a bit for each missing right. After that, the server's
+ * variables, its status, the engines of the tables and the user's account are
+ * read.
  */
 #include "diagnose.h"
 
@@ -108,8 +109,9 @@ static bool diagnose_is(const struct my_result *list, const char *name,
     return strcasecmp(diagnose_value_of(list, name), value) == 0;
 }
 
-/* Returns a number that the server reports. The result is limited, so that two
- * such numbers can be multiplied: the server may report any value. */
+/* Returns a number that the server reports, limited to the range from 0 to
+ * INT32_MAX. The server may report any value, and the product of two of these
+ * numbers must not overflow. */
 static long diagnose_number(const struct my_result *list, const char *name)
 {
     long n = strtol(diagnose_value_of(list, name), NULL, 10);
@@ -147,8 +149,8 @@ static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
 }
 
 /* In a Galera cluster clients poll (session.c). If two nodes grant the same
- * name at the same time, one of the two grants is refused when it commits, and
- * that client attempts again. */
+ * name at the same time, the cluster refuses one of the two commits, and the
+ * client of that grant attempts again. */
 static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
                                  const struct my_result *status)
 {

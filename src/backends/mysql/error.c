@@ -65,7 +65,7 @@ int hf__my_code(uint16_t error)
 /* ---- advice ------------------------------------------------------------- */
 
 /* Advises how to repair an error like "Unknown column 'lease_us' in 'field
- * list'", which does not name the table. */
+ * list'", whose text does not name the table. */
 static void error_advise_column(const char *error, const struct my_table *t,
                                 const char *database, char *to, size_t size)
 {

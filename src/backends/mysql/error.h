@@ -1,9 +1,9 @@
 /*
  * The meaning of the server's errors: whether the statement was executed,
  * whether it is sent again, whether the connection is closed, which code the
- * program gets, and which statement would help the administrator. cmd.c, wait.c
- * and session.c call these functions with answers. The client's mutex is
- * held.
+ * program gets, and which statement an administrator can run to repair the
+ * cause. cmd.c, wait.c and session.c call these functions with answers. The
+ * client's mutex is held.
  */
 #ifndef HF_MYSQL_ERROR_H
 #define HF_MYSQL_ERROR_H

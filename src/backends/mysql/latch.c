@@ -1,8 +1,9 @@
 /*
- * The row of a latch has the count in `size`. `token` counts how often the
- * latch was set, which shows a waiter whether the count has been 0 since its
- * wait began. Each request that sets the latch or counts down leaves a row in
- * holdfast_requests, so that a repeated request counts only once. Later
+ * Latches. The row of a latch has the count in `size`, and in `token` how often
+ * the latch was set. A latch can be set only while its count is 0. Therefore,
+ * if the token has changed since a wait began, the count was 0 in between, and
+ * the wait is over. Each request that sets the latch or counts down leaves a
+ * row in holdfast_requests, so that a repeated request counts only once. Later
  * requests delete old rows.
  */
 #include "latch.h"
@@ -59,17 +60,17 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     "holdfast_locks where name=%N),(select " IN_USE                            \
     " from holdfast_locks l where name=%N)"
 
-/* The condition of the request is appended to this. The column `answer` is 0
- * until the answer is known. */
+/* Notes the request. The caller appends the rest of the condition under which
+ * the request is noted. The column `answer` is 0 until the answer is known. */
 #define PUT_REQUEST                                                            \
     "delete from holdfast_requests where name=%N and keep_until<" MY_NOW       \
     ";insert ignore into holdfast_requests(name,owner,request,answer,"         \
     "keep_until) select %N,%O,%R,0," MY_NOW                                    \
     "+interval %U microsecond from dual where " MY_CLOCK "<%E and "
 
-/* True if the request is new. row_count() cannot show this. If the connection
+/* True if the request is new. row_count() cannot show this: if the connection
  * is lost in the middle of the packet, the server still executes the rest of
- * the packet, but row_count() is then -1. */
+ * the packet, and there row_count() is -1. */
 #define IS_NEW                                                                 \
     "exists(select 1 from holdfast_requests where name=%N and owner=%O and "   \
     "request=%R and answer=0)"

@@ -16,8 +16,8 @@ int hf__my_latch_taken(struct mysql *, struct hf__req *,
 /* The statements of the requests. In them, %R is the number of the request, %S
  * the count to set, %U the time in us for which an answer is kept. */
 extern const char hf__my_latch_set[], hf__my_latch_down[], hf__my_latch_get[];
-/* Handles the answer to such a request. Returns HF__DONE, HF__PENDING if the
- * request was sent again, or a code. */
+/* Handles the answer to one of these requests. Returns HF__DONE, HF__PENDING if
+ * the request was sent again, or a code. */
 int hf__my_latch_counted(struct mysql *, struct hf__query *,
                          const struct my_answer *);
 

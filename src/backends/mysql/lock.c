@@ -42,9 +42,9 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* ---- slots -------------------------------------------------------------- */
 
-/* Returns whether the lock queues at once, without an attempt, because its last
- * grant had to wait. This saves a round trip where many clients want the
- * lock. */
+/* Lets the lock queue at once, without an attempt, if its last grant had to
+ * wait. This saves a round trip where many clients want the lock. Returns
+ * whether the lock waits now. */
 static bool lock_goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
@@ -99,7 +99,7 @@ int hf__my_abandon(void *self, struct hf__req *req)
     bool is_latch = req->remote->kind == HF_LATCH;
 
     /* A repeated abandon may be about a hold id that is older than that of the
-     * attempt. */
+     * last attempt. */
     if (lock->attempt_id != req->hold_id)
         return is_latch ? HF__DONE : hf__my_submit(m, req);
     if (req->remote->attempt)

@@ -1,8 +1,8 @@
 /*
  * The slots of a lock of any kind, and its state (struct my_lock, from attach
  * to detach). mysql.c puts the slots into the backend's table, and the other
- * functions into the table of cmd.c. A slot reports to the core only by its
- * return value. The client's mutex is held.
+ * functions into the table of struct my_op (cmd.h). A slot reports to the core
+ * only by its return value. The client's mutex is held.
  */
 #ifndef HF_MYSQL_LOCK_H
 #define HF_MYSQL_LOCK_H

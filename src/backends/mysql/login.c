@@ -3,10 +3,10 @@
  *
  *   server: greeting
  *   client:                  SSLRequest, then the TLS handshake, if tls=yes
- *   client:                  user, database, and the plugin's hash of the
- *                            password and the server's salt
+ *   client:                  user, database, and a hash that the plugin makes
+ *                            of the password and the server's salt
  *   server: switch to another plugin, with another salt
- *   client:                  the hash of that plugin
+ *   client:                  the hash that this plugin makes
  *   server: more (caching_sha2_password): needs the password itself
  *   client:                  the password, over a private connection
  *   server: OK or ERR
@@ -203,9 +203,9 @@ static bool login_uses(const struct my_conn *c, const char *plugin)
     return strcmp(c->plugin, plugin) == 0;
 }
 
-/* Returns whether the client has the plugin. If the default plugin of the
- * server is one that the client does not have, the login begins with
- * mysql_native_password, and the server switches to the plugin of the user. */
+/* Returns whether the client has the plugin. If the client lacks the server's
+ * default plugin, the login begins with mysql_native_password. The server then
+ * switches to the plugin of the user. */
 static bool login_is_known(const struct my_conn *c)
 {
     return login_uses(c, "mysql_native_password") ||
@@ -280,8 +280,8 @@ static void login_take_name(char *to, size_t size, const char *from, size_t len)
 }
 
 /* In "5.5.5-10.11.6-MariaDB" the first part is for old replicas. Only MariaDB
- * writes "5.5.5-" before another number; such a server is therefore MariaDB, no
- * matter what follows. */
+ * writes "5.5.5-" before another number, so the server is MariaDB even if the
+ * rest does not name it. */
 static void login_take_version(struct my_conn *c, const char *text, size_t len)
 {
     static const char prefix[] = "5.5.5-";
@@ -366,7 +366,7 @@ int hf__my_login_send(struct my_conn *c)
 
 /* Returns whether the version is too old. Before MySQL 5.7 a session can own
  * only one user lock; MariaDB before 10.1 has no max_statement_time. A version
- * that does not begin with a number is not known to be old. */
+ * that does not begin with a number does not count as old. */
 static bool login_says_old(const struct my_conn *c)
 {
     unsigned major = 0, minor = 0;
@@ -385,8 +385,9 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
 }
 
 /* Handles the greeting. A server that lacks capabilities or TLS is refused
- * here. A server whose version is too old is refused after the hello, because
- * only the hello detects a proxy. */
+ * here. A server whose version is too old is refused later, by the hello
+ * (session.c): the version may be that of a proxy, and only the hello detects a
+ * proxy. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {

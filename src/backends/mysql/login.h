@@ -3,9 +3,9 @@
  * password. conn.c passes each packet to this file until the login is complete.
  *
  * The user name, the password and the TLS context belong to the client (struct
- * mysql); a connection only refers to them. The password is only ever written
- * to stream.out, which is marked as secret and wiped. It is sent in clear text
- * only over TLS or a Unix socket, and no error message contains it. The
+ * mysql); a connection only refers to them. The password is written only to
+ * stream.out, which is then marked as secret and wiped. It is sent in clear
+ * text only over TLS or a Unix socket, and no error message contains it. The
  * client's mutex is held.
  */
 #ifndef HF_MYSQL_LOGIN_H
@@ -36,8 +36,8 @@ int hf__my_too_old(struct my_conn *, hf__time now);
 bool hf__my_error_ends(uint16_t error);
 
 /* Writes the scramble of caching_sha2_password or, if `is_sha2` is false, that
- * of mysql_native_password. *len is its length, at most 32. Returns false if
- * OpenSSL has failed. Declared here for tests. */
+ * of mysql_native_password. *len becomes the length of the scramble, at most
+ * 32. Returns false if OpenSSL has failed. Declared here for tests. */
 bool hf__my_scramble(bool is_sha2, const char *password,
                      const unsigned char salt[20], unsigned char to[32],
                      size_t *len);

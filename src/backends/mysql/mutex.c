@@ -6,9 +6,11 @@
  * An attempt sends one of three packets (enum my_step). It first assumes that
  * the row exists and is free (UPDATE). If that is wrong, it finds out what is
  * in the way (SELECT). If the row does not exist, or the hold may already be
- * ours, it uses the statement that is correct in every case (UPSERT). The row
- * of a released mutex is kept, because it contains the token, and because
- * deleting rows causes deadlocks.
+ * ours, it uses the statement that is correct in every case (UPSERT). The
+ * attempt begins with SELECT if the lock waits but is not the first of the
+ * queue, or if it does not wait yet but had to wait for its last grant. The row
+ * of a released mutex is kept: it contains the token, and deleting rows causes
+ * deadlocks.
  *
  * The statements below are those that are sent for a fair mutex. :owner and
  * :hold identify the hold, :waiter is the connection id of the connection that
@@ -28,11 +30,12 @@
  *     0     another connection owns the bell, such    may be granted; rings=0:
  *           as the first of the queue                   the release wakes by
  *                                                       KILL QUERY
- *     NULL  others go first                           nothing is changed
+ *     NULL  others go first                           nothing is granted
  *
- *   The middle `if` is omitted for an attempt that need not queue (an unfair
- *   lock, or one that was found free 3 s ago). If clients poll, the statement
- *   is: set @b=0;
+ *   For an attempt that need not queue, get_lock() takes the place of the
+ *   inner `if`. (The lock is unfair, polls, is the first of the queue, or was
+ *   found free 3 s ago.) If all locks of the client poll, the statement is:
+ *   set @b=0;
  *
  * UPDATE (MY_STEP_UPDATE):
  *
@@ -92,8 +95,8 @@
  *
  * UPSERT (MY_STEP_UPSERT). Assignments are executed from left to right: after
  * the first two, `owner` and `hold` show whether the hold is ours; lease_until
- * comes last. 4611686018427387904 is 1 << 62: an insert id from there on is not
- * a token.
+ * comes last, because the others read it. 4611686018427387904 is 1 << 62:
+ * insert ids from this number on are not tokens.
  *
  *     insert into holdfast_locks(name,kind,size,token,owner,hold,rings,fair,
  *                                host,pid,label,since,lease_us,lease_until)
@@ -144,9 +147,9 @@
  * "Refused" means hf__my_refused(): the attempt waits, polls, naps or is BUSY.
  *
  * A lease that ends later than its own length plus 10 s from now (MY_ODD) is
- * treated as if it began now. The comparison uses sysdate(), because a holder
- * may have renewed the lease after this statement began: utc_timestamp() is the
- * time at which the statement began.
+ * treated as if it began now. The comparison uses sysdate(), the time at which
+ * the row is read: utc_timestamp() is the time at which the statement began,
+ * and a holder may have renewed the lease since then.
  */
 /* clang-format on */
 #include "mutex.h"

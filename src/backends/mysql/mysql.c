@@ -6,8 +6,9 @@
  *   socket=/path            a Unix socket instead of a host
  *   tls=yes                 TLS, with cacert=FILE&cert=FILE&key=FILE
  *   wait=queue              waiting clients sleep at the server (default)
- *   wait=poll               waiting clients attempt repeatedly, as they do
- *                           behind a proxy and in a Galera cluster
+ *   wait=poll               waiting clients attempt repeatedly, as they do in a
+ *                           Galera cluster or behind a proxy that shares
+ *                           connections
  *   wait_connections=16     how many connections may be used only for waiting;
  *                           a lock that finds none of them free polls
  */
@@ -29,8 +30,9 @@
 #define PORT 3306
 #define WAITS 16
 #define WAITS_MAX 1000
-/* The server closes a connection that is silent for this long. This frees the
- * bells and the places of a client that has crashed or is stopped. */
+/* The minimum idle timeout of cmd: after a silence of that length the server
+ * closes the connection. This frees the bells of a client that is stopped or
+ * cut off. */
 #define IDLE_MIN_S 60
 
 static void mysql_free_all(struct mysql *m)
@@ -291,10 +293,13 @@ static hf__time mysql_next_timeout(void *self)
     return hf__min_time(at, hf__my_waits_timeout(m));
 }
 
-/* Only the mutex has HF_CAP_EVENTS, because its bell needs no right. For the
- * other kinds a release wakes the waiter by KILL, which does not work between
- * clients that log in as different users. (A client behind a proxy that shares
- * connections wakes no waiter; guarantees/mysql.md says so.) */
+/* HF_CAP_EVENTS promises that every release wakes the first waiter. Only the
+ * mutex has it: any client can release the bell, without a special right. For
+ * the other kinds, the client that releases wakes the waiter by KILL QUERY. The
+ * server refuses this KILL if the waiter has logged in as a different user,
+ * unless the client has the right to end statements of other users. (Behind a
+ * proxy that shares connections, a client wakes no waiter of any kind;
+ * docs/guarantees/mysql.md says so.) */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

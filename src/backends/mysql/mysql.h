@@ -12,28 +12,30 @@
  *   waits  up to wait_connections, created when a lock first has to wait: each
  *          waits at the server for one lock and does nothing else (wait.h)
  *
- * User locks: two per name, named by its hash, and one per client:
+ * User locks: up to two per name, with a hash of the name, and one per client:
  *
- *   hfq:<hash>   the queue: the connections that wait for the name are in it in
- *                the order of arrival, and the first of them owns it
+ *   hfq:<hash>   the queue of the name: the first waiter owns this user lock,
+ *                and the others wait for it in the order of arrival
  *   hfb:<hash>   the bell of a mutex: the holder owns it on cmd, and the first
  *                of the queue waits for it
  *   hfc:<owner>  owned by the client's command connection (session.c)
  *
- * Releasing a mutex wakes the first of the queue by the bell. The other kinds
- * can have several holders, each of which may be the one in the way. For these
- * kinds the first of the queue sleeps, and each release ends its sleep by KILL
- * QUERY. A wake-up is only a hint: the first of the queue also checks the row
- * every 1.5 s, and when a lease ends.
+ * Releasing a mutex wakes the first of the queue by the bell. A read-write lock
+ * or a semaphore can have several holders, and the first of the queue may have
+ * to wait for any of them. It therefore sleeps, and each release ends its sleep
+ * by KILL QUERY. The waiters of a latch, which has no queue, are woken in the
+ * same way. A wake-up is only a hint: the first of the queue also checks the
+ * row every 1.5 s, and when a lease ends.
  *
  * The client's mutex is held in all functions except open(), which runs on the
- * helper thread before the client exists for others.
+ * helper thread before any other thread can use the client.
  *
  * Files, each calling only those above it:
  *
  *   wire, login, conn          a connection: packets, login, statements
- *   tables, error, clock, name leaves: the tables, the meaning of errors, the
- *                              server's clock, the parameters of statements
+ *   tables, error, clock, name
+ *                              the tables, the meaning of errors, the server's
+ *                              clock, the parameters of statements
  *   session, aside             the first statements of a connection; statements
  *                              that no request waits for
  *   wait_sql, wait             the connections that wait
@@ -59,11 +61,13 @@ struct my_op;
 struct my_wait;
 
 /* The statement that an attempt for a mutex sends next (my_lock.step). UPDATE
- * assumes that the row exists and is free; SELECT finds out what is in the way;
- * UPSERT (INSERT .. ON DUPLICATE KEY UPDATE) is correct in every case. */
+ * assumes that the row exists and the mutex is free; SELECT finds out what is
+ * in the way; UPSERT (INSERT .. ON DUPLICATE KEY UPDATE) is correct in every
+ * case. */
 enum my_step { MY_STEP_UPDATE, MY_STEP_SELECT, MY_STEP_UPSERT };
 
-/* Converting a name to our kind of lock is tried once per hold id. */
+/* For each hold id, the client tries at most once to convert the name to the
+ * kind of its lock. */
 enum my_conversion { MY_NOT_CONVERTED, MY_CONVERTING, MY_CONVERTED };
 
 /* The state of each lock (remote->impl). */
@@ -110,7 +114,7 @@ struct mysql {
     bool opened;
     bool exclusive;    /* a transaction is in flight */
     bool wants_alone;  /* a transaction waits until nothing is in flight */
-    bool must_poll;    /* the URL has wait=poll */
+    bool must_poll;    /* the URL has wait=poll or wait_connections=0 */
     bool listens;      /* the program has an event handler */
     bool has_stray;    /* the server still runs an earlier connection */
     bool is_proxied;   /* a proxy may share connections: no KILL is sent */
@@ -126,8 +130,8 @@ struct mysql {
     hf__time waits_from;     /* when the next connection may be created */
     uint32_t waits_pause_ms; /* the pause after the last loss, or 0 */
     struct my_lock *naps;    /* locks that pause between two attempts */
-    uint8_t tries;           /* how often the request being sent again was sent
-                                before; else 0 */
+    uint8_t tries;           /* while a request is sent again, how often it was
+                                sent before; otherwise 0 */
 };
 
 #endif

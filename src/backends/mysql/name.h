@@ -15,8 +15,8 @@ void hf__my_hash(const struct mysql *, const char *name, size_t len,
 /* Returns the length of the label, cut to the size of the column. */
 size_t hf__my_label_len(const struct hf__remote *);
 
-/* These bind letters of statements (hf__my_sql()): those of a name, those of
- * the client, or all letters below.
+/* These bind letters of statements (hf__my_sql()). hf__my_bind_lock() binds all
+ * letters below, the other two only those of the client or of the name.
  *
  *   name    %N the name, %Q its hash for the names of user locks
  *   client  %O the owner, %C the same for the name of its user lock, %A the

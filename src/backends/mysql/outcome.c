@@ -24,9 +24,10 @@ void hf__my_attempt_again(struct mysql *m, struct hf__req *req)
 
 /* ---- whose turn it is ---------------------------------------------------- */
 
-/* An attempt for a fair lock does not overtake the waiters, unless the first of
- * them seems not to take the lock. Nor does an attempt to read an unfair lock,
- * because writers would starve. */
+/* Two kinds of attempts do not overtake the waiters: those for a fair lock, and
+ * those to read, because writers would otherwise starve. They may overtake if
+ * the first waiter seems not to take the lock (seen_free), or if the lock
+ * polls. */
 bool hf__my_must_queue(const struct mysql *m, const struct my_lock *lock)
 {
     const struct hf__remote *r = lock->remote;

@@ -3,9 +3,10 @@
  * the attempt ends, for every kind of lock. An attempt is granted, waits (on a
  * waiting connection, or by polling), is refused, or finds that the name is of
  * another kind. mutex.c, share.c and latch.c call these functions with the
- * content of an answer. hf__my_granted() to hf__my_attempt_again() either
- * report the attempt to the core or send it again, at once or after a nap. The
- * caller must not use the request afterwards. The client's mutex is held.
+ * content of an answer. hf__my_granted(), hf__my_refused(), hf__my_other_kind()
+ * and hf__my_attempt_again() either report the attempt to the core or send it
+ * again, at once or after a nap. The caller must not use the request
+ * afterwards. The client's mutex is held.
  *
  * A nap: if an attempt without may_queue finds the lock free, but another
  * client in the queue, it is paused (m->naps) and sent again, up to three
@@ -52,8 +53,9 @@ void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
 /* Ends an attempt that was refused: reports QUEUED or BUSY, or lets it nap. */
 void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
                     hf__time now);
-/* Called if the name is of another kind, or a semaphore of another size.
- * Converts an unused name; otherwise ends the attempt with EMISMATCH. */
+/* Must be called if the name is of another kind, or a semaphore of another
+ * size. Converts the name if it is unused; otherwise ends the attempt with
+ * EMISMATCH. */
 void hf__my_other_kind(struct mysql *, struct hf__req *);
 /* hf__my_convert() writes the statements that convert the name;
  * hf__my_converted() reads their answer, and returns 0 or HF_EPROTO. */

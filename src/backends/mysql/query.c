@@ -267,8 +267,9 @@ static void query_put_list(struct mysql *m, const struct hf__query *q)
     hf__my_sql(&m->cmd, " order by name limit %u", (uint64_t)LIST_ROWS);
 }
 
-/* Returns whether the name belongs to the list. If not, the list fails, because
- * the next page begins after the last name. */
+/* Returns whether the name belongs to the list. If not, the list must fail: the
+ * next page begins after the last name, so a wrong name could make the list
+ * endless. */
 static bool query_is_wanted(const struct hf__query *q, const struct my_value *v)
 {
     return v->text && v->len >= q->name_len && v->len <= HF_NAME_MAX &&
@@ -405,7 +406,7 @@ static int query_gone_down(struct mysql *m, struct hf__query *q,
 }
 
 /* Writes a transaction that locks the row of the hold. The UPDATE that writes
- * the value joins that row, so that it changes nothing if the hold has
+ * the value joins that row, so the UPDATE changes nothing if the hold has
  * ended. */
 static void query_put_put(struct mysql *m, const struct hf__query *q)
 {
@@ -430,8 +431,8 @@ static void query_put_put(struct mysql *m, const struct hf__query *q)
         table, r->name, (size_t)r->name_len);
 }
 
-/* A PUT that came too late is not sent again, because the core's line may no
- * longer exist. */
+/* A PUT that came too late is not sent again, because the line in its query may
+ * no longer exist. */
 static int query_written(struct mysql *m, struct hf__query *q,
                          const struct my_answer *a)
 {

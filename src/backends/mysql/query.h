@@ -2,7 +2,8 @@
  * Requests about a name (inspect, list, break and ask), and the requests of a
  * holder (downgrade and put). latch.c and diagnose.c contain those of latches
  * and the diagnosis. The slot hf__my_query() is in the backend's table, the
- * other functions are in the table of cmd.c. The client's mutex is held.
+ * other functions are in the table of struct my_op (cmd.h). The client's mutex
+ * is held.
  */
 #ifndef HF_MYSQL_QUERY_H
 #define HF_MYSQL_QUERY_H

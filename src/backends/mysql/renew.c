@@ -2,7 +2,7 @@
  * Renews holds. Holds in the same table, of the same mode and lease length, are
  * renewed by one UPDATE, which finds them by their keys; a SELECT in the same
  * packet shows which of them exist. The server locks rows in the order of the
- * key, no matter which order the statement has.
+ * key, no matter in which order the statement lists them.
  *
  * The row of a hold also counts how often other clients have asked for the
  * hold. my_lock.reported is how many of these asks were reported to the
@@ -16,8 +16,8 @@
 #include "wire.h"
 
 #define CHUNK 256
-/* The minimum time to wait for an answer. A slower connection cannot serve such
- * a short lease. */
+/* The minimum time to wait for an answer, however short the leases are. A
+ * connection that needs more time is too slow for so short a lease. */
 #define PATIENCE_MIN_MS 200
 
 /* Limits the time to wait for an answer, so that a renewal can be repeated more
@@ -76,8 +76,8 @@ static void renew_put_which(struct mysql *m, const struct hf__renewal *item,
     hf__my_sql(&m->cmd, ")");
 }
 
-/* A hold may have been downgraded to reading without the server's knowledge;
- * therefore the renewal also sets its mode. */
+/* If the answer to a downgrade was lost, the hold may still be a write hold at
+ * the server. The renewal of a read hold therefore also sets the mode. */
 static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
                             uint32_t first, uint32_t len)
 {
@@ -111,7 +111,7 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
 
 /* Returns HF_ENOMEM only if nothing was sent, because the core cannot keep a
  * batch of which a part was sent. If the memory does not suffice for all
- * chunks, the remaining ones are not renewed this time. */
+ * chunks, the holds of the remaining chunks are not renewed this time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;

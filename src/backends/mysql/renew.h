@@ -1,9 +1,9 @@
 /*
- * Renewals of a batch. Their answers also show whether another client wants a
- * hold; a program with an event handler gets this as an event. The slot
+ * Renews the holds of a batch. The answers also show whether another client
+ * wants a hold; a program with an event handler gets this as an event. The slot
  * hf__my_renew() is in the backend's table, the other functions are in the
- * table of cmd.c. A batch is reported when all its chunks are answered. The
- * client's mutex is held.
+ * table of struct my_op (cmd.h). A batch is reported when all its chunks are
+ * answered. The client's mutex is held.
  */
 #ifndef HF_MYSQL_RENEW_H
 #define HF_MYSQL_RENEW_H

@@ -2,8 +2,8 @@
  * The first statements of a connection. The thread of the previous command
  * connection may still be running at the server, on requests that are no longer
  * wanted. For this reason cmd owns a user lock of the client (hfc:<owner>): a
- * new connection that finds it taken kills that thread, and waits until the
- * lock is free.
+ * new cmd that finds this user lock taken kills the thread that owns it, and
+ * waits until the user lock is free.
  */
 #include "session.h"
 
@@ -19,10 +19,11 @@
 
 /* ---- all connections ---------------------------------------------------- */
 
-/* Sets the session: the server closes idle connections soon, statements have no
- * time limit, and nothing depends on the server's defaults. The executable
- * comments select the setting of MariaDB or that of MySQL, because the version
- * that the server reports may be anything. */
+/* Writes the settings of the session: the server closes the connection after
+ * idle_s seconds of silence, statements have no time limit except while they
+ * wait for a row, and nothing depends on the server's defaults. The executable
+ * comments make the server itself select the setting of MariaDB or that of
+ * MySQL: the client cannot, because the version that it got may be anything. */
 void hf__my_put_session(const struct mysql *m, struct my_conn *c,
                         uint32_t idle_s)
 {
@@ -166,9 +167,10 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
 
 /* ---- the previous thread ------------------------------------------------ */
 
-/* Handles the answer to KILL. The thread may have ended in the meantime. If the
- * client has no right to kill it, the thread belongs to another user and is not
- * one of this client: any user can take a user lock of that name. */
+/* Handles the answer to KILL. MY_NOT_YOURS means that the thread belongs to
+ * another user, and so not to this client: any user can take a user lock of
+ * that name. Other errors do no harm, because the thread may have ended in the
+ * meantime. */
 static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;

@@ -3,8 +3,9 @@
  * also find out what the server is, whether the tables exist (missing ones are
  * created), and whether the thread of an earlier connection is still running.
  *
- * cmd.c and wait.c call these functions from the hello of their connections. A
- * code that is returned ends the connection. The client's mutex is held.
+ * cmd.c and wait.c call these functions, most of them from the hello of a
+ * connection; a code that is returned there ends the connection. mysql.c calls
+ * hf__my_aim(). The client's mutex is held.
  */
 #ifndef HF_MYSQL_SESSION_H
 #define HF_MYSQL_SESSION_H

@@ -14,8 +14,8 @@
 
 enum { GRANTED, IS_KIND, IS_FREE, LEFT, TOKEN, OVER, COLUMNS };
 
-/* Returns the SQL condition for a grant. In it, @u is the number of permits,
- * and @w the number of writers, among the holds of others. */
+/* Returns the SQL condition for a grant. In it, @u is the number of permits in
+ * the holds of others, and @w the number of writers among these holds. */
 static const char *share_rule(const struct hf__remote *r)
 {
     return r->kind == HF_SEMAPHORE ? "@u+%M<=@s"

@@ -1,6 +1,6 @@
 /*
  * The four tables, as constants. session.c checks their columns and creates
- * missing tables, error.c and diagnose.c advise what to run, and
+ * missing tables, error.c and diagnose.c advise which statements to run, and
  * tests/docs/mysql.py compares the constants with docs/mysql.md.
  */
 #ifndef HF_MYSQL_TABLES_H
@@ -25,10 +25,12 @@ extern const struct my_table hf__my_tables[MY_TABLES];
  * `database` is NULL, the table is created in the database of the session. */
 const char *hf__my_make_table(char to[MY_STATEMENT_MAX], size_t i,
                               const char *database);
-/* Appends the statement that grants the rights on the i-th table to the account
- * that the first user_len bytes of `user` name; if `to` is not empty, "; " is
- * appended first. If there is no room for the whole statement, appends nothing
- * and returns false, because an administrator runs what is written. */
+/* Appends to `to` a statement that grants `rights` on the i-th table to an
+ * account, and writes "; " before the statement if `to` is not empty. The
+ * account is the first user_len bytes of `user`. Returns false, and appends
+ * nothing, if the whole statement does not fit into the `size` bytes: an
+ * administrator runs the text, which must not end in the middle of a
+ * statement. */
 bool hf__my_add_grant(char *to, size_t size, size_t i, const char *rights,
                       const char *database, const char *user, int user_len);
 

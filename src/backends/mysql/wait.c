@@ -12,19 +12,19 @@
  *      or checks the row and sleeps (SLEEPS)                 v   |
  *                                                      BELL, SLEEPS
  *
- * In FIRST the core must attempt on cmd. A client that is stopped or cut off
- * does not. For this reason wait_timeout is only a second or two: after that
- * time the server closes the silent connection, and the next waiter becomes the
- * first.
+ * In FIRST the core must attempt on cmd. If the client is stopped or cut off,
+ * this does not happen. For this reason wait_timeout is only a second or two:
+ * after that time the server closes the silent connection, and the next waiter
+ * becomes the first.
  *
  * A latch has no order: each of its waiters counts as the first.
  *
  * A wait that is cancelled in QUEUES, BELL or SLEEPS is ended together with its
  * connection, by KILL on cmd. KILL QUERY serves as a bell: it ends the sleep of
- * the first waiter. The statement that sleeps also checks the row, so that it
- * cannot miss a release.
+ * the first waiter. The statement that sleeps also checks the row, so that no
+ * release is missed.
  *
- * The core times how long a caller waits, because GET_LOCK counts by the wall
+ * The core limits how long a caller waits, because GET_LOCK counts by the wall
  * clock in MariaDB, and in whole seconds in MySQL.
  */
 /* clang-format on */
@@ -40,8 +40,8 @@
 
 /* An unused connection is closed before the server does so. */
 #define LINGER_MS 500
-/* After the server has refused a connection, no new one is created for this
- * long. */
+/* If a connection could not be opened, or the server refused a statement on it,
+ * no new one is created for this long. */
 #define REFUSED_MS 1000
 /* The pause after a connection was lost. It is 0, unless the loss follows the
  * end of the last pause within LOST_SOON_MS; in that case it doubles, from
@@ -152,8 +152,10 @@ static bool wait_is_yes(const struct my_result *r)
     return r->columns && r->rows && hf__my_num(r->rows, 0);
 }
 
-/* An error with the meaning MY_AGAIN says that KILL QUERY has ended the wait.
- * The waiter may then be the first, and the core must attempt. */
+/* Handles the answer of a wait. MY_AGAIN means that KILL QUERY has ended the
+ * wait. In QUEUES the client then does not know whether it is the first, so it
+ * queues again, but tries the bell only once (skips_bell). In BELL and SLEEPS
+ * the core must attempt. */
 static int wait_answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->last;
@@ -180,8 +182,8 @@ static int wait_answered(struct my_conn *c, const struct my_answer *a)
 }
 
 /* A KILL QUERY that was sent while this client was the first may hit the
- * statement that leaves the queue. In that case the connection is ended, which
- * also leaves the queue. */
+ * statement that leaves the queue. In that case the client ends the connection,
+ * which also leaves the queue. */
 static int wait_left(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
@@ -197,8 +199,9 @@ static int wait_left(struct my_conn *c, const struct my_answer *a)
 
 /* ---- the connection ----------------------------------------------------- */
 
-/* Connection ids and user locks belong to one server; this connection must
- * therefore lead to the server of cmd. A proxy may lead to several servers. */
+/* Checks that this connection leads to the server of cmd, because connection
+ * ids and user locks belong to one server. A load balancer may lead connections
+ * to several servers. */
 static int wait_session_set(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;
@@ -235,8 +238,8 @@ static void wait_up(struct my_conn *c, hf__time now)
         wait_say(w);
 }
 
-/* Separates the connection from its lock and rings the lock, which then
- * attempts again and waits on another connection, or polls. */
+/* Separates the connection from its lock and makes the core attempt again; the
+ * lock then waits on another connection, or polls. */
 static void wait_unassign(struct mysql *m, struct my_wait *w)
 {
     struct my_lock *lock = w->lock;
@@ -248,8 +251,9 @@ static void wait_unassign(struct mysql *m, struct my_wait *w)
     lock->wait = NULL;
 }
 
-/* Pauses, because a device or proxy on the way may cut each connection as soon
- * as it waits. Several losses within one pause count as one. */
+/* Sets a pause before the next new connection, because a device or proxy on the
+ * way may cut each connection as soon as it waits. Several losses within one
+ * pause count as one. */
 static void wait_pause_after_loss(struct mysql *m, hf__time now)
 {
     uint32_t ms = m->waits_pause_ms ? 2 * m->waits_pause_ms : LOST_MS;
@@ -278,8 +282,9 @@ static void wait_down(struct my_conn *c, int code, bool was_up, hf__time now)
 static const struct my_owner waiting = {
     .hello = wait_hello, .up = wait_up, .down = wait_down};
 
-/* Returns a new connection, or NULL. The connection is opened by advance(), not
- * here, because a slot may call this. */
+/* Returns a new connection, or NULL. advance() opens the connection: a slot may
+ * call this function, and a failure to connect must not be reported from a
+ * slot. */
 static struct my_wait *new_wait(struct mysql *m)
 {
     hf__time now = m->core->now();
@@ -316,8 +321,8 @@ static void free_wait(struct mysql *m, struct my_wait **at)
 /* ---- locks -------------------------------------------------------------- */
 
 /* Finds an unused connection, or creates one. A connection that is leaving a
- * queue is the last choice: a KILL QUERY for the first of that queue may still
- * arrive, and would end the next wait on that connection. */
+ * queue is the last choice: a KILL QUERY that was sent to the first of that
+ * queue may still arrive, and would end the next wait on that connection. */
 static struct my_wait *find_wait(struct mysql *m)
 {
     struct my_wait *leaving = NULL, *w;

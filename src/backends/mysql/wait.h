@@ -1,12 +1,13 @@
 /*
- * Connections that wait at the server. Each waits for one lock at a time, and
- * calls core->bell when an attempt on cmd is worthwhile. outcome.c and lock.c
- * assign locks to them; mysql.c drives them; cmd.c ends all of them when cmd is
- * lost.
+ * Connections that wait at the server. Each waits for one lock at a time; when
+ * an attempt on cmd is worthwhile, core->bell is called. outcome.c and lock.c
+ * assign locks to the connections; mysql.c drives them; cmd.c ends all of them
+ * when cmd is lost.
  *
- * A connection is created when a lock first has to wait, up to m->waits_most,
- * and is in m->waits until hf__my_waits_advance() frees it. my_lock.wait and
- * my_wait.lock point to each other, or are NULL. The client's mutex is held.
+ * A connection is created when a lock has to wait and no connection is free, up
+ * to m->waits_most, and is in m->waits until hf__my_waits_advance() frees it.
+ * my_lock.wait and my_wait.lock point to each other, or are NULL. The client's
+ * mutex is held.
  */
 #ifndef HF_MYSQL_WAIT_H
 #define HF_MYSQL_WAIT_H
@@ -22,8 +23,8 @@
  *   state  | waits at the server, on this connection  | on cmd         | lock
  *   -------+------------------------------------------+----------------+------
  *   OFF    | nothing: the login, the settings         | an attempt (1) | maybe
- *   IDLE   | nothing; `leaving` RELEASE_LOCKs, of the | any, of others | no (2)
- *          |   queues in which it was the first       |                |
+ *   IDLE   | nothing; may still run RELEASE_LOCK of   | any, of others | no (2)
+ *          |   queues in which it was first (leaving) |                |
  *   QUEUES | GET_LOCK of the queue; for a mutex also  | an attempt (1) | yes
  *          |   GET_LOCK of the bell, after it         |                |
  *   FIRST  | nothing; it owns the queue (3)           | an attempt     | yes
@@ -69,8 +70,8 @@ struct my_wait {
     uint8_t state;   /* enum my_wait_state */
     uint8_t leaving; /* how many RELEASE_LOCKs of queues are in flight */
     bool rings : 1;  /* the next statement waits for the bell */
-    /* KILL QUERY ended the last statement; the next one tries the bell only
-     * once */
+    /* KILL QUERY ended the last statement; the next one tries to take the bell
+     * without waiting */
     bool skips_bell : 1;
 };
 

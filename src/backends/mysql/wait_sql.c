@@ -7,8 +7,8 @@
 
 #define MY_TURN_S 1
 #define QUEUE_S 86400 /* after this time it queues again */
-/* How long to wait for the bell before the row is checked: KNOW_S before the
- * client knows that it is the first, BELL_S afterwards. */
+/* How long to wait for the bell before the row is checked, in s: KNOW_S before
+ * the client knows that it is the first, BELL_S afterwards. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
@@ -27,11 +27,12 @@ static void sql_put_bell(struct my_wait *w)
         hf__my_sql(&w->conn, "1");
 }
 
-/* The expression SLEEP "seconds" SLEPT waits for at most 1.5 s. It yields 1 if
- * KILL QUERY ends the wait, else 0. It waits for the user lock of the client,
- * which cmd owns. It does not use the function SLEEP(): if KILL QUERY arrives
- * at the end of a SLEEP(), MariaDB takes 2 s for it, during which every other
- * SLEEP() is delayed. MySQL counts whole seconds. */
+/* The expression SLEEP "seconds" SLEPT waits for at most 1.5 s (2 s on MySQL,
+ * where GET_LOCK counts whole seconds). It yields 1 if KILL QUERY ends the
+ * wait, else 0. It waits for the user lock of the client, which cmd owns. It
+ * does not use the function SLEEP(): if KILL QUERY arrives at the end of a
+ * SLEEP(), MariaDB takes 2 s for it, during which every other SLEEP() is
+ * delayed. */
 #define SLEEP "ifnull(get_lock('hfc:%C',/*!50700 ceil(*/least(1.5,"
 #define SLEPT ")/*!50700 )*/),1)"
 #define SHARED(is_free)                                                        \

@@ -41,7 +41,7 @@ struct my_row {
 
 /* The result of one statement of a packet: done, rows, or an error, which is
  * always the last result. The memory belongs to the arena and is valid until
- * the callback returns. */
+ * the my_answer_fn returns. */
 struct my_result {
     struct my_result *next;
     uint64_t affected, insert_id; /* if the statement returns no rows */
@@ -96,8 +96,7 @@ void hf__my_answer_reset(struct my_conn *);
 /* ---- out ---------------------------------------------------------------- */
 
 /* These write a packet to stream.out. If there is no memory, or the packet is
- * too long, hf__my_packet_end() returns HF_ENOMEM and has removed the
- * packet. */
+ * too long, hf__my_packet_end() removes the packet and returns HF_ENOMEM. */
 void hf__my_packet_begin(struct my_conn *);
 void hf__my_put(struct my_conn *, const void *, size_t);
 void hf__my_put_number(struct my_conn *, uint64_t, size_t bytes);

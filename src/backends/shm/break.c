@@ -1,7 +1,8 @@
 /*
  * Takes a lock away from its holders, for hf_break. The caller holds the table
  * lock, but the lock itself may change while it is being broken. Only the grant
- * that was read is broken: if the word has changed since, it is read again.
+ * that was read is broken: if the word has changed since then, the word is read
+ * again.
  */
 #include "break.h"
 
@@ -29,9 +30,9 @@ static bool break_is_meant(struct shm *s, struct hf__query *q, uint32_t owner,
     return false;
 }
 
-/* Returns whether the cell still belongs to this entry: since it was found, it
- * may have been given to another name. The caller must read the word before
- * this call and swap it afterwards. If the cell is removed in between, the swap
+/* Returns whether the cell still belongs to this entry, and has not been given
+ * to another name since it was found. The caller must read the word before this
+ * call and swap it afterwards. If the cell is removed in between, the swap
  * fails, because a client that removes a cell stirs the word before it frees
  * the cell. */
 static bool break_is_here(struct shm *s, unsigned index, unsigned cell)

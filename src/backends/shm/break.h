@@ -6,8 +6,9 @@
 
 #include "shm.h"
 
-/* Returns 0; ENOTOWNER if there is no hold; EBUSY if the hold is not the one
- * that the query names (its token is then the query's `count`); or EBACKEND. */
+/* Returns 0; ENOTOWNER if there is no hold; EBUSY if the query names another
+ * hold (the query's `count` is then the token of the existing hold); or
+ * EBACKEND. */
 int hf__shm_break(struct shm *, struct hf__query *);
 
 #endif

@@ -6,8 +6,8 @@
 #include "shared_word.h"
 #include "watch.h"
 
-/* Clears the cell's name first: a client that saw the cell in a queue must not
- * mistake the next owner's wait for the one that it saw. */
+/* Clears the cell's name first: a client that saw a wait of this cell in a
+ * queue must not mistake the next owner's wait for that wait. */
 void hf__shm_cell_free(struct shm_cell *c)
 {
     atomic_store_explicit(&c->name, SHM_NO_NAME, memory_order_relaxed);

@@ -11,7 +11,8 @@
 
 /* An idle lock keeps its cell only while the locks of its client have at most
  * SHM_KEPT_MAX cells, and only if the number of its cell is below
- * SHM_KEPT_BELOW. The last quarter of the table is never kept. */
+ * SHM_KEPT_BELOW. No idle lock keeps a cell of the last quarter of the
+ * table. */
 #define SHM_KEPT_MAX 64u
 #define SHM_KEPT_BELOW (SHM_CELLS / 4 * 3)
 

@@ -7,8 +7,9 @@
 
 #include "shm.h"
 
-/* Takes a slot, and takes back what dead clients left. Returns 0, or EBACKEND
- * if no slot is free or the table lock cannot be taken before `by`. */
+/* Takes a slot, and takes back what dead clients left. Returns 0; or EBACKEND
+ * if no slot is free, if the table lock cannot be taken before `by`, or if
+ * /proc cannot be read. */
 int hf__shm_slot_take(struct shm *, const char *label, hf__time by);
 /* Ends all holds and waits of this client, and frees its slot. Does not wait
  * for the table lock. */

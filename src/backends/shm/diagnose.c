@@ -95,9 +95,9 @@ static void diagnose_read_setting(const char *path, bool *removes)
         fclose(f);
 }
 
-/* By default (without RemoveIPC=), systemd deletes a user's files. The settings
- * in the directory logind.conf.d are read after logind.conf, in alphabetical
- * order of their file names. */
+/* Without a RemoveIPC= setting, logind deletes the files. The files in the
+ * directory logind.conf.d are read after logind.conf, in alphabetical order of
+ * their names, and the last setting counts. */
 bool hf__shm_logind_removes(const char *conf)
 {
     struct dirent **list = NULL;

@@ -1,5 +1,5 @@
-/* Acquires and releases a mutex by one swap of its word. lock.c handles all
- * other cases. */
+/* Acquires and releases a mutex by one swap of its word. All other cases go to
+ * lock.c, mutex.c and shared_lock.c. */
 #include "fast_path.h"
 
 #include "lock.h"

@@ -1,8 +1,8 @@
 /*
- * Acquires and releases locks. For a mutex without contention each operation is
- * one swap of the word, and calls no other function. All other cases go to
- * lock.h, mutex.h and shared_lock.h. The core calls these functions with the
- * mutex of the line (struct hf__remote) locked.
+ * Acquires and releases locks. On a mutex without contention each operation is
+ * one swap of the word. All other cases go to lock.h, mutex.h and
+ * shared_lock.h. The core calls these functions with the mutex of the line
+ * (struct hf__remote) locked.
  */
 #ifndef HF_SHM_FAST_PATH_H
 #define HF_SHM_FAST_PATH_H

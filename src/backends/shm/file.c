@@ -1,15 +1,17 @@
 /*
  * Opens the file <directory>/locks. A directory or a file with a wrong owner,
  * mode, size or header is refused, with its name and the reason, and is not
- * changed: another user may be using it, or may have planted it. The only
- * exception is a file that was left incomplete by a process that was killed;
- * such a file is completed.
+ * changed: another user may be using it, or may have planted it. There are two
+ * exceptions: a file or directory that a killed process left incomplete is
+ * completed, and a file of another version of holdfast is initialised again if
+ * no client uses it.
  *
- * Every client holds a shared flock(2) on the file while it is open. A client
- * that gets the exclusive flock is therefore the only one. It initialises the
- * file if the file is new, or if the file is from an earlier boot or from other
- * namespaces. The magic (of a new file) and the boot id (of an old one) are
- * written last: if an initialisation is killed, the next client repeats it.
+ * Every client holds a shared flock(2) on the file while the client is open. A
+ * client that gets the exclusive flock is therefore the only client. It
+ * initialises the file if the file is new, or if the file is from an earlier
+ * boot or from other namespaces. The magic (of a new file) and the boot id (of
+ * an old file) are written last: if a client is killed while it initialises the
+ * file, the next client starts again.
  *
  * The file is allocated in full, so that a full disk is an error here and not a
  * SIGBUS later. A client does not survive the truncation of the file.
@@ -108,10 +110,10 @@ static int file_check_size(struct shm *s, const struct stat *st)
     return 0;
 }
 
-/* Deletes a new file whose rights cannot be set, because it would lock the
- * group out. Deletes it only if it gets the exclusive flock. A process that has
- * opened the file in the meantime sees that it is deleted, and creates another
- * one. */
+/* Deletes a new file whose rights cannot be set, because the file would lock
+ * the group out. Deletes it only if this client gets the exclusive flock. A
+ * process that has opened the file in the meantime sees that it is deleted, and
+ * creates another file. */
 static void file_remove_new(struct shm *s)
 {
     struct stat ours, there;

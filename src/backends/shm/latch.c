@@ -1,10 +1,10 @@
 /*
  * The latch: a count in a word that clients swap, and a cell for each client
  * that waits until the count is 0. The waiters have no order and watch no other
- * client; each sleeps on its bell. A wait ends when the count is 0, or if it
- * has been 0 since the wait began, in which case the round (layout.h) has
- * changed. A client that sets the latch again at once therefore does not delay
- * the earlier waiters.
+ * client; each sleeps on its bell. A wait ends when the count is 0, or when the
+ * waiter finds that the count has been 0 in the meantime: the round (layout.h)
+ * has then changed. A client that sets the latch again at once therefore does
+ * not delay the earlier waiters.
  *
  * A latch is in use until its count is 0, even if all its clients have died. If
  * the client that counted down to 0 is killed before it has rung all bells, the

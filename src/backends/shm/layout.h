@@ -40,8 +40,8 @@
  * state of all cells together is again one word:
  *
  *     bits  0-11  the cell that the last change was about
- *          12-23  permits that this cell has since
- *          24-35  permits that all cells have together
+ *          12-23  permits of this cell after the change
+ *          24-35  permits of all cells together
  *          36     NAMED    bits 0-23 are valid
  *          37     QUEUE    a client is, or was, in the queue
  *          38-63  count of changes

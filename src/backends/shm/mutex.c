@@ -45,8 +45,9 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     return 0;
 }
 
-/* Leaves the queue as the holder. The word is in our name: no client bases a
- * decision on our cell any longer, and the word need not be stirred. */
+/* Leaves the queue as the holder. Because the word is in our name, no client
+ * bases a decision on our cell any longer. The word therefore need not be
+ * stirred. */
 static void mutex_dequeue(struct shm *s, struct shm_lock *l)
 {
     unsigned n = hf__shm_wait_end(s, l);

@@ -24,15 +24,16 @@
  * a waiter leaves          | the one after it          | the one after that
  * a waiter enters with a   | the one after it          | the one after that
  * ticket below another's   |                           |
- * a client dies            | one that watches it, by   | the others, at their
- *                          | the kernel; that one      | next check
- *                          | wakes the others          |
+ * a client dies            | a waiter that watches it, | the others, at their
+ *                          | by the kernel; that       | next check
+ *                          | waiter wakes the others   |
  *
- * The last row also covers a client that dies before it has rung another: it
- * was the holder or a waiter, and the one that it would have rung watches it.
- * Any client that sees that the holder is dead passes the lock on; the swap of
- * the word lets only one succeed. Each waiter also checks every 2 s (watch.c),
- * in case a client dies that no client watches, namely one that breaks a hold.
+ * The last row also covers a client that dies before it has rung a waiter: that
+ * client was the holder or a waiter, and the waiter that it has not rung
+ * watches it. Any client that sees that the holder is dead passes the lock on;
+ * the swap of the word lets only one client succeed. Each waiter also checks
+ * every 2 s (watch.c), because no client watches a client that breaks a hold,
+ * which may die before it has rung a waiter.
  *
  * A fair lock is never free while a client waits. While an unfair one is free,
  * any client may take it, and no other waiter is rung until the first has
@@ -70,9 +71,10 @@ hf__time hf__shm_mutex_lease_end(struct shm_entry *e, uint64_t word)
 
 /*
  * Writes the lease of a grant, then sets LEASED in the word. Returns false if
- * the grant has ended. Only the holder itself (`mine`) replaces a lease of this
- * grant: the client that passed the lock on also writes a lease, perhaps later
- * and with an earlier end.
+ * the grant has ended or the loop gave up. Only the holder itself (`mine`)
+ * replaces a lease of this grant. The client that passed the lock on must not
+ * replace it, because that client may write later than the holder, and an
+ * earlier end.
  */
 bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
                                hf__time until, bool mine)

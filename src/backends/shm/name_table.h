@@ -15,9 +15,10 @@ static inline uint16_t shm_entry_kind(const struct hf__remote *remote)
     return (uint16_t)(remote->kind | (fair ? 256 : 0));
 }
 
-/* Returns the index of the entry of that name, or -1. If `attached` is true, it
- * searches only the names on which this client has locks; no other client
- * changes these. Otherwise the caller must hold the table lock. */
+/* Returns the index of the entry of that name, or -1. If `attached` is true,
+ * searches only the names on which this client has locks of a kind other than
+ * the mutex; no other client gives these entries another name. Otherwise the
+ * caller must hold the table lock. */
 int hf__shm_name_find(struct shm *, const char *name, size_t len,
                       bool attached);
 /* Creates an entry for the name at `index`, which must be free. */

@@ -9,16 +9,15 @@
  * which the next holder may need. Instead, a flag in the slot says that a mutex
  * was broken, and the helper thread checks all mutexes.
  *
- * A mark belongs to one hold. For a mutex it is the word of its grant. For a
- * shared kind it is two bits of `minted`, which the owner of the cell resets
- * for each hold. A client that sets a mark holds the table lock, so that only
- * one client does so at a time.
+ * A mark belongs to one hold. For a mutex the mark is the word of its grant.
+ * For a shared kind the marks are two bits of `minted`, which the owner of the
+ * cell resets for each hold. A client that sets a mark holds the table lock, so
+ * that only one client does so at a time.
  *
- * If the owner of a grant has not noticed it yet, the grant keeps its mark
- * until the owner has noticed it, because the program must not be notified of a
- * hold that it does not know. (A thread that takes a free permit first swaps
- * the word, and later ends its attempt. A mark that comes between the two is
- * lost.)
+ * If the owner has not noticed its grant yet, the mark stays until the owner
+ * has noticed the grant, because the program must not be notified of a hold
+ * that it does not know. (A thread that takes a free permit first swaps the
+ * word, and later ends its attempt. A mark that comes between the two is lost.)
  *
  * The mutex of the client guards the list of its locks.
  */

@@ -1,7 +1,7 @@
 /*
- * Serves all requests other than attempt, release and renewal. The core calls
- * the function with the mutex of the client locked. Returns HF__DONE or a
- * code.
+ * Serves all requests other than attempt, release, abandon and renewal. The
+ * core calls the function with the mutex of the client locked. Returns HF__DONE
+ * or a code.
  */
 #ifndef HF_SHM_QUERY_H
 #define HF_SHM_QUERY_H

@@ -122,7 +122,7 @@ static bool lock_wait_behind(struct shm *s, struct shm_cell_lock *l,
 
 /* Prolongs the lease, which then ends at `until` or later: a lease never ends
  * earlier than its holder believes. Returns false if the cell has no permits,
- * or if another client changed the lease. */
+ * if another client changed the lease, or if the loop gave up. */
 static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
                          uint64_t old, hf__time until)
 {

@@ -48,8 +48,8 @@
 
 /* Copies what the word says of the cell that it names into the `hold` of that
  * cell. Returns false if the word has changed. The swap is needed even if it
- * changes only the version: it makes the swap of any other client fail that is
- * about to write the same copy. */
+ * changes only the version: if another client is about to write the same copy,
+ * its swap then fails. */
 static bool word_write_down(struct shm *s, struct shm_entry *e, uint64_t word)
 {
     shm_u64 *hold = &s->file->cell[shm_named(word)].hold;
@@ -231,8 +231,8 @@ static bool word_grant(struct shm *s, unsigned index, uint64_t *word,
 }
 
 /* Returns whether the first client that still waits already watches everything
- * that it must. This is the case if the only holder is the cell `last`, which
- * it watches and which gets no lease. */
+ * that it must. This is the case if the cell `last` is the only holder and gets
+ * no lease, because that client watches `last`. */
 static bool word_is_watched(struct shm *s, uint64_t word, unsigned last)
 {
     struct shm_cell *c = &s->file->cell[last];
@@ -287,9 +287,9 @@ bool hf__shm_shared_pass(struct shm *s, unsigned index, unsigned self)
     return moved;
 }
 
-/* Searches the cells that were granted their permits but were not rung for
- * them. Finds the one with the highest ticket below `below`. Returns false if
- * there is none. */
+/* Finds, of the cells that were granted permits but were not rung for them, the
+ * cell with the highest ticket below `below`. Returns false if there is
+ * none. */
 static bool word_unrung(struct shm *s, unsigned index, uint64_t below,
                         struct shm_queue_place *at)
 {

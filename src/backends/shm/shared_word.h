@@ -1,7 +1,7 @@
 /*
- * The word of a read-write lock or a semaphore: permits, and passing them on.
- * Any client may call these functions for any such name: each change is a swap
- * that fails if the word has changed since it was read.
+ * The word of a read-write lock or a semaphore: permits, and how they are
+ * passed on. Any client may call these functions for any such name: each change
+ * is a swap that fails if the word has changed since it was read.
  */
 #ifndef HF_SHM_SHARED_WORD_H
 #define HF_SHM_SHARED_WORD_H
@@ -26,12 +26,12 @@ static inline hf__time shm_cell_lease_end(struct shm_cell *c)
  * stores the new word in *word. Returns false if the word has changed. */
 bool hf__shm_shared_change(struct shm *, struct shm_entry *, uint64_t *word,
                            unsigned cell, unsigned permits);
-/* Takes all permits from the cell, which may belong to another client, and its
- * ticket, if it has one. Returns false if the word has changed. */
+/* Takes all permits from the cell, and clears its ticket if it has one. The
+ * cell may belong to another client. Returns false if the word has changed. */
 bool hf__shm_shared_take_back(struct shm *, struct shm_entry *, uint64_t *word,
                               unsigned cell);
-/* Grants to the first waiters while their permits fit, and rings them, except
- * the cell `self`. Returns false if there was nothing to do. */
+/* Grants to the first waiters while their permits fit, and rings their cells,
+ * except the cell `self`. Returns false if there was nothing to do. */
 bool hf__shm_shared_pass(struct shm *, unsigned index, unsigned self);
 /* Called by the owner of a cell that was granted permits. If the cell was not
  * rung for them, the client that granted them may have died. In that case this

@@ -4,9 +4,9 @@
  * README.md lists the files from the bottom to the top.
  *
  * Attempt, abandon and release run with the mutex of the line (struct
- * hf__remote) locked, and may use all members of a struct shm_lock. The members
- * that other functions read are atomic: `hold_id` and `mine`, which renew reads
- * under another mutex, and those that park reads without a mutex.
+ * hf__remote) locked, and may use all members of a struct shm_lock. What other
+ * functions read is constant or atomic: renew and notify.c read `hold_id` and
+ * `mine` under the mutex of the client, and park reads `wait` without a mutex.
  */
 #ifndef HF_SHM_SHM_H
 #define HF_SHM_SHM_H

@@ -10,7 +10,7 @@
  * there. The helper thread's list has one element, which is in the client
  * (struct shm); the offset leads from there to the client's `alive`.
  *
- * The kernel also checks one word per thread that is not in the list: the one
+ * The kernel also checks one word per thread that is not in the list: the word
  * whose address is in list_op_pending, a field that is meant for a lock
  * operation in progress. A thread that takes the table lock puts the address of
  * the lock there, and leaves it there until it has released the lock. The field

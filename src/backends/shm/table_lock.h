@@ -3,9 +3,10 @@
  * the other robust word, `alive` of each client. Functions whose names end in
  * _locked expect the caller to hold the table lock.
  *
- * Attach and query take it with the client's mutex locked, which the helper
- * thread needs. They therefore wait for a second at most. An attach that does
- * not get the lock in that time returns HF__LATER, and the core repeats it.
+ * Attach and query take the table lock with the client's mutex locked, which
+ * the helper thread needs. They therefore wait for at most a second. An attach
+ * that does not get the lock in that time returns HF__LATER, and the core
+ * repeats it.
  */
 #ifndef HF_SHM_TABLE_LOCK_H
 #define HF_SHM_TABLE_LOCK_H

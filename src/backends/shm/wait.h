@@ -39,9 +39,9 @@ void hf__shm_wait_begin(struct shm *, struct shm_lock *, unsigned cell,
 /* Ends the wait. Returns the cell of the wait, which still has its place in the
  * queue. */
 unsigned hf__shm_wait_end(struct shm *, struct shm_lock *);
-/* Called once the wait has its place in the queue. The first call rings the
- * waiter after it (cell `behind`), if there is one, so that this waiter watches
- * us. */
+/* Called after the wait has taken its place in the queue. The first call rings
+ * the waiter after it (cell `behind`), if there is one, so that this waiter
+ * watches us. */
 void hf__shm_wait_announce(struct shm *, struct shm_wait *, unsigned behind);
 /* Ends an attempt that waits: returns HF__QUEUED, and stores in the request
  * when to try again. The waiting thread then sleeps in hf__shm_park; for an

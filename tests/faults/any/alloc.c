@@ -1,8 +1,8 @@
 /*
- * Every allocation fails in turn. For n = 1, 2, 3 ... the n-th allocation of
- * a scene fails, until the scene passes without a failed allocation; then the
- * same again, but all allocations after the n-th fail too. Each time the call
- * must return a code that a failed allocation explains, leave no lock half
+ * Every allocation fails in turn. For n = 1, 2, 3 ... the n-th allocation of a
+ * scene fails, until the scene passes without a failed allocation. Then all of
+ * this is repeated, but all allocations after the n-th fail, too. Each time the
+ * call must return a code that a failed allocation explains, leave no lock half
  * held, work again once there is memory, and leave nothing allocated.
  *
  *     alloc NAME|URL [PATTERN]
@@ -137,10 +137,10 @@ int open_client(struct stage *s, hf_client **c)
     return hf_open(conf.url, &opt, c, E);
 }
 
-/* Returns a TTL that is long enough for a machine that stalls for seconds. When
- * a session is renewed, only a third of its time may be left, and the end of a
- * session cancels all requests in flight. Therefore a session lasts as long as
- * the longest wait, unless the scene waits for renewals. */
+/* Returns the TTL for the client of the scene. When a session is renewed, only
+ * a third of its time may be left. A machine that stalls for longer ends the
+ * session, which cancels all requests in flight. Therefore a session lasts as
+ * long as the longest wait, unless the scene waits for renewals. */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))

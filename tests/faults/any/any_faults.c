@@ -112,8 +112,8 @@ CASE(test_renewal_swallowed_is_retried)
     OK(hf_lock_release(a, NULL));
 }
 
-/* The connection stays open, but no reply arrives any longer; only the client
- * can find that out. */
+/* The connection stays open, but no reply arrives any longer. The client must
+ * notice this by itself, and reconnect. */
 CASE(test_silent_connection_is_given_up)
 {
     hf_lock *a = world_far(w, any_faults.ttl_ms + 2500, 5000);
@@ -292,8 +292,8 @@ CASE_OF(unfair, test_unfair_hand_overs_are_heard)
     to_and_fro(w, HF_UNFAIR, 30000);
 }
 
-/* With such a short lease the lock is not handed over. Waiters are only
- * notified and must then acquire it. */
+/* On Redis the lock is not handed over with such a short TTL (RD_HAND_MIN_MS):
+ * waiters are only notified, and must then acquire it. */
 CASE_IS(test_fair_calls_are_heard, to_and_fro(w, HF_FAIR, 5000))
 
 CASE_OF(unfair, test_unfair_calls_are_heard)

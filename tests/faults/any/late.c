@@ -1,8 +1,8 @@
 /*
- * A request that timed out is not executed later: once a call has returned that
- * there was no reply, its request must not take effect when the server can be
- * reached again. Either the request was never sent, or it reaches the server
- * after all requests that followed it.
+ * A request that timed out is not executed later: after a call has reported
+ * that there was no reply, its request must not take effect when the server can
+ * be reached again. Either the request was never sent (UNSENT), or it reaches
+ * the server after all requests that followed it (LATE).
  */
 #include "any_faults.h"
 

@@ -25,8 +25,8 @@ static struct {
 typedef int lookup_fn(const char *, const char *, const struct addrinfo *,
                       struct addrinfo **);
 
-/* Calls libc's resolver for one thread at a time, because TSan does not see
- * libc's locks unless its own getaddrinfo() makes the call. */
+/* Calls libc's resolver for one thread at a time: TSan does not know libc's
+ * locks, except in its own getaddrinfo(), which this test replaces. */
 static int ask_libc(const char *node, const char *service,
                     const struct addrinfo *hints, struct addrinfo **list)
 {

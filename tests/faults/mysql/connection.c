@@ -5,9 +5,9 @@
 
 GROUP("connection");
 
-/* Kills the n-th of the connections that wait at the server or, if `waits` is
- * false, of the others. Retries, because the client may replace the connection
- * between the query and the kill. */
+/* Kills the n-th oldest connection, counted from 0, of those that wait at the
+ * server or, if `waits` is false, of the others. Retries, because the client
+ * may replace the connection between the query and the kill. */
 static void kill_thread(bool waits, int n)
 {
     long id = 0;
@@ -16,8 +16,8 @@ static void kill_thread(bool waits, int n)
           !my_server_try(&my_one, "kill %ld", id));
 }
 
-/* The holder's connection is killed. Its row protects it, so it keeps the lock,
- * and the waiter is still notified of the release. */
+/* The holder's connection is killed. The row protects the hold, so the holder
+ * keeps the lock. The waiter is still notified of the release. */
 CASE(test_connection_killed_while_holding)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -73,9 +73,9 @@ CASE_IS(test_waiting_connection_killed, killed_while_waiting(w, true, false))
 CASE_IS(test_waiting_connection_killed_before_the_release,
         killed_while_waiting(w, true, true))
 
-/* The first waiter is notified by a KILL QUERY, but any session of the same
- * user may send such a statement. A waiter that then finds the lock held waits
- * again. */
+/* KILL QUERY notifies a first waiter that sleeps, but any session of the same
+ * user may send KILL QUERY to any waiter. A waiter that finds the lock held
+ * after that waits again. */
 CASE(test_wait_is_interrupted_by_a_stranger)
 {
     hf_lock *a = world_near(w), *b = world_near(w);
@@ -94,7 +94,7 @@ CASE(test_wait_is_interrupted_by_a_stranger)
 }
 
 /* The holder's connection is half open: the holder cannot notify the waiter,
- * which polls when the lease ends. */
+ * which checks the row when the lease ends. */
 CASE(test_holder_half_open)
 {
     enum { TTL_MS = 2000 };
@@ -110,8 +110,8 @@ CASE(test_holder_half_open)
 }
 
 /* The connections of the first waiter are half open, so this waiter blocks the
- * queue until the server ends its connection. No other client is notified of
- * that end, but the next waiter still gets the lock in time. */
+ * queue until the server ends its waiting connection. The next waiter then gets
+ * the lock in time. */
 CASE(test_first_waiter_half_open)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 2000);

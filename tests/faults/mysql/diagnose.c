@@ -123,9 +123,9 @@ CASE(test_diagnose_clock)
     diagnosis_says(c, HF_LEVEL_OK, "clock", "apart");
 }
 
-/* What hf_diagnose() reports about a server without a binary log, about one
- * with a log but without a replica, and about one whose replica does or does
- * not confirm. */
+/* What hf_diagnose() reports about a server without a binary log, a server with
+ * a log but without a replica, and a server whose replica does or does not
+ * confirm writes. */
 CASE(test_diagnose_replication)
 {
     struct my_server master = {

@@ -141,10 +141,10 @@ CASE(test_first_is_half_open)
         passed(w, &shapes[i], false);
 }
 
-/* The waiter must find a release or a break by polling. The holder or the
- * breaker is behind a proxy that shares connections and may number them itself.
- * There a KILL with the server's thread id could end a statement of another
- * session, so such a client notifies no waiter. */
+/* Asserts that the waiter finds a release or a break without being notified.
+ * The client that releases or breaks is behind a proxy that shares connections.
+ * It notifies no waiter, because a KILL through this proxy could end a
+ * statement of another session. */
 static void looks_by_itself(struct world *w, const struct shape *s,
                             const char *url, bool breaks)
 {

@@ -61,7 +61,7 @@ CASE(test_read_only_leads_to_the_other_host)
 }
 
 /* The holder's server becomes read-only, and the client switches to a server
- * that does not know of the hold. The holder learns of its loss. */
+ * that has no row of the hold. The holder learns of its loss. */
 CASE(test_read_only_while_holding)
 {
     hf_lock *a = world_lock(w, both(w), 5000, 5000, HF_FAIR_DEFAULT);
@@ -151,8 +151,9 @@ static unsigned long next_number(struct my_server *s)
 }
 
 /* Opens sessions of strangers at the first server, each of which executes a
- * statement. The next connections at the other server get the same thread
- * ids. */
+ * statement. Before that, makes the next thread ids of both servers equal, so
+ * that the next connections at the other server get the same thread ids as the
+ * sessions. */
 static void strangers_begin(MYSQL **db)
 {
     static const char sleep[] = "select sleep(600)";
@@ -182,8 +183,8 @@ static void strangers_end(MYSQL **db)
     }
 }
 
-/* A waiting connection is useless if it leads to a server other than the one
- * for the commands: the client polls, and kills no statement of another
+/* A waiting connection is useless if it leads to a server other than that of
+ * the command connection: the client polls, and kills no statement of another
  * session. */
 CASE(test_balancer_leads_the_waits_elsewhere)
 {

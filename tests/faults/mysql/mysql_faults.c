@@ -105,9 +105,10 @@ static void writable(struct world *w)
     my_do("set global read_only=0");
 }
 
-/* Grants or revokes the rights in `what` on each table. Rights on the whole
- * database would not do: they are checked only when a connection selects the
- * database, rights on tables by every statement. */
+/* Grants or revokes rights on each table: `what` is the beginning of the
+ * statement, `how` is "to" or "from". Rights on the whole database would not
+ * do: the server checks them only when a connection selects the database, but
+ * rights on tables for every statement. */
 static void grant(const char *what, const char *how)
 {
     for (size_t i = 0; i < MY_TABLES; i++)

@@ -10,8 +10,8 @@
 enum {
     SOON_MS = 1500,   /* a waiter that is notified acquires within this time */
     REPEAT_MS = 2000, /* a waiter that is not notified polls within this time */
-    /* The time within which a waiter passes another one that does not take its
-     * turn; a fair lock may first wait for that turn. */
+    /* The time within which a waiter passes another waiter that does not take
+     * its turn. With a fair lock that turn is longer. */
     PASS_MS = 2000,
     FAIR_PASS_MS = 3000,
     WAIT_MS = 60000,
@@ -31,8 +31,8 @@ void my_end(void);
 /* Returns the server's URL with these options, written as "?a=b&c=d". Valid
  * until the next call. */
 const char *my_url(const char *options);
-/* my_open() opens a client, and my_lock() creates a lock of it; both end with
- * the case. */
+/* my_open() opens a client, and my_lock() creates a lock of it; client and lock
+ * end with the case. */
 hf_client *my_open(struct world *, const char *url);
 /* Asserts that hf_open() fails with this code and this may_pass, and with an
  * error message that contains both words. */
@@ -49,8 +49,9 @@ void my_all_kinds_work(struct world *, hf_client *, hf_client *);
 extern const char *const my_tables[MY_TABLES];
 void my_drop_tables(void);
 
-/* Returns the thread id of the worker's n-th oldest connection among those that
- * wait, or among those that do not; 0 if there is none. */
+/* Returns the thread id of the n-th oldest connection of the user
+ * MY_SERVER_USER, counted from 0, among the connections that wait at the server
+ * or, if `waits` is false, among the others; 0 if there is none. */
 long my_thread(bool waits, int n);
 /* Waits until n clients wait at the server. */
 void my_has_waiters(long n);

@@ -60,8 +60,9 @@ static bool has_row(const struct name *name)
                             hex) == 1;
 }
 
-/* Each name is held by another client at the same time: if two names were the
- * same lock, the second acquire would find it busy. */
+/* Asserts that the names are different locks. A client of its own holds each of
+ * them, all at the same time. If two names were one lock, the second acquire
+ * would find the lock busy. */
 static void all_names_differ(struct world *w)
 {
     hf_client *c[NAMES], *other = my_open(w, my_one.url);
@@ -192,8 +193,8 @@ CASE_OF(lock_names, test_list_answers_what_was_not_asked_for)
     my_server_empty(&my_one);
 }
 
-/* Asserts that one client cannot acquire what the other one holds, but can
- * inspect it. */
+/* Asserts that client b cannot acquire what client a holds, but can inspect it,
+ * and can acquire it after the release. */
 static void excludes(struct world *w, hf_client *a, hf_client *b,
                      enum hf_kind kind)
 {
@@ -243,9 +244,9 @@ void my_all_kinds_work(struct world *w, hf_client *a, hf_client *b)
     latch_works(w, b, a);
 }
 
-/* The sessions of one client have the setting, those of the other client do
- * not. The case is run with each of them as the client that opens first and
- * creates the tables. */
+/* Runs all kinds of locks between a client whose sessions have the setting and
+ * a client whose sessions do not: once with the former as the client that opens
+ * first and creates the tables, and once with the latter. */
 static void works_with(struct world *w, const char *variable, const char *value)
 {
     hf_client *a, *b;
@@ -348,8 +349,8 @@ CASE(test_statement_time_is_limited)
     taker_gets_it(t, SOON_MS);
 }
 
-/* The server ends idle connections after a second; neither the hold nor the
- * next acquire is affected. */
+/* By the server's default, idle connections end after a second. The client sets
+ * a longer time, so neither the hold nor the next acquire is affected. */
 CASE(test_idle_connections_are_ended)
 {
     hf_lock *a;
@@ -402,11 +403,13 @@ static void refused_as_old(struct world *w, void (*and)(struct relay *))
     relay_end(relay);
 }
 
-/* The proxy passes on the server's thread id, so the greeting is the server's
- * own, and so is the old version in it: hf_open() refuses the server. */
+/* The proxy passes on the server's thread id, so the client does not detect the
+ * proxy, and takes the old version for the server's own: hf_open() refuses the
+ * server. */
 CASE_IS(test_old_server_is_refused, refused_as_old(w, relay_keeps_number))
 
-/* The old version may be the proxy's own. But the server does not understand a
- * statement that all later versions have, so hf_open() refuses the server. */
+/* The old version may be the proxy's own. But the server answers a statement
+ * with a syntax error, which only a server that is too old does, so hf_open()
+ * refuses the server. */
 CASE_IS(test_old_server_does_not_understand,
         refused_as_old(w, relay_garbles_clock))

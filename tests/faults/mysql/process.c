@@ -17,7 +17,7 @@ static long long lease_left(void)
         "lease_until)) from holdfast_locks where name='n'");
 }
 
-/* When the holder is killed its connections end, which wakes the waiter. The
+/* When the holder is killed, its connections end, which wakes the waiter. The
  * row still protects the hold until the lease ends. */
 CASE(test_holder_killed)
 {

@@ -50,7 +50,7 @@ static bool say(int fd, const char *data, ssize_t len)
 }
 
 /* Changes the thread id in the greeting, which arrives in one piece. The
- * greeting consists of four bytes of packet header, a byte, the version, its
+ * greeting begins with four bytes of packet header, a byte, the version, its
  * NUL, and the thread id. */
 static void change_number(char *data, ssize_t len)
 {

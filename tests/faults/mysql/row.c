@@ -8,9 +8,8 @@ GROUP("row");
 
 enum { SHORT_MS = 2000 };
 
-/* The row says that the lease ends later than its whole length from now, as if
- * the server's clock had been set back. Such a lease counts as a lease that
- * begins now. */
+/* In the row, the lease ends an hour too late, as if the server's clock had
+ * been set back. The waiter shortens the lease as if it began now. */
 CASE(test_lease_that_ends_too_late)
 {
     hf_lock *b = world_near(w);
@@ -105,9 +104,9 @@ CASE(test_row_is_locked_by_a_stranger)
     world_free_for_all(w, b);
 }
 
-/* The server gives up a transaction because another session has locked its row.
- * Other requests that the same client has sent alongside it still succeed, and
- * soon. */
+/* The server gives up a transaction of the client because another session has
+ * locked the row that the transaction needs. The other requests of the same
+ * client still succeed, and soon. */
 CASE(test_row_is_locked_beside_others)
 {
     hf_client *c = my_open(w, my_url("")), *d = my_open(w, my_url(""));
@@ -196,8 +195,8 @@ CASE(test_put_needs_the_row)
     OK(hf_lock_release(b, &w->err));
 }
 
-/* The server's clock decides whether the lease has ended, not what the client
- * believes. */
+/* The server's clock, and not the client, decides whether the lease has
+ * ended. */
 CASE(test_put_after_the_lease)
 {
     hf_lock *a = world_near(w);
@@ -225,8 +224,8 @@ static void ask(struct world *w)
     OK(hf_ask(w->clients[w->len - 1], "n", 1, &w->err));
 }
 
-/* Each request is reported once, for each kind of lock. The lease is fixed so
- * that no other renewal interferes. */
+/* Asks are reported once, at the next renewal, for each kind of lock. The lease
+ * is fixed so that no other renewal interferes. */
 CASE(test_ask_is_told_once)
 {
     unsigned told = 0;
@@ -254,7 +253,7 @@ CASE(test_ask_is_told_once)
     }
 }
 
-/* A request for an earlier hold is not reported to the next hold. This is true
+/* An ask for an earlier hold is not reported to the next hold. This is true
  * even if the kind of lock in the row has changed in between, in which case
  * another SQL statement grants the lock. */
 CASE(test_ask_is_not_for_the_next_hold)
@@ -274,8 +273,8 @@ CASE(test_ask_is_not_for_the_next_hold)
     }
 }
 
-/* A hold whose lease has ended cannot be asked for, and the next holder in the
- * row is not asked. */
+/* A hold whose lease has ended cannot be asked for, and an ask for it is not
+ * reported to the next holder in the row. */
 CASE(test_ask_after_the_lease)
 {
     struct proc p;
@@ -291,8 +290,8 @@ CASE(test_ask_after_the_lease)
     OK(hf_lock_release(w->locks[0], &w->err));
 }
 
-/* The server has renewed the hold, but the reply, which reported the request,
- * is lost: the next renewal reports it on another connection. */
+/* The server has renewed the hold, but the reply, which contained the ask, is
+ * lost: the next renewal, on another connection, reports the ask. */
 CASE(test_ask_is_not_lost_with_an_answer)
 {
     hf_lock *a = world_far(w, WAIT_MS, 1000);
@@ -310,8 +309,8 @@ CASE(test_ask_is_not_lost_with_an_answer)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* An administrator writes a request into the row while the holder has no
- * connection. */
+/* An administrator increments the count of asks in the row while the holder has
+ * no connection. */
 CASE(test_ask_by_hand)
 {
     hf_lock *a = world_far(w, WAIT_MS, 1000);
@@ -327,8 +326,8 @@ CASE(test_ask_by_hand)
     OK(hf_lock_release(a, &w->err));
 }
 
-/* The tables are in one file with a maximum size. When it is full, InnoDB
- * reports the same error as for a full disk, and the test needs no root. */
+/* The tables are in one file with a maximum size. When the file is full, InnoDB
+ * reports the same error as for a full disk, so the test needs no root. */
 static const char small_file[] =
     "--innodb-data-file-path=ibdata1:12M:autoextend:max:16M";
 static const char large_file[] =

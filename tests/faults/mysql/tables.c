@@ -9,8 +9,8 @@ GROUP("tables");
 
 #define CLERK "clerk"
 
-/* Returns the URL of a user that has these rights on each table, or on the
- * database. */
+/* Creates a user with these rights on each table or, if of_tables is false, on
+ * the database, and returns the URL with which the user logs in. */
 static const char *clerk_url(const char *rights, bool of_tables)
 {
     static char url[128];
@@ -88,8 +88,8 @@ static const char *statement_in(const char *text, const char *word)
     return at;
 }
 
-/* Executes the statement in each error until hf_open() succeeds; returns how
- * many statements there were. */
+/* Executes the statement in each error message until hf_open() succeeds;
+ * returns how many statements there were. */
 static int do_as_told(struct world *w, const char *url, const char *word)
 {
     hf_client *c = NULL;
@@ -122,8 +122,8 @@ CASE(test_without_create_says_the_statement)
     all_works(w, url);
 }
 
-/* A missing right to write is found only when an existing row or a new one is
- * written. */
+/* A missing right to UPDATE or INSERT is found only when an acquire writes an
+ * existing row or a new row. */
 CASE(test_without_rights_says_which)
 {
     static const char *const rights[] = {"select, insert, delete",
@@ -196,8 +196,8 @@ CASE(test_unknown_column)
     my_drop_tables();
 }
 
-/* A table was created by an older version: the error contains the statement
- * that alters it. */
+/* A table was created by an older version: the error message contains the
+ * statement that alters it. */
 CASE(test_missing_column_says_the_statement)
 {
     static const char *const columns[] = {"rings", "since", "lease_us",

@@ -131,7 +131,7 @@ static void clerk_opens(struct world *w, const char *options, int code,
 
 /* MySQL 8 needs the password itself at the first login, and only TLS keeps it
  * secret; later a digest suffices. The first round uses the default login
- * method of our servers. */
+ * method of the test servers. */
 CASE(test_ways_to_log_in)
 {
     static const char sha2[] = "with caching_sha2_password ";

@@ -1,5 +1,5 @@
-/* Waiting: the queue at the server, waiters that leave it, strangers in it, and
- * servers without a queue. */
+/* Waiting: the queue at the server, waiters that leave it, strangers that take
+ * user locks, and servers without a queue. */
 #include "mysql_faults.h"
 
 #include "relay.h"
@@ -119,8 +119,8 @@ CASE(test_cancelled_connection_is_closed)
     world_free_for_all(w, b);
 }
 
-/* Copies the hash in the GET_LOCK names of lock "n", which it finds in a
- * waiter's statement. */
+/* Copies the hash that the names of the user locks of lock "n" contain. The
+ * hash is in a waiter's statement. */
 static void hash_of_lock(struct world *w, char *hash, size_t size)
 {
     static struct my_waiter waiter;
@@ -145,9 +145,9 @@ static void hash_of_lock(struct world *w, char *hash, size_t size)
     world_ends(w, c);
 }
 
-/* Any account may take a GET_LOCK of any name, and cannot be asked to release
- * it. If a stranger has taken the name of the queue, a waiter passes it after
- * finding the lock free at two polls. */
+/* Any account may take a user lock of any name, and cannot be asked to release
+ * it. If a stranger owns the user lock of the queue, a waiter takes the lock
+ * after it has found the lock free at two checks. */
 enum { STRANGER_MS = 8000 + 3000 + 1000 };
 
 static void stranger_has(struct world *w, const char *which)
@@ -177,9 +177,10 @@ static void tried(void *arg, hf_lock *lock, int result)
     *(int *)arg = result;
 }
 
-/* Starts a try that finds the lock free but the name of its queue taken. Such a
- * try polls a few more times before it returns HF_EBUSY. Returns how many other
- * requests of the client were answered in the meantime. */
+/* Starts a try that finds the lock free but the user lock of its queue taken.
+ * The attempt of this try is repeated a few times before the try ends with
+ * HF_EBUSY. Returns how many other requests of the client were answered until
+ * then. */
 static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
 {
     int n = 0, rc = 1;
@@ -196,8 +197,8 @@ static int answers_beside_a_try(struct world *w, hf_client *c, hf_lock *lock)
     return n;
 }
 
-/* A try pauses between its polls in the client, not at the server. So it does
- * not block a connection that other requests need. */
+/* A try pauses between its attempts in the client, not at the server, so the
+ * pauses do not delay other requests on the connection. */
 CASE(test_try_delays_no_others)
 {
     enum { ANSWERS = 10, ROUNDS = 100 };
@@ -261,7 +262,7 @@ CASE_IS(test_polls_behind_a_proxy_that_shares, polls_behind_a_proxy(w, false))
 CASE_IS(test_polls_behind_a_proxy_of_an_old_version,
         polls_behind_a_proxy(w, true))
 
-/* The proxy gives another client's session another time zone: no lease may end
+/* The proxy changes the time zone of one client's sessions: no lease may end
  * because of that. */
 CASE(test_proxy_changes_the_time_zone)
 {

@@ -398,9 +398,10 @@ void actor_begin(struct actor *a, enum stage_role role)
         stage_blame("an actor could not open");
 }
 
-/* Checks that the kernel has marked the clients of a killed process. It marks
- * them when their threads end, before the process can be waited for. Otherwise
- * other clients would find the death only by their poll every 2 s. */
+/* Checks that the kernel has marked the clients of a killed process. The kernel
+ * marks them when their threads end, before it reports the end of the process.
+ * Otherwise other clients would notice the death only by their poll every 2
+ * s. */
 static void check_marked(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_SLOTS; i++) {

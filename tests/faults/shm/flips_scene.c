@@ -1,7 +1,7 @@
 /*
- * One trial: a client holds a lock of each kind, a second one waits for each of
- * these locks, and a third one has died, as far as the file shows. One bit is
- * flipped, and all clients carry on to the end. Calls may return anything.
+ * One trial: a client holds a lock of each kind, a second client waits for each
+ * of these locks, and a third one has died, as far as the file shows. One bit
+ * is flipped, and all clients continue to the end. Calls may return anything.
  */
 #include "flips.h"
 
@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 /* The delays of this thread and of the machine when the trial began. The time
- * that is added to them during a call is subtracted from the call's duration. A
- * call that takes long is asleep, so it does not matter how long other threads
- * wait for a CPU. */
+ * that is added to them during a call is subtracted from the call's duration.
+ * The delays of other threads are not subtracted, because a call that takes
+ * long is mostly asleep. */
 static _Thread_local int64_t waited_before;
 static int64_t stood_before;
 
@@ -404,8 +404,8 @@ static void after_the_flip(struct party *holder, struct party *newcomer,
         release(*dead);
 }
 
-/* Retries, because the machine may stall for the whole timeout; only calls
- * after the flip may fail. */
+/* Repeats until the client is open, because the machine may stall for the whole
+ * timeout, and only calls after the flip may fail. */
 static void come_surely(struct party *p)
 {
     do

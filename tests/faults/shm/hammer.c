@@ -1,11 +1,12 @@
 /*
- * A process with write access to the shared-memory file changes one word of it
- * all the time. Every call must return in time nevertheless, with an error if
- * it failed, and a client must retry a release that failed.
+ * A process with write access to the shared-memory file changes one word of the
+ * file continually. Every call must return in time nevertheless, with an error
+ * if it failed, and a client must retry a release that failed.
  *
- * On a busy machine, a real process would not hit every moment. Therefore the
- * calling thread itself changes the word at each point between two steps
- * (HF__SHM_POINTS), so that no compare-and-swap of that word ever succeeds.
+ * On a busy machine, a second process would not change the word at every
+ * possible moment. Therefore the calling thread itself changes the word at each
+ * point between two steps (HF__SHM_POINTS), so that no compare-and-swap of that
+ * word ever succeeds.
  */
 #include "../../unit/backends/shm/shm_fixture.h"
 
@@ -151,8 +152,8 @@ static void *use_main(void *arg)
     return NULL;
 }
 
-/* One client holds the lock, as far as it can acquire it, and two others use
- * the lock: every call must return in time. */
+/* One client holds the lock (unless it is a latch), and two others use the
+ * lock: every call must return in time. */
 static void everybody_ends(const struct locks_place *p, const struct kind *k,
                            const struct hammer *h)
 {
@@ -400,10 +401,10 @@ static int break_under(struct scene *s, int n)
     return rc;
 }
 
-/* The blows hit hf_break() while it breaks one hold or the other. It must
- * return 0 only if it broke all holds, and otherwise report that it gave up. In
- * the first round the blows do not end, so the break gives up. For a while
- * after that it gives up after only 64 tries (see retry.c). */
+/* The word changes while hf_break() breaks one hold or the other. hf_break()
+ * must return 0 only if it broke all holds, and otherwise report that it gave
+ * up. In the first round the changes do not end, so hf_break() gives up. For a
+ * while after that, it gives up after only 64 tries (see retry.c). */
 CASE_HERE(test_a_break_of_several)
 {
     struct scene s;

@@ -92,7 +92,7 @@ static hf_info *inspect(const char *name)
     return info;
 }
 
-/* Returns the holder's pid; *is_leased is set to whether its hold has a
+/* Returns the holder's pid; stores in *is_leased whether its hold has a
  * lease. */
 static pid_t holder_of(const char *name, bool *is_leased)
 {

@@ -84,9 +84,9 @@ static void bury(int seat, int64_t killed_at)
     history_add(&history, &e);
 }
 
-/* Killed processes had announced writes. Adds to the history those that were
- * done: the counter has reached the announced value, and no other process wrote
- * that value. */
+/* Decides which of the writes that killed processes had announced were done,
+ * and adds these to the history: a write was done if the counter has reached
+ * the announced value and no other process wrote that value. */
 static void settle_doubts(void)
 {
     for (size_t i = 0; i < doubtful.len; i++) {
@@ -114,8 +114,8 @@ static const struct act {
             {"the holder and a waiter", HOLDER_AND_WAITER},
             {"any worker", ANY}};
 
-/* Returns a worker that is doing this with this lock (-1 for any lock), or a
- * random worker if none is found soon. */
+/* Returns a worker that is busy in this way (`doing`) with this lock (-1 for
+ * any lock), or a random worker if none is found soon. */
 static int find(uint64_t *seed, int doing, int name)
 {
     int seat = 0;

@@ -1,6 +1,6 @@
 /*
  * Stops a process at every step, in turn, and lets other processes do something
- * before it continues. So each run has one interruption, and the runs together
+ * before it continues. Each run has one interruption, and the runs together
  * cover every step at which the scheduler could interrupt the process. Two
  * clients must never hold the lock at once, tokens must rise, no waiter may be
  * forgotten, and nothing may be left in the file.
@@ -221,9 +221,9 @@ static void holder_passes_to_waiter(void)
     waiter_comes();
 }
 
-/* The holder releases, and the waiter will be killed later if it gets the lock.
- * If the victim has the lock already, the waiter does not get it and is not
- * killed. */
+/* The holder releases. If the waiter then gets the lock, it will be killed
+ * later. If the victim has the lock already, the waiter does not get it and is
+ * not killed. */
 static void waiter_has_it_and_dies_later(void)
 {
     struct answer a = {-1, 0, 0, ""};

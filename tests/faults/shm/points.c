@@ -445,7 +445,7 @@ static bool is_playable(const struct scenario *sc)
 static void aftermath(const struct scenario *sc)
 {
     /* If a client is killed while it breaks a lock, other clients may not be
-     * notified of what it has changed, and learn of it at their next poll. */
+     * notified of the change. They then notice it at their next poll. */
     int limit = sc->victim == v_break ? 2500 : STAGE_LIMIT_MS;
     struct moment since = moment_now();
 

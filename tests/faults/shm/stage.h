@@ -1,9 +1,9 @@
 /*
  * A stage for tests of the shared-memory backend: processes that execute
- * commands (actors), one that is killed or stopped (the victim), and access to
- * the file. The backend's sources are compiled with HF__SHM_POINTS, which adds
- * a call between any two steps that other processes can see; the n-th of these
- * calls in the victim does what the test wants.
+ * commands (actors), a process that is killed or stopped (the victim), and
+ * access to the file. The backend's sources are compiled with HF__SHM_POINTS,
+ * which adds a call between any two steps that other processes can see. The
+ * n-th of these calls in the victim runs stage_at_point(), or kills the victim.
  */
 #ifndef SHM_STAGE_H
 #define SHM_STAGE_H
@@ -89,7 +89,7 @@ extern struct locks_place stage_shm;
 extern struct actor holder, waiter, prober;
 extern int64_t stage_worst_ns; /* the longest time until a grant */
 extern uint64_t stage_last_token;
-/* What the victim does at its n-th point; it is killed if this is NULL. */
+/* What the victim does at its n-th point; NULL kills the victim there. */
 extern void (*stage_at_point)(void);
 void stage_pause(void); /* pauses the victim until `go` */
 

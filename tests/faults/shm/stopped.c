@@ -120,8 +120,8 @@ static void crowd_come(struct crowd *c, const char *kind)
 }
 
 /* The client's helper thread gives up and names the culprit a moment before the
- * timeout. If the machine stalls just then, the helper is too late, so this
- * tries up to three times. */
+ * timeout. If the machine stalls at that moment, the helper thread is too late.
+ * Therefore hf_open() is tried up to three times. */
 static void a_client_is_refused(pid_t culprit)
 {
     hf_error err = HF_ERROR_INIT;

@@ -456,8 +456,9 @@ static int watch_loop(struct follow *f, hf_error *err)
         if (now >= f->poll_at)
             watch_poll_is_due(f);
         rc = f->is_closed ? HF_OK : watch_inspect_all(f, err);
-        if (now >= f->poll_at) /* a failed inspection needs no pause: it cost
-                                  the server little */
+        /* After a failed inspection, which cost the server little, the next
+         * poll waits only for the interval, without an additional pause. */
+        if (now >= f->poll_at)
             watch_set_next_poll(f,
                                 rc == HF_OK ? now : cli_now_ns(CLOCK_BOOTTIME));
         if (rc != HF_OK)

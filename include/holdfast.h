@@ -665,11 +665,10 @@ typedef struct hf_party {
                               the server's wall clock; in shared memory by the
                               machine's wall clock, for a grant only in whole
                               seconds */
-    int64_t left_ms; /* the rest of the lease; -1: there is no lease that other
-                        clients can see. In shared memory a hold without a fixed
-                        lease lasts as long as its process, on ZooKeeper and
-                        etcd as long as its client's session, whose end only the
-                        server decides. */
+    int64_t left_ms; /* the rest of the lease of a holder. -1 for a waiter, and
+                        for a hold without a fixed lease in shared memory (it
+                        lasts as long as its process), on ZooKeeper and on etcd
+                        (it lasts as long as its client's session or lease) */
     uint64_t token;
     enum hf_mode mode;
     uint32_t permits; /* how many of a semaphore */

@@ -31,10 +31,10 @@ bool hf__may_pass(const hf_client *, int code);
  * request failed. Uses the general message of the code if `word` is NULL or
  * about another code. */
 int hf__fail_word(hf_client *, const hf_error *word, hf_error *, int code);
-/* Keeps the backend's last message about a request of that exchange that has
- * ended with `code`: its let_go if `let_go` is set, otherwise its attempt. If
- * `code` is not an error, clears the message that was kept before. client->mu
- * is held. */
+/* Must be called when a request of the exchange has ended with `code`: the
+ * let_go if `let_go` is set, otherwise the attempt. If `code` is an error,
+ * keeps the backend's last message for this request; otherwise clears the
+ * message that was kept for it. client->mu is held. */
 void hf__keep_word_locked(hf_client *, struct hf__exchange *, bool let_go,
                           int code);
 /* Frees the messages that were kept for the requests of that exchange. */

@@ -269,8 +269,8 @@ static void line_send_attempt(struct hf__line *n,
 }
 
 /* Makes sure that the attempt being abandoned is never reported. If an abandon
- * is sent again, the attempt under way may belong to a later question; in that
- * case nothing is done. */
+ * is sent again, the line may already have sent another attempt with a new hold
+ * id; that attempt is not touched. */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;

@@ -15,7 +15,7 @@ struct request_wait {
     hf__time until, last; /* last: the limit for all steps of a list */
 };
 
-enum { STEPS = 100 }; /* the limit for a list, as a multiple of op_timeout */
+enum { STEPS = 100 }; /* the limit for an hf_list() is STEPS times op_timeout */
 
 static bool request_ready(void *arg, hf__time now, hf__time *until)
 {

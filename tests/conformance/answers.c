@@ -174,7 +174,8 @@ static int cancel_it(struct subject *s)
     return s->latch ? hf_latch_cancel(s->latch) : hf_lock_cancel(s->lock);
 }
 
-/* Asserts that the verb took effect once, as another client can see. */
+/* Asserts that the verb took effect (a DOWN: exactly once). A RENEW is checked
+ * by the lock's own deadline, any other verb by another client. */
 static void was_done(struct subject *s)
 {
     hf_client *c = conf_open();

@@ -126,8 +126,8 @@ CONF_CASE(test_cancel_before_the_wait, CONF_EACH)
     OK(hf_lock_release(p.wanted, E));
 }
 
-/* The cancel fires while the lock is being granted. The wait may return either
- * code, which must match what the thread holds. */
+/* The cancel fires just before or during the grant. The wait may return 0 or
+ * HF_ECANCELED; the code must match what the thread holds. */
 CONF_CASE(test_cancel_races_with_the_grant, CONF_EACH)
 {
     struct conf_taker t;

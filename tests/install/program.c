@@ -1,5 +1,5 @@
-/* Opens a URL with an installed library, acquires a lock, and prints what went
- * wrong. Built as C and as C++. */
+/* Opens a URL with an installed library, acquires a lock, and prints "held" or
+ * what went wrong. Built as C and as C++. */
 #include <holdfast.h>
 #include <stdio.h>
 

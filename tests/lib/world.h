@@ -213,7 +213,8 @@ void world_takes(struct world *, hf_lock *, int64_t within_ms);
 /* Asserts that the lock is free: acquires it within a few seconds and releases
  * it. */
 void world_free_for_all(struct world *, hf_lock *);
-/* Asserts that nothing is left at the server, now or soon. */
+/* Waits until nothing is left at the server, and fails if that takes too
+ * long. */
 void world_is_clean(struct world *);
 
 uint64_t token_of(hf_lock *);

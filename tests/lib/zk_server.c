@@ -42,9 +42,9 @@ static int write_config(const struct zk_server *s, const struct zk_ensemble *e)
 {
     FILE *f = create(s, "config");
     int tick_ms = s->tick_ms ? s->tick_ms : ZK_TICK_MS;
-    /* A stall of the machine for seconds must not cut a member off. Only a test
-     * that cuts a member off itself has short limits, because it waits until
-     * the member notices. */
+    /* A stall of the machine for seconds must not cut a member off. Only tests
+     * that cut a member off on purpose have short limits, because they wait
+     * until the member notices. */
     bool soon = e && e->can_be_cut;
 
     if (!f)

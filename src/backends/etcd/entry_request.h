@@ -84,10 +84,10 @@ int hf__et_write_mark(struct etcd *, struct hf__batch *, size_t item);
 
 /* ---- requests for which no caller waits ---------------------------------- */
 
-/* Writes the entry's value again, with a fixed lease of that length, or without
- * a fixed lease if the length is 0. The next waiter for permits watches the
- * entry; the write notifies that waiter that it is the first waiter now. Does
- * nothing for read-write locks. */
+/* Writes the entry's value again, with a fixed lease of lease_ms, or without a
+ * fixed lease if lease_ms is 0. After a grant of permits the write also
+ * notifies the next waiter, which watches this entry, that no waiter is before
+ * it now. Does nothing for read-write locks. */
 void hf__et_touch(const struct et_lock *, uint32_t lease_ms);
 void hf__et_wipe(struct etcd *, const char *key, size_t len);
 /* Deletes the entry by a request that does not belong to the lock. The answer

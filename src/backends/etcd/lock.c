@@ -203,9 +203,10 @@ static bool lock_only_looks(const struct et_lock *l)
 }
 
 /* Takes the attempt's next step. The entry of an earlier hold must be known to
- * be gone first. Otherwise an ENTER could find that entry and the client could
- * take it for the new one, which a DROP that is carried out late would
- * delete. */
+ * be gone before a new attempt is sent. Otherwise an ENTER could find that old
+ * entry, and the client could take it for its new entry. If a DROP of the old
+ * entry were then carried out late, it would delete the entry of the new
+ * hold. */
 static int lock_step(struct et_lock *l)
 {
     if (l->hold_id != l->attempt->hold_id) {

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ET_OPS 64 /* at most this many operations in both branches */
+#define ET_OPS 64 /* at most, in the two branches together */
 
 enum et_branch { ET_THEN, ET_ELSE };
 

@@ -51,8 +51,9 @@ void hf__rd_pair_end(struct redis *r)
     p->put_off = false;
     if (r->chans.state == RD_SUB_LIVE)
         r->chans.state = RD_SUB_CONFIRMED;
-    /* Drop the tokens of messages that arrived on this pair of connections:
-     * they must not complete replies that arrive on the next pair. */
+    /* Drop the tokens of the early messages (struct rd_early). Such a token
+     * completes a reply only of the same server, and the next pair of
+     * connections may lead to another server. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;
 }

@@ -187,9 +187,10 @@ static uint32_t file_other_version(const struct shm *s)
                : 0;
 }
 
-/* Empties a file of another version if no client uses it; it is then
- * initialised again, and its tokens start from the wall clock, as in a new
- * file. Returns HF__PENDING if the caller must try again, or a code. */
+/* Empties a file of another version if no client uses it, so that the next try
+ * initialises the file. Its tokens then start from the wall clock, as in a new
+ * file. With HF_OPEN_EXISTING refuses the file instead. Returns HF__PENDING if
+ * the caller must try again, or a code. */
 static int file_reinitialise(struct shm *s, struct shm_location *p)
 {
     int rc = HF__PENDING;

@@ -74,9 +74,10 @@ void hf__shm_name_make_locked(struct shm *s, unsigned index,
     } else {
         atomic_store(&e->epoch, token);
     }
-    /* A client may write the lease of a cell late, when the cell already
-     * belongs to another entry. The client notices this by the ticket, because
-     * no two entries have the same tickets. */
+    /* A client may try to write the lease of a cell when the cell already
+     * belongs to another entry. The client notices this if the tickets of the
+     * two entries differ, and practically they do: tickets start at the entry's
+     * first token, which comes from the clock. */
     atomic_store(&e->next_ticket, token);
     atomic_store(&e->kind, shm_entry_kind(remote));
     atomic_store(&e->permits, remote->permits);

@@ -60,8 +60,8 @@ enum zk_node_state {
 
 /* The role of a node for its lock, if it has one. */
 enum zk_node_role {
-    ZK_ROLE_PLACE,  /* waits, or its place is unknown; or a later lease of a
-                       hold */
+    ZK_ROLE_PLACE,  /* waits, or its place is unknown; or a lease node of a
+                       semaphore other than the hold's first one */
     ZK_ROLE_SECOND, /* mutex: only one entry is before it, which is watched */
     ZK_ROLE_FIRST,  /* semaphore: first in line, waiting for leases */
     ZK_ROLE_HELD,   /* the hold: the attempt was granted */

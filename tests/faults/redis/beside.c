@@ -264,9 +264,9 @@ CASE(test_look_does_not_walk_the_queue)
     OK(hf_lock_release(a, NULL));
 }
 
-/* A Redisson client may wait for the same key with RLock, which is not fair.
- * Therefore a release publishes Redisson's message even if no client of ours
- * waits. */
+/* A Redisson client may wait for the same key with RLock, the unfair lock. Such
+ * a waiter is not in the queue, so a release cannot see it. Therefore a release
+ * publishes Redisson's message even if the queue is empty. */
 CASE(test_fair_release_tells_an_rlock)
 {
     hf_lock *a = fair_of(w);

@@ -18,7 +18,7 @@ struct hammer {
     const char *name;
     size_t offset;
     uint64_t add, flip;
-    uint64_t kept; /* bits that the hammer does not change */
+    uint64_t kept; /* bits that the stirring hammer keeps */
 };
 
 static const struct hammer *hammer;
@@ -95,7 +95,7 @@ static const struct kind {
     enum hf_kind kind;
     enum hf_fairness fairness;
     uint64_t stir, flags; /* bits of the word that a client changes */
-    uint64_t kept;        /* bits that the hammer does not change */
+    uint64_t kept;        /* bits that the stirring hammer keeps */
 } kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS, ~SHM_STIR_MASK},
              {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING,
               ~SHM_STIR_MASK},

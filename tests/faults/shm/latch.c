@@ -13,8 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A limit for waiters that poll: if a client is killed between its last count
- * and its last wake-up, the other waiters return at their next poll. */
+/* A limit for waiters that poll: if the client that brings the count to 0 is
+ * killed before it has woken all waiters, the rest return at their next poll.
+ */
 enum { REPEAT_MS = 2500 };
 
 static void v_set(struct seat *s)

@@ -154,8 +154,10 @@ static void ignore(void *arg, hf_lock *lock, int result)
 {
 }
 
-/* A thread is about to sleep when another acquire of the same lock begins. The
- * thread nevertheless sleeps only once, and sends no further attempt. */
+/* A thread is about to sleep in the backend when another acquire of the same
+ * lock notifies the thread once more that it should sleep. The notification
+ * must not end the sleep: the thread sends no attempt before its bell is rung.
+ */
 CASE(test_parks_asked_to_while_about_to)
 {
     struct wish w = {

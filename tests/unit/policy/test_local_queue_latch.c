@@ -144,8 +144,8 @@ LATCH_CASE(test_latch_try_is_answered_at_once)
     assert_nothing_is_held(g, 3);
 }
 
-/* There is no lease: an answer given after the waiters came is valid for
- * them. */
+/* A latch has no lease, so an answer does not expire: an answer that is read
+ * only after two TTLs still lets the waiter through. */
 LATCH_CASE(test_latch_answer_is_never_too_late)
 {
     struct hf__waiter a = want(1);

@@ -164,7 +164,7 @@ CASE_HERE(test_stopped_reader_loses_its_lease)
  * ends: it does not return to the queue. */
 CASE_HERE(test_stopped_waiter_with_a_lease_holds_nobody_up)
 {
-    enum { LEASE_MS = 1500 }; /* long enough to see that it holds the lock */
+    enum { LEASE_MS = 1500 }; /* time to see that the waiter holds it */
     hf_client *client = open_client(p->url), *other = open_client(p->url);
     hf_lock *lock = make_kind(client, HF_RWLOCK, 0);
     struct waiter w;

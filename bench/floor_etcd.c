@@ -2,8 +2,9 @@
  * The floor on etcd: the two transactions of a pair (one acquire and its
  * release), sent by hand, in one thread, with holdfast's gRPC client
  * (src/net/grpc) and with nghttp2 on a blocking socket. Also measures Go's
- * concurrency.Mutex, in separate processes: HOLDFAST_GO is the program of
- * tests/interop/etcd/peer, HOLDFAST_ETCD a current server.
+ * concurrency.Mutex, in separate processes: the environment variable
+ * HOLDFAST_GO is the path of the program of tests/interop/etcd/peer,
+ * HOLDFAST_ETCD that of a current server.
  */
 #include "../tests/lib/bare_core.h"
 #include "../tests/lib/etcd_server.h"
@@ -60,7 +61,8 @@ static int port_of(const char *url)
     return atoi(strrchr(url, ':') + 1);
 }
 
-/* Returns the revision of the answer, or -1 if the transaction was not done. */
+/* Returns the revision of the answer, or -1 if the request failed or the
+ * condition of the transaction was false. */
 static int64_t ask_txn(struct floor *f, const struct et_txn *t)
 {
     Etcd__TxnAnswer *a;
@@ -425,7 +427,7 @@ static void ended(void *arg, hf_lock *lock, int result)
     *(int *)arg += 1;
 }
 
-/* Waits for all names until the process is killed. */
+/* Waits for the locks of all names until the process is killed. */
 static _Noreturn void wait_for_all(const char *url)
 {
     hf_client *client = open_locks(url);

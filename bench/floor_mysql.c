@@ -1,7 +1,8 @@
 /*
  * The floors on MySQL, with libmariadb's blocking calls on one connection: the
- * two packets of a pair, and a queue of eight processes in GET_LOCK. Also
- * measures many waiting processes, and the connections of many holds.
+ * two packets of a pair (one acquire and its release), and a queue of eight
+ * processes in GET_LOCK. Also measures many waiting processes, and the
+ * connections of many holds.
  */
 #include "../tests/lib/mysql_server.h"
 #include "ratios.h"
@@ -200,8 +201,8 @@ static int step(void *arg)
     return 0;
 }
 
-/* Checks that the statements by hand take the lock: each pair raises the token
- * by one. */
+/* Checks that the statements sent by hand take the lock: each pair raises the
+ * token by one. */
 static int check_token(unsigned long long before)
 {
     unsigned long long now = (unsigned long long)my_server_number(

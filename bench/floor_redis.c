@@ -347,7 +347,8 @@ static _Noreturn void play(struct game *game, const char *url, int me,
             rc = drop(&hand);
         atomic_fetch_add(&game->handovers, 1);
     }
-    /* The other process may wait for a release that no longer comes. */
+    /* Ends the wait of the other process, which may wait for a release that
+     * this process no longer sends. */
     freeReplyObject(redisCommand(hand.conn, "PUBLISH %s 0", hand.channel));
     _exit(rc == 0 ? 0 : 1);
 }

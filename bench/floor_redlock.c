@@ -2,9 +2,9 @@
  * The floor of Redlock: holdfast's own script sent by hand. The same request
  * goes to all servers at once, to each on its own socket. The program waits for
  * the answers of the first majority; the other answers are read when they
- * arrive. Also measures redsync and node-redlock, in separate processes:
- * HOLDFAST_REDSYNC is the program of tests/interop/redlock,
- * HOLDFAST_NODE_REDLOCK its node/peer.js.
+ * arrive. Also measures redsync and node-redlock, in separate processes: the
+ * environment variable HOLDFAST_REDSYNC is the path of the program of
+ * tests/interop/redlock, HOLDFAST_NODE_REDLOCK that of its node/peer.js.
  */
 #include "../tests/lib/redlock_servers.h"
 #include "backends/redis/scripts.h"
@@ -118,8 +118,8 @@ static bool is_yes(struct assembly *a, const struct voter *v)
     return strncmp(v->in, ":1\r\n", 4) == 0;
 }
 
-/* Reads what server i has sent. Returns how many of its answers count as votes,
- * which late answers do not, or -1. */
+/* Reads what server i has sent. Returns how many of its answers count as votes
+ * (late answers do not), or -1. */
 static int hear(struct assembly *a, int i)
 {
     struct voter *v = &a->voter[i];
@@ -201,9 +201,9 @@ double floor_redlock(const char *any)
     }
     ns = ns_per_pair(vote_step, &a);
     for (int i = 0; i < REDLOCK_SERVERS; i++) {
-        /* The late answers are read first. If a socket is closed with unread
-         * data, its connection is reset, and the server may lose the last
-         * request, too. */
+        /* Reads the late answers before the socket is closed. If a socket is
+         * closed with unread data, its connection is reset, and the server may
+         * lose the last request, too. */
         while (ns > 0 && a.voter[i].late > 0 && hear(&a, i) == 0)
             ;
         close(a.polled[i].fd);

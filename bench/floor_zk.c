@@ -1,10 +1,10 @@
 /*
  * The floor on ZooKeeper: the requests of a pair (one acquire and its release),
- * sent by hand, through libzookeeper_st, blocking, in one thread. It creates an
- * entry and reads the queue in one packet, then deletes the entry, with or
- * without waiting for the answer. Also measures Curator, in separate processes
- * that are started once: HOLDFAST_CURATOR is the class path of
- * tests/interop/curator.
+ * sent by hand, through libzookeeper_st, blocking, in one thread. The acquire
+ * creates an entry and reads the queue in one packet. The release deletes the
+ * entry, with or without waiting for the answer. Also measures Curator, in
+ * separate processes that are started once: the environment variable
+ * HOLDFAST_CURATOR is the class path of tests/interop/curator.
  */
 #include "../tests/lib/zk_hand.h"
 #include "peers.h"
@@ -32,8 +32,8 @@ static int answered(int rc, const char *what)
     return rc ? -1 : 0;
 }
 
-/* Sends the two requests in one packet, together with any request that was
- * begun before. */
+/* Sends the create and the read of the queue in one packet, together with the
+ * delete that nowait_step() may have begun before. */
 static int take(struct floor *f)
 {
     struct String_vector names = {0};

@@ -1,10 +1,11 @@
 /*
  * The speed that holdfast promises, as ratios. A floor is the same work done by
  * raw operations of the kernel or of a server, or by another library. A pair is
- * one acquire and its release. Each line measures holdfast, and its floor if it
- * has one, in turn, five times (three times or once if that takes seconds), and
- * shows the medians. The program starts its own servers. Exit status 1: a
- * target was missed; 2: something could not be measured.
+ * one acquire and its release. Each line of the table measures holdfast, in
+ * turn with the floor if the line has one, five times (three times or once if
+ * that takes seconds), and shows the medians. The program starts its own
+ * servers. Exit status 1: a target was missed; 2: something could not be
+ * measured.
  */
 #include "ratios.h"
 #include "../tests/lib/redis_server.h"
@@ -260,7 +261,7 @@ static void print_line(const struct line *line, const struct figures *figures)
 static int run_all(const char *const urls[PLACES], const char *only)
 {
     struct figures figures;
-    int missed = 0, broken = 0;
+    int missed = 0, broken = 0, chosen = 0;
 
     printf("%-40s %14s %14s %8s %12s\n", "", "ours", "floor", "ratio",
            "target");
@@ -269,6 +270,7 @@ static int run_all(const char *const urls[PLACES], const char *only)
 
         if (only && !strstr(line->what, only))
             continue;
+        chosen++;
         if (!measure(line, urls[line->place], &figures)) {
             printf("%-40s could not be measured\n", line->what);
             broken++;
@@ -276,6 +278,10 @@ static int run_all(const char *const urls[PLACES], const char *only)
         }
         print_line(line, &figures);
         missed += !is_met(line, figures.ratio);
+    }
+    if (!chosen) {
+        fprintf(stderr, "no line contains `%s'\n", only);
+        return 2;
     }
     printf("%d missed, %d not measured\n", missed, broken);
     return broken ? 2 : missed ? 1 : 0;

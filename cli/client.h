@@ -11,9 +11,10 @@
 #include <holdfast.h>
 #include <stdbool.h>
 
-/* Opens a client for a verb that sends one request and does not wait for a
- * server. cli_open_with() does the same with the given options. Returns CLI_OK,
- * or the exit status after printing the reason. */
+/* Opens a client for a verb that sends one request. Unlike server_wait_open(),
+ * does not try again if the server cannot be reached. cli_open_with() does the
+ * same with the given options. Returns CLI_OK, or the exit status after
+ * printing the reason. */
 int cli_open(const struct cli_verb *verb, const char *url, hf_client **out);
 int cli_open_with(const struct cli_verb *verb, const char *url,
                   const hf_client_options *opt, hf_client **out);

@@ -283,7 +283,7 @@ static void bench_show_progress(const struct contend *contend, double seconds,
 }
 
 /* Makes ^C end a run instead of the program. The contenders inherit the blocked
- * signals. */
+ * signals, so ^C does not end them. */
 static int bench_catch_signals(struct contend *contend)
 {
     sigset_t set;

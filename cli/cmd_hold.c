@@ -171,8 +171,9 @@ static int hold_keep(const struct held_locks *held, int signals)
     }
 }
 
-/* Warns of a standard input that ends at once, so that the locks are not kept:
- * a file, or /dev/null, which a shell gives to a command in the background. */
+/* Warns if standard input is a file, or is /dev/null, which a shell gives to a
+ * command in the background: such an input ends at once, and the locks are then
+ * released. */
 static void hold_warn_of_no_input(const struct lock_options *w)
 {
     struct stat input, null;

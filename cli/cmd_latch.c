@@ -2,6 +2,7 @@
 #include "client.h"
 #include "json.h"
 #include "lock_error.h"
+#include "mismatch.h"
 #include "shared/args.h"
 #include "shared/exit_code.h"
 #include "shared/message.h"
@@ -170,6 +171,19 @@ static int latch_parse(struct options *o, int argc, char **argv, int *word,
     return cli_name(&cli_latch, argc, argv, o->url, &l->name);
 }
 
+/* Prints why the verb failed, and returns the exit status. If the name is in
+ * use as another kind of lock, prints that kind, if the server reports it. */
+static int latch_failed(const struct options *o, hf_client *client,
+                        const char *name, int rc, const hf_error *err)
+{
+    struct lock_options as = {
+        .verb = &cli_latch, .url = o->url, .kind = HF_LATCH};
+
+    if (rc == HF_EMISMATCH && mismatch_say(&as, client, name))
+        return cli_exit_of(rc);
+    return cli_failed_on(&cli_latch, name, rc, err);
+}
+
 static int latch_main(int argc, char **argv)
 {
     struct options o = {.wait_ms = HF_FOREVER};
@@ -191,7 +205,7 @@ static int latch_main(int argc, char **argv)
     if (rc == HF_OK)
         rc = doers[word](&o, &l, &err);
     if (rc != HF_OK)
-        status = cli_failed_on(&cli_latch, l.name, rc, &err);
+        status = latch_failed(&o, client, l.name, rc, &err);
     hf_latch_free(l.handle);
     hf_close(client);
     return status;

@@ -76,7 +76,8 @@ struct follow {
     bool is_started; /* the first state is printed */
     bool is_down;    /* the server does not answer */
     bool is_closed;  /* standard output has no reader */
-    bool is_failed;  /* writing to it has failed; a message was printed */
+    bool is_failed;  /* writing to standard output has failed; a message was
+                        printed */
     uint64_t changes;
     int64_t poll_at, ends_at; /* CLOCK_BOOTTIME */
     int64_t list_at; /* the earliest time to list again, if relist is set */
@@ -268,9 +269,10 @@ static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
 {
     const char *event = watch_change(l->last, info);
 
-    /* With a prefix, nothing is printed for a name that is not in use when it
-     * is first inspected. If such a name comes into use after the start, that
-     * is a change. */
+    /* With a prefix, a name that has no last state is new in the list. If the
+     * name is not in use, nothing is printed. If it is in use, and the first
+     * list was printed before (is_started), the name has come into use since
+     * then. */
     if (!l->last && f->o->is_prefix) {
         if (!lock_is_used(info))
             event = NULL;

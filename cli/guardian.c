@@ -5,8 +5,9 @@
  * a pipe; when the parent dies, the kernel closes the write end. The other is a
  * timer that the parent sets. The guardian need not read a message to get a new
  * deadline, so the newest deadline counts even if the guardian was stopped. It
- * sends KILL and not TERM, because in shared memory the lock of a dead process
- * is free at once: a process that continued would run without the lock.
+ * sends KILL and not TERM, because in shared memory the lock is free as soon as
+ * the parent is dead: a command that handled TERM first would run without the
+ * lock.
  *
  * The guardian may be forked while threads of the library run. It therefore
  * calls only functions that are safe after a fork of a multithreaded process.

@@ -1,6 +1,6 @@
 /*
  * The locks of one client that are held together, and functions on all of them
- * at once. The lock set owns the handles. No function here blocks.
+ * at once. The lock set (lock_set.h) owns the handles. No function here blocks.
  */
 #ifndef HF_CLI_HELD_LOCKS_H
 #define HF_CLI_HELD_LOCKS_H

@@ -25,8 +25,8 @@ static int lock_options_take_permits(const struct lock_options *w,
     uint64_t number;
 
     if (cli_number(text, 1, UINT32_MAX, &number) < 0)
-        return cli_misuse(w->verb, "%s takes a number of permits, not `%s'",
-                          option, text);
+        return cli_misuse(w->verb, "%s takes 1 to %u permits, not `%s'", option,
+                          UINT32_MAX, text);
     *out = (uint32_t)number;
     return CLI_OK;
 }

@@ -28,7 +28,7 @@ static void lock_set_leave(int number)
 {
     (void)number;
     if (write(STDERR_FILENO, last.words, strlen(last.words)) < 0) {
-        /* Nothing can be printed, so the process ends without a message. */
+        /* Nothing more can be done: the process ends without a message. */
     }
     if (server_wait_caught)
         cli_die_of(server_wait_caught);
@@ -66,8 +66,8 @@ static void lock_set_hear_alarm(void)
 }
 
 /* Restores the signal mask that this process had at its start. From here on a
- * signal may end the process at once: it only waits for the server, which
- * itself removes what a dead client leaves behind. */
+ * signal may end the process at once: the process only waits for the server,
+ * which itself removes what a dead client leaves behind. */
 static void lock_set_hear_signals(const struct lock_set *c)
 {
     sigset_t mask = c->mask;
@@ -171,9 +171,9 @@ static int lock_set_say_no_server(const struct lock_options *w, int rc)
     return cli_exit_of(rc);
 }
 
-/* Prints why a wait ended without the lock, and returns the exit status. During
- * the wait the client may not have noticed that the server has stopped
- * answering. A timer therefore limits the inspection. */
+/* Prints why a wait ended without the lock, and returns the exit status. The
+ * server may have stopped answering during the wait, unnoticed by the client. A
+ * timer therefore limits the request that finds out the holder. */
 static int lock_set_not_acquired(struct lock_set *c, int rc,
                                  const hf_error *err)
 {
@@ -271,8 +271,8 @@ static bool acquire_lock_set(struct lock_set *c, int *status)
     else
         *status = lock_set_not_acquired(c, rc, &err);
     /* hf_close() sends the server one more request, which takes this client out
-     * of the queue. If the server refused the last request, it will probably
-     * refuse this request too, so it gets less time. */
+     * of the queue. If a signal ended the wait and the last request failed,
+     * this request will probably fail, too, so hf_close() gets less time. */
     lock_set_leave_after(server_wait_caught && rc == HF_EBACKEND ? 100 : 1000,
                          *status, "");
     return false;

@@ -39,6 +39,8 @@ static struct words mismatch_advise(const struct lock_options *w,
 {
     struct words out = {""};
 
+    if (w->kind == HF_LATCH)
+        return out;
     if (info->kind == HF_SEMAPHORE)
         snprintf(out.text, sizeof out.text, "use --of %u, or ", info->permits);
     else if (info->kind == HF_RWLOCK)
@@ -55,8 +57,8 @@ static struct words mismatch_advise(const struct lock_options *w,
 }
 
 /* Returns whether the existing lock differs from the lock that the options
- * describe. It may not differ, because it may have changed since the server
- * refused the request. */
+ * describe. Returns false if, for example, the existing lock has changed since
+ * the server refused the request. */
 static bool mismatch_differs(const struct lock_options *w, const hf_info *info)
 {
     if (!lock_is_used(info) || info->kind < HF_MUTEX || info->kind > HF_LATCH)

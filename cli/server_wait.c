@@ -90,9 +90,9 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
 }
 
 /* Returns the time limit of hf_open() in milliseconds: what is left of the time
- * of -w, and 800 ms, because a call of the library with a time limit may take a
- * little longer than the limit. Returns 0, which selects the limit of the URL,
- * if there is no -w, or if there is -n, which leaves no time to connect. */
+ * of -w, and 800 ms more. (hf_lock_acquire(), too, may exceed its time limit by
+ * up to a second.) Returns 0, which selects the limit of the URL, if there is
+ * no -w, or if there is -n, which leaves no time to connect. */
 static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
     int64_t most = server_wait_time_left(p) + 800;

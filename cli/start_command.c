@@ -20,8 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Executes the command in the forked child. The child has only this thread, so
- * only calls are allowed that are safe after a fork. */
+/* Executes the command in the forked child. Another thread may have held a
+ * mutex at the fork, and does not exist in the child to unlock it. Therefore
+ * the child calls only functions that are safe after a fork. */
 static _Noreturn void command_become(const struct command *command,
                                      pid_t parent, int go, int failure)
 {

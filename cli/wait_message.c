@@ -2,8 +2,8 @@
  * Inspects the lock in a separate thread. During a short wait nothing is
  * printed. After that, one line says who holds the lock, or that the backend
  * cannot say. Then the thread ends, unless standard error is a terminal: there
- * the line is updated every second, and requests to the server become less
- * frequent.
+ * the thread updates a live line every second, and its requests to the server
+ * become less frequent.
  *
  * Every signal is blocked in the thread, because the waiting thread handles
  * them.

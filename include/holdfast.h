@@ -20,11 +20,11 @@
  *   background what the server may still have of the hold.
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
  *   (reentrant and counted) or, with HF_OWNER_HANDLE, by the handle.
- * - After fork() calls on the parent's handles return HF_EFORK in the child and
- *   have no effect: open a new client in the child. The parent keeps its holds.
- *   The child has copies of the parent's descriptors until it calls exec() or
- *   exits, and cannot close them. Until then a server may not notice that the
- *   parent has ended its connection.
+ * - After fork(), calls on the parent's handles return HF_EFORK in the child
+ *   and have no effect: open a new client in the child. The parent keeps its
+ *   holds. The child has copies of the parent's descriptors until it calls
+ *   exec() or exits, and cannot close them. Until then a server may not notice
+ *   that the parent has ended its connection.
  * - pthread_cancel() of a thread that is in a call takes effect after the call
  *   has returned; in a callback, after hf_client_dispatch() or hf_close() has
  *   returned. A thread that is cancelled while it holds a lock leaves its hold
@@ -460,9 +460,9 @@ HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
  * for the answer. Returns 0; ENOTOWNER: the caller does not hold the lock for
  * writing; ENOTSUP: it holds a lock other than a read-write lock; ELOST;
  * EUNKNOWN: no answer within op_timeout, or the server refused: the caller has
- * a read hold now, but others may be kept out until the next renewal (with a
- * fixed lease, and in shared memory, until its end). ENOMEM, ECLOSED, EFORK:
- * nothing has changed.
+ * a read hold now, but other readers may be kept out until the next renewal
+ * (with a fixed lease, and in shared memory, until the hold ends). ENOMEM,
+ * ECLOSED, EFORK: nothing has changed.
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
 /* Always fails: with ENOTSUP if the caller holds the lock, otherwise with the

@@ -252,8 +252,8 @@ static int main_take_ms(const char *name, const char *text, int64_t least,
     if (hf__parse_ms(text, out) == 0 && *out >= least && *out <= most)
         return CLI_OK;
     return cli_misuse(&lab_verb,
-                      "--%s takes a duration of %lldms to 10m, not `%s'", name,
-                      (long long)least, text);
+                      "--%s takes a duration of %lldms to %llds, not `%s'",
+                      name, (long long)least, (long long)most / 1000, text);
 }
 
 static int main_take_switch(struct lab *lab, const struct lab_switch *one,

@@ -39,25 +39,33 @@ int cli_width(int fd)
 
 void cli_wrap(FILE *out, int column, int width, const char *text)
 {
-    int at = column;
+    int indent = column, at = column;
+    bool begins = true; /* a line of the text */
 
     while (*text) {
-        int len = (int)strcspn(text, " \n"), letters = 0;
+        int len, letters = 0;
 
+        if (begins) {
+            len = (int)strspn(text, " ");
+            indent = at = column + len;
+            fprintf(out, "%*s", len, "");
+            text += len;
+            begins = false;
+        }
+        len = (int)strcspn(text, " \n");
         for (int i = 0; i < len; i++)
             letters += ((unsigned char)text[i] & 0xc0) != 0x80;
-        if (at > column && at + 1 + letters > width) {
-            fprintf(out, "\n%*s", column, "");
-            at = column;
+        if (at > indent && at + 1 + letters > width) {
+            fprintf(out, "\n%*s", indent, "");
+            at = indent;
         }
-        at += fprintf(out, "%s%.*s", at > column ? " " : "", len, text) -
+        at += fprintf(out, "%s%.*s", at > indent ? " " : "", len, text) -
               (len - letters);
         text += len;
-        if (*text == '\n') {
-            fprintf(out, "\n%*s", column, "");
-            at = column;
-        }
+        begins = *text == '\n';
         text += *text != '\0';
+        if (begins && *text)
+            fprintf(out, "\n%*s", column, "");
     }
     fputc('\n', out);
 }

@@ -69,7 +69,7 @@ struct workers {
 struct hand {
     struct workers *workers;
     struct worker worker;
-    bool leads; /* the first thread of its process */
+    bool leads; /* the main thread of its process */
     pthread_t thread;
 };
 

@@ -39,7 +39,7 @@ enum work {
 
 struct workers_plan {
     unsigned workers;
-    bool threads;       /* threads of one process, instead of processes */
+    bool threads;       /* workers are threads, instead of processes */
     unsigned processes; /* number of processes that the threads are divided
                            among; 0 means one */
     uint64_t attempts;  /* of all workers together; 0: until run_ms has passed,
@@ -95,7 +95,7 @@ void worker_await(struct worker *worker, int64_t limit_ms);
 void worker_meet(struct worker *worker, int64_t limit_ms);
 /* Waits until *count, a counter in `shared', has reached at_least, for at most
  * limit_ms. Returns whether *count has reached at_least. The measurement begins
- * after the last pause. */
+ * when the last of these pauses in the run ends. */
 bool worker_pause(struct worker *worker, const _Atomic unsigned *count,
                   unsigned at_least, int64_t limit_ms);
 /* Adds a span to the timeline: the worker believed that it was inside from

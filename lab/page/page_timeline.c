@@ -123,8 +123,9 @@ static bool timeline_is_free(const struct view *view, const struct note *note)
 }
 
 /* Places the notes from the latest to the earliest, each in the topmost line
- * that has room. Therefore the vertical line from a mark to its text passes to
- * the left of later texts. */
+ * that has room. Later texts, which begin further to the right, are therefore
+ * above earlier texts, and the vertical line from a mark down to its text
+ * passes to the left of them. */
 static void timeline_place_notes(struct view *view, struct page_lane *lanes)
 {
     for (size_t i = view->notes_len; i-- > 0;) {

@@ -36,9 +36,9 @@ struct plan {
     void *arg;
 };
 
-/* The functions from here to cleanup_main() run in a cleanup process, those
- * from there to cleanup_end() in the runner, the last two in cleanup processes
- * and in the supervisor. */
+/* The functions from here to cleanup_main() run in a cleanup process, and those
+ * after it, up to cleanup_end(), in the runner. The last two functions of this
+ * file run in cleanup processes and in the supervisor. */
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 static void cleanup_set_signals(void (*handler)(int))

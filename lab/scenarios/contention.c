@@ -52,8 +52,9 @@ static double contention_per_sale(const struct workers_result *result,
     return result->done ? all / (double)result->done : 0;
 }
 
-/* Writes the verdict. `times' is the rate divided by the rate of the fair lock,
- * or 0 if the rate of the fair lock is not known. */
+/* Writes the verdict. For an unfair lock, `times' is its rate divided by the
+ * rate of the fair lock. It is 0 in all other rows, and if the rate of the fair
+ * lock is not known. */
 static void contention_judge(const struct race *race, struct lab_row *row,
                              const struct workers_result *result,
                              int64_t oversold, double times)

@@ -146,14 +146,15 @@ struct found {
     bool in;        /* B has got the lock */
     bool early;     /* B got it before A's hold had ended */
     bool lost;      /* A's hold ended before A died */
-    long long pttl; /* expiry of the key if B does not get it; -1: none */
+    long long pttl; /* PTTL if B does not get the lock; -1: no expiry */
     double wait_ms; /* from A's death until B got the lock */
     int64_t ttl_ms;
     int64_t stood_ms;
 };
 
 /* Waits until B has the lock, for at most three TTLs. If B does not have the
- * lock then, waits for at most NEVER_MS more, unless the key has no expiry. */
+ * lock then, waits for at most NEVER_MS more, unless the key has no expiry.
+ * Does not wait if A lost the lock, because then B has had the lock already. */
 static void crash_await_b(const struct play *play, struct actor *b,
                           struct found *found)
 {
@@ -296,8 +297,8 @@ static void crash_lead_by_hand(struct lab *lab)
     }
 }
 
-/* A sentence about the lab's own ZooKeeper, whose ticks are short. A session
- * lasts for two ticks or more. */
+/* Added to a sentence about the lab's own ZooKeeper, whose tickTime is shorter
+ * than the packaged one. A session lasts for two ticks or more. */
 #define SHORT_SESSIONS                                                         \
     "; with the packaged tickTime of 2000 a session lasts at least 4000 ms"
 

@@ -10,7 +10,7 @@
  * The second is the documents' methodA, which holds a lock and calls methodB,
  * which takes the same lock. By hand (SET NX) methodB waits for methodA, its
  * own caller. A lock that is not reentrant refuses methodB. A reentrant lock
- * counts.
+ * lets methodB in, and counts both acquires.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -91,7 +91,8 @@ static void deadlock_one_by_one(void *arg)
     int rc;
 
     lab_check(hf_lock_acquire(two.first, NULL, &err), "acquire", &err);
-    /* This is not an overlap, because each actor holds a different lock. */
+    /* Not actor_holds(): the page would draw an overlap, although each actor
+     * holds a different lock. */
     actor_shares(plan->first ? "holds lock 2" : "holds lock 1");
     actor_step("has one");
     actor_waits(plan->first ? "wants lock 1" : "wants lock 2");

@@ -100,7 +100,7 @@ static void door_guard_without(void *arg)
     seen = atomic_load(&room->door->inside);
     actor_mark(false, "looks once: %d inside", seen);
     actor_step("looks once");
-    if (seen > 0) /* they have time to leave, but are not counted again */
+    if (seen > 0) /* the people get time to leave, but are not counted again */
         actor_step("gives them time");
     lock_door(room);
 }

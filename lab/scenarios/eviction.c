@@ -329,7 +329,8 @@ static bool eviction_lead_evicted(struct play *play, struct late *by_a,
     stage_mark(row, "Redis", "has evicted the lock");
     knows_ms = eviction_sell(play, by_a, stage, a, &result);
     actor_end(a);
-    stage_close(stage, row); /* kills B, whose key may have been evicted too */
+    stage_close(stage, row); /* kills B, and does not let it release: its key
+                                may have been evicted, too */
     result.left = fence_value(play->lab, NULL);
     lab_row_number(row, "written", play->written);
     eviction_judge(play->lab, row, &result, knows_ms);

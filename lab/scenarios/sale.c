@@ -268,7 +268,7 @@ static enum work sale_redis_watch(struct worker *worker)
  * lease ends before it releases. The second holder gets the lock, and has read
  * when the first holder releases. If that release deletes the second holder's
  * lock, a third worker gets the lock and reads the same stock, and both write.
- * Only the first holder loses the lock because its lease ends. */
+ * No other holder's lease ends before its release. */
 static const char *const setnx_releases[] = {"DEL", "owner check", NULL};
 static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
 

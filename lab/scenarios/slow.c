@@ -273,9 +273,10 @@ static bool slow_is_renewed(const struct play *play)
 
 /* Returns whether the row must be repeated with a longer TTL. If A, the server
  * or the machine stalls, a renewal is late, and no process can detect every
- * stall. Therefore a row in which A lost the lock is repeated. This hides no
- * defect: a watchdog that does not renew loses the lock in each repetition, and
- * a row with two holders is not repeated. */
+ * stall. Therefore a row with holdfast's watchdog is repeated if A lost the
+ * lock. This hides no defect: a watchdog that does not renew loses the lock in
+ * each repetition, and a row with two holders is not repeated. A row with the
+ * documents' watchdog is repeated if there was no renewal. */
 static bool slow_is_spoiled(const struct play *play, const struct found *found)
 {
     if (play->cast == &once)

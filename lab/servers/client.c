@@ -59,8 +59,8 @@ hf_lock *lab_lock(hf_client *client, const char *name,
  * slower than later. */
 void lab_warm(struct lab *lab, const struct lab_place *place)
 {
-    static pid_t warm; /* pid of the server that is warm; a run has one such
-                          server */
+    static pid_t warm; /* pid of the ZooKeeper that is warm; a run has no other
+                          ZooKeeper as a place */
     hf_client *client;
     hf_lock *lock;
     char name[96];

@@ -17,8 +17,8 @@ hf_client *lab_open(const struct lab_place *place, int64_t ttl_ms);
 /* Calls hf_lock_new() for a lock of that client. opt may be NULL. */
 hf_lock *lab_lock(hf_client *client, const char *name,
                   const hf_lock_options *opt);
-/* Returns hf_client_caps() of that backend, or 0 if it does not have the
- * kind. */
+/* Opens a client for a moment, and returns its hf_client_caps() for this kind:
+ * 0 if the backend does not have the kind. */
 int lab_caps(const struct lab_place *place, enum hf_kind kind);
 /* Dies unless rc is HF_OK. `what' names the attempt in the message, such as
  * "acquire". */

@@ -26,13 +26,14 @@ int places_complete(struct lab *lab, bool backends_given, bool stores_given);
 bool places_lack(const struct lab *lab, const struct lab_scenario *scenario,
                  char out[LAB_TEXT_MAX]);
 
-/* Call it first in the runner. Dies if a server with a URL cannot be used, or
- * if `all' needs servers that are not installed. */
+/* Call it first in the runner. Dies if a server that was given by a URL cannot
+ * be used. Also dies if all scenarios run with --servers, and a server that
+ * they need is not installed. */
 void places_check(struct lab *lab);
-/* Returns whether no place is a server or a database. */
+/* Returns whether every backend is shared memory and there is no store. */
 bool places_are_bare(const struct lab *lab);
 
-/* Returns whether such a backend was requested. Starts no server. */
+/* Returns whether a backend of that engine was requested. Starts no server. */
 bool lab_uses(const struct lab *lab, enum lab_engine engine);
 /* Returns the i-th backend for the current scenario, or NULL after the last. Of
  * the defaults of --servers, Redlock and MariaDB are left out if the scenario

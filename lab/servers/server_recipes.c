@@ -231,9 +231,9 @@ static bool recipe_zookeeper_answers(const struct lab_server *server)
 static void recipe_execute_etcd(const struct launch *launch)
 {
     static const char *const plain[] = {
-        /* With these values a lease may be as short as one second: etcd
-         * lengthens a shorter lease to one and a half election timeouts,
-         * rounded up to whole seconds. */
+        /* With these values a lease may be as short as one second: the shortest
+         * lease that etcd grants is one and a half election timeouts, rounded
+         * up to whole seconds. */
         "--heartbeat-interval=10",
         "--election-timeout=100",
         "--logger=zap",

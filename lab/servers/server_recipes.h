@@ -1,6 +1,7 @@
 /*
  * How each kind of temporary server is prepared and executed, from the files of
- * its Debian package. Only servers.c uses this, except lab_etcd_leads().
+ * its Debian package. Only servers.c uses this header, except that a scenario
+ * calls lab_etcd_leads().
  */
 #ifndef HF_LAB_SERVER_RECIPES_H
 #define HF_LAB_SERVER_RECIPES_H
@@ -42,14 +43,15 @@ struct server_recipe {
 /* Returns whether the member is the leader of its etcd cluster. */
 bool lab_etcd_leads(const struct lab_server *member);
 
-/* By engine. A recipe without execute() has no server. */
+/* Indexed by engine. If `execute' is NULL, the engine has no server of its
+ * own. */
 extern const struct server_recipe server_recipes[LAB_ENGINES];
 
 /* Adds to `out' the packages that are missing, each after a space. */
 void server_recipe_missing(const struct server_recipe *recipe, char *out,
                            size_t size);
-/* Finds the files. Dies if one is missing, and names the package that contains
- * it. */
+/* Finds the programs that the recipe needs, and notes their paths in the
+ * struct. Dies if one is missing, and names the package that contains it. */
 void server_recipe_find(struct launch *launch);
 /* In the server's process: creates the directory, and executes the server. The
  * parameter `arg' is the struct launch. */

@@ -1,8 +1,8 @@
 /*
  * Each server's process creates the server's directory itself, as a child of a
- * cleanup process. Therefore no directory ever exists that no cleanup process
- * knows. What the runner and these processes must know is in memory that they
- * share.
+ * cleanup process. Therefore each directory, as soon as it exists, has a
+ * cleanup process that will remove it. What the runner and these processes must
+ * know is in memory that they share.
  */
 #include "servers.h"
 
@@ -118,10 +118,10 @@ static _Noreturn void servers_complain(const struct lab_server *server,
             *log ? " ends with:" : " is empty", log);
 }
 
-/* Returns whether the process of this pidfd ends within ms milliseconds. A
- * process with several threads ends when all of them have ended, which only a
- * pidfd reports. The cleanup process does not reap the server's process before
- * it cleans up, so the pid is not reused. */
+/* Returns whether the process of this pidfd ends within ms milliseconds. The
+ * pidfd of a process with several threads becomes readable only when all of
+ * them have ended. The cleanup process does not reap the server's process
+ * before it cleans up, so the pid is not reused. */
 static bool servers_is_over(int process, int ms)
 {
     struct pollfd pfd = {.fd = process, .events = POLLIN};

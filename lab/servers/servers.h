@@ -1,9 +1,9 @@
 /*
  * Temporary servers from the installed packages: each on a free loopback port,
  * in its own directory. Contrary to the defaults of their packages, they sync
- * nothing to disk, except etcd, which has no option for that in version 3.4.
- * Each server has a cleanup process, which stops the server and removes its
- * directory when the runner has ended (cleanup.h).
+ * nothing to disk; only etcd does, because version 3.4 has no option to prevent
+ * that. Each server has a cleanup process, which stops the server and removes
+ * its directory when the runner has ended (cleanup.h).
  */
 #ifndef HF_LAB_SERVERS_H
 #define HF_LAB_SERVERS_H
@@ -47,7 +47,8 @@ struct lab_server *lab_server_start(struct lab *lab, enum lab_engine engine,
 /* Does the same for the n members of one etcd cluster. */
 void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n);
 /* Starts the independent servers of Redlock: one for each element of `servers'
- * that is NULL. `place' becomes the place of all of them. */
+ * that is NULL. Then fills in `place', the place that consists of all the
+ * servers in `servers'. */
 void lab_redlock_start(struct lab *lab,
                        struct lab_server *servers[LAB_REDLOCK_SERVERS],
                        struct lab_place *place);

@@ -45,8 +45,8 @@ static bool sql_is_refused(unsigned error)
     }
 }
 
-/* Explains the last error in `why', which begins with `what', the attempt that
- * failed. Returns an exit status. */
+/* Writes to `why' a message about the last error; the message begins with
+ * `what', which names the attempt that failed. Returns an exit status. */
 static int sql_explain(const struct sql *sql, const char *what,
                        char why[SQL_WHY])
 {

@@ -196,8 +196,9 @@ static int tidy_clean_mariadb(void *arg)
     return error ? -1 : 0;
 }
 
-/* Dies if the user lacks the right to drop tables. The server checks that right
- * before it notices that the table does not exist. */
+/* Dies if the user lacks the right to drop tables. The table does not exist,
+ * but the server checks the right first: it answers ER_BAD_TABLE_ERROR only to
+ * a user who has the right. */
 static void tidy_check_mariadb(const struct tidy *tidy)
 {
     struct sql *sql = sql_open(&tidy->place);
@@ -233,7 +234,8 @@ static void tidy_redlock(struct lab *lab, const struct lab_place *place)
 {
     struct tidy tidy = {.place = *place};
     const char *host = strstr(place->url, "://"), *end, *user;
-    /* rd_open() refuses rediss: the lab's own connections have no TLS. */
+    /* The lab's own connections have no TLS. With the scheme rediss, rd_open()
+     * therefore refuses the URL. */
     const char *scheme = strstr(place->url, "tls=yes") ? "rediss" : "redis";
 
     if (!host)

@@ -1,4 +1,5 @@
-/* Removes everything of a run from a database that was given to it. */
+/* Removes everything that a run has left in a database that was given by a
+ * URL. */
 #ifndef HF_LAB_TIDY_H
 #define HF_LAB_TIDY_H
 
@@ -7,10 +8,10 @@
 struct lab;
 
 /* Called in the runner before anything is written to the place. Starts a
- * cleanup process for each server of the place that removes this run's tables
- * and keys, and the keys and rows of its locks, when the run has ended. Dies if
- * the rights for that are missing. A second call for a place does nothing. Nor
- * is anything done for a temporary server, or for engines other than Redis,
+ * cleanup process for each server of the place. When the run has ended, the
+ * cleanup process removes the run's tables and keys, and the keys and rows of
+ * its locks. Dies if the rights for that are missing. Does nothing in a second
+ * call for a place, for a temporary server, and for engines other than Redis,
  * Redlock and MariaDB. */
 void lab_place_tidy(struct lab *lab, const struct lab_place *place);
 

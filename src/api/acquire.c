@@ -96,7 +96,8 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         return rc;
     if (w->state == HF__W_FINISHED)
         return w->result;
-    /* A handle that owns can have only one acquire under way. */
+    /* If the handle itself, and not a thread, is the owner of a mutex or a
+     * read-write lock, it can have only one acquire under way. */
     w->handle->acquiring = w->handle->owner && (n->remote.kind == HF_MUTEX ||
                                                 n->remote.kind == HF_RWLOCK);
     return HF__PENDING;
@@ -167,7 +168,7 @@ static int acquire_wait_over(const struct acquire *a, const struct hf__lease *l,
 }
 
 /* For direct backends only. Returns whether a thread must sleep inside the
- * backend (park) for this line, and none does. */
+ * backend (park) for this line, and no thread does so yet. */
 static bool acquire_is_parkable(const struct hf__line *n)
 {
     return !n->parker && n->queue.lease.state == HF__WAITING;
@@ -381,7 +382,8 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
         hf__count_at_once(a->line, rc);
         hf__lines_rest(a->line);
         a->held_here = rc == HF_EBUSY && acquire_is_held_here(lock->line);
-        /* After the unlock the handle may have been freed. */
+        /* The result is made before the unlock, after which the handle may be
+         * freed. */
         rc = rc == HF__GRANTED ? 0 : acquire_result(a, opt, rc, err);
         hf__line_unlock(lock->line);
         return rc;

@@ -13,8 +13,8 @@ bool hf__cancel_attach(hf_cancel *cancel, hf_client *c)
              HF__CANCELLED);
 }
 
-/* A thread that has called hf_cancel_fire() during the wait might not have
- * reached the client yet. Such a thread is added to client->firing here, and
+/* A thread that has fired the hf_cancel during the wait might not have woken
+ * the client's driver yet. That thread is added to client->firing here, and
  * subtracts itself when it no longer uses the client.
  *
  * HF__ATTACHED is set in the word. Adding it once more clears the bit and
@@ -34,11 +34,11 @@ void hf_cancel_init(hf_cancel *cancel)
         *cancel = (hf_cancel)HF_CANCEL_INIT;
 }
 
-/* After the firing the wait may return, and the hf_cancel may be freed.
- * Therefore everything in the hf_cancel is read before the firing, which takes
- * place only if the word has not changed since. hf__cancel_detach() adds this
- * thread to client->firing; the client stays until this thread has subtracted
- * itself. */
+/* As soon as HF__CANCELLED is set, the wait may return, and the hf_cancel may
+ * be freed. Therefore everything in the hf_cancel is read before that.
+ * HF__CANCELLED is set only if the word has not changed since it was read.
+ * hf__cancel_detach() adds this thread to client->firing; the client stays
+ * until this thread has subtracted itself. */
 void hf_cancel_fire(hf_cancel *cancel)
 {
     int saved = errno;

@@ -49,7 +49,8 @@ static bool close_each_line(hf_client *c, bool (*fn)(struct hf__line *))
     return all;
 }
 
-/* Returns whether the line has nothing left to let go, now or after a pause. */
+/* Returns whether the line has no waiter, no attempt, no hold, and no let_go
+ * that is under way or will be repeated after a pause. */
 static bool close_is_idle(struct hf__line *n)
 {
     return hf__queue_idle(&n->queue);
@@ -72,9 +73,8 @@ static bool close_end_line(struct hf__line *n)
     n->queue.owner = 0;
     n->queue.count = 0;
     hf__lease_drop(&n->queue.lease);
-    hf__lease_hurry(&n->queue.lease, now); /* the server may allow the let_go by
-                                              now, even if it was refused
-                                              before */
+    hf__lease_hurry(&n->queue.lease, now); /* a refused let_go is repeated
+                                              now, not after its pause */
     hf__line_run(n, now);
     return close_is_idle(n);
 }

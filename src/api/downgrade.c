@@ -69,9 +69,9 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
     return 0;
 }
 
-/* Returns the length in ms for the renewal of downgrade_send_again(). For a
- * fixed lease it leaves the end of the hold unchanged; otherwise it is the
- * usual length. */
+/* Returns the length in ms for the renewal of downgrade_send_again(). If the
+ * lease is fixed, the hold must end when it would have ended without the
+ * renewal. Any other lease gets its usual length. */
 static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 {
     if (l->fixed && l->session)

@@ -116,9 +116,9 @@ static int loop_call_back_all(hf_client *c)
     return called;
 }
 
-/* Lets the backend do what is due while another thread drives. That thread
- * might not have read all input yet; until it has, the program's descriptor
- * would stay readable. */
+/* Reads the input, and lets the backend do what is due, while another thread
+ * drives. The driver might not have read all input yet; while unread input is
+ * left, the program's descriptor stays readable. */
 static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();

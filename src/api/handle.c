@@ -24,7 +24,8 @@
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
 /* Fails because the client cannot have locks of this kind. The backend may have
- * the kind with other URLs, because some dialects of its protocol lack it. */
+ * the kind with another URL: not every dialect of the backend's protocol has
+ * all kinds. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";
@@ -158,8 +159,8 @@ int hf_lock_new(hf_client *c, const void *name, size_t name_len,
 }
 
 /* Returns whether a hold keeps the handle from being freed. A thread's hold can
- * be released through any handle of the name; such a hold keeps only the last
- * handle. line->mu and client->mu are held. */
+ * be released through any handle of the name, so it keeps only the last handle.
+ * line->mu and client->mu are held. */
 static bool handle_keeps_locked(const hf_lock *lock, const struct hf__line *n)
 {
     const struct hf__queue *g = &n->queue;

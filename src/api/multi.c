@@ -1,8 +1,9 @@
 /*
  * Several locks at once. They are acquired one after the other, in an order
- * that every process can derive (by name, then kind, then place), and released
- * in the opposite order. Callers that follow this order cannot wait for each
- * other in a cycle. If a lock is listed both for writing and for reading, it is
+ * that every process can derive (by name, then kind, then the place of the
+ * client, which is its URL without user, password and options), and released in
+ * the opposite order. Callers that follow this order cannot wait for each other
+ * in a cycle. If a lock is listed both for writing and for reading, it is
  * acquired for writing first: a read within a write is possible, a write within
  * a read is not.
  */
@@ -97,8 +98,8 @@ static int multi_take(const hf_part *part, const hf_acquire_options *opt,
     if (until != HF__NEVER) {
         hf__time left = until - hf__now();
 
-        /* Allow at least one attempt: the preceding parts may have used up the
-         * time. */
+        /* Each part gets at least one attempt, even if the preceding parts have
+         * used up the time. */
         one.wait_ms = left > 0 ? (left + HF__MS - 1) / HF__MS : 0;
     }
     rc = hf__acquire_by(part->lock, &one, latest, err);

@@ -1,5 +1,6 @@
-/* Release: undoes one acquire. It has two halves, between which the caller
- * waits for the answer. */
+/* Release: undoes one acquire. Its first half sends the request, and its second
+ * half waits for the answer. A caller can begin several releases before it
+ * waits for the first of them. */
 #ifndef HF_RELEASE_H
 #define HF_RELEASE_H
 
@@ -10,7 +11,7 @@
  * which may be NULL, will be finished later. */
 int hf__release_enter(struct hf__line *, uint64_t owner, struct hf__releaser *);
 
-/* A release between its two halves, which waits for its answer. */
+/* A release that has begun and is not answered yet. */
 struct hf__releasing {
     struct hf__sleeper sleeper;
     struct hf__releaser releaser;

@@ -12,10 +12,10 @@
  * - A *networked* backend is always called with the client's mutex held, so it
  *   needs no lock of its own. Threads wait by driving it (driver.c).
  * - A *direct* backend (HF__DIRECT; shared memory) answers attempt, abandon and
- *   release at once. These may be called on many threads at a time (for one
- *   remote with the mutex of that name held), and never take client->mu.
- *   Threads wait in park. Its other slots are called with the client's mutex
- *   held.
+ *   release at once. The core may call these three on many threads at a time,
+ *   each call with the mutex of the remote's name held. They never take
+ *   client->mu. Threads wait in park. The other slots of a direct backend are
+ *   called with the client's mutex held.
  *
  * Every request is idempotent by its hold id: if an answer was lost, attempt,
  * release, abandon and renew may be sent again, and the answer is the same.
@@ -24,10 +24,10 @@
  * to write) keeps no queue. Its slot returns LATER, and the core parks the
  * request. When the backend calls go_on(), the core calls the same slots again
  * for all parked requests, in their order. If a caller gives up before that,
- * its request is taken out. (An attempt is abandoned as well; the backend
- * answers DONE if nothing was ever sent for its hold id.) The core fails a
- * request whose time has passed (meant_until) with EUNKNOWN. So a request is
- * either with the backend (PENDING) or parked.
+ * the core takes the caller's request out of the parked ones. (An attempt is
+ * abandoned as well; the backend answers DONE if nothing was ever sent for its
+ * hold id.) The core fails a request whose time has passed (meant_until) with
+ * EUNKNOWN. So a request is either with the backend (PENDING) or parked.
  */
 #ifndef HF_BACKEND_H
 #define HF_BACKEND_H
@@ -83,10 +83,10 @@ struct hf__remote;
 struct hf__req {
     struct hf__req *next, *prev; /* links of parked requests */
     struct hf__remote *remote;   /* NULL: a hf__query or hf__batch */
-    hf__time meant_until; /* when its caller stops waiting: the request is not
-                             sent after that time, and a server with a clock
-                             refuses it then. HF__NEVER: it is sent at any time,
-                             an attempt until it is abandoned */
+    hf__time meant_until; /* when its caller stops waiting. After that time the
+                             request is not sent; some backends also send the
+                             limit, so that the server refuses a late request.
+                             HF__NEVER: no limit */
     uint64_t hold_id;     /* unique in this client, never reused */
     hf__time sent_at;     /* out: the time just before the bytes were written */
     union {
@@ -144,8 +144,8 @@ struct hf__remote {
 /* A renewal of many holds: req.op is HF__RENEW and req.remote is NULL. The
  * backend sets each result (DONE, ENOTOWNER, EUNKNOWN ...) and req.sent_at, and
  * then reports the whole batch. If the server knows a hold of a line for
- * reading as a write hold (the downgrade did not reach it), the renewal turns
- * it into a read hold. */
+ * reading as a write hold (the downgrade did not reach the server), the renewal
+ * turns that hold into a read hold. */
 struct hf__batch {
     struct hf__req req;
     size_t len;
@@ -178,11 +178,11 @@ struct hf__listener {
  * Any other request. All but DOWNGRADE and PUT are about a name and not about a
  * hold. name and value live as long as the query.
  *
- * DOWNGRADE: `line` has the write hold req.hold_id. From this call on it is the
- * read hold of that id of `into`, and `line` is free for the next question,
- * whatever the answer will be. Both pointers are valid during this call only;
- * they are NULL if the request was parked. The result is DONE, or ENOTOWNER if
- * the hold was gone.
+ * DOWNGRADE: `line` has the write hold req.hold_id. From this call on that hold
+ * is a read hold of `into`, with the same id, and `line` is free for another
+ * attempt, whatever the answer will be. Both pointers are valid during this
+ * call only; they are NULL if the request was parked. The result is DONE, or
+ * ENOTOWNER if the hold was gone.
  *
  * PUT: `line` has the hold req.hold_id; the pointer is valid during this call
  * only. Sets the key `name` (without the client's prefix) to `value`, in one
@@ -199,15 +199,16 @@ struct hf__listener {
  *
  * LISTEN: after DONE the backend calls core->changed() for each later change of
  * what INSPECT shows of the name; for a prefix, for each name that comes or
- * goes (or changes its holder, if the server says so). It calls at once, or
- * when it is connected again. The result is ENOTSUP if the server does not
- * report changes, or not for a prefix.
+ * goes (or changes its holder, if the server says so). It calls changed() as
+ * soon as it knows of the change. If it may have missed changes while it was
+ * not connected, it calls changed() once it is connected again. The result is
+ * ENOTSUP if the server does not report changes, or not for a prefix.
  *
  * BREAK: ends all holds, or those with the given token and owner (the text that
- * INSPECT shows). They are selected in the step that ends them. The result is
- * DONE; ENOTOWNER if the name is not held, or the latch is not set; or EBUSY if
- * there are holds, but none with that token and owner: count is then the token
- * of one of them, or 0 if it is not known.
+ * INSPECT shows). A hold ends only if it has that token and owner at that
+ * moment. The result is DONE; ENOTOWNER if the name is not held, or the
+ * latch is not set; or EBUSY if there are holds, but none with that token and
+ * owner: count is then the token of one of them, or 0 if it is not known.
  *
  * LATCH_SET: the result is DONE, or EBUSY if the latch is set already; count is
  * then its count. LATCH_DOWN: counts one down, but not below 0. Both take
@@ -317,8 +318,8 @@ struct hf__core {
      * advance() once more. Must be called only from these two. */
     void (*go_on)(hf_client *);
     /* Says that the server can be reached but refuses the client: all parked
-     * requests fail with this code, untouched, with the text of why(). Must be
-     * called only from ready() and advance(). */
+     * requests fail with this code and the text of why(), and are marked as
+     * untouched. Must be called only from ready() and advance(). */
     void (*refuse)(hf_client *, int code);
     /* Reports that the event that a QUEUED attempt waits for may have happened.
      * The core only takes note, and acts later. Must be called only from
@@ -351,7 +352,8 @@ struct hf__core {
     int (*watch)(hf_client *, int fd, uint32_t events, uint32_t tag);
     /* Asks for a call of advance() at that time at the latest. Needed if
      * something has become due earlier than next_timeout() last returned,
-     * unless advance() caused that. */
+     * unless advance() caused that: after advance() the core reads
+     * next_timeout() again. */
     void (*due)(hf_client *, hf__time at);
 
     /* Looks names up. here: true for a lookup on the calling thread, which then
@@ -386,11 +388,11 @@ enum hf__backend_flag {
     HF__DIRECT = 1 << 0,
     HF__ENDLESS = 1 << 1, /* a hold without a fixed lease needs no renewal */
     /* Holds and places in the queue live as long as the client's session, and
-     * end only with it. The core enforces a fixed lease: it renews it like any
-     * other, and releases the hold at its end. When a session ends, the backend
-     * reports its holds as lost, requests to let go as DONE (a release that was
-     * never sent: ENOTOWNER), and pending attempts as EUNKNOWN, and rings for
-     * queued ones. */
+     * end only with it. The core enforces a fixed lease: it renews the hold
+     * like any other, and releases it when the lease ends. When a session ends,
+     * the backend reports the holds as lost, pending releases and abandons as
+     * DONE (a release that was never sent as ENOTOWNER), and pending attempts
+     * as EUNKNOWN. For attempts that are QUEUED it calls bell(). */
     HF__SESSION = 1 << 2,
 };
 
@@ -447,10 +449,10 @@ struct hf__backend {
                  uint32_t expect, hf__time until);
 
     /* Begins to use a line. Returns 0; EINVAL if the backend reserves the name;
-     * EMISMATCH if the backend can tell that at once; or, from a direct
-     * backend, LATER if it could not attach now, and has set the text: the core
-     * then lets other threads use the client, and tries again until
-     * op_timeout. */
+     * EMISMATCH if the backend finds at once that the name is in use otherwise;
+     * or, from a direct backend, LATER if it could not attach now, and has set
+     * the text: the core then lets other threads use the client, and tries
+     * again until op_timeout. */
     int (*attach)(void *self, struct hf__remote *);
     void (*detach)(void *self, struct hf__remote *);
 

@@ -194,7 +194,8 @@ unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
     if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
         return UINT_MAX;
     n = text_edits(word, len, meant, meant_len);
-    /* A word with more than `most` mistakes counts as a different word. */
+    /* With more mistakes than this, and more than one, the words are not
+     * similar. */
     most = (len > meant_len ? len : meant_len) / 3;
     return n <= (most > 1 ? most : 1) && n < len ? n : UINT_MAX;
 }

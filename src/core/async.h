@@ -36,9 +36,9 @@ struct hf__verb {
 };
 
 /* An ongoing call of such a verb. The record is on the stack of the waiting
- * thread or, if the verb is asynchronous, in the handle. The waiting thread
- * takes the steps of its verb; those of an asynchronous verb are taken by the
- * thread that dispatches. */
+ * thread or, if the verb is asynchronous, in the handle. begin() runs on the
+ * thread that calls the verb; answered() runs on the same thread or, if the
+ * verb is asynchronous, on the thread that dispatches. */
 struct hf__verb_call {
     const struct hf__verb *verb;
     struct hf__request *request; /* the request under way, or NULL if there is

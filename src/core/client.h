@@ -2,14 +2,14 @@
  * A client: what hf_open() returns. It has a connection to one backend, and its
  * own lines, timers, requests and callbacks. Which mutex guards what:
  *
- *   line->mu     its queues, its remotes' requests, its waiters
+ *   line->mu     the queues, requests and waiters of all lines of one name
  *   client->mu   the backend (a networked one), the driver's role, the table of
  *                names, references, timers, news, callbacks
  *
  * Order: line->mu before client->mu. A backend reports while client->mu is
  * held, so line->mu must not be locked then, and the report is only noted
- * (news, see report.h). The driver delivers the report to the line later, with
- * both mutexes in the right order.
+ * (news, see report.h). Later a thread, usually the driver, delivers the report
+ * to the line, with the mutexes in the right order.
  */
 #ifndef HF_CLIENT_H
 #define HF_CLIENT_H

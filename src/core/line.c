@@ -95,9 +95,9 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
         n->owner_thread = t;
     }
     if (hf__line_first(n)->watchers) {
-        /* A mutex or a write hold may have been handed over by another owner.
-         * The descriptors that concern that owner must be re-armed, too, which
-         * is why all are. */
+        /* If the hold is not shared, another owner may have handed it over. The
+         * descriptors that concern that owner must then be re-armed, too, so
+         * all are. */
         if (n->queue.shared || n->remote.kind == HF_SEMAPHORE)
             hf__loss_fd_arm_of(n, w->owner);
         else
@@ -301,8 +301,8 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
-    /* If a let_go was repeated, ENOTOWNER means that an earlier one has
-     * worked. */
+    /* ENOTOWNER means that the hold was lost or, if the let_go was repeated,
+     * that an earlier let_go has worked. */
     hf__line_finish_releases(n, l->let_go_id,
                              result == HF_ENOTOWNER && first_word ? HF_ELOST
                                                                   : HF__DONE);
@@ -314,7 +314,8 @@ static void line_let_go(struct hf__line *n, hf__time now)
     bool direct = n->client->direct;
     bool abandon = n->queue.lease.let_go_op == HF__ABANDON;
     struct hf__req here, *req = direct ? &here : NULL;
-    int rc = HF__DONE; /* kept if no attempt was sent (out of memory) */
+    int rc = HF__DONE; /* kept if there is no exchange (out of memory): no
+                          attempt was sent */
 
     if (!direct && n->remote.attempt)
         req = &hf__exchange_of(n)->let_go;

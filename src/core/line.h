@@ -77,7 +77,7 @@ struct hf__line {
     hf_lock *watchers;   /* handles with a descriptor that signals losses */
     uint32_t *to_wake;   /* the futex to wake after mu is unlocked, or NULL */
     struct {
-        bool parker : 1;   /* direct: a thread sleeps in park for this name */
+        bool parker : 1;   /* direct: a thread sleeps in park for this line */
         bool orphaned : 1; /* its owner has exited, and that was reported */
         bool rings : 1; /* direct: no waiter is a thread, so the helper thread
                            sleeps in the backend for all of them */

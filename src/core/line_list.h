@@ -14,8 +14,7 @@
 void hf__lines_rest(struct hf__line *);
 /* Returns the newest line that is taken, or NULL if there is none. */
 struct hf__line *hf__lines_newest(struct hf__line *first);
-/* Returns the taken line that is next older than this one, or NULL if there is
- * none. */
+/* Returns the next older taken line, or NULL if there is none. */
 struct hf__line *hf__lines_after(const struct hf__line *);
 /* Removes all lines but the first from their lists. These lines then form a
  * chain, which hf__lines_after() walks. Returns the head of the chain, or NULL

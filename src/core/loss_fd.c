@@ -101,8 +101,8 @@ static bool loss_fd_has_news(const hf_lock *lock)
 }
 
 /* Returns whether the loss of this line's hold, which was just found, must be
- * signalled to the handle. If the handle owns and has found the loss by its own
- * release, it must not, because nothing is left to release. */
+ * signalled to the handle. A loss that the handle, as the owner, has found by
+ * its own release must not be signalled, because nothing is left to release. */
 static bool loss_fd_was_about(const struct hf__line *n, const hf_lock *lock)
 {
     if (n->queue.shared)

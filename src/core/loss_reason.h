@@ -9,8 +9,9 @@
 
 #include "core/line.h"
 
-/* The state of the server or the connection during some time. Kept so that a
- * loss can be explained until its owner has released it. */
+/* The state of the server or the connection during some time. Kept so that the
+ * loss of a hold can be explained until the owner has released the lost
+ * hold. */
 struct hf__note {
     hf__time since, until; /* since: 0 if unused; until: NEVER while the state
                               lasts */
@@ -23,8 +24,8 @@ struct hf__note {
 };
 
 #define HF__NOTES 8 /* how many notes are kept */
-/* Notes the current state, unless the same text is noted already and still
- * lasts. */
+/* Notes the current state, unless the newest note of this state has not ended
+ * and has the same text. */
 void hf__note(hf_client *, enum hf__loss_why, const char *text);
 /* Notes that the state has ended. */
 void hf__note_over(hf_client *, enum hf__loss_why);

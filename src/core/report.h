@@ -1,8 +1,8 @@
 /*
  * What a backend reports about lines and requests (struct hf__core). A report
  * only leaves a mark, under client->mu. A line with a mark is in client->news.
- * The driver delivers the mark to the line's queue (loop/deliver.c), with the
- * mutexes in the right order.
+ * Later a thread, usually the driver, delivers the mark to the line's queue
+ * (loop/deliver.c), with the mutexes in the right order.
  */
 #ifndef HF_REPORT_H
 #define HF_REPORT_H

@@ -1,8 +1,8 @@
 /*
  * Requests that belong to no single line: renewals of many holds (batch), and
  * queries. A request is created, submitted, reported by the backend, and
- * delivered (loop/deliver.c). The waiting thread frees it, or delivery does if
- * no thread waits for it.
+ * delivered (loop/deliver.c). The verb that waits for the answer frees the
+ * request, or delivery does if no verb waits.
  */
 #ifndef HF_REQUESTS_H
 #define HF_REQUESTS_H

@@ -70,7 +70,8 @@ void hf__helper_due_locked(hf_client *c, hf__time at)
         return;
     if (c->driven && !c->helper_drives &&
         pthread_equal(c->driver, pthread_self()))
-        return; /* the driver handles it, or passes it on when it leaves */
+        return; /* this thread drives: it looks for due work before it sleeps,
+                   and when it leaves the role */
     wakeup_wake_locked(c, at);
 }
 

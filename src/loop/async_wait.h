@@ -8,7 +8,8 @@
 
 #include "core/async.h"
 
-/* Ends a wait in the queue that has not finished, with that error code. */
+/* Ends the wait in the queue with that error code. The wait must not have
+ * finished. */
 void hf__async_leave(struct hf__async *, int code, hf__time now);
 /* If the verb waits for the answer to a request, ends that wait. A request that
  * was sent stays with the backend. */

@@ -47,8 +47,7 @@ static void *services_grow(hf_client *c, void *old, size_t len, size_t size)
 {
     void *p;
 
-    if (len & (len - 1)) /* otherwise there is room up to the next power of
-                            two */
+    if (len & (len - 1)) /* there is room up to the next power of two */
         return old;
     p = hf__alloc(c, (len ? len * 2 : 1) * size);
     if (p && len)

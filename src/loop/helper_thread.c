@@ -33,9 +33,10 @@ struct turn {
     bool late;      /* another thread drives, but has not done what is due */
 };
 
-/* Makes each line whose timer is not set due for a check. Holds that need no
- * renewal are checked as often as other holds are renewed: the owner's thread
- * may have exited, or the hold may have been broken. */
+/* If the timer of a line is not set, sets it to `now`, so that the line is
+ * checked. Called three times per TTL for a backend whose holds need no renewal
+ * (endless). So these holds are checked as often as other holds are renewed:
+ * the owner's thread may have exited, or the hold may have been broken. */
 static void helper_check_all_locked(hf_client *c, hf__time now)
 {
     for (size_t i = 0; i < c->buckets_len; i++)

@@ -22,7 +22,8 @@ static bool request_ready(void *arg, hf__time now, hf__time *until)
     struct request_wait *w = arg;
 
     HF__HOLDING(&w->client->mu);
-    /* The backend extends the time with each step of a list. */
+    /* With each step of a list a backend may set meant_until to a later
+     * time. */
     if (w->request->req.op == HF__LIST &&
         w->request->req.meant_until > w->until)
         w->until = hf__min_time(w->request->req.meant_until, w->last);

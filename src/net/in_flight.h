@@ -1,7 +1,7 @@
 /*
- * Requests in flight on a link, which are answered in the order of sending. The
- * owner defines a struct for each request, which begins with a struct net_sent;
- * this file uses only that part. The client's mutex is held.
+ * Requests in flight on a link. The server answers them in the order of
+ * sending. The owner defines a struct for each request, which begins with a
+ * struct net_sent; this file uses only that part. The client's mutex is held.
  */
 #ifndef HF_NET_IN_FLIGHT_H
 #define HF_NET_IN_FLIGHT_H

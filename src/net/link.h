@@ -15,11 +15,11 @@
  * With stream.tls_later the TLS handshake is part of GREETING: the owner starts
  * it.
  *
- * A round fails when no address is left to try. Then the link pauses, longer
- * after each failed round, and in some rounds looks the hosts up again. After
- * the loss of a connection that was up for a while, the link connects again at
- * once. Any error ends the connection, and the next connection starts from a
- * clean state.
+ * The link tries the addresses of the server in rounds. A round fails when no
+ * address is left to try. Then the link pauses, longer after each failed round,
+ * and in some rounds looks the hosts up again. After the loss of a connection
+ * that was up for a while, the link connects again at once. Any error ends the
+ * connection, and the next connection starts from a clean state.
  *
  * The client's mutex is held. The owner is called only from ready(), advance()
  * and fail(), so it is never called while it is sending: if sending fails, the
@@ -49,7 +49,8 @@ struct net_talk {
     /* The link has connected. The owner writes its first request, if it has
      * one, to stream.out; the link flushes it. */
     int (*greet)(void *owner, hf__time now);
-    /* These bytes have arrived, in GREETING or UP. The owner sets `awaits`. */
+    /* These bytes have arrived, in GREETING or UP. The owner sets `awaits` to
+     * whether another answer is due. */
     int (*data)(void *owner, const char *, size_t, hf__time now);
     /* The connection was lost (was_up) or could not be made; link.text says
      * why. The stream is closed, but stream.written is still valid. The owner
@@ -127,14 +128,15 @@ void hf__link_fail(struct net_link *, int code, hf__time now);
 
 /* Returns whether the link is up, for a function that wants to send. Detects an
  * idle connection that the server has closed, because a request sent on it
- * would end as EUNKNOWN. If the server refused the last attempt to connect, the
- * link tries again soon. */
+ * would end as EUNKNOWN. If the server refused the last attempt to connect,
+ * shortens the pause: the link tries again NET_BACKOFF_MS after the refusal. */
 bool hf__link_wanted(struct net_link *);
 /* Records that an answer is due: silence_ms begins now, unless one was due
  * already. */
 void hf__link_await(struct net_link *, hf__time now);
-/* Sets a limit for the time to wait for an answer and for the time to connect,
- * even for a connection that is being made now. 0 means no limit. */
+/* Limits the time to wait for an answer and the time to connect, even for a
+ * connection that is being made now, to `ms` if that is less than silence_ms or
+ * connect_ms. 0 removes this limit. */
 void hf__link_hurry(struct net_link *, uint32_t ms, hf__time now);
 /* Starts a lookup, because the server may have another address now. The next
  * connection waits for the result, at most for connect_ms. */

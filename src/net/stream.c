@@ -10,8 +10,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Large enough for any single Redis request with its script, so that a release
- * allocates no memory. */
+/* The first capacity of the out buffer. It is enough for any single Redis
+ * request with its script, so that a release does not enlarge the buffer. */
 #define FIRST_SIZE 16384
 
 void hf__net_init(struct net_stream *s, const struct hf__core *core,

@@ -255,7 +255,7 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF_EINVAL:
     case HF_ENOTSUP:
         /* Certainly nothing is held. If the question was QUEUED before, the
-         * backend has left the server's queue. If it could not leave, the
+         * backend has tried to leave the server's queue. If that failed, the
          * server drops the place as it drops the place of a dead client. */
         l->state = HF__IDLE;
         l->drop = false;
@@ -306,8 +306,9 @@ bool hf__lease_let_go_answered(struct hf__lease *l, int result, hf__time now)
     return true;
 }
 
-/* The pause must be longer than the time by which hf__queue_renewable() reports
- * a renewal early. Otherwise the renewal would be due again at once. */
+/* The time by which the renewal is put off must be longer than the time by
+ * which hf__queue_renewable() reports a renewal early. Otherwise the renewal
+ * would be due again at once. */
 void hf__lease_put_off(struct hf__lease *l, hf__time now)
 {
     hf__ends_verified(lease, l);

@@ -23,8 +23,8 @@
  * - A hold id is never used again after it was dropped.
  * - While a let_go is unsure (its answer was lost, or the server refused it),
  *   no new question is sent. Therefore one let_go at a time is enough.
- * - A refusal is an answer. If the server did nothing for a refused question,
- *   and cannot know its hold id from an earlier question, nothing is left to
+ * - A refusal is an answer. If the server did nothing for a refused attempt,
+ *   and cannot know its hold id from an earlier attempt, nothing is left to
  *   let go.
  * - A refused let_go is sent again after a pause, which grows with each
  *   refusal, or at once when a waiter arrives. If the server refuses it again,
@@ -70,7 +70,7 @@ enum hf__known {
 enum hf__let_go {
     HF__LET_GO_NONE,
     HF__LET_GO_SENT,
-    HF__LET_GO_UNSURE, /* its answer was lost, or it was refused once */
+    HF__LET_GO_UNSURE, /* its answer was lost, or the server refused it */
 };
 
 /* clang-format off */
@@ -163,7 +163,8 @@ enum hf__loss_why {
     HF__LOSS_MAX,     /* max_hold_ms has passed */
     HF__LOSS_ORPHAN,  /* the owner's thread exited, so the hold was not
                          renewed */
-    HF__LOSS_STOPPED, /* this process was not running when a renewal was due */
+    HF__LOSS_STOPPED, /* this process was not running when a renewal or the
+                         deadline was due */
     HF__LOSS_REFUSED, /* the server refused to renew the hold */
     HF__LOSS_SILENT,  /* the server answered no renewal */
     HF__LOSS_RELEASE, /* the release found that the hold was gone */
@@ -241,8 +242,8 @@ int hf__lease_answered(struct hf__lease *, const struct hf__req *, hf__time now,
 /* Limits the hold to max_hold_ms from now, because it has a new local owner. */
 void hf__lease_cap(struct hf__lease *, hf__time now, int64_t max_hold_ms);
 
-/* Makes the lease ask again, because the backend has called core->bell() for
- * this line. */
+/* Makes the lease repeat its attempt, because the backend has called
+ * core->bell() for this line. */
 void hf__lease_bell(struct hf__lease *, hf__time now);
 
 /* Handles the answer to a LET_GO. Returns whether it has succeeded; if not, it

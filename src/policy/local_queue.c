@@ -300,7 +300,8 @@ int hf__queue_enter(struct hf__queue *g, struct hf__waiter *w, hf__time now)
     if (g->head == w) /* an earlier question may be under way */
         hf__lease_listen(&g->lease, now);
     queue_rethink(g);
-    /* The question that was being dropped is kept: ask it again now. */
+    /* The question of earlier waiters was being dropped. The new waiter takes
+     * it over: repeat its attempt now. */
     if (dropped && !g->lease.drop)
         hf__lease_bell(&g->lease, now);
     if (hf__lease_unanswered(&g->lease))
@@ -513,7 +514,8 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
-    /* Drop the question if the first waiter now wants a different lease. */
+    /* Drop the question if the waiter that is now the first one wants a lease
+     * other than the one requested. */
     if (g->head &&
         (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||

@@ -106,8 +106,9 @@ struct hf__queue {
             struct hf__reader *readers;
             struct hf__reader *left; /* unused entries, which the caller takes
                                         back */
-            hf__time join_until;     /* until when readers may join; NEVER if no
-                                        other reader has joined yet */
+            hf__time join_until;     /* until when readers may join; NEVER after
+                                        a grant by the short way, until another
+                                        reader joins */
             struct hf__loss loss;    /* the latest loss */
         };
     };
@@ -138,8 +139,9 @@ typedef void hf__wake_fn(struct hf__queue *, struct hf__waiter *);
 void hf__queue_init(struct hf__queue *, bool fair, bool endless, uint64_t ids);
 
 /*
- * Lets the waiter acquire. Returns HF__GRANTED (reentry, or a free local turn),
- * HF__PENDING (the waiter is queued), EBUSY (a try), EDEADLK or ELOST.
+ * Lets the waiter acquire. Returns HF__GRANTED (reentry, a free local turn, or
+ * a read hold that the waiter joins), HF__PENDING (the waiter is queued), EBUSY
+ * (a try), EDEADLK or ELOST.
  */
 int hf__queue_enter(struct hf__queue *, struct hf__waiter *, hf__time now);
 

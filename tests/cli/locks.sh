@@ -22,8 +22,8 @@ a_semaphore_is_checked() { # case
     is_misuse 'for semaphores' run --of 2 -s s -- touch ran
     is_misuse 'for semaphores' run --of 2 -x s -- touch ran
     for bad in 0 -1 x '' 4294967296; do
-        is_misuse 'takes a number of permits' run --of "$bad" s -- touch ran
-        is_misuse 'takes a number of permits' run --permits "$bad" --of 2 s -- touch ran
+        is_misuse 'takes 1 to 4294967295 permits' run --of "$bad" s -- touch ran
+        is_misuse 'takes 1 to 4294967295 permits' run --permits "$bad" --of 2 s -- touch ran
     done
 }
 

@@ -379,6 +379,11 @@ another_kind_is_explained() { # case
     "$hf" latch set kk 1 || die 'latch set'
     reports 64 "kk: $is a latch, not a mutex: choose another name" run -n kk -- true
     "$hf" latch down kk >out || die 'latch down'
+    hold_as mutex kk
+    reports 64 "^holdfast latch: kk: $is a mutex, not a latch: choose another name\$" \
+        latch set kk 1
+    let_one_go mutex
+    wait_for "$pid"
 }
 
 # A name is held as a fair lock and requested as an unfair one, and then the

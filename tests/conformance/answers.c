@@ -661,8 +661,8 @@ CONF_CASE(test_answers_downgrade_of_a_fixed_lease_is_told_again,
     OK(hf_lock_release(other, E));
 }
 
-/* A later renewal extends the lease by its full length, whether or not the
- * client got the reply to the downgrade. */
+/* A renewal after the downgrade sets a lease of full length again, whether or
+ * not the client got the reply to the downgrade. */
 CONF_CASE(test_answers_downgrade_told_again_is_as_long,
           CONF_FAR | CONF_RWLOCK | CONF_LEASE)
 {

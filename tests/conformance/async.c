@@ -518,7 +518,7 @@ CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH)
     OK(hf_lock_release(held, E));
 }
 
-/* A callback that stays inside while another thread frees the handle. */
+/* A callback that has not returned yet when another thread frees the handle. */
 struct stay {
     struct conf_thread t;
     hf_client *client;

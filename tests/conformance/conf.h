@@ -324,8 +324,8 @@ void conf_puppet_wait_as(struct proc *, enum hf_mode, uint32_t permits);
 /* As conf_puppet_wait(); returns false if the puppet was granted the lock
  * instead. */
 bool conf_puppet_waits(struct proc *, enum hf_mode, uint32_t permits);
-/* Receives the puppet's reply to that acquire; fails the case if no reply
- * arrives in time. */
+/* Receives the puppet's reply to the command that it is executing; fails the
+ * case if no reply arrives in time. */
 void conf_puppet_answer(struct proc *, struct proc_reply *);
 
 /* Returns when the server has `len` waiters, so that the next one queues after

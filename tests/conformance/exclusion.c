@@ -210,7 +210,8 @@ static void work_mixed(void *arg)
         m->w.rc = record_any_round(&m->w.o, m->number++);
 }
 
-/* Two clients with three threads each use the lock, and so does a process. */
+/* The lock is used by two clients of this process, with three threads each, and
+ * by another process. */
 static void mix(enum hf_kind kind, uint32_t size)
 {
     struct crew crew;

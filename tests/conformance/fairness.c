@@ -297,7 +297,7 @@ CONF_CASE(test_fairness_kinds_do_not_mix, CONF_EACH)
                         rc == HF_ENOTSUP);
             if (kind == HF_MUTEX && fair == (int)conf.fairness)
                 EXPECT(HF_ETIMEDOUT, rc);
-            else /* one client refuses the other kind without a request */
+            else /* the client that holds the lock refuses without a request */
                 EXPECT(rc == HF_ENOTSUP ? HF_ENOTSUP : HF_EMISMATCH,
                        try_other(a, name, (enum hf_kind)kind,
                                  (enum hf_fairness)fair));

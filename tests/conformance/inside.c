@@ -1,6 +1,7 @@
 /* A client is closed while other threads are inside verbs that need no hold.
- * Each call returns a result, and the next one returns HF_ECLOSED. One handle
- * is kept, so that the closed client may still be called. */
+ * Each call returns a result, and the first error that a thread gets is
+ * HF_ECLOSED. One handle is kept, so that the closed client may still be
+ * called. */
 #include "conf.h"
 
 struct visitor {

@@ -123,7 +123,8 @@ CONF_CASE(test_loss_makes_the_descriptor_readable, CONF_EACH | CONF_LEASE)
 }
 
 /* Each of the thread's handles has a descriptor that becomes readable when the
- * hold is lost, even if the program gets it after the acquire. */
+ * hold is lost, even if the program calls hf_lock_fd() only after the
+ * acquire. */
 CONF_CASE(test_loss_descriptor_is_made_late, CONF_EACH | CONF_LEASE)
 {
     hf_client *c = conf_open();
@@ -288,8 +289,8 @@ static void take_lose_and_exit(void *arg)
     WAIT_FOR(hf_lock_check(l->lock) == HF_ELOST);
 }
 
-/* A thread notices its loss and exits without a release, so none of its calls
- * can clear the report. */
+/* A thread notices its loss and exits without a release, so no call of that
+ * thread clears the report. */
 static void lose_and_exit(enum hf_kind kind)
 {
     hf_client *c = conf_open();

@@ -196,7 +196,7 @@ static void break_it(bool looks)
         EXPECT(HF_ELOST, hf_lock_acquire(lock, NULL, E));
         COUNTED(a, failed, 1);
         EXPECT(HF_ELOST, hf_lock_release(lock, E));
-    } else { /* 0 or HF_ELOST: the client may not know yet */
+    } else { /* 0 or HF_ELOST: the client may not know of the break */
         (void)hf_lock_release(lock, NULL);
     }
     EXPECT(HF_ELOST, hf_lock_release(lock, E));

@@ -307,8 +307,8 @@ CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A thread holds the lock; the last handle through which the thread could
- * release it cannot be freed. */
+/* While a thread holds the lock, the client's last handle on the name cannot be
+ * freed, even if that handle has HF_OWNER_HANDLE. */
 CONF_CASE(test_owner_last_handle_keeps_the_hold_of_a_thread, CONF_EACH)
 {
     hf_client *c = conf_open();

@@ -68,8 +68,8 @@ CONF_CASE(test_process_descriptors_are_close_on_exec, CONF_EACH)
     used(&u);
 }
 
-/* After the last close the process has the descriptors and threads that it had
- * before, however often that is repeated. */
+/* However often the process uses all features and closes the clients, it has as
+ * many descriptors and threads afterwards as after the first time. */
 CONF_CASE(test_process_leaves_nothing_behind, CONF_EACH)
 {
     size_t fds = 0, tasks = 0;

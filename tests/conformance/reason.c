@@ -238,7 +238,8 @@ CONF_CASE(test_reason_of_a_reader, CONF_EACH | CONF_RWLOCK | CONF_LEASE)
                 hf_lock_release(lock, err));
 }
 
-/* Each acquire has its own reason for its loss. */
+/* Each acquire of permits is a separate hold, with a separate reason for its
+ * loss. */
 CONF_CASE(test_reason_of_permits, CONF_EACH | CONF_SEMAPHORE | CONF_LEASE)
 {
     hf_lock *lock =

@@ -47,7 +47,8 @@ CONF_CASE(test_rwlock_dead_writer_lets_go, CONF_EACH | CONF_RWLOCK)
 CONF_CASE(test_rwlock_dead_waiting_writer_holds_nobody_up,
           CONF_FAIR | CONF_RWLOCK)
 {
-    /* The writer must still wait when the reader tries. */
+    /* A TTL long enough for the writer to be still in the queue when the reader
+     * tries. */
     enum { LONG_MS = 3000 };
     struct conf_group g = conf_group(HF_RWLOCK, 0, 0);
     struct proc p = conf_puppet_of(g.name, LONG_MS, HF_RWLOCK, 0);
@@ -144,7 +145,7 @@ CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
         if (i == 4)
             used = __atomic_load_n(&room.used, __ATOMIC_RELAXED);
     }
-    /* An entry per lost hold would take several blocks. */
+    /* The 30 holds lost since then would have kept at least one block each. */
     assert_true(__atomic_load_n(&room.used, __ATOMIC_RELAXED) < used + 15);
     conf_free(lock);
     conf_close(c);

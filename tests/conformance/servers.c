@@ -90,7 +90,7 @@ static const char *redis_url_at(int port)
     return at;
 }
 
-/* Sets a password. Every error message is checked not to contain it. */
+/* Sets a password. EXPECT checks that no error message contains it. */
 static int start_redis(const char *how)
 {
     conf.secret = "Geheimnis-7391";
@@ -402,7 +402,7 @@ static const char *mysql_url_at(int port)
     return at;
 }
 
-/* Sets a password. Every error message is checked not to contain it. */
+/* Sets a password. EXPECT checks that no error message contains it. */
 static int start_mysql(const char *how)
 {
     conf.secret = MY_SERVER_SECRET;
@@ -502,7 +502,8 @@ static int start_zk(const char *how)
 
     if (three ? zk_ensemble_start(&zk) : zk_server_start(first))
         return -1;
-    zk_server_hand(first); /* connects now, or a case would seem to leak it */
+    zk_server_hand(first); /* connects before the first case, which would
+                              otherwise seem to leak the connection */
     snprintf(url, sizeof(url), "%s", three ? zk.url : first->url);
     conf.url = url;
     conf.port = first->port;

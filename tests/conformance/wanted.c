@@ -94,7 +94,8 @@ CONF_CASE(test_wanted_is_about_one_hold, CONF_EACH | CONF_WANTED)
     OK(hf_lock_release(lock, E));
 }
 
-/* A waiter does not learn of the request until it holds the lock. */
+/* A request to release is only for those who hold the lock at that time: a
+ * waiter does not learn of it, not even after it has been granted the lock. */
 CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;

@@ -49,8 +49,8 @@ static size_t holders(hf_client *c, const char *name)
 }
 
 /* Inspects the name after each call of the callback, as a program would.
- * Returns whether the last inspection showed n holders, which must become true
- * at some time. */
+ * Returns whether the last inspection showed n holders; the caller repeats the
+ * call until it did. */
 static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
 {
     static size_t last;
@@ -155,7 +155,7 @@ static size_t waiters(hf_client *c, const char *name, bool *unknown)
     return len;
 }
 
-/* A waiter that begins or ends its wait is a change. */
+/* The beginning and the end of a wait are changes. */
 CONF_CASE(test_watch_hears_waiters, CONF_EACH | CONF_WATCH)
 {
     struct conf_taker t = {0};

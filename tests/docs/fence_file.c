@@ -82,8 +82,8 @@ CASE_AROUND(test_file_lets_nobody_in_during_a_contact, fresh, tidy)
     pid_t pid;
 
     assert_int_equal(pipe(start) || pipe(end), 0);
-    pid = fork(); /* forks before the contact, so that the child does not
-                     inherit its descriptor */
+    pid = fork(); /* forks before fence_enter(), so that the child does not
+                     inherit the descriptor */
     if (pid == 0) {
         if (read(start[0], &result, 1) == 1)
             result = (char)contact(34);

@@ -330,8 +330,8 @@ static void kv_of(Etcd__KeyValue *kv, const char *key, int64_t rev)
     kv->lease = LEASE;
 }
 
-/* Adds the reply to a transaction: to a put, a delete or neither, and to two
- * ranges. */
+/* Adds the reply to a transaction. The reply contains the result of a put, of a
+ * delete or of neither, and the results of two ranges. */
 static void add_txn(bool succeeded, Etcd__OpAnswer__OpCase first,
                     const char *key, int64_t rev, const char *second)
 {

@@ -15,7 +15,7 @@
 struct region_words {
     int64_t owner;   /* the exclusive owner, or 0 if there is none */
     int64_t entries; /* exclusive entries; only the owner writes this */
-    int64_t token;   /* the highest token so far; only the owner writes this */
+    int64_t token;   /* the last token; only the owner writes this */
     int64_t inside;  /* the number of those who share the region now; atomic */
     int64_t shared;  /* shared entries, or count-downs of a latch; atomic */
     int64_t spare[3];

@@ -402,6 +402,8 @@ def test_the_list_has_every_scenario():
         help_text = lab(name, '--help')
         assert help_text.returncode == 0, help_text
         assert 'usage: holdfast lab %s ' % name in help_text.stdout
+        assert '\n\n\n' not in help_text.stdout, help_text
+    assert '\n  none  ' in lab('oversell', '--help').stdout
     assert len(names) >= 16, names
 
 

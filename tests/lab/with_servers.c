@@ -1,7 +1,8 @@
 /*
  * with_servers redis,mariadb COMMAND...: starts servers and runs COMMAND with
- * their addresses in LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and LAB_MARIADB.
- * For a lab that COMMAND runs, these are servers that a user has given.
+ * their URLs in LAB_REDIS, LAB_REDLOCK, LAB_ZK, LAB_ETCD and LAB_MARIADB. If
+ * COMMAND runs a lab with such a URL, the lab treats the server like any that a
+ * user names.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../../lab/runner/die.h"

@@ -93,8 +93,8 @@ bool history_check_claim(const struct history *h, const struct history_rules *r,
 
 /* Checks the token of a granted acquire. `known` means that the server may have
  * forgotten a hold of another process, and that this grant is shared or repeats
- * the token that its own process had last (a local hand-over). Then the token
- * may be lower than one that the other process was granted; the resource will
+ * the last token of the owner's process (a local hand-over). Then the token may
+ * be lower than one that the other process was granted; the resource will
  * refuse the lower token. */
 static bool tok_returned(struct table *t, const struct history *h, size_t i,
                          bool known, struct history_verdict *v)

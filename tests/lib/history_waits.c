@@ -2,9 +2,11 @@
  * BOUND and WAKE: a lock that is free while clients wait must soon be granted
  * to one of them. At any time, each lock that is free for all its waiters has a
  * time by which the next grant is due. The due time is wake_ns after the latest
- * of three moments: the lock became free for its waiters, it was last granted,
- * and the last fault ended. After a death or a stop, the due time is at least
- * TTL + tick + 1 s after that event. An event on the lock after the due time
+ * of four moments: the lock became free for its waiters, it was last granted,
+ * the last fault ended, and a process was last continued. After a death, or a
+ * stop without `stop_keeps`, the due time is at least TTL + tick + 1 s after
+ * that event; with `stop_keeps`, no grant is due while a process is stopped.
+ * grace_ns is added to every due time. An event on the lock after the due time
  * shows a violation. Waits of stopped and dead processes do not count.
  */
 #include "history_table.h"
@@ -95,9 +97,9 @@ static int64_t fits_from(const struct table *t, uint32_t lock, int64_t at)
     return at;
 }
 
-/* Updates free_at, the time since when the lock has been free for all waiters.
- * A grant always sets it; otherwise it stays while the lock is free for all of
- * them. */
+/* Updates free_at, the time from which the lock is free for all waiters, which
+ * may be in the future. A grant always sets free_at. Without a grant, free_at
+ * keeps its value as long as the lock is free for all waiters. */
 static void look_again(struct table *t, uint32_t lock, int64_t at, bool granted)
 {
     struct place *p = &t->place[lock];
@@ -156,7 +158,8 @@ static void waits_follow(struct table *t, const struct history *h,
     default:
         break;
     }
-    /* An acquire that returns after the hold's deadline holds nothing. */
+    /* An acquire that returns after the hold's deadline holds nothing, so it
+     * does not count as a grant. */
     look_again(t, e->lock, e->at,
                e->kind == HISTORY_RETURN && (e->result == HISTORY_THROUGH ||
                                              (!e->result && claims(s, e->at))));

@@ -38,8 +38,8 @@ void proxy_set(struct proxy *, enum proxy_mode, long value);
 /* Passes everything that the servers send through the given function. Each call
  * gets the bytes of one connection that have not been passed on yet. The
  * function may remove some of them, and returns how many of the rest to pass
- * on. The next call for the connection gets the others again, followed by new
- * bytes. */
+ * on. The next call for the connection gets the bytes that were neither removed
+ * nor passed on, followed by new bytes. */
 typedef size_t proxy_censor(char *data, size_t *len);
 void proxy_censors(struct proxy *, proxy_censor *);
 /* Resets both sides of every existing connection. */

@@ -155,7 +155,8 @@ static void longheld(struct config *c)
     c->fault_every = 2 * SEC;
 }
 
-/* Long pauses: state that the client drops stays dropped for a while. */
+/* Threads pause for long before they acquire the lock again: state that the
+ * client drops in that time stays dropped for a while. */
 static void sparse(struct config *c)
 {
     c->profile = "sparse";
@@ -301,7 +302,7 @@ void config_draw(struct config *c, struct history_rules *rules, struct rng *r,
     place = c->ttl_ms * MS > LOOK ? c->ttl_ms * MS : LOOK;
     *rules = (struct history_rules){
         /* Where leases are endless, waiters are notified of deaths. Such a
-         * wakeup can get lost; the waiter then polls after LOOK. */
+         * notification can get lost; the waiter then polls after LOOK. */
         .ttl_ns = c->endless ? LOOK : place + SEC,
         .tick_ns = 100 * MS,
         .wake_ns = c->wake,

@@ -478,8 +478,9 @@ void process_landed(struct world *w, struct message *m)
     message_put(w, m);
 }
 
-/* The hold is a read hold, whatever the answer is. A renewal reports the
- * downgrade too; if no renewal will follow, the downgrade is sent again. */
+/* The hold is lost if the server does not know it; after any other answer it is
+ * a read hold. A renewal reports the downgrade too; if no renewal will follow,
+ * the downgrade is sent again. */
 static void downgrade_answered(struct name *n, const struct message *m)
 {
     struct process *p = n->process;

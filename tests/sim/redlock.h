@@ -19,8 +19,9 @@
  * - A late renewal lowered top after a newer renewal had set the key again
  *   (mutant renew-exact).
  * - A release or undo that did not know base left top as the grant had raised
- *   it. Each attempt then moved top ahead of the clock by another B, which a
- *   restart forgot (mutants drop-leaves-top, undo-leaves-top).
+ *   it. Each attempt then moved top ahead of the clock by another B. A restart
+ *   forgot top, so later grants began at the clock again, below the tokens
+ *   already used (mutants drop-leaves-top, undo-leaves-top).
  *
  * A client sends a raise only to servers whose grant it counted, and a server
  * refuses a raise unless base < t. Either rule is enough by itself: the mutant

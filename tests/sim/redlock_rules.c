@@ -261,7 +261,8 @@ static void run_raise(struct writer *w, struct step *t)
     end_run(w, t, yes);
 }
 
-/* Sets the counters after a renewal or release by the owner. */
+/* Sets base and top after a renewal that has set the key, or after a release by
+ * the owner. */
 static void settle(const struct model *m, struct server *v, uint8_t token)
 {
     v->base = is(m, RELEASE_SETS_TOKEN) ? token : max_of(v->base, token);
@@ -277,9 +278,9 @@ static void run_renew(struct writer *w, struct step *t, unsigned round)
     bool own = v->owner == value_of(m, i), none = !v->owner;
 
     v->mail[i] &= (uint8_t) ~(RENEW << round);
-    /* If there is no key, another holder may have locked and released in
-     * between. The token of that holder is at most top, but may be greater than
-     * base. */
+    /* If there is no key, another client may have locked and released between
+     * the grant and this renewal. The token of that client is at most top, but
+     * may be greater than base. */
     if (none && !is(m, RENEW_SETS_BASE))
         v->base = v->top;
     /* The mutant renew-exact writes the base of the grant's reply. That base is
@@ -339,7 +340,8 @@ static void run_undo(struct writer *w, struct step *t)
 
 static bool may_start(const struct model *m, const struct state *s, unsigned i)
 {
-    /* Both attempts are made by one client, one after the other. */
+    /* In the mutant value-reused one client makes both attempts, one after the
+     * other. */
     if (is(m, VALUE_REUSED) && i == 1)
         return s->client[0].phase == ENDED;
     /* Idle clients with equal leases are interchangeable: they start in numeric

@@ -87,7 +87,8 @@ bool sulk_refuses(const struct world *w, const struct message *m)
     return w->sulk.ops & 1u << m->op;
 }
 
-/* Returns true unless this process knows that the lock is free. */
+/* Returns whether a local owner has the lock, or the server has answered the
+ * current question. */
 static bool is_taken(const struct name *n)
 {
     return n->queue.owner || !hf__lease_unanswered(&n->queue.lease);

@@ -56,9 +56,9 @@ static struct entry *find_hold(struct slot *s, const struct message *m)
 }
 
 /* Returns the token of a grant. A token of an exclusive hold must exceed all
- * earlier tokens. A restart forgets the earlier tokens; therefore a token is at
- * least the server's time in microseconds. That time exceeds all tokens given
- * so far, unless more than one token is given per microsecond. */
+ * earlier tokens. A restart forgets the earlier tokens; therefore a new token
+ * is at least the server's time in microseconds. That time exceeds all tokens
+ * given so far, unless more than one token is given per microsecond. */
 static uint64_t next_token(struct world *w, uint16_t lock, uint64_t hold_id,
                            uint32_t share)
 {

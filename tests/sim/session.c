@@ -1,8 +1,9 @@
 /*
  * Sessions as in ZooKeeper: everything that a process has at the server lives
  * as long as its session. Each request keeps the session alive; a session that
- * has no request for the length of the TTL ends. A request on a connection that
- * the session has left is refused, so no request is executed late.
+ * has no request for the length of the TTL ends. After a request on a
+ * new connection of the session, the server refuses all requests that arrive on
+ * older connections.
  */
 #include "sim.h"
 

@@ -106,7 +106,8 @@ static int tell(struct worker *w, struct proc_cmd *cmd, struct proc_reply *r)
     return proc_do(&w->p, cmd, r) || r->rc ? -1 : 0;
 }
 
-/* Starts a process as this worker, while the network and the servers work. */
+/* Starts a process as this worker. Must be called while the network and the
+ * servers work. */
 static void join(struct round *r, struct worker *w)
 {
     struct proc_cmd cmd = {.op = PROC_OPEN, .ttl_ms = TTL_MS};

@@ -362,7 +362,8 @@ def chosen(options):
     return [s for s in map(Suite, introspect("--tests", options.build))
             if (not options.only or set(options.only) & set(s.groups)) and
             not set(options.without) & set(s.groups) and
-            re.search(options.pattern, s.title())]
+            (options.pattern.search(s.title()) or
+             options.pattern.search(s.name))]
 
 
 def targets_of(suites, build):
@@ -374,13 +375,20 @@ def targets_of(suites, build):
                    for path in files[target]})
 
 
+def pattern_of(text):
+    try:
+        return re.compile(text)
+    except re.error as why:
+        sys.exit("`%s' is not a regular expression: %s" % (text, why))
+
+
 def options_of(argv):
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("build")
     parser.add_argument("--only", metavar="GROUP", action="append", default=[])
     parser.add_argument("--without", metavar="GROUP", action="append",
                         default=[])
-    parser.add_argument("--pattern", default=".")
+    parser.add_argument("--pattern", default=re.compile("."), type=pattern_of)
     parser.add_argument("--patience", type=float, default=1.0,
                         help="what time limits are multiplied by")
     parser.add_argument("--targets", action="store_true",
@@ -401,7 +409,8 @@ def main(argv):
         print("\n".join(targets_of(suites, options.build)))
         return 0
     if not suites:
-        print("no test matches '%s'" % options.pattern)
+        print("no suite matches `%s'; `meson test -C %s --list' lists all" %
+              (options.pattern.pattern, options.build))
         print("0 passed, 1 failed")
         return 1
     if os.path.exists(log):
@@ -419,8 +428,8 @@ def main(argv):
         return 130
     good, bad = verdict(results, len(suites))
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print("%d suites in %.0f s, with %.0f s of processor time" % (
-        len(suites), time.monotonic() - began,
+    print("%d suite%s in %.0f s, with %.0f s of processor time" % (
+        len(suites), "s"[:len(suites) != 1], time.monotonic() - began,
         usage.ru_utime + usage.ru_stime))
     print("%d passed, %d failed" % (good, bad))
     return 1 if bad else 0

@@ -47,7 +47,8 @@ static int table_grow(struct hf__table *t)
     bigger.bucket =
         t->core->alloc(t->client, bigger.cap * sizeof(*bigger.bucket));
     if (!bigger.bucket)
-        /* A full table is slower but works: keep it. */
+        /* Without memory for a bigger table, the full one is kept: it is
+         * slower, but works. */
         return t->cap ? 0 : HF_ENOMEM;
     for (size_t i = 0; i < t->cap; i++)
         while (t->bucket[i]) {

@@ -112,7 +112,7 @@ static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
 }
 
 /* Handles an ENTER that created nothing: the entry exists already, or the guard
- * has been written since or deleted. */
+ * was deleted, or was written after the revision that the ENTER gave. */
 static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;

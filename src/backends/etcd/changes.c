@@ -109,8 +109,8 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     changes_begin(e, r);
-    /* If the stream of watches has failed recently, stream and watch are
-     * created later. Otherwise memory was short. */
+    /* A missing watch means that memory was short, unless the stream of watches
+     * has failed recently: stream and watch are then created later. */
     if (!r->watch && e->core->now() >= e->stream_at) {
         hf__et_unlisten(e, on);
         return HF_ENOMEM;

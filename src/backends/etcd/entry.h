@@ -10,8 +10,9 @@
  *   LATCH   latch
  *
  * <own> is "<lease>-<hold id>", both in hexadecimal, the lease in 16 digits; Go
- * writes a number of 19 digits. A mutex may be called NAME/read, because the
- * two kinds of entries differ in length: <own> has more than 16 characters.
+ * writes a number of 19 digits. A mutex may be called NAME/read: its <lease>
+ * has at most 16 characters and <own> has more, so its entries differ from
+ * those of the readers of NAME.
  */
 #ifndef HF_ETCD_ENTRY_H
 #define HF_ETCD_ENTRY_H

@@ -179,9 +179,9 @@ static int etcd_parse(struct etcd *e, const struct hf__config *config)
     return rc ? rc : etcd_parse_tls(e, config->url);
 }
 
-/* Returns how long the client waits for the answer to a PING. The time is
- * shorter if there are other members, because a waiter that is connected to a
- * dead member receives no events. */
+/* Returns how long the client waits for the answer to a PING. If there are
+ * other members, the time is shorter, so that the client soon leaves a dead
+ * member, from which its waiters receive no events. */
 static uint32_t etcd_silence_of(const struct etcd *e,
                                 const struct hf__config *config)
 {
@@ -207,7 +207,7 @@ static int start_etcd(struct etcd *e, const struct hf__config *config)
     l->lost = "etcd: lost the connection";
     l->doubt = l->stream.tls ? "; is it etcd, with TLS?"
                              : "; is it etcd? With TLS it is etcds://";
-    l->goes_round = true; /* a member may not answer at all: try the next */
+    l->goes_round = true; /* if a member stays silent, it tries the next */
     l->connect_ms = config->open_timeout_ms;
     l->silence_ms = etcd_silence_of(e, config);
     l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
@@ -293,8 +293,8 @@ static int etcd_query(void *self, struct hf__query *q)
 {
     struct etcd *e = self;
 
-    /* HF__DOWNGRADE and HF__PUT are about a hold, so they do not wait for a
-     * connection. */
+    /* HF__DOWNGRADE and HF__PUT use q->line, which is valid only during this
+     * call. So they are never parked: without a connection they end at once. */
     if (q->req.op == HF__DOWNGRADE)
         return hf__et_downgrade(e, q);
     if (q->req.op == HF__PUT)

@@ -1,6 +1,7 @@
 /*
  * The latch: a key whose value is the count, deleted when the count reaches 0.
- * The create revision of the key distinguishes one round from the next.
+ * A round of the latch lasts from a set until the count reaches 0; the create
+ * revision of the key identifies the round.
  *
  * A set or a count-down is one transaction, which also creates a mark: a key of
  * this client and this request. If the answer is lost and the transaction is

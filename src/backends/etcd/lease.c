@@ -22,7 +22,8 @@ void hf__et_keep(struct etcd *e, hf__time now)
         e->kept_at[e->kept_len++] = now;
     else
         e->keep_at = now + 100 * HF__MS;
-    /* The PING detects a dead member in time to use another member. */
+    /* If the member is dead, the missing answer to the PING reveals that in
+     * time to renew the lease at another member. */
     if (now - e->g.pinged_at >= lease_part(e, 4))
         hf__grpc_ping(&e->g, now);
 }

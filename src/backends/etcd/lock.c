@@ -80,10 +80,10 @@ void hf__et_detach(void *self, struct hf__remote *remote)
 
 /* ---- answers to the core ------------------------------------------------- */
 
-/* Returns true if at least half of the TTL of the client's lease is left. A
- * fixed lease of a hold begins when the last confirmed keep-alive (the proof)
- * was sent. Therefore less than 1 % of a fixed lease may have passed since
- * then. */
+/* Returns true if at least half of the TTL of the client's lease is left. If
+ * the hold has a fixed lease, that lease begins when the last confirmed
+ * keep-alive (the proof) was sent; less than 1 % of it may then have passed
+ * since. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -183,7 +183,8 @@ static bool lock_is_beside(const struct et_lock *a, const struct et_lock *b)
 
 /* Returns true if the entry of another lock of this name is being dropped. The
  * server carries out requests in any order, so an attempt with may_queue ==
- * false could otherwise find the entry that this client has just released. */
+ * false must wait for that DROP: it could otherwise find the entry that this
+ * client has just released, and end as BUSY. */
 static bool lock_is_dropped_beside(const struct et_lock *l)
 {
     const struct et_lock *o = l->e->drops ? l->e->locks : NULL;
@@ -386,8 +387,9 @@ static void lock_looked(struct et_lock *l, bool is_taken, int64_t view)
         lock_not_sent(l, rc);
 }
 
-/* A waiter for a latch waits only for the round that it found first. A granted
- * latch leaves nothing to release. */
+/* A waiter for a latch waits only for the end of the round (latch.c) that its
+ * first COUNT found, even if the latch is set again. A granted latch leaves
+ * nothing to release. */
 void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
 {
     struct etcd *e = l->e;

@@ -33,8 +33,8 @@ void hf__et_mark_read(struct et_lock *, const struct et_ahead *,
  * or of the one key of an unfair mutex, or 0 if the key does not exist. */
 void hf__et_counted(struct et_lock *, int64_t round, int64_t view);
 void hf__et_dropped(struct et_lock *, int code, bool was_there);
-/* Gives back to the core its release, abandon or attempt, because the lock's
- * request for it never reached the server. */
+/* Gives the lock's release, abandon or attempt back to the core, because the
+ * message that was sent for it never reached the server. */
 void hf__et_unsent(struct et_lock *);
 /* Notes that a write of the holder (put.c) begins. A release waits until all
  * writes have ended. */

@@ -1,7 +1,7 @@
 /*
  * Writes of a holder: a value for hf_lock_put, and the mark of a writer that is
- * downgraded. Each of these writes belongs to a hold and therefore does not
- * wait for a connection. The functions return PENDING, or a result at once.
+ * downgraded. The functions return PENDING, or a result at once. They never
+ * return LATER, because the query's line is valid only during the call.
  */
 #ifndef HF_ETCD_PUT_H
 #define HF_ETCD_PUT_H

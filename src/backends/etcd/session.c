@@ -355,7 +355,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     if (revision <= 0)
         return hf__et_odd(e);
     e->guard = revision;
-    if (!e->heard) /* earlier calls of hf_ask mean no hold of this lease */
+    if (!e->heard) /* hf_ask calls before this concern no hold of this lease */
         hf__et_heard(e, e->guard);
     for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;

@@ -8,11 +8,12 @@
  * more.
  *
  * A lock keeps its last watches after it was granted: when the same clients
- * queue repeatedly, the same entry precedes ours each time. An event of such a
- * watch is remembered, because it may arrive before the answer that makes the
- * lock wait. Each event costs the server a message. Therefore a watch is ended
- * if it reports an event while its lock is RESTING without an attempt, or if it
- * has reported several events since its lock last waited for it.
+ * queue repeatedly, the same entry precedes ours each time, and is already
+ * watched. An event of such a watch is remembered, because it may arrive before
+ * the answer that makes the lock wait. Each event costs the server a message.
+ * Therefore a watch is ended if it reports an event while its lock is RESTING
+ * without an attempt, or if it has reported several events since its lock last
+ * waited for it.
  *
  * The guard (etcd.h) is watched, too. It is deleted with the lease, so the
  * client is notified at once when another client revokes the lease.

@@ -27,8 +27,8 @@
  *   under way there is executed after a line of the new connection.
  *
  * Every function is called with the client's mutex held, so there is no lock.
- * No slot calls core->done() itself: advance() notices a stream that broke
- * during a write.
+ * No slot calls core->done(): if a write of a slot fails, the following
+ * advance() reports the pending requests.
  */
 #include "net/link.h"
 
@@ -96,8 +96,8 @@ static void example_finish(struct example *x, struct hf__req **at, int result)
 
 /* Called when the connection has ended or could not be established. A request
  * without an answer may or may not have been executed, so it ends as EUNKNOWN,
- * and the core sends it again. (core->unsent() could instead give back a
- * request that was never written, which saves one request.) */
+ * and the core sends it again. (A request of which nothing was written could
+ * instead be given back by core->unsent(), which avoids the EUNKNOWN.) */
 static void example_down(void *self, int code, bool was_up, hf__time now)
 {
     struct example *x = self;
@@ -204,7 +204,7 @@ static int example_attempt(void *self, struct hf__req *req)
     return example_end(x, req);
 }
 
-/* Releases a hold, a place in the queue, or nothing; the server knows which. */
+/* Releases the hold or the place in the queue with this id, if it exists. */
 static int example_release(void *self, struct hf__req *req)
 {
     struct example *x = self;
@@ -432,7 +432,8 @@ static int example_prepare(struct example *x, const struct hf__config *config)
                             PORT);
     x->link.connect_ms = config->connect_timeout_ms;
     x->link.pause_ms = op_ms / 8; /* short, to find a restarted server soon */
-    /* A third of the TTL leaves time to send a renewal once more. */
+    /* After a silence of a third of the TTL, there is time to renew once
+     * more. */
     x->link.silence_ms = third < 200 ? 200 : third < op_ms ? third : op_ms;
     rc = x->core->random(&x->me, sizeof(x->me));
     if (!rc)

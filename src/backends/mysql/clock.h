@@ -1,8 +1,9 @@
 /*
  * The server's clock, which decides when leases and requests end. This file
- * keeps the last known time of that clock, and derives from it the time at
- * which a request becomes void. The estimate is on the safe side: a request
- * becomes void too early rather than too late. The client's mutex is held.
+ * keeps the last known time of that clock, and derives from it the time after
+ * which the server must not execute a request (the request is then void). That
+ * time is an estimate on the safe side: a request becomes void too early rather
+ * than too late. The client's mutex is held.
  */
 #ifndef HF_MYSQL_CLOCK_H
 #define HF_MYSQL_CLOCK_H

@@ -287,8 +287,8 @@ static void cmd_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    /* The first connection has the time limit of hf_open(); later connections
-     * have connect_ms. */
+    /* Only the first connection has the time limit of hf_open(). From now on
+     * the limit is connect_ms. */
     hf__my_aim(m, c, &m->peer, m->connect_ms);
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
     m->here.len = 1;

@@ -90,8 +90,8 @@
  *                    holder does not                 refused, the bell is
  *                                                    given back
  *
- *   The row may become free and be taken again between SELECT and UPDATE. After
- *   MY_TRIES rounds, UPSERT follows.
+ *   The row may become free and be taken again between SELECT and UPDATE. If
+ *   UPDATE has followed SELECT more than MY_TRIES times, UPSERT follows.
  *
  * UPSERT (MY_STEP_UPSERT). Assignments are executed from left to right: after
  * the first two, `owner` and `hold` show whether the hold is ours; lease_until

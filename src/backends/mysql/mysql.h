@@ -78,7 +78,8 @@ struct my_lock {
     struct hf__req *napping; /* a paused attempt; the lock is in m->naps */
     hf__time nap_until;      /* when the attempt is sent again */
     uint64_t attempt_id;     /* the hold id of the last attempt */
-    uint64_t round; /* for a latch, the awaited round; 0 if not known yet */
+    uint64_t round; /* for a latch, its token when the wait began; 0 if not read
+                       yet */
     uint64_t reported_id; /* the hold id that `reported` is about */
     uint64_t reported;    /* how many asks were reported to the program */
     uint8_t hash[MY_HASH_LEN];

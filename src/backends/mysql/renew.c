@@ -109,9 +109,10 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
     return 0;
 }
 
-/* Returns HF_ENOMEM only if nothing was sent, because the core cannot keep a
- * batch of which a part was sent. If the memory does not suffice for all
- * chunks, the holds of the remaining chunks are not renewed this time. */
+/* Returns HF_ENOMEM only if nothing was sent: the error ends the batch, but the
+ * answers to chunks that were sent still need it. If the memory does not
+ * suffice for all chunks, the holds of the remaining chunks are not renewed
+ * this time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;

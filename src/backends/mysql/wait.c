@@ -49,7 +49,8 @@
 #define LOST_MS 10
 #define LOST_MAX_MS 1000
 #define LOST_SOON_MS 1000
-/* If a lock waits longer than this, the queue was not empty. */
+/* If a lock waits longer than this, another client was in the queue or held the
+ * lock. */
 #define CROWDED_US 1000LL
 
 static bool wait_is_up(const struct my_wait *w)

@@ -1,6 +1,6 @@
 /*
- * Connections that wait at the server. Each waits for one lock at a time; when
- * an attempt on cmd is worthwhile, core->bell is called. outcome.c and lock.c
+ * Connections that wait at the server, each for one lock at a time. When the
+ * core should attempt on cmd, wait.c calls core->bell. outcome.c and lock.c
  * assign locks to the connections; mysql.c drives them; cmd.c ends all of them
  * when cmd is lost.
  *
@@ -34,11 +34,11 @@
  *   OVER   | nothing: the connection is closed        | any            | no
  *
  * (1) The core attempts again without a bell when poll_at is reached. If that
- *     attempt is refused, the wait stays as it is. A grant, a refusal without
- *     may_queue, and an abandon end the wait: in QUEUES, BELL and SLEEPS by
- *     KILL, which also ends the connection; in FIRST by changing to IDLE.
- * (2) A lock is set only while the stream is broken and down() has not been
- *     called yet.
+ *     attempt is answered with HF__QUEUED, the wait stays as it is. A grant,
+ *     HF__BUSY and an abandon end the wait: in QUEUES, BELL and SLEEPS by KILL,
+ *     which also ends the connection; in FIRST by changing to IDLE.
+ * (2) One exception: after the stream has broken, a lock may be set until
+ *     down() is called.
  * (3) A latch has no queue: its connection changes from IDLE to SLEEPS.
  *
  * `rings` selects the state after FIRST: BELL if it is set, else SLEEPS. In
@@ -83,8 +83,8 @@ bool hf__my_wait(struct mysql *, struct my_lock *, bool rings,
 /* Returns whether the lock is the first of the queue, as far as this client
  * knows. */
 bool hf__my_is_first(const struct my_lock *);
-/* Returns whether the lock has waited so long that the queue cannot have been
- * empty. */
+/* Returns whether the lock waits, and has waited for more than CROWDED_US. In
+ * that case another client was in the queue or held the lock. */
 bool hf__my_waited(const struct my_lock *, hf__time now);
 /* Ends the wait of the lock, if it waits. */
 void hf__my_wait_end(struct mysql *, struct my_lock *);

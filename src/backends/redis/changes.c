@@ -13,8 +13,8 @@
  *
  * If the setting is insufficient or a subscription is refused, the client
  * closes the connection, and each LISTEN that is still unanswered fails with
- * the reason. The older watchers remain, and the client connects again later
- * for them.
+ * the reason. The watchers whose LISTEN was answered before remain, and the
+ * client connects again later for them.
  */
 #include "changes.h"
 
@@ -272,9 +272,10 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
 
 /* ---- messages ---------------------------------------------------------- */
 
-/* Counts a confirmation. When the last one has arrived, each new watcher gets
- * its result. If the connection is new, each of the older watchers gets one
- * change, because it may have missed changes before. */
+/* Counts a confirmation. When the last one has arrived, each watcher whose
+ * LISTEN is unanswered gets its result. If the connection is new, each other
+ * watcher gets one change, because changes before the subscription may have
+ * been missed. */
 static void changes_confirmed(struct redis *r)
 {
     if (!r->watchers.due || --r->watchers.due)

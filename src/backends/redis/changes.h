@@ -27,10 +27,11 @@ struct rd_watcher;
  *   ON           UP        any            confirmed, except those in `due`
  *
  * OFF -> CHECKING when the connection is up, -> CONFIRMING when the setting is
- * sufficient, -> ON at the last confirmation. Then each LISTEN that waits gets
- * its result, and every older watcher gets one change, because it may have
- * missed some. In ON, `due` counts the subscriptions of watchers that were
- * added later. Losing the connection, or a refusal, leads to OFF.
+ * sufficient, -> ON at the last confirmation. Then each unanswered LISTEN gets
+ * its result, and every other watcher gets one change, because changes before
+ * the subscription may have been missed. In ON, `due` counts the subscriptions
+ * of watchers that were added after that. Losing the connection, or a refusal,
+ * leads to OFF.
  */
 enum rd_changes_state {
     RD_CHANGES_OFF,

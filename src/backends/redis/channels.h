@@ -45,8 +45,8 @@ struct rd_early {
     uint64_t hold_id; /* of the attempt; 0 if this slot is free */
     size_t last;      /* number of the last command sent before its arrival */
     uint64_t token;   /* token of the hold; 0 if the message only says "try" */
-    uint32_t seen_ms; /* <seen> of the message, which identifies the reply that
-                         the message completes */
+    uint32_t seen_ms; /* <seen> of the message: the message counts only together
+                         with the reply that has the same lock.seen_ms */
 };
 
 /*

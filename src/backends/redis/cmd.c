@@ -221,9 +221,9 @@ static int cmd_clock_reply(struct rd_pipe *p, struct rd_sent *sent,
 }
 
 /* Requests the server's clock. The request also checks that the user is allowed
- * to run scripts, and that the server is not loading its data. INFO is
- * requested only from a server without redis.setresp: such a server is older
- * than 6.0, and has no ACL that could forbid INFO. */
+ * to run scripts, and that the server is not loading its data. INFO, for the
+ * version, is requested only from a server without redis.setresp: such a server
+ * is older than 6.0, and has no ACL that could forbid INFO. */
 static int cmd_request_clock(struct rd_pipe *p, hf__time now)
 {
     struct net_out *o = &p->link.stream.out;
@@ -299,7 +299,7 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
     hf__rd_pair_end(r);
-    hf__rd_hurry(r); /* the expiry of a parked batch may have passed */
+    hf__rd_hurry(r); /* the batch that the core has parked may have expired */
     r->core->trouble(r->client, l->text);
     if (p->sents.len || r->doubts.len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);

@@ -242,7 +242,8 @@ static void diagnose_find_events(struct redis *r, struct hf__query *q,
 static const struct {
     const char *setting; /* for CONFIG GET; NULL for another command */
     void (*find)(struct redis *, struct hf__query *, const char *value);
-    const char *unknown; /* begins the finding if CONFIG is refused, or NULL */
+    const char *unknown; /* first words of the finding if CONFIG is refused; or
+                            NULL */
 } steps[STEPS] = {
     [STEP_FSYNC] = {"appendfsync", diagnose_find_fsync,
                     "appendonly is on, but appendfsync is"},

@@ -69,8 +69,8 @@ bool hf__rd_clock(struct redis *, const struct rd_node *, hf__time sent_at);
 /* Returns the server time until which an attempt that is sent now is valid, or
  * 0 if the clock is unknown. Once a script has replied, an inexact result is
  * too late, never too early, so that a valid attempt is never refused. Before
- * that, the result may be too early by the time that the first reply took to
- * arrive. */
+ * that, the result may be too early, at most by the time for which the first
+ * reply was under way. */
 int64_t hf__rd_valid_until(const struct redis *, hf__time now);
 
 /* Returns the server time until which a query or a renewal is valid, or 0 if

@@ -217,7 +217,8 @@ int hf__rd_count_reply(struct redis *r, struct hf__query *q,
         return RD_AGAIN;
     if (what == RD_MISMATCH)
         return r->core->why(r->client, HF_EMISMATCH,
-                            "the name is in use as another kind of lock");
+                            "the name is in use as another kind of lock, or "
+                            "by another program");
     if (!hf__rd_int(hf__rd_at(reply, 2), &count) || count < 0 ||
         (what != HF__DONE && what != RD_BUSY))
         return HF_EPROTO;

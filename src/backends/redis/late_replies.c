@@ -3,8 +3,8 @@
  * later than a request on the new connection, such as the release or abandon of
  * the same hold id. The TAKE scripts refuse an attempt that is too old
  * (valid_until_us), so from some time on it can no longer be executed. If the
- * hold id is released before that time, the client sends an abandon once more
- * after that time. No request waits for its reply.
+ * hold id is released or abandoned before that time, the client sends a further
+ * abandon after that time. No request waits for the reply to this abandon.
  *
  * The server's clock decides when the attempt is too old, and the client only
  * estimates that clock: the server writes its time into a reply at some moment
@@ -46,7 +46,8 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
-        return; /* only the end of the lease will free the lock */
+        return; /* if the attempt is executed late, only the end of its lease
+                   frees the lock */
     l->hold_id = f->hold_id;
     l->at = at;
     l->doubt = f->ahead > MARGIN ? f->ahead : 0;

@@ -84,7 +84,8 @@ static bool lock_handed_over(struct redis *r, struct hf__req *req)
     if (req->lease_ms > lock->lease_ms ||
         now - lock->sent_at > lock->lease_ms * HF__MS / 2 ||
         hf__rd_was_broken(r, req))
-        return false; /* the caller sends an attempt, which renews the hold */
+        return false; /* the caller sends an attempt, which renews the hold if
+                         it still exists */
     hf__rd_wait_end(r, req->remote, now);
     hf__rd_held(r, req, now);
     return true;
@@ -186,10 +187,10 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
 }
 
 /* Returns the time, in ms, until the next poll of a waiter that gets no
- * messages. No messages come if a foreign holder uses the string dialect, if
- * the server forbids our channels, or while messages are not trusted
- * (RD_SUB_LIVE). The waiter polls about every 100 ms at first, then less and
- * less often, down to once a second. */
+ * messages. No messages come if the dialect is `string` and the holder is no
+ * holdfast client, if the server forbids our channels, or while messages are
+ * not trusted (RD_SUB_LIVE). The waiter polls about every 100 ms at first, then
+ * less and less often, down to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};

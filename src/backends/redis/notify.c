@@ -1,13 +1,13 @@
 /*
- * Programs that listen, that is, have an event handler. Their clients are
- * subscribed to their own channel (subscribe.c) while they hold a lock, not
- * only while they wait. A client that asks for a lock looks up the holders of
- * the lock (query.c), and lua/ask.lua publishes the wish "w<hold id>" on each
- * holder's channel. If no connection is subscribed to that channel, the server
- * keeps the wish for a minute, and lua/prove.lua publishes it again once both
- * connections of the holder are up. A message "b<hold id> <token>" says that a
- * hold was broken. The server does not keep that message, because the next
- * renewal fails anyway.
+ * For programs that listen, that is, have an event handler. The client of such
+ * a program is subscribed to its own channel (subscribe.c) while it holds a
+ * lock, not only while it waits. A client that asks for a lock looks up the
+ * holders of the lock (query.c), and lua/ask.lua publishes the wish "w<hold
+ * id>" on each holder's channel. If no connection is subscribed to that
+ * channel, the server keeps the wish for a minute, and lua/prove.lua publishes
+ * it again once both connections of the holder are up. A message "b<hold id>
+ * <token>" says that a hold was broken. The server does not keep that message,
+ * because the next renewal fails anyway.
  */
 #include "notify.h"
 

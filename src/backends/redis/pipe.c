@@ -150,6 +150,11 @@ static int pipe_hello_refused(struct rd_pipe *p, const char *text, hf__time now)
                                 "%.40s; a sentinel has no such command: if "
                                 "this is one, use the address of its master",
                                 text);
+        if (strstr(text, "DB index is out of range"))
+            return hf__link_why(l, code,
+                                "the server has no database %u: its setting "
+                                "databases is too low",
+                                (unsigned)p->db);
         return hf__link_why(l, code, "%.*s%s", len < 120 ? len : 120, text,
                             advice);
     }

@@ -100,8 +100,8 @@ int hf__rd_pipe_reply(struct rd_pipe *, const struct rd_node *, hf__time now);
 
 /* Returns 0, or HF_EBACKEND if the major version of the server is less than
  * `oldest`; the error ends the hello of the pipe. The scripts call TIME before
- * they write, which Redis refuses before 5.0; RD_TAKE and similar scripts use
- * SET with KEEPTTL, which needs 6.0. */
+ * they write, which a server older than 5.0 refuses; RD_TAKE and similar
+ * scripts use SET with KEEPTTL, which needs 6.0. */
 #define RD_OLDEST 6
 #define RD_OLDEST_VOTE 5 /* for vote.lua */
 int hf__rd_refuse_old(struct rd_pipe *, const char *info, int oldest,

@@ -391,10 +391,10 @@ static int query_inspected(struct redis *r, struct hf__query *q,
 
 /* ---- ask --------------------------------------------------------------- */
 
-/* If the holder is a holdfast client, appends its owner and the length of its
- * prefix to the command. Returns whether the holder is a holdfast client.
- * `lines` is the number of lines of the note that precede the about part. If o
- * is NULL, nothing is appended. */
+/* If the holder is a holdfast client, appends `owner` and the length of the
+ * client's prefix to the command. Returns whether the holder is a holdfast
+ * client. `lines` is the number of lines of the note that precede the about
+ * part. If o is NULL, nothing is appended. */
 static bool query_put_holder(struct net_out *o, const struct rd_node *owner,
                              const struct rd_node *note, int lines)
 {

@@ -6,7 +6,7 @@
  * the same connection, as soon as there are enough or replica_timeout has
  * passed. Therefore, after a script has said "granted" or "renewed", the
  * request is in doubt, and the next reply to a WAIT decides all requests in
- * doubt. Replies arrive in the order of sending, so that WAIT was sent after
+ * doubt. Replies arrive in the order of sending, so this WAIT was sent after
  * the scripts of these requests.
  *
  * - WAIT is sent in one packet with the first attempt of an acquire, with the

@@ -28,9 +28,9 @@ struct rd_doubts {
 /* Reads the options replicas= and replica_timeout=. Returns 0, or HF_EINVAL and
  * sets the error message. */
 int hf__rd_doubt_parse(struct redis *, const struct hf__config *);
-/* Reserves room for a command that is about to be sent, if replicas= is set.
- * `now` says that a WAIT must follow the command at once. Returns 0 or
- * HF_ENOMEM. */
+/* If replicas= is set, reserves room to keep the request of a command that is
+ * about to be sent. `now` says that a WAIT must follow the command at once.
+ * Returns 0 or HF_ENOMEM. */
 int hf__rd_doubt_room(struct redis *, bool now);
 
 /* Keeps an answered request in doubt, so that the caller does not report it.

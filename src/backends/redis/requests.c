@@ -11,9 +11,9 @@
 #include "replica.h"
 #include "subscribe.h"
 
-/* Minimum of the limit on how long the server may be silent during renewals. It
- * applies to short leases. A connection whose round trip is longer than this is
- * closed then, but it would be of no use for such leases. */
+/* The limit on how long the server may be silent during renewals is at least
+ * this, even if the leases are very short. A connection with a longer round
+ * trip is closed then, but it would be of no use for such leases. */
 #define RENEW_PATIENCE_MIN_MS 200
 
 bool hf__rd_is_renewing(const struct redis *r)

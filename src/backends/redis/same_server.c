@@ -38,9 +38,9 @@
 #define APART_MOST 5
 /* Pause before a proof that the server refused temporarily is repeated. */
 #define AGAIN_MS 1000
-/* How long to wait until the number returns and the channel is counted. A long
- * time is needed, because a machine may stand still for seconds, and does no
- * harm, because waiters poll in the meantime. */
+/* How long to wait until the number returns and the channel is counted. The
+ * time is long, because a machine may stand still for seconds. It does no harm,
+ * because waiters poll until the proof has succeeded. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)
@@ -51,8 +51,8 @@ void hf__rd_pair_end(struct redis *r)
     p->put_off = false;
     if (r->chans.state == RD_SUB_LIVE)
         r->chans.state = RD_SUB_CONFIRMED;
-    /* Drop the tokens of the early messages (struct rd_early). Such a token
-     * completes a reply only of the same server, and the next pair of
+    /* Drop the tokens of the early messages (struct rd_early). Such a token is
+     * valid only together with a reply of the same server, and the next pair of
      * connections may lead to another server. */
     for (int i = 0; i < RD_EARLY; i++)
         r->chans.early[i].token = 0;

@@ -13,10 +13,11 @@
  *                                 the other kinds; all but the latch have their
  *                                 own mark
  *
- * No event may be lost between an attempt and its subscription. A waiter whose
- * attempt was sent before the subscription was confirmed is therefore rung at
- * the confirmation; after a reconnect this concerns all waiters. A chan lingers
- * for a while after its last wait (channels.h).
+ * No event may be lost between an attempt and its subscription. If a client of
+ * another library holds the lock, or waits for a fair mutex, the waiters of the
+ * name are therefore rung when the channel is confirmed. After each new
+ * connection all waiters are rung when the proof has succeeded (same_server.c).
+ * A chan lingers for a while after its last wait (channels.h).
  */
 #include "subscribe.h"
 
@@ -44,9 +45,9 @@
 
 /* ---- commands ---------------------------------------------------------- */
 
-/* Returns NULL if the client is not connected, or if there is no memory. If
- * there is no memory, the function also sets stream.broken, so that advance()
- * closes the connection. */
+/* Begins a command on the connection for messages. Returns NULL if that
+ * connection is not up, or if there is no memory. If there is no memory, the
+ * function also sets stream.broken, so that advance() closes the connection. */
 static struct net_out *subscribe_begin(struct redis *r, const char *verb,
                                        size_t args)
 {
@@ -242,9 +243,9 @@ static void subscribe_up(struct rd_pipe *p, hf__time now)
 
     (void)now;
     r->chans.refused = false;
-    /* The argument is `false`, because whether a fair waiter needs its own
-     * channel depends on the others in the queue. Its next attempt finds that
-     * out. */
+    /* No waiter need be rung when its channel is confirmed (`false`): all are
+     * rung when the proof succeeds, and poll until then. A fair waiter that
+     * needs its own channel subscribes to it after its next attempt. */
     for (struct rd_chan *c = NULL; (c = hf__rd_chan_next(r, c));)
         if (c->waiting)
             subscribe_join(r, c, false);

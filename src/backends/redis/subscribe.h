@@ -25,15 +25,16 @@ struct rd_lock;
 /* The pipe callbacks of r->sub. */
 extern const struct rd_owner hf__rd_sub;
 
-/* Notes that the lock waits, or continues to wait. `foreign` says that another
- * program holds the lock or, for a fair mutex, waits for it too. Returns 0 or
- * HF_ENOMEM. */
+/* Notes that the lock waits, or continues to wait. `foreign` says that a client
+ * of another library holds the lock or, for a fair mutex, waits for it too.
+ * Returns 0 or HF_ENOMEM. */
 int hf__rd_wait(struct redis *, struct hf__remote *, bool foreign);
 
 /* Notes that the lock no longer waits. */
 void hf__rd_wait_end(struct redis *, struct hf__remote *, hf__time now);
 /* Applies an early message for this hold id, if one was kept: sets lock->rang,
- * and lock->token if the message completes the latest reply. */
+ * and also lock->token if the message hands the lock over on the basis of the
+ * latest reply (the same seen_ms). */
 void hf__rd_was_called(struct redis *, struct rd_lock *, uint64_t hold_id);
 
 /* Ends the wait of the lock, and removes the lock from its chan. */

@@ -46,7 +46,7 @@ struct rl_poll {
     size_t item;         /* of a renewal: index in its batch */
     hf__time until;
     uint32_t round; /* number of the ballot within the hold; replies to earlier
-                       rounds are ignored */
+                       ballots are ignored */
     enum rl_op op;
     uint8_t vote[HF__HOSTS];
 };

@@ -30,7 +30,7 @@
  * A lease counts from the first byte of the attempt or the renewal. A server
  * that may have lost its memory (because it was started less than max_lease
  * ago, or another process answers at its address) is out: nothing is sent to it
- * until all leases of that time have ended.
+ * until all leases that it may have lost have ended.
  *
  * All functions are called with the client's mutex held, except open().
  *

@@ -221,9 +221,9 @@ static void server_up(struct rd_pipe *p, hf__time now)
     server_pay(s, is_new && rl->max_lease_ms, now);
 }
 
-/* While a connection is being established, the timeout is PAY_POLL_MS, so that
- * a thread drives the client soon after the connection is up. server_up() then
- * sends the releases and undos again. */
+/* While releases or undos must still be sent and a connection is being
+ * established, the timeout is PAY_POLL_MS, so that a thread drives the client
+ * soon after the connection is up. server_up() then sends them again. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;

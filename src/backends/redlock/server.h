@@ -25,7 +25,8 @@ struct rl_server {
     struct rd_pipe pipe;
     char run_id[48];    /* of the latest process seen there, or "" */
     char said[48];      /* the run_id that the latest hello returned */
-    int64_t uptime_s;   /* how long the server has run, from the hello */
+    int64_t uptime_s;   /* how long the server had run when it answered the
+                           hello */
     hf__time out_until; /* nothing is sent until then: keys may be lost */
     int64_t clock_us;   /* the server's clock at clock_at, or slightly later */
     hf__time clock_at;

@@ -333,8 +333,9 @@ static bool vote_is_heard(const struct redlock *rl, struct count c)
 }
 
 /* Returns the error code for a ballot that no majority has decided, and sets
- * its message. The code is EUNKNOWN if replies are missing, because servers may
- * still execute the request. */
+ * its message. If errors make a majority impossible, the code is that of one of
+ * these errors; otherwise EUNKNOWN, because servers may still execute the
+ * request. */
 static int vote_why_not(struct redlock *rl, const struct rl_poll *p,
                         hf__time now)
 {
@@ -385,8 +386,10 @@ static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
 
 /* Ends an attempt that no majority has granted. `taken` says that the lock has
  * a holder, because a majority can no longer say yes, or because the only
- * server that was asked has refused. If the lock is taken, or a majority has
- * voted, the attempt ends as BUSY or, if it may queue, continues to wait. */
+ * server that was asked has refused. If errors make a majority impossible, the
+ * attempt fails. Otherwise, if the lock is taken, or a majority has voted, the
+ * attempt ends as BUSY or, if it may queue, continues to wait. Otherwise
+ * vote_unheard() ends it. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {
@@ -725,7 +728,8 @@ void hf__rl_voted(struct rl_server *s, const struct rl_flight *f, int64_t what,
     if (!hf__rl_counts(s, f))
         return;
     if (what == RD_STALE && !(h->late & 1u << i)) {
-        /* The reply has improved our estimate of the server's clock. */
+        /* The reply has improved our estimate of the server's clock, so the
+         * attempt is sent once more. */
         h->late |= (uint16_t)(1u << i);
         vote_send_to(s->rl, f->poll, i);
     } else {

@@ -11,9 +11,9 @@
 
 #define RL_PAUSE_MIN_MS 1
 #define RL_PAUSE_MAX_MS 250
-/* Once an attempt has failed, the next ones ask one server first. When the
- * holder has been the same for this long, every fourth attempt goes to all
- * servers at once. */
+/* After a failed attempt, further attempts that may queue ask one server first.
+ * When the holder has been the same for at least this long, every fourth of
+ * them goes to all servers at once. */
 #define RL_ALL_MS 400
 
 /* The backend's state of a lock of this client (remote->impl). */

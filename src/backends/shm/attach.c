@@ -103,8 +103,8 @@ static int attach_first(struct shm *s, const struct hf__remote *remote,
 }
 
 /* Checks the permits, and allocates the table that counts this client's locks
- * on each name. Of a kind other than the mutex, a client may have several locks
- * on one name. */
+ * on each name. (A client has at most one lock on the name of a mutex, but may
+ * have several on a name of another kind.) */
 static int attach_prepare_lock_counts(struct shm *s,
                                       const struct hf__remote *remote)
 {

@@ -9,8 +9,9 @@
 #include "table_lock.h"
 
 /* Raises the end of the range in which clients search for cells in use. The
- * caller does this before it takes the cell: a client killed after taking the
- * cell but before raising the end would leave a cell that no search finds. */
+ * caller does this before it takes the cell: in the opposite order, a client
+ * that is killed between the two steps would leave a cell that no search
+ * finds. */
 static void take_raise_high(struct shm *s, uint32_t high)
 {
     shm_u32 *at = &s->file->header.cells_high;

@@ -70,8 +70,8 @@ static int mutex_leave_word(struct shm *s, struct shm_lock *l)
         uint64_t w = atomic_load(&e->word);
 
         SHM_POINT();
-        /* The lock was passed to us in the meantime; or it is free, and we may
-         * be the waiter that was rung to take it. */
+        /* If the lock was passed to us in the meantime, or is free (we may be
+         * the waiter that was rung to take it), it is passed on. */
         if (shm_owner(w) == s->me || (!shm_owner(w) && (w & SHM_WAITERS))) {
             if (hf__shm_mutex_pass(s, l->index, w))
                 return HF__DONE;
@@ -172,8 +172,8 @@ static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
     uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
     struct shm_queue_scan r;
 
-    /* WAKING is cleared, because the waiter that was woken is us, or we
-     * overtake it */
+    /* A queued waiter also clears WAKING: it is the waiter that was woken, or
+     * it overtakes that waiter. */
     if (l->state == SHM_QUEUED) {
         hf__shm_queue_scan(s, l->index, s->me, 0, &r);
         new &= ~(SHM_FLAGS);
@@ -272,16 +272,16 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
         }
         if (!mutex_announce(l, wait, w))
             continue;
-        /* Other clients may take an unfair lock at any time, so that we might
-         * never watch its current holder. One more check is enough, because a
-         * release rings the first waiter. */
+        /* Other clients may take an unfair lock at any time, so this check
+         * might fail repeatedly. After the second check we sleep even if we
+         * watch an earlier holder, because a release rings the first waiter. */
         if (mutex_wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_wait_sleep(s, wait, req);
         again = true;
     } while (hf__shm_retry(s, &retry));
     if (l->state == SHM_IDLE)
-        l->state =
-            SHM_LEAVING; /* the word may be in our name, but without a lease */
+        l->state = SHM_LEAVING; /* the loop that writes the lease may have given
+                                   up while the word is in our name */
     hf__shm_mutex_let_go(s, l);
     return hf__shm_retry_refuse(s);
 }

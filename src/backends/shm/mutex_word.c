@@ -32,8 +32,8 @@
  * client was the holder or a waiter, and the waiter that it has not rung
  * watches it. Any client that sees that the holder is dead passes the lock on;
  * the swap of the word lets only one client succeed. Each waiter also checks
- * every 2 s (watch.c), because no client watches a client that breaks a hold,
- * which may die before it has rung a waiter.
+ * every 2 s (watch.c), because a client that breaks a hold may die before it
+ * has rung a waiter, and no client watches it.
  *
  * A fair lock is never free while a client waits. While an unfair one is free,
  * any client may take it, and no other waiter is rung until the first has
@@ -73,8 +73,8 @@ hf__time hf__shm_mutex_lease_end(struct shm_entry *e, uint64_t word)
  * Writes the lease of a grant, then sets LEASED in the word. Returns false if
  * the grant has ended or the loop gave up. Only the holder itself (`mine`)
  * replaces a lease of this grant. The client that passed the lock on must not
- * replace it, because that client may write later than the holder, and an
- * earlier end.
+ * replace it: that client might overwrite the holder's lease with one that ends
+ * earlier.
  */
 bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
                                hf__time until, bool mine)
@@ -109,7 +109,7 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
     } while (!atomic_compare_exchange_strong(&e->word, &w,
                                              shm_stirred(w) | SHM_LEASED));
     SHM_POINT();
-    /* The first waiter does not know yet when the lease ends. */
+    /* Ring the first waiter, which does not know yet when the lease ends. */
     if (mine && (w & SHM_WAITERS)) {
         hf__shm_queue_scan(s, index, s->me, 0, &r);
         if (r.first != SHM_NO_CELL)

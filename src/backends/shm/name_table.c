@@ -12,8 +12,9 @@
  * the wall clock, in units of 64 ns: only a constant rate of more than 15
  * million grants of one name per second would let tokens get ahead of the
  * clock. Nor does an entry start below the floor, which is the highest token of
- * the entries taken back so far. Counted from 2025, tokens stay exact in a
- * double (2^53) until 2043, which Lua and JSON readers need.
+ * the entries taken back so far. Lua and JSON readers need tokens that are
+ * exact in a double (at most 2^53): because the clock is counted from 2025,
+ * tokens are exact until 2043.
  */
 #include "name_table.h"
 

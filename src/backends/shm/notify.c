@@ -16,8 +16,9 @@
  *
  * If the owner has not noticed its grant yet, the mark stays until the owner
  * has noticed the grant, because the program must not be notified of a hold
- * that it does not know. (A thread that takes a free permit first swaps the
- * word, and later ends its attempt. A mark that comes between the two is lost.)
+ * that it does not know. (To take a permit that is free, a thread swaps the
+ * word first and ends its attempt afterwards. A mark that is set between these
+ * two steps is lost.)
  *
  * The mutex of the client guards the list of its locks.
  */

@@ -133,8 +133,8 @@ static void helper_park(struct shm *s, uint32_t *word, uint32_t expect,
         return;
     /* While it sleeps on `word` only, the helper thread does not notice its
      * doorbell. Listeners and asynchronous waits rely on the doorbell, as does
-     * a wait that begins before no_waitv is known to be set. If there may be
-     * any of these, the sleep is short. */
+     * an asynchronous wait that begins before park_sleep_on() sets no_waitv. If
+     * there may be any of these, the sleep is short. */
     hf__shm_futex_wait(word, FUTEX_WAIT_PRIVATE, expect,
                        is_relied_on ? hf__min_time(left, SHM_POLL_NS) : left);
 }

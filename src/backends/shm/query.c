@@ -1,5 +1,5 @@
-/* Dispatches the requests that are not part of an attempt to the files that
- * serve them. */
+/* Passes each request to the file that serves it, except attempts, releases,
+ * abandons and renewals, which do not come here. */
 #include "query.h"
 
 #include "attach.h"

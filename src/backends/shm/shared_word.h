@@ -35,8 +35,8 @@ bool hf__shm_shared_take_back(struct shm *, struct shm_entry *, uint64_t *word,
 bool hf__shm_shared_pass(struct shm *, unsigned index, unsigned self);
 /* Called by the owner of a cell that was granted permits. If the cell was not
  * rung for them, the client that granted them may have died. In that case this
- * function completes its work: grants to further waiters, and rings those that
- * have a grant and were not rung. */
+ * function completes the work of that client: grants to further waiters, and
+ * rings those that have a grant and were not rung. */
 void hf__shm_shared_pass_on(struct shm *, unsigned index, unsigned cell,
                             uint64_t ticket);
 /* Removes the cell from the queue and gives back its permits. Afterwards the

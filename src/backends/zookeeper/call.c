@@ -35,8 +35,8 @@ bool hf__zk_lost(int rc)
            rc == ZCLOSING || rc == ZSESSIONMOVED || rc == ZTHROTTLEDOP;
 }
 
-/* Returns true if the code proves that the leader has answered after a quorum
- * agreed. (A denial may come from a follower.) */
+/* Returns true if this code, as the answer to a write, proves that the leader
+ * has answered after a quorum agreed. (A denial may come from a follower.) */
 static bool call_proves(int rc)
 {
     return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZNOTEMPTY ||

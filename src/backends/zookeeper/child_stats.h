@@ -26,15 +26,16 @@
 
 /* The czxid of a child that was gone when its stat was requested. It is
  * negative, like that of a persistent child, so the child does not count. No
- * child has this value, because no transaction that creates a node has the
- * number 1. */
+ * persistent child has this value, because the transaction number 1 creates no
+ * node. */
 #define ZK_CHILD_GONE (-1)
 
 /* Returns what is known of a child, in the form that hf__zk_place() expects.
  * `arg` is the struct zk_node that has requested the stats. */
 zk_czxid_fn hf__zk_child_czxid;
 /* Returns 0, or an error code if the server has refused to return the stat of
- * one of the children. Then the place is unknown. */
+ * one of the children. In the second case the place of the node's entry is
+ * unknown. */
 int hf__zk_child_stats_refused(const struct zk_node *,
                                const struct String_vector *children);
 

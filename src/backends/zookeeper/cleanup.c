@@ -95,7 +95,8 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc))
         cleanup_refused(node, rc);
-    if (node->hurried) { /* the new let_go needs an answer of its own */
+    if (node->hurried) { /* the refusal answers an older delete; the new let_go
+                            gets a delete of its own */
         node->hurried = false;
         hf__zk_node_sweep(node);
         return;
@@ -152,7 +153,8 @@ static void cleanup_on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->maybe_deleted = true; /* one of the two deletes will find no entry */
+    node->maybe_deleted = true; /* the entry had only one of the two names, so
+                                   the next delete may find nothing */
     hf__zk_node_sweep(node);
 }
 

@@ -70,7 +70,7 @@ enum zk_form {
 struct zk_entry {
     enum zk_form form;
     int64_t seq; /* the sequence, at most ZK_SEQ_LAST; 0 if the form has none;
-                    -1 if it is before all sequences */
+                    -1 if the entry is before all sequences */
     int64_t czxid;
     const char *name; /* the whole name, as given */
     const char *uuid; /* part of name, not terminated; "" if none */
@@ -89,8 +89,8 @@ enum zk_rule {
     ZK_RULE_MUTEX,
     ZK_RULE_WRITE,
     ZK_RULE_READ,
-    ZK_RULE_UNFAIR, /* only a holder blocks; other forms belong to another
-                       kind */
+    ZK_RULE_UNFAIR, /* only an entry of the form HOLDER blocks; most other forms
+                       belong to other kinds of lock */
 };
 
 /* Returns, for a stranger, whether a client with that rule and sequence would

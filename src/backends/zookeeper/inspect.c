@@ -43,8 +43,9 @@ static int inspect_show(struct zk_parties *parties, const struct zk_party *s,
     if (!p)
         return HF_ENOMEM;
     hf__zk_party_fill(s, p);
-    /* If the data contains a token that is not the entry's czxid, the hold was
-     * downgraded or its lease renewed. The hold keeps that token. */
+    /* info->token is the token of a hold for writing. A hold for reading has
+     * that token only if it was downgraded: it then keeps the token it had for
+     * writing, which its data contains and which is not the entry's czxid. */
     if (s->holds && parties->kind != HF_SEMAPHORE &&
         (p->mode == HF_WRITE || p->token != (uint64_t)s->entry.czxid))
         q->info->token = p->token;
@@ -208,9 +209,9 @@ static void inspect_holders(struct zk_parties *parties,
             continue;
         }
         parties->meant = true;
-        /* The server deletes by name, and the next holder's `lock` has the same
-         * name. The delete could therefore remove the lock of the next
-         * holder. */
+        /* A `lock` without an entry belongs to another program. A request for
+         * this path could reach the `lock` of the next holder instead, which
+         * has the same path. */
         if (s->entry.form == ZK_FORM_UNFAIR && !hf__order_means_all(base->q))
             base->rc = base->z->core->why(
                 base->z->client, HF_ENOTSUP,

@@ -26,8 +26,8 @@ struct zk_lock {
     bool deleted;                /* the watched node is gone */
     /* Set while a try waits briefly for the turn before its own (semaphore.c).
      * The function is called when the watch on that turn fires, and at
-     * pass_until at the latest. NULL at all other times: then the bell rings
-     * instead. */
+     * pass_until at the latest. While it is NULL, a watch that fires rings the
+     * bell instead. */
     void (*passed)(struct zk_lock *);
     hf__time pass_until;
     bool blind; /* latch: READ on the round was denied */
@@ -59,8 +59,7 @@ struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
  * end too soon for a hold and the attempt may queue, returns QUEUED; then the
  * attempt must be made again. */
 int hf__zk_lock_grant(struct zk_lock *, struct hf__req *);
-/* Marks the lock as queued, because its watch will ring the bell. Returns
- * QUEUED. */
+/* Marks the lock as queued; its watch will ring the bell. Returns QUEUED. */
 int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
 /* Ends the lock's attempt with this outcome; does nothing if the outcome is
  * PENDING. An attempt that is refused or BUSY drops its node. After EUNKNOWN

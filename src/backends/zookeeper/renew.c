@@ -100,9 +100,9 @@ static void renew_over(struct zk *z, struct zk_chunk *c, int result)
         hf__zk_finish(z, &b->req, HF__DONE);
 }
 
-/* Returns the code for a refused chunk with one hold: HF_ENOTOWNER if an entry
- * is gone, which also reports the hold as lost; otherwise the code of the
- * server's refusal to read the entry. */
+/* Returns the code for a refused chunk with one hold. If an entry is gone,
+ * reports the hold as lost, unless it was let go, and returns HF_ENOTOWNER.
+ * Otherwise returns the code of the server's refusal to read the entry. */
 static int renew_refusal_of(struct zk *z, const struct zk_chunk *c,
                             const zoo_op_result_t *result)
 {

@@ -386,11 +386,11 @@ static void semaphore_passed(struct zk_lock *lock)
 /* Handles a try while other turns are before its own. The clients with these
  * turns may be about to give them up, or may themselves wait for permits. A
  * client with a turn may already have its leases, and `leases` is listed after
- * `locks`, so its leases are counted. If its turn were counted as permits, too,
- * the try would be refused although permits are free. Therefore, if enough
- * permits are free, the try watches the turn before its own, for PASS at most.
- * If that turn still exists then, its process is stopped or waits for more
- * permits, and the try is BUSY. */
+ * `locks`, so its leases are counted. If the permits that the turn asks for
+ * were counted, too, the try would be refused although permits are free.
+ * Therefore, if the leases leave enough permits, the try watches the turn
+ * before its own, for PASS at most. If that turn still exists then, its process
+ * is stopped or waits for more permits, and the try is BUSY. */
 static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;

@@ -377,9 +377,11 @@ static void session_set_timer(struct zk *z, hf__time now,
     if (z->unwatched ||
         (!z->greeting && zoo_state(z->zh) == ZOO_CONNECTED_STATE))
         z->timer = hf__min_time(z->timer, now + POLL);
-    /* If no request is pending, no thread waits for the socket, and an attempt
-     * to connect could time out before anything was sent. Therefore the driver
-     * wakes up by itself, less often the longer the attempt takes. */
+    /* If no request is pending, there may be no driver and so no thread that
+     * polls the socket. An attempt to connect could then succeed unnoticed, and
+     * time out before anything was sent. Therefore the timer makes the driver,
+     * or else the helper thread, call advance(), less often the longer the
+     * attempt takes. */
     if (!z->up && z->opened && z->fd >= 0)
         z->timer =
             hf__min_time(z->timer, now + POLL + (now - z->connect_at) / 4);

@@ -20,9 +20,9 @@
 
 #define ZK_NUDGE (200 * HF__MS) /* an answer that takes longer is late */
 
-/* Begins the proofs of a new connection. Since the leader opened the session,
- * or was notified of it, after connect_at, the timeout counts from
- * connect_at. */
+/* Begins the proofs of a new connection. The leader has opened the session, or
+ * was notified that the client is back, after connect_at. Therefore the timeout
+ * may be counted from connect_at. */
 void hf__zk_proof_begin(struct zk *);
 /* Returns false if the URL gives a tick that is longer than the session's
  * timeout. */

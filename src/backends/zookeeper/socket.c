@@ -85,9 +85,9 @@ void hf__zk_socket_sent(struct zk *z)
     int fd, wanted;
 
     /* zookeeper_interest() tells whether the socket is full or broken. But it
-     * also does all work of the library that is due, and this belongs into
-     * advance(). Therefore it is not called here if work is due, or while
-     * advance() runs, which calls it by itself. */
+     * also does all work of the library that is due, which only advance() may
+     * do. Therefore it is not called here if work is due, nor while advance()
+     * runs, which calls it by itself. */
     if (z->moving)
         return;
     z->used = z->sent;

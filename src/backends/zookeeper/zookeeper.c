@@ -163,8 +163,8 @@ static int zk_parse_root(struct zk *z, const struct hf__url *url)
                         "the path after the hosts must be like /a/b");
 }
 
-/* Reads user and password. If there are any, nodes are created for that user
- * only. */
+/* Reads user and password. If the URL has a user, only that user has rights on
+ * the nodes that the client creates. */
 static int zk_parse_secret(struct zk *z, const struct hf__config *config)
 {
     const char *user = config->url->user, *password = config->password;

@@ -109,7 +109,8 @@ struct zk {
     uintptr_t watch_ids;      /* the last watch id */
     struct zk_query *queries; /* unfinished queries */
     struct zk_notify *listening;
-    uint64_t holders; /* number in the name of the last unfair mutex's entry */
+    uint64_t holders; /* number in the name of the newest entry of an unfair
+                         mutex */
     struct hf__latch_requests latch_requests;
 
     uint8_t salt[16]; /* random per session; mixed into the uuids of hold ids */

@@ -137,10 +137,11 @@ int open_client(struct stage *s, hf_client **c)
     return hf_open(conf.url, &opt, c, E);
 }
 
-/* Returns the TTL for the client of the scene. When a session is renewed, only
- * a third of its time may be left. A machine that stalls for longer ends the
- * session, which cancels all requests in flight. Therefore a session lasts as
- * long as the longest wait, unless the scene waits for renewals. */
+/* Returns the TTL for the client of the scene. A session may have as little as
+ * a third of its time left when it is renewed. If the machine stalls for longer
+ * than that, the session ends, which cancels all requests in flight. Therefore
+ * a session lasts as long as the longest wait, unless the scene waits for
+ * renewals. */
 static int64_t ttl_of(const struct scene *scene)
 {
     if (!(scene->flags & SCENE_RENEWS))
@@ -157,8 +158,8 @@ static void set(struct stage *s, const struct scene *scene)
     s->lock = conf_lock_flags(s->c, s->name, HF_OWNER_HANDLE);
 }
 
-/* Asserts that another client can acquire the lock, so that no part of a hold
- * is left. */
+/* Asserts that another client can acquire the lock, which shows that no part of
+ * a hold is left. */
 static void theirs_again(struct stage *s)
 {
     OK(hf_lock_timed(s->theirs, WAIT_LONG_MS, E));

@@ -292,8 +292,9 @@ CASE_OF(unfair, test_unfair_hand_overs_are_heard)
     to_and_fro(w, HF_UNFAIR, 30000);
 }
 
-/* On Redis the lock is not handed over with such a short TTL (RD_HAND_MIN_MS):
- * waiters are only notified, and must then acquire it. */
+/* On Redis a release does not hand over a lock with a TTL shorter than
+ * RD_HAND_MIN_MS, as here: it only notifies the waiter, which must then acquire
+ * the lock. */
 CASE_IS(test_fair_calls_are_heard, to_and_fro(w, HF_FAIR, 5000))
 
 CASE_OF(unfair, test_unfair_calls_are_heard)

@@ -250,8 +250,8 @@ static void hold_and_listen(struct world *w, hf_client *near)
     hold(w, near);
 }
 
-/* Some backends deliver hf_ask() with a renewal, so this renews. A renewal that
- * takes too long is not a failure. */
+/* Some backends deliver hf_ask() with a renewal, so this function renews. A
+ * renewal that takes too long is not a failure. */
 static bool is_not_asked(hf_client *near)
 {
     int rc = hf_lock_renew(asked->locks[1], 0, &asked->err);

@@ -240,8 +240,8 @@ CASE(test_lookup_that_hangs_keeps_no_close)
     resolver_hangs(false);
 }
 
-/* Returns whether hf_open() fails with an error that says that it may succeed
- * later. */
+/* Returns whether hf_open() fails with an error that says that a later
+ * hf_open() may succeed. */
 static bool may_pass(struct world *w)
 {
     hf_error err = HF_ERROR_INIT;

@@ -155,8 +155,8 @@ static void takes_at_once(struct world *w, hf_lock *lock)
     OK(hf_lock_acquire(lock, &opt, &w->err));
 }
 
-/* Asserts that nothing is left at the server, and only then runs the refusal's
- * own tidy(). */
+/* Frees the handles and closes the clients, which fails if a release is still
+ * pending, and only then runs the refusal's own tidy(). */
 static void tidy(struct world *w)
 {
     world_end_things(w);

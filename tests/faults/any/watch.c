@@ -104,7 +104,8 @@ CASE(test_watch_hears_after_a_cut)
     }
 }
 
-/* A watch reports after an outage what changed during it. */
+/* After an outage a watch reports the changes that were made during the
+ * outage. */
 CASE(test_watch_hears_of_an_outage)
 {
     unsigned calls = 0;

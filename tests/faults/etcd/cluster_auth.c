@@ -143,7 +143,8 @@ static void token_ends(void)
     assert_true(NEVER_MS(false, 3500));
 }
 
-/* Returns a lock through the proxy, which counts bytes. */
+/* Returns a lock whose client connects through the proxy, which counts
+ * bytes. */
 static hf_lock *far(struct world *w, int64_t ttl_ms)
 {
     return world_lock(w,

@@ -263,7 +263,7 @@ CASE(test_no_quorum_confirms_nothing)
 }
 
 /* A leader may confirm keep-alives until it knows that it has lost its quorum.
- * The holder's claim ends nevertheless, and no client is granted anything. */
+ * Even so the hold ends at its deadline, and no client is granted anything. */
 CASE(test_leader_without_quorum_grants_nothing)
 {
     enum { MOST_MS = 3000 };

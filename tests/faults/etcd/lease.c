@@ -81,10 +81,10 @@ static void close_all(struct world *w)
     w->len = 0;
 }
 
-/* A waiter's lease is revoked, which deletes its entry. The lock in etcd 3.4's
- * own client library would now report that it is held, because it only asks
- * which entries precede its own. Our waiter queues again and gets the lock in
- * its turn. */
+/* A waiter's lease is revoked, which deletes its entry. The lock of etcd 3.4's
+ * own client library would report to this waiter that it holds the lock as soon
+ * as no older entry is left, without a check of the waiter's own entry. Our
+ * waiter queues again and gets the lock in its turn. */
 static void revoked_while_waiting(struct world *w, const struct manner *m)
 {
     hf_lock *a = lock_in(w, m), *b = lock_in(w, m);

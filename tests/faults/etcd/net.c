@@ -141,8 +141,8 @@ CASE(test_answers_later_than_the_limit)
     taker_gives(t);
 }
 
-/* The server is stopped for longer than a request waits for it, while clients
- * acquire, hold and release the lock. */
+/* While clients acquire, hold and release the lock, the server is stopped for
+ * longer than the client waits for the reply to a single request. */
 CASE(test_server_stands_for_two_seconds)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

@@ -74,8 +74,8 @@ CASE_IS(test_waiting_connection_killed_before_the_release,
         killed_while_waiting(w, true, true))
 
 /* KILL QUERY notifies a first waiter that sleeps, but any session of the same
- * user may send KILL QUERY to any waiter. A waiter that finds the lock held
- * after that waits again. */
+ * user may send KILL QUERY to any waiter. A waiter that is interrupted and
+ * finds the lock held waits again. */
 CASE(test_wait_is_interrupted_by_a_stranger)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

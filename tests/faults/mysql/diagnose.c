@@ -159,7 +159,7 @@ CASE(test_diagnose_replication)
     world_ends(w, c);
     OK(proc_open(master.url, NULL, &c, &w->err));
     diagnosis_says(c, HF_LEVEL_ERROR, "replication", "STATEMENT");
-    hf_close(c); /* the request cannot be written to the log either */
+    hf_close(c); /* may fail: with this format the server refuses writes */
     my_server_end(&replica);
     my_server_end(&master);
 }

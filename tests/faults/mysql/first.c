@@ -143,7 +143,7 @@ CASE(test_first_is_half_open)
 
 /* Asserts that the waiter finds a release or a break without being notified.
  * The client that releases or breaks is behind a proxy that shares connections.
- * It notifies no waiter, because a KILL through this proxy could end a
+ * This client notifies no waiter, because a KILL through the proxy could end a
  * statement of another session. */
 static void looks_by_itself(struct world *w, const struct shape *s,
                             const char *url, bool breaks)

@@ -107,8 +107,8 @@ static void writable(struct world *w)
 
 /* Grants or revokes rights on each table: `what` is the beginning of the
  * statement, `how` is "to" or "from". Rights on the whole database would not
- * do: the server checks them only when a connection selects the database, but
- * rights on tables for every statement. */
+ * do: the server checks them only when a connection selects the database. It
+ * checks rights on tables for every statement. */
 static void grant(const char *what, const char *how)
 {
     for (size_t i = 0; i < MY_TABLES; i++)

@@ -166,9 +166,10 @@ CASE_OF(lock_names, test_long_lists)
     }
 }
 
-/* The proxy changes the prefix of one name in a list. The client must treat
- * that as an error: it requests the rest of the list from the last name on, so
- * a server could prolong the list forever. */
+/* The proxy changes one name in a list so that it no longer begins with the
+ * requested prefix. The client must treat that as an error: it requests each
+ * further page of the list from the last name on, so with wrong names a server
+ * could prolong the list forever. */
 static size_t say_another_name(char *data, size_t *len)
 {
     char *at = memmem(data, *len, "app:n-1", 7);

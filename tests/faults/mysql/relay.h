@@ -21,7 +21,8 @@ void relay_changes_zone(struct relay *);
  * thread id. */
 void relay_greets_as_old(struct relay *);
 void relay_keeps_number(struct relay *);
-/* From now on the server does not understand requests for its clock. */
+/* From now on, garbles requests for the server's clock, so that the server
+ * answers them with a syntax error. */
 void relay_garbles_clock(struct relay *);
 /* Returns how many packets of clients tried to kill a thread of the server or
  * to list its threads. */

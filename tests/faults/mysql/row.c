@@ -224,7 +224,7 @@ static void ask(struct world *w)
     OK(hf_ask(w->clients[w->len - 1], "n", 1, &w->err));
 }
 
-/* Asks are reported once, at the next renewal, for each kind of lock. The lease
+/* For each kind of lock: asks are reported once, at the next renewal. The lease
  * is fixed so that no other renewal interferes. */
 CASE(test_ask_is_told_once)
 {
@@ -361,7 +361,7 @@ static void fill(void)
         assert_true(n++ < 100);
     } while (!error);
     assert_int_equal(error, 1114);
-    /* The page must not have room even for this short row. */
+    /* Even this short row must not fit into the pages that the table has. */
     assert_int_equal(my_server_try(&my_one, "insert into filler values('x')"),
                      1114);
 }

@@ -116,14 +116,14 @@ CASE(test_without_create_says_the_statement)
     my_open_refused(w, url, HF_EAUTH, "holdfast_", NULL, false);
     assert_true(do_as_told(w, url, "create table") > 0);
     all_works(w, url);
-    /* A client that creates the tables itself creates the same ones. */
+    /* Tables that a client has created by itself suffice as well. */
     my_drop_tables();
     has_tables(w);
     all_works(w, url);
 }
 
-/* A missing right to UPDATE or INSERT is found only when an acquire writes an
- * existing row or a new row. */
+/* A missing right to UPDATE is found only when an acquire changes an existing
+ * row, and a missing right to INSERT only when an acquire adds a row. */
 CASE(test_without_rights_says_which)
 {
     static const char *const rights[] = {"select, insert, delete",

@@ -129,9 +129,10 @@ static void clerk_opens(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* MySQL 8 needs the password itself at the first login, and only TLS keeps it
- * secret; later a digest suffices. The first round uses the default login
- * method of the test servers. */
+/* The first round uses the default login method of the test servers. If the
+ * server has caching_sha2_password, the default of MySQL 8, the second round
+ * uses that method. At the first login it needs the password itself, which only
+ * TLS keeps secret; later a digest suffices. */
 CASE(test_ways_to_log_in)
 {
     static const char sha2[] = "with caching_sha2_password ";

@@ -211,7 +211,7 @@ CASE(test_try_delays_no_others)
     lock = world_handle(
         w, c, "n",
         KIND(HF_MUTEX, .flags = HF_OWNER_HANDLE, .fairness = HF_FAIR));
-    assert_int_equal(my_number("select get_lock('hfq:%s', 0)", hash), 1);
+    assert_int_equal(my_number("select get_lock('hfq:%s', 10)", hash), 1);
     while (answers_beside_a_try(w, c, lock) < ANSWERS)
         if (++rounds == ROUNDS)
             fail_msg("the pauses of a try delay other requests");

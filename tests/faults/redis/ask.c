@@ -228,7 +228,7 @@ static void broken_is_heard(struct world *w, const struct side *s)
     if (s->kind == HF_SEMAPHORE) /* the semaphore has room for another hold */
         EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
     else
-        world_loses(w, 0, "broken by another client");
+        world_loses(w, 0, "(broken, deleted");
     OK(take(a, s, 0, &w->err));
     OK(hf_lock_check(a));
     OK(hf_lock_release(a, &w->err));
@@ -248,7 +248,7 @@ CASE(test_broken_string_is_heard)
     until_told(w, a);
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     COMES(world_heard_loss(w, 0));
-    world_loses(w, 0, "broken by another client");
+    world_loses(w, 0, "(broken, deleted");
 }
 
 /* The downgrade has moved the hold to another line of the client; the holder is
@@ -261,7 +261,7 @@ CASE(test_broken_after_a_downgrade_is_heard)
     OK(hf_lock_downgrade(a, &w->err));
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     COMES(world_heard_loss(w, 0));
-    world_loses(w, 0, "broken by another client");
+    world_loses(w, 0, "(broken, deleted");
 }
 
 static void say_broken(struct world *w, uint64_t token)
@@ -307,7 +307,7 @@ CASE(test_wishes_leave_room_for_the_loss)
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     COMES(hf_lock_check(a) == HF_ELOST);
     COMES(world_heard_loss(w, 0));
-    world_loses(w, 0, "broken by another client");
+    world_loses(w, 0, "(broken, deleted");
 }
 
 /* One of two readers is broken; the other one is not notified. */

@@ -338,8 +338,8 @@ CASE_IS(test_fair_writer_of_another_prefix,
 CASE_IS(test_fair_permits_of_another_prefix,
         fair_waiter_keeps_its_place(w, HF_SEMAPHORE, "holdfast:party:{lk:n}"))
 
-/* A client whose user may not count the listeners of a channel always notifies
- * Redisson. */
+/* A client whose user may not count the listeners of a channel publishes
+ * Redisson's message at every release. */
 CASE(test_user_without_pubsub)
 {
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS " -pubsub");

@@ -57,10 +57,10 @@ static struct taker *waits_first(struct world *w, hf_lock *lock)
     return t;
 }
 
-/* Our waiter is in front of two Redisson waiters. The deadline of our first
- * waiter is only 3 s after its last poll, so the deadlines of the other two
- * include only these 3 s for it. When our waiter gets the lock, no more than
- * that time may be subtracted from their deadlines. */
+/* Our waiter is the first in the queue, in front of two Redisson waiters. Its
+ * deadline is only 3 s after its last poll, and the deadlines of the Redisson
+ * waiters include only these 3 s for it. When our waiter gets the lock, at most
+ * 3 s may be subtracted from their deadlines. */
 CASE(test_ours_gets_it)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);
@@ -213,8 +213,8 @@ static long long outlives_its_look_by(struct world *w, int place)
 /* Our waiter is behind a Redisson waiter with a long wait time. When the
  * Redisson waiter gets the lock, it subtracts that wait time from our waiter's
  * deadline. It may then release before our waiter polls again, and our waiter
- * must still be in the queue. So each poll must set the deadline to that wait
- * time plus 3 s. */
+ * must still be in the queue. So each poll must set our waiter's deadline to
+ * the time of the poll plus that wait time plus 3 s. */
 CASE(test_second_survives_a_quick_first)
 {
     hf_lock *a = fair_of(w);

@@ -5,8 +5,8 @@
 GROUP("break");
 
 /* A Redisson client that acquires a plain lock does not increment the token
- * counter. So the counter still has the token of the previous holder, which
- * must not match the new hold. */
+ * counter. So the counter still has the token of the previous holder. The new
+ * hold must not be broken by that token. */
 CASE(test_breaking_a_strangers_hold)
 {
     hf_lock *a = world_near(w);

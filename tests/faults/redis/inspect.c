@@ -157,8 +157,9 @@ CASE(test_key_of_another_program_is_said)
     }
 }
 
-/* A semaphore is not stored in a hash, but neither is a lock of dialect=string.
- * So the error message about the hash must not suggest that dialect. */
+/* Neither a semaphore nor a lock of dialect=string is stored in a hash. So if
+ * the key of a semaphore is a hash, the error message must not suggest that
+ * dialect. */
 CASE(test_hash_where_a_semaphore_would_be)
 {
     world_near(w);

@@ -264,7 +264,7 @@ static long long token_ttl(struct world *w)
     return redis_do(w, "PTTL " TOKEN);
 }
 
-/* Returns a time in microseconds, the unit of tokens. */
+/* Returns the time `hours` hours ago, in microseconds, the unit of tokens. */
 static long long hours_ago(int hours)
 {
     struct timespec now;

@@ -23,8 +23,9 @@ CASE_IS(test_reader_killed, killed(w, &reads))
 CASE_IS(test_writer_killed, killed(w, &writes))
 CASE_IS(test_permit_holder_killed, killed(w, &permits))
 
-/* Kills a client whose permits then expire; no client sends a request
- * afterwards. */
+/* Kills a client that holds permits, and waits until they have expired. No
+ * client sends a request in the meantime, so the expired permits are still
+ * stored: `out` is the number of all stored permits. */
 static void permits_are_due(struct world *w, long long out)
 {
     struct proc p;
@@ -46,8 +47,8 @@ CASE(test_last_release_takes_back_what_is_due)
     OK(hf_lock_release(a, NULL));
 }
 
-/* hf_inspect() does not take back expired permits, but does not show them
- * either. */
+/* hf_inspect() leaves expired permits at the server, but does not report their
+ * holder. */
 CASE(test_inspect_counts_what_is_due_as_back)
 {
     hf_info *info;
@@ -104,7 +105,7 @@ CASE(test_dead_reader_behind_a_longer_lease)
     taker_end(t);
 }
 
-/* Creates a latch of a client that has no other handle of that name. */
+/* Adds a client, and creates a latch as its only handle. */
 static hf_latch *latch_of(struct world *w, const char *url)
 {
     lock_of(w, url, 30000, 3000, HF_MUTEX);

@@ -55,9 +55,9 @@ static void late_question(struct world *w, int64_t late_ms)
 /* The client gave up the request so long ago that the server refuses it. */
 CASE_IS(test_question_that_is_too_late, late_question(w, 1500))
 
-/* The request is not old enough to be refused, so the server grants it. The
- * client knows that the request may still arrive, and releases that hold once
- * more later. */
+/* The request is not old enough to be refused, so the server grants it,
+ * although the client has released the lock by then. The client knows that the
+ * request may still arrive, and therefore sends a second release later. */
 CASE_IS(test_question_that_is_late, late_question(w, 0))
 
 /* The request of a try is delayed, and its retry on a new connection finds the

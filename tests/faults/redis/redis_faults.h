@@ -35,8 +35,7 @@ extern const struct world_server redis_with_password;
 #define redis_do(w, ...) redis_server_do((w)->redis, __VA_ARGS__)
 #define redis_ask(w, ...) redis_server_ask((w)->redis, __VA_ARGS__)
 
-/* Starts another server, which replicates the world's; it ends with the
- * case. */
+/* Starts a replica of the world's server. The replica ends with the case. */
 struct redis_server *redis_replica(struct world *);
 /* Subscribes the administrator to that channel until the case ends. */
 redisContext *redis_listens(struct world *, const char *channel);

@@ -15,8 +15,8 @@ const int64_t any_refused_ttl_ms = 5000;
     }
 
 /* The administrator uses the same user as the clients, so its commands on keys
- * are refused too. But while these rights are missing, the tests send only
- * commands that need no keys. */
+ * are refused too. But while these rights are missing, the administrator sends
+ * only commands that need no keys. */
 DOES(forbid_keys, "ACL SETUSER default resetkeys ~other:*")
 DOES(allow_keys, "ACL SETUSER default ~*")
 /* The server executes the scripts, but each of them fails at one of these

@@ -10,8 +10,8 @@ GROUP("replica");
 #define LAG_MS 60
 #define TTL 200000
 #define OP 60000
-/* A replica_timeout that is long enough for a machine that stalls: too few
- * confirmations then have another cause. */
+/* A stall of the machine does not exceed this replica_timeout, so it does not
+ * cause too few confirmations. */
 #define CONFIRMED "?replicas=1&replica_timeout=10s"
 #define QUICKLY "?replicas=1&replica_timeout=200ms"
 #define TOO_FEW "0 of 1 replicas confirmed it within 200 ms"
@@ -31,7 +31,7 @@ static int end_pair(void *pair)
     return 0;
 }
 
-/* Starts a replica of the world's server, which ends with the case. */
+/* Starts a replica of the world's server. The replica ends with the case. */
 static struct pair *pair_of(struct world *w, long lag_ms)
 {
     struct pair *p = calloc(1, sizeof(*p));

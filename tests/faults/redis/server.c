@@ -368,6 +368,16 @@ CASE(test_refused_release_of_a_freed_handle)
     COMES_MS(redis_do(w, "EXISTS n") == 0, 2000);
 }
 
+CASE(test_database_that_does_not_exist)
+{
+    hf_client *c;
+
+    EXPECT(HF_EBACKEND,
+           hf_open(text_of("%s/99", w->redis->url), NULL, &c, &w->err));
+    expect_words(w->err.text, "the server has no database 99");
+    assert_int_equal(w->err.may_pass, 0);
+}
+
 /* The server accepts no connection for the subscription: the waiter polls. */
 CASE(test_waiter_without_subscription_looks)
 {

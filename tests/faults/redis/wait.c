@@ -166,8 +166,8 @@ CASE_IS(test_not_handed_to_one_that_looks_rarely, not_handed_over(w, HF_UNFAIR))
 CASE_IS(test_not_handed_to_a_fair_one_that_looks_rarely,
         not_handed_over(w, HF_FAIR))
 
-/* Returns after how many ms the only waiter that is not simulated polls
- * again. */
+/* Returns how many ms after its last poll the only waiter that is not simulated
+ * polls again, or 0 if there is no such waiter. */
 static long long looks_within(struct world *w, const char *hash)
 {
     return redis_do(w, "EVAL %s 1 %s " GHOST,
@@ -207,8 +207,9 @@ static void looks_now(struct world *w, const struct crowd *c, int place)
     freeReplyObject(owner);
 }
 
-/* A waiter polls often while it is among the last four. So it acquires even if
- * another waiter was notified instead or the message was lost. */
+/* A waiter polls often while it is among the last four in the queue. So it soon
+ * acquires even if another waiter was notified instead or the message was
+ * lost. */
 static void last_looks_often(struct world *w, const struct crowd *c)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 5000, c->fair);

@@ -94,8 +94,8 @@ CASE(test_nonsense_of_one_server)
         lie(w, lies[i].text, lies[i].len);
 }
 
-/* Two servers have stored an unusable reserve of token numbers. It must not
- * become a token. */
+/* Two servers have stored an unusable number in the key of the reserved tokens
+ * (holdfast:reserve). That number must not become a token. */
 CASE(test_numbers_that_cannot_be_counted)
 {
     static const char *const reserves[] = {

@@ -4,8 +4,9 @@
 
 GROUP("late");
 
-/* One server answers later than the lease lasts. Two others are down, so its
- * vote is needed, but it must not grant the lock. */
+/* One server answers later than the lease lasts. Two others are down, so the
+ * vote of the slow server is needed, but so late a vote must not grant the
+ * lock. */
 CASE(test_answers_later_than_the_lease)
 {
     hf_lock *a = far(w, 1000, 5000, "");

@@ -297,7 +297,8 @@ CASE(test_answers_of_three_are_late_for_a_waiter)
     t = taker_start(w, a, HF_FOREVER);
     assert_true(NEVER_MS(taker_back(t), 500));
     answer_late(2, LATE_MS);
-    /* A waiter sends only every fourth poll to more than one server. */
+    /* A waiter sends only every fourth poll to more than one server, so it may
+     * notice late that no majority answers. */
     if (!WAIT_FOR_MS(taker_back(t), PATIENCE_MS + 3000))
         fail_msg("it still waits");
     taker_end(t);

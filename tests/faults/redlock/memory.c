@@ -86,7 +86,7 @@ CASE(test_without_max_lease_the_token_protects)
     OK(hf_lock_check(a));
     OK(hf_lock_check(b));
     highest = token_of(b);
-    /* The resource refuses what a writes because of its lower token. */
+    /* The resource refuses the writes of `a`, whose token is lower. */
     assert_true(token_of(a) < highest);
     COMES(hf_lock_renew(a, 0, NULL) == HF_ELOST);
     EXPECT(HF_ELOST, hf_lock_release(a, NULL));

@@ -42,7 +42,7 @@ enum { FLIPS_LATE = 3 }; /* a worker's exit status: a call took too long */
         within_rc;                                                             \
     })
 void flips_call_ended(int64_t then, int limit_ms, const char *call);
-void flips_begin(void); /* begins a trial on this thread; others call
+void flips_begin(void); /* begins a trial on this thread; other threads call
                            flips_thread_begins() */
 void flips_thread_begins(void);
 void flips_bit(size_t offset, int bit);

@@ -139,8 +139,8 @@ static void read_cpu_waits(int64_t *waits)
 }
 
 /* Returns how long the processes have waited for a CPU since `before` was read.
- * A dead process counts twice: its helper thread had to end too, and has waited
- * about as long. */
+ * A dead process counts twice: only the wait of its first thread can be read,
+ * but its helper thread had to end too, and has waited about as long. */
 static int64_t cpu_waited(const int64_t *before, const bool *is_dead)
 {
     int64_t now[SEATS], sum = 0;

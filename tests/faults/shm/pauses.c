@@ -25,7 +25,8 @@
 
 /* PATIENCE_MS is long enough that no actor gives up because the machine is
  * slow; whether a grant is in time is checked separately. The victim's limit is
- * longer still, so that a victim that is stuck is found. */
+ * longer still: a victim that is stuck must not give up before the test notices
+ * it. */
 enum {
     PATIENCE_MS = 20000,
     STUCK_MS = STAGE_STUCK_MS,

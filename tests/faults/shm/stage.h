@@ -203,7 +203,9 @@ struct answer actor_ask(struct actor *, char verb, int64_t wait_ms,
 /* Checks that the grant came within the limit. */
 bool check_in_time(const struct answer *, const struct moment *since,
                    int limit_ms, const char *who);
-/* Checks that the grant came within the limit and has a higher token. */
+/* Checks that the grant came within the limit and has a higher token than the
+ * last grant, or at least the same token if the actor does not acquire the
+ * whole lock. */
 void check_grant(const struct actor *, const struct answer *,
                  const struct moment *since, int limit_ms, const char *who);
 /* Waits for the answer, and checks it like check_grant(). */

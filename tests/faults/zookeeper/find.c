@@ -159,8 +159,8 @@ CASE(test_each_of_two_found_later_is_asked)
 }
 
 /* The URL names the proxy and dead ports, which the client tries in random
- * order: it must find the proxy again each time, and pause between its attempts
- * while the proxy refuses. */
+ * order. The client must find the proxy again after each cut, and pause between
+ * its attempts while the proxy refuses. */
 static void found_among_dead(struct world *w, int dead)
 {
     int fd, port = dead_port(&fd), len;

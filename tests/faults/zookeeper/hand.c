@@ -21,8 +21,8 @@ static void delete_last_entry(struct world *w)
 }
 
 /* The second client in the queue has lost its entry. It is granted the lock
- * nevertheless as soon as the first entry is deleted, but learns that the hold
- * is lost long before its renewal. */
+ * nevertheless as soon as the first entry is deleted, but it learns long before
+ * its next renewal that the hold is lost. */
 CASE(test_second_without_an_entry_is_told)
 {
     hf_lock *a = deaf_lock(w), *b = deaf_lock(w), *c = deaf_lock(w);

@@ -170,8 +170,9 @@ CASE(test_given_up_place_cannot_be_deleted)
     COMES(hf_lock_free(b) == 0);
 }
 
-/* A writer is not allowed to become a reader at the server: its entry remains
- * that of a writer, and is removed when the lock is released. */
+/* The client may not create nodes, so its writer cannot become a reader at the
+ * server: its entry remains that of a writer, and is removed when the lock is
+ * released. */
 CASE(test_rights_to_downgrade_are_taken_away)
 {
     hf_lock *a, *b;

@@ -1,6 +1,8 @@
 /*
  * The nodes of semaphores at the server: alongside Curator's, with lost
- * replies, and with leases that are deleted.
+ * replies, and with leases that are deleted. A lease is a node below LEASES, a
+ * permit that is taken. A turn is a client's node below LOCKS: the client with
+ * the first turn may take permits.
  */
 #include "zk_faults.h"
 

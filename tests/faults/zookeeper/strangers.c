@@ -168,8 +168,8 @@ CASE_IS(test_stranger_asked_for_in_vain, minds_after_giving_up(w, HF_FAIR))
 CASE_IS(test_unfair_stranger_asked_for_in_vain,
         minds_after_giving_up(w, HF_UNFAIR))
 
-/* The client receives the reply about a stranger and then gives up: at its next
- * attempt the reply is stale. */
+/* The client receives the reply about a stranger and then gives up. Its next
+ * attempt must not use that reply, which is stale by then. */
 CASE(test_stranger_of_an_earlier_question)
 {
     hf_lock *a = far_handle(w, HF_FAIR);

@@ -161,8 +161,8 @@ CASE(test_other_locks_are_no_strays)
     remove_node(w);
 }
 
-/* Asserts that the client waits for this child, which may be an entry of
- * another client, or for which other libraries wait. */
+/* Asserts that the client waits for this child. The child may be an entry of
+ * another client, or a node for which other libraries wait. */
 static void is_waited_for(struct world *w, const char *child,
                           const struct manner *m)
 {

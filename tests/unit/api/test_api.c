@@ -213,7 +213,7 @@ CASE(test_api_prefix_must_leave_room)
 }
 
 /* If a password file cannot be read, the error names the file and never quotes
- * it. */
+ * its contents. */
 CASE(test_api_password_file)
 {
     char path[128], text[512];

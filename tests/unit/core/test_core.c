@@ -24,7 +24,7 @@ static int acquire_as(hf_lock *lock, enum hf_mode mode)
     return hf_lock_acquire(lock, &opt, NULL);
 }
 
-/* The linker replaces the function of name_table.c with this one. */
+/* The linker replaces hf__names_put() with __wrap_hf__names_put(). */
 void __real_hf__names_put(struct hf__line *);
 void __wrap_hf__names_put(struct hf__line *);
 
@@ -93,8 +93,8 @@ static void fork_at_event(void *arg, const hf_event *event)
     fork_at_first(arg, NULL, 0);
 }
 
-/* Asserts the results of dispatch or close in both processes. In the child it
- * must return HF_EFORK; the child then exits. */
+/* Asserts the results of dispatch or close in both processes. In the child the
+ * call must return HF_EFORK; the child then exits. */
 static void both_have_returned(const struct forker *f, int rc, int called)
 {
     int status = -1;
@@ -236,7 +236,8 @@ CASE(test_core_loss_is_told_when_its_handle_is_gone)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* The thread that fires a cancel stops in one of these calls. */
+/* If one of these is set, the thread that fires a cancel stops before it writes
+ * to the client's descriptor, or before it wakes the waiting thread. */
 static __thread bool stops_in_post, stops_in_wake;
 static uint32_t fire_stopped, fire_may_go_on; /* atomic */
 
@@ -246,7 +247,7 @@ static void stop_firing(void)
     WAIT_FOR(__atomic_load_n(&fire_may_go_on, __ATOMIC_SEQ_CST));
 }
 
-/* The linker replaces the function of wakeup.c with this one. */
+/* The linker replaces hf__fd_post() with __wrap_hf__fd_post(). */
 void __real_hf__fd_post(int fd);
 void __wrap_hf__fd_post(int fd);
 
@@ -259,7 +260,7 @@ void __wrap_hf__fd_post(int fd)
     __real_hf__fd_post(fd);
 }
 
-/* The linker replaces the function of futex.c with this one. */
+/* The linker replaces hf__futex_wake() with __wrap_hf__futex_wake(). */
 void __real_hf__futex_wake(uint32_t *word, int how_many);
 void __wrap_hf__futex_wake(uint32_t *word, int how_many);
 
@@ -415,9 +416,9 @@ CASE(test_core_firing_after_the_wait_touches_no_client)
     hf_cancel_fire(&cancel);
 }
 
-/* A thread that is about to fire compares the word of the cancel. The word must
- * not be the same as in a wait that has ended, since the next wait may belong
- * to another client. */
+/* A thread that is about to fire checks that the word of the cancel is the one
+ * that it read before. After a wait the word must differ from the word before
+ * it, since the next wait may belong to another client. */
 CASE(test_core_no_wait_leaves_the_word_as_it_was)
 {
     hf_client *c = open_at_once(HF__QUEUED);

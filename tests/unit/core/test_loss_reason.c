@@ -92,9 +92,8 @@ SCENE_CASE(test_reason_of_each_outage)
     free_lost(d, three.text);
 }
 
-/* Only a few outages are remembered: the reason of an earlier loss still says
- * that the server was unreachable, but may quote another error of the same
- * outage. */
+/* The client keeps only a few notes. Nevertheless the reason of an earlier loss
+ * never quotes an error of a later outage. */
 SCENE_CASE(test_reason_after_many_outages)
 {
     hf_error first = HF_ERROR_INIT, last = HF_ERROR_INIT;

@@ -1,6 +1,7 @@
 /*
- * Which thread drives a backend, and what the backend is notified of: a stopped
- * driver, a late answer, ready descriptors.
+ * Which thread runs a backend, also while the driver is stopped; what becomes
+ * of answers that arrive late; and which ready descriptors the backend is
+ * notified of.
  */
 #include "../cases.h"
 #include "core/wakeup.h"
@@ -248,8 +249,8 @@ static void note_advance(hf__time now)
     note_step('a');
 }
 
-/* Writes an answer and returns a time that has passed, as if this thread had
- * been stopped until its deadline. */
+/* Writes an answer, and returns a time that has passed, as if the answer had
+ * arrived while this thread was stopped until after that time. */
 static hf__time timeout_and_answer(void)
 {
     if (!ends.comes_late || !strchr(ends.order, '0'))

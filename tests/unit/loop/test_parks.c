@@ -106,7 +106,8 @@ static void *wait_for_wish(void *arg)
     hf_acquire_options opt =
         ACQUIRE_OPTIONS(.wait_ms = w->wait_ms, .cancel = w->cancel);
 
-    stops_at = w->stops ? 2 : 0; /* the first call sets the end of its wait */
+    stops_at = w->stops ? 2 : 0; /* the first call is made to compute when the
+                                    wait times out */
     w->rc = hf_lock_acquire(w->lock, &opt, NULL);
     return NULL;
 }

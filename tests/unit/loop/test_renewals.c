@@ -204,8 +204,9 @@ CASE(test_renewals_of_a_stopped_thread_are_made_by_another)
     end(c, 2);
 }
 
-/* A round of renewals began before the machine was stopped, so its time is old.
- * The hold is due nevertheless, because the current clock decides. */
+/* The driver's round began before the machine was stopped, so the time that the
+ * driver passes on is old, and the hold was not due then. The hold is due
+ * nevertheless, because the current clock decides. */
 CASE(test_renewals_are_due_by_the_present_clock)
 {
     hf_client *c = hold(1);

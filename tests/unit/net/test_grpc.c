@@ -386,7 +386,7 @@ CASE_HERE(test_server_that_answers_no_call_is_left)
     connect_it(t);
     for (int i = 1; i <= 2; i++) {
         ask(o, "o", 300);
-        ask(p, "p", 300); /* late at the same time, so it counts once */
+        ask(p, "p", 300); /* late at the same time as o, so both count as one */
         go(t);
         later(t, 300 * i); /* the second limit is twice as long */
         pong(t);

@@ -54,7 +54,8 @@ CASE(test_lease_bell_before_the_answer_is_kept)
     hf__lease_bell(&l, at(50));
     assert_int_equal(answer(&l, HF__QUEUED, 100), HF__PENDING);
     assert_int_equal(next(&l, 100), HF__TODO_ATTEMPT);
-    /* The attempt is sent again only once: the next answer counts. */
+    /* The bell makes the lease send the attempt only once more: after the
+     * answer to that attempt, nothing is sent. */
     assert_int_equal(answer(&l, HF__QUEUED, 200), HF__PENDING);
     assert_int_equal(next(&l, 200), HF__TODO_NOTHING);
 }

@@ -232,7 +232,7 @@ CASE(test_lines_stuck_one_is_waited_for)
     assert_null(hf__line_set_unused(&s, HF_WRITE));
 }
 
-/* The quick path is taken only while no line is in use. */
+/* The short way (hf__queue_quiet) is taken only while no line is in use. */
 CASE(test_lines_quiet_while_none_is_in_use)
 {
     struct hf__line_set s = lines_of(HF_RWLOCK, 3);

@@ -62,7 +62,8 @@ QUEUE_CASE(test_queue_not_reentrant_is_a_deadlock)
     assert_int_equal(g->count, 1);
 }
 
-/* If the count overflowed, the hold would be released too early. */
+/* If the owner's count of acquires overflowed, the hold would be released too
+ * early. */
 QUEUE_CASE(test_queue_reentry_has_an_end)
 {
     struct hf__waiter a = want(1), again = want(1);

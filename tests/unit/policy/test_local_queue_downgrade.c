@@ -99,8 +99,9 @@ CASE(test_downgrade_of_what_is_gone_is_a_loss)
 }
 
 /* An earlier write hold is still being released when the current hold is
- * downgraded. The line of the earlier hold stays in use until the release is
- * confirmed; the other line does not know of the release. */
+ * downgraded. The line of the earlier hold stays in use and repeats the release
+ * until it is confirmed; the line of the downgraded hold releases only that
+ * hold. */
 CASE(test_downgrade_leaves_a_let_go_where_it_was)
 {
     struct hf__queue to = shared_queue(), from = queue(true);

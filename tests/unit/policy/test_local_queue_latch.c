@@ -44,8 +44,8 @@ LATCH_CASE(test_latch_lets_all_through_and_holds_nothing)
     assert_int_equal(g->lease.hold_id, 102);
 }
 
-/* The latch may have been set after the pending answer was given: a new waiter
- * uses another line. */
+/* A new waiter uses another line, because the pending answer may say that the
+ * latch is 0, and the latch may have been set again before this waiter came. */
 LATCH_CASE(test_latch_answer_is_for_those_who_were_there)
 {
     struct hf__waiter a = want(1), b = want(2);

@@ -84,9 +84,9 @@ CASE(test_loss_stopped_before_the_renewal)
     assert_int_equal(since(&g, 1), due);
 }
 
-/* When a stopped process continues, its loss is noticed by the timer, by a
- * thread that checks, acquires or releases, or by the answer that the server
- * has no such hold. */
+/* When a stopped process continues, the loss of its hold is noticed by the
+ * timer, by a thread that checks, acquires or releases, or by the answer that
+ * the server has no such hold. */
 CASE(test_loss_stopped_is_found_by_anyone)
 {
     struct hf__waiter again = want(1);

@@ -54,8 +54,8 @@ SHARED_CASE(test_shared_hold_may_be_joined_while_it_is_young)
     assert_entries(g, 2, 0);
 }
 
-/* The quick path reads no clock: the time to join starts with the first reader
- * that joins. */
+/* The short way (hf__queue_quiet) reads no clock: the time to join starts with
+ * the first reader that joins. */
 SHARED_CASE(test_shared_quick_way_is_the_same_hold)
 {
     struct hf__waiter a = reads(1), b = reads(2), c = reads(3), d = reads(4);

@@ -80,7 +80,8 @@ static inline void note_rows(struct scene *t, const struct my_result *r)
 
 /* Appends the answer to t->answers, as a line such as
  *   1:done 5 7; (a,NULL)(b,''); error 1064 text
- * If t->code is set, only returns the code that ends the connection. */
+ * If t->code is set, appends nothing and ends the connection by returning that
+ * code. */
 static inline int answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->first;

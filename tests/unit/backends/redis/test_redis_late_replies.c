@@ -103,9 +103,10 @@ CASE(test_lost_question_of_a_quick_server)
 }
 
 /* The server may have read its clock just after the earlier attempt was sent,
- * or just before its reply arrived. In the latter case its clock is behind our
- * estimate, and the server may execute the lost attempt up to 4 s later: a
- * second abandon is sent. */
+ * or just before the reply to that attempt arrived. In the latter case the
+ * server's clock is up to 4 s behind our estimate, and the server may execute
+ * the lost attempt up to 4 s later than we estimate. Therefore a second abandon
+ * is sent. */
 CASE(test_lost_question_of_a_slow_server)
 {
     struct scene *s = lost_after(4000 * HF__MS);

@@ -198,8 +198,9 @@ SCENE_CASE(test_not_believed_before_the_proof)
     assert_false(is_believed(s));
 }
 
-/* The client subscribes to a replica, which passes the number on; the master,
- * to which the number was published, counts no subscriber. */
+/* The client subscribes to a replica, which passes on the number that the proof
+ * publishes; the master, to which the number was published, counts no
+ * subscriber. */
 SCENE_CASE(test_not_counted_is_apart)
 {
     told(s, "subscribe", "1");
@@ -372,7 +373,7 @@ SCENE_CASE(test_refused_proof_is_none)
     assert_true(hf__rd_pair_timeout(s->r) == HF__NEVER);
 }
 
-/* Without waiters there is no subscription, so no proof is sent. */
+/* While no subscription is confirmed, no proof is sent. */
 SCENE_CASE(test_no_proof_without_messages)
 {
     hf__rd_cmd.down(&s->r->cmd, HF_EBACKEND, true, clock_ns);
@@ -448,8 +449,8 @@ CASE(test_subscription_refused_for_now_is_made_anew)
     }
 }
 
-/* The pauses between connections grow up to a limit. The log gets one line,
- * until a subscription succeeds. */
+/* The pauses between connections grow up to a limit. Only the first refusal is
+ * logged until a subscription succeeds. */
 CASE(test_subscription_refused_again_and_again)
 {
     struct scene *s = begin_live();

@@ -64,8 +64,8 @@ CASE_HERE(test_4095_clients_and_no_more)
 
     make_file(p);
     f = map(p);
-    /* Fills the other slots with what looks like live clients of this
-     * process. */
+    /* One client is real. The other slots get what looks like live clients of
+     * this process. */
     open_client(p->url);
     for (unsigned i = 2; i < SHM_SLOTS; i++) {
         atomic_store(&f->slot[i].alive, atomic_load(&f->slot[1].alive));

@@ -113,8 +113,8 @@ CASE_HERE(test_death_of_a_waiter_that_holds_another)
     waitpid(pid, NULL, 0);
 }
 
-/* The holder dies while the waiter that the kernel wakes is stopped: the other
- * waiters notice by polling, not all at the same moment. */
+/* The holder dies while one of the waiters that watch it is stopped: the other
+ * waiters notice nevertheless, whether the kernel wakes them or they poll. */
 static void death_beside_a_stopped_one(const char *url, int many)
 {
     pid_t pid = child_with_many(url, many), stopped;
@@ -130,8 +130,7 @@ static void death_beside_a_stopped_one(const char *url, int many)
     start_many(w, url, many);
     nap_ms(50);
     kill(stopped, SIGSTOP);
-    nap_ms(450); /* the others have polled, so the kernel wakes the stopped
-                    waiter first */
+    nap_ms(450); /* each of the others has polled at least once */
     at = now_ms();
     kill(pid, SIGKILL);
     waiters_end(w, many, at, 0, DEATH_MS);

@@ -351,8 +351,8 @@ CASE_HERE(test_many_open_a_file_of_another_version_at_once)
     }
 }
 
-/* A process that opens the file at the same time also holds the shared lock for
- * a moment: the client waits until that lock is free. */
+/* Like a client, a process that is opening the file holds the shared lock, but
+ * only for a moment: the client waits until that lock is free. */
 CASE_HERE(test_file_of_another_version_is_waited_for)
 {
     make_file(p);

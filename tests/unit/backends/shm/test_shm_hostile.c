@@ -209,9 +209,9 @@ CASE_HERE(test_a_close_ends_the_wait_for_the_tables)
     end_child(pid);
 }
 
-/* A thread that lists thousands of names in a loop holds the lock of the tables
- * whenever another client polls. The count of unlocks shows that the thread
- * runs, so the error must not say that it is stopped. */
+/* The writer acts like a thread that lists thousands of names in a loop: it
+ * holds the lock of the tables whenever the client polls. The count of unlocks
+ * shows that the writer runs, so the error must not say that it is stopped. */
 CASE_HERE(test_a_thread_that_unlocks_is_not_said_to_be_stopped)
 {
     hf_client *client = open_with(p, OP_MS);
@@ -366,15 +366,15 @@ CASE_HERE(test_a_waiter_that_the_word_has_forgotten)
     struct shm_file *f = map(p);
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const hf_lock_options *kind =
+        const hf_lock_options *how =
             KIND(cases[i].kind, .fairness = cases[i].fairness,
                  .permits = cases[i].kind == HF_SEMAPHORE);
-        hf_lock *lock = make_lock_of(client, "x", kind);
+        hf_lock *lock = make_lock_of(client, "x", how);
         struct waiter w;
         int64_t since;
 
         OK(hf_lock_acquire(lock, NULL, NULL));
-        waiter_start(&w, make_lock_of(other, "x", kind));
+        waiter_start(&w, make_lock_of(other, "x", how));
         COMES_MS(atomic_load(&f->cell[1].watching[0]) ||
                      atomic_load(&f->cell[2].watching[0]),
                  2000);

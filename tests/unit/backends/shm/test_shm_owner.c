@@ -192,8 +192,9 @@ CASE_HERE(test_a_group_s_directory_has_the_sticky_bit)
     close_client(open_client(group_url(p)));
 }
 
-/* If the group may not use the directory or the file, the error says so:
- * otherwise its members would just see "permission denied". */
+/* If the group of the URL may not use the directory or the file, hf_open()
+ * fails even for the owner, and the error says why. Otherwise the members of
+ * the group would just see "permission denied". */
 CASE_HERE(test_a_group_s_directory_lets_it_in)
 {
     const char *url = group_url(p);

@@ -39,9 +39,9 @@ static pid_t child_that_takes(const char *url, const struct sharing *k,
     return pid;
 }
 
-/* The first waiter is stopped, then the holder dies or is stopped. The next
- * waiter, which could share the lock with the first waiter, must not wait for
- * the stopped waiter. */
+/* The first waiter is stopped. Then the holder dies or, if it has a lease, is
+ * stopped. The next waiter, which could share the lock with the first waiter,
+ * must not wait for the stopped waiter. */
 static void a_stopped_first_one(const char *url, int kind, int64_t lease_ms)
 {
     struct sharing k = sharing_of(kind);

@@ -212,20 +212,20 @@ static long sleeps_of(const struct waiter *w)
 }
 
 /* Threads of one client queue for a semaphore: they need not watch for each
- * other's death, and poll only every 2 s like all waiters. */
+ * other's death, and poll only every 2 s. */
 CASE_HERE(test_threads_that_wait_for_a_semaphore_sleep)
 {
     enum { MANY = 3, MS = 700 };
     hf_client *other = open_client(p->url), *client = open_client(p->url);
-    const hf_lock_options *kind = KIND(HF_SEMAPHORE, .permits = 1);
-    hf_lock *held = make_lock_of(other, "x", kind);
+    const hf_lock_options *how = KIND(HF_SEMAPHORE, .permits = 1);
+    hf_lock *held = make_lock_of(other, "x", how);
     struct waiter w[MANY];
     long sleeps = 0;
     int64_t at;
 
     OK(hf_lock_acquire(held, NULL, NULL));
     for (size_t i = 0; i < MANY; i++) {
-        waiter_start(&w[i], make_lock_of(client, "x", kind));
+        waiter_start(&w[i], make_lock_of(client, "x", how));
         COMES(waiters(other) == i + 1);
     }
     for (int i = 0; i < MANY; i++) {

@@ -1,5 +1,5 @@
-/* The floors on one machine: what the kernel and the C library offer, used by
- * hand. */
+/* The floors on one machine, that is, the least that a lock can cost there: the
+ * locks of the kernel and of the C library, called directly. */
 #include "ratios.h"
 
 #include <errno.h>

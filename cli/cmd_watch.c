@@ -52,7 +52,7 @@ static const struct cli_flag flags[] = {
     {'w', "wait", "DURATION", "exit after this time"},
     {'w', "timeout", "DURATION", NULL},
     {'i', "interval", "DURATION",
-     "how often to poll if the backend does not announce changes (500ms)"},
+     "how often to inspect (500ms; 5s if the backend announces changes)"},
     {'q', "quiet", NULL,
      "print no messages about polling or a lost connection"},
     {CLI_JSON, "json", NULL, "print a JSON object per change, one per line"},

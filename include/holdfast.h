@@ -430,13 +430,13 @@ HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
 
 /*
  * Releases one acquire. The release of the last acquire ends the hold at once,
- * even if it returns an error afterwards, and waits for the server's answer.
- * Returns 0; ENOTOWNER: the caller does not hold the lock, and nothing was
- * done; ELOST: the hold had been lost before; EUNKNOWN: the server did not
- * answer within op_timeout; EAUTH, EBACKEND, EPROTO: the server refused the
- * release, and may keep others out as long as it refuses. After EUNKNOWN,
- * EAUTH, EBACKEND and EPROTO holdfast repeats the release in the background
- * until the server no longer has the hold. EINVAL, ECLOSED, EFORK.
+ * and then waits for the server's answer; the hold has ended even if that
+ * returns an error. Returns 0; ENOTOWNER: the caller does not hold the lock,
+ * and nothing was done; ELOST: the hold had been lost before; EUNKNOWN: the
+ * server did not answer within op_timeout; EAUTH, EBACKEND, EPROTO: the server
+ * refused the release, and may keep others out as long as it refuses. After
+ * EUNKNOWN, EAUTH, EBACKEND and EPROTO holdfast repeats the release in the
+ * background until the server no longer has the hold. EINVAL, ECLOSED, EFORK.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 /* Releases without waiting for the answer; never blocks. If the answer is lost,
@@ -730,9 +730,10 @@ HF_API int hf_break(hf_client *client, const void *name, size_t name_len,
  * it still exists at that moment. token 0: any token; owner (the text of
  * hf_party.owner) NULL: any owner. Without both, or with an owner that is ""
  * (hf_inspect() could not find out the owner): EINVAL, nothing is broken. In
- * shared memory, on Redis and on MySQL and MariaDB readers and permits have the
- * token of the last exclusive hold: the token without an owner breaks all of
- * them, and the owner selects one (in shared memory the holds of one client).
+ * shared memory, on Redis and on MySQL and MariaDB several readers, or several
+ * holders of permits, can have the same token: a token without an owner breaks
+ * all of them, and an owner selects one (in shared memory the holds of one
+ * client).
  * ENOTOWNER: no hold has that token and that owner, and nothing was broken; the
  * error text states the token of the current hold. A hold of another program (a
  * Redisson lock, a plain `lock` node) may have no token by which the server can
@@ -762,9 +763,9 @@ enum hf_watch_flag {
 };
 
 /* Called by hf_client_dispatch(): something about the name may have changed;
- * hf_inspect() shows its current state. With a prefix, name is the name that
- * may have changed, or NULL if several or any may have. It is valid during the
- * call. */
+ * hf_inspect() shows its current state. With HF_WATCH_PREFIX, name is the name
+ * that may have changed, or NULL if there are several such names, or if the
+ * name is not known. name is valid during the call. */
 typedef void (*hf_watch_fn)(void *arg, hf_watch *watch, const char *name,
                             size_t name_len);
 

@@ -18,10 +18,11 @@
 #include <unistd.h>
 
 enum {
-    CALIBRATION = 256, /* pairs after which their speed is known */
-    FAST_NS = 2000,    /* pairs that take less time are slowed down by reading
-                          the clock */
-    SAMPLE_EVERY = 61, /* of such pairs, one acquire in this many is timed */
+    CALIBRATION = 256, /* a pair is an acquire and its release; after this many
+                          the mean time of a pair is known */
+    FAST_NS = 2000,    /* if it is less, reading the clock would noticeably slow
+                          the pairs down */
+    SAMPLE_EVERY = 61, /* therefore one acquire in this many is timed */
 };
 
 struct contender {

@@ -87,7 +87,7 @@ struct hf__req {
                              request is not sent; some backends also send the
                              limit, so that the server refuses a late request.
                              HF__NEVER: no limit */
-    uint64_t hold_id;     /* unique in this client, never reused */
+    uint64_t hold_id;     /* unique in this client */
     hf__time sent_at;     /* out: the time just before the bytes were written */
     union {
         uint64_t token;   /* out, of GRANTED */

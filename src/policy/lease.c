@@ -1,7 +1,7 @@
 #include "policy/lease.h"
 
 /* How long a server keeps a waiter's place in the queue after the waiter has
- * stopped repeating its attempt (every 2 s). */
+ * stopped repeating its attempt (usually every 2 s). */
 #define PLACE (10000 * HF__MS)
 
 /* The pause before a refused let_go is sent again. It is doubled after each
@@ -246,9 +246,9 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
         l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
-        /* QUESTION_LOST makes hf__lease_next() repeat the question: */
         lease_may_know(l, req);
-        l->question = HF__QUESTION_LOST; /* at once */
+        /* hf__lease_next() repeats a lost question at once. */
+        l->question = HF__QUESTION_LOST;
         return HF__PENDING;
     case HF__BUSY:
     case HF_EMISMATCH:

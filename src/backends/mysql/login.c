@@ -384,10 +384,10 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
                    c->is_mariadb ? "MariaDB" : "MySQL", c->version);
 }
 
-/* Handles the greeting. A server that lacks capabilities or TLS is refused
- * here. A server whose version is too old is refused later, by the hello
- * (session.c): the version may be that of a proxy, and only the hello detects a
- * proxy. */
+/* Handles the greeting. A server that lacks a capability that the client needs,
+ * or TLS although the URL requires it, is refused here. A server whose version
+ * is too old is refused later, by the hello (session.c): the version may be
+ * that of a proxy, and only the hello detects a proxy. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {

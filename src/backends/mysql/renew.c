@@ -109,10 +109,10 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
     return 0;
 }
 
-/* Returns HF_ENOMEM only if nothing was sent: the error ends the batch, but the
- * answers to chunks that were sent still need it. If the memory does not
- * suffice for all chunks, the holds of the remaining chunks are not renewed
- * this time. */
+/* Returns HF_ENOMEM only if no chunk was sent. (An error would end the batch,
+ * but the answers to chunks that were sent need the batch.) If memory runs out
+ * later, returns 0, and the holds of the remaining chunks are not renewed this
+ * time. */
 int hf__my_renew_encode(struct mysql *m, struct hf__req *req)
 {
     struct hf__batch *b = (struct hf__batch *)req;

@@ -21,10 +21,11 @@ bool hf__rd_is_renewing(const struct redis *r)
     return r->renewing || r->core->now() < r->renew_until;
 }
 
-/* Limits how long the server may be silent during renewals. A server that was
- * only suspended continues with the requests that it has received, whereas a
- * new connection would lose their order. The server therefore gets time, but
- * only so much that a renewal can still be repeated twice. */
+/* Limits how long the server may be silent during renewals before the client
+ * closes the connection. A server that was only suspended will execute the
+ * requests that it has received, in their order. If they were sent again on a
+ * new connection, their order would be uncertain. So the server gets some time,
+ * but only so much that a renewal can still be repeated twice. */
 void hf__rd_hurry(struct redis *r)
 {
     uint32_t ms = r->renew_lease_ms / 6, most = r->cmd.link.silence_ms;

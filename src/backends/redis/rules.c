@@ -1,5 +1,5 @@
-/* Rules for ACL SETUSER. The names of the commands are extracted from the
- * sources of the scripts. */
+/* Rules for ACL SETUSER. The names of the commands that scripts call are
+ * extracted from the sources of the scripts. */
 #include "rules.h"
 
 #include "keys.h"

@@ -95,8 +95,8 @@ static void diagnose_find_hosts(struct redlock *rl, struct rl_checkup *c)
 }
 
 /* Returns whether all servers have replied. If not, adds a finding, and the
- * caller omits all findings that are about every server. A server without a
- * reply may be down, or may not allow the user to call INFO. */
+ * caller omits the findings that say "all servers" or "no server". A server
+ * without a reply may be down, or may not allow the user to call INFO. */
 static bool diagnose_find_silent(struct redlock *rl, struct rl_checkup *c)
 {
     size_t silent = 0, first = 0;

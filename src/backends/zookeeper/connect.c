@@ -136,9 +136,9 @@ static void connect_hang_up(struct zk *z)
     (void)connect(z->fd, &unspecified, sizeof(unspecified));
 }
 
-/* Sets the time limit of each attempt to connect. If there are several
- * addresses, their first attempts share half of the caller's time. The other
- * half is left for a second attempt at a slow address. */
+/* Sets the time limit of the first attempt to connect to each address. If there
+ * are several addresses, these attempts share about half of the caller's time.
+ * The other half is left for a second attempt at a slow address. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
     uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;

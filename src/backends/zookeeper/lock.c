@@ -14,7 +14,9 @@
 
 #include <string.h>
 
-#define PARENTS_MAX 100 /* after more sweeps, something else is wrong */
+/* How many times missing parents of a node are created. The server may delete
+ * empty parents before the node exists, but hardly so often. */
+#define PARENTS_MAX 100
 
 int hf__zk_lock_attach(void *self, struct hf__remote *remote)
 {

@@ -1,4 +1,5 @@
-/* Servers that send malformed, endless or outdated replies. */
+/* Servers that send malformed or endless replies, or the same refusal for ever.
+ */
 #include "liar.h"
 #include "redis_faults.h"
 
@@ -67,8 +68,10 @@ CASE(test_hostile_answers_to_an_acquire)
         LIE("-\r\n", false),
         LIE("-NOSCRIPT\r\n", false),
         LIE("-ERR %s%n\r\n", false),
-        /* An outdated reply, which the server repeats. */
+        /* "The attempt came too late": the client sends it again and gets the
+         * same reply each time. */
         LIE("*2\r\n:5\r\n:1700000000000000\r\n", false),
+        /* "Busy", with superfluous elements. */
         LIE("*2\r\n:4\r\n:1700000000000000\r\n:1\r\n:1\r\n:1\r\n", false),
     };
 

@@ -137,8 +137,9 @@ static void waiter_waits_for_another(void)
         stage_blame("the waiter does not wait for another name");
 }
 
-/* The waiter gets the lock while the victim is paused. Before the victim
- * continues, the same client waits for another name, with a lease. */
+/* The waiter gets the lock "x" while the victim is paused. Before the victim
+ * continues, the waiter also waits for "y", with a lease. The victim must not
+ * write that lease into the hold of "x". */
 static bool hand_over_to_one_who_goes_on(const void *scenario, int n)
 {
     pid_t pid = begin(hand_over, n);

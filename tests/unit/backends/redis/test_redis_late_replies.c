@@ -180,9 +180,10 @@ CASE(test_list_of_too_many_names_ends)
     free(text);
 }
 
-/* The client's estimate of the server's clock counts from when a request was
- * sent. The server may have read its clock only when it replied, 3 s later.
- * Even then it must not execute the query after the caller has left. */
+/* The client takes the server's reading of its clock for the time at which the
+ * request was sent. If the server read its clock only when it replied, 3 s
+ * later, the client's estimate of the clock is 3 s ahead. Even then the server
+ * must not execute the query after the caller has left. */
 CASE(test_query_is_not_meant_for_longer_than_its_caller)
 {
     int server;
@@ -226,9 +227,11 @@ static void answer_too_late(struct scene *s, int64_t now_us)
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
-/* The server's clock was set forward, which is why the server refuses the
- * renewal as too late. By the new time the renewal is not late, and is sent
- * again. The lease counts from when the renewal was first sent. */
+/* The server refuses the renewal as too late, because its clock was set
+ * forward. The refusal contains the new time. By this time the client computes
+ * the limit of the renewal again, and sends the renewal again, because the
+ * caller's time is not over. The lease counts from when the renewal was first
+ * sent. */
 CASE(test_renewal_by_a_clock_that_jumped)
 {
     struct scene *s = begin();

@@ -84,9 +84,9 @@ static int opened_while_it_is_given(const struct locks_place *p)
     return status;
 }
 
-/* A client waits for a directory that another client is about to give to the
- * group. On a busy machine the other client may act too late, which is why the
- * case tries three times. */
+/* A client waits for a directory that is about to be given to the group, here
+ * by the case itself. On a busy machine the case may act too late, so it tries
+ * three times. */
 CASE_HERE(test_a_directory_that_is_being_given_is_waited_for)
 {
     int status = -1;

@@ -26,12 +26,12 @@ MUTANTS = {
         (LEASE, "return (hf__time)lease_ms * HF__MS / 100 + 2 * HF__MS;",
          "return (void)lease_ms, 0;")],
     "unknown-is-success": [
-        (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
+        (LEASE, "        l->question = HF__QUESTION_LOST;\n"
          "        return HF__PENDING;",
          "        return l->drop ? HF__PENDING\n"
          "                       : lease_granted(l, req, now, max_hold_ms);")],
     "unknown-is-failure": [
-        (LEASE, "        l->question = HF__QUESTION_LOST; /* at once */\n"
+        (LEASE, "        l->question = HF__QUESTION_LOST;\n"
          "        return HF__PENDING;",
          "        l->state = HF__IDLE;\n        l->drop = false;\n"
          "        return req->result;")],
